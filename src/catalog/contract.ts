@@ -1,0 +1,246 @@
+/**
+ * What the service asks of a catalog: the only truth about tenants, keys, indexes, documents, where
+ * their token matrices lie, and usage. Plain data; every write is durable when its promise settles
+ * (`synchronous=FULL`), search and score usage excepted (it survives the death of the process, a
+ * power cut may drop its last moments).
+ *
+ * Numbers: identifiers and generations are safe integers (below 2^53); token totals are bigint.
+ * Times are milliseconds since the epoch.
+ */
+
+export interface TenantLimits {
+  readonly requestsPerMinute: number;
+  readonly maxConcurrentRequests: number;
+  /** Input tokens per UTC calendar month. */
+  readonly inputTokens: bigint;
+  /** Stored documents over all indexes. */
+  readonly documents: number;
+}
+
+export interface Tenant {
+  readonly id: string;
+  readonly name: string;
+  readonly suspended: boolean;
+  readonly limits: TenantLimits;
+  readonly createdAtMs: number;
+}
+
+export interface ApiKey {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly createdAtMs: number;
+  readonly revokedAtMs: number | undefined;
+}
+
+/** The stored side of a key: a keyed hash of the whole key, never the key. */
+export interface KeyRecord {
+  readonly key: ApiKey;
+  readonly hash: Uint8Array;
+  readonly tenant: Tenant;
+}
+
+export type IndexStatus = 'creating' | 'ready' | 'error';
+
+export interface IndexRow {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly name: string;
+  readonly model: string;
+  readonly modelVersion: string;
+  readonly chunking: {
+    readonly maxTokens: number;
+    readonly overlapTokens: number;
+    readonly minimumChunkTokens: number;
+  };
+  /** JSON text, stored and returned as given. */
+  readonly metadataSchema: string;
+  readonly status: IndexStatus;
+  readonly createdAtMs: number;
+}
+
+export interface CreateIndexInput extends Omit<IndexRow, 'status' | 'createdAtMs'> {}
+
+/** Where a document version's record lies: the n-th record of a segment. */
+export interface RecordLocation {
+  readonly segmentId: number;
+  readonly record: number;
+}
+
+export interface DocumentVersion extends RecordLocation {
+  readonly docId: string;
+  /** Immutable, unique in the catalog, never reused; from `allocateIds`. */
+  readonly versionId: number;
+  /** JSON text of the customer's object, as given. */
+  readonly metadata: string;
+  readonly chunkCount: number;
+  readonly tokenVectors: number;
+}
+
+/** Counter increments of one answered request; omitted counters are 0. `requests` is counted by the caller too. */
+export interface UsageEvent {
+  readonly tenantId: string;
+  /** UTC month `YYYY-MM`. */
+  readonly month: string;
+  readonly requests?: number;
+  readonly inputTokens?: bigint;
+  readonly documentUpserts?: number;
+  readonly searches?: number;
+  readonly scores?: number;
+}
+
+export interface UsageTotals {
+  readonly inputTokens: bigint;
+  readonly requests: number;
+  readonly documentUpserts: number;
+  readonly searches: number;
+  readonly scores: number;
+  /** Stored now, over all indexes of the tenant. */
+  readonly documents: number;
+}
+
+export interface CommitUpsertInput {
+  readonly tenantId: string;
+  readonly indexId: string;
+  /** At least one; doc ids unique. */
+  readonly documents: readonly DocumentVersion[];
+  /** Stored-document allowance of the tenant; counted over these documents. */
+  readonly documentsMax: number;
+  readonly usage: UsageEvent;
+}
+
+export interface DeadVersion extends RecordLocation {
+  readonly docId: string;
+  readonly versionId: number;
+}
+
+export type CommitUpsertResult =
+  | { readonly outcome: 'committed'; readonly generation: number; readonly died: readonly DeadVersion[] }
+  | { readonly outcome: 'index_missing' }
+  | { readonly outcome: 'document_allowance_exceeded'; readonly documents: number };
+
+export type CommitDeleteResult =
+  | { readonly outcome: 'committed'; readonly generation: number; readonly died: DeadVersion }
+  | { readonly outcome: 'absent' }
+  | { readonly outcome: 'index_missing' };
+
+export type SegmentState = 'active' | 'sealed';
+
+export interface SegmentRow {
+  readonly id: number;
+  readonly indexId: string;
+  readonly blob: string;
+  readonly state: SegmentState;
+  /** Records below this number may be referenced; what lies beyond is an unreferenced tail. */
+  readonly recordsReferenced: number;
+}
+
+/** Columns, one entry per version (live, or dead and not yet forgotten), ordered by segment and record. */
+export interface IndexState {
+  readonly generation: number;
+  readonly segments: readonly SegmentRow[];
+  readonly versions: {
+    readonly segmentIds: Float64Array;
+    readonly records: Uint32Array;
+    readonly versionIds: Float64Array;
+    readonly born: Float64Array;
+    /** 0 = alive. */
+    readonly died: Float64Array;
+  };
+}
+
+export interface ResolvedVersion {
+  readonly docId: string;
+  readonly metadata: string;
+}
+
+/** Moves of a compaction: `from` records now lie at `to`; whatever died meanwhile is re-applied by the catalog. */
+export interface SwapSegmentsInput {
+  readonly indexId: string;
+  readonly removedSegmentIds: readonly number[];
+  readonly moves: readonly { readonly versionId: number; readonly to: RecordLocation }[];
+}
+
+export interface Catalog {
+  // Tenants and keys (the CLI uses these beside a running server).
+  createTenant(input: {
+    readonly id: string;
+    readonly name: string;
+    readonly limits: TenantLimits;
+    readonly key?: { readonly id: string; readonly hash: Uint8Array };
+  }): Promise<Tenant>;
+  listTenants(): Promise<readonly Tenant[]>;
+  getTenant(tenantId: string): Promise<Tenant | undefined>;
+  setTenantSuspended(tenantId: string, suspended: boolean): Promise<Tenant | undefined>;
+  setTenantLimits(tenantId: string, limits: Partial<TenantLimits>): Promise<Tenant | undefined>;
+  /** Erases the tenant, its keys, indexes, documents and usage; returns the ids of the indexes whose blobs must go. */
+  deleteTenant(tenantId: string): Promise<{ readonly indexIds: readonly string[] } | undefined>;
+  /** At most two live keys a tenant. */
+  createKey(input: {
+    readonly id: string;
+    readonly tenantId: string;
+    readonly hash: Uint8Array;
+  }): Promise<
+    | { readonly outcome: 'created'; readonly key: ApiKey }
+    | { readonly outcome: 'tenant_missing' }
+    | { readonly outcome: 'too_many_keys' }
+  >;
+  listKeys(tenantId: string): Promise<readonly ApiKey[]>;
+  revokeKey(keyId: string): Promise<ApiKey | undefined>;
+  findKey(keyId: string): Promise<KeyRecord | undefined>;
+
+  // Indexes.
+  createIndex(
+    input: CreateIndexInput,
+    indexesMax: number,
+  ): Promise<
+    | { readonly outcome: 'created'; readonly index: IndexRow }
+    | { readonly outcome: 'duplicate_name' }
+    | { readonly outcome: 'too_many_indexes' }
+  >;
+  listIndexes(tenantId: string): Promise<readonly IndexRow[]>;
+  /** `undefined` also for an index of another tenant. */
+  getIndex(tenantId: string, indexId: string): Promise<IndexRow | undefined>;
+  /** Every index id the catalog knows, of all tenants (to find unreferenced blobs). */
+  listIndexIds(): Promise<readonly string[]>;
+  setIndexStatus(indexId: string, status: IndexStatus): Promise<void>;
+  deleteIndex(tenantId: string, indexId: string): Promise<boolean>;
+
+  // Documents.
+  /** Fresh identifiers for versions and segments: increasing, never reused, also after a crash. */
+  allocateIds(count: number): Promise<readonly number[]>;
+  /** One transaction: index exists, old versions die, rows, allowance, usage, generation + 1. */
+  commitUpsert(input: CommitUpsertInput): Promise<CommitUpsertResult>;
+  commitDelete(input: {
+    readonly tenantId: string;
+    readonly indexId: string;
+    readonly docId: string;
+    readonly usage: UsageEvent;
+  }): Promise<CommitDeleteResult>;
+  /** Of these doc ids, how many the index stores now (an early allowance check; the commit decides). */
+  countStored(indexId: string, docIds: readonly string[]): Promise<number>;
+  resolveVersions(
+    indexId: string,
+    versionIds: readonly number[],
+  ): Promise<ReadonlyMap<number, ResolvedVersion>>;
+
+  // Segments.
+  createSegment(segment: {
+    readonly id: number;
+    readonly indexId: string;
+    readonly blob: string;
+  }): Promise<void>;
+  sealSegment(segmentId: number, records: number): Promise<void>;
+  loadIndexState(indexId: string): Promise<IndexState>;
+  swapSegments(input: SwapSegmentsInput): Promise<void>;
+  /** Forgets dead versions at or below a generation no reader pins any more; returns how many. */
+  forgetDeadVersions(indexId: string, generation: number): Promise<number>;
+
+  // Usage.
+  /** Survives the death of the process when settled. */
+  recordUsage(event: UsageEvent): Promise<void>;
+  usageTotals(tenantId: string, month: string): Promise<UsageTotals>;
+
+  /** Resolves when a trivial write transaction works (readiness). */
+  ping(): Promise<void>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,145 @@
+/**
+ * Configuration: one schema, parsed once by a program entry and frozen; everything else is handed the
+ * slice it needs. The README's table is generated from it (`describeConfig`).
+ */
+import { z } from 'zod';
+
+const list = z.string().transform((text) =>
+  text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== ''),
+);
+const flag = z.enum(['true', 'false', '1', '0']).transform((text) => text === 'true' || text === '1');
+const integer = (minimum: number, maximum: number) => z.coerce.number().int().min(minimum).max(maximum);
+
+/** Environment name -> schema with default and description. */
+export const configShape = {
+  MAXSIMD_HTTP_HOST: z.string().default('127.0.0.1').describe('Address the API listens on.'),
+  MAXSIMD_HTTP_PORT: integer(0, 65535)
+    .default(8080)
+    .describe('Port of the API; 0 = any free port (printed).'),
+  MAXSIMD_METRICS_HOST: z.string().default('127.0.0.1').describe('Address of the metrics listener.'),
+  MAXSIMD_METRICS_PORT: integer(-1, 65535)
+    .default(9464)
+    .describe('Port of `/metrics`; 0 = any free port, -1 = off.'),
+  MAXSIMD_DATA_DIR: z
+    .string()
+    .min(1)
+    .default('./data')
+    .describe('Directory of the catalog and the segments; created with mode 0700.'),
+  MAXSIMD_MODELS_DIR: z
+    .string()
+    .default('')
+    .describe('Directory of model directories `<name>/<version>/`; empty = the one in the package.'),
+  MAXSIMD_MODEL: z
+    .string()
+    .default('minilm-l6-maxsim')
+    .describe('Model served to new indexes: `<name>` (its newest version) or `<name>/<version>`.'),
+  MAXSIMD_ENCODERS: list
+    .default([])
+    .describe('Comma-separated encoder addresses (`host:port` or `unix:/path`); empty = spawn local ones.'),
+  MAXSIMD_ENCODER_PROCESSES: integer(1, 64).default(1).describe('Local encoder processes to supervise.'),
+  MAXSIMD_ENCODER_THREADS: integer(0, 256)
+    .default(0)
+    .describe('Inference threads of a local encoder; 0 = one per core.'),
+  MAXSIMD_ENCODER_TLS_CA_FILE: z
+    .string()
+    .default('')
+    .describe('CA of remote encoders; empty = plain connections.'),
+  MAXSIMD_ENCODER_TLS_CERT_FILE: z
+    .string()
+    .default('')
+    .describe('Client certificate shown to remote encoders (mutual TLS).'),
+  MAXSIMD_ENCODER_TLS_KEY_FILE: z.string().default('').describe('Key of the client certificate.'),
+  MAXSIMD_PROVIDER: z
+    .enum(['auto', 'cpu', 'cuda'])
+    .default('auto')
+    .describe('ONNX Runtime execution provider; an explicit `cuda` that cannot load is an error.'),
+  MAXSIMD_ENGINE_THREADS: integer(0, 256)
+    .default(0)
+    .describe('Threads of the search engine; 0 = one per core.'),
+  MAXSIMD_KERNEL: z
+    .enum(['auto', 'scalar', 'avx2', 'avxvnni', 'avx512vnni', 'amx', 'neon'])
+    .default('auto')
+    .describe('MaxSim kernel; a forced one this machine lacks is an error.'),
+  MAXSIMD_EXACT_TOKEN_VECTORS: integer(0, 2 ** 31)
+    .default(0)
+    .describe('Token vectors one search may scan exactly; 0 = measured for 2 ms.'),
+  MAXSIMD_TLS_CERT_FILE: z
+    .string()
+    .default('')
+    .describe('Certificate chain (PEM); with the key file, the API speaks HTTPS.'),
+  MAXSIMD_TLS_KEY_FILE: z.string().default('').describe('Private key (PEM).'),
+  MAXSIMD_ALLOW_PLAIN_HTTP: flag
+    .default(false)
+    .describe('Allow a non-loopback address without TLS (behind a proxy).'),
+  MAXSIMD_TRUST_PROXY: flag.default(false).describe('Believe `X-Forwarded-*` headers.'),
+  MAXSIMD_LOG_LEVEL: z
+    .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
+    .default('info')
+    .describe('Log level (structured, on standard error).'),
+  MAXSIMD_TIMEOUT_SEARCH_MS: integer(1, 3_600_000)
+    .default(10_000)
+    .describe('Deadline of search and score requests.'),
+  MAXSIMD_TIMEOUT_UPSERT_MS: integer(1, 3_600_000)
+    .default(120_000)
+    .describe('Deadline of upsert requests; past it 503 and nothing stored.'),
+  MAXSIMD_DRAIN_MS: integer(0, 600_000)
+    .default(25_000)
+    .describe('How long SIGTERM waits for requests in flight.'),
+} as const;
+
+const schema = z.strictObject(configShape);
+
+export type Config = Readonly<z.output<typeof schema>>;
+
+/** Variables of the command line itself; `serve` ignores them. */
+export const commandLineVariables = ['MAXSIMD_URL', 'MAXSIMD_API_KEY'] as const;
+
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+/**
+ * Parses the `MAXSIMD_*` variables of an environment. Unknown ones and bad values are `ConfigError`s that
+ * name the variable.
+ */
+export function parseConfig(environment: Readonly<Record<string, string | undefined>>): Config {
+  const own = Object.fromEntries(
+    Object.entries(environment).filter(
+      ([name, value]) =>
+        name.startsWith('MAXSIMD_') && value !== undefined && !commandLineVariables.includes(name as never),
+    ),
+  );
+  const result = schema.safeParse(own);
+  if (!result.success) {
+    const lines = result.error.issues.flatMap((issue) =>
+      issue.code === 'unrecognized_keys'
+        ? issue.keys.map((key) => `${key}: unknown variable`)
+        : [`${issue.path.join('.')}: ${issue.message}`],
+    );
+    throw new ConfigError(`bad configuration\n  ${lines.join('\n  ')}`);
+  }
+  const config = result.data;
+  if ((config.MAXSIMD_TLS_CERT_FILE === '') !== (config.MAXSIMD_TLS_KEY_FILE === '')) {
+    throw new ConfigError('bad configuration\n  MAXSIMD_TLS_CERT_FILE and MAXSIMD_TLS_KEY_FILE go together');
+  }
+  return Object.freeze(config);
+}
+
+/** Rows of the README's configuration table. */
+export function describeConfig(): readonly {
+  readonly name: string;
+  readonly default: string;
+  readonly description: string;
+}[] {
+  return Object.entries(configShape).map(([name, variable]) => {
+    const value: unknown = variable.parse(undefined);
+    return {
+      name,
+      default: Array.isArray(value) ? value.join(',') : String(value),
+      description: variable.description ?? '',
+    };
+  });
+}

@@ -1,0 +1,98 @@
+/**
+ * What the service asks of an encoder, in plain data: the one file between `service` and the gRPC
+ * client. Rows are token vectors; a text of R rows at dimension D is R x D row-major.
+ */
+
+export interface ChunkingParameters {
+  readonly maxTokens: number;
+  readonly overlapTokens: number;
+  readonly minimumChunkTokens: number;
+}
+
+/** Centroid codebook for candidate generation: unit directions quantised to int8. */
+export interface Codebook {
+  /** Identity of the fit: codes made with another id are not comparable. */
+  readonly id: string;
+  readonly count: number;
+  /** int8 [count x dim]; value = vector * scale. */
+  readonly vectors: Int8Array;
+  /** f32 [count]. */
+  readonly scales: Float32Array;
+}
+
+export interface EncoderModel {
+  readonly name: string;
+  readonly version: string;
+  readonly dim: number;
+  /** Most content tokens of one document window (positions less special tokens). */
+  readonly windowTokensMax: number;
+  /** Absent when the model ships none. */
+  readonly codebook: Codebook | undefined;
+}
+
+export interface EncodeOptions {
+  /** The immutable version of the index; another version is never used in its place. */
+  readonly model: string;
+  readonly modelVersion: string;
+  /** Opaque; used for fairness between tenants only. */
+  readonly tenantId: string;
+  /** Absolute, milliseconds since the epoch. */
+  readonly deadlineMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** Where the time of an encode went, in milliseconds. */
+export interface EncodeTimings {
+  readonly tokenizeMs: number;
+  readonly queueMs: number;
+  readonly runMs: number;
+}
+
+export interface EncodedQuery {
+  /** Tokenizer tokens of the whole text, special tokens excluded (what is charged). */
+  readonly inputTokens: number;
+  readonly rows: number;
+  /** f32 [rows x dim], query weights folded in, not centred. */
+  readonly vectors: Float32Array;
+  /** f32 [rows]: q_i . mu, added to row i's similarity so that centred documents score as uncentred ones. */
+  readonly offsets: Float32Array;
+  readonly timings: EncodeTimings;
+}
+
+export interface EncodedDocument {
+  /** Position of the text in the call. */
+  readonly documentIndex: number;
+  /** Tokenizer tokens of the whole text, overlaps counted once, special tokens excluded. */
+  readonly inputTokens: number;
+  /** Rows of each chunk, in order; empty when the text has no tokens at all. */
+  readonly chunkRows: Uint32Array;
+  /** int8 [sum(chunkRows) x dim], centred by the model's mean. */
+  readonly vectors: Int8Array;
+  /** IEEE half bits [sum(chunkRows)]; value = vector * scale. */
+  readonly scales: Uint16Array;
+  readonly timings: EncodeTimings;
+}
+
+export interface EncodeDocumentsOptions extends EncodeOptions {
+  readonly chunking: ChunkingParameters;
+  /**
+   * Called once with the tokens of every text before any inference; the work waits for it, and a
+   * rejection ends the call with that rejection (this is where the allowance is reserved).
+   */
+  readonly onTokenCounts: (inputTokens: readonly number[]) => Promise<void> | void;
+}
+
+/**
+ * Errors are `ServiceError`s: `service_unavailable` (no encoder, version not loaded, deadline passed,
+ * queue full, with `retryAfterSeconds`) or the signal's reason when the caller has gone.
+ */
+export interface Encoder {
+  /** Models the pool serves now; empty while none is up. */
+  models(): readonly EncoderModel[];
+  ready(): boolean;
+  countTokens(texts: readonly string[], options: EncodeOptions): Promise<readonly number[]>;
+  encodeQuery(text: string, options: EncodeOptions): Promise<EncodedQuery>;
+  /** Yields whole documents, in any order, each exactly once; bounded bytes in flight. */
+  encodeDocuments(texts: readonly string[], options: EncodeDocumentsOptions): AsyncIterable<EncodedDocument>;
+  close(): Promise<void>;
+}

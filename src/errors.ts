@@ -1,0 +1,127 @@
+/**
+ * The one table of errors. Every failure a client can see is a row here; the README and the OpenAPI
+ * document are tested against it. Broken invariants are not rows: they are asserts ("this is a bug").
+ *
+ * Source: the interface specification, section "Errors".
+ */
+
+export type ErrorClass =
+  | 'invalid'
+  | 'unauthenticated'
+  | 'forbidden'
+  | 'missing'
+  | 'limited'
+  | 'unavailable'
+  | 'corrupt'
+  | 'bug';
+
+export interface ErrorRow {
+  readonly httpStatus: number;
+  /** Numeric gRPC status (google.rpc.Code) that crosses the encoder boundary for this error. */
+  readonly grpcStatus: number;
+  readonly class: ErrorClass;
+  readonly condition: string;
+}
+
+export const errorTable = {
+  authentication_failed: {
+    httpStatus: 401,
+    grpcStatus: 16,
+    class: 'unauthenticated',
+    condition: 'API key missing, invalid or revoked.',
+  },
+  tenant_suspended: {
+    httpStatus: 403,
+    grpcStatus: 7,
+    class: 'forbidden',
+    condition: 'Tenant is suspended.',
+  },
+  not_found: {
+    httpStatus: 404,
+    grpcStatus: 5,
+    class: 'missing',
+    condition: 'Tenant-scoped resource not found.',
+  },
+  validation_error: {
+    httpStatus: 422,
+    grpcStatus: 3,
+    class: 'invalid',
+    condition: 'Request failed validation, or would exceed the document allowance.',
+  },
+  rate_limit_exceeded: {
+    httpStatus: 429,
+    grpcStatus: 8,
+    class: 'limited',
+    condition: 'Tenant request rate exceeded.',
+  },
+  concurrency_limit_exceeded: {
+    httpStatus: 429,
+    grpcStatus: 8,
+    class: 'limited',
+    condition: 'Tenant concurrency limit exceeded.',
+  },
+  usage_limit_exceeded: {
+    httpStatus: 429,
+    grpcStatus: 8,
+    class: 'limited',
+    condition: 'Monthly input-token allowance exhausted.',
+  },
+  internal_error: {
+    httpStatus: 500,
+    grpcStatus: 13,
+    class: 'bug',
+    condition: 'Unexpected service failure.',
+  },
+  service_unavailable: {
+    httpStatus: 503,
+    grpcStatus: 14,
+    class: 'unavailable',
+    condition: 'Service temporarily cannot process the request.',
+  },
+} as const satisfies Record<string, ErrorRow>;
+
+export type ErrorCode = keyof typeof errorTable;
+
+/** A field-level validation detail; `path` is dotted, with array indexes as numbers (`documents.3.text`). */
+export interface Issue {
+  readonly path: string;
+  readonly message: string;
+  readonly code: string;
+}
+
+export interface ServiceErrorOptions {
+  readonly issues?: readonly Issue[];
+  /** Whole seconds, at least 1: sent as `Retry-After`. Required for every 429. */
+  readonly retryAfterSeconds?: number;
+  /** A protocol status that keeps the body shape (413, 415, 408, 414, 431, 400). */
+  readonly httpStatus?: number;
+  readonly cause?: unknown;
+}
+
+/** An operating error: a value that travels up to the boundary, never a broken invariant. */
+export class ServiceError extends Error {
+  readonly code: ErrorCode;
+  readonly httpStatus: number;
+  readonly issues: readonly Issue[] | undefined;
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(code: ErrorCode, message: string, options: ServiceErrorOptions = {}) {
+    super(message, { cause: options.cause });
+    this.name = 'ServiceError';
+    this.code = code;
+    this.httpStatus = options.httpStatus ?? errorTable[code].httpStatus;
+    this.issues = options.issues;
+    this.retryAfterSeconds =
+      options.retryAfterSeconds === undefined ? undefined : Math.max(1, Math.ceil(options.retryAfterSeconds));
+  }
+}
+
+/** One validation failure at one path. */
+export function invalid(path: string, message: string, code = 'invalid'): ServiceError {
+  return new ServiceError('validation_error', message, { issues: [{ path, message, code }] });
+}
+
+/** Asserts an invariant whose failure can only be a defect of this program. */
+export function assertInvariant(condition: unknown, message: string): asserts condition {
+  if (!condition) throw new Error(`this is a bug: ${message}`);
+}

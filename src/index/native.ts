@@ -1,0 +1,190 @@
+/**
+ * The addon's types and its only importer. Everything asynchronous runs on the addon's own threads.
+ * Errors are `Error`s with a `code`: `invalid_argument`, `closed`, `io` (with `errno`), `no_space`,
+ * `corrupt`, `unsupported_version`, `deadline_exceeded`.
+ *
+ * Handles are closed explicitly (`close()` is idempotent and waits for nothing: work in flight keeps
+ * what it reads alive and settles normally); garbage collection is only a backstop. Every method of a
+ * closed handle throws `closed`.
+ */
+import { createRequire } from 'node:module';
+import path from 'node:path';
+
+export type KernelName = 'scalar' | 'avx2' | 'avxvnni' | 'avx512vnni' | 'amx' | 'neon';
+
+export interface EngineOptions {
+  /** Worker threads; 0 = one per core. */
+  readonly threads: number;
+  /** A forced kernel that this machine lacks is an error, never a silent fall-back. */
+  readonly kernel: KernelName | 'auto';
+}
+
+export interface EngineInfo {
+  readonly kernel: KernelName;
+  /** In order of preference, with what this machine supports. */
+  readonly kernels: readonly { readonly name: KernelName; readonly supported: boolean }[];
+  readonly threads: number;
+}
+
+export interface NativeCodebook {
+  readonly id: string;
+  readonly count: number;
+  /** int8 [count x dim]; value = vector * scale. */
+  readonly vectors: Int8Array;
+  /** f32 [count]. */
+  readonly scales: Float32Array;
+}
+
+export interface NativeIndexOptions {
+  readonly dim: number;
+  readonly codebook?: NativeCodebook;
+  /** Token vectors that a search may scan exactly; above it candidates come from codes, then graphs. 0 = from the measured kernel rate and a budget of 2 ms. */
+  readonly exactTokenVectorsMax: number;
+}
+
+/** One document version: its chunks' token matrices, appended whole. */
+export interface NativeRecord {
+  readonly versionId: number;
+  /** Rows of each chunk, in chunk_index order; at least one chunk, every chunk at least one row. */
+  readonly chunkRows: Uint32Array;
+  /** int8 [rows x dim]. */
+  readonly vectors: Int8Array;
+  /** f16 bits [rows]. */
+  readonly scales: Uint16Array;
+  /** 16-byte hashes of (field, canonical JSON value), concatenated: what filters match. */
+  readonly terms: Uint8Array;
+}
+
+export interface SegmentInfo {
+  readonly segmentId: number;
+  readonly state: 'active' | 'sealed';
+  readonly records: number;
+  readonly chunks: number;
+  readonly tokenVectors: number;
+  readonly fileBytes: number;
+  readonly hasGraph: boolean;
+}
+
+/** Columns: entry i says that record `records[i]` of segment `segmentIds[i]` is born / dies at a generation (0 = alive). */
+export interface LifeColumns {
+  readonly segmentIds: Float64Array;
+  readonly records: Uint32Array;
+}
+
+export interface NativeSearch {
+  /** f32 [rows x dim]. */
+  readonly query: Float32Array;
+  /** f32 [rows]; added per query token. */
+  readonly offsets: Float32Array;
+  readonly topK: number;
+  readonly candidateK: number;
+  /** Snapshot: versions with born <= generation < died. */
+  readonly generation: number;
+  /** All must match; 16 bytes each. Absent = no filter. */
+  readonly filterTerms?: Uint8Array;
+  readonly components: boolean;
+  /** Milliseconds from now; past it the search rejects with `deadline_exceeded`. */
+  readonly timeoutMs: number;
+  /** `exact` scans every live matching chunk (evaluation and tests); default `auto`. */
+  readonly plan?: 'auto' | 'exact' | 'codes' | 'graph';
+}
+
+/** Best first by score; chunks tied with the last of top_k are included, so the caller can order ties by doc_id. */
+export interface NativeSearchResult {
+  readonly versionIds: Float64Array;
+  readonly chunkIndexes: Uint32Array;
+  readonly scores: Float32Array;
+  /** Chunks scored exactly. */
+  readonly candidateCount: number;
+  /** Present when candidates were preselected and components asked for. */
+  readonly candidateScores?: Float32Array;
+  readonly candidateRanks?: Uint32Array;
+  /** Present when components were asked for: [results x query rows]. */
+  readonly similarities?: Float32Array;
+  readonly documentTokens?: Uint32Array;
+  readonly plan: 'exact' | 'codes' | 'graph';
+  /** Milliseconds by stage. */
+  readonly timings: {
+    readonly queueMs: number;
+    readonly filterMs: number;
+    readonly candidatesMs: number;
+    readonly exactMs: number;
+  };
+}
+
+export interface NativeScore {
+  readonly query: Float32Array;
+  readonly offsets: Float32Array;
+  readonly dim: number;
+  readonly components: boolean;
+}
+
+export interface NativeScoreResult {
+  /** One per chunk, in the order given. */
+  readonly scores: Float32Array;
+  readonly similarities?: Float32Array;
+  readonly documentTokens?: Uint32Array;
+}
+
+export interface NativeIndex {
+  /** New empty active segment; file and directory entry are durable when it resolves. */
+  createSegment(segmentId: number, path: string): Promise<void>;
+  /**
+   * Maps an existing segment. `recordsReferenced` = how many leading records the catalog may reference:
+   * an active file is cut behind them (torn tail), a bad checksum among them rejects with `corrupt`.
+   * A sealed file's footer is verified now, its records on first touch or by `verify`.
+   */
+  openSegment(segmentId: number, path: string, recordsReferenced: number): Promise<SegmentInfo>;
+  /** Writes one record (not yet durable, not yet visible); resolves to its number in the segment. */
+  append(segmentId: number, record: NativeRecord): Promise<{ readonly record: number }>;
+  /** fdatasync, shared by callers that wait at the same time. After a failure the segment refuses every later append. */
+  sync(segmentId: number): Promise<void>;
+  /** Writes the footer, syncs; the segment is immutable from now on. */
+  seal(segmentId: number): Promise<SegmentInfo>;
+  /** Builds, self-checks and saves the candidate graph of a sealed segment in the background, then uses it. */
+  buildGraph(
+    segmentId: number,
+  ): Promise<{ readonly chunks: number; readonly bytes: number; readonly milliseconds: number }>;
+  /** Copies records into another (active) segment for compaction; returns their new numbers in order. */
+  copyRecords(fromSegmentId: number, records: Uint32Array, toSegmentId: number): Promise<Uint32Array>;
+  /** No search that starts later reads it; unmapped after the last reader. */
+  dropSegment(segmentId: number): void;
+  /** Loads life spans in bulk at open. */
+  loadLives(
+    columns: LifeColumns & {
+      readonly versionIds: Float64Array;
+      readonly born: Float64Array;
+      readonly died: Float64Array;
+    },
+  ): void;
+  /** Makes a commit visible. Generations are published in order. */
+  publish(generation: number, born: LifeColumns, died: LifeColumns): void;
+  search(search: NativeSearch): Promise<NativeSearchResult>;
+  /** Checks every record's checksum. */
+  verify(segmentId: number): Promise<{ readonly records: number; readonly corruptRecords: Uint32Array }>;
+  segments(): readonly SegmentInfo[];
+  close(): void;
+}
+
+export interface NativeEngine {
+  readonly info: EngineInfo;
+  createIndex(options: NativeIndexOptions): NativeIndex;
+  /** Exact MaxSim of transient chunks. */
+  score(
+    score: NativeScore,
+    chunks: { readonly chunkRows: Uint32Array; readonly vectors: Int8Array; readonly scales: Uint16Array },
+  ): Promise<NativeScoreResult>;
+  close(): void;
+}
+
+interface Addon {
+  readonly Engine: new (options: EngineOptions) => NativeEngine;
+}
+
+const addonPath = path.resolve(import.meta.dirname, '../../build/Release/maxsimd.node');
+
+/** Loads the addon and starts an engine with its threads. */
+export function createEngine(options: EngineOptions): NativeEngine {
+  const addon = createRequire(import.meta.url)(addonPath) as Addon;
+  return new addon.Engine(options);
+}

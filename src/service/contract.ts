@@ -1,0 +1,150 @@
+/**
+ * What the HTTP layer asks of the service, in plain data. Names are ours (camelCase); the HTTP layer
+ * maps them to the wire. Every failure is a `ServiceError`.
+ */
+import type { IndexRow, Tenant } from '../catalog/contract.ts';
+import type { ConcurrencyPermit } from './limiter.ts';
+
+/** Travels down with one request; stage timings flow back up in `timings` (milliseconds by stage). */
+export interface RequestContext {
+  readonly requestId: string;
+  readonly tenant: Tenant;
+  /** Aborted when the client has gone. */
+  readonly signal: AbortSignal;
+  /** Absolute, milliseconds since the epoch. */
+  readonly deadlineMs: number;
+  readonly startedAtMs: number;
+  readonly timings: Record<string, number>;
+}
+
+export interface Admission {
+  readonly tenant: Tenant;
+  readonly rate: { readonly limit: number; readonly remaining: number; readonly resetSeconds: number };
+  /** Release when the response is closed and the request's work has ended. */
+  readonly permit: ConcurrencyPermit;
+}
+
+export interface DocumentInput {
+  readonly docId: string;
+  readonly text: string;
+  readonly metadata: Readonly<Record<string, unknown>>;
+}
+
+export interface RequestUsage {
+  readonly inputTokens: number;
+  readonly documentCount: number;
+  readonly chunkCount: number;
+  readonly candidateCount: number;
+  readonly latencyMs: number;
+}
+
+export interface CreateIndexRequest {
+  readonly name: string;
+  readonly model?: string;
+  readonly chunking?: {
+    readonly maxTokens?: number;
+    readonly overlapTokens?: number;
+    readonly minimumChunkTokens?: number;
+  };
+  readonly metadataSchema: Readonly<Record<string, unknown>>;
+}
+
+export interface SearchRequest {
+  readonly query: string;
+  readonly topK?: number;
+  readonly candidateK?: number;
+  readonly filter?: Readonly<Record<string, unknown>>;
+  readonly returnComponents: boolean;
+}
+
+export interface ScoreRequest {
+  readonly query: string;
+  readonly documents: readonly DocumentInput[];
+  readonly returnComponents: boolean;
+}
+
+export interface ResultComponents {
+  readonly maxsim: number;
+  readonly perQueryToken: readonly {
+    readonly tokenIndex: number;
+    readonly documentTokenIndex: number;
+    readonly similarity: number;
+  }[];
+  readonly candidateScore?: number;
+  readonly candidateRank?: number;
+}
+
+export interface ResultItem {
+  readonly docId: string;
+  readonly chunkId: string;
+  readonly chunkIndex: number;
+  readonly score: number;
+  /** The customer's object as JSON text, exactly as stored. */
+  readonly metadata: string;
+  readonly components?: ResultComponents;
+}
+
+export interface UpsertResponse {
+  readonly indexId: string;
+  readonly upsertedDocuments: number;
+  readonly upsertedChunks: number;
+  readonly failed: readonly { readonly docId: string; readonly error: string }[];
+  readonly usage: RequestUsage;
+}
+
+export interface RankedResponse {
+  readonly results: readonly ResultItem[];
+  readonly usage: RequestUsage;
+}
+
+export interface UsageSummary {
+  readonly periodStartMs: number;
+  readonly periodEndMs: number;
+  readonly usage: {
+    readonly inputTokens: bigint;
+    readonly requests: number;
+    readonly documentUpserts: number;
+    readonly searches: number;
+    readonly scores: number;
+    readonly documents: number;
+  };
+  readonly limits: {
+    readonly inputTokens: bigint;
+    readonly documents: number;
+    readonly requestsPerMinute: number;
+    readonly maxConcurrentRequests: number;
+  };
+  readonly remaining: { readonly inputTokens: bigint; readonly documents: number };
+}
+
+export interface Readiness {
+  readonly ready: boolean;
+  /** By part: `ok` or what is wrong, in a few words fit for the public. */
+  readonly checks: Readonly<Record<'catalog' | 'encoder' | 'disk' | 'draining', string>>;
+}
+
+export interface Service {
+  /** Key -> tenant (401, 403), then rate (429), then concurrency (429). `authorization` is the raw header value. */
+  admit(authorization: string | undefined): Promise<Admission>;
+  createIndex(context: RequestContext, request: CreateIndexRequest): Promise<IndexRow>;
+  listIndexes(context: RequestContext): Promise<readonly IndexRow[]>;
+  getIndex(context: RequestContext, indexId: string): Promise<IndexRow>;
+  deleteIndex(context: RequestContext, indexId: string): Promise<boolean>;
+  upsertDocuments(
+    context: RequestContext,
+    indexId: string,
+    documents: readonly DocumentInput[],
+  ): Promise<UpsertResponse>;
+  deleteDocument(context: RequestContext, indexId: string, docId: string): Promise<boolean>;
+  search(context: RequestContext, indexId: string, request: SearchRequest): Promise<RankedResponse>;
+  score(context: RequestContext, request: ScoreRequest): Promise<RankedResponse>;
+  usage(context: RequestContext): Promise<UsageSummary>;
+  /**
+   * Counts a `/v1` request in the ledger before its answer leaves, unless the operation's own commit
+   * already did (upsert, delete, search and score count theirs; the context remembers it).
+   */
+  countRequest(context: RequestContext): Promise<void>;
+  readiness(): Promise<Readiness>;
+  /** Stop admitting (503), wait for the work in flight, close everything below. */
+  drain(): Promise<void>;
+}

@@ -1,0 +1,47 @@
+/**
+ * What the service asks of a limiter: admission by rate and concurrency, and reservations against the
+ * monthly token allowance. One api process owns a data directory, so the first implementation counts
+ * in memory; the interface keeps a shared one possible.
+ */
+
+export interface RateAdmission {
+  readonly admitted: boolean;
+  /** Requests left in the current window after this one, for `RateLimit-Remaining`. */
+  readonly remaining: number;
+  /** Seconds until the next request fits (when refused) or until the window is empty again. */
+  readonly retryAfterSeconds: number;
+}
+
+/** Hold on one concurrency slot. `release` is idempotent. */
+export interface ConcurrencyPermit {
+  release(): void;
+}
+
+/** Hold on input tokens of one calendar month. Exactly one of `settle` and `release` ends it; both are idempotent. */
+export interface TokenReservation {
+  readonly month: string;
+  readonly inputTokens: bigint;
+  /** The ledger now holds `used` of these tokens; the rest is returned. */
+  settle(used: bigint): void;
+  release(): void;
+}
+
+export interface TokenReservationRequest {
+  readonly tenantId: string;
+  /** UTC month `YYYY-MM`. */
+  readonly month: string;
+  readonly inputTokens: bigint;
+  /** Allowance of the month. */
+  readonly allowance: bigint;
+  /** Tokens the ledger holds for the month at this moment (in-flight reservations excluded). */
+  readonly ledger: bigint;
+}
+
+export interface Limiter {
+  /** Sliding window: never more than `perMinute` admissions in any 60 s. A refused request leaves no trace. */
+  admitRate(tenantId: string, perMinute: number, nowMs: number): RateAdmission;
+  /** `undefined` when `max` slots are taken. */
+  acquireSlot(tenantId: string, max: number): ConcurrencyPermit | undefined;
+  /** `undefined` when ledger + reservations + inputTokens would exceed the allowance. */
+  reserveTokens(request: TokenReservationRequest): TokenReservation | undefined;
+}
