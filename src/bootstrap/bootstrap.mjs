@@ -1,0 +1,140 @@
+/**
+ * Makes a bare clone ready to run: installs the packages when the lock changed and builds the addon when
+ * `native/` changed, then ends; the npm script that called it goes on with `exec node`, which by then is
+ * the Node 24 that the packages bring. Plain JavaScript: this file alone runs on Node 20.
+ *
+ * Two first starts at once are serialised by a lock directory that names its owner's process id.
+ */
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+
+const root = path.resolve(import.meta.dirname ?? path.dirname(new URL(import.meta.url).pathname), '../..');
+const stamps = path.join(root, 'build', '.bootstrap');
+const lock = path.join(root, '.bootstrap.lock');
+const binaries = path.join(root, 'node_modules', '.bin');
+const oldestNode = [22, 18];
+
+main();
+
+function main() {
+  if (upToDate()) return;
+  withLock(() => {
+    step('npm', installHash(), installed(), () => {
+      run('npm', ['ci', '--loglevel=error', '--include=dev', '--include=optional']);
+    });
+    step('addon', addonHash(), existsSync(addonPath()), () => {
+      requireTool('cmake', 'cmake');
+      run(path.join(binaries, 'cmake-js'), ['compile', '--silent']);
+    });
+  });
+  requireNode();
+}
+
+function upToDate() {
+  return installed() && stamp('npm') === installHash() && stamp('addon') === addonHash() && existsSync(addonPath());
+}
+
+/** npm writes this file last. */
+function installed() {
+  return existsSync(path.join(root, 'node_modules', '.package-lock.json'));
+}
+
+function addonPath() {
+  return path.join(root, 'build', 'Release', 'maxsimd.node');
+}
+
+/** Runs `action` unless the stamp of a former success still matches. */
+function step(name, hash, present, action) {
+  if (present && stamp(name) === hash) return;
+  const started = Date.now();
+  process.stderr.write(`maxsimd: ${name === 'npm' ? 'installing packages' : 'building the addon'} ...\n`);
+  action();
+  mkdirSync(stamps, { recursive: true });
+  writeFileSync(path.join(stamps, name), hash);
+  process.stderr.write(`maxsimd: done in ${((Date.now() - started) / 1000).toFixed(1)} s\n`);
+}
+
+function stamp(name) {
+  const file = path.join(stamps, name);
+  return existsSync(file) ? readFileSync(file, 'utf8') : undefined;
+}
+
+function installHash() {
+  return hashFiles([path.join(root, 'package-lock.json'), path.join(root, '.npmrc')]);
+}
+
+function addonHash() {
+  return hashFiles([path.join(root, 'CMakeLists.txt'), ...filesUnder(path.join(root, 'native'))], installHash());
+}
+
+function hashFiles(files, salt = '') {
+  const hash = createHash('sha256').update(`${process.platform} ${process.arch} ${salt}`);
+  for (const file of files) hash.update(path.relative(root, file)).update('\0').update(readFileSync(file));
+  return hash.digest('hex');
+}
+
+function filesUnder(directory) {
+  return readdirSync(directory, { recursive: true })
+    .map((name) => path.join(directory, String(name)))
+    .filter((file) => statSync(file).isFile())
+    .sort();
+}
+
+function run(command, args) {
+  const environment = { ...process.env, PATH: `${binaries}${path.delimiter}${process.env.PATH ?? ''}` };
+  const result = spawnSync(command, args, { cwd: root, env: environment, stdio: ['ignore', 2, 2] });
+  if (result.error) fail(`cannot run ${path.basename(command)}: ${result.error.message}`);
+  if (result.status !== 0) fail(`${path.basename(command)} ${args.join(' ')} failed (exit ${result.status ?? result.signal})`);
+}
+
+function requireTool(command, what) {
+  if (spawnSync(command, ['--version'], { stdio: 'ignore' }).error) fail(`${what} is needed to build the addon: install it and a C++20 compiler`);
+}
+
+function requireNode() {
+  const environment = { ...process.env, PATH: `${binaries}${path.delimiter}${process.env.PATH ?? ''}` };
+  const version = spawnSync('node', ['--version'], { env: environment, encoding: 'utf8' }).stdout?.trim() ?? '';
+  const [major = 0, minor = 0] = version.slice(1).split('.').map(Number);
+  if (major < oldestNode[0] || (major === oldestNode[0] && minor < oldestNode[1])) {
+    fail(`Node ${oldestNode.join('.')} or later is needed and no packaged one fits ${process.platform}-${process.arch} (found ${version})`);
+  }
+}
+
+function withLock(action) {
+  for (;;) {
+    try {
+      mkdirSync(lock);
+      writeFileSync(path.join(lock, 'pid'), String(process.pid));
+      break;
+    } catch (error) {
+      if (error.code !== 'EEXIST') throw error;
+      if (ownerIsGone()) rmSync(lock, { recursive: true, force: true });
+      else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
+    }
+  }
+  try {
+    action();
+  } finally {
+    rmSync(lock, { recursive: true, force: true });
+  }
+}
+
+function ownerIsGone() {
+  const file = path.join(lock, 'pid');
+  // A lock without an owner yet is either being written or was cut off right after its creation.
+  if (!existsSync(file)) return existsSync(lock) && Date.now() - statSync(lock).mtimeMs > 5000;
+  try {
+    process.kill(Number(readFileSync(file, 'utf8')), 0);
+    return false;
+  } catch (error) {
+    return error.code === 'ESRCH';
+  }
+}
+
+function fail(message) {
+  process.stderr.write(`maxsimd: ${message}\n`);
+  rmSync(lock, { recursive: true, force: true });
+  process.exit(1);
+}

@@ -1,0 +1,187 @@
+/**
+ * Keeps the structure: imports flow downward, each third-party engine has one importer, the environment
+ * is read by program entries only, names and sizes stay within the house rules.
+ */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+const root = path.resolve(import.meta.dirname, '..');
+const tracked = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+  cwd: root,
+  encoding: 'utf8',
+})
+  .split('\n')
+  .filter((file) => file !== '');
+const sources = tracked.filter((file) => file.startsWith('src/') && file.endsWith('.ts'));
+const text = new Map<string, string>();
+for (const file of tracked.filter((name) => /\.(ts|mjs|cc|cpp|h|hpp|c)$/.test(name))) {
+  text.set(file, readFileSync(path.join(root, file), 'utf8'));
+}
+
+/** Module specifiers of a TypeScript file, with whether the import is of types only. */
+function importsOf(file: string): readonly { specifier: string; typeOnly: boolean }[] {
+  const pattern =
+    /^\s*(?:import|export)\s+(type\s+)?(?:[^'"]*?\sfrom\s+)?['"]([^'"]+)['"]|import\(\s*['"]([^'"]+)['"]\s*\)|require(?:\.resolve)?\(\s*['"]([^'"]+)['"]\s*\)/gm;
+  return [...(text.get(file) ?? '').matchAll(pattern)].map((match) => ({
+    specifier: match[2] ?? match[3] ?? match[4] ?? '',
+    typeOnly: match[1] !== undefined,
+  }));
+}
+
+function resolved(file: string, specifier: string): string {
+  return specifier.startsWith('.') ? path.posix.join(path.posix.dirname(file), specifier) : specifier;
+}
+
+function layerOf(file: string): string {
+  const [, first = ''] = file.split('/');
+  return first.endsWith('.ts') ? 'entry' : first;
+}
+
+/** Layer -> layers of `src` it may import (besides itself and the files directly under `src`). */
+const allowed: Readonly<Record<string, readonly string[]>> = {
+  http: ['service', 'metrics'],
+  service: ['encoder', 'index', 'catalog'],
+  encoder: [],
+  index: [],
+  catalog: [],
+  metrics: [],
+  cli: ['catalog', 'encoder', 'index', 'service'],
+};
+
+/** Files of `src` that any layer may import. */
+const shared = new Set(['src/errors.ts', 'src/logging.ts', 'src/config.ts']);
+
+describe('layers', () => {
+  it.each(sources.filter((file) => layerOf(file) in allowed))('%s imports downward only', (file) => {
+    const layer = layerOf(file);
+    for (const { specifier, typeOnly } of importsOf(file)) {
+      if (!specifier.startsWith('.')) continue;
+      const target = resolved(file, specifier);
+      if (!target.startsWith('src/') || shared.has(target)) continue;
+      if (layer === 'cli' && target === 'src/serve.ts') continue;
+      // Plain row types of the catalog contract travel through the service's own contract.
+      if (layer === 'http' && typeOnly && target === 'src/catalog/contract.ts') continue;
+      const targetLayer = layerOf(target);
+      expect([layer, ...(allowed[layer] ?? [])], `${file} imports ${target}`).toContain(targetLayer);
+    }
+  });
+
+  it('the configuration module reads no environment and layers below the entries do not import it', () => {
+    for (const file of sources.filter((name) =>
+      ['http', 'service', 'encoder', 'index', 'catalog', 'metrics'].includes(layerOf(name)),
+    )) {
+      for (const { specifier } of importsOf(file)) {
+        expect(resolved(file, specifier), file).not.toBe('src/config.ts');
+      }
+    }
+  });
+
+  it('src has no import cycles', () => {
+    const graph = new Map(
+      sources.map((file) => [
+        file,
+        importsOf(file)
+          .filter((item) => item.specifier.startsWith('.') && !item.typeOnly)
+          .map((item) => resolved(file, item.specifier)),
+      ]),
+    );
+    const state = new Map<string, 'open' | 'done'>();
+    const visit = (file: string, trail: readonly string[]): void => {
+      if (state.get(file) === 'done') return;
+      expect(state.get(file), `cycle: ${[...trail, file].join(' -> ')}`).not.toBe('open');
+      state.set(file, 'open');
+      for (const next of graph.get(file) ?? []) visit(next, [...trail, file]);
+      state.set(file, 'done');
+    };
+    for (const file of graph.keys()) visit(file, []);
+  });
+});
+
+describe('engines', () => {
+  const engines = [
+    'onnxruntime-node',
+    'better-sqlite3',
+    '@huggingface/tokenizers',
+    'prom-client',
+    'pino',
+    'commander',
+    'close-with-grace',
+    'cli-progress',
+    'grpc-health-check',
+    '@grpc/proto-loader',
+  ];
+  it.each(engines)('%s has exactly one importer in src', (engine) => {
+    const importers = sources.filter((file) =>
+      importsOf(file).some(
+        (item) => !item.typeOnly && (item.specifier === engine || item.specifier.startsWith(`${engine}/`)),
+      ),
+    );
+    expect(importers).toHaveLength(1);
+  });
+
+  it('only the typed wrapper loads the addon', () => {
+    const loaders = sources.filter((file) => (text.get(file) ?? '').includes('maxsimd.node'));
+    expect(loaders).toEqual(['src/index/native.ts']);
+  });
+
+  it('http knows neither gRPC nor SQLite nor the addon', () => {
+    for (const file of sources.filter((name) => layerOf(name) === 'http')) {
+      for (const { specifier } of importsOf(file)) {
+        expect(specifier, file).not.toMatch(/grpc|sqlite|native|onnxruntime/);
+      }
+    }
+  });
+
+  it('service knows no Fastify', () => {
+    for (const file of sources.filter((name) => layerOf(name) === 'service')) {
+      for (const { specifier } of importsOf(file)) expect(specifier, file).not.toMatch(/fastify/);
+    }
+  });
+});
+
+describe('house rules', () => {
+  const entries = new Set(['src/cli/main.ts', 'src/encoder/main.ts', 'src/bootstrap/bootstrap.mjs']);
+
+  it('only program entries read the environment', () => {
+    for (const file of sources) {
+      if (!entries.has(file)) expect(text.get(file), file).not.toMatch(/process\.env\b/);
+    }
+  });
+
+  it('there are no default exports and no barrel files', () => {
+    for (const file of sources) {
+      expect(text.get(file), file).not.toMatch(/^export default/m);
+      expect(text.get(file), file).not.toMatch(/^export \* from/m);
+    }
+  });
+
+  it('nothing is called utils, helpers or manager', () => {
+    for (const file of tracked.filter((name) => /^(src|native|bench|test)\//.test(name))) {
+      expect(path.basename(file), file).not.toMatch(/^(utils?|helpers?|common|misc)\b|manager/i);
+    }
+  });
+
+  it('files stay within 500 lines', () => {
+    for (const [file, content] of text) {
+      if (/^(src|native|bench|test)\//.test(file)) {
+        expect(content.split('\n').length, file).toBeLessThanOrEqual(501);
+      }
+    }
+  });
+
+  it('the kernels include neither N-API nor file-system headers', () => {
+    const kernels = [...text.keys()].filter((file) => file.startsWith('native/kernels/'));
+    expect(kernels.length).toBeGreaterThan(0);
+    for (const file of kernels) {
+      expect(text.get(file), file).not.toMatch(
+        /#include\s*[<"](napi|node_api|fstream|filesystem|unistd|fcntl|sys\/mman|thread|mutex)/,
+      );
+    }
+  });
+
+  it('the lock file records no download addresses', () => {
+    expect(readFileSync(path.join(root, 'package-lock.json'), 'utf8')).not.toMatch(/"resolved"/);
+  });
+});

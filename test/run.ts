@@ -1,0 +1,46 @@
+/**
+ * `npm test`: static checks, the addon's tests under sanitizers, then every vitest suite. Ends with one
+ * line, `N passed, N failed, N skipped`, in which each step outside vitest counts as one test.
+ */
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import { z } from 'zod';
+import { root, runStep, staticChecks, type Step } from './check.ts';
+
+const resultsFile = path.join(root, 'build', 'test-results.json');
+const resultsSchema = z.object({
+  numPassedTests: z.number(),
+  numFailedTests: z.number(),
+  numPendingTests: z.number(),
+  numTodoTests: z.number(),
+});
+
+const nativeSteps: readonly Step[] = [
+  { name: 'addon under sanitizers', command: 'node', args: ['test/native/sanitizers.ts'] },
+];
+
+const suites: Step = {
+  name: 'suites',
+  command: 'vitest',
+  args: ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${resultsFile}`],
+};
+
+main();
+
+function main(): void {
+  mkdirSync(path.dirname(resultsFile), { recursive: true });
+  rmSync(resultsFile, { force: true });
+  const steps = [...staticChecks, ...nativeSteps].map(runStep);
+  const suiteRun = runStep(suites);
+  const counts = existsSync(resultsFile)
+    ? resultsSchema.parse(JSON.parse(readFileSync(resultsFile, 'utf8')))
+    : { numPassedTests: 0, numFailedTests: 0, numPendingTests: 0, numTodoTests: 0 };
+  const stepsFailed = steps.filter((step) => !step.passed).length;
+  // A runner that failed without a failed test (a crash, an unhandled error) is a failure of its own.
+  const runnerFailed = !suiteRun.passed && counts.numFailedTests === 0 ? 1 : 0;
+  const passed = counts.numPassedTests + steps.length - stepsFailed;
+  const failed = counts.numFailedTests + stepsFailed + runnerFailed;
+  const skipped = counts.numPendingTests + counts.numTodoTests;
+  process.exitCode = failed === 0 && counts.numPassedTests > 0 ? 0 : 1;
+  console.log(`${passed} passed, ${failed} failed, ${skipped} skipped`);
+}
