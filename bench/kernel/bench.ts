@@ -1,0 +1,217 @@
+/**
+ * `npm run bench -- kernel`: builds the native benchmark, runs it for each dimension and thread count and
+ * turns the samples into rows and ratios. Ratios are medians of paired rounds of one run, one thread,
+ * dim 128; a ratio is null, with a reason, where this CPU lacks the instruction set.
+ */
+import { execFileSync, spawnSync, type ExecFileSyncOptions } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import path from 'node:path';
+import { z } from 'zod';
+import { describeEnvironment, root, type Environment } from '../environment.ts';
+import { median, pairedRatios, spread, type Spread } from '../statistics.ts';
+
+const samplesSchema = z.object({ wall_s: z.array(z.number()), cpu_s: z.array(z.number()) });
+const contenderSchema = z.object({
+  name: z.string(),
+  family: z.enum(['maxsimd', 'numkong', 'gemm']),
+  amx: z.boolean(),
+  packed_bytes: z.number(),
+  top10: z.number(),
+  top100: z.number(),
+  relative_error: z.number(),
+  scenarios: z.object({ hot: samplesSchema, random: samplesSchema, memory: samplesSchema }),
+});
+const runSchema = z.object({
+  dim: z.number(),
+  query_rows: z.number(),
+  chunks: z.number(),
+  token_vectors: z.number(),
+  hot_chunks: z.number(),
+  threads: z.number(),
+  seed: z.number(),
+  read_bytes_per_second: z.number(),
+  contenders: z.array(contenderSchema),
+});
+
+type Run = z.infer<typeof runSchema>;
+type Contender = z.infer<typeof contenderSchema>;
+type Scenario = keyof Contender['scenarios'];
+
+export interface KernelRow {
+  readonly contender: string;
+  readonly dim: number;
+  readonly threads: number;
+  readonly scenario: Scenario;
+  readonly chunks: number;
+  /** Thread CPU seconds decide; wall beside them. */
+  readonly thousand_chunks_per_second: Spread;
+  readonly thousand_chunks_per_second_wall: number;
+  readonly packed_bytes: number;
+  readonly top10_overlap: number;
+  readonly top100_overlap: number;
+  readonly relative_score_error: number;
+}
+
+export interface RatioReport {
+  readonly value: number | null;
+  readonly spread?: Spread;
+  readonly against?: string;
+  readonly reason?: string;
+}
+
+export interface KernelReport {
+  readonly environment: Environment;
+  readonly rows: readonly KernelRow[];
+  readonly ratios: Readonly<Record<string, number | null>>;
+  readonly ratio_details: Readonly<Record<string, RatioReport>>;
+}
+
+export interface KernelBenchOptions {
+  readonly dims: readonly number[];
+  readonly threads: readonly number[];
+  readonly chunks: number;
+  readonly rounds: number;
+  readonly seed: number;
+  readonly command: string;
+}
+
+export function runKernelBench(options: KernelBenchOptions): KernelReport {
+  const program = build();
+  const runs = options.dims.flatMap((dim) =>
+    options.threads.map((threads) => runOnce(program, dim, threads, options)),
+  );
+  const main = runs.find((run) => run.dim === 128 && run.threads === 1) ?? runs[0];
+  if (main === undefined) throw new Error('nothing was measured');
+  const details = ratiosOf(main);
+  return {
+    environment: describeEnvironment(options.command, ours(main)[0]?.name ?? 'none', options.threads),
+    rows: runs.flatMap(rowsOf),
+    ratios: Object.fromEntries(Object.entries(details).map(([name, ratio]) => [name, ratio.value])),
+    ratio_details: details,
+  };
+}
+
+function build(): string {
+  const directory = path.join(root, 'build', 'bench-kernel');
+  mkdirSync(directory, { recursive: true });
+  const quiet: ExecFileSyncOptions = { stdio: ['ignore', 2, 2] };
+  execFileSync(
+    'cmake',
+    ['-S', path.join(root, 'bench', 'kernel'), '-B', directory, '-DCMAKE_BUILD_TYPE=Release'],
+    quiet,
+  );
+  execFileSync('cmake', ['--build', directory, '--parallel', '2'], quiet);
+  return path.join(directory, 'kernel_bench');
+}
+
+function runOnce(program: string, dim: number, threads: number, options: KernelBenchOptions): Run {
+  const args = Object.entries({
+    dim,
+    threads,
+    chunks: options.chunks,
+    hot: Math.min(500, options.chunks),
+    rounds: options.rounds,
+    seed: options.seed,
+  }).flatMap(([name, value]) => [`--${name}`, String(value)]);
+  const result = spawnSync(program, args, {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'inherit'],
+    maxBuffer: 1 << 26,
+  });
+  if (result.status !== 0)
+    throw new Error(`${path.basename(program)} ${args.join(' ')} failed: ${result.status ?? result.signal}`);
+  return runSchema.parse(JSON.parse(result.stdout));
+}
+
+function rowsOf(run: Run): readonly KernelRow[] {
+  return run.contenders.flatMap((contender) =>
+    (['hot', 'random', 'memory'] as const).map((scenario) => {
+      const chunks = scenario === 'memory' ? run.chunks : run.hot_chunks;
+      const samples = contender.scenarios[scenario];
+      const rate = (seconds: number): number => chunks / seconds / 1000;
+      return {
+        contender: contender.name,
+        dim: run.dim,
+        threads: run.threads,
+        scenario,
+        chunks,
+        thousand_chunks_per_second: spread(samples.cpu_s.map((seconds) => rate(seconds / run.threads))),
+        thousand_chunks_per_second_wall: rate(median(samples.wall_s)),
+        packed_bytes: contender.packed_bytes,
+        top10_overlap: contender.top10,
+        top100_overlap: contender.top100,
+        relative_score_error: contender.relative_error,
+      };
+    }),
+  );
+}
+
+function ours(run: Run): readonly Contender[] {
+  return run.contenders.filter((contender) => contender.family === 'maxsimd');
+}
+
+/** The ratios the project holds itself to; greater than 1 means ours is faster. */
+function ratiosOf(run: Run): Record<string, RatioReport> {
+  const best = ours(run)[0];
+  const named = (name: string): Contender | undefined =>
+    run.contenders.find((contender) => contender.name === name);
+  const fastest = (contenders: readonly Contender[], scenario: Scenario): Contender | undefined =>
+    contenders.toSorted(
+      (a, b) => median(a.scenarios[scenario].cpu_s) - median(b.scenarios[scenario].cpu_s),
+    )[0];
+  const numkong = run.contenders.filter((contender) => contender.family === 'numkong');
+  const against = (
+    mine: Contender | undefined,
+    peer: Contender | undefined,
+    scenario: Scenario,
+    reason: string,
+  ): RatioReport => {
+    if (mine === undefined || peer === undefined) return { value: null, reason };
+    const ratios = pairedRatios(peer.scenarios[scenario].cpu_s, mine.scenarios[scenario].cpu_s);
+    return { value: median(ratios), spread: spread(ratios), against: peer.name };
+  };
+  const vnni = named('maxsimd_avx512vnni') ?? named('maxsimd_avxvnni');
+  const withoutAmx = numkong.filter((contender) => !contender.amx);
+  return {
+    hot_vs_numkong_best: against(best, fastest(numkong, 'hot'), 'hot', 'no NumKong backend runs here'),
+    memory_vs_numkong_bf16: against(
+      best,
+      fastest(
+        numkong.filter((contender) => contender.name.endsWith('_bf16')),
+        'memory',
+      ),
+      'memory',
+      'no NumKong bf16 backend runs here',
+    ),
+    random_vs_numkong_best: against(
+      best,
+      fastest(numkong, 'random'),
+      'random',
+      'no NumKong backend runs here',
+    ),
+    memory_vs_read_bandwidth: bandwidthShare(run, best),
+    vnni_vs_numkong_best_without_amx: against(
+      vnni,
+      fastest(withoutAmx, 'hot'),
+      'hot',
+      'this CPU has no VNNI',
+    ),
+    avx2_vs_numkong_haswell: against(
+      named('maxsimd_avx2'),
+      fastest(
+        numkong.filter((contender) => contender.name.includes('haswell')),
+        'hot',
+      ),
+      'hot',
+      'this CPU has no AVX2',
+    ),
+  };
+}
+
+function bandwidthShare(run: Run, best: Contender | undefined): RatioReport {
+  if (best === undefined) return { value: null, reason: 'no kernel of ours runs here' };
+  // What the kernel must read of a chunk: its int8 rows and their two-byte scales.
+  const bytes = run.token_vectors * (run.dim + 2);
+  const shares = best.scenarios.memory.wall_s.map((seconds) => bytes / seconds / run.read_bytes_per_second);
+  return { value: median(shares), spread: spread(shares), against: 'read bandwidth' };
+}

@@ -1,0 +1,30 @@
+/** Order statistics of small samples. */
+
+/** Linear interpolation between closest ranks, `fraction` in 0..1; NaN for no values. */
+export function quantile(values: readonly number[], fraction: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  if (sorted.length === 0) return Number.NaN;
+  const position = fraction * (sorted.length - 1);
+  const below = sorted[Math.floor(position)] ?? Number.NaN;
+  const above = sorted[Math.ceil(position)] ?? Number.NaN;
+  return below + (above - below) * (position - Math.floor(position));
+}
+
+export function median(values: readonly number[]): number {
+  return quantile(values, 0.5);
+}
+
+/** Element-wise a / b of samples taken in the same rounds. */
+export function pairedRatios(a: readonly number[], b: readonly number[]): readonly number[] {
+  return a.map((value, index) => value / (b[index] ?? Number.NaN));
+}
+
+export interface Spread {
+  readonly median: number;
+  readonly minimum: number;
+  readonly maximum: number;
+}
+
+export function spread(values: readonly number[]): Spread {
+  return { median: median(values), minimum: Math.min(...values), maximum: Math.max(...values) };
+}
