@@ -1,0 +1,61 @@
+/**
+ * What every `/v1` request passes before its body is read: authentication, suspension, rate, concurrency, in
+ * this order (inside `Service.admit`); and the accounting of its answer.
+ */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { ServiceError } from '../errors.ts';
+import type { Service } from '../service/contract.ts';
+import type { RequestObserver } from './observation.ts';
+
+/** Deadlines of the work, in milliseconds from the request's arrival. */
+export interface RouteTimeouts {
+  readonly searchMs: number;
+  readonly upsertMs: number;
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Which deadline holds for this route; `search` where none is named. */
+    readonly deadline?: 'search' | 'upsert';
+  }
+}
+
+export function admitRequests(
+  app: FastifyInstance,
+  options: {
+    readonly service: Service;
+    readonly observer: RequestObserver;
+    readonly timeouts: RouteTimeouts;
+  },
+): void {
+  const { service, observer, timeouts } = options;
+
+  app.addHook('onRequest', async (request: FastifyRequest, reply: FastifyReply) => {
+    const admission = await service.admit(request.headers.authorization);
+    const { deadline } = request.routeOptions.config;
+    request.scope.admit(admission, deadline === 'upsert' ? timeouts.upsertMs : timeouts.searchMs);
+    request.scope.markStage('admission');
+    reply.headers({
+      'ratelimit-limit': admission.rate.limit,
+      'ratelimit-remaining': admission.rate.remaining,
+      'ratelimit-reset': Math.ceil(admission.rate.resetSeconds),
+    });
+    // An unknown address is none whatever its body holds.
+    if (request.is404) throw unknownRoute();
+  });
+
+  app.addHook('onSend', async (request: FastifyRequest, reply: FastifyReply) => {
+    const { scope } = request;
+    if (scope.context === undefined || scope.clientGone || reply.statusCode === 429) return;
+    try {
+      await scope.run((context) => service.countRequest(context));
+    } catch (error) {
+      // The work is done and the answer stands; a request too few in the ledger favours the customer.
+      if (!scope.clientGone) observer.failed(scope, error);
+    }
+  });
+}
+
+export function unknownRoute(): ServiceError {
+  return new ServiceError('not_found', 'there is nothing at this address');
+}

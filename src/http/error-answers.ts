@@ -1,0 +1,85 @@
+/** Where failures become answers: one handler for the routes, one for what Fastify refuses before routing. */
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { ServiceError } from '../errors.ts';
+import { errorBody, internalError, jsonContentType, protocolError } from './error-body.ts';
+import type { RequestObserver } from './observation.ts';
+import { requestIdHeader, requestIdOf } from './request-id.ts';
+
+export function answerErrors(app: FastifyInstance, observer: RequestObserver, drain: AbortSignal): void {
+  app.setErrorHandler((error: FastifyError | ServiceError, request, reply) => {
+    const { scope } = request;
+    const answer = operatingError(error);
+    const unexpected = answer.code === 'internal_error';
+    if (scope.clientGone) {
+      // Nobody is left to answer; only a defect is worth telling.
+      if (unexpected && error !== scope.context?.signal.reason && error.name !== 'AbortError') {
+        observer.failed(scope, error);
+      }
+      return reply.hijack();
+    }
+    if (unexpected) observer.failed(scope, error);
+    scope.errorCode = answer.code;
+    // Fastify closes after every failed body; only one that never came leaves the connection unusable.
+    if (answer.httpStatus === 408) reply.header('connection', 'close');
+    else if (!drain.aborted) reply.removeHeader('connection');
+    return reply
+      .code(answer.httpStatus)
+      .headers(errorHeaders(answer))
+      .type(jsonContentType)
+      .send(errorBody(answer));
+  });
+}
+
+/** Addresses that do not decode (400) and parameters no legal id could need (414): no hook has run yet. */
+export function answerFrameworkErrors(observer: RequestObserver) {
+  return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
+    const answer =
+      error.code === 'FST_ERR_MAX_PARAM_LENGTH'
+        ? protocolError(414, 'the path is too long', 'too_big')
+        : protocolError(400, 'the path is not valid percent-encoding', 'malformed_http');
+    const requestId = requestIdOf(request.raw.headers);
+    observer.protocolError(requestId, answer);
+    const body = errorBody(answer);
+    reply.raw
+      .writeHead(answer.httpStatus, {
+        [requestIdHeader]: requestId,
+        'content-type': jsonContentType,
+        'content-length': Buffer.byteLength(body),
+      })
+      .end(body);
+  };
+}
+
+function operatingError(error: FastifyError | ServiceError): ServiceError {
+  if (error instanceof ServiceError) {
+    // A message of ours about a defect is for the log.
+    return error.code === 'internal_error' ? internalError(error) : error;
+  }
+  if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') {
+    return protocolError(415, 'the body must be application/json', 'unsupported_media_type');
+  }
+  const { statusCode } = error;
+  if (error.code?.startsWith('FST_') && statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
+    return protocolError(statusCode, 'the request cannot be processed', 'malformed_http');
+  }
+  return internalError(error);
+}
+
+function errorHeaders(error: ServiceError): Record<string, string | number> {
+  switch (error.httpStatus) {
+    case 401:
+      // RFC 9110 section 15.5.2: a 401 names its scheme.
+      return { 'www-authenticate': 'Bearer' };
+    case 429: {
+      const seconds = error.retryAfterSeconds ?? 1;
+      return {
+        'retry-after': seconds,
+        ...(error.code === 'rate_limit_exceeded'
+          ? { 'ratelimit-remaining': 0, 'ratelimit-reset': seconds }
+          : {}),
+      };
+    }
+    default:
+      return error.retryAfterSeconds === undefined ? {} : { 'retry-after': error.retryAfterSeconds };
+  }
+}

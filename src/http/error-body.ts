@@ -1,0 +1,56 @@
+/** From failures to the contract's error body; nothing internal passes. */
+import type { z } from 'zod';
+import { ServiceError } from '../errors.ts';
+import type { Issue } from '../errors.ts';
+import { issuesMax } from './limits.ts';
+
+export const jsonContentType = 'application/json; charset=utf-8';
+
+/** Serialised `{error: {code, message, issues?}}`. */
+export function errorBody(error: ServiceError): string {
+  const { code, message, issues } = error;
+  return JSON.stringify({ error: { code, message, ...(issues === undefined ? {} : { issues }) } });
+}
+
+/** A failure of the protocol itself (413, 415, ...): the status tells, the code stays `validation_error`. */
+export function protocolError(httpStatus: number, message: string, code: string): ServiceError {
+  return new ServiceError('validation_error', message, { httpStatus, issues: [{ path: '', message, code }] });
+}
+
+export function internalError(cause?: unknown): ServiceError {
+  return new ServiceError('internal_error', 'unexpected failure; quote the x-request-id to support', {
+    cause,
+  });
+}
+
+/** Validation failures of one request part; at most `issuesMax` of them are told. */
+export function validationError(error: z.core.$ZodError): ServiceError {
+  const issues: Issue[] = [];
+  for (const issue of error.issues) {
+    if (issues.length >= issuesMax) break;
+    if (issue.code === 'unrecognized_keys') {
+      for (const key of issue.keys.slice(0, issuesMax - issues.length)) {
+        issues.push({
+          path: dotted([...issue.path, shortened(key)]),
+          message: 'unknown property',
+          code: issue.code,
+        });
+      }
+    } else {
+      const code = issue.code === 'custom' ? String(issue.params?.['code'] ?? 'invalid') : issue.code;
+      issues.push({ path: dotted(issue.path), message: issue.message, code });
+    }
+  }
+  const [first] = issues;
+  const where = first === undefined || first.path === '' ? '' : `${first.path}: `;
+  return new ServiceError('validation_error', `${where}${first?.message ?? 'invalid request'}`, { issues });
+}
+
+function dotted(path: readonly PropertyKey[]): string {
+  return path.map(String).join('.');
+}
+
+/** Keys are the client's: an answer does not repeat megabytes of them, nor halves of characters. */
+function shortened(key: string): string {
+  return (key.length > 64 ? `${key.slice(0, 64)}...` : key).toWellFormed();
+}

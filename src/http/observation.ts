@@ -1,0 +1,121 @@
+/**
+ * What is told of a request once it is over: one log line and its metrics. Routes appear as patterns, never as
+ * addresses (a `doc_id` may be personal); keys, text, bodies and metadata never appear.
+ */
+import type { ErrorCode, ServiceError } from '../errors.ts';
+import type { Logger } from '../logging.ts';
+import { latencyBucketsSeconds } from '../metrics/metrics.ts';
+import type { Metrics } from '../metrics/metrics.ts';
+import type { RequestScope } from './request-scope.ts';
+
+/** Status noted for a request whose client left before the answer; never sent. */
+export const clientGoneStatus = 499;
+/** Route label of what no route matches. */
+export const unmatchedRoute = 'unmatched';
+
+export interface EndedRequest {
+  readonly method: string;
+  /** The pattern, `unmatchedRoute` where there is none. */
+  readonly route: string;
+  readonly status: number;
+}
+
+export interface RequestObserver {
+  started(): void;
+  ended(scope: RequestScope, request: EndedRequest): void;
+  /** An answer given below the router. */
+  protocolError(requestId: string, error: ServiceError): void;
+  /** A failure nobody expected; the answer is `internal_error`. */
+  failed(scope: { readonly requestId: string }, error: unknown): void;
+}
+
+export function createRequestObserver(logger: Logger, metrics: Metrics): RequestObserver {
+  let inFlight = 0;
+  metrics.registerGauge(
+    { name: 'http_requests_in_flight', help: 'Requests being answered.' },
+    () => inFlight,
+  );
+  const countRequest = metrics.counter({
+    name: 'http_requests_total',
+    help: 'Requests ended, by route, status (499 = the client left) and error code.',
+    labelNames: ['method', 'route', 'status', 'code'],
+  });
+  const countRejected = metrics.counter({
+    name: 'http_requests_rejected_total',
+    help: 'Requests refused with an error of the client or of a limit, by error code.',
+    labelNames: ['code'],
+  });
+  const observeDuration = metrics.histogram({
+    name: 'http_request_duration_seconds',
+    help: 'Time from the first header to the end of the answer, by route.',
+    labelNames: ['route'],
+    buckets: latencyBucketsSeconds,
+  });
+  const observeStage = metrics.histogram({
+    name: 'http_request_stage_seconds',
+    help: 'Time of one stage of a request, by route.',
+    labelNames: ['route', 'stage'],
+    buckets: latencyBucketsSeconds,
+  });
+
+  const count = (request: EndedRequest, code: ErrorCode | undefined): void => {
+    const { method, route, status } = request;
+    countRequest({ method, route, status: String(status), code: code ?? '' });
+    if (code !== undefined && status < 500) countRejected({ code });
+  };
+
+  return {
+    started() {
+      inFlight += 1;
+    },
+    ended(scope, request) {
+      inFlight -= 1;
+      const latencyMs = scope.elapsedMs();
+      count(request, scope.errorCode);
+      observeDuration({ route: request.route }, latencyMs / 1000);
+      for (const [stage, ms] of Object.entries(scope.timings)) {
+        observeStage({ route: request.route, stage }, ms / 1000);
+      }
+      logger[levelOf(request.status)](
+        {
+          request_id: scope.requestId,
+          tenant_id: scope.context?.tenant.id,
+          method: request.method,
+          route: request.route,
+          status: request.status,
+          code: scope.errorCode,
+          latency_ms: rounded(latencyMs),
+          timings_ms: Object.fromEntries(
+            Object.entries(scope.timings).map(([stage, ms]) => [stage, rounded(ms)]),
+          ),
+        },
+        'request',
+      );
+    },
+    protocolError(requestId, error) {
+      // The method may be garbage: it is no label.
+      count({ method: '', route: unmatchedRoute, status: error.httpStatus }, error.code);
+      logger.info(
+        {
+          request_id: requestId,
+          status: error.httpStatus,
+          code: error.code,
+          reason: error.issues?.[0]?.code,
+        },
+        'protocol error',
+      );
+    },
+    failed(scope, error) {
+      logger.error({ request_id: scope.requestId, err: error }, 'unexpected failure');
+    },
+  };
+}
+
+function levelOf(status: number): 'info' | 'warn' | 'error' {
+  if (status < 500) return 'info';
+  return status === 500 ? 'error' : 'warn';
+}
+
+function rounded(ms: number): number {
+  return Math.round(ms * 1000) / 1000;
+}

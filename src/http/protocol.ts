@@ -1,0 +1,114 @@
+/**
+ * Failures below the router. Node answers malformed HTTP, slow headers, CONNECT and unknown expectations by
+ * itself, without our body and `x-request-id`; these listeners answer instead.
+ */
+import { STATUS_CODES } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { ServiceError } from '../errors.ts';
+import { errorBody, jsonContentType, protocolError } from './error-body.ts';
+import { newRequestId, requestIdHeader, requestIdOf } from './request-id.ts';
+
+/** How long a client that is still sending may take to read why it was refused: closing at once would reset it. */
+const lingerMs = 1_000;
+
+/** Told of every answer given here, for logs and metrics. */
+export interface ProtocolObserver {
+  protocolError(requestId: string, error: ServiceError): void;
+}
+
+/** The request of a socket that is being answered, so that nobody writes into its answer. */
+const answering = new WeakMap<Duplex, { request: IncomingMessage; response: ServerResponse }>();
+
+export function trackAnswer(request: IncomingMessage, response: ServerResponse): void {
+  answering.set(request.socket, { request, response });
+}
+
+/** For Fastify's `clientErrorHandler`. */
+export function createClientErrorHandler(observer: ProtocolObserver) {
+  const answered = new WeakSet<Duplex>();
+  return (error: NodeJS.ErrnoException, socket: Duplex): void => {
+    // More of the same bad bytes raises the event again.
+    if (answered.has(socket)) return;
+    answered.add(socket);
+    if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+
+    const current = answering.get(socket);
+    if (current === undefined || current.response.writableFinished) {
+      // Between two requests; unless the last one's body is what is malformed, after its answer.
+      if (current !== undefined && !current.request.complete) return void socket.destroy();
+      return answer(socket, newRequestId(), clientError(error), observer);
+    }
+    if (current.response.headersSent) return void socket.destroy();
+    // The body of the request in hand is at fault: the answer is to that request.
+    if (!current.request.complete) {
+      return answer(socket, requestIdOf(current.request.headers), clientError(error), observer);
+    }
+    // Bad bytes behind a complete request: its answer goes out first.
+    current.response.once('close', () => answer(socket, newRequestId(), clientError(error), observer));
+  };
+}
+
+/** Takes over what Node would answer on its own. */
+export function answerProtocolEvents(server: Server, observer: ProtocolObserver): void {
+  server.on('connect', (request: IncomingMessage, socket: Duplex) => {
+    const error = protocolError(400, 'CONNECT is not supported', 'unsupported_method');
+    answer(socket, requestIdOf(request.headers), error, observer);
+  });
+  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+    const error = protocolError(
+      417,
+      'the only expectation supported is 100-continue',
+      'unsupported_expectation',
+    );
+    const requestId = requestIdOf(request.headers);
+    observer.protocolError(requestId, error);
+    response.writeHead(417, { ...headersOf(error, requestId) }).end(errorBody(error));
+  });
+  // "100 Continue" waits until somebody wants the body: a refused request never sends it.
+  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    awaitingContinue.set(request, response);
+    server.emit('request', request, response);
+  });
+}
+
+const awaitingContinue = new WeakMap<IncomingMessage, ServerResponse>();
+
+/** Sends "100 Continue" to a client that waits for it. */
+export function continueIfExpected(request: IncomingMessage): void {
+  awaitingContinue.get(request)?.writeContinue();
+}
+
+/** Node's parser and timeout errors, by code; see `llhttp` and `lib/_http_server.js`. */
+function clientError(error: NodeJS.ErrnoException): ServiceError {
+  switch (error.code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return protocolError(408, 'the request did not arrive in time', 'timeout');
+    case 'HPE_HEADER_OVERFLOW':
+      return protocolError(431, 'the request header is too large', 'too_big');
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return protocolError(413, 'the chunk extensions are too large', 'too_big');
+    default:
+      return protocolError(400, 'malformed HTTP', 'malformed_http');
+  }
+}
+
+function headersOf(error: ServiceError, requestId: string): Record<string, string | number> {
+  return {
+    [requestIdHeader]: requestId,
+    'content-type': jsonContentType,
+    'content-length': Buffer.byteLength(errorBody(error)),
+    connection: 'close',
+  };
+}
+
+function answer(socket: Duplex, requestId: string, error: ServiceError, observer: ProtocolObserver): void {
+  if (!socket.writable) return void socket.destroy();
+  observer.protocolError(requestId, error);
+  const head = Object.entries(headersOf(error, requestId)).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(
+    `HTTP/1.1 ${error.httpStatus} ${STATUS_CODES[error.httpStatus]}\r\n${head.join('')}\r\n${errorBody(error)}`,
+  );
+  socket.resume();
+  setTimeout(() => socket.destroy(), lingerMs).unref();
+}

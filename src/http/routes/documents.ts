@@ -1,0 +1,60 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import type { Service } from '../../service/contract.ts';
+import { admissionErrors, answers } from '../answers.ts';
+import { jsonContentType } from '../error-body.ts';
+import { documentInputs } from '../exact-metadata.ts';
+import { IndexParams } from '../schemas/common.ts';
+import { Deleted, DocumentParams, UpsertBody, UpsertResult } from '../schemas/indexes.ts';
+import { upsertText } from '../wire.ts';
+
+export function documentRoutes(service: Service): FastifyPluginAsyncZod {
+  return async (app) => {
+    app.post('/indexes/:index_id/documents', {
+      config: { deadline: 'upsert' },
+      schema: {
+        operationId: 'upsertDocuments',
+        summary: 'Create or replace documents',
+        description:
+          'Each document is created or replaced by `doc_id`, whole or not at all. Items that cannot be processed are listed in `failed`; the answer is 200 all the same. Past its deadline nothing is stored and the answer is 503.',
+        tags: ['documents'],
+        params: IndexParams,
+        body: UpsertBody,
+        response: answers({ 200: [UpsertResult, 'Every item was evaluated; inspect `failed`.'] }, [
+          ...admissionErrors,
+          'not_found',
+          'validation_error',
+          'usage_limit_exceeded',
+        ]),
+      },
+      handler: async (request, reply) => {
+        const { index_id: indexId } = request.params;
+        const documents = documentInputs(request, request.body.documents);
+        request.scope.markStage('body');
+        const response = await request.scope.run((context) =>
+          service.upsertDocuments(context, indexId, documents),
+        );
+        return reply.type(jsonContentType).send(upsertText(response));
+      },
+    });
+
+    app.delete('/indexes/:index_id/documents/:doc_id', {
+      schema: {
+        operationId: 'deleteDocument',
+        summary: 'Delete a document',
+        description: 'Idempotent: an absent document answers `deleted` false.',
+        tags: ['documents'],
+        params: DocumentParams,
+        response: answers({ 200: [Deleted, 'Gone, whether or not it was there.'] }, [
+          ...admissionErrors,
+          'not_found',
+          'validation_error',
+        ]),
+      },
+      handler: async (request) => {
+        const { index_id: indexId, doc_id: docId } = request.params;
+        const deleted = await request.scope.run((context) => service.deleteDocument(context, indexId, docId));
+        return { deleted };
+      },
+    });
+  };
+}

@@ -1,0 +1,41 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { ServiceError } from '../../errors.ts';
+import type { Service } from '../../service/contract.ts';
+import { answers } from '../answers.ts';
+import { Health, ReadinessBody } from '../schemas/health.ts';
+
+export function healthRoutes(service: Service, drain: AbortSignal): FastifyPluginAsyncZod {
+  return async (app) => {
+    app.get('/healthz', {
+      config: { servesWhileDraining: true },
+      schema: {
+        operationId: 'health',
+        summary: 'Whether the process is alive',
+        tags: ['health'],
+        security: [],
+        response: answers({ 200: [Health, 'Alive.'] }, []),
+      },
+      handler: async () => ({ status: 'ok' }),
+    });
+
+    app.get('/readyz', {
+      config: { servesWhileDraining: true },
+      schema: {
+        operationId: 'readiness',
+        summary: 'Whether requests can be served: catalog, encoder and disk usable, not draining',
+        tags: ['health'],
+        security: [],
+        response: answers({ 200: [ReadinessBody, 'Ready.'] }, ['service_unavailable']),
+      },
+      handler: async () => {
+        const readiness = await service.readiness();
+        const checks = drain.aborted ? { ...readiness.checks, draining: 'shutting down' } : readiness.checks;
+        if (readiness.ready && !drain.aborted) return { status: 'ready', checks };
+        const issues = Object.entries(checks)
+          .filter(([, state]) => state !== 'ok')
+          .map(([path, message]) => ({ path, message, code: 'unready' }));
+        throw new ServiceError('service_unavailable', 'not ready', { issues });
+      },
+    });
+  };
+}

@@ -1,0 +1,68 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import type { SearchRequest, Service } from '../../service/contract.ts';
+import { admissionErrors, answers } from '../answers.ts';
+import { jsonContentType } from '../error-body.ts';
+import { documentInputs } from '../exact-metadata.ts';
+import { present } from '../present.ts';
+import { IndexParams } from '../schemas/common.ts';
+import { Ranked, ScoreBody, SearchBody } from '../schemas/ranking.ts';
+import { rankedText } from '../wire.ts';
+
+export function rankingRoutes(service: Service): FastifyPluginAsyncZod {
+  return async (app) => {
+    app.post('/indexes/:index_id/search', {
+      schema: {
+        operationId: 'search',
+        summary: 'Search an index',
+        description: 'Returns relevance-ranked references to chunks; never source text.',
+        tags: ['ranking'],
+        params: IndexParams,
+        body: SearchBody,
+        response: answers({ 200: [Ranked, 'Results, best first.'] }, [
+          ...admissionErrors,
+          'not_found',
+          'validation_error',
+          'usage_limit_exceeded',
+        ]),
+      },
+      handler: async (request, reply) => {
+        const { body, params, scope } = request;
+        const search: SearchRequest = {
+          query: body.query,
+          returnComponents: body.return_components,
+          ...present({ topK: body.top_k, candidateK: body.candidate_k, filter: body.filter }),
+        };
+        scope.markStage('body');
+        const response = await scope.run((context) => service.search(context, params.index_id, search));
+        return reply.type(jsonContentType).send(rankedText(response));
+      },
+    });
+
+    app.post('/score', {
+      schema: {
+        operationId: 'score',
+        summary: 'Rank request-local documents for one query',
+        description:
+          'One result per document (its best chunk), best first. Nothing is stored but an aggregate usage event.',
+        tags: ['ranking'],
+        body: ScoreBody,
+        response: answers({ 200: [Ranked, 'Results, best first.'] }, [
+          ...admissionErrors,
+          'validation_error',
+          'usage_limit_exceeded',
+        ]),
+      },
+      handler: async (request, reply) => {
+        const { body, scope } = request;
+        const score = {
+          query: body.query,
+          documents: documentInputs(request, body.documents),
+          returnComponents: body.return_components,
+        };
+        scope.markStage('body');
+        const response = await scope.run((context) => service.score(context, score));
+        return reply.type(jsonContentType).send(rankedText(response));
+      },
+    });
+  };
+}

@@ -1,0 +1,15 @@
+import { z } from 'zod';
+
+export const Health = z.strictObject({ status: z.literal('ok') }).meta({ id: 'Health' });
+
+export const ReadinessBody = z
+  .strictObject({
+    status: z.enum(['ready', 'unready']),
+    checks: z.strictObject({
+      catalog: z.string(),
+      encoder: z.string(),
+      disk: z.string(),
+      draining: z.string(),
+    }),
+  })
+  .meta({ id: 'Readiness', description: 'By part: `ok`, or what is wrong.' });

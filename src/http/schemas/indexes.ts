@@ -1,0 +1,73 @@
+import { z } from 'zod';
+import { Count, DocId, Documents, IndexId, Name, RequestUsage, Timestamp, jsonObject } from './common.ts';
+
+const TextRetention = z.enum(['none']);
+
+const MetadataSchema = jsonObject(
+  'Descriptive customer metadata schema: any object up to 16 KiB serialised, stored and returned as given.',
+);
+
+export const CreateIndexBody = z
+  .strictObject({
+    name: Name.meta({ description: 'Unique within the tenant.', example: 'handbook' }),
+    model: Name.optional().meta({ description: 'Omit unless told to select a supported model.' }),
+    text_retention: TextRetention.optional(),
+    metadata_schema: MetadataSchema.default({}),
+    chunking: z
+      .strictObject({
+        max_tokens: z.int().min(1).optional().meta({ description: 'Default 256; bounded by the model.' }),
+        overlap_tokens: z.int().min(0).optional().meta({ description: 'Default 32; below `max_tokens`.' }),
+        minimum_chunk_tokens: z
+          .int()
+          .min(0)
+          .optional()
+          .meta({ description: 'Default 16. A shorter trailing window is joined to the one before it.' }),
+      })
+      .optional(),
+  })
+  .meta({ id: 'CreateIndex' });
+
+export const Index = z
+  .strictObject({
+    id: IndexId,
+    name: z.string().min(1),
+    model: z.string().min(1).meta({ description: 'Immutable.' }),
+    model_version: z.string().min(1).meta({ description: 'Immutable serving version of this index.' }),
+    text_retention: TextRetention,
+    chunking: z.strictObject({
+      strategy: z.literal('token_window'),
+      max_tokens: z.int(),
+      overlap_tokens: z.int(),
+      minimum_chunk_tokens: z.int(),
+    }),
+    metadata_schema: MetadataSchema,
+    status: z.enum(['creating', 'ready', 'error']),
+    created_at: Timestamp,
+  })
+  .meta({ id: 'Index' });
+
+export const IndexList = z
+  .strictObject({ data: z.array(Index).meta({ description: 'In order of creation.' }) })
+  .meta({ id: 'IndexList' });
+
+export const Deleted = z
+  .strictObject({ deleted: z.boolean().meta({ description: 'Whether something stored was removed.' }) })
+  .meta({ id: 'Deleted' });
+
+export const UpsertBody = z.strictObject({ documents: Documents }).meta({ id: 'Upsert' });
+
+export const UpsertResult = z
+  .strictObject({
+    index_id: IndexId,
+    upserted_documents: Count,
+    upserted_chunks: Count,
+    failed: z
+      .array(z.strictObject({ doc_id: DocId, error: z.string().meta({ description: 'Diagnostic only.' }) }))
+      .meta({
+        description: 'Documents that could not be processed; inspect before treating the batch as complete.',
+      }),
+    usage: RequestUsage,
+  })
+  .meta({ id: 'UpsertResult' });
+
+export const DocumentParams = z.strictObject({ index_id: IndexId, doc_id: DocId });

@@ -1,0 +1,174 @@
+/**
+ * The HTTP front end: JSON over HTTP/1.1 in front of a `Service`. It owns the wire (names, limits, statuses,
+ * headers, the OpenAPI document), and decides nothing else.
+ *
+ * Order of checks: draining, authentication, suspension, rate, concurrency, address, body, fields, existence.
+ * The clocks: headers 10 s, body 60 s, then the route's deadline, which counts from the request's arrival.
+ */
+import Fastify from 'fastify';
+import type { FastifyInstance } from 'fastify';
+import type { z } from 'zod';
+import { ServiceError } from '../errors.ts';
+import type { Logger } from '../logging.ts';
+import type { Metrics } from '../metrics/metrics.ts';
+import type { Service } from '../service/contract.ts';
+import { admitRequests, unknownRoute } from './admission.ts';
+import type { RouteTimeouts } from './admission.ts';
+import { acceptJsonBodies } from './body.ts';
+import { answerFrameworkErrors, answerErrors } from './error-answers.ts';
+import { protocolError, validationError } from './error-body.ts';
+import { bodyBytesMax, pathParameterCharactersMax } from './limits.ts';
+import { clientGoneStatus, createRequestObserver, unmatchedRoute } from './observation.ts';
+import { describeApi } from './openapi.ts';
+import { answerProtocolEvents, createClientErrorHandler, trackAnswer } from './protocol.ts';
+import { requestIdHeader, requestIdOf } from './request-id.ts';
+import { RequestScope } from './request-scope.ts';
+import { documentRoutes } from './routes/documents.ts';
+import { healthRoutes } from './routes/health.ts';
+import { indexRoutes } from './routes/indexes.ts';
+import { rankingRoutes } from './routes/ranking.ts';
+import { usageRoutes } from './routes/usage.ts';
+
+export interface HttpTimeouts extends RouteTimeouts {
+  /** A request's header must be complete. */
+  readonly headersMs: number;
+  /** A request's body must be complete, from when it is read. */
+  readonly bodyMs: number;
+  /** An idle connection is kept; longer than the 60 s of common load balancers. */
+  readonly keepAliveMs: number;
+  /** How often Node looks for connections past their time. */
+  readonly checkMs: number;
+}
+
+export const defaultHttpTimeouts: HttpTimeouts = {
+  searchMs: 10_000,
+  upsertMs: 120_000,
+  headersMs: 10_000,
+  bodyMs: 60_000,
+  keepAliveMs: 75_000,
+  checkMs: 1_000,
+};
+
+export interface HttpServerOptions {
+  readonly service: Service;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  /** PEM; with it the server speaks HTTPS. */
+  readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer };
+  /** Believe `X-Forwarded-*`. */
+  readonly trustProxy?: boolean;
+  readonly timeouts?: Partial<HttpTimeouts>;
+  /** Once aborted, new requests get 503 and connections close after their answer; health stays up. */
+  readonly drain?: AbortSignal;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    scope: RequestScope;
+    /** The body as it came, for what a parsed number cannot hold. */
+    bodyText: string;
+  }
+  interface FastifyContextConfig {
+    readonly servesWhileDraining?: boolean;
+  }
+}
+
+/** Built, not listening: `inject()` or `listen()` it. `close()` refuses what is new and waits for what is in flight. */
+export async function createHttpServer(options: HttpServerOptions): Promise<FastifyInstance> {
+  const timeouts = { ...defaultHttpTimeouts, ...options.timeouts };
+  const observer = createRequestObserver(options.logger, options.metrics);
+  const app: FastifyInstance = Fastify({
+    ...listenerOptions(options, timeouts),
+    trustProxy: options.trustProxy ?? false,
+    bodyLimit: bodyBytesMax,
+    routerOptions: { maxParamLength: pathParameterCharactersMax },
+    genReqId: (request) => requestIdOf(request.headers),
+    // Its answer has neither our body nor the request id; the draining hook below gives one that has.
+    return503OnClosing: false,
+    clientErrorHandler: createClientErrorHandler(observer),
+    frameworkErrors: answerFrameworkErrors(observer),
+  });
+  answerProtocolEvents(app.server, observer);
+
+  const drain = drainSignal(app, options.drain);
+  app.decorateRequest('scope', null as unknown as RequestScope);
+  app.decorateRequest('bodyText', '');
+
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header(requestIdHeader, request.id);
+    observer.started();
+    request.scope = new RequestScope(request.id, reply.raw, (scope) => {
+      observer.ended(scope, {
+        method: request.method,
+        route: request.routeOptions.url ?? unmatchedRoute,
+        status: scope.clientGone ? clientGoneStatus : reply.statusCode,
+      });
+    });
+    trackAnswer(request.raw, reply.raw);
+    if (drain.aborted) {
+      reply.header('connection', 'close');
+      if (request.routeOptions.config.servesWhileDraining !== true) throw draining();
+    }
+    // RFC 9112 section 3.2; Node's own answer would lack our body.
+    if (request.raw.httpVersion === '1.1' && request.headers.host === undefined) {
+      throw protocolError(400, 'the Host header is missing', 'malformed_http');
+    }
+  });
+
+  acceptJsonBodies(app, { bytesMax: bodyBytesMax, timeoutMs: timeouts.bodyMs });
+  app.setValidatorCompiler<z.ZodType>(({ schema }) => (data) => {
+    const result = schema.safeParse(data);
+    return result.success ? { value: result.data } : { error: validationError(result.error) };
+  });
+  // Answers are made by src/http/wire.ts; the schemas describe them, and a test holds the two together.
+  app.setSerializerCompiler(() => (data) => JSON.stringify(data));
+  answerErrors(app, observer, drain);
+  app.setNotFoundHandler(() => {
+    throw unknownRoute();
+  });
+
+  await describeApi(app);
+  await app.register(healthRoutes(options.service, drain));
+  await app.register(
+    async (v1) => {
+      admitRequests(v1, { service: options.service, observer, timeouts });
+      v1.setNotFoundHandler(() => {
+        throw unknownRoute();
+      });
+      for (const routes of [indexRoutes, documentRoutes, rankingRoutes, usageRoutes]) {
+        await v1.register(routes(options.service));
+      }
+    },
+    { prefix: '/v1' },
+  );
+  await app.ready();
+  return app;
+}
+
+function listenerOptions({ tls }: HttpServerOptions, timeouts: HttpTimeouts) {
+  const http = {
+    headersTimeout: timeouts.headersMs,
+    connectionsCheckingInterval: timeouts.checkMs,
+    // Checked in the first hook, which answers with the contract's body.
+    requireHostHeader: false,
+  };
+  return {
+    keepAliveTimeout: timeouts.keepAliveMs,
+    // The backstop: also bounds what a refused request may go on sending.
+    requestTimeout: timeouts.headersMs + timeouts.bodyMs + timeouts.checkMs,
+    // A silent connection; above every deadline, since a client waits in silence.
+    connectionTimeout: Math.max(timeouts.searchMs, timeouts.upsertMs) + timeouts.bodyMs + 30_000,
+    ...(tls === undefined ? { http } : { https: { ...http, ...tls } }),
+  };
+}
+
+/** Aborts when the owner starts draining or the server is closed. */
+function drainSignal(app: FastifyInstance, given: AbortSignal | undefined): AbortSignal {
+  const closing = new AbortController();
+  app.addHook('preClose', async () => closing.abort());
+  return given === undefined ? closing.signal : AbortSignal.any([given, closing.signal]);
+}
+
+function draining(): ServiceError {
+  return new ServiceError('service_unavailable', 'the service is shutting down', { retryAfterSeconds: 1 });
+}

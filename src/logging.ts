@@ -1,0 +1,80 @@
+/**
+ * The one importer of pino: structured JSON lines on standard error.
+ *
+ * What may never be written here: API keys, query text, document text, request bodies, metadata. Callers
+ * keep to named fields; the one place where foreign words could slip in is the message of an unexpected
+ * error (`JSON.parse` quotes its input), so errors are logged by type, code and stack *frames*, and a
+ * message only when its origin is known to hold no request data.
+ */
+import { pino } from 'pino';
+import type { Logger as PinoLogger } from 'pino';
+import { ServiceError } from './errors.ts';
+
+export type Logger = PinoLogger;
+
+export interface LoggerOptions {
+  readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
+  /** Where lines go instead of standard error. */
+  readonly destination?: { write(line: string): void };
+}
+
+/** Synchronous on purpose: a line written before a crash is not lost with a buffer. */
+export function createLogger(options: LoggerOptions): Logger {
+  return pino(
+    {
+      level: options.level,
+      base: { service: 'maxsimd', pid: process.pid },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      serializers: { err: describeError, error: describeError },
+    },
+    options.destination ?? pino.destination({ dest: 2, sync: true }),
+  );
+}
+
+export interface ErrorDescription {
+  readonly type: string;
+  readonly code?: string;
+  readonly message?: string;
+  readonly frames?: readonly string[];
+  readonly cause?: ErrorDescription;
+}
+
+const causesMax = 4;
+const framesMax = 20;
+const messageCharactersMax = 300;
+
+/** An error as it may be logged: never a message that could quote a request. */
+export function describeError(error: unknown, depth = 0): ErrorDescription {
+  if (!(error instanceof Error)) return { type: typeof error };
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+  const frames = stackFrames(error);
+  return {
+    type: error.name,
+    ...(code === undefined ? {} : { code }),
+    ...(hasKnownMessage(error, code) ? { message: error.message.slice(0, messageCharactersMax) } : {}),
+    ...(frames.length === 0 ? {} : { frames }),
+    ...(error.cause instanceof Error && depth < causesMax
+      ? { cause: describeError(error.cause, depth + 1) }
+      : {}),
+  };
+}
+
+/**
+ * Ours (operating errors without field-level details, and broken invariants) and those of the operating
+ * system and the SQL engine, recognised by their codes, speak of files, sockets and constraints.
+ */
+function hasKnownMessage(error: Error, code: string | undefined): boolean {
+  if (error instanceof ServiceError) return error.issues === undefined;
+  if (error.message.startsWith('this is a bug: ')) return true;
+  return code !== undefined && /^(E[A-Z0-9]+|SQLITE_[A-Z_]+|ERR_[A-Z0-9_]+)$/.test(code);
+}
+
+/** The `at ...` lines only: the head of a stack repeats the message. */
+function stackFrames(error: Error): string[] {
+  return (error.stack ?? '')
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => /^at .+:\d+:\d+\)?$/.test(line))
+    .slice(0, framesMax);
+}
