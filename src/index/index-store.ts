@@ -1,0 +1,141 @@
+/**
+ * The index store: opens indexes from what the ledger says exists, recovers them, and removes what nothing
+ * refers to. Everything acknowledged is in the ledger and was synced before it got there; a record or a
+ * file that the ledger does not name is the remains of work that never committed.
+ */
+import type { BlobStore } from './blob-store.ts';
+import { removeBlobs } from './blob-removal.ts';
+import { fromEngine, hasEngineCode } from './engine-errors.ts';
+import type { NativeCodebook, NativeEngine, NativeIndex } from './native.ts';
+import type { SegmentLedger, StoredState } from './segment-ledger.ts';
+import { newSegment, type Segment } from './segment.ts';
+import { StoredIndex, type StoredIndexEvents, type StoredIndexSettings } from './stored-index.ts';
+
+export interface IndexStoreOptions {
+  readonly engine: NativeEngine;
+  readonly blobs: BlobStore;
+  /** Token vectors one search may scan exactly; 0 = measured. */
+  readonly exactTokenVectorsMax: number;
+  readonly settings: StoredIndexSettings;
+  readonly events: StoredIndexEvents;
+}
+
+export interface OpenIndexInput {
+  readonly indexId: string;
+  readonly dim: number;
+  readonly codebook: NativeCodebook | undefined;
+  readonly ledger: SegmentLedger;
+}
+
+export interface IndexStore {
+  /** Rejects with `internal_error` (after `onCorrupt`) when a referenced record cannot be read. */
+  open(input: OpenIndexInput): Promise<StoredIndex>;
+  /** Removes every file of an index that is not open. */
+  removeIndex(indexId: string): Promise<void>;
+  /** Every index that has files. */
+  storedIndexIds(): Promise<readonly string[]>;
+}
+
+/** Deleted data must be physically gone within 24 hours: compaction starts at half of it. */
+export const defaultIndexSettings: StoredIndexSettings = {
+  segmentTokenVectorsMax: 1_000_000,
+  graphTokenVectorsMin: 262_144,
+  wasteAgeMsMax: 12 * 3_600_000,
+  nowMs: Date.now,
+};
+
+export function createIndexStore(options: IndexStoreOptions): IndexStore {
+  const { blobs } = options;
+  return {
+    open: (input) => openIndex(options, input),
+    removeIndex: (indexId) => removeBlobs(blobs, `${indexId}/`),
+    async storedIndexIds() {
+      const names = await blobs.list('');
+      return [...new Set(names.map(({ name }) => name.slice(0, name.indexOf('/'))))];
+    },
+  };
+}
+
+async function openIndex(options: IndexStoreOptions, input: OpenIndexInput): Promise<StoredIndex> {
+  const { engine, blobs, settings, events } = options;
+  const { indexId, dim, codebook, ledger } = input;
+  const state = await ledger.loadState();
+  const native = engine.createIndex({
+    dim,
+    exactTokenVectorsMax: options.exactTokenVectorsMax,
+    ...(codebook === undefined ? {} : { codebook }),
+  });
+  try {
+    const segments = await openSegments(native, blobs, ledger, state);
+    native.loadLives(state.versions);
+    noteLives(segments, state, native);
+    await removeUnreferenced(blobs, indexId, state);
+    return new StoredIndex({
+      indexId,
+      native,
+      blobs,
+      ledger,
+      segments,
+      generation: state.generation,
+      settings,
+      events,
+    });
+  } catch (error) {
+    native.close();
+    if (hasEngineCode(error, 'corrupt')) events.onCorrupt(indexId, error);
+    throw fromEngine(error);
+  }
+}
+
+async function openSegments(
+  native: NativeIndex,
+  blobs: BlobStore,
+  ledger: SegmentLedger,
+  state: StoredState,
+): Promise<Map<number, Segment>> {
+  const segments = new Map<number, Segment>();
+  for (const entry of state.segments) {
+    const file = await blobs.open(entry.blob).catch((error: unknown) => {
+      throw missingBlob(error);
+    });
+    const info = await native.openSegment(entry.id, file, entry.recordsReferenced);
+    const segment = newSegment(entry.id, entry.blob);
+    segment.state = info.state;
+    segment.tokenVectors = info.tokenVectors;
+    segments.set(entry.id, segment);
+    // The process ended between sealing the file and noting it.
+    if (info.state === 'sealed' && entry.state === 'active') {
+      await blobs.seal(entry.blob);
+      await ledger.sealSegment(entry.id, info.records);
+    }
+  }
+  return segments;
+}
+
+function noteLives(segments: ReadonlyMap<number, Segment>, state: StoredState, native: NativeIndex): void {
+  const { segmentIds, records, versionIds, born, died } = state.versions;
+  for (let row = 0; row < versionIds.length; row += 1) {
+    segments.get(segmentIds[row] ?? 0)?.lives.add({
+      record: records[row] ?? 0,
+      versionId: versionIds[row] ?? 0,
+      born: born[row] ?? 0,
+      died: died[row] ?? 0,
+    });
+  }
+  // How old the waste is that an earlier process left is unknown: old enough.
+  for (const info of native.segments()) {
+    const segment = segments.get(info.segmentId);
+    if (segment !== undefined && info.records > segment.lives.live) segment.lives.markWaste(0);
+  }
+}
+
+async function removeUnreferenced(blobs: BlobStore, indexId: string, state: StoredState): Promise<void> {
+  const kept = state.segments.map((segment) => segment.blob);
+  for (const { name } of await blobs.list(`${indexId}/`)) {
+    if (!kept.some((blob) => name.startsWith(blob))) await blobs.remove(name);
+  }
+}
+
+function missingBlob(cause: unknown): Error {
+  return Object.assign(new Error('a referenced segment is missing', { cause }), { code: 'corrupt' });
+}

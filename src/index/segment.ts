@@ -1,0 +1,37 @@
+/**
+ * One segment as its index keeps it. `active` takes records; `retired` takes none any more and waits for
+ * the upserts that wrote to it; `sealed` is immutable.
+ */
+import { SegmentLives } from './segment-lives.ts';
+
+export interface Segment {
+  readonly id: number;
+  readonly blob: string;
+  readonly lives: SegmentLives;
+  state: 'active' | 'retired' | 'sealed';
+  /** A write or a sync failed: the file is never written again, its live records move by compaction. */
+  poisoned: boolean;
+  /** A background job is sealing it. */
+  sealing: boolean;
+  /** Upserts in flight with records here. */
+  writers: number;
+  tokenVectors: number;
+}
+
+export function newSegment(id: number, blob: string): Segment {
+  return {
+    id,
+    blob,
+    lives: new SegmentLives(),
+    state: 'active',
+    poisoned: false,
+    sealing: false,
+    writers: 0,
+    tokenVectors: 0,
+  };
+}
+
+/** Blob name of a segment. */
+export function segmentBlob(indexId: string, segmentId: number): string {
+  return `${indexId}/${segmentId}.seg`;
+}
