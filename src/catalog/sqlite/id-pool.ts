@@ -1,0 +1,42 @@
+/**
+ * Identifiers by hi-lo: whole blocks are reserved durably in the catalog and handed out from memory, so
+ * that an upsert rarely waits for an identifier. A crash loses the rest of a block; nothing is ever
+ * handed out twice, nor by two processes.
+ */
+export class IdPool {
+  readonly #reserve: (count: number) => Promise<number>;
+  readonly #blockSize: number;
+  #next = 0;
+  #end = 0;
+  #turn: Promise<unknown> = Promise.resolve();
+
+  /** `reserve` durably reserves `count` consecutive identifiers and returns the first. */
+  constructor(reserve: (count: number) => Promise<number>, blockSize: number) {
+    this.#reserve = reserve;
+    this.#blockSize = blockSize;
+  }
+
+  /** Increasing identifiers, in the order of the calls. */
+  allocate(count: number): Promise<readonly number[]> {
+    const ids = this.#turn.then(() => this.#take(count));
+    // A failed reservation is answered to its caller and must not fail the next one.
+    this.#turn = ids.catch(() => undefined);
+    return ids;
+  }
+
+  async #take(count: number): Promise<readonly number[]> {
+    const ids = this.#fromBlock(count);
+    const missing = count - ids.length;
+    if (missing === 0) return ids;
+    const size = Math.max(missing, this.#blockSize);
+    this.#next = await this.#reserve(size);
+    this.#end = this.#next + size;
+    return [...ids, ...this.#fromBlock(missing)];
+  }
+
+  #fromBlock(count: number): readonly number[] {
+    const first = this.#next;
+    this.#next = Math.min(this.#end, first + count);
+    return Array.from({ length: this.#next - first }, (_, place) => first + place);
+  }
+}

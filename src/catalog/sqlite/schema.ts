@@ -1,0 +1,152 @@
+/**
+ * The two databases of a catalog and their migrations. Versions are counted in `PRAGMA user_version`; a
+ * file written by a newer program is refused.
+ *
+ * `catalog.db` is the truth: tenants, keys, indexes, document versions, segments, and the usage that
+ * commits with documents. `usage.db` holds the usage of everything else.
+ *
+ * A document *version* is a row from its birth until it is forgotten; `died = 0` means live, and the
+ * partial unique index keeps at most one live version of a document. `versions_placed` covers everything
+ * an index is opened from, so that metadata pages are never read for it. A version without a record
+ * (`segment_id = 0`) was dead when its segment was compacted away and waits to be forgotten.
+ *
+ * Deleting an index removes its row and leaves its key in `purges`; the document rows go in small
+ * batches afterwards (`purge-operations.ts`). Keys are AUTOINCREMENT, so no new index inherits them.
+ */
+import type { Connection } from './connection.ts';
+
+export interface Migrations {
+  readonly database: string;
+  /** The n-th entry leads from version n to n + 1. */
+  readonly steps: readonly string[];
+}
+
+const usageMonths = `
+CREATE TABLE usage_months (
+  tenant_id TEXT NOT NULL,
+  month TEXT NOT NULL,
+  requests INTEGER NOT NULL,
+  input_tokens INTEGER NOT NULL,
+  document_upserts INTEGER NOT NULL,
+  searches INTEGER NOT NULL,
+  scores INTEGER NOT NULL,
+  PRIMARY KEY (tenant_id, month)
+) STRICT, WITHOUT ROWID;`;
+
+/** One row a writer: what its last committed transaction was (see `group-commit.ts`). */
+const commitMarkers = `
+CREATE TABLE commit_markers (
+  writer TEXT PRIMARY KEY,
+  sequence INTEGER NOT NULL,
+  at_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;`;
+
+export const catalogMigrations: Migrations = {
+  database: 'catalog.db',
+  steps: [
+    `
+CREATE TABLE id_allocator (
+  singleton INTEGER PRIMARY KEY CHECK (singleton = 1),
+  next_id INTEGER NOT NULL
+) STRICT;
+INSERT INTO id_allocator (singleton, next_id) VALUES (1, 1);
+
+CREATE TABLE tenants (
+  id TEXT PRIMARY KEY,
+  name TEXT NOT NULL,
+  suspended INTEGER NOT NULL CHECK (suspended IN (0, 1)),
+  requests_per_minute INTEGER NOT NULL CHECK (requests_per_minute >= 0),
+  max_concurrent_requests INTEGER NOT NULL CHECK (max_concurrent_requests >= 0),
+  input_tokens INTEGER NOT NULL CHECK (input_tokens >= 0),
+  documents_max INTEGER NOT NULL CHECK (documents_max >= 0),
+  documents_stored INTEGER NOT NULL DEFAULT 0 CHECK (documents_stored >= 0),
+  created_at_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE api_keys (
+  id TEXT PRIMARY KEY,
+  tenant_id TEXT NOT NULL REFERENCES tenants (id) ON DELETE CASCADE,
+  hash BLOB NOT NULL,
+  created_at_ms INTEGER NOT NULL,
+  revoked_at_ms INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE INDEX api_keys_of_tenant ON api_keys (tenant_id);
+
+CREATE TABLE indexes (
+  index_key INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  tenant_id TEXT NOT NULL REFERENCES tenants (id),
+  name TEXT NOT NULL,
+  model TEXT NOT NULL,
+  model_version TEXT NOT NULL,
+  max_tokens INTEGER NOT NULL,
+  overlap_tokens INTEGER NOT NULL,
+  minimum_chunk_tokens INTEGER NOT NULL,
+  metadata_schema TEXT NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('creating', 'ready', 'error')),
+  created_at_ms INTEGER NOT NULL,
+  generation INTEGER NOT NULL DEFAULT 0,
+  documents_stored INTEGER NOT NULL DEFAULT 0 CHECK (documents_stored >= 0),
+  UNIQUE (tenant_id, name)
+) STRICT;
+
+CREATE TABLE segments (
+  id INTEGER PRIMARY KEY,
+  index_key INTEGER NOT NULL REFERENCES indexes (index_key) ON DELETE CASCADE,
+  blob TEXT NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('active', 'sealed')),
+  records_sealed INTEGER CHECK (records_sealed >= 0)
+) STRICT;
+CREATE INDEX segments_of_index ON segments (index_key);
+
+CREATE TABLE versions (
+  version_id INTEGER PRIMARY KEY,
+  index_key INTEGER NOT NULL,
+  segment_id INTEGER NOT NULL,
+  record INTEGER NOT NULL CHECK (record BETWEEN 0 AND 4294967295),
+  born INTEGER NOT NULL,
+  died INTEGER NOT NULL DEFAULT 0,
+  chunk_count INTEGER NOT NULL,
+  token_vectors INTEGER NOT NULL,
+  doc_id TEXT NOT NULL,
+  metadata TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX versions_live ON versions (index_key, doc_id) WHERE died = 0;
+CREATE INDEX versions_dead ON versions (index_key, died) WHERE died > 0;
+CREATE INDEX versions_placed ON versions (index_key, segment_id, record, born, died);
+
+CREATE TABLE purges (
+  index_key INTEGER PRIMARY KEY
+) STRICT;
+${usageMonths}
+${commitMarkers}`,
+  ],
+};
+
+export const usageMigrations: Migrations = {
+  database: 'usage.db',
+  steps: [`${usageMonths}\n${commitMarkers}`],
+};
+
+/** Brings a database to the newest version in one transaction. Safe when two processes open at once. */
+export function migrate(connection: Connection, migrations: Migrations): void {
+  const newest = migrations.steps.length;
+  const versionOf = (): number => connection.pragma('user_version', { simple: true }) as number;
+  const refuseNewer = (version: number): void => {
+    if (version > newest) {
+      throw new Error(
+        `${migrations.database} has schema version ${version}, this program knows ${newest}: it was written by a newer maxsimd`,
+      );
+    }
+  };
+  refuseNewer(versionOf());
+  if (versionOf() === newest) return;
+  connection
+    .transaction(() => {
+      const version = versionOf();
+      refuseNewer(version);
+      for (const step of migrations.steps.slice(version)) connection.exec(step);
+      connection.pragma(`user_version = ${newest}`);
+    })
+    .immediate();
+}
