@@ -7,10 +7,10 @@
  * line among them, may write at the same time and are waited for. Small reads run on the calling thread,
  * reads of documents in a reader thread, loading a whole index in another.
  */
-import { closeSync, fsyncSync, openSync } from 'node:fs';
 import path from 'node:path';
 import type { Catalog, IndexState, UsageEvent } from '../contract.ts';
 import { assertInvariant, invalid } from '../../errors.ts';
+import { syncDirectory } from '../sync-directory.ts';
 import type { CatalogOperations } from './catalog-operations.ts';
 import { openReader, openWriter, toOperatingError } from './connection.ts';
 import type { Connection, Durability } from './connection.ts';
@@ -77,7 +77,7 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
     for (const connection of connections) connection.close();
     throw toOperatingError(error);
   }
-  syncDirectory(directory);
+  await syncDirectory(directory);
   const [catalogConnection, usageConnection] = connections as [Connection, Connection];
   const reads = smallReads(catalogConnection, usageConnection);
 
@@ -220,16 +220,6 @@ async function openForReading(directory: string, database: Database): Promise<Co
 
 function fileOf(directory: string, database: Database): string {
   return path.join(directory, `${database.name}.db`);
-}
-
-/** So that a power cut cannot take the new files' names with it. */
-function syncDirectory(directory: string): void {
-  const descriptor = openSync(directory, 'r');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
 }
 
 function checkUsage(event: UsageEvent): void {
