@@ -1,0 +1,130 @@
+/** The endpoints the command line uses, typed and checked; unknown response fields are ignored. */
+import { z } from 'zod';
+import { CommandFailure } from '../failure.ts';
+import { exchange, type Answer, type ApiRequest, type Endpoint } from './exchange.ts';
+import { ApiFailure } from './failure.ts';
+import { Retrying, type RetryingOptions } from './retry.ts';
+
+const usageSchema = z.object({
+  limits: z.object({ max_concurrent_requests: z.number() }),
+});
+const indexSchema = z.object({ id: z.string().min(1), name: z.string() });
+const indexListSchema = z.object({ data: z.array(indexSchema) });
+const upsertSchema = z.object({
+  upserted_documents: z.number(),
+  failed: z.array(z.object({ doc_id: z.string(), error: z.string() })),
+});
+const searchSchema = z.object({
+  results: z.array(
+    z.object({
+      doc_id: z.string(),
+      chunk_id: z.string(),
+      chunk_index: z.number(),
+      score: z.number(),
+      metadata: z.record(z.string(), z.unknown()),
+    }),
+  ),
+});
+
+export type Index = z.output<typeof indexSchema>;
+export type UpsertAnswer = z.output<typeof upsertSchema>;
+export type SearchAnswer = z.output<typeof searchSchema>;
+
+export interface SearchQuery {
+  readonly query: string;
+  readonly top_k?: number;
+  readonly candidate_k?: number;
+  readonly filter?: Readonly<Record<string, unknown>>;
+  readonly return_components?: boolean;
+}
+
+export class ApiClient {
+  readonly url: string;
+  readonly #endpoint: Endpoint;
+  readonly #retrying: Retrying;
+
+  constructor(endpoint: Endpoint, retrying: RetryingOptions) {
+    this.url = endpoint.url;
+    this.#endpoint = endpoint;
+    this.#retrying = new Retrying(retrying);
+  }
+
+  async maxConcurrentRequests(): Promise<number> {
+    const usage = check(usageSchema, await this.#send({ method: 'GET', path: '/v1/usage' }));
+    return usage.limits.max_concurrent_requests;
+  }
+
+  /** By name, or else by identifier. */
+  async findIndex(nameOrId: string): Promise<Index | undefined> {
+    const { data } = check(indexListSchema, await this.#send({ method: 'GET', path: '/v1/indexes' }));
+    return data.find((index) => index.name === nameOrId) ?? data.find((index) => index.id === nameOrId);
+  }
+
+  async requireIndex(nameOrId: string): Promise<Index> {
+    const index = await this.findIndex(nameOrId);
+    if (index === undefined) {
+      throw new CommandFailure('not_found', `there is no index ${JSON.stringify(nameOrId)} at ${this.url}`);
+    }
+    return index;
+  }
+
+  /** The index of this name, made if it is missing. */
+  async ensureIndex(name: string): Promise<{ readonly index: Index; readonly created: boolean }> {
+    const existing = await this.findIndex(name);
+    if (existing !== undefined) return { index: existing, created: false };
+    try {
+      const answer = await this.#send({
+        method: 'POST',
+        path: '/v1/indexes',
+        body: JSON.stringify({ name }),
+      });
+      return { index: check(indexSchema, answer), created: true };
+    } catch (error) {
+      // A creation is not idempotent: one that lost its answer, or a rival's, shows as a duplicate name.
+      const raced =
+        error instanceof ApiFailure && error.status === 422 ? await this.findIndex(name) : undefined;
+      if (raced === undefined) throw error;
+      return { index: raced, created: false };
+    }
+  }
+
+  /** `documents` are JSON texts of document inputs. */
+  async upsert(indexId: string, documents: readonly string[], signal: AbortSignal): Promise<UpsertAnswer> {
+    const answer = await this.#send({
+      method: 'POST',
+      path: `/v1/indexes/${encodeURIComponent(indexId)}/documents`,
+      body: `{"documents":[${documents.join(',')}]}`,
+      signal,
+    });
+    return check(upsertSchema, answer);
+  }
+
+  /** `latencyMs` is that of the attempt that succeeded; `body` the whole answer as received. */
+  async search(
+    indexId: string,
+    query: SearchQuery,
+    signal?: AbortSignal,
+  ): Promise<SearchAnswer & { readonly latencyMs: number; readonly body: unknown }> {
+    const answer = await this.#send({
+      method: 'POST',
+      path: `/v1/indexes/${encodeURIComponent(indexId)}/search`,
+      body: JSON.stringify(query),
+      signal,
+    });
+    return { ...check(searchSchema, answer), latencyMs: answer.latencyMs, body: answer.body };
+  }
+
+  #send(request: ApiRequest): Promise<Answer> {
+    return this.#retrying.run(() => exchange(this.#endpoint, request), request.signal);
+  }
+}
+
+function check<T>(schema: z.ZodType<T>, answer: Answer): T {
+  const result = schema.safeParse(answer.body);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  throw new CommandFailure(
+    'unexpected_response',
+    `unexpected answer: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? ''}`,
+  );
+}

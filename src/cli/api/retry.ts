@@ -1,0 +1,100 @@
+/**
+ * When to try again. `Retry-After` is a lower bound; jitter goes on top, so that clients told the same
+ * moment do not come back in one. Without it, exponential backoff with full jitter
+ * (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
+ *
+ * A tenant over its request rate or its concurrency is told so by a healthy service: waiting has no end.
+ * An unavailable service (503, no connection, no answer) is given `unavailableMsMax`, a request that the
+ * service breaks on (500) `brokenAttemptsMax` attempts, everything else none.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ApiFailure, type ApiFailureKind } from './failure.ts';
+
+export interface RetryPolicy {
+  readonly unavailableMsMax: number;
+  readonly brokenAttemptsMax: number;
+}
+
+const backoffMsBase = 500;
+const backoffMsMax = 30_000;
+const jitterMsMax = 1_000;
+
+/** The unbroken row of failures of one kind that ends with the present one. */
+export interface FailureRow {
+  readonly attempts: number;
+  /** Since the first of them. */
+  readonly elapsedMs: number;
+}
+
+/** Milliseconds to wait before the next attempt; `undefined` = give up. `random` is uniform in [0, 1). */
+export function retryDelayMs(
+  failure: ApiFailure,
+  row: FailureRow,
+  policy: RetryPolicy,
+  random: () => number,
+): number | undefined {
+  const retryAfterMs = (failure.retryAfterSeconds ?? 0) * 1000;
+  const backoffMs = random() * Math.min(backoffMsMax, backoffMsBase * 2 ** Math.min(row.attempts - 1, 16));
+  switch (failure.kind) {
+    case 'rate_limited':
+    case 'concurrency_limited':
+      return Math.max(1000, retryAfterMs) + random() * jitterMsMax;
+    case 'unavailable':
+      return row.elapsedMs >= policy.unavailableMsMax ? undefined : Math.max(retryAfterMs, 100) + backoffMs;
+    case 'broken':
+      return row.attempts >= policy.brokenAttemptsMax ? undefined : 100 + backoffMs;
+    default:
+      return undefined;
+  }
+}
+
+export interface RetryingOptions {
+  readonly policy: RetryPolicy;
+  /** Told before each wait. */
+  readonly onWait?: ((failure: ApiFailure, delayMs: number) => void) | undefined;
+}
+
+/**
+ * Repeats attempts by the rules above. Attempts of one instance share the pause of a `rate_limited` answer:
+ * the window is the tenant's, so the others would only be refused too.
+ */
+export class Retrying {
+  readonly #policy: RetryPolicy;
+  readonly #onWait: RetryingOptions['onWait'];
+  #pausedUntilMs = 0;
+
+  constructor(options: RetryingOptions) {
+    this.#policy = options.policy;
+    this.#onWait = options.onWait;
+  }
+
+  async run<T>(attempt: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    let row: { kind: ApiFailureKind; attempts: number; sinceMs: number } | undefined;
+    for (;;) {
+      await this.#waitForPause(signal);
+      try {
+        return await attempt();
+      } catch (error) {
+        if (!(error instanceof ApiFailure)) throw error;
+        const nowMs = performance.now();
+        if (row?.kind !== error.kind) row = { kind: error.kind, attempts: 0, sinceMs: nowMs };
+        row.attempts += 1;
+        const rowSoFar = { attempts: row.attempts, elapsedMs: nowMs - row.sinceMs };
+        const delayMs = retryDelayMs(error, rowSoFar, this.#policy, Math.random);
+        if (delayMs === undefined) throw error;
+        this.#onWait?.(error, delayMs);
+        if (error.kind === 'rate_limited')
+          this.#pausedUntilMs = Math.max(this.#pausedUntilMs, nowMs + delayMs);
+        else await sleep(delayMs, undefined, { signal });
+      }
+    }
+  }
+
+  async #waitForPause(signal: AbortSignal | undefined): Promise<void> {
+    for (;;) {
+      const remainingMs = this.#pausedUntilMs - performance.now();
+      if (remainingMs <= 0) return;
+      await sleep(remainingMs, undefined, { signal });
+    }
+  }
+}

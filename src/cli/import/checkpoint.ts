@@ -1,0 +1,88 @@
+/**
+ * Where an import stands, so that one that was killed goes on where it was. A small JSON file: all lines
+ * up to `lines` are settled, with the counts they gave. It belongs to one input file in one state (size and
+ * modification time) and one index; anything else about it that does not fit means starting over, which is
+ * safe because an upsert replaces by `doc_id`. Removed when the import reaches the end.
+ */
+import { createHash } from 'node:crypto';
+import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { z } from 'zod';
+import { CommandFailure, messageOf } from '../failure.ts';
+
+export interface ImportPosition {
+  /** Last line up to which everything is settled; 0 = nothing is. */
+  readonly lines: number;
+  readonly done: number;
+  readonly failed: number;
+}
+
+export const startPosition: ImportPosition = { lines: 0, done: 0, failed: 0 };
+
+const stateSchema = z.object({
+  format: z.literal('maxsimd-import-1'),
+  owner: z.string(),
+  lines: z.number().int().min(0),
+  done: z.number().int().min(0),
+  failed: z.number().int().min(0),
+});
+
+export interface CheckpointOptions {
+  readonly inputFile: string;
+  readonly url: string;
+  readonly indexId: string;
+  /** Defaults to a hidden file beside the input, one for each index. */
+  readonly stateFile?: string | undefined;
+}
+
+export class Checkpoint {
+  readonly file: string;
+  readonly #owner: string;
+
+  constructor(options: CheckpointOptions) {
+    const { size, mtimeMs } = statSync(options.inputFile);
+    const inputFile = path.resolve(options.inputFile);
+    const target = createHash('sha256')
+      .update(`${options.url} ${options.indexId}`)
+      .digest('hex')
+      .slice(0, 16);
+    this.#owner = `${target} ${size} ${mtimeMs} ${path.basename(inputFile)}`;
+    this.file =
+      options.stateFile ??
+      path.join(path.dirname(inputFile), `.${path.basename(inputFile)}.${target}.maxsimd-import`);
+  }
+
+  load(): ImportPosition {
+    let state: unknown;
+    try {
+      state = JSON.parse(readFileSync(this.file, 'utf8'));
+    } catch {
+      return startPosition;
+    }
+    const result = stateSchema.safeParse(state);
+    if (!result.success || result.data.owner !== this.#owner) return startPosition;
+    return { lines: result.data.lines, done: result.data.done, failed: result.data.failed };
+  }
+
+  /** Replaces the file in one step: whenever we are killed, the old or the new one is there, whole. */
+  save(position: ImportPosition): void {
+    const temporary = `${this.file}.${process.pid}`;
+    try {
+      writeFileSync(
+        temporary,
+        JSON.stringify({ format: 'maxsimd-import-1', owner: this.#owner, ...position }),
+      );
+      renameSync(temporary, this.file);
+    } catch (error) {
+      throw new CommandFailure(
+        'input_error',
+        `cannot keep the state of the import: ${messageOf(error)} (--state FILE chooses another place)`,
+        { cause: error },
+      );
+    }
+  }
+
+  remove(): void {
+    rmSync(this.file, { force: true });
+  }
+}

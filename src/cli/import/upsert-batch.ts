@@ -1,0 +1,79 @@
+/**
+ * One batch against the service: every document ends as done or as a problem, or the whole import must
+ * stop. A request refused for some of its documents (422 whose issues name them) is sent again without
+ * them, because one bad document must not take the 49 beside it down.
+ */
+import type { ApiClient } from '../api/client.ts';
+import { ApiFailure } from '../api/failure.ts';
+import { CommandFailure } from '../failure.ts';
+import type { DocumentProblem, InputDocument } from './document.ts';
+
+export interface BatchOutcome {
+  readonly done: number;
+  readonly problems: readonly DocumentProblem[];
+}
+
+/** Rejects when going on with further batches makes no sense. */
+export async function upsertBatch(
+  client: ApiClient,
+  indexId: string,
+  documents: readonly InputDocument[],
+  signal: AbortSignal,
+): Promise<BatchOutcome> {
+  const problems: DocumentProblem[] = [];
+  let pending = documents;
+  while (pending.length > 0) {
+    try {
+      const answer = await client.upsert(
+        indexId,
+        pending.map((document) => document.json),
+        signal,
+      );
+      if (answer.upserted_documents + answer.failed.length !== pending.length) {
+        throw new CommandFailure(
+          'unexpected_response',
+          'the answer to an upsert does not account for every document',
+        );
+      }
+      const lines = new Map(pending.map((document) => [document.docId, document.line]));
+      problems.push(
+        ...answer.failed.map((item) => ({
+          line: lines.get(item.doc_id) ?? 0,
+          docId: item.doc_id,
+          error: item.error,
+        })),
+      );
+      return { done: answer.upserted_documents, problems };
+    } catch (error) {
+      if (!(error instanceof ApiFailure) || !concernsDocuments(error)) throw error;
+      const refused = refusedDocuments(error, pending.length);
+      const errorOf = (index: number): string => refused.get(index) ?? error.message;
+      const rejected = pending.filter((_, index) => refused.size === 0 || refused.has(index));
+      problems.push(
+        ...rejected.map((document) => ({
+          line: document.line,
+          docId: document.docId,
+          error: errorOf(pending.indexOf(document)),
+        })),
+      );
+      pending = pending.filter((document) => !rejected.includes(document));
+    }
+  }
+  return { done: 0, problems };
+}
+
+/** Whether the failure lies in what was sent, rather than in who sends it or whether anyone answers. */
+function concernsDocuments(failure: ApiFailure): boolean {
+  return failure.status === 422 || failure.status === 413 || failure.kind === 'broken';
+}
+
+/** Position in the request -> what is wrong, from issue paths such as `documents.3.text`. */
+function refusedDocuments(failure: ApiFailure, count: number): ReadonlyMap<number, string> {
+  const refused = new Map<number, string>();
+  for (const issue of failure.issues) {
+    const match = /^documents\.(\d+)(?:\.|$)/.exec(issue.path);
+    const index = match === null ? Number.NaN : Number(match[1]);
+    if (index < count && !refused.has(index)) refused.set(index, `${issue.path}: ${issue.message}`);
+  }
+  return refused;
+}

@@ -1,0 +1,108 @@
+/**
+ * Lines of a JSONL file, plain or gzipped (`.gz`), with their numbers. Split at line feeds only, as JSON
+ * Lines says: `node:readline` also splits at U+2028, U+2029 and a lone carriage return, the first two of
+ * which may stand inside a JSON string. Memory is bounded: a line over `lineBytesMax` is skipped and reported.
+ */
+import { createReadStream } from 'node:fs';
+import { pipeline } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import { CommandFailure, messageOf } from './failure.ts';
+import { isObject, parseJson } from './json.ts';
+
+export interface Line {
+  /** Counted from 1. */
+  readonly number: number;
+  /** Without the line feed; `undefined` when the line is longer than `lineBytesMax`. */
+  readonly bytes: Buffer | undefined;
+  /** How much of the file (compressed, if it is) had been read when the line came out. */
+  readonly fileBytesRead: number;
+}
+
+export interface ReadLinesOptions {
+  readonly lineBytesMax?: number;
+}
+
+export const lineBytesMaxDefault = 16 * 1024 * 1024;
+const lineFeed = 0x0a;
+
+/** Blank lines are counted but not yielded. An unreadable or damaged file is a `CommandFailure`. */
+export async function* readLines(file: string, options: ReadLinesOptions = {}): AsyncGenerator<Line> {
+  const lineBytesMax = options.lineBytesMax ?? lineBytesMaxDefault;
+  let number = 0;
+  let parts: Buffer[] = [];
+  let partBytes = 0;
+  let fileBytesRead = 0;
+  const append = (part: Buffer): void => {
+    partBytes += part.length;
+    if (partBytes <= lineBytesMax) parts.push(part);
+    else parts = [];
+  };
+  const finish = (): Line => {
+    number += 1;
+    const bytes = partBytes > lineBytesMax ? undefined : Buffer.concat(parts);
+    parts = [];
+    partBytes = 0;
+    return { number, bytes, fileBytesRead };
+  };
+  for await (const { block, bytesRead } of readBlocks(file)) {
+    fileBytesRead = bytesRead;
+    let start = 0;
+    for (let end = block.indexOf(lineFeed); end !== -1; end = block.indexOf(lineFeed, start)) {
+      append(block.subarray(start, end));
+      start = end + 1;
+      const line = finish();
+      if (!isBlank(line)) yield line;
+    }
+    if (start < block.length) append(block.subarray(start));
+  }
+  if (partBytes > 0) {
+    const line = finish();
+    if (!isBlank(line)) yield line;
+  }
+}
+
+function isBlank(line: Line): boolean {
+  return (
+    line.bytes !== undefined && line.bytes.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d)
+  );
+}
+
+async function* readBlocks(
+  file: string,
+): AsyncGenerator<{ readonly block: Buffer; readonly bytesRead: number }> {
+  const source = createReadStream(file);
+  try {
+    const stream = file.endsWith('.gz') ? pipeline(source, createGunzip(), () => {}) : source;
+    for await (const block of stream) {
+      yield { block: block as Buffer, bytesRead: source.bytesRead };
+    }
+  } catch (error) {
+    throw new CommandFailure('input_error', `cannot read ${file}: ${messageOf(error)}`, { cause: error });
+  } finally {
+    source.destroy();
+  }
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true });
+
+export type ParsedLine =
+  | { readonly object: Readonly<Record<string, unknown>> }
+  | { readonly problem: string };
+
+/** The JSON object of a line, or what is wrong with it. Never quotes the line: it may be private text. */
+export function parseLine(line: Line): ParsedLine {
+  if (line.bytes === undefined) return { problem: 'line is too long' };
+  let text: string;
+  try {
+    text = decoder.decode(line.bytes);
+  } catch {
+    return { problem: 'not valid UTF-8' };
+  }
+  let value: unknown;
+  try {
+    value = parseJson(text);
+  } catch {
+    return { problem: 'not valid JSON' };
+  }
+  return isObject(value) ? { object: value } : { problem: 'not a JSON object' };
+}

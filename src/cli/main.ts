@@ -1,0 +1,45 @@
+#!/usr/bin/env node
+/** The command line's entry: reads the environment, runs the program, sets the exit code. */
+import { parseConfig } from '../config.ts';
+import { CommandFailure, exitCodes } from './failure.ts';
+import { CommanderError, runProgram, usageProblem } from './program.ts';
+import { reportFailure, reportResult } from './report.ts';
+
+const args = process.argv.slice(2);
+const json = args.slice(0, args.includes('--') ? args.indexOf('--') : args.length).includes('--json');
+
+// A reader that has seen enough (`maxsimd tenant list | head -1`) is no failure.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit();
+  throw error;
+});
+
+try {
+  await runProgram(args, {
+    config: () => parseConfig(process.env),
+    url: process.env['MAXSIMD_URL'] || undefined,
+    apiKey: process.env['MAXSIMD_API_KEY'] || undefined,
+    stdin: process.stdin,
+    stderr: process.stderr,
+    serve: async (config) => {
+      const { serve } = await import('../serve.ts');
+      await serve(config);
+    },
+    report: (result) => {
+      process.exitCode = reportResult(result, json, process);
+    },
+  });
+} catch (error) {
+  const problem = error instanceof CommanderError ? usageProblem(error) : undefined;
+  if (problem !== undefined) {
+    process.exitCode = reportFailure(
+      new CommandFailure('usage_error', `${problem} (see --help)`),
+      json,
+      process,
+    );
+  } else if (error instanceof CommanderError) {
+    process.exitCode = exitCodes.ok;
+  } else {
+    process.exitCode = reportFailure(error, json, process);
+  }
+}

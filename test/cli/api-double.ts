@@ -1,0 +1,151 @@
+/**
+ * A small HTTP server in the place of the service, for what the real one does not do on demand: refuse, break,
+ * cut connections, hold an answer back. It keeps documents in a map and answers searches from a table; each
+ * request goes through `intercept` first.
+ */
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface SeenRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly authorization: string | undefined;
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests reach into bodies they sent themselves
+  readonly body: any;
+  readonly atMs: number;
+}
+
+export interface Reply {
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+  /** Cut the connection instead of answering. */
+  readonly cut?: true;
+}
+
+export function errorReply(
+  status: number,
+  code: string,
+  extra: { retryAfter?: number; issues?: unknown } = {},
+): Reply {
+  return {
+    status,
+    headers: extra.retryAfter === undefined ? {} : { 'retry-after': String(extra.retryAfter) },
+    body: {
+      error: { code, message: `a ${code}`, ...(extra.issues === undefined ? {} : { issues: extra.issues }) },
+    },
+  };
+}
+
+export class ApiDouble {
+  readonly requests: SeenRequest[] = [];
+  readonly indexes: { id: string; name: string }[] = [];
+  readonly documents = new Map<string, { text: string; metadata: unknown }>();
+  /** Query text -> document ids of the result chunks, in order. */
+  readonly rankings = new Map<string, readonly string[]>();
+  maxConcurrentRequests = 2;
+  /** Most requests that were in flight at once. */
+  inFlightMax = 0;
+  intercept: (request: SeenRequest) => Reply | undefined | Promise<Reply | undefined> = () => undefined;
+  #inFlight = 0;
+  readonly #server = createServer((request, response) => void this.#handle(request, response));
+
+  async listen(): Promise<string> {
+    this.#server.listen(0, '127.0.0.1');
+    await once(this.#server, 'listening');
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+
+  upserts(): readonly SeenRequest[] {
+    return this.requests.filter(
+      (request) => request.method === 'POST' && request.path.endsWith('/documents'),
+    );
+  }
+
+  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.#inFlight += 1;
+    this.inFlightMax = Math.max(this.inFlightMax, this.#inFlight);
+    response.once('close', () => (this.#inFlight -= 1));
+    const parts: Buffer[] = [];
+    try {
+      for await (const part of request) parts.push(part as Buffer);
+    } catch {
+      return;
+    }
+    const text = Buffer.concat(parts).toString('utf8');
+    const seen: SeenRequest = {
+      method: request.method ?? '',
+      path: request.url ?? '',
+      authorization: request.headers.authorization,
+      body: text === '' ? undefined : JSON.parse(text),
+      atMs: performance.now(),
+    };
+    this.requests.push(seen);
+    const reply = (await this.intercept(seen)) ?? this.#answer(seen);
+    if (reply.cut === true) {
+      request.socket.destroy();
+      return;
+    }
+    response.writeHead(reply.status ?? 200, {
+      'content-type': 'application/json',
+      'x-request-id': `request-${this.requests.length}`,
+      ...reply.headers,
+    });
+    response.end(typeof reply.body === 'string' ? reply.body : JSON.stringify(reply.body));
+  }
+
+  #answer(request: SeenRequest): Reply {
+    const route = `${request.method} ${request.path.replace(/^\/v1\/indexes\/[^/]+/, '/v1/indexes/ID')}`;
+    switch (route) {
+      case 'GET /v1/usage':
+        return { body: { limits: { max_concurrent_requests: this.maxConcurrentRequests }, unknown: true } };
+      case 'GET /v1/indexes':
+        return { body: { data: this.indexes } };
+      case 'POST /v1/indexes': {
+        const index = {
+          id: `00000000-0000-4000-8000-${String(this.indexes.length).padStart(12, '0')}`,
+          name: request.body.name,
+        };
+        this.indexes.push(index);
+        return { status: 201, body: index };
+      }
+      case 'POST /v1/indexes/ID/documents':
+        return this.#upsert(request);
+      case 'POST /v1/indexes/ID/search':
+        return this.#search(request);
+      default:
+        return errorReply(404, 'not_found');
+    }
+  }
+
+  #upsert(request: SeenRequest): Reply {
+    const failed: unknown[] = [];
+    for (const { doc_id, text, metadata } of request.body.documents) {
+      if (text.includes('no tokens')) failed.push({ doc_id, error: 'document produced no chunks' });
+      else this.documents.set(doc_id, { text, metadata });
+    }
+    const upserted = request.body.documents.length - failed.length;
+    return {
+      body: { index_id: 'x', upserted_documents: upserted, upserted_chunks: upserted, failed, usage: {} },
+    };
+  }
+
+  #search(request: SeenRequest): Reply {
+    const results = (this.rankings.get(request.body.query) ?? []).map((docId, position) => ({
+      doc_id: docId,
+      chunk_id: `c${position}`,
+      chunk_index: 0,
+      score: 10 - position / 10,
+      metadata: { n: position },
+      ...(request.body.return_components === true ? { components: { maxsim: 1 } } : {}),
+    }));
+    return { body: { results, usage: { latency_ms: 1 } } };
+  }
+}

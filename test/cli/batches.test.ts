@@ -1,0 +1,126 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { batchLines, requestLimits, type Batch } from '../../src/cli/import/batches.ts';
+import { isProblem, parseDocument } from '../../src/cli/import/document.ts';
+import type { Line } from '../../src/cli/jsonl.ts';
+
+async function* linesOf(objects: readonly unknown[]): AsyncGenerator<Line> {
+  for (const [position, object] of objects.entries()) {
+    yield { number: position + 1, bytes: Buffer.from(JSON.stringify(object)), fileBytesRead: 0 };
+  }
+}
+
+async function batchesOf(
+  objects: readonly unknown[],
+  afterLine = 0,
+  limits = requestLimits,
+): Promise<readonly Batch[]> {
+  const batches: Batch[] = [];
+  for await (const batch of batchLines(linesOf(objects), afterLine, limits)) batches.push(batch);
+  return batches;
+}
+
+const documentOf = (object: unknown): unknown => {
+  const item = parseDocument({ number: 7, bytes: Buffer.from(JSON.stringify(object)), fileBytesRead: 0 });
+  return isProblem(item) ? item.error : JSON.parse(item.json);
+};
+
+describe('a line becomes a document', () => {
+  it('whose text is title, a space, text', () => {
+    expect(documentOf({ _id: 'a', title: 'T', text: 'body' })).toEqual({
+      doc_id: 'a',
+      text: 'T body',
+      metadata: {},
+    });
+    expect(documentOf({ id: 'a', title: '', text: 'body' })).toMatchObject({ text: 'body' });
+    expect(documentOf({ doc_id: 'a', title: 'T', text: '' })).toMatchObject({ text: 'T' });
+  });
+
+  it('with its metadata, `__proto__` included, as data', () => {
+    const line = Buffer.from('{"id":"a","text":"t","metadata":{"__proto__":{"x":1},"n":1}}');
+    const item = parseDocument({ number: 1, bytes: line, fileBytesRead: 0 });
+    expect('json' in item && item.json).toBe(
+      '{"doc_id":"a","text":"t","metadata":{"__proto__":{"x":1},"n":1}}',
+    );
+  });
+
+  it('with the digits of long integers as they came', () => {
+    const line = Buffer.from(
+      '{"id":"a","text":"t","metadata":{"n":[12345678901234567890,-9007199254740993,1e3]}}',
+    );
+    const item = parseDocument({ number: 1, bytes: line, fileBytesRead: 0 });
+    expect('json' in item && item.json).toContain('"n":[12345678901234567890,-9007199254740993,1000]');
+  });
+
+  it('or a problem that says what is wrong', () => {
+    expect(documentOf({ text: 't' })).toBe('no doc_id, _id or id');
+    expect(documentOf({ id: '', text: 't' })).toMatch(/has 0 characters/);
+    expect(documentOf({ id: 'é'.repeat(256), text: 't' })).toMatch(/has 256 characters/);
+    expect(documentOf({ id: '🦆'.repeat(255), text: 't' })).toHaveProperty('doc_id');
+    expect(documentOf({ id: 'a', text: '' })).toBe('the text is empty');
+    expect(documentOf({ id: 'a', text: 5 })).toBe('title and text must be strings');
+    expect(documentOf({ id: 'a', text: 't', metadata: [] })).toBe('metadata must be an object');
+  });
+
+  it('of at most 100 KiB of UTF-8, title included', () => {
+    const limit = 100 * 1024;
+    expect(documentOf({ id: 'a', text: 'x'.repeat(limit) })).toHaveProperty('text');
+    expect(documentOf({ id: 'a', title: 'T', text: 'x'.repeat(limit - 1) })).toMatch(/102401 bytes/);
+    expect(documentOf({ id: 'a', text: 'é'.repeat(limit / 2 + 1) })).toMatch(/102402 bytes/);
+  });
+});
+
+describe('batches', () => {
+  it('hold at most 50 documents', async () => {
+    const batches = await batchesOf(Array.from({ length: 120 }, (_, id) => ({ id, text: 't' })));
+    expect(batches.map((batch) => batch.documents.length)).toEqual([50, 50, 20]);
+    expect(batches.map((batch) => batch.lastLine)).toEqual([50, 100, 120]);
+  });
+
+  it('never hold a document identifier twice', async () => {
+    const batches = await batchesOf(['a', 'b', 'a', 'c', 'a'].map((id) => ({ id, text: 't' })));
+    expect(batches.map((batch) => batch.documents.map((document) => document.docId))).toEqual([
+      ['a', 'b'],
+      ['a', 'c'],
+      ['a'],
+    ]);
+  });
+
+  it('go on after the line they are told', async () => {
+    const batches = await batchesOf(
+      Array.from({ length: 120 }, (_, id) => ({ id, text: 't' })),
+      100,
+    );
+    expect(batches.map((batch) => batch.documents.map((document) => document.line))).toEqual([
+      Array.from({ length: 20 }, (_, position) => 101 + position),
+    ]);
+  });
+
+  it('fit the body limit to the byte, cover every line once and keep the order', async () => {
+    const object = fc.record({
+      id: fc.integer({ min: 0, max: 30 }),
+      text: fc.string({ maxLength: 80, unit: 'binary' }),
+      metadata: fc.dictionary(fc.string({ maxLength: 5 }), fc.integer(), { maxKeys: 3 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(object, { maxLength: 60 }),
+        fc.integer({ min: 60, max: 600 }),
+        async (objects, bodyBytesMax) => {
+          const batches = await batchesOf(objects, 0, { documentsMax: 7, bodyBytesMax });
+          for (const batch of batches) {
+            const body = `{"documents":[${batch.documents.map((document) => document.json).join(',')}]}`;
+            expect(Buffer.byteLength(body)).toBeLessThanOrEqual(bodyBytesMax);
+            expect(new Set(batch.documents.map((document) => document.docId)).size).toBe(
+              batch.documents.length,
+            );
+          }
+          const lines = batches.flatMap((batch) =>
+            [...batch.documents, ...batch.problems].map((item) => item.line).toSorted((a, b) => a - b),
+          );
+          expect(lines).toEqual(objects.map((_, position) => position + 1));
+        },
+      ),
+    );
+  });
+});

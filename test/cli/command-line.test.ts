@@ -1,0 +1,86 @@
+/** The words of the command line: help, usage errors, exit codes. */
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { run, runJson } from './command-process.ts';
+
+const secret = 'qkv_live_secret\nvalue';
+
+describe('the command line', () => {
+  it('explains itself and exits with 0', async () => {
+    for (const args of [['--help'], ['tenant', '--help'], ['help', 'import']]) {
+      const { exitCode, stdout, stderr } = await run(args);
+      expect(exitCode).toBe(0);
+      expect(stdout).toMatch(/^Usage: maxsimd/);
+      expect(stderr).toBe('');
+    }
+  });
+
+  it('knows every command of the onboarding', async () => {
+    const { stdout } = await run(['--help']);
+    for (const command of ['serve', 'tenant', 'key', 'models', 'import', 'search', 'eval']) {
+      expect(stdout).toMatch(new RegExp(`^  ${command}\\b`, 'm'));
+    }
+    const tenant = await run(['tenant', '--help']);
+    for (const command of ['create', 'list', 'suspend', 'resume', 'limits', 'delete']) {
+      expect(tenant.stdout).toMatch(new RegExp(`^  ${command}\\b`, 'm'));
+    }
+  });
+
+  it.each([
+    [['nonsense'], /unknown command/],
+    [['tenant', 'create'], /required option '--name <name>' not specified/],
+    [['tenant', 'create', '--name', ' '], /--name.*Must not be empty/],
+    [['tenant', 'create', '--name', 'x', '--documents', '-1'], /Not a whole number/],
+    [['tenant', 'create', '--name', 'x', '--requests-per-minute', '0'], /at least 1/],
+    [['tenant', 'create', '--name', 'x', '--input-tokens', '9223372036854775808'], /Larger than 2\^63/],
+    [['tenant', 'suspend'], /missing required argument 'tenant_id'/],
+    [['import', 'a', 'b', '--index', 'x'], /too many arguments/],
+    [['search', 'x', '--index', 'i'], /an API key is needed/],
+    [['search', 'x', '--index', 'i', '--key', 'k', '--url', 'localhost'], /--url must be an http/],
+    [['search', 'x', '--index', 'i', '--key', 'k', '--url', 'http://user:pw@host'], /takes no credentials/],
+    [['search', 'x', '--index', 'i', '--key', 'k', '--filter', '[1]'], /--filter must be a JSON object/],
+    [['search', 'x', '--index', 'i', '--key', 'k', '--filter', '{'], /--filter is not valid JSON/],
+    [['search', 'x', '--index', 'i', '--key', secret], /holds characters that no key has/],
+  ] as const)('refuses %j with exit code 2 and one line', async (args, message) => {
+    const environment = { MAXSIMD_DATA_DIR: mkdtempSync(path.join(tmpdir(), 'maxsimd-cli-')) };
+    const plain = await run(args, { environment });
+    expect(plain.exitCode).toBe(2);
+    expect(plain.stdout).toBe('');
+    expect(plain.stderr).toMatch(message);
+    expect(plain.stderr).toMatch(/^maxsimd: [^\n]*\n$/);
+    expect(plain.stderr).not.toContain('secret');
+    const json = await runJson(args, { environment });
+    expect(json.exitCode).toBe(2);
+    expect(json.document.error).toEqual({ code: 'usage_error', message: expect.stringMatching(message) });
+  });
+
+  it('refuses a wrong configuration with exit code 2', async () => {
+    const environment = { MAXSIMD_DATA_DRI: '/nowhere' };
+    const { exitCode, document } = await runJson(['tenant', 'list'], { environment });
+    expect(exitCode).toBe(2);
+    expect(document.error.code).toBe('configuration_error');
+    expect(document.error.message).toMatch(/MAXSIMD_DATA_DRI: unknown variable/);
+  });
+
+  it('that cannot reach the service says so', async () => {
+    // Port 9 (discard) is closed on any machine that runs tests.
+    const args = [
+      'import',
+      import.meta.filename,
+      '--index',
+      'x',
+      '--key',
+      'k',
+      '--url',
+      'http://127.0.0.1:9',
+    ];
+    const { exitCode, document } = await runJson([...args, '--retry-for', '0.1']);
+    expect(exitCode).toBe(1);
+    expect(document.error).toMatchObject({
+      code: 'connection_failed',
+      message: expect.stringMatching(/cannot reach/),
+    });
+  });
+});

@@ -1,0 +1,342 @@
+/** `maxsimd import` as a process, against a service that refuses, breaks, and hangs on demand. */
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ApiDouble, errorReply, type SeenRequest } from './api-double.ts';
+import { run, runJson, start, type RunOptions } from './command-process.ts';
+
+let api: ApiDouble;
+let directory: string;
+let options: RunOptions;
+
+beforeEach(async () => {
+  api = new ApiDouble();
+  directory = mkdtempSync(path.join(tmpdir(), 'maxsimd-import-'));
+  options = { environment: { MAXSIMD_URL: await api.listen(), MAXSIMD_API_KEY: 'qkv_live_test' } };
+});
+
+afterEach(async () => {
+  await api.close();
+  rmSync(directory, { recursive: true });
+});
+
+const isUpsert = (request: SeenRequest): boolean => request.path.endsWith('/documents');
+const rows = (count: number): readonly object[] =>
+  Array.from({ length: count }, (_, position) => ({ id: `d${position}`, text: `text ${position}` }));
+
+function input(objects: readonly (object | string)[], name = 'input.jsonl'): string {
+  const file = path.join(directory, name);
+  const text = objects.map((item) => (typeof item === 'string' ? item : JSON.stringify(item))).join('\n');
+  writeFileSync(file, name.endsWith('.gz') ? gzipSync(text) : text);
+  return file;
+}
+
+const importFile = (file: string, ...more: string[]): ReturnType<typeof runJson> =>
+  runJson(['import', file, '--index', 'books', ...more], options);
+
+describe('an import', () => {
+  it('makes the index, sends every document once and ends with the counts', async () => {
+    const { exitCode, document, stderr } = await importFile(input(rows(120)));
+    expect(stderr).toBe('');
+    expect(exitCode).toBe(0);
+    expect(document).toMatchObject({ index: 'books', index_created: true, done: 120, failed: 0, resumed: 0 });
+    expect(api.documents.size).toBe(120);
+    expect(api.upserts().map((request) => request.body.documents.length)).toEqual([50, 50, 20]);
+    expect(api.requests.every((request) => request.authorization === 'Bearer qkv_live_test')).toBe(true);
+  });
+
+  it('uses an index that is there', async () => {
+    api.indexes.push({ id: '00000000-0000-4000-8000-0000000000aa', name: 'books' });
+    const { document } = await importFile(input(rows(1)));
+    expect(document).toMatchObject({
+      index_id: '00000000-0000-4000-8000-0000000000aa',
+      index_created: false,
+    });
+    expect(
+      api.requests.filter((request) => request.method === 'POST' && request.path === '/v1/indexes'),
+    ).toEqual([]);
+  });
+
+  it('takes a BEIR directory and a gzipped file, text being title, a space, text', async () => {
+    mkdirSync(path.join(directory, 'beir'));
+    input(
+      [{ _id: '7', title: 'A title', text: 'and text', metadata: { year: 1999 } }],
+      'beir/corpus.jsonl.gz',
+    );
+    const { document } = await importFile(path.join(directory, 'beir'));
+    expect(document).toMatchObject({ done: 1, failed: 0 });
+    expect(api.documents.get('7')).toEqual({ text: 'A title and text', metadata: { year: 1999 } });
+  });
+
+  it('prints a table for people, nothing but it on standard output', async () => {
+    const { stdout, exitCode } = await run(['import', input(rows(3)), '--index', 'books'], options);
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(/^index +books \(.*\), created\ndone +3\nfailed +0\ntime +[\d.]+ s\n$/);
+  });
+
+  it('can be given again: it sends everything again, because nothing is left over of a finished one', async () => {
+    const file = input(rows(60));
+    await importFile(file);
+    const { document } = await importFile(file);
+    expect(document).toMatchObject({ done: 60, resumed: 0 });
+    expect(api.upserts()).toHaveLength(4);
+    expect(readdirSync(directory)).toEqual(['input.jsonl']);
+  });
+});
+
+describe('what cannot be imported', () => {
+  it('is counted and told by line, and the exit code is 1', async () => {
+    const file = input([
+      { id: 'good', text: 'fine' },
+      '{"id": "cut off, conf',
+      { text: 'nameless' },
+      { id: 'big', text: 'x'.repeat(100 * 1024 + 1) },
+      { id: 'void', text: 'no tokens' },
+      { id: 'also good', text: 'fine' },
+    ]);
+    const { exitCode, document, stderr } = await importFile(file);
+    expect(exitCode).toBe(1);
+    expect(document).toMatchObject({ done: 2, failed: 4 });
+    expect(document.failures).toEqual([
+      { line: 2, doc_id: null, error: 'not valid JSON' },
+      { line: 3, doc_id: null, error: 'no doc_id, _id or id' },
+      { line: 4, doc_id: 'big', error: 'the text has 102401 bytes, 102400 are allowed' },
+      { line: 5, doc_id: 'void', error: 'document produced no chunks' },
+    ]);
+    expect(stderr).toContain(`${file}:5: document void: document produced no chunks\n`);
+    expect(stderr).not.toContain('conf');
+  });
+
+  it('because the service refuses single documents of a request is left out, the rest sent again', async () => {
+    api.intercept = (request) => {
+      const refused = isUpsert(request)
+        ? request.body.documents.findIndex((item: { doc_id: string }) => item.doc_id === 'd3')
+        : -1;
+      const issues = [{ path: `documents.${refused}.metadata`, message: 'too deep', code: 'depth' }];
+      return refused === -1 ? undefined : errorReply(422, 'validation_error', { issues });
+    };
+    const { exitCode, document } = await importFile(input(rows(10)));
+    expect(exitCode).toBe(1);
+    expect(document).toMatchObject({ done: 9, failed: 1 });
+    expect(document.failures).toEqual([{ line: 4, doc_id: 'd3', error: 'documents.3.metadata: too deep' }]);
+    expect(api.documents.size).toBe(9);
+  });
+
+  it('because the service breaks on it every time fails alone with its batch, the rest goes on', async () => {
+    api.intercept = (request) =>
+      isUpsert(request) && request.body.documents[0].doc_id === 'd50'
+        ? errorReply(500, 'internal_error')
+        : undefined;
+    const { exitCode, document } = await importFile(input(rows(120)));
+    expect(exitCode).toBe(1);
+    expect(document).toMatchObject({ done: 70, failed: 50 });
+    expect(document.failures[0]).toMatchObject({ line: 51, doc_id: 'd50' });
+    expect(document.failures[0].error).toMatch(/500 internal_error.*request request-\d+/);
+  });
+});
+
+describe('a service that asks to wait', () => {
+  it('is obeyed: a rate limit holds all requests back for at least Retry-After, nothing fails', async () => {
+    let refusedAtMs = 0;
+    api.intercept = (request) => {
+      if (!isUpsert(request) || refusedAtMs > 0) return undefined;
+      refusedAtMs = request.atMs;
+      return errorReply(429, 'rate_limit_exceeded', { retryAfter: 1 });
+    };
+    const { exitCode, document } = await importFile(input(rows(100)), '--concurrency', '1');
+    expect(exitCode).toBe(0);
+    expect(document).toMatchObject({ done: 100, failed: 0 });
+    const [, again] = api.upserts();
+    expect((again?.atMs ?? 0) - refusedAtMs).toBeGreaterThanOrEqual(1000);
+  });
+
+  it('gets fewer requests at once after a concurrency limit, and every document in the end', async () => {
+    let inFlight = 0;
+    api.maxConcurrentRequests = 4;
+    api.intercept = async (request) => {
+      if (!isUpsert(request)) return undefined;
+      if (inFlight === 2) return errorReply(429, 'concurrency_limit_exceeded', { retryAfter: 1 });
+      inFlight += 1;
+      // Answers only after the event loop has seen whatever else was sent by then.
+      for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => void setImmediate(resolve));
+      inFlight -= 1;
+      return undefined;
+    };
+    const { document } = await importFile(input(rows(400)));
+    expect(document).toMatchObject({ done: 400, failed: 0 });
+    expect(api.documents.size).toBe(400);
+  });
+
+  it('gets as many requests at once as the tenant may, no more', async () => {
+    api.maxConcurrentRequests = 3;
+    let release = (): void => {};
+    const three = new Promise<void>((resolve) => (release = resolve));
+    api.intercept = async (request) => {
+      if (!isUpsert(request)) return undefined;
+      if (api.upserts().length === 3) release();
+      await three;
+      return undefined;
+    };
+    await importFile(input(rows(1000)));
+    expect(api.inFlightMax).toBe(3);
+  });
+
+  it('with a storm of 503 and cut connections gets every document in the end', async () => {
+    let turn = 0;
+    api.intercept = (request) => {
+      if (!isUpsert(request)) return undefined;
+      turn += 1;
+      if (turn % 3 === 1) return errorReply(503, 'service_unavailable', { retryAfter: 0 });
+      return turn % 3 === 2 ? { cut: true } : undefined;
+    };
+    const { exitCode, document } = await importFile(input(rows(150)), '--concurrency', '1');
+    expect(exitCode).toBe(0);
+    expect(document).toMatchObject({ done: 150, failed: 0 });
+    expect(api.documents.size).toBe(150);
+  });
+});
+
+describe('an import that must stop', () => {
+  it.each([
+    [429, 'usage_limit_exceeded', 1000],
+    [401, 'authentication_failed', undefined],
+    [403, 'tenant_suspended', undefined],
+    [404, 'not_found', undefined],
+  ] as const)(
+    'on %i %s tells why, counts what is settled, and goes on from there',
+    async (status, code, retryAfter) => {
+      api.intercept = (request) =>
+        isUpsert(request) && api.upserts().length > 2
+          ? errorReply(status, code, retryAfter === undefined ? {} : { retryAfter })
+          : undefined;
+      const file = input(rows(200));
+      const stopped = await importFile(file, '--concurrency', '1');
+      expect(stopped.exitCode).toBe(1);
+      expect(stopped.document).toMatchObject({ done: 100, failed: 0, error: { code } });
+      expect(stopped.stderr).toMatch(
+        new RegExp(`^maxsimd: ${status} ${code}: .*\\(request request-\\d+\\)\n$`),
+      );
+
+      api.intercept = () => undefined;
+      const resumed = await importFile(file, '--concurrency', '1');
+      expect(resumed.exitCode).toBe(0);
+      expect(resumed.document).toMatchObject({ done: 200, failed: 0, resumed: 100 });
+      expect(api.documents.size).toBe(200);
+      // Three before the stop (the third refused), two after: nothing settled was sent again.
+      expect(api.upserts()).toHaveLength(5);
+    },
+  );
+
+  it('ends when the service stays away longer than it was told to wait', async () => {
+    api.intercept = (request) => (isUpsert(request) ? { cut: true } : undefined);
+    const { exitCode, document } = await importFile(input(rows(5)), '--retry-for', '0.5');
+    expect(exitCode).toBe(1);
+    expect(document).toMatchObject({ done: 0, failed: 0, error: { code: 'connection_failed' } });
+  });
+
+  it('ends when an answer does not come in time', async () => {
+    api.intercept = (request) => (isUpsert(request) ? new Promise(() => {}) : undefined);
+    const { document } = await importFile(input(rows(5)), '--retry-for', '0.1', '--timeout', '0.3');
+    expect(document.error).toMatchObject({
+      code: 'timeout',
+      message: expect.stringMatching(/no answer .* within 0.3 s/),
+    });
+  });
+
+  it('because the input is damaged keeps what came before it', async () => {
+    const file = path.join(directory, 'cut.jsonl.gz');
+    const whole = gzipSync(
+      rows(2000)
+        .map((row) => `${JSON.stringify(row)}\n`)
+        .join(''),
+    );
+    writeFileSync(file, whole.subarray(0, whole.length / 2));
+    const { exitCode, document } = await importFile(file);
+    expect(exitCode).toBe(1);
+    expect(document.error.code).toBe('input_error');
+    expect(document.done).toBeGreaterThanOrEqual(0);
+  });
+});
+
+describe('an import that is killed', () => {
+  /** Kills the process with SIGKILL while its third upsert is unanswered. */
+  async function killInTheMiddle(args: readonly string[]): Promise<void> {
+    let reached = (): void => {};
+    const third = new Promise<void>((resolve) => (reached = resolve));
+    api.intercept = (request) => {
+      if (!isUpsert(request) || api.upserts().length < 3) return undefined;
+      reached();
+      return new Promise(() => {});
+    };
+    const running = start(args, options);
+    await third;
+    running.process.kill('SIGKILL');
+    const { signal } = await running.finished;
+    expect(signal).toBe('SIGKILL');
+    api.intercept = () => undefined;
+  }
+
+  it('goes on where it was, and its counts are those of the whole file', async () => {
+    const file = input([...rows(110), 'broken', ...rows(240).slice(110)]);
+    await killInTheMiddle(['import', file, '--index', 'books', '--concurrency', '1']);
+    expect(api.documents.size).toBe(100);
+    const before = api.upserts().length;
+    const { document } = await importFile(file, '--concurrency', '1');
+    expect(document).toMatchObject({ done: 240, failed: 1, resumed: 100 });
+    expect(api.documents.size).toBe(240);
+    expect(api.upserts().length - before).toBe(3);
+    expect(readdirSync(directory)).toEqual(['input.jsonl']);
+  });
+
+  it('starts over when the file has changed since', async () => {
+    const file = input(rows(200));
+    await killInTheMiddle(['import', file, '--index', 'books', '--concurrency', '1']);
+    input([{ id: 'new first', text: 'fresh' }, ...rows(200)]);
+    const { document } = await importFile(file);
+    expect(document).toMatchObject({ done: 201, resumed: 0 });
+    expect(api.documents.has('new first')).toBe(true);
+  });
+
+  it('keeps its state where --state says, for one index only', async () => {
+    const file = input(rows(200));
+    const state = path.join(directory, 'state');
+    await killInTheMiddle(['import', file, '--index', 'books', '--concurrency', '1', '--state', state]);
+    expect(readdirSync(directory).toSorted()).toEqual(['input.jsonl', 'state']);
+    const other = await runJson(['import', file, '--index', 'films', '--state', state], options);
+    expect(other.document).toMatchObject({ done: 200, resumed: 0 });
+  });
+});
+
+describe('lines with the same identifier', () => {
+  it('are sent one after the other: the last one wins, whatever runs in parallel', async () => {
+    api.maxConcurrentRequests = 8;
+    // The earlier a request comes, the later it is answered.
+    let waiting = 0;
+    api.intercept = async (request) => {
+      if (!isUpsert(request)) return undefined;
+      waiting += 1;
+      for (let turn = 0; turn < 200 / waiting; turn += 1)
+        await new Promise((resolve) => void setImmediate(resolve));
+      return undefined;
+    };
+    const versions = Array.from({ length: 30 }, (_, version) => ({ id: 'same', text: `version ${version}` }));
+    const { document } = await importFile(input(versions));
+    expect(document).toMatchObject({ done: 30, failed: 0 });
+    expect(api.documents.get('same')?.text).toBe('version 29');
+  });
+});
+
+describe('an import whose state has no place', () => {
+  it('is an error when the place was asked for', async () => {
+    const { exitCode, stderr } = await importFile(
+      input(rows(1)),
+      '--state',
+      path.join(directory, 'no/such/place'),
+    );
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/cannot keep the state of the import/);
+    expect(api.documents.size).toBe(0);
+  });
+});

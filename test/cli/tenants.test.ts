@@ -1,0 +1,184 @@
+/** Tenants, keys and models through the command line as processes, on a data directory of their own. */
+import { cpSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { run, runJson, type RunOptions } from './command-process.ts';
+
+let directory: string;
+let options: RunOptions;
+
+beforeEach(() => {
+  directory = mkdtempSync(path.join(tmpdir(), 'maxsimd-tenants-'));
+  options = { environment: { MAXSIMD_DATA_DIR: path.join(directory, 'data') } };
+});
+
+afterEach(() => rmSync(directory, { recursive: true }));
+
+const unknownId = '00000000-0000-4000-8000-00000000dead';
+const json = (...args: string[]): ReturnType<typeof runJson> => runJson(args, options);
+const create = async (...more: string[]): Promise<{ tenant_id: string; api_key: string }> =>
+  (await json('tenant', 'create', '--name', 'Acme', ...more)).document;
+
+describe('tenant create', () => {
+  it('prints the tenant, its key and the default limits', async () => {
+    const { exitCode, document, stderr } = await json('tenant', 'create', '--name', 'Acme');
+    expect(stderr).toBe('');
+    expect(exitCode).toBe(0);
+    expect(document).toEqual({
+      tenant_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      name: 'Acme',
+      api_key: expect.stringMatching(/^qkv_live_/),
+      limits: {
+        requests_per_minute: 60,
+        max_concurrent_requests: 2,
+        input_tokens: '50000000',
+        documents: 100_000,
+      },
+    });
+  });
+
+  it('takes limits of its own, token totals beyond 2^53 to the digit', async () => {
+    const limits =
+      '--requests-per-minute 600 --max-concurrent-requests 8 --input-tokens 9007199254740993 --documents 5';
+    const { document } = await json('tenant', 'create', '--name', 'Acme', ...limits.split(' '));
+    expect(document.limits).toEqual({
+      requests_per_minute: 600,
+      max_concurrent_requests: 8,
+      input_tokens: '9007199254740993',
+      documents: 5,
+    });
+  });
+
+  it('makes a data directory that only its owner can enter', async () => {
+    await create();
+    expect(statSync(path.join(directory, 'data')).mode & 0o777).toBe(0o700);
+  });
+
+  it('shows people the key once', async () => {
+    const { stdout } = await run(['tenant', 'create', '--name', 'Acme'], options);
+    expect(stdout).toMatch(/^tenant +[0-9a-f-]{36} \(Acme\)\nAPI key +qkv_live_\S+\n/);
+    const list = await run(['tenant', 'list'], options);
+    expect(list.stdout).not.toContain('qkv_live_');
+  });
+});
+
+describe('tenants', () => {
+  it('are listed, suspended, resumed', async () => {
+    const { tenant_id: id } = await create();
+    expect((await json('tenant', 'suspend', id)).document).toMatchObject({ tenant_id: id, suspended: true });
+    expect((await json('tenant', 'list')).document.data).toMatchObject([
+      { tenant_id: id, name: 'Acme', suspended: true },
+    ]);
+    expect((await run(['tenant', 'list'], options)).stdout).toMatch(
+      /Acme +suspended +60 +2 +50000000 +100000 /,
+    );
+    expect((await json('tenant', 'resume', id)).document).toMatchObject({ tenant_id: id, suspended: false });
+  });
+
+  it('keep the limits that a change does not name', async () => {
+    const { tenant_id: id } = await create();
+    const changed = await json('tenant', 'limits', id, '--documents', '7', '--input-tokens', '0');
+    const limits = { requests_per_minute: 60, max_concurrent_requests: 2, input_tokens: '0', documents: 7 };
+    expect(changed.document.limits).toEqual(limits);
+    expect((await json('tenant', 'limits', id)).document.limits).toEqual(limits);
+  });
+
+  it('are erased only when somebody agrees', async () => {
+    const { tenant_id: id } = await create();
+    const asked = await json('tenant', 'delete', id);
+    expect(asked.exitCode).toBe(2);
+    expect(asked.document.error.message).toMatch(/--yes/);
+    const erased = await json('tenant', 'delete', id, '--yes');
+    expect(erased.document).toMatchObject({ tenant_id: id, deleted: true });
+    expect((await json('tenant', 'list')).document).toEqual({ data: [] });
+  });
+
+  it.each([['suspend'], ['resume'], ['limits'], ['delete', '--yes']])(
+    'that are not there: %s says so with exit code 1',
+    async (command, ...more) => {
+      const { exitCode, document } = await json('tenant', command, unknownId, ...more);
+      expect(exitCode).toBe(1);
+      expect(document.error).toEqual({ code: 'not_found', message: `there is no tenant ${unknownId}` });
+    },
+  );
+
+  it('can be made at the same time by several processes', async () => {
+    await Promise.all(Array.from({ length: 4 }, () => create()));
+    expect((await json('tenant', 'list')).document.data).toHaveLength(4);
+  });
+});
+
+describe('keys', () => {
+  it('are made, listed and revoked; two live ones are the most', async () => {
+    const { tenant_id: id } = await create();
+    const second = await json('key', 'create', id);
+    expect(second.document).toEqual({
+      key_id: expect.any(String),
+      api_key: expect.stringMatching(/^qkv_live_/),
+    });
+    const third = await json('key', 'create', id);
+    expect(third.exitCode).toBe(1);
+    expect(third.document.error.code).toBe('too_many_keys');
+
+    const keyId: string = second.document.key_id;
+    const revoked = await json('key', 'revoke', keyId);
+    expect(revoked.document).toMatchObject({ key_id: keyId, tenant_id: id, revoked_at: expect.any(String) });
+    const list = await json('key', 'list', id);
+    expect(list.document.data).toHaveLength(2);
+    expect(list.document.data).toContainEqual(
+      expect.objectContaining({ key_id: keyId, revoked_at: expect.any(String) }),
+    );
+    expect(list.stdout).not.toContain('qkv_live_');
+    expect((await json('key', 'create', id)).exitCode).toBe(0);
+  });
+
+  it('of a tenant that is not there, or that are not there, say so', async () => {
+    for (const args of [
+      ['create', unknownId],
+      ['list', unknownId],
+      ['revoke', 'nokey'],
+    ]) {
+      const { exitCode, document } = await json('key', ...args);
+      expect(exitCode).toBe(1);
+      expect(document.error.code).toBe('not_found');
+    }
+  });
+});
+
+describe('models', () => {
+  const models = path.resolve(import.meta.dirname, '../../models');
+
+  it('of the package are listed, and intact', async () => {
+    const list = await json('models', 'list');
+    expect(list.document.data.length).toBeGreaterThan(0);
+    expect(list.document.data[0]).toMatchObject({ name: expect.any(String), version: expect.any(String) });
+    const verified = await json('models', 'verify');
+    expect(verified.document).toMatchObject({ damaged: 0 });
+    expect(verified.exitCode).toBe(0);
+  });
+
+  it('with a changed file are found damaged, with exit code 1', async () => {
+    const copy = path.join(directory, 'models');
+    const { document } = await json('models', 'list');
+    const { name, version } = document.data[0];
+    cpSync(path.join(models, name, version), path.join(copy, name, version), { recursive: true });
+    options = { environment: { ...options.environment, MAXSIMD_MODELS_DIR: copy } };
+    expect((await json('models', 'verify')).exitCode).toBe(0);
+    writeFileSync(path.join(copy, name, version, 'tokenizer.json'), '{}');
+    const verified = await json('models', 'verify');
+    expect(verified.exitCode).toBe(1);
+    expect(verified.document.data[0]).toMatchObject({
+      ok: false,
+      problem: expect.stringContaining('sha256'),
+    });
+  });
+
+  it('that are missing are a failure of verify', async () => {
+    const empty = path.join(directory, 'empty');
+    mkdirSync(empty);
+    options = { environment: { ...options.environment, MAXSIMD_MODELS_DIR: empty } };
+    expect((await json('models', 'verify')).document.error.code).toBe('verification_failed');
+    expect((await json('models', 'list')).document).toEqual({ data: [] });
+  });
+});
