@@ -1,0 +1,245 @@
+/**
+ * Distinctive strings go in as queries, document texts, filters, bodies of broken requests and keys. None
+ * of them may come out in a file of the server, a log line or a metric: not in the data directory (write-ahead
+ * logs included), not in its temporary directory, in no common encoding.
+ */
+import { readdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
+
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { call, connect, type Client } from './harness/client.ts';
+import { createTenant, type TestTenant } from './harness/command-line.ts';
+import { encodersOf } from './harness/processes.ts';
+import { createRandom } from './harness/random.ts';
+import { openRaw } from './harness/raw-http.ts';
+import { startServer, type ServerProcess } from './harness/server.ts';
+import { makeIndex, put } from './harness/stage.ts';
+import { recombine } from './harness/texts.ts';
+
+/** A word that exists nowhere else; lower case, as the model's tokenizer would leave it. */
+function canaryOf(name: string): string {
+  const letters = Array.from({ length: 14 }, () => String.fromCodePoint(97 + Math.floor(Math.random() * 26)));
+  return `${name}zq${letters.join('')}`;
+}
+
+/** The forms in which a text might end up in a file. Lower case: the search ignores case, base64 excepted. */
+function formsOf(canary: string): readonly { readonly form: string; readonly bytes: Buffer }[] {
+  const forms = [
+    { form: 'utf-8', bytes: Buffer.from(canary) },
+    { form: 'utf-16', bytes: Buffer.from(canary, 'utf16le') },
+    { form: 'hex', bytes: Buffer.from(Buffer.from(canary).toString('hex')) },
+    { form: 'reversed', bytes: Buffer.from(Array.from(canary).toReversed().join('')) },
+  ];
+  // Base64 has three alignments; the ends depend on the neighbours and are left out.
+  for (let offset = 0; offset < 3; offset += 1) {
+    const encoded = Buffer.from('x'.repeat(offset) + canary).toString('base64');
+    const certain = encoded.slice(offset === 0 ? 0 : 4, -4);
+    forms.push({ form: `base64 at ${offset}`, bytes: Buffer.from(certain) });
+  }
+  return forms;
+}
+
+function findCanaries(canaries: ReadonlyMap<string, string>, content: Buffer): readonly string[] {
+  const lowered = Buffer.from(content.toString('latin1').toLowerCase(), 'latin1');
+  return [...canaries].flatMap(([name, canary]) =>
+    formsOf(canary)
+      .filter(
+        ({ bytes }) =>
+          content.includes(bytes) ||
+          lowered.includes(Buffer.from(bytes.toString('latin1').toLowerCase(), 'latin1')),
+      )
+      .map(({ form }) => `${name} as ${form}`),
+  );
+}
+
+async function filesUnder(directory: string): Promise<readonly string[]> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map((entry) => path.join(entry.parentPath, entry.name));
+}
+
+async function findInFiles(
+  canaries: ReadonlyMap<string, string>,
+  directory: string,
+): Promise<readonly string[]> {
+  const found: string[] = [];
+  for (const file of await filesUnder(directory)) {
+    found.push(
+      ...findCanaries(canaries, await readFile(file)).map(
+        (what) => `${what} in ${path.relative(directory, file)}`,
+      ),
+    );
+  }
+  return found;
+}
+
+describe('Canary', () => {
+  let server: ServerProcess;
+  let tenant: TestTenant;
+  /** What must be nowhere. */
+  const secrets = new Map<string, string>();
+  /** What is stored by contract, to prove that the search would find it. */
+  const stored = new Map<string, string>();
+
+  function secret(name: string): string {
+    const canary = canaryOf(name.replaceAll(/[^a-z]/g, ''));
+    secrets.set(name, canary);
+    return canary;
+  }
+
+  beforeAll(async () => {
+    server = await startServer({ metrics: true, env: { MAXSIMD_LOG_LEVEL: 'trace' } });
+    tenant = await createTenant(server);
+    secrets.set('key secret', tenant.key.slice('qkv_live_'.length).slice(-30).toLowerCase());
+    await speak(tenant.client);
+  });
+
+  afterAll(async () => {
+    await server.kill();
+    await server.scratch.remove();
+  });
+
+  /** Says every secret in every place where a client may say something. */
+  async function speak(client: Client): Promise<void> {
+    const random = createRandom(9);
+    const around = (canary: string): string => `${recombine(random, 30)} ${canary} ${recombine(random, 30)}`;
+    const { id } = await makeIndex(client, {
+      chunking: { max_tokens: 32, overlap_tokens: 4, minimum_chunk_tokens: 4 },
+    });
+    const metadata = canaryOf('metadata');
+    stored.set('metadata', metadata);
+    await put(client, id, [
+      { doc_id: 'a', text: around(secret('document text')), metadata: { said: metadata } },
+      { doc_id: 'b', text: around(secret('replaced text')) },
+      { doc_id: 'c', text: around(secret('deleted text')) },
+    ]);
+    await put(client, id, [{ doc_id: 'b', text: around(secret('replacing text')) }]);
+    await client.deleteDocument(id, 'c');
+    await client.upsert(id, [
+      { doc_id: 'd', text: around(secret('text beside a failure')) },
+      { doc_id: 'e', text: ' ' },
+    ]);
+    const query = secret('query');
+    for (const body of [
+      { query },
+      { query, return_components: true },
+      { query: around(query), filter: { said: secret('filter value') } },
+    ]) {
+      expect((await client.search(id, body)).status).toBe(200);
+    }
+    const scored = await client.score({
+      query: secret('score query'),
+      documents: [
+        { doc_id: 'a', text: around(secret('score text')), metadata: { said: secret('score metadata') } },
+      ],
+      return_components: true,
+    });
+    expect(scored.status).toBe(200);
+    await speakBrokenly(client, id);
+  }
+
+  async function speakBrokenly(client: Client, id: string): Promise<void> {
+    const documents = `/v1/indexes/${id}/documents`;
+    const refusals = [
+      await client.send('POST', documents, {
+        rawBody: `{"documents":[{"doc_id":"x","text":"${secret('truncated body')}`,
+      }),
+      await client.send('POST', documents, { rawBody: secret('bare body') }),
+      await client.send('POST', documents, {
+        body: { documents: [{ doc_id: 'x', text: secret('bad batch text'), metadata: 7 }] },
+      }),
+      await client.send('POST', documents, {
+        body: { documents: [{ doc_id: 'x', text: 'y', [secret('unknown property')]: 1 }] },
+      }),
+      await client.send('POST', documents, {
+        body: { documents: [{ doc_id: 7, text: [secret('text of a wrong type')] }] },
+      }),
+      await client.send('POST', documents, {
+        rawBody: `${secret('oversize body')}${' '.repeat(5 * 1024 * 1024)}`,
+      }),
+      await client.send('POST', documents, {
+        rawBody: secret('plain text body'),
+        headers: { 'content-type': 'text/plain' },
+      }),
+      await client.search(id, { query: `${secret('long query')} `.repeat(600) }),
+      await client.search(id, { query: secret('query beside an error'), top_k: 0 }),
+      await client.search(id, { query: 'x', top_k: secret('number of a wrong type') }),
+      await client.search('00000000-0000-4000-8000-000000000000', { query: secret('query of no index') }),
+      await client.score({ query: secret('score query without documents') }),
+      await client.send('POST', '/v1/nowhere', { body: { query: secret('query to nowhere') } }),
+      await call(`${server.url}/v1/score`, {
+        rawBody: JSON.stringify({ query: secret('query without a key') }),
+      }),
+      await connect(server.url, `qkv_live_${secret('wrong key')}`).usage(),
+      await call(`${server.url}/v1/usage?api_key=${secret('key in the address')}`),
+      await call(`${server.url}/v1/usage`, {
+        headers: { authorization: `Basic ${secret('basic credentials')}` },
+      }),
+    ];
+    for (const reply of refusals) expect(reply.status).toBeGreaterThanOrEqual(400);
+    const raw = await openRaw(server.url);
+    raw.write(`${secret('not http')}\r\n\r\n`);
+    expect((await raw.reply()).status).toBe(400);
+    // A client that leaves in the middle of its body, and an encoder that dies with a text in hand.
+    const leaving = await openRaw(server.url);
+    leaving.write(
+      `POST /v1/score HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${client.key}\r\nContent-Type: application/json\r\nContent-Length: 900\r\n\r\n{"query":"${secret('half a body')}`,
+    );
+    leaving.cut();
+    const dying = client.score({
+      query: secret('query of a dying encoder'),
+      documents: [{ doc_id: 'a', text: secret('text of a dying encoder') }],
+    });
+    for (const { pid } of await encodersOf(server.pid)) process.kill(pid, 'SIGKILL');
+    expect([200, 503]).toContain((await dying).status);
+  }
+
+  test('the search for canaries finds what is stored by contract', async () => {
+    expect(await findInFiles(stored, server.scratch.data)).not.toEqual([]);
+    expect(
+      findCanaries(
+        new Map([['x', 'abcdefghijklmnop']]),
+        Buffer.from(Buffer.from('..abcdefghijklmnop..').toString('base64')),
+      ),
+    ).not.toEqual([]);
+  });
+
+  test('no text, query or key stands in a file of the running server', async () => {
+    expect(await findInFiles(secrets, server.scratch.data)).toEqual([]);
+    expect(await findInFiles(secrets, server.scratch.temporary)).toEqual([]);
+  });
+
+  test('no text, query or key stands in a metric, and no metadata either', async () => {
+    const { text } = await call(server.metricsUrl ?? '');
+    expect(text.length).toBeGreaterThan(100);
+    expect(findCanaries(new Map([...secrets, ...stored]), Buffer.from(text))).toEqual([]);
+  });
+
+  test('no text, query or key stands in a log line, and no metadata either', () => {
+    const { stdout, stderr } = server.output();
+    expect(stderr.split('\n').length).toBeGreaterThan(20);
+    expect(findCanaries(new Map([...secrets, ...stored]), Buffer.from(stdout + stderr))).toEqual([]);
+  });
+
+  test('nor after the server has ended, by SIGTERM or by SIGKILL', async () => {
+    await server.stop();
+    const all = new Map([...secrets, ...stored]);
+    expect(findCanaries(all, Buffer.from(server.output().stdout + server.output().stderr))).toEqual([]);
+    for (const directory of [server.scratch.data, server.scratch.temporary]) {
+      expect(await findInFiles(secrets, directory)).toEqual([]);
+    }
+    const again = await startServer({ scratch: server.scratch, env: { MAXSIMD_LOG_LEVEL: 'trace' } });
+    const { client } = { client: connect(again.url, tenant.key) };
+    await speak(client);
+    await again.kill();
+    expect(
+      findCanaries(
+        new Map([...secrets, ...stored]),
+        Buffer.from(again.output().stdout + again.output().stderr),
+      ),
+    ).toEqual([]);
+    for (const directory of [server.scratch.data, server.scratch.temporary]) {
+      expect(await findInFiles(secrets, directory)).toEqual([]);
+    }
+  });
+});

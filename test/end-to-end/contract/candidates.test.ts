@@ -1,0 +1,77 @@
+/** `candidate_k` where it matters: an index too large for the exact-scan budget (set to almost nothing here). */
+import { beforeAll, describe, expect, test } from 'vitest';
+
+import { expectReply } from '../harness/client.ts';
+import { createRandom } from '../harness/random.ts';
+import { find, makeIndex, put, useStage } from '../harness/stage.ts';
+import { passages, recombine } from '../harness/texts.ts';
+import { rankedWithComponents } from '../harness/wire.ts';
+
+const stage = useStage({ env: { MAXSIMD_EXACT_TOKEN_VECTORS: '1' } });
+
+describe('Candidates', () => {
+  let id = '';
+
+  beforeAll(async () => {
+    const random = createRandom(11);
+    ({ id } = await makeIndex(stage.client));
+    for (let batch = 0; batch < 12; batch += 1) {
+      const documents = Array.from({ length: 50 }, (_, position) => ({
+        doc_id: `d${batch}-${position}`,
+        text: recombine(random, 3),
+      }));
+      await put(stage.client, id, documents);
+    }
+    await put(
+      stage.client,
+      id,
+      passages.map((passage) => ({ doc_id: passage.subject, text: passage.text, metadata: { rare: true } })),
+    );
+  });
+
+  test('`candidate_count` as the number of candidates considered. decision: `candidate_k` min(500, max(200, 5 x top_k)), an explicit one below top_k is raised to it; `candidate_count` = chunks scored exactly', async () => {
+    const considered = async (body: Readonly<Record<string, unknown>>): Promise<number> =>
+      (await find(stage.client, id, { query: 'wild yeasts and bacteria', ...body })).usage.candidate_count;
+    expect(await considered({})).toBe(200);
+    expect(await considered({ top_k: 1 })).toBe(200);
+    expect(await considered({ top_k: 40 })).toBe(200);
+    expect(await considered({ top_k: 60 })).toBe(300);
+    expect(await considered({ top_k: 100 })).toBe(500);
+    expect(await considered({ candidate_k: 500 })).toBe(500);
+    expect(await considered({ candidate_k: 37 })).toBe(37);
+    expect(await considered({ candidate_k: 1, top_k: 1 })).toBe(1);
+    expect(await considered({ candidate_k: 5, top_k: 80 })).toBe(80);
+  });
+
+  test('candidates find what an exact scan would find first', async () => {
+    let first = 0;
+    for (const passage of passages) {
+      const { results } = await find(stage.client, id, { query: passage.question, filter: {} });
+      if (results[0] !== undefined && passages.some((one) => one.subject === results[0]?.doc_id)) first += 1;
+    }
+    expect(first).toBeGreaterThan(passages.length / 2);
+  });
+
+  test('components name the candidate’s rank and score when candidates were preselected', async () => {
+    const reply = await stage.client.search(id, {
+      query: 'wild yeasts and bacteria',
+      return_components: true,
+    });
+    for (const { components } of expectReply(reply, rankedWithComponents).results) {
+      expect(components.candidate_rank).toBeGreaterThanOrEqual(0);
+      expect(components.candidate_score).toBeTypeOf('number');
+    }
+  });
+
+  test('a filter narrows the candidates before they are chosen', async () => {
+    const { results } = await find(stage.client, id, {
+      query: 'river',
+      candidate_k: 40,
+      top_k: 40,
+      filter: { rare: true },
+    });
+    expect(results.map((result) => result.doc_id).toSorted()).toEqual(
+      passages.map((passage) => passage.subject).toSorted(),
+    );
+  });
+});

@@ -1,0 +1,276 @@
+/** "Errors" and "Status codes": one body for every failure, whatever layer it comes from. */
+import { describe, expect, test } from 'vitest';
+
+import { call, expectError, expectInvalid, expectReply, type Reply } from '../harness/client.ts';
+import { eventually } from '../harness/eventually.ts';
+import { openRaw } from '../harness/raw-http.ts';
+import { makeIndex, put, useStage } from '../harness/stage.ts';
+import { textOfTokens } from '../harness/texts.ts';
+import { errorBody, ranked } from '../harness/wire.ts';
+
+const stage = useStage();
+const absentIndex = '00000000-0000-4000-8000-000000000000';
+const mebibyte = 1024 * 1024;
+
+/** Sends bytes as they are and checks that what comes back is an error of the common form. */
+async function expectRawError(bytes: string, status: number): Promise<void> {
+  const connection = await openRaw(stage.server.url);
+  connection.write(bytes);
+  const reply = await connection.reply();
+  expect(reply.status).toBe(status);
+  expect(reply.headers.get('content-type')).toMatch(/^application\/json\b/);
+  expect(reply.headers.get('x-request-id')).toMatch(/^\S+$/);
+  expect(errorBody.parse(JSON.parse(reply.body)).error.code).toBe('validation_error');
+}
+
+describe('Errors', () => {
+  test('Error body for every non-success response: `{ error: { code (string), message (string), issues (optional array, field-level validation details) } }`. Every error response carries `x-request-id`.', async () => {
+    const { client, server } = stage;
+    const replies: readonly (readonly [number, string, Reply])[] = [
+      [401, 'authentication_failed', await call(`${server.url}/v1/usage`)],
+      [404, 'not_found', await client.search(absentIndex, { query: 'river' })],
+      [404, 'not_found', await client.send('GET', '/v1/nowhere')],
+      [404, 'not_found', await client.send('GET', '/nowhere')],
+      [404, 'not_found', await client.send('POST', '/v1/usage', { body: {} })],
+      [
+        413,
+        'validation_error',
+        await client.send('POST', '/v1/score', { rawBody: ' '.repeat(5 * mebibyte + 1) }),
+      ],
+      [
+        415,
+        'validation_error',
+        await client.send('POST', '/v1/score', {
+          rawBody: '<a/>',
+          headers: { 'content-type': 'application/xml' },
+        }),
+      ],
+      [422, 'validation_error', await client.score({})],
+    ];
+    for (const [status, code, reply] of replies) expectError(reply, status, code);
+  });
+
+  test('401 | `authentication_failed` | API key missing, invalid or revoked.', async () => {
+    expectError(await call(`${stage.server.url}/v1/indexes`), 401, 'authentication_failed');
+  });
+
+  test('403 | `tenant_suspended` | Tenant is suspended.', async () => {
+    const tenant = await stage.newTenant();
+    await stage.operate('tenant', 'suspend', tenant.id);
+    const reply = await eventually(
+      async () => {
+        const answer = await tenant.client.usage();
+        return answer.status === 200 ? undefined : answer;
+      },
+      { withinMs: 5000, what: 'the suspension' },
+    );
+    expectError(reply, 403, 'tenant_suspended');
+  });
+
+  test('404 | `not_found` | Tenant-scoped resource not found.', async () => {
+    expectError(await stage.client.deleteDocument(absentIndex, 'a'), 404, 'not_found');
+  });
+
+  test('422 | `validation_error` | Request failed validation, or would exceed the document allowance.', async () => {
+    const { client } = stage;
+    const { id } = await makeIndex(client);
+    const { issues } = expectInvalid(
+      await client.send('POST', `/v1/indexes/${id}/search`, { body: { query: '', top_k: 0, more: 1 } }),
+    );
+    // Every problem at once, each with its path.
+    const paths = issues?.map((issue) => issue.path) ?? [];
+    expect(paths).toEqual(expect.arrayContaining(['query', 'top_k']));
+    expect(issues?.length).toBeGreaterThanOrEqual(3);
+    const nested = expectInvalid(
+      await client.upsert(id, [
+        { doc_id: 'a', text: 'river' },
+        { doc_id: '', text: '' },
+      ]),
+    );
+    expect(nested.issues?.map((issue) => issue.path).toSorted()).toEqual([
+      'documents.1.doc_id',
+      'documents.1.text',
+    ]);
+  });
+
+  test('500 | `internal_error` | Unexpected service failure. 503 | `service_unavailable` | Service temporarily cannot process the request.', async () => {
+    // Nothing a client sends is an unexpected failure: hostile but well-formed requests are answered as such.
+    const { client } = stage;
+    const { id } = await makeIndex(client);
+    const hostile = [
+      '{"query":"x","top_k":1e400}',
+      '{"query":"x","filter":{"a":1e400}}',
+      `{"query":"x","filter":{"a":${'['.repeat(5000)}${']'.repeat(5000)}}}`,
+      '{"query":"\\ud800"}',
+      '{"query":"\\u0000"}',
+      '{"query":"x","filter":{"":null,"\\ud800":"\\udfff"}}',
+      '{"query":"x","query":"y"}',
+      '{"__proto__":{"query":"x"}}',
+      '['.repeat(200_000),
+      '"\\u',
+      '{"query":"x"} trailing',
+      '\u0000',
+    ];
+    for (const rawBody of hostile) {
+      const reply = await client.send('POST', `/v1/indexes/${id}/search`, { rawBody });
+      expect([200, 422]).toContain(reply.status);
+    }
+  });
+
+  test('Every 429 response carries the header `Retry-After` (integer, minimum 1): the minimum seconds before retrying.', async () => {
+    const limited = await stage.newTenant({ requestsPerMinute: 1, maxConcurrentRequests: 1, inputTokens: 1 });
+    expect((await limited.client.usage()).status).toBe(200);
+    expectError(await limited.client.usage(), 429, 'rate_limit_exceeded');
+    const poor = await stage.newTenant({ requestsPerMinute: 100, inputTokens: 1 });
+    const documents = [{ doc_id: 'a', text: textOfTokens(5) }];
+    expectError(await poor.client.score({ query: 'river', documents }), 429, 'usage_limit_exceeded');
+  });
+
+  test('Message texts are diagnostic; behavior is decided from `error.code`, and in an upsert from the items of `failed`, not from message text.', async () => {
+    const { client } = stage;
+    const codes = new Set<string>();
+    for (const body of [{}, { query: '' }, { query: 'x'.repeat(9000) }, { query: 'x', top_k: 0 }]) {
+      codes.add(expectError(await client.search(absentIndex, body), 422, 'validation_error').code);
+    }
+    expect(codes).toEqual(new Set(['validation_error']));
+  });
+
+  test('Item-level upsert failures are not HTTP errors; they come back in a 200 response.', async () => {
+    const { id } = await makeIndex(stage.client);
+    const reply = await stage.client.upsert(id, [{ doc_id: 'blank', text: '\t' }]);
+    expect(reply.status).toBe(200);
+    expect(reply.body).toMatchObject({ failed: [{ doc_id: 'blank' }] });
+    expect(reply.body).not.toHaveProperty('error');
+  });
+
+  test('The status and code returned for an oversize body, a duplicate index name, or an invalid `index_id`: not shown. decision: body over 5 MiB 413 with `validation_error`; bad UUID 422; duplicate name 422', async () => {
+    const { client } = stage;
+    const oversize = await client.send('POST', '/v1/score', { rawBody: ' '.repeat(5 * mebibyte + 1) });
+    expectError(oversize, 413, 'validation_error');
+    expectInvalid(await client.search('1', { query: 'river' }), 'index_id');
+    const { name } = await makeIndex(client);
+    expectInvalid(await client.createIndex({ name }), 'name');
+  });
+
+  test('decision: malformed JSON, wrong types, unknown properties 422; wrong media type 415 with `validation_error`; unknown route 404 `not_found`', async () => {
+    const { client } = stage;
+    const malformed = [
+      '',
+      '{',
+      '{"query":}',
+      'query=river',
+      "{'query':'river'}",
+      '{"query":"river"',
+      '\ufeff',
+      '[',
+      'undefined',
+      '{"query":"a\u0001"}',
+    ];
+    for (const rawBody of malformed) {
+      expectError(await client.send('POST', '/v1/score', { rawBody }), 422, 'validation_error');
+    }
+    const good = JSON.stringify({ query: 'river', documents: [{ doc_id: 'a', text: 'stone' }] });
+    for (const type of [
+      'text/plain',
+      'application/xml',
+      'application/x-www-form-urlencoded',
+      'multipart/form-data; boundary=x',
+      'nonsense',
+    ]) {
+      const reply = await client.send('POST', '/v1/score', {
+        rawBody: good,
+        headers: { 'content-type': type },
+      });
+      expectError(reply, 415, 'validation_error');
+    }
+    expectReply(await client.send('POST', '/v1/score', { rawBody: good }), ranked);
+    // Not UTF-8.
+    const bytes = new Uint8Array([
+      ...new TextEncoder().encode('{"query":"'),
+      0xff,
+      0xfe,
+      ...new TextEncoder().encode('"}'),
+    ]);
+    expectError(await client.send('POST', '/v1/score', { rawBody: bytes }), 422, 'validation_error');
+    for (const [method, path] of [
+      ['GET', '/v2/indexes'],
+      ['GET', '/v1/'],
+      ['PUT', '/v1/indexes'],
+      ['GET', '/v1/score'],
+      ['GET', '/v1/indexes/'],
+    ] as const) {
+      expectError(await client.send(method, path), 404, 'not_found');
+    }
+  });
+
+  test('decision: 408, 414, 431 and parser-level 400 keep the error body (`validation_error`) and `x-request-id`', async () => {
+    const host = 'Host: localhost\r\n';
+    await expectRawError('this is not HTTP\r\n\r\n', 400);
+    await expectRawError(`GET /healthz HTTP/1.1\r\n${host}Bad Header Name: x\r\n\r\n`, 400);
+    await expectRawError(`GET /healthz HTTP/1.1\r\n${host}X-Large: ${'x'.repeat(100_000)}\r\n\r\n`, 431);
+    await expectRawError(
+      `POST /v1/score HTTP/1.1\r\n${host}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n`,
+      400,
+    );
+    await expectRawError(`DELETE /v1/indexes/x/documents/${'x'.repeat(5000)} HTTP/1.1\r\n${host}\r\n`, 414);
+    await expectRawError(`DELETE /v1/indexes/x/documents/%ZZ HTTP/1.1\r\n${host}\r\n`, 400);
+    // A header that never ends: 408 after the server's patience with headers (10 s).
+    await expectRawError(`GET /healthz HTTP/1.1\r\n${host}X-Slow: `, 408);
+  });
+
+  test('decision: order of checks: authentication, suspension, rate, concurrency, validation, existence', async () => {
+    const { server, client } = stage;
+    const broken = { rawBody: '{"query":' };
+    const oversize = { rawBody: ' '.repeat(5 * mebibyte + 1) };
+    const wrongType = { rawBody: 'x', headers: { 'content-type': 'text/plain' } };
+    // Authentication before everything, unknown routes of the API included.
+    for (const body of [broken, oversize, wrongType]) {
+      expectError(
+        await call(`${server.url}/v1/score`, { method: 'POST', ...body }),
+        401,
+        'authentication_failed',
+      );
+    }
+    expectError(await call(`${server.url}/v1/nowhere`), 401, 'authentication_failed');
+    // Suspension before rate and validation.
+    const suspended = await stage.newTenant({ requestsPerMinute: 1 });
+    await suspended.client.usage();
+    await stage.operate('tenant', 'suspend', suspended.id);
+    await eventually(async () => ((await suspended.client.usage()).status === 403 ? true : undefined), {
+      withinMs: 5000,
+      what: 'the suspension',
+    });
+    expectError(await suspended.client.send('POST', '/v1/score', broken), 403, 'tenant_suspended');
+    // Rate before validation.
+    const hasty = await stage.newTenant({ requestsPerMinute: 1 });
+    expect((await hasty.client.usage()).status).toBe(200);
+    for (const body of [broken, oversize, wrongType]) {
+      expectError(await hasty.client.send('POST', '/v1/score', body), 429, 'rate_limit_exceeded');
+    }
+    // Validation before existence, and before the allowances.
+    expectInvalid(await client.search(absentIndex, { query: '' }), 'query');
+    expectInvalid(await client.upsert(absentIndex, []), 'documents');
+    const poor = await stage.newTenant({ requestsPerMinute: 100, inputTokens: 1 });
+    const { id } = await makeIndex(poor.client);
+    expectInvalid(await poor.client.search(id, { query: textOfTokens(9), top_k: 0 }), 'top_k');
+    expectError(await poor.client.search(absentIndex, { query: textOfTokens(9) }), 404, 'not_found');
+  });
+
+  test('Status codes of all endpoints other than upsert (including the success code of index creation): not shown. decision: 201 for creation, 200 otherwise', async () => {
+    const { client } = stage;
+    const created = await client.createIndex({ name: 'for its status' });
+    const { id } = created.body as { id: string };
+    expect(created.status).toBe(201);
+    await put(client, id, [{ doc_id: 'a', text: 'river' }]);
+    const others = [
+      await client.listIndexes(),
+      await client.search(id, { query: 'river' }),
+      await client.score({ query: 'river', documents: [{ doc_id: 'a', text: 'stone' }] }),
+      await client.deleteDocument(id, 'a'),
+      await client.usage(),
+      await client.send('GET', `/v1/indexes/${id}`),
+      await client.send('DELETE', `/v1/indexes/${id}`),
+    ];
+    expect(others.map((reply) => reply.status)).toEqual(others.map(() => 200));
+  });
+});

@@ -1,0 +1,51 @@
+/** "Service health" and what surrounds the API: the metrics port. */
+import { describe, expect, test } from 'vitest';
+
+import { call } from '../harness/client.ts';
+import { useStage } from '../harness/stage.ts';
+
+const stage = useStage({ metrics: true });
+
+describe('Service health', () => {
+  test('GET | `/healthz` | none', async () => {
+    for (const key of [undefined, 'qkv_live_wrong', stage.tenant.key]) {
+      const reply = await call(`${stage.server.url}/healthz`, key === undefined ? {} : { key });
+      expect(reply.status).toBe(200);
+      expect(reply.headers.get('content-type')).toMatch(/^application\/json\b/);
+    }
+  });
+
+  test('GET | `/readyz` | none', async () => {
+    for (const key of [undefined, 'qkv_live_wrong', stage.tenant.key]) {
+      const reply = await call(`${stage.server.url}/readyz`, key === undefined ? {} : { key });
+      expect(reply.status).toBe(200);
+      expect(reply.headers.get('content-type')).toMatch(/^application\/json\b/);
+    }
+  });
+
+  test('`GET /healthz` and `GET /readyz` need no authentication.', async () => {
+    const suspended = await stage.newTenant({ requestsPerMinute: 1 });
+    for (const path of ['/healthz', '/readyz']) {
+      // Not even the limits of a tenant whose key comes along apply.
+      for (let attempt = 0; attempt < 3; attempt += 1) {
+        expect((await call(`${stage.server.url}${path}`, { key: suspended.key })).status).toBe(200);
+      }
+    }
+  });
+
+  test('Response bodies of the health endpoints: not shown. decision: `/healthz` = process alive, `/readyz` = catalog, encoder and disk usable and not draining', async () => {
+    const alive = await call(`${stage.server.url}/healthz`);
+    const ready = await call(`${stage.server.url}/readyz`);
+    expect(alive.body).toBeTypeOf('object');
+    const text = JSON.stringify(ready.body);
+    for (const part of ['catalog', 'encoder', 'disk']) expect(text).toContain(part);
+  });
+
+  test('decision: `/metrics` (separate port)', async () => {
+    const { metricsUrl, url } = stage.server;
+    const metrics = await call(metricsUrl ?? '');
+    expect(metrics.status).toBe(200);
+    expect(metrics.text).toMatch(/^# TYPE \S+ (counter|gauge|histogram|summary)$/m);
+    expect((await call(`${url}/metrics`)).status).toBe(404);
+  });
+});

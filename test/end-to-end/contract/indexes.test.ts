@@ -1,0 +1,337 @@
+/** The Index resource, its states, "Create an index" and "List indexes". */
+import { describe, expect, test } from 'vitest';
+
+import { expectError, expectInvalid, expectReply } from '../harness/client.ts';
+import { find, makeIndex, put, useStage } from '../harness/stage.ts';
+import { textOfTokens } from '../harness/texts.ts';
+import { deleted, index, indexList, rankedWithComponents, type Index } from '../harness/wire.ts';
+
+const stage = useStage();
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+describe('Index', () => {
+  test('`id` | string, UUID | Tenant-scoped identifier; used as `{index_id}` in paths.', async () => {
+    const { client } = stage;
+    const made = await makeIndex(client);
+    expect(made.id).toMatch(uuid);
+    expect((await find(client, made.id, { query: 'river' })).results).toEqual([]);
+    const other = await stage.newTenant();
+    expectError(await other.client.search(made.id, { query: 'river' }), 404, 'not_found');
+  });
+
+  test('`name` | string, min length 1 | Human-readable; unique within the tenant.', async () => {
+    const { client } = stage;
+    expectInvalid(await client.createIndex({ name: '' }), 'name');
+    for (const name of ['x', 'Bücher & Zeitschriften / 書籍 📚', "o'; DROP TABLE indexes; --", '__proto__']) {
+      expect(expectReply(await client.createIndex({ name }), index, 201).name).toBe(name);
+      expectInvalid(await client.createIndex({ name }), 'name');
+    }
+  });
+
+  test('`model` | string, min length 1 | Model name. Immutable.', async () => {
+    const made = await makeIndex(stage.client);
+    expect(made.model).toBe(stage.server.readyLine.model);
+  });
+
+  test('`model_version` | string, min length 1 | Immutable serving version of this index. Moving to another version means creating a new index and re-ingesting.', async () => {
+    const made = await makeIndex(stage.client);
+    expect(made.model_version).toBe(stage.server.readyLine.model_version);
+    expectInvalid(
+      await stage.client.createIndex({ name: 'chooses its version', model_version: made.model_version }),
+    );
+  });
+
+  test('`text_retention` | string enum: `none`', async () => {
+    expect((await makeIndex(stage.client)).text_retention).toBe('none');
+  });
+
+  test('`chunking` | object | `strategy` (string, value `token_window`), `max_tokens` (integer), `overlap_tokens` (integer), `minimum_chunk_tokens` (integer).', async () => {
+    const { client } = stage;
+    const chunking = { max_tokens: 40, overlap_tokens: 4, minimum_chunk_tokens: 8 };
+    const made = await makeIndex(client, { chunking });
+    expect(made.chunking).toEqual({ strategy: 'token_window', ...chunking });
+    const listed = expectReply(await client.listIndexes(), indexList).data.find((one) => one.id === made.id);
+    expect(listed).toEqual(made);
+  });
+
+  test('`metadata_schema` | object | Descriptive customer metadata schema recorded with the index.', async () => {
+    const { client } = stage;
+    const schemas: readonly Readonly<Record<string, unknown>>[] = [
+      {},
+      {
+        source: 'string',
+        year: { type: 'integer', minimum: 1900 },
+        tags: ['a', null, 1.5, { deep: [true] }],
+      },
+      { ключ: 'значение', '': 'empty name', constructor: 'data' },
+    ];
+    for (const schema of schemas) {
+      const made = await makeIndex(client, { metadata_schema: schema });
+      expect(made.metadata_schema).toEqual(schema);
+      const listed = expectReply(await client.listIndexes(), indexList).data.find(
+        (one) => one.id === made.id,
+      );
+      expect(listed?.metadata_schema).toEqual(schema);
+    }
+    // Descriptive: it constrains no document.
+    const made = await makeIndex(client, { metadata_schema: { year: 'integer' } });
+    await put(client, made.id, [
+      { doc_id: 'one', text: 'river', metadata: { year: 'not a number', more: 1 } },
+    ]);
+  });
+
+  test('`status` | string enum: `creating`, `ready`, `error`. A newly created index is returned with a status; the shown creation response has `ready`.', async () => {
+    const made = await makeIndex(stage.client);
+    expect(made.status).toBe('ready');
+  });
+
+  test('Transitions: not shown.', async () => {
+    // An index that is ready stays ready through use.
+    const { client } = stage;
+    const made = await makeIndex(client);
+    await put(client, made.id, [{ doc_id: 'one', text: 'river' }]);
+    await client.deleteDocument(made.id, 'one');
+    const reply = expectReply(await client.send('GET', `/v1/indexes/${made.id}`), index);
+    expect(reply).toEqual(made);
+  });
+
+  test('`created_at` | string, ISO 8601 UTC timestamp', async () => {
+    const before = Date.now();
+    const made = await makeIndex(stage.client);
+    const created = Date.parse(made.created_at);
+    expect(created).toBeGreaterThanOrEqual(before - 1);
+    expect(created).toBeLessThanOrEqual(Date.now());
+  });
+});
+
+describe('Create an index', () => {
+  test('`POST /v1/indexes` Response: an Index object. decision: 201 with `Location`', async () => {
+    const reply = await stage.client.createIndex({ name: 'has a location' });
+    const made = expectReply(reply, index, 201);
+    const location = reply.headers.get('location') ?? '';
+    expect(new URL(location, stage.server.url).pathname).toBe(`/v1/indexes/${made.id}`);
+    expect(expectReply(await stage.client.send('GET', `/v1/indexes/${made.id}`), index)).toEqual(made);
+  });
+
+  test('Request: see the create-index request fields under Resources. `name` is required and must be unique within the tenant. decision: duplicate index name is 422 `validation_error`, issue path `name`', async () => {
+    const { client } = stage;
+    expectInvalid(await client.createIndex({}), 'name');
+    for (const name of [null, 7, [], {}, true]) expectInvalid(await client.createIndex({ name }), 'name');
+    expectReply(await client.createIndex({ name: 'only one' }), index, 201);
+    const { issues } = expectInvalid(await client.createIndex({ name: 'only one' }), 'name');
+    expect(issues?.map((issue) => issue.path)).toEqual(['name']);
+    const other = await stage.newTenant();
+    expectReply(await other.client.createIndex({ name: 'only one' }), index, 201);
+  });
+
+  test('one name wins when two requests create it at the same time', async () => {
+    const replies = await Promise.all(
+      Array.from({ length: 8 }, () => stage.client.createIndex({ name: 'contested' })),
+    );
+    expect(replies.map((reply) => reply.status).toSorted((left, right) => left - right)).toEqual([
+      201,
+      ...Array.from({ length: 7 }, () => 422),
+    ]);
+  });
+
+  test('`model` (optional; omit unless explicitly instructed to select a supported model during onboarding). Allowed values of `model`: not shown. decision: unknown `model` 422', async () => {
+    const { client, server } = stage;
+    const named = await makeIndex(client, { model: server.readyLine.model });
+    expect(named.model).toBe(server.readyLine.model);
+    for (const model of ['no-such-model', '', '../../etc', 7, null]) {
+      expectInvalid(await client.createIndex({ name: 'of another model', model }), 'model');
+    }
+  });
+
+  test('`text_retention` (enum `none`), `metadata_schema` (object, descriptive), and one further nested object whose child attributes are not listed.', async () => {
+    const { client } = stage;
+    const made = await makeIndex(client, {
+      text_retention: 'none',
+      metadata_schema: { a: 1 },
+      chunking: { max_tokens: 64, overlap_tokens: 0, minimum_chunk_tokens: 1 },
+    });
+    expect(made.chunking).toMatchObject({ max_tokens: 64, overlap_tokens: 0, minimum_chunk_tokens: 1 });
+    for (const schema of [null, [], 'text', 7, true]) {
+      expectInvalid(
+        await client.createIndex({ name: 'bad schema', metadata_schema: schema }),
+        'metadata_schema',
+      );
+    }
+  });
+
+  test('Fields of the create-index request’s nested object: not shown. decision: optional nested object `chunking` {max_tokens, overlap_tokens, minimum_chunk_tokens}; unknown properties 422', async () => {
+    const { client } = stage;
+    expect((await makeIndex(client, { chunking: {} })).chunking.max_tokens).toBe(256);
+    expect((await makeIndex(client, { chunking: { max_tokens: 100 } })).chunking).toEqual({
+      strategy: 'token_window',
+      max_tokens: 100,
+      overlap_tokens: 32,
+      minimum_chunk_tokens: 16,
+    });
+    expectInvalid(await client.createIndex({ name: 'unknown', colour: 'red' }));
+    expectInvalid(await client.createIndex({ name: 'unknown', chunking: { stride: 5 } }), 'chunking');
+    expectInvalid(await client.createIndex({ name: 'unknown', id: '00000000-0000-4000-8000-000000000000' }));
+  });
+
+  test('Default values of the chunking parameters: not shown. decision: `token_window`, 256 / 32 / 16', async () => {
+    expect((await makeIndex(stage.client)).chunking).toEqual({
+      strategy: 'token_window',
+      max_tokens: 256,
+      overlap_tokens: 32,
+      minimum_chunk_tokens: 16,
+    });
+  });
+
+  test('decision: chunking is bounded by the model’s positions, and its parameters by one another', async () => {
+    const { client } = stage;
+    const bad: readonly Record<string, unknown>[] = [
+      { max_tokens: 0 },
+      { max_tokens: -1 },
+      { max_tokens: 1_000_000 },
+      { max_tokens: 64.5 },
+      { max_tokens: '64' },
+      { max_tokens: null },
+      { overlap_tokens: -1 },
+      { max_tokens: 64, overlap_tokens: 64 },
+      { max_tokens: 64, overlap_tokens: 65 },
+      { minimum_chunk_tokens: -1 },
+      { max_tokens: 64, overlap_tokens: 8, minimum_chunk_tokens: 65 },
+    ];
+    for (const chunking of bad) {
+      expectInvalid(await client.createIndex({ name: 'badly chunked', chunking }), 'chunking');
+    }
+    expectInvalid(await client.createIndex({ name: 'badly chunked', chunking: [] }), 'chunking');
+  });
+
+  test('decision: `minimum_chunk_tokens` applies to a trailing window (a shorter remainder is joined to the window before it); a document with at least one token always yields a chunk', async () => {
+    const { client } = stage;
+    const chunking = { max_tokens: 20, overlap_tokens: 4, minimum_chunk_tokens: 6 };
+    const { id } = await makeIndex(client, { chunking });
+    const chunksOf = async (tokens: number): Promise<number> => {
+      const stored = await put(client, id, [{ doc_id: `of ${tokens}`, text: textOfTokens(tokens) }]);
+      expect(stored.usage.input_tokens).toBe(tokens);
+      return stored.upserted_chunks;
+    };
+    expect(await chunksOf(1)).toBe(1);
+    expect(await chunksOf(5)).toBe(1);
+    expect(await chunksOf(20)).toBe(1);
+    // Windows begin every 16 tokens: the 21st token alone makes no chunk, the 26th makes one.
+    expect(await chunksOf(21)).toBe(1);
+    expect(await chunksOf(26)).toBe(2);
+    expect(await chunksOf(36)).toBe(2);
+    expect(await chunksOf(37)).toBe(2);
+    expect(await chunksOf(100)).toBe(6);
+  });
+
+  test('a remainder joined to the largest window the model allows is still found', async () => {
+    const { client } = stage;
+    const accepts = async (maxTokens: number): Promise<boolean> => {
+      const chunking = { max_tokens: maxTokens, overlap_tokens: 0, minimum_chunk_tokens: 16 };
+      const reply = await client.createIndex({ name: `windows of ${maxTokens}`, chunking });
+      return reply.status === 201;
+    };
+    let [accepted, refused] = [64, 1_000_000];
+    while (refused - accepted > 1) {
+      const middle = Math.floor((accepted + refused) / 2);
+      if (await accepts(middle)) accepted = middle;
+      else refused = middle;
+    }
+    const { id } = await makeIndex(client, {
+      chunking: { max_tokens: accepted, overlap_tokens: 0, minimum_chunk_tokens: 16 },
+    });
+    const text = `${textOfTokens(accepted + 4)} elephant`;
+    await put(client, id, [{ doc_id: 'joined', text }]);
+    const reply = await client.search(id, { query: 'elephant', return_components: true });
+    const { results } = expectReply(reply, rankedWithComponents);
+    const best = Math.max(
+      ...results.flatMap((result) => result.components.per_query_token.map((match) => match.similarity)),
+    );
+    expect(best).toBeGreaterThan(0.7);
+  });
+
+  test('Internal structure of `metadata_schema`: not shown. decision: any JSON object up to 16 KiB, stored and returned as given (descriptive)', async () => {
+    const { client } = stage;
+    const ofBytes = (bytes: number): Record<string, string> => ({ k: 'x'.repeat(bytes - '{"k":""}'.length) });
+    const atLimit = ofBytes(16 * 1024);
+    expect((await makeIndex(client, { metadata_schema: atLimit })).metadata_schema).toEqual(atLimit);
+    const over = ofBytes(16 * 1024 + 1);
+    expectInvalid(
+      await client.createIndex({ name: 'large schema', metadata_schema: over }),
+      'metadata_schema',
+    );
+  });
+
+  test('The returned model version is immutable for the index.', async () => {
+    const { client } = stage;
+    const made = await makeIndex(client);
+    for (const method of ['PATCH', 'PUT', 'POST']) {
+      const reply = await client.send(method, `/v1/indexes/${made.id}`, {
+        body: { model_version: 'another' },
+      });
+      expectError(reply, 404, 'not_found');
+    }
+    expect(expectReply(await client.send('GET', `/v1/indexes/${made.id}`), index)).toEqual(made);
+  });
+
+  test('an index that was refused leaves nothing behind', async () => {
+    const tenant = await stage.newTenant();
+    expectInvalid(await tenant.client.createIndex({ name: 'half', chunking: { max_tokens: 0 } }));
+    expect(expectReply(await tenant.client.listIndexes(), indexList).data).toEqual([]);
+    expectReply(await tenant.client.createIndex({ name: 'half' }), index, 201);
+  });
+});
+
+describe('List indexes', () => {
+  test('`GET /v1/indexes` No request body. Response: `{ data: [Index, ...] }` listing all indexes visible to the authenticated tenant.', async () => {
+    const tenant = await stage.newTenant();
+    expect(expectReply(await tenant.client.listIndexes(), indexList)).toEqual({ data: [] });
+    const made: Index[] = [];
+    for (let count = 0; count < 5; count += 1) made.push(await makeIndex(tenant.client));
+    expect(expectReply(await tenant.client.listIndexes(), indexList)).toEqual({ data: made });
+  });
+
+  test('Pagination and ordering of the list: not shown. decision: by `created_at`; no pagination in 0.1 (at most 1,000 indexes a tenant, then 422)', async () => {
+    const tenant = await stage.newTenant();
+    let next = 0;
+    const create = async (): Promise<void> => {
+      while (next < 1000) {
+        next += 1;
+        expect((await tenant.client.createIndex({ name: `n ${next}` })).status).toBe(201);
+      }
+    };
+    await Promise.all(Array.from({ length: 8 }, create));
+    expectInvalid(await tenant.client.createIndex({ name: 'one more' }));
+    const { data } = expectReply(await tenant.client.listIndexes(), indexList);
+    expect(data).toHaveLength(1000);
+    const times = data.map((one) => one.created_at);
+    expect(times).toEqual(times.toSorted());
+    // Room again after one is deleted.
+    const first = data[0]?.id ?? '';
+    expect(expectReply(await tenant.client.send('DELETE', `/v1/indexes/${first}`), deleted)).toEqual({
+      deleted: true,
+    });
+    expectReply(await tenant.client.createIndex({ name: 'one more' }), index, 201);
+  });
+});
+
+describe('additions of ours', () => {
+  test('decision: GET and DELETE `/v1/indexes/{id}`', async () => {
+    const { client } = stage;
+    const made = await makeIndex(client, { name: 'comes and goes' });
+    await put(client, made.id, [{ doc_id: 'one', text: 'river' }]);
+    expect(expectReply(await client.send('GET', `/v1/indexes/${made.id}`), index)).toEqual(made);
+    expect(expectReply(await client.send('DELETE', `/v1/indexes/${made.id}`), deleted)).toEqual({
+      deleted: true,
+    });
+    expectError(await client.send('GET', `/v1/indexes/${made.id}`), 404, 'not_found');
+    expectError(await client.search(made.id, { query: 'river' }), 404, 'not_found');
+    expectError(await client.upsert(made.id, [{ doc_id: 'one', text: 'river' }]), 404, 'not_found');
+    expectError(await client.deleteDocument(made.id, 'one'), 404, 'not_found');
+    // Its name is free, and the new index knows nothing of the old one's documents.
+    const again = await makeIndex(client, { name: 'comes and goes' });
+    expect(again.id).not.toBe(made.id);
+    expect((await find(client, again.id, { query: 'river' })).results).toEqual([]);
+    expectInvalid(await client.send('GET', '/v1/indexes/not-a-uuid'), 'index_id');
+    expectInvalid(await client.send('DELETE', '/v1/indexes/not-a-uuid'), 'index_id');
+  });
+});

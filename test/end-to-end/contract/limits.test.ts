@@ -1,0 +1,388 @@
+/** "Limits": every limit exactly at its value and one over, and the exact `Retry-After` of each refusal. */
+import { beforeAll, describe, expect, test } from 'vitest';
+
+import { expectError, expectInvalid, expectReply, type Reply } from '../harness/client.ts';
+import type { TestTenant } from '../harness/command-line.ts';
+import { eventually, pause } from '../harness/eventually.ts';
+import { openRaw, type RawConnection } from '../harness/raw-http.ts';
+import { find, makeIndex, put, readUsage, useStage } from '../harness/stage.ts';
+import { textOfTokens } from '../harness/texts.ts';
+import { deleted, ranked, upserted } from '../harness/wire.ts';
+
+const stage = useStage();
+
+const retryAfterOf = (reply: Reply): number => Number(reply.headers.get('retry-after'));
+
+function secondsToNextMonth(now: Date): number {
+  return (Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1) - now.getTime()) / 1000;
+}
+
+/** Pads JSON with white space to an exact number of bytes. */
+function padded(body: unknown, bytes: number): string {
+  const json = JSON.stringify(body);
+  return json + ' '.repeat(bytes - Buffer.byteLength(json));
+}
+
+describe('Limits', () => {
+  /** A tenant of three requests a minute whose window the first tests fill and the last one watches. */
+  let paced: TestTenant | undefined;
+  /** When each admitted request was answered at the latest and sent at the earliest. */
+  const admitted: { readonly sentAt: number; readonly answeredAt: number }[] = [];
+
+  async function pacedRequest(): Promise<Reply> {
+    if (paced === undefined) throw new Error('this is a bug: no paced tenant');
+    const sentAt = performance.now();
+    const reply = await paced.client.usage();
+    if (reply.status === 200) admitted.push({ sentAt, answeredAt: performance.now() });
+    return reply;
+  }
+
+  beforeAll(async () => {
+    paced = await stage.newTenant({ requestsPerMinute: 3 });
+    await pacedRequest();
+  });
+
+  test('JSON body | 5 MiB', async () => {
+    const { client } = stage;
+    const { id } = await makeIndex(client);
+    const limit = 5 * 1024 * 1024;
+    const bodies: readonly (readonly [string, unknown])[] = [
+      [`/v1/indexes/${id}/documents`, { documents: [{ doc_id: 'a', text: 'river' }] }],
+      [`/v1/indexes/${id}/search`, { query: 'river' }],
+      ['/v1/score', { query: 'river', documents: [{ doc_id: 'a', text: 'stone' }] }],
+      ['/v1/indexes', { name: 'of a large request' }],
+    ];
+    for (const [path, body] of bodies) {
+      expect([200, 201]).toContain(
+        (await client.send('POST', path, { rawBody: padded(body, limit) })).status,
+      );
+      expectError(
+        await client.send('POST', path, { rawBody: padded(body, limit + 1) }),
+        413,
+        'validation_error',
+      );
+    }
+    // Chunked, so that no Content-Length announces the size.
+    const connection = await openRaw(stage.server.url);
+    connection.write(
+      `POST /v1/score HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${client.key}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`,
+    );
+    const part = ' '.repeat(1024 * 1024);
+    for (let count = 0; count < 5; count += 1) connection.write(`100000\r\n${part}\r\n`);
+    connection.write('1\r\n \r\n0\r\n\r\n');
+    expect((await connection.reply()).status).toBe(413);
+  });
+
+  test('Documents per upsert or score request | 50 (minimum 1)', async () => {
+    const { client } = stage;
+    const { id } = await makeIndex(client);
+    const of = (count: number): { doc_id: string; text: string }[] =>
+      Array.from({ length: count }, (_, position) => ({ doc_id: `d${position}`, text: 'river' }));
+    for (const count of [1, 50]) {
+      expect(expectReply(await client.upsert(id, of(count)), upserted).upserted_documents).toBe(count);
+      expect(
+        expectReply(await client.score({ query: 'river', documents: of(count) }), ranked).results,
+      ).toHaveLength(count);
+    }
+    for (const count of [0, 51]) {
+      expectInvalid(await client.upsert(id, of(count)), 'documents');
+      expectInvalid(await client.score({ query: 'river', documents: of(count) }), 'documents');
+    }
+  });
+
+  test('Text per document | 100 KiB (UTF-8); Query text | 8 KiB (UTF-8)', async () => {
+    const { client } = stage;
+    const { id } = await makeIndex(client);
+    const text = `é${' '.repeat(100 * 1024 - 2)}`;
+    const query = `é${' '.repeat(8 * 1024 - 2)}`;
+    await put(client, id, [{ doc_id: 'a', text }]);
+    await find(client, id, { query });
+    expectReply(await client.score({ query, documents: [{ doc_id: 'a', text }] }), ranked);
+    expectInvalid(await client.upsert(id, [{ doc_id: 'a', text: `${text} ` }]), 'documents.0.text');
+    expectInvalid(await client.search(id, { query: `${query} ` }), 'query');
+    const over = await client.score({ query: `${query} `, documents: [{ doc_id: 'a', text: `${text} ` }] });
+    const { issues } = expectInvalid(over);
+    expect(issues?.map((issue) => issue.path).toSorted()).toEqual(['documents.0.text', 'query']);
+  });
+
+  test('`top_k` | 100; `candidate_k` | 500; `doc_id` length | 255', async () => {
+    const { client } = stage;
+    const { id } = await makeIndex(client);
+    await put(client, id, [{ doc_id: 'x'.repeat(255), text: 'river' }]);
+    await find(client, id, { query: 'river', top_k: 100, candidate_k: 500 });
+    expectInvalid(await client.search(id, { query: 'river', top_k: 101 }), 'top_k');
+    expectInvalid(await client.search(id, { query: 'river', candidate_k: 501 }), 'candidate_k');
+    expectInvalid(
+      await client.upsert(id, [{ doc_id: 'x'.repeat(256), text: 'river' }]),
+      'documents.0.doc_id',
+    );
+    expectInvalid(await client.deleteDocument(id, 'x'.repeat(256)), 'doc_id');
+  });
+
+  test('429 | `concurrency_limit_exceeded` | Tenant concurrency limit exceeded. Concurrent requests | 2. For `concurrency_limit_exceeded`, clients reduce concurrency. decision: in-flight requests of the tenant, released when the response is closed and its work has ended or been dropped; `Retry-After: 1`', async () => {
+    const tenant = await stage.newTenant({ requestsPerMinute: 100_000 });
+    const body = JSON.stringify({ query: 'river', documents: [{ doc_id: 'a', text: 'stone' }] });
+    // A request whose body is only half here is in flight for as long as the test likes.
+    const begin = async (): Promise<RawConnection> => {
+      const connection = await openRaw(stage.server.url);
+      connection.write(
+        `POST /v1/score HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${tenant.key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 10)}`,
+      );
+      return connection;
+    };
+    const refused = async (): Promise<Reply> =>
+      eventually(
+        async () => {
+          const reply = await tenant.client.usage();
+          return reply.status === 200 ? undefined : reply;
+        },
+        { withinMs: 5000, what: 'both slots are taken' },
+      );
+    const first = await begin();
+    const second = await begin();
+    const reply = await refused();
+    expectError(reply, 429, 'concurrency_limit_exceeded');
+    expect(reply.headers.get('retry-after')).toBe('1');
+    // Other tenants are not concerned.
+    expect((await stage.client.usage()).status).toBe(200);
+    first.write(body.slice(10));
+    expect((await first.reply()).status).toBe(200);
+    // One slot is free as soon as that response is closed; the second is still held.
+    await eventually(async () => ((await tenant.client.usage()).status === 200 ? true : undefined), {
+      withinMs: 2000,
+      what: 'the slot of the answered request is free',
+    });
+    const third = await begin();
+    expectError(await refused(), 429, 'concurrency_limit_exceeded');
+    // A client that goes away gives its slot back.
+    third.cut();
+    second.cut();
+    await eventually(
+      async () => {
+        const replies = await Promise.all([tenant.client.usage(), tenant.client.usage()]);
+        return replies.every((one) => one.status === 200) ? true : undefined;
+      },
+      { withinMs: 5000, what: 'the slots of the vanished clients are free' },
+    );
+  });
+
+  test('never more requests at the same time than the tenant may, and none is lost', async () => {
+    const tenant = await stage.newTenant({ requestsPerMinute: 100_000, maxConcurrentRequests: 3 });
+    const documents = Array.from({ length: 10 }, (_, position) => ({
+      doc_id: `d${position}`,
+      text: textOfTokens(120),
+    }));
+    const replies = await Promise.all(
+      Array.from({ length: 12 }, () => tenant.client.score({ query: 'river', documents })),
+    );
+    const statuses = replies.map((reply) => reply.status);
+    expect(new Set(statuses)).toEqual(new Set([200, 429]));
+    expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(3);
+    for (const reply of replies) {
+      if (reply.status === 429) expectError(reply, 429, 'concurrency_limit_exceeded');
+    }
+    const again = await Promise.all(Array.from({ length: 3 }, () => tenant.client.usage()));
+    expect(again.map((reply) => reply.status)).toEqual([200, 200, 200]);
+  });
+
+  test('429 | `usage_limit_exceeded` | Monthly input-token allowance exhausted. decision: for upsert, search and score only: refused when this request would exceed it (reserved atomically, unused part returned); `Retry-After` = seconds to the next UTC month', async () => {
+    const tenant = await stage.newTenant({ requestsPerMinute: 1000, inputTokens: 40 });
+    const { client } = tenant;
+    const { id } = await makeIndex(client);
+    await put(client, id, [{ doc_id: 'a', text: textOfTokens(20) }]);
+    const before = await readUsage(client);
+    const over = [
+      await client.upsert(id, [
+        { doc_id: 'b', text: textOfTokens(11) },
+        { doc_id: 'c', text: textOfTokens(10) },
+      ]),
+      await client.search(id, { query: textOfTokens(21) }),
+      await client.score({ query: textOfTokens(11), documents: [{ doc_id: 'a', text: textOfTokens(10) }] }),
+    ];
+    for (const reply of over) {
+      expectError(reply, 429, 'usage_limit_exceeded');
+      expect(Math.abs(retryAfterOf(reply) - secondsToNextMonth(new Date()))).toBeLessThanOrEqual(2);
+    }
+    // Nothing was charged, nothing was stored.
+    const after = await readUsage(client);
+    expect({ ...after.usage, requests: 0 }).toEqual({ ...before.usage, requests: 0 });
+    expect(after.usage.requests).toBe(before.usage.requests + 1);
+    // What fits exactly passes, in each way of spending.
+    await put(client, id, [{ doc_id: 'b', text: textOfTokens(10) }]);
+    await find(client, id, { query: textOfTokens(5) });
+    expectReply(
+      await client.score({ query: 'river', documents: [{ doc_id: 'a', text: textOfTokens(4) }] }),
+      ranked,
+    );
+    expect((await readUsage(client)).remaining.input_tokens).toBe('0');
+    expectError(await client.search(id, { query: 'river' }), 429, 'usage_limit_exceeded');
+    // Only these three spend tokens.
+    await makeIndex(client);
+    expect((await client.listIndexes()).status).toBe(200);
+    expect(expectReply(await client.deleteDocument(id, 'a'), deleted)).toEqual({ deleted: true });
+    // Room again after the operator raised the allowance.
+    await stage.operate('tenant', 'limits', tenant.id, '--input-tokens', '41');
+    await eventually(
+      async () => ((await client.search(id, { query: 'river' })).status === 200 ? true : undefined),
+      {
+        withinMs: 6000,
+        what: 'the raised allowance',
+      },
+    );
+  });
+
+  test('requests at the same time share the monthly allowance to the last token', async () => {
+    const tenant = await stage.newTenant({
+      requestsPerMinute: 1000,
+      maxConcurrentRequests: 20,
+      inputTokens: 100,
+    });
+    const { id } = await makeIndex(tenant.client);
+    const replies = await Promise.all(
+      Array.from({ length: 12 }, (_, position) =>
+        tenant.client.upsert(id, [{ doc_id: `d${position}`, text: textOfTokens(15) }]),
+      ),
+    );
+    const stored = replies.filter((reply) => reply.status === 200);
+    for (const reply of replies) if (reply.status !== 200) expectError(reply, 429, 'usage_limit_exceeded');
+    expect(stored).toHaveLength(6);
+    expect((await readUsage(tenant.client)).usage).toMatchObject({ input_tokens: '90', documents: 6 });
+  });
+
+  test('a request that would exceed the stored-document allowance gives 422: over all indexes, nothing stored, replacements welcome', async () => {
+    const tenant = await stage.newTenant({
+      requestsPerMinute: 1000,
+      maxConcurrentRequests: 20,
+      documents: 3,
+    });
+    const { client } = tenant;
+    const [one, other] = [await makeIndex(client), await makeIndex(client)];
+    const of = (...ids: readonly string[]): { doc_id: string; text: string }[] =>
+      ids.map((docId) => ({ doc_id: docId, text: 'river stone' }));
+    await put(client, one.id, of('a', 'b'));
+    const before = await readUsage(client);
+    // Over all indexes, and nothing of the request is stored or charged.
+    expectError(await client.upsert(other.id, of('c', 'd')), 422, 'validation_error');
+    expectError(await client.upsert(one.id, of('a', 'c', 'd')), 422, 'validation_error');
+    const refused = await readUsage(client);
+    expect({ ...refused.usage, requests: 0 }).toEqual({ ...before.usage, requests: 0 });
+    expect((await find(client, other.id, { query: 'river' })).results).toEqual([]);
+    // Exactly at the allowance.
+    await put(client, other.id, of('c'));
+    expect((await readUsage(client)).remaining.documents).toBe(0);
+    // At the limit replacements are welcome, alone or with an item that fails.
+    await put(client, one.id, of('a', 'b'));
+    const mixed = expectReply(
+      await client.upsert(one.id, [...of('a'), { doc_id: 'new but blank', text: ' ' }]),
+      upserted,
+    );
+    expect(mixed).toMatchObject({ upserted_documents: 1, failed: [{ doc_id: 'new but blank' }] });
+    expectError(await client.upsert(one.id, of('e')), 422, 'validation_error');
+    // A deletion makes room.
+    await client.deleteDocument(other.id, 'c');
+    await put(client, one.id, of('e'));
+    expect((await readUsage(client)).usage.documents).toBe(3);
+    // So does the deletion of an index.
+    await client.send('DELETE', `/v1/indexes/${one.id}`);
+    expect((await readUsage(client)).usage.documents).toBe(0);
+  });
+
+  test('requests at the same time share the stored-document allowance to the last document', async () => {
+    const tenant = await stage.newTenant({
+      requestsPerMinute: 1000,
+      maxConcurrentRequests: 30,
+      documents: 10,
+    });
+    const { id } = await makeIndex(tenant.client);
+    const replies = await Promise.all(
+      Array.from({ length: 20 }, (_, position) =>
+        tenant.client.upsert(id, [{ doc_id: `d${position}`, text: 'river' }]),
+      ),
+    );
+    expect(replies.map((reply) => reply.status).toSorted((left, right) => left - right)).toEqual([
+      ...Array.from({ length: 10 }, () => 200),
+      ...Array.from({ length: 10 }, () => 422),
+    ]);
+    expect((await readUsage(tenant.client)).usage.documents).toBe(10);
+  });
+
+  test('Requests per minute | 60; Concurrent requests | 2; Input tokens per UTC month | 50,000,000; Stored documents | 100,000', async () => {
+    const tenant = await stage.newTenant({});
+    expect((await readUsage(tenant.client)).limits).toEqual({
+      requests_per_minute: 60,
+      max_concurrent_requests: 2,
+      input_tokens: '50000000',
+      documents: 100_000,
+    });
+    // The summary was the first request; 59 more fit.
+    for (let count = 2; count <= 60; count += 1) expect((await tenant.client.usage()).status).toBe(200);
+    expectError(await tenant.client.usage(), 429, 'rate_limit_exceeded');
+  });
+
+  test('Effects: exceeding request rate, concurrency or the monthly token allowance gives 429 (codes above)', async () => {
+    // The three codes side by side, each with what the client may do next.
+    const tenant = await stage.newTenant({ requestsPerMinute: 2, inputTokens: 1 });
+    const documents = [{ doc_id: 'a', text: textOfTokens(2) }];
+    expectError(await tenant.client.score({ query: 'river', documents }), 429, 'usage_limit_exceeded');
+    // A request refused for its tokens was an authenticated request all the same.
+    expect((await tenant.client.usage()).status).toBe(200);
+    const reply = await tenant.client.score({ query: 'river', documents });
+    expectError(reply, 429, 'rate_limit_exceeded');
+    expect(retryAfterOf(reply)).toBeLessThanOrEqual(60);
+  });
+
+  test('decision: every authenticated request counts; `RateLimit-*` headers', async () => {
+    const tenant = await stage.newTenant({ requestsPerMinute: 6 });
+    const { client } = tenant;
+    const replies = [
+      await client.usage(),
+      await client.send('GET', '/v1/nowhere'),
+      await client.search('not-a-uuid', { query: 'river' }),
+      await client.send('POST', '/v1/score', { rawBody: '{' }),
+      await client.send('POST', '/v1/score', { rawBody: 'x', headers: { 'content-type': 'text/plain' } }),
+      await client.listIndexes(),
+    ];
+    expect(replies.map((reply) => reply.status)).toEqual([200, 404, 422, 422, 415, 200]);
+    expect(replies.map((reply) => reply.headers.get('ratelimit-remaining'))).toEqual([
+      '5',
+      '4',
+      '3',
+      '2',
+      '1',
+      '0',
+    ]);
+    expect(replies.map((reply) => reply.headers.get('ratelimit-limit'))).toEqual(replies.map(() => '6'));
+    for (const reply of replies) expect(reply.headers.get('ratelimit-reset')).toMatch(/^\d+$/);
+    expectError(await client.usage(), 429, 'rate_limit_exceeded');
+    // Health, documentation and requests without a key do not.
+    expect((await readUsage(stage.client)).usage).toBeDefined();
+  });
+
+  test('429 | `rate_limit_exceeded` | Tenant request rate exceeded. decision: rate limit is a sliding window: never more than N in any 60 s; `Retry-After` is when the next one fits', async () => {
+    // The first of three was admitted before all tests of this file; two more follow later.
+    expect((await pacedRequest()).status).toBe(200);
+    expect((await pacedRequest()).status).toBe(200);
+    const [first, second] = admitted;
+    if (first === undefined || second === undefined) throw new Error('this is a bug: three were admitted');
+    const reply = await pacedRequest();
+    const now = performance.now();
+    expectError(reply, 429, 'rate_limit_exceeded');
+    const retryAfter = retryAfterOf(reply);
+    // Between the earliest and the latest moment at which the first may have been counted.
+    expect(retryAfter).toBeGreaterThanOrEqual(Math.ceil(60 - (now - first.sentAt) / 1000) - 1);
+    expect(retryAfter).toBeLessThanOrEqual(Math.ceil(60 - (now - first.answeredAt) / 1000) + 1);
+    // The wait is what is tested here: refusals leave no trace, and not a second too early or too late.
+    const fits = now + retryAfter * 1000;
+    while (performance.now() < fits - 1500) {
+      expect((await pacedRequest()).status).toBe(429);
+      await pause(Math.min(3000, Math.max(1, fits - 1400 - performance.now())));
+    }
+    await pause(Math.max(0, fits - performance.now()));
+    expect((await pacedRequest()).status).toBe(200);
+    // The window slides: the second and third still count, so no fourth fits before they leave it.
+    const next = await pacedRequest();
+    expectError(next, 429, 'rate_limit_exceeded');
+    const expected = 60 - (performance.now() - second.answeredAt) / 1000;
+    expect(Math.abs(retryAfterOf(next) - expected)).toBeLessThanOrEqual(2);
+  }, 90_000);
+});

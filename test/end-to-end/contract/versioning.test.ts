@@ -1,0 +1,96 @@
+/** "Versioning", and the OpenAPI document that describes the interface. */
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+
+import { describe, expect, test } from 'vitest';
+
+import { call, expectError } from '../harness/client.ts';
+import { readOpenApi } from '../harness/openapi.ts';
+import { repositoryRoot } from '../harness/server.ts';
+import { makeIndex, useStage } from '../harness/stage.ts';
+
+const stage = useStage();
+
+/** Method and path of every endpoint that the specification names. */
+const specified = [
+  ['get', '/healthz'],
+  ['get', '/readyz'],
+  ['post', '/v1/indexes'],
+  ['get', '/v1/indexes'],
+  ['post', '/v1/indexes/{index_id}/documents'],
+  ['delete', '/v1/indexes/{index_id}/documents/{doc_id}'],
+  ['post', '/v1/indexes/{index_id}/search'],
+  ['post', '/v1/score'],
+  ['get', '/v1/usage'],
+] as const;
+
+describe('Versioning', () => {
+  test('The API is versioned in the path under `/v1`. The interface description carries version `0.1.0-alpha`.', async () => {
+    const document = await readOpenApi(stage.server.url);
+    expect(document.openapi).toMatch(/^3\.1\./);
+    expect(document.info.version).toBe('0.1.0-alpha');
+    for (const [method, route] of specified) {
+      expect(Object.keys(document.paths[route] ?? {}), `${method} ${route}`).toContain(method);
+    }
+    for (const route of Object.keys(document.paths)) {
+      expect(route).toMatch(/^\/(v1\/.*|healthz|readyz)$/);
+    }
+    expectError(await stage.client.send('GET', '/indexes'), 404, 'not_found');
+    expectError(await stage.client.send('GET', '/v0/indexes'), 404, 'not_found');
+  });
+
+  test('decision: additions of ours are marked as such in the OpenAPI document', async () => {
+    const document = await readOpenApi(stage.server.url);
+    const names = new Set(specified.map(([method, route]) => `${method} ${route}`));
+    for (const [route, operations] of Object.entries(document.paths)) {
+      for (const [method, operation] of Object.entries(operations)) {
+        const marked = /addition|maxsimd/i.test(JSON.stringify({ ...operation, responses: {} }));
+        expect(marked, `${method} ${route}`).toBe(!names.has(`${method} ${route}` as never));
+      }
+    }
+  });
+
+  test('decision: interactive docs that need no internet', async () => {
+    const page = await docsPage();
+    expect(page.text).toMatch(/<html/i);
+    const sources = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1] ?? '');
+    expect(sources.length).toBeGreaterThan(0);
+    for (const source of sources) {
+      expect(source).not.toMatch(/^(https?:)?\/\//);
+      expect((await call(new URL(source, `${stage.server.url}/docs/`).href)).status).toBe(200);
+    }
+  });
+
+  test('Clients ignore unknown response fields, so fields may be added.', async () => {
+    // Schemas of responses forbid nothing, schemas of requests do.
+    const text = JSON.stringify(await readOpenApi(stage.server.url));
+    expect(text).toContain('"additionalProperties":false');
+  });
+
+  test('Partner-impacting changes are recorded in a changelog.', async () => {
+    const changelog = await readFile(path.join(repositoryRoot, 'CHANGELOG.md'), 'utf8');
+    expect(changelog).toContain('0.1.0-alpha');
+  });
+
+  test('The model version of an index is immutable; moving to another model version means creating a new index and re-ingesting its documents.', async () => {
+    const made = await makeIndex(stage.client);
+    const document = await readOpenApi(stage.server.url);
+    expect(Object.keys(document.paths[`/v1/indexes/{index_id}`] ?? {}).toSorted()).toEqual(['delete', 'get']);
+    const reply = await stage.client.send('PATCH', `/v1/indexes/${made.id}`, {
+      body: { model_version: 'x' },
+    });
+    expectError(reply, 404, 'not_found');
+  });
+
+  test('Deprecation and compatibility policy beyond these points: not shown.', async () => {
+    // Nothing is deprecated in the first version.
+    expect(JSON.stringify(await readOpenApi(stage.server.url))).not.toContain('"deprecated":true');
+  });
+});
+
+/** The interactive documentation, wherever its start page redirects to. */
+async function docsPage(): Promise<{ readonly text: string }> {
+  const reply = await call(`${stage.server.url}/docs`);
+  const location = reply.headers.get('location');
+  return location === null ? reply : call(new URL(location, stage.server.url).href);
+}

@@ -1,0 +1,203 @@
+/**
+ * `kill -9` of the api process in the middle of imports, again and again. After each restart: no
+ * acknowledged document missing, no deleted one back, no half document, and a ledger that holds what was
+ * acknowledged and no more than what was in flight besides.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { connect, expectReply, type Client } from './harness/client.ts';
+import { createTenant } from './harness/command-line.ts';
+import { LoadModel, type KnownText, type Operation } from './harness/load.ts';
+import { announceRandom, type Random } from './harness/random.ts';
+import { makeScratch, startServer, type Scratch, type ServerProcess } from './harness/server.ts';
+import { find, makeIndex, put, readUsage } from './harness/stage.ts';
+import { recombine, textOfTokens } from './harness/texts.ts';
+import { ranked, type ResultItem } from './harness/wire.ts';
+
+const rounds = 25;
+const writers = 4;
+const documentsPerWriter = 10;
+const query = { text: textOfTokens(3), tokens: 3n };
+
+describe('kill -9 of the api process', () => {
+  const random = announceRandom('kill -9 of the api process');
+  const model = new LoadModel();
+  const docIds = Array.from({ length: writers }, (_, writer) =>
+    Array.from({ length: documentsPerWriter }, (__, position) => `w${writer}-${position}`),
+  ).flat();
+  let scratch: Scratch;
+  let server: ServerProcess;
+  let client: Client;
+  let key = '';
+  let indexId = '';
+  let texts: readonly KnownText[] = [];
+  /** 1 when a usage summary counts the request that asks for it. */
+  let summaryCountsItself = 0;
+
+  beforeAll(async () => {
+    scratch = await makeScratch();
+    server = await startServer({ scratch });
+    ({ key, client } = await createTenant(server));
+    summaryCountsItself = (await readUsage(client)).usage.requests;
+    const chunking = { max_tokens: 24, overlap_tokens: 4, minimum_chunk_tokens: 4 };
+    ({ id: indexId } = await makeIndex(client, { chunking }));
+    texts = await measureTexts(client, random, (await makeIndex(client, { chunking })).id);
+    await adoptLedger();
+  });
+
+  afterAll(async () => {
+    await server.stop();
+    await scratch.remove();
+  });
+
+  /** Takes the ledger as it stands, so that what follows is judged on its own. */
+  async function adoptLedger(): Promise<void> {
+    const { usage } = await readUsage(client);
+    model.ledger.inputTokens = BigInt(usage.input_tokens);
+    model.ledger.requests = usage.requests + (1 - summaryCountsItself);
+    model.ledger.documentUpserts = usage.document_upserts;
+    model.ledger.searches = usage.searches;
+  }
+
+  /** Imports until the server is killed, just after some acknowledgement. */
+  async function importUntilKilled(): Promise<void> {
+    let untilKill = random.integer(1, 40);
+    const delayMs = random.integer(0, 3);
+    const onAcknowledged = (): void => {
+      untilKill -= 1;
+      // The delay moves the kill within the next operations; it waits for nothing.
+      if (untilKill === 0) setTimeout(() => server.signal('SIGKILL'), delayMs);
+    };
+    const options = { client, indexId, random, texts, onAcknowledged };
+    const importers = Array.from({ length: writers }, (_, writer) =>
+      model.write(`w${writer}`, documentsPerWriter, options),
+    );
+    await Promise.all([...importers, model.search(query, options)]);
+    await server.kill();
+  }
+
+  /** The chunks of one document, and the version they belong to: whole and of one version, or none. */
+  async function observe(docId: string): Promise<string | undefined> {
+    const { results } = await find(client, indexId, {
+      query: query.text,
+      top_k: 100,
+      filter: { doc: docId },
+    });
+    model.ledger.requests += 1;
+    model.ledger.searches += 1;
+    model.ledger.inputTokens += query.tokens;
+    return results.length === 0 ? undefined : wholeVersion(docId, results);
+  }
+
+  function wholeVersion(docId: string, results: readonly ResultItem[]): string {
+    const uids = [...new Set(results.map((result) => String(result.metadata['uid'])))];
+    expect(uids, `versions of ${docId}`).toHaveLength(1);
+    const [uid = ''] = uids;
+    const candidates = [
+      model.documents.get(docId),
+      ...model.unanswered.map(({ changes }) => changes.get(docId)),
+    ];
+    const version = candidates.find((candidate) => candidate?.uid === uid);
+    expect(version, `${docId} has ${uid}, which was neither acknowledged last nor in flight`).toBeDefined();
+    const chunks = results.map((result) => result.chunk_index).toSorted((left, right) => left - right);
+    expect(chunks, `chunks of ${docId}`).toEqual(
+      Array.from({ length: version?.known.chunks ?? 0 }, (_, chunk) => chunk),
+    );
+    expect(new Set(results.map((result) => result.chunk_id)).size).toBe(results.length);
+    return uid;
+  }
+
+  /** An unanswered write was committed whole or not at all. */
+  function wasCommitted(operation: Operation, observed: ReadonlyMap<string, string | undefined>): boolean {
+    const verdicts = [...operation.changes].map(([docId, version]) => {
+      const before = model.documents.get(docId)?.uid;
+      const now = observed.get(docId);
+      if (now === version?.uid) return now === before ? undefined : true;
+      expect(now, `${docId} after an unanswered ${operation.kind}`).toBe(before);
+      return false;
+    });
+    const decided = new Set(verdicts.filter((verdict) => verdict !== undefined));
+    expect(decided.size, 'an upsert is one transaction').toBeLessThanOrEqual(1);
+    return decided.has(true);
+  }
+
+  async function expectRecovered(): Promise<void> {
+    const { usage } = await readUsage(client);
+    const observed = new Map<string, string | undefined>();
+    const expected = { ...model.ledger };
+    for (const docId of docIds) observed.set(docId, await observe(docId));
+    const spentOnLooking = {
+      requests: model.ledger.requests - expected.requests,
+      searches: model.ledger.searches - expected.searches,
+      inputTokens: model.ledger.inputTokens - expected.inputTokens,
+    };
+    Object.assign(model.ledger, expected);
+    const touched = new Set(model.unanswered.flatMap(({ changes }) => [...changes.keys()]));
+    for (const docId of docIds) {
+      if (!touched.has(docId)) expect(observed.get(docId), docId).toBe(model.documents.get(docId)?.uid);
+    }
+    const writes = model.unanswered.filter(({ kind }) => kind !== 'search');
+    const searches = model.unanswered.length - writes.length;
+    const committed = writes.filter((operation) => wasCommitted(operation, observed));
+    for (const operation of committed) model.settle(operation, true);
+    // A deletion of an absent document leaves no trace but its request.
+    const undecided = writes.length - committed.length;
+
+    expect(usage.documents).toBe(
+      [...observed.values()].filter((uid) => uid !== undefined).length + texts.length,
+    );
+    expect(usage.document_upserts).toBe(model.ledger.documentUpserts);
+    between(
+      BigInt(usage.input_tokens),
+      model.ledger.inputTokens,
+      query.tokens * BigInt(searches),
+      'input tokens',
+    );
+    between(BigInt(usage.searches), BigInt(model.ledger.searches), BigInt(searches), 'searches');
+    const requestsNow = BigInt(usage.requests - summaryCountsItself);
+    between(requestsNow, BigInt(model.ledger.requests), BigInt(searches + undecided), 'requests');
+
+    model.unanswered = [];
+    model.ledger.inputTokens = BigInt(usage.input_tokens) + spentOnLooking.inputTokens;
+    model.ledger.requests = usage.requests + (1 - summaryCountsItself) + spentOnLooking.requests;
+    model.ledger.searches = usage.searches + spentOnLooking.searches;
+  }
+
+  for (let round = 1; round <= rounds; round += 1) {
+    test(`round ${round}: everything acknowledged is there, nothing deleted is back, nothing is half, the ledger holds`, async () => {
+      await importUntilKilled();
+      server = await startServer({ scratch });
+      client = connect(server.url, key);
+      await expectRecovered();
+    });
+  }
+
+  test('a graceful restart after all crashes changes nothing', async () => {
+    const before = expectReply(await client.search(indexId, { query: query.text, top_k: 100 }), ranked);
+    await adoptLedger();
+    expect((await server.stop()).code).toBe(0);
+    server = await startServer({ scratch });
+    client = connect(server.url, key);
+    await expectRecovered();
+    expect((await find(client, indexId, { query: query.text, top_k: 100 })).results).toEqual(before.results);
+  });
+});
+
+/** Stores each text alone in an index of its own to learn its chunks and tokens. */
+async function measureTexts(client: Client, random: Random, indexId: string): Promise<readonly KnownText[]> {
+  const known: KnownText[] = [];
+  for (const words of [3, 10, 20, 30, 45, 60, 90, 150]) {
+    const text = recombine(random, words);
+    const stored = await put(client, indexId, [{ doc_id: `of ${words}`, text }]);
+    known.push({ text, chunks: stored.upserted_chunks, tokens: stored.usage.input_tokens });
+  }
+  return known;
+}
+
+function between(actual: bigint, acknowledged: bigint, inFlight: bigint, what: string): void {
+  const fine = actual >= acknowledged && actual <= acknowledged + inFlight;
+  expect(
+    fine,
+    `${what}: acknowledged ${acknowledged} <= ledger ${actual} <= ${acknowledged} + ${inFlight}`,
+  ).toBe(true);
+}

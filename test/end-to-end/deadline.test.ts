@@ -1,0 +1,79 @@
+/** Deadlines: a request that cannot be done in time is refused and leaves no trace. */
+import { describe, expect, test } from 'vitest';
+
+import { expectError } from './harness/client.ts';
+import { eventually } from './harness/eventually.ts';
+import { find, makeIndex, put, readUsage, useStage } from './harness/stage.ts';
+import { textOfTokens } from './harness/texts.ts';
+
+const stage = useStage({ env: { MAXSIMD_TIMEOUT_UPSERT_MS: '700', MAXSIMD_TIMEOUT_SEARCH_MS: '700' } });
+
+describe('Deadlines', () => {
+  const large = Array.from({ length: 50 }, (_, position) => ({
+    doc_id: `d${position}`,
+    text: textOfTokens(4000),
+  }));
+
+  test('decision: past its deadline a request gets 503 with `Retry-After`, and nothing is stored', async () => {
+    const tenant = await stage.newTenant({ requestsPerMinute: 100_000, maxConcurrentRequests: 1 });
+    const { client } = tenant;
+    const { id } = await makeIndex(client);
+    await put(client, id, [{ doc_id: 'kept', text: 'river' }]);
+    const before = await readUsage(client);
+    const requests = [
+      () => client.upsert(id, large),
+      () => client.score({ query: 'river', documents: large }),
+    ];
+    for (const request of requests) {
+      const started = performance.now();
+      const reply = await request();
+      expectError(reply, 503, 'service_unavailable');
+      expect(reply.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+      expect(performance.now() - started).toBeLessThan(5000);
+      // The slot is free once the work was dropped.
+      await eventually(async () => ((await client.usage()).status === 200 ? true : undefined), {
+        withinMs: 5000,
+        what: 'the slot of the request past its deadline is free',
+      });
+    }
+    const after = await readUsage(client);
+    expect({ ...after.usage, requests: 0 }).toEqual({ ...before.usage, requests: 0 });
+    // The work was dropped: the next small request is in time.
+    await eventually(
+      async () => ((await client.search(id, { query: 'river' })).status === 200 ? true : undefined),
+      {
+        withinMs: 10_000,
+        what: 'small requests are in time again',
+      },
+    );
+    const { results } = await find(client, id, { query: 'river' });
+    expect(results.map((result) => result.doc_id)).toEqual(['kept']);
+  });
+
+  test('a client that goes away frees its slot and its work, and is not charged', async () => {
+    const tenant = await stage.newTenant({ requestsPerMinute: 100_000, maxConcurrentRequests: 1 });
+    const { client } = tenant;
+    const { id } = await makeIndex(client);
+    for (let round = 0; round < 5; round += 1) {
+      const leaving = new AbortController();
+      const abandoned = client.send('POST', `/v1/indexes/${id}/documents`, {
+        body: { documents: large },
+        signal: leaving.signal,
+      });
+      abandoned.catch(() => undefined);
+      await eventually(async () => ((await client.usage()).status === 429 ? true : undefined), {
+        withinMs: 5000,
+        everyMs: 5,
+        what: 'the upsert is in flight',
+      });
+      leaving.abort();
+      await expect(abandoned).rejects.toThrow(/abort/i);
+      await eventually(async () => ((await client.usage()).status === 200 ? true : undefined), {
+        withinMs: 5000,
+        what: 'the slot of the client that left is free',
+      });
+    }
+    const { usage } = await readUsage(client);
+    expect(usage).toMatchObject({ documents: 0, document_upserts: 0, input_tokens: '0' });
+  });
+});

@@ -1,0 +1,41 @@
+/** Polls until an observation holds; for facts that a process reaches on its own, with a bound on how long. */
+
+export interface EventuallyOptions {
+  readonly withinMs: number;
+  readonly everyMs?: number;
+  readonly what: string;
+}
+
+/** Resolves with the first value of `observe` that is not undefined; throws after `withinMs`. */
+export async function eventually<Value>(
+  observe: () => Promise<Value | undefined> | Value | undefined,
+  { withinMs, everyMs = 20, what }: EventuallyOptions,
+): Promise<Value> {
+  const end = performance.now() + withinMs;
+  for (;;) {
+    const value = await observe();
+    if (value !== undefined) return value;
+    if (performance.now() > end) throw new Error(`not within ${withinMs} ms: ${what}`);
+    await pause(everyMs);
+  }
+}
+
+export async function pause(milliseconds: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  setTimeout(resolve, milliseconds);
+  await promise;
+}
+
+/** Rejects when `promise` has not settled after `withinMs`: a bound for what must never hang. */
+export async function within<Value>(withinMs: number, what: string, promise: Promise<Value>): Promise<Value> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => late.reject(new Error(`hangs for more than ${withinMs} ms: ${what}`)),
+    withinMs,
+  );
+  try {
+    return await Promise.race([promise, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

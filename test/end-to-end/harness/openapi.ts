@@ -1,0 +1,18 @@
+/** The served OpenAPI document, as far as the tests read it. */
+import { z } from 'zod';
+
+import { call } from './client.ts';
+
+const operation = z.looseObject({ responses: z.record(z.string(), z.unknown()) });
+
+const document = z.looseObject({
+  openapi: z.string(),
+  info: z.looseObject({ title: z.string(), version: z.string() }),
+  paths: z.record(z.string(), z.record(z.string(), operation)),
+});
+export type OpenApiDocument = z.output<typeof document>;
+
+export async function readOpenApi(url: string): Promise<OpenApiDocument> {
+  const reply = await call(`${url}/openapi.json`);
+  return document.parse(reply.body);
+}

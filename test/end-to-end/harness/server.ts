@@ -1,0 +1,192 @@
+/**
+ * The real server as a child process: `src/cli/main.ts serve` on any free port over a fresh data
+ * directory, with its own temporary directory, so that tests can look at everything it wrote.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+
+import { within } from './eventually.ts';
+
+export const repositoryRoot = path.resolve(import.meta.dirname, '../../..');
+export const entryPoint = path.join(repositoryRoot, 'src/cli/main.ts');
+
+export interface ServerOptions {
+  /** A directory made by `makeScratch`; a fresh one by default. */
+  readonly scratch?: Scratch;
+  /** Variables of the server; they win over the harness's. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Serves `/metrics` on a free port (off by default). */
+  readonly metrics?: boolean;
+}
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export interface Output {
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface ReadyLine {
+  readonly event: 'ready';
+  readonly url: string;
+  readonly model: string;
+  readonly model_version: string;
+}
+
+/** A process that may or may not become a server (start-up errors are tested too). */
+export interface Launch {
+  readonly pid: number;
+  readonly scratch: Scratch;
+  /** Settles with the parsed line, or rejects with the output when the process ends without one. */
+  readonly ready: Promise<ReadyLine>;
+  readonly exited: Promise<Exit>;
+  output(): Output;
+  signal(name: NodeJS.Signals): void;
+}
+
+export interface ServerProcess extends Launch {
+  readonly url: string;
+  readonly metricsUrl: string | undefined;
+  readonly readyLine: ReadyLine;
+  /** SIGTERM, then the end of the process. */
+  stop(): Promise<Exit>;
+  /** SIGKILL, then the end of the process. */
+  kill(): Promise<Exit>;
+}
+
+/** Where one server lives: `data` is its data directory, `temporary` its TMPDIR. */
+export interface Scratch {
+  readonly root: string;
+  readonly data: string;
+  readonly temporary: string;
+  remove(): Promise<void>;
+}
+
+export async function makeScratch(): Promise<Scratch> {
+  const root = await mkdtemp(path.join(tmpdir(), 'maxsimd-e2e-'));
+  const temporary = path.join(root, 't');
+  await mkdir(temporary);
+  return {
+    root,
+    data: path.join(root, 'data'),
+    temporary,
+    remove: () => rm(root, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }),
+  };
+}
+
+/** The environment of a child: this one's without its `MAXSIMD_*` variables, plus `own`. */
+export function childEnvironment(own: Readonly<Record<string, string>>): Record<string, string> {
+  const inherited = Object.entries(process.env).filter(
+    (entry): entry is [string, string] =>
+      entry[1] !== undefined && !entry[0].startsWith('MAXSIMD_') && !entry[0].startsWith('VITEST'),
+  );
+  return { ...Object.fromEntries(inherited), NODE_ENV: 'production', ...own };
+}
+
+/** Starts the process and returns at once. */
+export async function launchServer(options: ServerOptions = {}): Promise<Launch> {
+  const scratch = options.scratch ?? (await makeScratch());
+  const child = spawn(process.execPath, [entryPoint, 'serve'], {
+    cwd: scratch.root,
+    env: childEnvironment({
+      TMPDIR: scratch.temporary,
+      MAXSIMD_DATA_DIR: scratch.data,
+      MAXSIMD_HTTP_PORT: '0',
+      MAXSIMD_METRICS_PORT: '-1',
+      ...options.env,
+    }),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  return follow(child, scratch);
+}
+
+/** Starts the server and waits for its ready line. */
+export async function startServer(options: ServerOptions = {}): Promise<ServerProcess> {
+  const metricsPort = options.metrics === true ? await freePort() : undefined;
+  const launch = await launchServer(
+    metricsPort === undefined
+      ? options
+      : { ...options, env: { MAXSIMD_METRICS_PORT: String(metricsPort), ...options.env } },
+  );
+  const readyLine = await within(60_000, 'the start of the server', launch.ready);
+  const end = async (name: NodeJS.Signals): Promise<Exit> => {
+    launch.signal(name);
+    return within(40_000, `the end of the server after ${name}`, launch.exited);
+  };
+  return {
+    ...launch,
+    url: readyLine.url,
+    metricsUrl: metricsPort === undefined ? undefined : `http://127.0.0.1:${metricsPort}/metrics`,
+    readyLine,
+    stop: () => end('SIGTERM'),
+    kill: () => end('SIGKILL'),
+  };
+}
+
+const living = new Set<ChildProcess>();
+process.on('exit', () => {
+  for (const child of living) child.kill('SIGKILL');
+});
+
+function follow(child: ChildProcess, scratch: Scratch): Launch {
+  const chunks: { stdout: string; stderr: string } = { stdout: '', stderr: '' };
+  const ready = Promise.withResolvers<ReadyLine>();
+  const exited = Promise.withResolvers<Exit>();
+  living.add(child);
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+    chunks.stdout += text;
+    const line = findReadyLine(chunks.stdout);
+    if (line !== undefined) ready.resolve(line);
+  });
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    chunks.stderr += text;
+  });
+  child.once('error', (error) => {
+    ready.reject(error);
+    exited.reject(error);
+  });
+  child.once('close', (code, signal) => {
+    living.delete(child);
+    ready.reject(
+      new Error(`the server ended (${code ?? signal}) before it was ready\n${chunks.stdout}${chunks.stderr}`),
+    );
+    exited.resolve({ code, signal });
+  });
+  // Nobody need wait for these: an unobserved failure must not end the test process.
+  ready.promise.catch(() => undefined);
+  exited.promise.catch(() => undefined);
+  if (child.pid === undefined) throw new Error('the server could not be spawned');
+  return {
+    pid: child.pid,
+    scratch,
+    ready: ready.promise,
+    exited: exited.promise,
+    output: () => ({ ...chunks }),
+    signal: (name) => void child.kill(name),
+  };
+}
+
+function findReadyLine(stdout: string): ReadyLine | undefined {
+  const line = stdout
+    .split('\n')
+    .find((candidate) => candidate.startsWith('{"event":"ready"') && candidate.endsWith('}'));
+  return line === undefined ? undefined : (JSON.parse(line) as ReadyLine);
+}
+
+/** A port that is free now. */
+async function freePort(): Promise<number> {
+  const probe = createServer();
+  const { promise, resolve } = Promise.withResolvers<number>();
+  probe.listen(0, '127.0.0.1', () => {
+    const address = probe.address();
+    if (address === null || typeof address === 'string') throw new Error('this is a bug: a TCP address');
+    probe.close(() => resolve(address.port));
+  });
+  return promise;
+}

@@ -1,0 +1,84 @@
+/** One server for all tests of a file: started before them, stopped and erased after them. */
+import { afterAll, beforeAll } from 'vitest';
+
+import { expectReply, type Client } from './client.ts';
+import { createTenant, operate, type TenantLimits, type TestTenant } from './command-line.ts';
+import { startServer, type ServerOptions, type ServerProcess } from './server.ts';
+import { index, ranked, upserted, usageSummary } from './wire.ts';
+import type { DocumentInput, Index, Ranked, Upserted, UsageSummary } from './wire.ts';
+
+export interface Stage {
+  readonly server: ServerProcess;
+  /** A tenant with limits that are never met. */
+  readonly tenant: TestTenant;
+  readonly client: Client;
+  newTenant(limits?: TenantLimits): Promise<TestTenant>;
+  /** Runs an operator's command (`tenant suspend ID`, …) beside the server; it must succeed. */
+  operate(...args: readonly string[]): Promise<void>;
+}
+
+export function useStage(options: ServerOptions = {}): Stage {
+  let server: ServerProcess | undefined;
+  let tenant: TestTenant | undefined;
+  const present = <Value>(value: Value | undefined): Value => {
+    if (value === undefined) throw new Error('the stage is set before the first test, not earlier');
+    return value;
+  };
+  beforeAll(async () => {
+    server = await startServer(options);
+    tenant = await createTenant(server);
+  });
+  afterAll(async () => {
+    await server?.stop();
+    await server?.scratch.remove();
+  });
+  return {
+    get server() {
+      return present(server);
+    },
+    get tenant() {
+      return present(tenant);
+    },
+    get client() {
+      return present(tenant).client;
+    },
+    newTenant: (limits) => createTenant(present(server), limits),
+    operate: (...args) => operate(present(server), ...args),
+  };
+}
+
+let indexesMade = 0;
+
+/** A fresh index with a name of its own. */
+export async function makeIndex(
+  client: Client,
+  body: Readonly<Record<string, unknown>> = {},
+): Promise<Index> {
+  indexesMade += 1;
+  return expectReply(await client.createIndex({ name: `index ${indexesMade}`, ...body }), index, 201);
+}
+
+/** Upserts that must succeed whole. */
+export async function put(
+  client: Client,
+  indexId: string,
+  documents: readonly DocumentInput[],
+): Promise<Upserted> {
+  const reply = expectReply(await client.upsert(indexId, documents), upserted);
+  if (reply.failed.length > 0 || reply.upserted_documents !== documents.length) {
+    throw new Error(`not every document was stored: ${JSON.stringify(reply.failed)}`);
+  }
+  return reply;
+}
+
+export async function find(
+  client: Client,
+  indexId: string,
+  body: Readonly<Record<string, unknown>>,
+): Promise<Ranked> {
+  return expectReply(await client.search(indexId, body), ranked);
+}
+
+export async function readUsage(client: Client): Promise<UsageSummary> {
+  return expectReply(await client.usage(), usageSummary);
+}

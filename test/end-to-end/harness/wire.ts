@@ -1,0 +1,114 @@
+/**
+ * The wire format, written from the interface specification alone (nothing here comes from the server's
+ * code). Objects are strict: a field that neither the specification nor our decisions name is a failure.
+ */
+import { z } from 'zod';
+
+const count = z.int().min(0);
+/** ISO 8601, UTC. */
+export const timestamp = z.iso.datetime({ offset: false });
+export const decimalString = z.string().regex(/^(0|[1-9][0-9]*)$/);
+const customerObject = z.record(z.string(), z.unknown());
+
+export const index = z.strictObject({
+  id: z.uuid(),
+  name: z.string().min(1),
+  model: z.string().min(1),
+  model_version: z.string().min(1),
+  text_retention: z.literal('none'),
+  chunking: z.strictObject({
+    strategy: z.literal('token_window'),
+    max_tokens: z.int(),
+    overlap_tokens: z.int(),
+    minimum_chunk_tokens: z.int(),
+  }),
+  metadata_schema: customerObject,
+  status: z.enum(['creating', 'ready', 'error']),
+  created_at: timestamp,
+});
+export type Index = z.output<typeof index>;
+
+export const indexList = z.strictObject({ data: z.array(index) });
+
+export interface DocumentInput {
+  readonly doc_id: string;
+  readonly text: string;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+}
+
+export const requestUsage = z.strictObject({
+  input_tokens: count,
+  document_count: count,
+  chunk_count: count,
+  candidate_count: count,
+  latency_ms: count,
+});
+
+export const upserted = z.strictObject({
+  index_id: z.uuid(),
+  upserted_documents: count,
+  upserted_chunks: count,
+  failed: z.array(z.strictObject({ doc_id: z.string(), error: z.string() })),
+  usage: requestUsage,
+});
+export type Upserted = z.output<typeof upserted>;
+
+export const components = z.strictObject({
+  maxsim: z.number(),
+  per_query_token: z.array(
+    z.strictObject({ token_index: count, document_token_index: count, similarity: z.number() }),
+  ),
+  candidate_score: z.number().optional(),
+  candidate_rank: count.optional(),
+});
+
+export const resultItem = z.strictObject({
+  doc_id: z.string(),
+  chunk_id: z.string().min(1),
+  chunk_index: count,
+  score: z.number(),
+  metadata: customerObject,
+});
+export type ResultItem = z.output<typeof resultItem>;
+
+export const ranked = z.strictObject({ results: z.array(resultItem), usage: requestUsage });
+export type Ranked = z.output<typeof ranked>;
+
+export const rankedWithComponents = z.strictObject({
+  results: z.array(z.strictObject({ ...resultItem.shape, components })),
+  usage: requestUsage,
+});
+
+export const deleted = z.strictObject({ deleted: z.boolean() });
+
+export const usageSummary = z.strictObject({
+  period_start: timestamp,
+  period_end: timestamp,
+  usage: z.strictObject({
+    input_tokens: decimalString,
+    requests: count,
+    document_upserts: count,
+    searches: count,
+    scores: count,
+    documents: count,
+  }),
+  limits: z.strictObject({
+    input_tokens: decimalString,
+    documents: count,
+    requests_per_minute: count,
+    max_concurrent_requests: count,
+  }),
+  remaining: z.strictObject({ input_tokens: decimalString, documents: count }),
+});
+export type UsageSummary = z.output<typeof usageSummary>;
+
+export const errorBody = z.strictObject({
+  error: z.strictObject({
+    code: z.string(),
+    message: z.string().min(1),
+    issues: z
+      .array(z.strictObject({ path: z.string(), message: z.string().min(1), code: z.string().min(1) }))
+      .optional(),
+  }),
+});
+export type ErrorBody = z.output<typeof errorBody>;

@@ -1,0 +1,162 @@
+/** SIGTERM, restart, and what is left of a server that was killed. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+
+import { call, connect, expectError, expectReply, type Client } from './harness/client.ts';
+import { createTenant, type TestTenant } from './harness/command-line.ts';
+import { eventually, within } from './harness/eventually.ts';
+import { encodersOf, isAlive } from './harness/processes.ts';
+import { createRandom } from './harness/random.ts';
+import { makeScratch, startServer, type Scratch, type ServerProcess } from './harness/server.ts';
+import { find, makeIndex, put, readUsage } from './harness/stage.ts';
+import { passages, recombine, textOfTokens } from './harness/texts.ts';
+import { indexList, upserted } from './harness/wire.ts';
+
+let scratch: Scratch;
+let server: ServerProcess;
+let tenant: TestTenant;
+
+beforeEach(async () => {
+  scratch = await makeScratch();
+  server = await startServer({ scratch });
+  tenant = await createTenant(server, { requestsPerMinute: 100_000, maxConcurrentRequests: 1 });
+});
+
+afterEach(async () => {
+  await server.kill();
+  await scratch.remove();
+});
+
+describe('Restart', () => {
+  test('search results, indexes and usage are identical after SIGTERM and restart', async () => {
+    const { client } = tenant;
+    const random = createRandom(5);
+    const { id } = await makeIndex(client, {
+      chunking: { max_tokens: 48, overlap_tokens: 8, minimum_chunk_tokens: 8 },
+    });
+    await put(
+      client,
+      id,
+      passages.map((passage) => ({
+        doc_id: passage.subject,
+        text: passage.text,
+        metadata: { kind: passage.subject },
+      })),
+    );
+    for (const passage of passages.slice(0, 8)) await client.deleteDocument(id, passage.subject);
+    await put(
+      client,
+      id,
+      passages.slice(8, 16).map((passage) => ({ doc_id: passage.subject, text: recombine(random, 90) })),
+    );
+    const before = await everything(client, id);
+    expect(await server.stop()).toEqual({ code: 0, signal: null });
+    server = await startServer({ scratch });
+    expect(await everything(connect(server.url, tenant.key), id)).toEqual(before);
+    // And after a crash.
+    await server.kill();
+    server = await startServer({ scratch });
+    expect(await everything(connect(server.url, tenant.key), id)).toEqual(before);
+  });
+
+  test('SIGTERM drains: the request in flight finishes, the server is not ready meanwhile, and a repeated SIGTERM does not cut it short', async () => {
+    const { client } = tenant;
+    const { id } = await makeIndex(client);
+    const random = createRandom(6);
+    const documents = Array.from({ length: 50 }, (_, position) => ({
+      doc_id: `d${position}`,
+      text: recombine(random, 160),
+    }));
+    const inFlight = client.upsert(id, documents);
+    // The tenant's only slot is taken: the upsert is in flight.
+    await eventually(async () => ((await client.usage()).status === 429 ? true : undefined), {
+      withinMs: 5000,
+      what: 'the upsert is in flight',
+    });
+    server.signal('SIGTERM');
+    const unready = await eventually(
+      async () => {
+        const reply = await call(`${server.url}/readyz`);
+        return reply.status === 503 ? reply : undefined;
+      },
+      { withinMs: 5000, what: 'the server is not ready' },
+    );
+    expect(unready.headers.get('x-request-id')).toMatch(/\S/);
+    const refused = await call(`${server.url}/v1/usage`, { key: tenant.key });
+    expectError(refused, 503, 'service_unavailable');
+    server.signal('SIGTERM');
+    server.signal('SIGTERM');
+    const reply = expectReply(await inFlight, upserted);
+    expect(reply).toMatchObject({ upserted_documents: 50, failed: [] });
+    server.signal('SIGTERM');
+    expect(await within(30_000, 'the drain', server.exited)).toEqual({ code: 0, signal: null });
+    server = await startServer({ scratch });
+    const { usage } = await readUsage(connect(server.url, tenant.key));
+    expect(usage).toMatchObject({ documents: 50, document_upserts: 50 });
+  });
+
+  test('an idle keep-alive connection and a half-sent request do not hold the drain', async () => {
+    await tenant.client.usage();
+    const started = performance.now();
+    expect(await server.stop()).toEqual({ code: 0, signal: null });
+    expect(performance.now() - started).toBeLessThan(10_000);
+  });
+
+  test('SIGINT ends the server like SIGTERM', async () => {
+    server.signal('SIGINT');
+    expect(await within(30_000, 'the end', server.exited)).toEqual({ code: 0, signal: null });
+  });
+
+  test('no encoder process outlives its server, however that ended', async () => {
+    for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
+      const encoders = await encodersOf(server.pid);
+      expect(encoders.length).toBeGreaterThan(0);
+      server.signal(signal);
+      await server.exited;
+      for (const { pid } of encoders) {
+        await eventually(async () => ((await isAlive(pid)) ? undefined : true), {
+          withinMs: 10_000,
+          what: `the encoder ends after ${signal} of the server`,
+        });
+      }
+      server = await startServer({ scratch });
+    }
+  });
+
+  test('a kill in the middle of an encoder’s work leaves no orphan', async () => {
+    const { client } = tenant;
+    const { id } = await makeIndex(client);
+    const documents = Array.from({ length: 50 }, (_, position) => ({
+      doc_id: `d${position}`,
+      text: textOfTokens(400),
+    }));
+    const inFlight = client.upsert(id, documents);
+    inFlight.catch(() => undefined);
+    await eventually(async () => ((await client.usage()).status === 429 ? true : undefined), {
+      withinMs: 5000,
+      what: 'the upsert is in flight',
+    });
+    const encoders = await encodersOf(server.pid);
+    await server.kill();
+    await expect(inFlight).rejects.toThrow(TypeError);
+    for (const { pid } of encoders) {
+      await eventually(async () => ((await isAlive(pid)) ? undefined : true), {
+        withinMs: 10_000,
+        what: 'the encoder ends',
+      });
+    }
+  });
+});
+
+/** All that a tenant can see of one index and of itself, request counters excepted. */
+async function everything(client: Client, indexId: string): Promise<unknown> {
+  const answers: unknown[] = [expectReply(await client.listIndexes(), indexList)];
+  for (const passage of passages.slice(0, 12)) {
+    answers.push((await find(client, indexId, { query: passage.question, top_k: 100 })).results);
+  }
+  answers.push(
+    (await find(client, indexId, { query: 'light', top_k: 100, filter: { kind: 'olive oil' } })).results,
+  );
+  const { usage } = await readUsage(client);
+  answers.push(usage.documents, usage.document_upserts);
+  return answers;
+}

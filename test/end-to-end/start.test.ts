@@ -1,0 +1,171 @@
+/** How the server starts, and how it refuses to. */
+import { stat } from 'node:fs/promises';
+import path from 'node:path';
+
+import { afterEach, describe, expect, test } from 'vitest';
+
+import { call, connect } from './harness/client.ts';
+import { within } from './harness/eventually.ts';
+import {
+  launchServer,
+  makeScratch,
+  startServer,
+  type Launch,
+  type Output,
+  type Scratch,
+} from './harness/server.ts';
+
+const scratches: Scratch[] = [];
+const launches: Launch[] = [];
+
+async function scratchOf(): Promise<Scratch> {
+  const scratch = await makeScratch();
+  scratches.push(scratch);
+  return scratch;
+}
+
+afterEach(async () => {
+  for (const launched of launches.splice(0)) {
+    launched.signal('SIGKILL');
+    await launched.exited;
+  }
+  for (const scratch of scratches.splice(0)) await scratch.remove();
+});
+
+async function launch(env: Readonly<Record<string, string>>, scratch?: Scratch): Promise<Launch> {
+  const launched = await launchServer({ scratch: scratch ?? (await scratchOf()), env });
+  launches.push(launched);
+  return launched;
+}
+
+/** Starts a server that must refuse; what it printed. */
+async function refusal(env: Readonly<Record<string, string>>, scratch?: Scratch): Promise<Output> {
+  const launched = await launch(env, scratch);
+  const exit = await within(30_000, 'the refusal', launched.exited);
+  expect(exit.signal).toBeNull();
+  expect(exit.code).toBeGreaterThan(0);
+  const output = launched.output();
+  expect(output.stdout).not.toContain('"ready"');
+  return output;
+}
+
+describe('Start', () => {
+  test('the ready line is one compact JSON line on standard output with url, model and model version', async () => {
+    const scratch = await scratchOf();
+    const server = await startServer({ scratch });
+    launches.push(server);
+    const lines = server
+      .output()
+      .stdout.split('\n')
+      .filter((line) => line.includes('"ready"'));
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatch(
+      /^\{"event":"ready","url":"http:\/\/127\.0\.0\.1:[1-9]\d*","model":"[^"]+","model_version":"[^"]+"\}$/,
+    );
+    // Ready means ready.
+    expect((await call(`${server.url}/readyz`)).status).toBe(200);
+  });
+
+  test('an unknown MAXSIMD_ variable is a start-up error that names it', async () => {
+    const { stderr } = await refusal({ MAXSIMD_HTTP_PROT: '8080' });
+    expect(stderr).toContain('MAXSIMD_HTTP_PROT');
+  });
+
+  test('a bad value is a start-up error that names its variable', async () => {
+    const bad: Readonly<Record<string, string>> = {
+      MAXSIMD_HTTP_PORT: 'eighty',
+      MAXSIMD_LOG_LEVEL: 'loud',
+      MAXSIMD_PROVIDER: 'tpu',
+      MAXSIMD_ENCODER_PROCESSES: '0',
+      MAXSIMD_TLS_CERT_FILE: '/no/such/file',
+    };
+    await Promise.all(
+      Object.entries(bad).map(async ([name, value]) => {
+        expect((await refusal({ [name]: value })).stderr).toContain(name);
+      }),
+    );
+  });
+
+  test('several bad values are told at once', async () => {
+    const { stderr } = await refusal({
+      MAXSIMD_HTTP_PORT: '-5',
+      MAXSIMD_LOG_LEVEL: 'loud',
+      MAXSIMD_NONSENSE: '1',
+    });
+    for (const name of ['MAXSIMD_HTTP_PORT', 'MAXSIMD_LOG_LEVEL', 'MAXSIMD_NONSENSE'])
+      expect(stderr).toContain(name);
+  });
+
+  test('the command line’s own variables are no error', async () => {
+    const launched = await launch({ MAXSIMD_URL: 'http://127.0.0.1:1', MAXSIMD_API_KEY: 'qkv_live_x' });
+    expect((await within(60_000, 'the start', launched.ready)).event).toBe('ready');
+  });
+
+  test('an unknown model, a forced kernel that this machine lacks and an explicit cuda that cannot load are errors', async () => {
+    const foreignKernel = process.arch === 'x64' ? 'neon' : 'avx2';
+    const refusals = [
+      refusal({ MAXSIMD_MODEL: 'no-such-model' }),
+      refusal({ MAXSIMD_KERNEL: foreignKernel }),
+      refusal({ MAXSIMD_TLS_CERT_FILE: '/no/such/file', MAXSIMD_TLS_KEY_FILE: '/no/such/file' }),
+    ];
+    const [model, kernel, tls] = (await Promise.all(refusals)).map((output) => output.stderr);
+    expect(model).toContain('no-such-model');
+    expect(kernel).toContain(foreignKernel);
+    expect(tls).toContain('/no/such/file');
+  });
+
+  test('decision: loopback by default; binding elsewhere without TLS needs an explicit flag (behind a proxy)', async () => {
+    const { stderr } = await refusal({ MAXSIMD_HTTP_HOST: '0.0.0.0' });
+    expect(stderr).toMatch(/TLS|MAXSIMD_ALLOW_PLAIN_HTTP/);
+    const launched = await launch({ MAXSIMD_HTTP_HOST: '0.0.0.0', MAXSIMD_ALLOW_PLAIN_HTTP: 'true' });
+    const { url } = await within(60_000, 'the start', launched.ready);
+    expect((await call(`http://127.0.0.1:${new URL(url).port}/healthz`)).status).toBe(200);
+  });
+
+  test('a second server on the same data directory is refused, and the first one goes on', async () => {
+    const scratch = await scratchOf();
+    const first = await startServer({ scratch });
+    launches.push(first);
+    const { stderr } = await refusal({}, scratch);
+    expect(stderr).toMatch(/lock|in use|already|another/i);
+    expect((await call(`${first.url}/readyz`)).status).toBe(200);
+    // A killed server's lock dies with it.
+    await first.kill();
+    const next = await startServer({ scratch });
+    launches.push(next);
+  });
+
+  test('a port in use is a clear error', async () => {
+    const first = await startServer({ scratch: await scratchOf() });
+    launches.push(first);
+    const { port } = new URL(first.url);
+    expect((await refusal({ MAXSIMD_HTTP_PORT: port })).stderr).toContain(port);
+  });
+
+  test('an empty data directory gets a first tenant whose key is printed once', async () => {
+    const scratch = await scratchOf();
+    const first = await startServer({ scratch });
+    launches.push(first);
+    const printed = first.output();
+    const keys = [...(printed.stdout + printed.stderr).matchAll(/qkv_live_[A-Za-z0-9_-]+/g)].map(
+      (match) => match[0],
+    );
+    expect(new Set(keys).size).toBe(1);
+    const [key = ''] = keys;
+    expect((await connect(first.url, key).usage()).status).toBe(200);
+    await first.stop();
+    const second = await startServer({ scratch });
+    launches.push(second);
+    const again = second.output();
+    expect(again.stdout + again.stderr).not.toContain('qkv_live_');
+    expect((await connect(second.url, key).usage()).status).toBe(200);
+  });
+
+  test('the data directory is private', async () => {
+    const scratch = await scratchOf();
+    launches.push(await startServer({ scratch }));
+    // eslint-disable-next-line no-bitwise -- permission bits
+    expect((await stat(scratch.data)).mode & 0o777).toBe(0o700);
+    expect(path.isAbsolute(scratch.data)).toBe(true);
+  });
+});
