@@ -45,6 +45,7 @@ export class ApiDouble {
   /** Query text -> document ids of the result chunks, in order. */
   readonly rankings = new Map<string, readonly string[]>();
   maxConcurrentRequests = 2;
+  documentsMax = 100_000;
   /** Most requests that were in flight at once. */
   inFlightMax = 0;
   intercept: (request: SeenRequest) => Reply | undefined | Promise<Reply | undefined> = () => undefined;
@@ -105,7 +106,12 @@ export class ApiDouble {
     const route = `${request.method} ${request.path.replace(/^\/v1\/indexes\/[^/]+/, '/v1/indexes/ID')}`;
     switch (route) {
       case 'GET /v1/usage':
-        return { body: { limits: { max_concurrent_requests: this.maxConcurrentRequests }, unknown: true } };
+        return {
+          body: {
+            limits: { max_concurrent_requests: this.maxConcurrentRequests, unknown: true },
+            remaining: { documents: this.documentsMax - this.documents.size },
+          },
+        };
       case 'GET /v1/indexes':
         return { body: { data: this.indexes } };
       case 'POST /v1/indexes': {
@@ -126,6 +132,9 @@ export class ApiDouble {
   }
 
   #upsert(request: SeenRequest): Reply {
+    if (this.documents.size + request.body.documents.length > this.documentsMax) {
+      return errorReply(422, 'validation_error');
+    }
     const failed: unknown[] = [];
     for (const { doc_id, text, metadata } of request.body.documents) {
       if (text.includes('no tokens')) failed.push({ doc_id, error: 'document produced no chunks' });

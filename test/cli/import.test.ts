@@ -229,6 +229,18 @@ describe('an import that must stop', () => {
     },
   );
 
+  it('at the stored-document allowance goes on when it is raised', async () => {
+    api.documentsMax = 120;
+    const file = input(rows(200));
+    const stopped = await importFile(file, '--concurrency', '1');
+    expect(stopped.exitCode).toBe(1);
+    expect(stopped.document).toMatchObject({ done: 100, failed: 0, error: { code: 'validation_error' } });
+    expect(api.upserts()).toHaveLength(3);
+    api.documentsMax = 1000;
+    const resumed = await importFile(file);
+    expect(resumed.document).toMatchObject({ done: 200, failed: 0, resumed: 100 });
+  });
+
   it('ends when the service stays away longer than it was told to wait', async () => {
     api.intercept = (request) => (isUpsert(request) ? { cut: true } : undefined);
     const { exitCode, document } = await importFile(input(rows(5)), '--retry-for', '0.5');
@@ -245,7 +257,7 @@ describe('an import that must stop', () => {
     });
   });
 
-  it('because the input is damaged keeps what came before it', async () => {
+  it('because the input breaks off settles what was sent of it', async () => {
     const file = path.join(directory, 'cut.jsonl.gz');
     const whole = gzipSync(
       rows(2000)
@@ -256,7 +268,8 @@ describe('an import that must stop', () => {
     const { exitCode, document } = await importFile(file);
     expect(exitCode).toBe(1);
     expect(document.error.code).toBe('input_error');
-    expect(document.done).toBeGreaterThanOrEqual(0);
+    expect(document.done).toBeGreaterThan(0);
+    expect(document.done).toBe(api.documents.size);
   });
 });
 

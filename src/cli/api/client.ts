@@ -7,6 +7,7 @@ import { Retrying, type RetryingOptions } from './retry.ts';
 
 const usageSchema = z.object({
   limits: z.object({ max_concurrent_requests: z.number() }),
+  remaining: z.object({ documents: z.number() }),
 });
 const indexSchema = z.object({ id: z.string().min(1), name: z.string() });
 const indexListSchema = z.object({ data: z.array(indexSchema) });
@@ -26,6 +27,7 @@ const searchSchema = z.object({
   ),
 });
 
+export type Usage = z.output<typeof usageSchema>;
 export type Index = z.output<typeof indexSchema>;
 export type UpsertAnswer = z.output<typeof upsertSchema>;
 export type SearchAnswer = z.output<typeof searchSchema>;
@@ -49,9 +51,8 @@ export class ApiClient {
     this.#retrying = new Retrying(retrying);
   }
 
-  async maxConcurrentRequests(): Promise<number> {
-    const usage = check(usageSchema, await this.#send({ method: 'GET', path: '/v1/usage' }));
-    return usage.limits.max_concurrent_requests;
+  async usage(signal?: AbortSignal): Promise<Usage> {
+    return check(usageSchema, await this.#send({ method: 'GET', path: '/v1/usage', signal }));
   }
 
   /** By name, or else by identifier. */

@@ -55,9 +55,9 @@ export async function importDocuments(command: ImportCommand): Promise<CommandRe
 
   const startedMs = performance.now();
   const { index, created } = await client.ensureIndex(command.indexName);
-  const concurrency = command.concurrency ?? (await client.maxConcurrentRequests());
+  const { limits } = await client.usage();
   parallelism = new Parallelism(
-    command.concurrency === undefined ? Math.min(concurrencyMaxByDefault, concurrency) : concurrency,
+    command.concurrency ?? Math.min(concurrencyMaxByDefault, limits.max_concurrent_requests),
   );
   const checkpoint = new Checkpoint({
     inputFile,

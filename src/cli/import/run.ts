@@ -59,17 +59,27 @@ interface Flight {
   landed: Promise<void>;
 }
 
-/** Rejects with the first failure that ends the import; what is under way then is abandoned. */
+/**
+ * Rejects with the first failure that ends the import. A failed request abandons those beside it; an input
+ * that breaks off does not: what was sent of it is settled first.
+ */
 export async function runImport(run: ImportRun): Promise<ImportPosition> {
   const abort = new AbortController();
   /** In the order of the file; landed ones stay until everything before them has landed. */
   const flights: Flight[] = [];
   let position = run.start;
+  let stopped: { readonly error: unknown } | undefined;
 
   const land = async (flight: Flight): Promise<void> => {
-    flight.outcome = await upsertBatch(run.client, run.indexId, flight.batch.documents, abort.signal);
-    run.parallelism.succeeded();
-    settlePrefix();
+    try {
+      flight.outcome = await upsertBatch(run.client, run.indexId, flight.batch.documents, abort.signal);
+      run.parallelism.succeeded();
+      settlePrefix();
+    } catch (error) {
+      stopped ??= { error };
+      abort.abort();
+      throw error;
+    }
   };
 
   const launch = (batch: Batch): void => {
@@ -109,8 +119,8 @@ export async function runImport(run: ImportRun): Promise<ImportPosition> {
     }
     await Promise.all(flights.map((flight) => flight.landed));
   } catch (error) {
-    abort.abort();
-    throw error;
+    await Promise.allSettled(flights.map((flight) => flight.landed));
+    throw stopped?.error ?? error;
   }
   return position;
 }

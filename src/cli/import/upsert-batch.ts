@@ -47,6 +47,8 @@ export async function upsertBatch(
     } catch (error) {
       if (!(error instanceof ApiFailure) || !concernsDocuments(error)) throw error;
       const refused = refusedDocuments(error, pending.length);
+      if (error.status === 422 && refused.size === 0)
+        await stopAtAllowance(client, error, pending.length, signal);
       const errorOf = (index: number): string => refused.get(index) ?? error.message;
       const rejected = pending.filter((_, index) => refused.size === 0 || refused.has(index));
       problems.push(
@@ -65,6 +67,20 @@ export async function upsertBatch(
 /** Whether the failure lies in what was sent, rather than in who sends it or whether anyone answers. */
 function concernsDocuments(failure: ApiFailure): boolean {
   return failure.status === 422 || failure.status === 413 || failure.kind === 'broken';
+}
+
+/**
+ * A request over the stored-document allowance is refused as a whole, and so would be most that follow: the
+ * import stops, as it does at the token allowance, and goes on once the limit is raised.
+ */
+async function stopAtAllowance(
+  client: ApiClient,
+  failure: ApiFailure,
+  documents: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const { remaining } = await client.usage(signal);
+  if (remaining.documents < documents) throw failure;
 }
 
 /** Position in the request -> what is wrong, from issue paths such as `documents.3.text`. */
