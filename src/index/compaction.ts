@@ -34,6 +34,8 @@ export interface CompactionParts {
   readonly pinnedGeneration: () => number;
   /** Runs work while no commit is under way. */
   readonly exclusive: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Called in the turn of the event loop in which records have moved. */
+  readonly onMoved: () => void;
 }
 
 export interface CompactionOutcome {
@@ -210,5 +212,6 @@ async function swap(
     parts.native.dropSegment(segment.id);
     parts.segments.delete(segment.id);
   }
+  parts.onMoved();
   return {};
 }

@@ -79,14 +79,15 @@ export class StoredIndex {
   /** Commits share it; the swap of a compaction takes it alone, so that no commit names a moved record. */
   readonly #commits = new SharedLock();
   readonly #jobs = new Set<Promise<void>>();
-  #forgotten: number;
+  /** Compactions that have moved records. */
+  #swaps = 0;
+  #forgotten = 0;
   #maintenance: Promise<void> | undefined;
   #failure: unknown;
   #closed = false;
 
   constructor(parts: StoredIndexParts) {
     this.#parts = parts;
-    this.#forgotten = 0;
     this.#queue = new PublishQueue(parts.generation, (commit) => this.#apply(commit));
     this.#writer = new SegmentWriter({
       indexId: parts.indexId,
@@ -148,9 +149,11 @@ export class StoredIndex {
     return this.#commit([], transaction);
   }
 
-  /** Publishes what the ledger holds beyond the last visible generation. */
-  async catchUp(): Promise<void> {
-    await this.#commits.shared(() => this.#catchUpLocked());
+  /** Publishes a generation that was committed elsewhere, and all before it, from the ledger. */
+  async catchUp(generation: number): Promise<void> {
+    await this.#commits.shared(async () => {
+      if (generation > this.#queue.published) await this.#catchUpLocked();
+    });
   }
 
   /** Runs `work` on a snapshot; what it refers to stays resolvable until `work` settles. */
@@ -159,15 +162,7 @@ export class StoredIndex {
     this.#pins.pin(generation);
     try {
       return await work({
-        search: async (search) => {
-          this.#assertUsable();
-          try {
-            return await this.#parts.native.search({ ...search, generation });
-          } catch (error) {
-            this.#noteCorruption(error);
-            throw fromEngine(error);
-          }
-        },
+        search: (search) => this.#search({ ...search, generation }),
       });
     } finally {
       this.#pins.unpin(generation);
@@ -201,6 +196,21 @@ export class StoredIndex {
   /** Resolves when no background job runs. */
   async settled(): Promise<void> {
     while (this.#jobs.size > 0) await Promise.allSettled(this.#jobs);
+  }
+
+  async #search(search: NativeSearch): Promise<NativeSearchResult> {
+    for (;;) {
+      this.#assertUsable();
+      const swaps = this.#swaps;
+      try {
+        const found = await this.#parts.native.search(search);
+        // While records move they can be met at both places; once they have moved, at one.
+        if (swaps === this.#swaps) return found;
+      } catch (error) {
+        this.#noteCorruption(error);
+        throw fromEngine(error);
+      }
+    }
   }
 
   #commit<T>(born: readonly BornVersion[], transaction: () => Promise<CommitWork<T>>): Promise<T> {
@@ -258,6 +268,9 @@ export class StoredIndex {
       writer: this.#writer,
       pinnedGeneration: () => this.#pins.oldest(this.#queue.published),
       exclusive: (work) => this.#commits.exclusive(work),
+      onMoved: () => {
+        this.#swaps += 1;
+      },
     });
     // A swap that may or may not have happened: only the ledger knows where the records lie now.
     if (outcome.uncertain !== undefined) this.#fail(outcome.uncertain);

@@ -1,0 +1,110 @@
+/**
+ * Who may start a request now: key and tenant (401, 403), then rate, then concurrency (429). A key that was
+ * revoked, and a tenant that was suspended, are refused within the age of the cache.
+ */
+import type { Catalog, KeyRecord, Tenant } from '../catalog/contract.ts';
+import { ServiceError } from '../errors.ts';
+import type { Admission } from './contract.ts';
+import { HotCache } from './hot-cache.ts';
+import type { InFlight } from './in-flight.ts';
+import type { Limiter } from './limiter.ts';
+import type { UsageRecorder } from './usage-recorder.ts';
+
+/** What admission asks about keys; the format and the hash are the keeper's. */
+export interface KeyVerifier {
+  /** Id of a well-formed key; `undefined` for anything else. */
+  keyIdOf(apiKey: string): string | undefined;
+  /** Compares in constant time. */
+  matches(apiKey: string, hash: Uint8Array): boolean;
+}
+
+export interface AdmissionOptions {
+  readonly catalog: Catalog;
+  readonly keys: KeyVerifier;
+  readonly limiter: Limiter;
+  readonly usage: UsageRecorder;
+  readonly inFlight: InFlight;
+  readonly nowMs: () => number;
+}
+
+const keysMax = 10_000;
+const keyAgeMsMax = 2_000;
+const concurrencyRetrySeconds = 1;
+
+export class AdmissionDesk {
+  readonly #options: AdmissionOptions;
+  readonly #keys = new HotCache<KeyRecord>({ rowsMax: keysMax, maxAgeMs: keyAgeMsMax });
+  #draining = false;
+
+  constructor(options: AdmissionOptions) {
+    this.#options = options;
+  }
+
+  /** From now on nobody is admitted. */
+  drain(): void {
+    this.#draining = true;
+  }
+
+  get draining(): boolean {
+    return this.#draining;
+  }
+
+  async admit(authorization: string | undefined): Promise<Admission> {
+    if (this.#draining) throw shuttingDown();
+    const tenant = await this.#authenticate(authorization);
+    if (tenant.suspended) {
+      // Nobody else knows whose request this was: only admitted ones are counted by the caller.
+      await this.#options.usage.countAnswer(tenant.id);
+      throw new ServiceError('tenant_suspended', 'the tenant is suspended');
+    }
+    const rate = this.#admitRate(tenant);
+    return { tenant, rate, permit: this.#acquireSlot(tenant) };
+  }
+
+  async #authenticate(authorization: string | undefined): Promise<Tenant> {
+    const { catalog, keys } = this.#options;
+    const apiKey = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1];
+    const keyId = apiKey === undefined ? undefined : keys.keyIdOf(apiKey);
+    if (apiKey === undefined || keyId === undefined) throw unauthenticated();
+    const record = await this.#keys.get(keyId, () => catalog.findKey(keyId));
+    if (record === undefined || !keys.matches(apiKey, record.hash) || record.key.revokedAtMs !== undefined) {
+      throw unauthenticated();
+    }
+    return record.tenant;
+  }
+
+  #admitRate(tenant: Tenant): Admission['rate'] {
+    const limit = tenant.limits.requestsPerMinute;
+    const rate = this.#options.limiter.admitRate(tenant.id, limit, this.#options.nowMs());
+    if (!rate.admitted) {
+      throw new ServiceError('rate_limit_exceeded', 'the tenant has used its requests of this minute', {
+        retryAfterSeconds: rate.retryAfterSeconds,
+      });
+    }
+    return { limit, remaining: rate.remaining, resetSeconds: rate.retryAfterSeconds };
+  }
+
+  #acquireSlot(tenant: Tenant): Admission['permit'] {
+    const slot = this.#options.limiter.acquireSlot(tenant.id, tenant.limits.maxConcurrentRequests);
+    if (slot === undefined) {
+      throw new ServiceError('concurrency_limit_exceeded', 'the tenant has too many requests in flight', {
+        retryAfterSeconds: concurrencyRetrySeconds,
+      });
+    }
+    const leave = this.#options.inFlight.enter();
+    return {
+      release() {
+        slot.release();
+        leave();
+      },
+    };
+  }
+}
+
+function unauthenticated(): ServiceError {
+  return new ServiceError('authentication_failed', 'the API key is missing, invalid or revoked');
+}
+
+function shuttingDown(): ServiceError {
+  return new ServiceError('service_unavailable', 'the service is shutting down', { retryAfterSeconds: 1 });
+}

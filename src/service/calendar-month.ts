@@ -1,0 +1,18 @@
+/** The usage period: the UTC calendar month. */
+
+/** `YYYY-MM` of an instant. */
+export function monthOf(nowMs: number): string {
+  return new Date(nowMs).toISOString().slice(0, 7);
+}
+
+/** First instant of the month and of the next one, milliseconds since the epoch. */
+export function monthBounds(nowMs: number): { readonly startMs: number; readonly endMs: number } {
+  const now = new Date(nowMs);
+  const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()];
+  return { startMs: Date.UTC(year, month), endMs: Date.UTC(year, month + 1) };
+}
+
+/** Whole seconds until the next month has begun. */
+export function secondsToNextMonth(nowMs: number): number {
+  return Math.ceil((monthBounds(nowMs).endMs - nowMs) / 1000);
+}

@@ -1,0 +1,155 @@
+/** Joins encoder, catalog and index store into the service. */
+import type { Catalog } from '../catalog/contract.ts';
+import type { Encoder } from '../encoder/contract.ts';
+import type { BlobStore } from '../index/blob-store.ts';
+import { createIndexStore, defaultIndexSettings } from '../index/index-store.ts';
+import type { NativeEngine, SegmentInfo } from '../index/native.ts';
+import type { StoredIndexSettings } from '../index/stored-index.ts';
+import { AdmissionDesk, type KeyVerifier } from './admission.ts';
+import type { Service } from './contract.ts';
+import { createIndex } from './create-index.ts';
+import { deleteDocument } from './delete-document.ts';
+import { InFlight } from './in-flight.ts';
+import { IndexDirectory } from './index-directory.ts';
+import type { Limiter } from './limiter.ts';
+import type { ServiceParts } from './parts.ts';
+import { ReadinessProbe } from './readiness.ts';
+import { scoreDocuments } from './score-documents.ts';
+import { searchIndex } from './search-index.ts';
+import type { ModelChoice } from './served-models.ts';
+import { TokenAllowance } from './token-allowance.ts';
+import { Upkeep } from './upkeep.ts';
+import { upsertDocuments } from './upsert-documents.ts';
+import { UsageRecorder } from './usage-recorder.ts';
+import { usageSummary } from './usage-summary.ts';
+
+export interface ServiceOptions {
+  readonly catalog: Catalog;
+  readonly encoder: Encoder;
+  readonly engine: NativeEngine;
+  readonly blobs: BlobStore;
+  readonly limiter: Limiter;
+  readonly keys: KeyVerifier;
+  readonly defaultModel: ModelChoice;
+  /** Token vectors one search may scan exactly; 0 = measured. */
+  readonly exactTokenVectorsMax: number;
+  /** How long `drain` waits for work in flight before it closes what the work needs. */
+  readonly drainMs: number;
+  /** A failure nobody waits for. */
+  readonly onBackgroundError: (job: string, error: unknown, indexId?: string) => void;
+  readonly nowMs?: () => number;
+  readonly indexSettings?: Partial<StoredIndexSettings>;
+}
+
+export interface ServiceStatistics {
+  readonly requestsInFlight: number;
+  readonly openIndexes: number;
+  readonly recordsLive: number;
+  readonly segments: readonly SegmentInfo[];
+}
+
+export interface RunningService extends Service {
+  statistics(): ServiceStatistics;
+  /** One round of upkeep now; it also goes on by itself. */
+  maintain(): Promise<void>;
+}
+
+/** Removes what a crash left behind, then serves. */
+export async function createService(options: ServiceOptions): Promise<RunningService> {
+  const { catalog, encoder, engine, blobs, limiter, keys, onBackgroundError } = options;
+  const nowMs = options.nowMs ?? Date.now;
+  const store = createIndexStore({
+    engine,
+    blobs,
+    exactTokenVectorsMax: options.exactTokenVectorsMax,
+    settings: { ...defaultIndexSettings, nowMs, ...options.indexSettings },
+    events: {
+      onBackgroundError: (indexId, job, error) => onBackgroundError(job, error, indexId),
+      onCorrupt(indexId, error) {
+        onBackgroundError('damage', error, indexId);
+        catalog
+          .setIndexStatus(indexId, 'error')
+          .catch((failure: unknown) => onBackgroundError('index status', failure, indexId));
+      },
+    },
+  });
+  const indexes = new IndexDirectory({ catalog, encoder, store });
+  const usage = new UsageRecorder(catalog, nowMs);
+  const inFlight = new InFlight();
+  const admission = new AdmissionDesk({ catalog, keys, limiter, usage, inFlight, nowMs });
+  const readiness = new ReadinessProbe({
+    catalog,
+    encoder,
+    blobs,
+    draining: () => admission.draining,
+    nowMs,
+  });
+  const parts: ServiceParts = {
+    catalog,
+    encoder,
+    engine,
+    indexes,
+    allowance: new TokenAllowance({
+      limiter,
+      usageTotals: (tenantId, month) => catalog.usageTotals(tenantId, month),
+      nowMs,
+    }),
+    usage,
+    defaultModel: options.defaultModel,
+    nowMs,
+  };
+  await indexes.removeUnknown();
+  const upkeep = new Upkeep({ catalog, indexes, onError: onBackgroundError });
+  let drained: Promise<void> | undefined;
+
+  return {
+    admit: (authorization) => admission.admit(authorization),
+    createIndex: (context, request) => createIndex(parts, context, request),
+    listIndexes: (context) => catalog.listIndexes(context.tenant.id),
+    getIndex: (context, indexId) => indexes.row(context.tenant.id, indexId),
+    deleteIndex: (context, indexId) => indexes.erase(context.tenant.id, indexId),
+    upsertDocuments: (context, indexId, documents) => upsertDocuments(parts, context, indexId, documents),
+    deleteDocument: (context, indexId, docId) => deleteDocument(parts, context, indexId, docId),
+    search: (context, indexId, request) => searchIndex(parts, context, indexId, request),
+    score: (context, request) => scoreDocuments(parts, context, request),
+    usage: (context) => usageSummary(parts, context),
+    countRequest: (context) => usage.countRequest(context),
+    readiness: () => readiness.readiness(),
+    drain() {
+      drained ??= drain();
+      return drained;
+    },
+    maintain: () => upkeep.run(),
+    statistics() {
+      const statistics = indexes.openIndexes().map((index) => index.statistics());
+      return {
+        requestsInFlight: inFlight.count,
+        openIndexes: statistics.length,
+        recordsLive: statistics.reduce((sum, { recordsLive }) => sum + recordsLive, 0),
+        segments: statistics.flatMap(({ segments }) => segments),
+      };
+    },
+  };
+
+  async function drain(): Promise<void> {
+    admission.drain();
+    await atMost(
+      options.drainMs,
+      Promise.all([upkeep.stop(), inFlight.idle()]).then(() => indexes.close()),
+    );
+    await encoder.close();
+    await catalog.close();
+    engine.close();
+  }
+}
+
+/** Waits for `work`, but no longer than `ms`. */
+async function atMost(ms: number, work: Promise<void>): Promise<void> {
+  const timeout = Promise.withResolvers<void>();
+  const timer = setTimeout(timeout.resolve, ms);
+  try {
+    await Promise.race([work, timeout.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

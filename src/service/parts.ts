@@ -1,0 +1,61 @@
+/** What the operations are made of. Composition happens in `create-service.ts`. */
+import type { Catalog } from '../catalog/contract.ts';
+import type { EncodeOptions, Encoder } from '../encoder/contract.ts';
+import { ServiceError } from '../errors.ts';
+import type { NativeEngine } from '../index/native.ts';
+import type { RequestContext, RequestUsage } from './contract.ts';
+import type { IndexDirectory } from './index-directory.ts';
+import type { ModelChoice } from './served-models.ts';
+import type { TokenAllowance } from './token-allowance.ts';
+import type { UsageRecorder } from './usage-recorder.ts';
+
+export interface ServiceParts {
+  readonly catalog: Catalog;
+  readonly encoder: Encoder;
+  readonly engine: NativeEngine;
+  readonly indexes: IndexDirectory;
+  readonly allowance: TokenAllowance;
+  readonly usage: UsageRecorder;
+  readonly defaultModel: ModelChoice;
+  readonly nowMs: () => number;
+}
+
+export function encodeOptions(
+  context: RequestContext,
+  model: { readonly name: string; readonly version: string },
+): EncodeOptions {
+  return {
+    model: model.name,
+    modelVersion: model.version,
+    tenantId: context.tenant.id,
+    deadlineMs: context.deadlineMs,
+    signal: context.signal,
+  };
+}
+
+/** Ends work that nobody waits for any more: the client has gone, or the deadline has passed. */
+export function assertWanted(context: RequestContext, nowMs: number): void {
+  context.signal.throwIfAborted();
+  if (nowMs < context.deadlineMs) return;
+  throw new ServiceError('service_unavailable', 'the request did not end before its deadline', {
+    retryAfterSeconds: 1,
+  });
+}
+
+/** Runs one stage and notes its time. */
+export async function timed<T>(context: RequestContext, stage: string, work: () => Promise<T>): Promise<T> {
+  const started = performance.now();
+  try {
+    return await work();
+  } finally {
+    context.timings[stage] = (context.timings[stage] ?? 0) + performance.now() - started;
+  }
+}
+
+export function requestUsage(
+  context: RequestContext,
+  nowMs: number,
+  counts: Omit<RequestUsage, 'latencyMs'>,
+): RequestUsage {
+  return { ...counts, latencyMs: Math.max(0, Math.round(nowMs - context.startedAtMs)) };
+}

@@ -1,0 +1,146 @@
+/**
+ * Scoring transient documents: query and documents are encoded side by side once their tokens are reserved,
+ * each document is scored as it arrives and dropped. One result per document, its best chunk. A document
+ * without tokens has no chunk and so no result. Nothing is stored but the usage.
+ */
+import type { EncodedDocument, EncodedQuery } from '../encoder/contract.ts';
+import { assertInvariant } from '../errors.ts';
+import { chunkingOf } from './create-index.ts';
+import type { DocumentInput, RankedResponse, RequestContext, ResultItem, ScoreRequest } from './contract.ts';
+import { assertWanted, encodeOptions, requestUsage, timed, type ServiceParts } from './parts.ts';
+import { byRank, componentsOf } from './ranking.ts';
+import { defaultModel } from './served-models.ts';
+import type { TokenHold } from './token-allowance.ts';
+
+/** A document's best chunk. */
+interface Best {
+  readonly input: DocumentInput;
+  readonly documentIndex: number;
+  readonly chunkIndex: number;
+  readonly score: number;
+  readonly components: ResultItem['components'];
+}
+
+interface Scored {
+  readonly inputTokens: number;
+  readonly best: readonly Best[];
+  /** Chunks of each document, in the order submitted. */
+  readonly chunkCounts: Uint32Array;
+}
+
+export async function scoreDocuments(
+  parts: ServiceParts,
+  context: RequestContext,
+  request: ScoreRequest,
+): Promise<RankedResponse> {
+  const hold = await parts.allowance.open(context.tenant);
+  try {
+    const scored = await timed(context, 'score', () => scoreAll(parts, context, request, hold));
+    const results = resultItems(scored).toSorted(byRank);
+    assertWanted(context, parts.nowMs());
+    await timed(context, 'usage', () =>
+      parts.usage.record(context, { month: hold.month, inputTokens: BigInt(scored.inputTokens), scores: 1 }),
+    );
+    hold.settle(BigInt(scored.inputTokens));
+    return {
+      results,
+      usage: requestUsage(context, parts.nowMs(), {
+        inputTokens: scored.inputTokens,
+        documentCount: 0,
+        chunkCount: 0,
+        candidateCount: request.documents.length,
+      }),
+    };
+  } finally {
+    hold.release();
+  }
+}
+
+async function scoreAll(
+  parts: ServiceParts,
+  context: RequestContext,
+  request: ScoreRequest,
+  hold: TokenHold,
+): Promise<Scored> {
+  const model = defaultModel(parts.encoder, parts.defaultModel);
+  const options = encodeOptions(context, model);
+  const query = Promise.withResolvers<EncodedQuery>();
+  // Awaited with the first document; until then a failure must not count as unhandled.
+  query.promise.catch(() => undefined);
+  const encoded = parts.encoder.encodeDocuments(
+    request.documents.map(({ text }) => text),
+    {
+      ...options,
+      chunking: chunkingOf(model),
+      onTokenCounts: async (documentTokens) => {
+        const [queryTokens = 0] = await parts.encoder.countTokens([request.query], options);
+        hold.reserve(documentTokens.reduce((sum, tokens) => sum + BigInt(tokens), BigInt(queryTokens)));
+        query.resolve(parts.encoder.encodeQuery(request.query, options));
+      },
+    },
+  );
+  const best: Best[] = [];
+  const chunkCounts = new Uint32Array(request.documents.length);
+  let documentTokens = 0;
+  for await (const document of encoded) {
+    assertWanted(context, parts.nowMs());
+    const input = request.documents[document.documentIndex];
+    assertInvariant(input !== undefined, 'an encoded document was submitted');
+    documentTokens += document.inputTokens;
+    chunkCounts[document.documentIndex] = document.chunkRows.length;
+    if (document.chunkRows.length === 0) continue;
+    best.push(
+      await bestChunk(parts, { query: await query.promise, dim: model.dim, input, document, request }),
+    );
+  }
+  const { inputTokens } = await query.promise;
+  return { inputTokens: documentTokens + inputTokens, best, chunkCounts };
+}
+
+async function bestChunk(
+  parts: ServiceParts,
+  scoring: {
+    readonly query: EncodedQuery;
+    readonly dim: number;
+    readonly input: DocumentInput;
+    readonly document: EncodedDocument;
+    readonly request: ScoreRequest;
+  },
+): Promise<Best> {
+  const { query, dim, input, document, request } = scoring;
+  const scored = await parts.engine.score(
+    { query: query.vectors, offsets: query.offsets, dim, components: request.returnComponents },
+    document,
+  );
+  let chunkIndex = 0;
+  for (const [index, score] of scored.scores.entries()) {
+    if (score > (scored.scores[chunkIndex] ?? score)) chunkIndex = index;
+  }
+  const score = scored.scores[chunkIndex];
+  assertInvariant(score !== undefined, 'a document with chunks has scores');
+  return {
+    input,
+    documentIndex: document.documentIndex,
+    chunkIndex,
+    score,
+    components: componentsOf({ ...scored, score, position: chunkIndex, queryRows: query.rows }),
+  };
+}
+
+function resultItems({ best, chunkCounts }: Scored): ResultItem[] {
+  // Chunks are numbered through in the order submitted, whatever the order of encoding.
+  const firstChunks: number[] = [];
+  let chunks = 0;
+  for (const count of chunkCounts) {
+    firstChunks.push(chunks);
+    chunks += count;
+  }
+  return best.map(({ input, documentIndex, chunkIndex, score, components }) => ({
+    docId: input.docId,
+    chunkId: `transient_${(firstChunks[documentIndex] ?? 0) + chunkIndex}`,
+    chunkIndex,
+    score,
+    metadata: JSON.stringify(input.metadata),
+    ...(components === undefined ? {} : { components }),
+  }));
+}
