@@ -34,7 +34,6 @@ export function admitRequests(
     const admission = await service.admit(request.headers.authorization);
     const { deadline } = request.routeOptions.config;
     request.scope.admit(admission, deadline === 'upsert' ? timeouts.upsertMs : timeouts.searchMs);
-    request.scope.markStage('admission');
     reply.headers({
       'ratelimit-limit': admission.rate.limit,
       'ratelimit-remaining': admission.rate.remaining,
@@ -48,7 +47,7 @@ export function admitRequests(
     const { scope } = request;
     if (scope.context === undefined || scope.clientGone || reply.statusCode === 429) return;
     try {
-      await scope.run((context) => service.countRequest(context));
+      await scope.hold(service.countRequest(scope.context));
     } catch (error) {
       // The work is done and the answer stands; a request too few in the ledger favours the customer.
       if (!scope.clientGone) observer.failed(scope, error);

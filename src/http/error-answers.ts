@@ -4,24 +4,24 @@ import { ServiceError } from '../errors.ts';
 import { errorBody, internalError, jsonContentType, protocolError } from './error-body.ts';
 import type { RequestObserver } from './observation.ts';
 import { requestIdHeader, requestIdOf } from './request-id.ts';
+import { ClientGoneError } from './request-scope.ts';
 
-export function answerErrors(app: FastifyInstance, observer: RequestObserver, drain: AbortSignal): void {
-  app.setErrorHandler((error: FastifyError | ServiceError, request, reply) => {
+export function answerErrors(app: FastifyInstance, observer: RequestObserver): void {
+  // Whatever was thrown: this handler must not fail, Fastify's fall-back has another body.
+  app.setErrorHandler((error: unknown, request, reply) => {
     const { scope } = request;
-    const answer = operatingError(error);
-    const unexpected = answer.code === 'internal_error';
-    if (scope.clientGone) {
-      // Nobody is left to answer; only a defect is worth telling.
-      if (unexpected && error !== scope.context?.signal.reason && error.name !== 'AbortError') {
-        observer.failed(scope, error);
-      }
+    // Nobody is left to answer (a request that broke off fails before its response is closed).
+    if (scope.clientGone || error instanceof ClientGoneError) {
+      if (isDefect(error)) observer.failed(scope, error);
       return reply.hijack();
     }
+    const answer = operatingError(error);
+    const unexpected = answer.code === 'internal_error';
     if (unexpected) observer.failed(scope, error);
     scope.errorCode = answer.code;
     // Fastify closes after every failed body; only one that never came leaves the connection unusable.
     if (answer.httpStatus === 408) reply.header('connection', 'close');
-    else if (!drain.aborted) reply.removeHeader('connection');
+    else reply.removeHeader('connection');
     return reply
       .code(answer.httpStatus)
       .headers(errorHeaders(answer))
@@ -50,19 +50,27 @@ export function answerFrameworkErrors(observer: RequestObserver) {
   };
 }
 
-function operatingError(error: FastifyError | ServiceError): ServiceError {
+function operatingError(error: unknown): ServiceError {
   if (error instanceof ServiceError) {
     // A message of ours about a defect is for the log.
     return error.code === 'internal_error' ? internalError(error) : error;
   }
-  if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') {
-    return protocolError(415, 'the body must be application/json', 'unsupported_media_type');
-  }
-  const { statusCode } = error;
-  if (error.code?.startsWith('FST_') && statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
-    return protocolError(statusCode, 'the request cannot be processed', 'malformed_http');
+  if (error instanceof Error && 'statusCode' in error && 'code' in error) {
+    const { code, statusCode } = error;
+    if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') {
+      return protocolError(415, 'the body must be application/json', 'unsupported_media_type');
+    }
+    if (String(code).startsWith('FST_') && Number(statusCode) >= 400 && Number(statusCode) < 500) {
+      return protocolError(Number(statusCode), 'the request cannot be processed', 'malformed_http');
+    }
   }
   return internalError(error);
+}
+
+/** Neither the abort itself, under whatever name, nor an operating error. */
+function isDefect(error: unknown): boolean {
+  if (error instanceof ClientGoneError || error instanceof ServiceError) return false;
+  return !(error instanceof Error && error.name === 'AbortError');
 }
 
 function errorHeaders(error: ServiceError): Record<string, string | number> {

@@ -8,6 +8,7 @@ import type { Duplex } from 'node:stream';
 import type { ServiceError } from '../errors.ts';
 import { errorBody, jsonContentType, protocolError } from './error-body.ts';
 import { newRequestId, requestIdHeader, requestIdOf } from './request-id.ts';
+import type { RequestScope } from './request-scope.ts';
 
 /** How long a client that is still sending may take to read why it was refused: closing at once would reset it. */
 const lingerMs = 1_000;
@@ -18,10 +19,13 @@ export interface ProtocolObserver {
 }
 
 /** The request of a socket that is being answered, so that nobody writes into its answer. */
-const answering = new WeakMap<Duplex, { request: IncomingMessage; response: ServerResponse }>();
+const answering = new WeakMap<
+  Duplex,
+  { request: IncomingMessage; response: ServerResponse; scope: RequestScope }
+>();
 
-export function trackAnswer(request: IncomingMessage, response: ServerResponse): void {
-  answering.set(request.socket, { request, response });
+export function trackAnswer(request: IncomingMessage, response: ServerResponse, scope: RequestScope): void {
+  answering.set(request.socket, { request, response, scope });
 }
 
 /** For Fastify's `clientErrorHandler`. */
@@ -33,19 +37,24 @@ export function createClientErrorHandler(observer: ProtocolObserver) {
     answered.add(socket);
     if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
 
+    const failure = clientError(error);
+    const answerAlone = (): void => {
+      const requestId = newRequestId();
+      observer.protocolError(requestId, failure);
+      answer(socket, requestId, failure);
+    };
     const current = answering.get(socket);
-    if (current === undefined || current.response.writableFinished) {
-      // Between two requests; unless the last one's body is what is malformed, after its answer.
-      if (current !== undefined && !current.request.complete) return void socket.destroy();
-      return answer(socket, newRequestId(), clientError(error), observer);
-    }
-    if (current.response.headersSent) return void socket.destroy();
-    // The body of the request in hand is at fault: the answer is to that request.
-    if (!current.request.complete) {
-      return answer(socket, requestIdOf(current.request.headers), clientError(error), observer);
+    if (current === undefined) return answerAlone();
+    const { request, response, scope } = current;
+    if (!request.complete) {
+      // The body of the request in hand is at fault: the answer is to that request, unless it has one.
+      if (response.headersSent) return void socket.destroy();
+      scope.answeredBelow(failure);
+      return answer(socket, scope.requestId, failure);
     }
     // Bad bytes behind a complete request: its answer goes out first.
-    current.response.once('close', () => answer(socket, newRequestId(), clientError(error), observer));
+    if (response.writableFinished) answerAlone();
+    else response.once('close', answerAlone);
   };
 }
 
@@ -53,7 +62,9 @@ export function createClientErrorHandler(observer: ProtocolObserver) {
 export function answerProtocolEvents(server: Server, observer: ProtocolObserver): void {
   server.on('connect', (request: IncomingMessage, socket: Duplex) => {
     const error = protocolError(400, 'CONNECT is not supported', 'unsupported_method');
-    answer(socket, requestIdOf(request.headers), error, observer);
+    const requestId = requestIdOf(request.headers);
+    observer.protocolError(requestId, error);
+    answer(socket, requestId, error);
   });
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
     const error = protocolError(
@@ -102,9 +113,8 @@ function headersOf(error: ServiceError, requestId: string): Record<string, strin
   };
 }
 
-function answer(socket: Duplex, requestId: string, error: ServiceError, observer: ProtocolObserver): void {
+function answer(socket: Duplex, requestId: string, error: ServiceError): void {
   if (!socket.writable) return void socket.destroy();
-  observer.protocolError(requestId, error);
   const head = Object.entries(headersOf(error, requestId)).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(
     `HTTP/1.1 ${error.httpStatus} ${STATUS_CODES[error.httpStatus]}\r\n${head.join('')}\r\n${errorBody(error)}`,

@@ -5,16 +5,21 @@
  */
 import type { ServerResponse } from 'node:http';
 import { assertInvariant } from '../errors.ts';
-import type { ErrorCode } from '../errors.ts';
+import type { ErrorCode, ServiceError } from '../errors.ts';
 import type { Admission, RequestContext } from '../service/contract.ts';
 
 export class RequestScope {
   readonly requestId: string;
   readonly startedAtMs = Date.now();
-  /** Milliseconds by stage; the service adds its own. */
+  /**
+   * Milliseconds by stage. Ours follow one another: `admission`, `body` (read, parsed, validated), `service`,
+   * `answer` (made, counted, written). The service adds what its part is made of.
+   */
   readonly timings: Record<string, number> = {};
   /** Code of the error answered, for logs and metrics. */
   errorCode: ErrorCode | undefined;
+  /** Status of an answer given past the router. */
+  protocolStatus: number | undefined;
   #context: RequestContext | undefined;
   #permit: Admission['permit'] | undefined;
   #work = 0;
@@ -29,10 +34,17 @@ export class RequestScope {
     response.once('finish', () => (this.#answered = true));
     response.once('close', () => {
       this.#closed = true;
+      this.#markStage('answer');
       if (!this.#answered) this.#clientGone.abort(new ClientGoneError());
       onClose(this);
       this.#releaseWhenOver();
     });
+  }
+
+  /** Notes an answer that went straight to the socket: the request's stream broke. */
+  answeredBelow(error: ServiceError): void {
+    this.errorCode = error.code;
+    this.protocolStatus = error.httpStatus;
   }
 
   /** Set once the tenant is admitted. */
@@ -48,15 +60,9 @@ export class RequestScope {
     return performance.now() - this.#startedAt;
   }
 
-  /** Notes the time since the last mark (or the start) under `stage`. */
-  markStage(stage: string): void {
-    const now = performance.now();
-    this.timings[stage] = now - this.#markedAt;
-    this.#markedAt = now;
-  }
-
   /** Takes over the admission's slot. `timeoutMs` counts from the request's arrival. */
   admit(admission: Admission, timeoutMs: number): void {
+    this.#markStage('admission');
     this.#permit = admission.permit;
     this.#context = {
       requestId: this.requestId,
@@ -69,18 +75,35 @@ export class RequestScope {
     this.#releaseWhenOver();
   }
 
-  /** Runs a piece of the request's work; the slot is held until it settles. None starts for a client that has gone. */
-  async run<Result>(work: (context: RequestContext) => Promise<Result>): Promise<Result> {
+  /** Runs the request's operation. None starts for a client that has gone. */
+  async run<Result>(operation: (context: RequestContext) => Promise<Result>): Promise<Result> {
     const context = this.#context;
-    assertInvariant(context !== undefined, 'work before admission');
+    assertInvariant(context !== undefined, 'an operation before admission');
     context.signal.throwIfAborted();
+    this.#markStage('body');
+    try {
+      return await this.hold(operation(context));
+    } finally {
+      this.#markStage('service');
+    }
+  }
+
+  /** Keeps the slot until this piece of work settles. */
+  async hold<Result>(work: Promise<Result>): Promise<Result> {
     this.#work += 1;
     try {
-      return await work(context);
+      return await work;
     } finally {
       this.#work -= 1;
       this.#releaseWhenOver();
     }
+  }
+
+  /** Notes the time since the last mark (or the start) under `stage`. */
+  #markStage(stage: string): void {
+    const now = performance.now();
+    this.timings[stage] = now - this.#markedAt;
+    this.#markedAt = now;
   }
 
   #releaseWhenOver(): void {

@@ -101,18 +101,20 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Fast
       observer.ended(scope, {
         method: request.method,
         route: request.routeOptions.url ?? unmatchedRoute,
-        status: scope.clientGone ? clientGoneStatus : reply.statusCode,
+        status: scope.protocolStatus ?? (scope.clientGone ? clientGoneStatus : reply.statusCode),
       });
     });
-    trackAnswer(request.raw, reply.raw);
-    if (drain.aborted) {
-      reply.header('connection', 'close');
-      if (request.routeOptions.config.servesWhileDraining !== true) throw draining();
-    }
+    trackAnswer(request.raw, reply.raw, request.scope);
+    if (drain.aborted && request.routeOptions.config.servesWhileDraining !== true) throw draining();
     // RFC 9112 section 3.2; Node's own answer would lack our body.
     if (request.raw.httpVersion === '1.1' && request.headers.host === undefined) {
       throw protocolError(400, 'the Host header is missing', 'malformed_http');
     }
+  });
+
+  app.addHook('onSend', async (_request, reply) => {
+    // Also what was in hand when draining began.
+    if (drain.aborted) reply.header('connection', 'close');
   });
 
   acceptJsonBodies(app, { bytesMax: bodyBytesMax, timeoutMs: timeouts.bodyMs });
@@ -122,7 +124,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Fast
   });
   // Answers are made by src/http/wire.ts; the schemas describe them, and a test holds the two together.
   app.setSerializerCompiler(() => (data) => JSON.stringify(data));
-  answerErrors(app, observer, drain);
+  answerErrors(app, observer);
   app.setNotFoundHandler(() => {
     throw unknownRoute();
   });

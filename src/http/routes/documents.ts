@@ -29,7 +29,6 @@ export function documentRoutes(service: Service): FastifyPluginAsyncZod {
       handler: async (request, reply) => {
         const { index_id: indexId } = request.params;
         const documents = documentInputs(request, request.body.documents);
-        request.scope.markStage('body');
         const response = await request.scope.run((context) =>
           service.upsertDocuments(context, indexId, documents),
         );

@@ -32,7 +32,6 @@ export function rankingRoutes(service: Service): FastifyPluginAsyncZod {
           returnComponents: body.return_components,
           ...present({ topK: body.top_k, candidateK: body.candidate_k, filter: body.filter }),
         };
-        scope.markStage('body');
         const response = await scope.run((context) => service.search(context, params.index_id, search));
         return reply.type(jsonContentType).send(rankedText(response));
       },
@@ -59,7 +58,6 @@ export function rankingRoutes(service: Service): FastifyPluginAsyncZod {
           documents: documentInputs(request, body.documents),
           returnComponents: body.return_components,
         };
-        scope.markStage('body');
         const response = await scope.run((context) => service.score(context, score));
         return reply.type(jsonContentType).send(rankedText(response));
       },
