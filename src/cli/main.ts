@@ -1,5 +1,7 @@
 #!/usr/bin/env node
 /** The command line's entry: reads the environment, runs the program, sets the exit code. */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { parseConfig } from '../config.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
 import { CommanderError, runProgram, usageProblem } from './program.ts';
@@ -16,6 +18,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 
 try {
   await runProgram(args, {
+    version: packageVersion(),
     config: () => parseConfig(process.env),
     url: process.env['MAXSIMD_URL'] || undefined,
     apiKey: process.env['MAXSIMD_API_KEY'] || undefined,
@@ -42,4 +45,9 @@ try {
   } else {
     process.exitCode = reportFailure(error, json, process);
   }
+}
+
+function packageVersion(): string {
+  const file = path.resolve(import.meta.dirname, '../../package.json');
+  return (JSON.parse(readFileSync(file, 'utf8')) as { readonly version: string }).version;
 }

@@ -11,6 +11,7 @@ import type { CommandResult } from './output.ts';
 
 /** What the entry hands in; nothing below reads the environment. */
 export interface ProgramEnvironment {
+  readonly version: string;
   /** Parses the environment; a bad one is a `ConfigError`. Only commands that work on this machine ask. */
   readonly config: () => Config;
   readonly url: string | undefined;
@@ -29,6 +30,7 @@ const urlDefault = 'http://127.0.0.1:8080';
 export async function runProgram(args: readonly string[], environment: ProgramEnvironment): Promise<void> {
   const program = new Command('maxsimd')
     .description('Multi-tenant, multi-vector (late interaction) retrieval service.')
+    .version(environment.version)
     .helpCommand(true)
     .exitOverride()
     // The entry reports usage errors itself, in one place and one form.

@@ -17,6 +17,12 @@ describe('the command line', () => {
     }
   });
 
+  it('tells its version', async () => {
+    const { exitCode, stdout } = await run(['--version']);
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(/^\d+\.\d+\.\d+/);
+  });
+
   it('knows every command of the onboarding', async () => {
     const { stdout } = await run(['--help']);
     for (const command of ['serve', 'tenant', 'key', 'models', 'import', 'search', 'eval']) {
