@@ -7,7 +7,7 @@ import { eventually, within } from './harness/eventually.ts';
 import { encodersOf, isAlive } from './harness/processes.ts';
 import { createRandom } from './harness/random.ts';
 import { makeScratch, startServer, type Scratch, type ServerProcess } from './harness/server.ts';
-import { find, makeIndex, put, readUsage } from './harness/stage.ts';
+import { find, makeIndex, put, readUsage, sendLong } from './harness/stage.ts';
 import { passages, recombine, textOfTokens } from './harness/texts.ts';
 import { indexList, upserted } from './harness/wire.ts';
 
@@ -66,12 +66,7 @@ describe('Restart', () => {
       doc_id: `d${position}`,
       text: recombine(random, 160),
     }));
-    const inFlight = client.upsert(id, documents);
-    // The tenant's only slot is taken: the upsert is in flight.
-    await eventually(async () => ((await client.usage()).status === 429 ? true : undefined), {
-      withinMs: 5000,
-      what: 'the upsert is in flight',
-    });
+    const inFlight = await sendLong(client, () => client.upsert(id, documents));
     server.signal('SIGTERM');
     const unready = await eventually(
       async () => {
@@ -85,7 +80,7 @@ describe('Restart', () => {
     expectError(refused, 503, 'service_unavailable');
     server.signal('SIGTERM');
     server.signal('SIGTERM');
-    const reply = expectReply(await inFlight, upserted);
+    const reply = expectReply(await inFlight.reply, upserted);
     expect(reply).toMatchObject({ upserted_documents: 50, failed: [] });
     server.signal('SIGTERM');
     expect(await within(30_000, 'the drain', server.exited)).toEqual({ code: 0, signal: null });
@@ -129,15 +124,10 @@ describe('Restart', () => {
       doc_id: `d${position}`,
       text: textOfTokens(400),
     }));
-    const inFlight = client.upsert(id, documents);
-    inFlight.catch(() => undefined);
-    await eventually(async () => ((await client.usage()).status === 429 ? true : undefined), {
-      withinMs: 5000,
-      what: 'the upsert is in flight',
-    });
+    const inFlight = await sendLong(client, () => client.upsert(id, documents));
     const encoders = await encodersOf(server.pid);
     await server.kill();
-    await expect(inFlight).rejects.toThrow(TypeError);
+    await expect(inFlight.reply).rejects.toThrow(TypeError);
     for (const { pid } of encoders) {
       await eventually(async () => ((await isAlive(pid)) ? undefined : true), {
         withinMs: 10_000,

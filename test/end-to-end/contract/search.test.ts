@@ -47,10 +47,7 @@ describe('Search an index', () => {
     ];
     for (const query of atLimit) {
       expectReply(await client.search(library, { query }), ranked);
-      expectInvalid(
-        await client.search(library, { query: `${query.padEnd(limit)}${query.length < limit ? 'éé' : 'x'}` }),
-        'query',
-      );
+      expectInvalid(await client.search(library, { query: `${query}x` }), 'query');
     }
     expectReply(await client.search(library, { query: 'x' }), ranked);
   });

@@ -1,7 +1,7 @@
 /** One server for all tests of a file: started before them, stopped and erased after them. */
 import { afterAll, beforeAll } from 'vitest';
 
-import { expectReply, type Client } from './client.ts';
+import { expectReply, type Client, type Reply } from './client.ts';
 import { createTenant, operate, type TenantLimits, type TestTenant } from './command-line.ts';
 import { startServer, type ServerOptions, type ServerProcess } from './server.ts';
 import { index, ranked, upserted, usageSummary } from './wire.ts';
@@ -81,4 +81,34 @@ export async function find(
 
 export async function readUsage(client: Client): Promise<UsageSummary> {
   return expectReply(await client.usage(), usageSummary);
+}
+
+/**
+ * Sends a long request of a tenant that may have one request at a time, and returns once it is in flight:
+ * its slot is taken. The watching itself needs the slot for a moment; a request refused for that is sent again.
+ */
+export async function sendLong(
+  client: Client,
+  send: () => Promise<Reply>,
+): Promise<{ readonly reply: Promise<Reply> }> {
+  for (;;) {
+    const sent = send();
+    const outcome: { reply?: Reply; failed?: true } = {};
+    const watch = async (): Promise<void> => {
+      try {
+        outcome.reply = await sent;
+      } catch {
+        // The caller gets the same promise and its reason.
+        outcome.failed = true;
+      }
+    };
+    void watch();
+    const isOver = (): boolean => outcome.reply !== undefined || outcome.failed === true;
+    while (!isOver()) {
+      const watched = await client.usage();
+      if (watched.status === 429 && !isOver()) return { reply: sent };
+    }
+    if (outcome.reply?.status !== 429)
+      throw new Error(`the long request was over at once: ${outcome.reply?.status}`);
+  }
 }
