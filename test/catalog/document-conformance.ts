@@ -1,0 +1,185 @@
+import { describe, expect, it } from 'vitest';
+import type { CatalogUnderTest } from './conformance.ts';
+import { DocumentWriter, month, newTenant, usageOf } from './fixture.ts';
+
+export function describeDocuments(current: () => CatalogUnderTest): void {
+  const start = async (): Promise<DocumentWriter> => {
+    const { catalog } = current();
+    return DocumentWriter.start(catalog, (await newTenant(catalog)).id);
+  };
+
+  describe('identifiers', () => {
+    it('increase and are never handed out twice, over restarts too', async () => {
+      const seen: number[] = [];
+      for (let round = 0; round < 3; round++) {
+        const { catalog } = current();
+        const batches = await Promise.all([1, 50, 5000, 0, 7].map((count) => catalog.allocateIds(count)));
+        expect(batches.map((ids) => ids.length)).toEqual([1, 50, 5000, 0, 7]);
+        seen.push(...batches.flat());
+        await current().reopen();
+      }
+      for (const [place, id] of seen.entries()) expect(id).toBeGreaterThan(seen[place - 1] ?? 0);
+    });
+  });
+
+  describe('documents', () => {
+    it('are resolved by version with the metadata as it was given', async () => {
+      const writer = await start();
+      const metadata = '{"a": [1.0,null,"\u{1f600}\\u0000"],  "__proto__": {"x":1}}';
+      const [version] = await writer.upsert(['doc'], metadata);
+      const versionId = version?.versionId ?? 0;
+      const resolved = await writer.catalog.resolveVersions(writer.index.id, [versionId, 2 ** 52]);
+      expect(resolved).toEqual(new Map([[versionId, { docId: 'doc', metadata }]]));
+    });
+
+    it('have ids that are compared exactly', async () => {
+      const writer = await start();
+      const docIds = ['a', 'A', 'a ', 'é', 'e\u0301', 'a\0', '\0', '\u{1f600}'.repeat(255), '..', "'; --"];
+      const versions = await writer.upsert(docIds);
+      const resolved = await writer.catalog.resolveVersions(
+        writer.index.id,
+        versions.map(({ versionId }) => versionId),
+      );
+      expect([...resolved.values()].map(({ docId }) => docId)).toEqual(docIds);
+      expect(await writer.catalog.countStored(writer.index.id, [...docIds, 'e'])).toBe(docIds.length);
+      await expect(writer.upsert(['\ud800'])).rejects.toMatchObject({ code: 'validation_error' });
+    });
+
+    it('of another index are not resolved', async () => {
+      const [mine, other] = [await start(), await start()];
+      const [version] = await mine.upsert(['a']);
+      expect(await mine.catalog.resolveVersions(other.index.id, [version?.versionId ?? 0])).toEqual(
+        new Map(),
+      );
+      const documents = await mine.versions(['b']);
+      const theirs = { tenantId: other.index.tenantId };
+      expect(await mine.commit(documents, theirs)).toEqual({ outcome: 'index_missing' });
+    });
+
+    it('replaced die with the generation that replaces them', async () => {
+      const writer = await start();
+      const [first] = await writer.upsert(['a', 'b']);
+      const documents = await writer.versions(['c', 'a']);
+      const result = await writer.commit(documents);
+      expect(result).toEqual({
+        outcome: 'committed',
+        generation: 2,
+        died: [
+          { docId: 'a', versionId: first?.versionId, segmentId: first?.segmentId, record: first?.record },
+        ],
+      });
+      const { versions, generation } = await writer.catalog.loadIndexState(writer.index.id);
+      expect(generation).toBe(2);
+      expect([...versions.born]).toEqual([1, 1, 2, 2]);
+      expect([...versions.died]).toEqual([2, 0, 0, 0]);
+    });
+
+    it('deleted die, and deleting again changes nothing', async () => {
+      const writer = await start();
+      const [version] = await writer.upsert(['a']);
+      expect(await writer.delete('a')).toMatchObject({
+        outcome: 'committed',
+        generation: 2,
+        died: { docId: 'a', versionId: version?.versionId },
+      });
+      expect(await writer.delete('a')).toEqual({ outcome: 'absent' });
+      expect((await writer.catalog.loadIndexState(writer.index.id)).generation).toBe(2);
+      expect(await writer.catalog.countStored(writer.index.id, ['a'])).toBe(0);
+      await writer.upsert(['a']);
+      expect(await writer.catalog.countStored(writer.index.id, ['a'])).toBe(1);
+    });
+
+    it('dead stay resolvable until they are forgotten', async () => {
+      const writer = await start();
+      const ids = Array.from({ length: 1500 }, (_, place) => `doc ${place}`);
+      const first = await writer.upsert(ids);
+      await writer.upsert(ids);
+      await writer.delete('doc 0');
+      const oldest = first.map(({ versionId }) => versionId);
+      expect((await writer.catalog.resolveVersions(writer.index.id, oldest)).size).toBe(1500);
+      expect(await writer.catalog.forgetDeadVersions(writer.index.id, 1)).toBe(0);
+      expect(await writer.catalog.forgetDeadVersions(writer.index.id, 2)).toBe(1500);
+      expect(await writer.catalog.forgetDeadVersions(writer.index.id, 9)).toBe(1);
+      expect((await writer.catalog.resolveVersions(writer.index.id, oldest)).size).toBe(0);
+      const { versions } = await writer.catalog.loadIndexState(writer.index.id);
+      expect(versions.versionIds).toHaveLength(1499);
+    });
+
+    it('committed at once by many callers get one generation each', async () => {
+      const writer = await start();
+      const batches = await Promise.all(
+        Array.from({ length: 100 }, (_, place) => writer.versions([`${place}`, 'shared'])),
+      );
+      const results = await Promise.all(batches.map((documents) => writer.commit(documents)));
+      const generations = results.map((result) => (result.outcome === 'committed' ? result.generation : 0));
+      expect(generations).toEqual(Array.from({ length: 100 }, (_, place) => place + 1));
+      const totals = await writer.catalog.usageTotals(writer.index.tenantId, month);
+      expect(totals.documents).toBe(101);
+    });
+
+    it('named twice in one commit are refused, and the commits beside it are not', async () => {
+      const writer = await start();
+      const [good, twice, also] = await Promise.all(
+        [['a'], ['b', 'b'], ['c']].map((docIds) => writer.versions(docIds)),
+      );
+      const settled = await Promise.allSettled(
+        [good, twice, also].map((batch) => writer.commit(batch ?? [])),
+      );
+      expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+      expect(await writer.catalog.countStored(writer.index.id, ['a', 'b', 'c'])).toBe(2);
+      expect((await writer.catalog.loadIndexState(writer.index.id)).generation).toBe(2);
+    });
+  });
+
+  describe('stored-document allowance', () => {
+    it('is counted over all indexes of the tenant, replaced documents once', async () => {
+      const first = await start();
+      const second = await DocumentWriter.start(first.catalog, first.index.tenantId);
+      await first.upsert(['a', 'b']);
+      const tooMany = await second.versions(['a', 'b']);
+      expect(await second.commit(tooMany, { documentsMax: 3 })).toEqual({
+        outcome: 'document_allowance_exceeded',
+        documents: 2,
+      });
+      expect(await second.commit(tooMany.slice(0, 1), { documentsMax: 3 })).toMatchObject({
+        outcome: 'committed',
+      });
+      const replacing = await first.versions(['a', 'b']);
+      expect(await first.commit(replacing, { documentsMax: 3 })).toMatchObject({ outcome: 'committed' });
+      expect(await first.catalog.countStored(second.index.id, ['a', 'b'])).toBe(1);
+    });
+
+    it('refuses nothing that only replaces, even above a lowered allowance', async () => {
+      const writer = await start();
+      await writer.upsert(['a', 'b', 'c']);
+      expect(await writer.commit(await writer.versions(['a', 'c']), { documentsMax: 1 })).toMatchObject({
+        outcome: 'committed',
+      });
+      expect(await writer.commit(await writer.versions(['a', 'd']), { documentsMax: 1 })).toMatchObject({
+        outcome: 'document_allowance_exceeded',
+      });
+    });
+
+    it('holds against commits that arrive together', async () => {
+      const writer = await start();
+      const batches = await Promise.all(
+        Array.from({ length: 20 }, (_, place) => writer.versions([`${place} a`, `${place} b`])),
+      );
+      const results = await Promise.all(batches.map((batch) => writer.commit(batch, { documentsMax: 13 })));
+      const committed = results.filter(({ outcome }) => outcome === 'committed');
+      expect(committed).toHaveLength(6);
+      const usage = await writer.catalog.usageTotals(writer.index.tenantId, month);
+      expect(usage.documents).toBe(12);
+    });
+
+    it('is freed by deleting', async () => {
+      const writer = await start();
+      await writer.upsert(['a']);
+      await writer.delete('a');
+      const usage = usageOf(writer.index.tenantId);
+      expect(await writer.commit(await writer.versions(['b']), { usage, documentsMax: 1 })).toMatchObject({
+        outcome: 'committed',
+      });
+    });
+  });
+}
