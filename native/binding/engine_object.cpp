@@ -1,0 +1,174 @@
+#include "binding/engine_object.h"
+
+#include "binding/arguments.h"
+#include "binding/index_object.h"
+#include "binding/task.h"
+#include "engine/engine.h"
+#include "kernels/dispatch.h"
+#include "kernels/half.h"
+
+#include <utility>
+
+namespace maxsimd {
+namespace {
+
+constexpr double threadsMax = 1024;
+constexpr double transientRowsMax = 1u << 24;
+
+/// Query and chunks of `score` and `timeKernel`, checked and copied.
+ScoreRequest takeScoreRequest(const Napi::Value& first, const Napi::Value& second) {
+  const Napi::Object score = takeObject(first, "score");
+  const Napi::Object chunks = takeObject(second, "chunks");
+  ScoreRequest request;
+  request.dim = uint32_t(takeInteger(score.Get("dim"), "score.dim", 1, dimMax));
+  request.components = takeBoolean(score.Get("components"), "score.components");
+  const auto offsets = takeArray<float>(score.Get("offsets"), "score.offsets");
+  const auto query = takeArray<float>(score.Get("query"), "score.query");
+  checkInteger(double(offsets.size()), "score.offsets.length", 1, queryTokensMax);
+  require(query.size() == offsets.size() * request.dim, "score.query must hold offsets.length x dim values");
+  requireFinite(query, "score.query");
+  requireFinite(offsets, "score.offsets");
+  request.query.assign(query.begin(), query.end());
+  request.offsets.assign(offsets.begin(), offsets.end());
+
+  const auto chunkRows = takeArray<uint32_t>(chunks.Get("chunkRows"), "chunks.chunkRows");
+  const auto vectors = takeArray<int8_t>(chunks.Get("vectors"), "chunks.vectors");
+  const auto scales = takeArray<uint16_t>(chunks.Get("scales"), "chunks.scales");
+  uint64_t rows = 0;
+  for (const uint32_t count : chunkRows) {
+    require(count >= 1, "chunks.chunkRows must be at least 1 each");
+    rows += count;
+  }
+  checkInteger(double(rows), "the sum of chunks.chunkRows", 0, transientRowsMax);
+  require(vectors.size() == rows * request.dim, "chunks.vectors must hold rows x dim values");
+  require(scales.size() == rows, "chunks.scales must hold one value per row");
+  for (const uint16_t scale : scales) require(halfIsFinite(scale), "chunks.scales must be finite throughout");
+  request.chunkRows.assign(chunkRows.begin(), chunkRows.end());
+  request.vectors.reserve(vectors.size() + readPaddingBytes);
+  request.vectors.assign(vectors.begin(), vectors.end());
+  request.vectors.resize(vectors.size() + readPaddingBytes);
+  request.scales.reserve(rows + readPaddingBytes / 2);
+  request.scales.assign(scales.begin(), scales.end());
+  request.scales.resize(rows + readPaddingBytes / 2);
+  return request;
+}
+
+}  // namespace
+
+void EngineObject::define(Napi::Env env, Napi::Object exports) {
+  auto* data = new EnvironmentData();
+  data->indexConstructor = Napi::Persistent(IndexObject::define(env));
+  env.SetInstanceData(data);
+  exports.Set("Engine", DefineClass(env, "Engine",
+                                    {
+                                        InstanceAccessor<&EngineObject::info>("info"),
+                                        InstanceMethod<&EngineObject::createIndex>("createIndex"),
+                                        InstanceMethod<&EngineObject::score>("score"),
+                                        InstanceMethod<&EngineObject::kernelCalls>("kernelCalls"),
+                                        InstanceMethod<&EngineObject::timeKernel>("timeKernel"),
+                                        InstanceMethod<&EngineObject::close>("close"),
+                                    }));
+}
+
+EngineObject::EngineObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<EngineObject>(info) {
+  guarded(info.Env(), [&] {
+    const Napi::Object options = takeObject(info[0], "options");
+    const auto threads = uint32_t(takeInteger(options.Get("threads"), "options.threads", 0, threadsMax));
+    const std::string kernel = takeString(options.Get("kernel"), "options.kernel");
+    hub_ = AsyncHub::create(info.Env(), std::make_unique<Engine>(threads, kernel));
+    return info.Env().Undefined();
+  });
+}
+
+EngineObject::~EngineObject() {
+  if (hub_) hub_->close();
+}
+
+AsyncHub& EngineObject::requireOpen() const {
+  if (!hub_->open()) throw Error(ErrorCode::closed, "the engine is closed");
+  return *hub_;
+}
+
+Napi::Value EngineObject::info(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&] {
+    Engine& engine = requireOpen().engine();
+    Napi::Array table = Napi::Array::New(env);
+    for (const Kernel* kernel : kernels()) {
+      Napi::Object row = Napi::Object::New(env);
+      row.Set("name", kernel->name);
+      row.Set("supported", Napi::Boolean::New(env, kernel->requires_(cpuFeatures())));
+      table.Set(table.Length(), row);
+    }
+    Napi::Object result = Napi::Object::New(env);
+    result.Set("kernel", engine.kernel().name);
+    result.Set("kernels", table);
+    result.Set("threads", engine.threads());
+    return result;
+  });
+}
+
+Napi::Value EngineObject::createIndex(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    requireOpen();
+    return IndexObject::create(info.Env(), hub_, info.This().As<Napi::Object>(), takeObject(info[0], "options"));
+  });
+}
+
+Napi::Value EngineObject::score(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    AsyncHub& hub = requireOpen();
+    Engine& engine = hub.engine();
+    auto execute = [&engine, request = takeScoreRequest(info[0], info[1])] { return maxsimd::score(engine, request); };
+    auto result = [](Napi::Env env, ScoreOutcome& outcome) -> Napi::Value {
+      Napi::Object object = Napi::Object::New(env);
+      object.Set("scores", makeArray<float, Napi::Float32Array>(env, outcome.scores.data(), outcome.scores.size()));
+      if (!outcome.similarities.empty()) {
+        object.Set("similarities", makeArray<float, Napi::Float32Array>(env, outcome.similarities.data(),
+                                                                        outcome.similarities.size()));
+        object.Set("documentTokens", makeArray<uint32_t, Napi::Uint32Array>(env, outcome.documentTokens.data(),
+                                                                            outcome.documentTokens.size()));
+      }
+      return object;
+    };
+    return hub.start(info.Env(), engine.compute(), makeTask(std::move(execute), std::move(result)));
+  });
+}
+
+Napi::Value EngineObject::kernelCalls(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&] {
+    requireOpen();
+    Napi::Object calls = Napi::Object::New(env);
+    for (const Kernel* kernel : kernels()) calls.Set(kernel->name, double(kernel->calls->load()));
+    return calls;
+  });
+}
+
+Napi::Value EngineObject::timeKernel(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    AsyncHub& hub = requireOpen();
+    Engine& engine = hub.engine();
+    ScoreRequest request = takeScoreRequest(info[0], info[1]);
+    const auto order = takeArray<uint32_t>(info[2], "order");
+    for (const uint32_t chunk : order) require(chunk < request.chunkRows.size(), "order must hold chunk numbers");
+    const auto repeats = uint32_t(takeInteger(info[3], "repeats", 1, 1e6));
+    auto execute = [&engine, request = std::move(request), order = std::vector<uint32_t>(order.begin(), order.end()),
+                    repeats] { return maxsimd::timeKernel(engine, request, order, repeats); };
+    auto result = [](Napi::Env env, KernelTiming& timing) -> Napi::Value {
+      Napi::Object object = Napi::Object::New(env);
+      object.Set("wallMs", timing.wallMs);
+      object.Set("cpuMs", timing.cpuMs);
+      object.Set("scores", makeArray<float, Napi::Float32Array>(env, timing.scores.data(), timing.scores.size()));
+      return object;
+    };
+    return hub.start(info.Env(), engine.compute(), makeTask(std::move(execute), std::move(result)));
+  });
+}
+
+Napi::Value EngineObject::close(const Napi::CallbackInfo& info) {
+  hub_->close();
+  return info.Env().Undefined();
+}
+
+}  // namespace maxsimd

@@ -1,0 +1,35 @@
+// The JavaScript class `Engine` (src/index/native.ts).
+#pragma once
+
+#include "binding/async_work.h"
+
+#include <napi.h>
+
+#include <memory>
+
+namespace maxsimd {
+
+/// Per-environment state: the constructor of index handles, which JavaScript cannot call by itself.
+struct EnvironmentData {
+  Napi::FunctionReference indexConstructor;
+};
+
+class EngineObject : public Napi::ObjectWrap<EngineObject> {
+ public:
+  static void define(Napi::Env env, Napi::Object exports);
+  explicit EngineObject(const Napi::CallbackInfo& info);
+  ~EngineObject() override;
+
+ private:
+  Napi::Value info(const Napi::CallbackInfo& info);
+  Napi::Value createIndex(const Napi::CallbackInfo& info);
+  Napi::Value score(const Napi::CallbackInfo& info);
+  Napi::Value kernelCalls(const Napi::CallbackInfo& info);
+  Napi::Value timeKernel(const Napi::CallbackInfo& info);
+  Napi::Value close(const Napi::CallbackInfo& info);
+  AsyncHub& requireOpen() const;
+
+  std::shared_ptr<AsyncHub> hub_;
+};
+
+}  // namespace maxsimd

@@ -1,0 +1,143 @@
+#include "binding/index_arguments.h"
+
+#include "binding/arguments.h"
+#include "kernels/half.h"
+
+#include <array>
+#include <utility>
+
+namespace maxsimd {
+namespace {
+
+constexpr double topKMax = 10'000;
+constexpr double candidateKMax = 100'000;
+constexpr uint32_t filterTermsMax = 256;
+constexpr double timeoutMsMax = 1e9;
+
+std::shared_ptr<const Codebook> takeCodebook(Engine& engine, const Napi::Value& value, uint32_t dim) {
+  if (value.IsUndefined()) return nullptr;
+  const Napi::Object codebook = takeObject(value, "options.codebook");
+  const std::string id = takeString(codebook.Get("id"), "codebook.id");
+  const uint64_t count = takeInteger(codebook.Get("count"), "codebook.count", 1, codebookCountMax);
+  const auto scales = takeArray<float>(codebook.Get("scales"), "codebook.scales");
+  require(scales.size() == count, "codebook.scales must hold one value per centroid");
+  const auto vectors = takeArray<int8_t>(codebook.Get("vectors"), "codebook.vectors");
+  return std::make_shared<const Codebook>(engine.kernel(), id, dim, vectors, scales);
+}
+
+std::vector<Term> takeTerms(const Napi::Value& value, const std::string& name, uint32_t most) {
+  const auto bytes = takeArray<uint8_t>(value, name);
+  if (bytes.size() % termBytes != 0) refuse(name, "16 bytes per term");
+  checkInteger(double(bytes.size() / termBytes), "terms in " + name, 0, most);
+  std::vector<Term> terms(bytes.size() / termBytes);
+  if (!bytes.empty()) std::memcpy(terms.data(), bytes.data(), bytes.size());
+  return terms;
+}
+
+Plan takePlan(const Napi::Value& value) {
+  if (value.IsUndefined()) return Plan::automatic;
+  const std::string name = takeString(value, "search.plan");
+  for (const Plan plan : {Plan::automatic, Plan::exact, Plan::codes, Plan::graph}) {
+    if (name == planName(plan)) return plan;
+  }
+  refuse("search.plan", "auto, exact, codes or graph");
+}
+
+}  // namespace
+
+IndexOptions takeIndexOptions(Engine& engine, const Napi::Object& options) {
+  IndexOptions taken;
+  taken.dim = uint32_t(takeInteger(options.Get("dim"), "options.dim", 1, dimMax));
+  const uint64_t exact = takeInteger(options.Get("exactTokenVectorsMax"), "options.exactTokenVectorsMax");
+  taken.exactTokenVectorsMax = exact == 0 ? engine.exactTokenVectorsMax(taken.dim) : exact;
+  taken.codebook = takeCodebook(engine, options.Get("codebook"), taken.dim);
+  taken.projection = std::make_shared<const MeanProjection>(taken.dim);
+  taken.threads = engine.threads();
+  return taken;
+}
+
+RecordParts takeRecord(const Napi::Value& value, uint32_t dim) {
+  const Napi::Object record = takeObject(value, "record");
+  RecordParts parts;
+  parts.versionId = takeInteger(record.Get("versionId"), "record.versionId");
+  const auto chunkRows = takeArray<uint32_t>(record.Get("chunkRows"), "record.chunkRows");
+  checkInteger(double(chunkRows.size()), "record.chunkRows.length", 1, recordChunksMax);
+  uint64_t rows = 0;
+  for (const uint32_t count : chunkRows) {
+    require(count >= 1, "record.chunkRows must be at least 1 each");
+    rows += count;
+  }
+  checkInteger(double(rows), "the sum of record.chunkRows", 1, recordRowsMax);
+  const auto vectors = takeArray<int8_t>(record.Get("vectors"), "record.vectors");
+  require(vectors.size() == rows * dim, "record.vectors must hold rows x dim values");
+  const auto scales = takeArray<uint16_t>(record.Get("scales"), "record.scales");
+  require(scales.size() == rows, "record.scales must hold one value per row");
+  for (const uint16_t scale : scales) require(halfIsFinite(scale), "record.scales must be finite throughout");
+  const std::vector<Term> terms = takeTerms(record.Get("terms"), "record.terms", recordTermsMax);
+
+  parts.chunkRows.assign(chunkRows.begin(), chunkRows.end());
+  parts.vectors.reserve(vectors.size() + readPaddingBytes);
+  parts.vectors.assign(vectors.begin(), vectors.end());
+  parts.vectors.resize(vectors.size() + readPaddingBytes);
+  parts.scales.assign(scales.begin(), scales.end());
+  for (const Term& term : terms) parts.terms.insert(parts.terms.end(), term.begin(), term.end());
+  return parts;
+}
+
+SearchRequest takeSearch(const Napi::Value& value, uint32_t dim) {
+  const Napi::Object search = takeObject(value, "search");
+  SearchRequest request{};
+  const auto offsets = takeArray<float>(search.Get("offsets"), "search.offsets");
+  checkInteger(double(offsets.size()), "search.offsets.length", 1, queryTokensMax);
+  const auto query = takeArray<float>(search.Get("query"), "search.query");
+  require(query.size() == offsets.size() * dim, "search.query must hold offsets.length x dim values");
+  requireFinite(query, "search.query");
+  requireFinite(offsets, "search.offsets");
+  request.query.assign(query.begin(), query.end());
+  request.offsets.assign(offsets.begin(), offsets.end());
+  request.topK = uint32_t(takeInteger(search.Get("topK"), "search.topK", 1, topKMax));
+  request.candidateK = uint32_t(takeInteger(search.Get("candidateK"), "search.candidateK", 1, candidateKMax));
+  request.generation = takeInteger(search.Get("generation"), "search.generation");
+  request.components = takeBoolean(search.Get("components"), "search.components");
+  request.plan = takePlan(search.Get("plan"));
+  const Napi::Value terms = search.Get("filterTerms");
+  if (!terms.IsUndefined()) {
+    request.terms = takeTerms(terms, "search.filterTerms", filterTermsMax);
+    if (request.terms->empty()) request.terms.reset();
+  }
+  const double timeout = takePositive(search.Get("timeoutMs"), "search.timeoutMs");
+  request.deadline.at = Clock::now() + std::chrono::microseconds(int64_t(std::min(timeout, timeoutMsMax) * 1000));
+  return request;
+}
+
+std::vector<Index::LifeChange> takeLifeColumns(const Napi::Value& value, const std::string& name) {
+  const Napi::Object columns = takeObject(value, name);
+  const auto segmentIds = takeArray<double>(columns.Get("segmentIds"), name + ".segmentIds");
+  const auto records = takeArray<uint32_t>(columns.Get("records"), name + ".records");
+  if (segmentIds.size() != records.size()) refuse(name, "columns of equal length");
+  std::vector<Index::LifeChange> changes;
+  for (size_t i = 0; i < records.size(); ++i) {
+    changes.push_back({checkInteger(segmentIds[i], name + ".segmentIds", 0, integerMax), records[i]});
+  }
+  return changes;
+}
+
+std::vector<Index::LifeLoad> takeLifeLoads(const Napi::Value& value) {
+  const std::vector<Index::LifeChange> changes = takeLifeColumns(value, "columns");
+  const Napi::Object columns = value.As<Napi::Object>();
+  const auto versionIds = takeArray<double>(columns.Get("versionIds"), "columns.versionIds");
+  const auto born = takeArray<double>(columns.Get("born"), "columns.born");
+  const auto died = takeArray<double>(columns.Get("died"), "columns.died");
+  if (versionIds.size() != changes.size() || born.size() != changes.size() || died.size() != changes.size()) {
+    refuse("columns", "columns of equal length");
+  }
+  std::vector<Index::LifeLoad> loads;
+  for (size_t i = 0; i < changes.size(); ++i) {
+    const uint64_t end = checkInteger(died[i], "columns.died", 0, integerMax);
+    loads.push_back({changes[i], checkInteger(versionIds[i], "columns.versionIds", 0, integerMax),
+                     checkInteger(born[i], "columns.born", 0, integerMax), end == 0 ? generationNever : end});
+  }
+  return loads;
+}
+
+}  // namespace maxsimd

@@ -1,0 +1,21 @@
+// The structured arguments of an index handle's methods, checked and copied.
+#pragma once
+
+#include "engine/engine.h"
+#include "engine/index.h"
+#include "engine/search.h"
+
+#include <napi.h>
+
+#include <string>
+#include <vector>
+
+namespace maxsimd {
+
+IndexOptions takeIndexOptions(Engine& engine, const Napi::Object& options);
+RecordParts takeRecord(const Napi::Value& value, uint32_t dim);
+SearchRequest takeSearch(const Napi::Value& value, uint32_t dim);
+std::vector<Index::LifeChange> takeLifeColumns(const Napi::Value& value, const std::string& name);
+std::vector<Index::LifeLoad> takeLifeLoads(const Napi::Value& value);
+
+}  // namespace maxsimd

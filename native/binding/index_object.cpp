@@ -1,0 +1,294 @@
+#include "binding/index_object.h"
+
+#include "binding/arguments.h"
+#include "binding/engine_object.h"
+#include "binding/index_arguments.h"
+#include "binding/task.h"
+#include "engine/search.h"
+
+#include <utility>
+
+namespace maxsimd {
+namespace {
+
+uint64_t takeSegmentId(const Napi::Value& value, const std::string& name = "segmentId") {
+  return takeInteger(value, name);
+}
+
+Napi::Object segmentInfo(Napi::Env env, const SegmentInfo& info) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("segmentId", double(info.id));
+  object.Set("state", info.counts.sealed ? "sealed" : "active");
+  object.Set("records", info.counts.records);
+  object.Set("chunks", info.counts.chunks);
+  object.Set("tokenVectors", double(info.counts.rows));
+  object.Set("fileBytes", double(info.counts.fileBytes));
+  object.Set("hasGraph", Napi::Boolean::New(env, info.hasGraph));
+  return object;
+}
+
+struct TimedSearch {
+  SearchOutcome outcome;
+  double queueMs;
+};
+
+Napi::Value searchResult(Napi::Env env, TimedSearch& timed, bool components) {
+  const SearchOutcome& outcome = timed.outcome;
+  const size_t count = outcome.results.size();
+  auto versionIds = Napi::Float64Array::New(env, count);
+  auto chunkIndexes = Napi::Uint32Array::New(env, count);
+  auto scores = Napi::Float32Array::New(env, count);
+  auto candidateScores = Napi::Float32Array::New(env, count);
+  auto candidateRanks = Napi::Uint32Array::New(env, count);
+  for (size_t i = 0; i < count; ++i) {
+    const SearchOutcome::Result& result = outcome.results[i];
+    versionIds[i] = double(result.versionId);
+    chunkIndexes[i] = result.chunkIndex;
+    scores[i] = result.score;
+    candidateScores[i] = result.candidateScore;
+    candidateRanks[i] = result.candidateRank;
+  }
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("versionIds", versionIds);
+  object.Set("chunkIndexes", chunkIndexes);
+  object.Set("scores", scores);
+  object.Set("candidateCount", outcome.candidateCount);
+  object.Set("plan", planName(outcome.plan));
+  if (components) {
+    if (outcome.preselected) {
+      object.Set("candidateScores", candidateScores);
+      object.Set("candidateRanks", candidateRanks);
+    }
+    object.Set("similarities", makeArray<float, Napi::Float32Array>(env, outcome.similarities.data(),
+                                                                    outcome.similarities.size()));
+    object.Set("documentTokens", makeArray<uint32_t, Napi::Uint32Array>(env, outcome.documentTokens.data(),
+                                                                        outcome.documentTokens.size()));
+  }
+  Napi::Object timings = Napi::Object::New(env);
+  timings.Set("queueMs", timed.queueMs);
+  timings.Set("filterMs", outcome.filterMs);
+  timings.Set("candidatesMs", outcome.candidatesMs);
+  timings.Set("exactMs", outcome.exactMs);
+  object.Set("timings", timings);
+  return object;
+}
+
+}  // namespace
+
+Napi::Function IndexObject::define(Napi::Env env) {
+  return DefineClass(env, "Index",
+                     {
+                         InstanceMethod<&IndexObject::createSegment>("createSegment"),
+                         InstanceMethod<&IndexObject::openSegment>("openSegment"),
+                         InstanceMethod<&IndexObject::append>("append"),
+                         InstanceMethod<&IndexObject::sync>("sync"),
+                         InstanceMethod<&IndexObject::seal>("seal"),
+                         InstanceMethod<&IndexObject::buildGraph>("buildGraph"),
+                         InstanceMethod<&IndexObject::copyRecords>("copyRecords"),
+                         InstanceMethod<&IndexObject::dropSegment>("dropSegment"),
+                         InstanceMethod<&IndexObject::loadLives>("loadLives"),
+                         InstanceMethod<&IndexObject::publish>("publish"),
+                         InstanceMethod<&IndexObject::search>("search"),
+                         InstanceMethod<&IndexObject::verify>("verify"),
+                         InstanceMethod<&IndexObject::segments>("segments"),
+                         InstanceMethod<&IndexObject::close>("close"),
+                     });
+}
+
+Napi::Value IndexObject::create(Napi::Env env, const std::shared_ptr<AsyncHub>& hub, Napi::Object engine,
+                                Napi::Object options) {
+  IndexOptions taken = takeIndexOptions(hub->engine(), options);
+  const Napi::Object object = env.GetInstanceData<EnvironmentData>()->indexConstructor.New({});
+  IndexObject* self = Unwrap(object);
+  self->hub_ = hub;
+  self->engine_ = Napi::Persistent(engine);
+  self->index_ = std::make_shared<Index>(hub->engine().kernel(), std::move(taken));
+  self->groupSync_ = std::make_shared<GroupSync>(self->index_);
+  return object;
+}
+
+IndexObject::IndexObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<IndexObject>(info) {}
+
+Index& IndexObject::requireOpen() const {
+  if (index_ == nullptr) throw Error(ErrorCode::closed, "the index is closed");
+  if (!hub_->open()) throw Error(ErrorCode::closed, "the engine is closed");
+  return *index_;
+}
+
+Deadline IndexObject::untilStopped() const { return {Clock::time_point::max(), &hub_->engine().stopping}; }
+
+Napi::Value IndexObject::createSegment(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    requireOpen();
+    const uint64_t id = takeSegmentId(info[0]);
+    auto execute = [index = index_, id, path = takeString(info[1], "path")] { index->createSegment(id, path); };
+    return hub_->start(info.Env(), hub_->engine().files(), makeTask(std::move(execute)));
+  });
+}
+
+Napi::Value IndexObject::openSegment(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    requireOpen();
+    const uint64_t id = takeSegmentId(info[0]);
+    const auto records = uint32_t(takeInteger(info[2], "recordsReferenced", 0, UINT32_MAX));
+    auto execute = [index = index_, id, path = takeString(info[1], "path"), records] {
+      return index->openSegment(id, path, records);
+    };
+    auto result = [](Napi::Env env, SegmentInfo& opened) -> Napi::Value { return segmentInfo(env, opened); };
+    return hub_->start(info.Env(), hub_->engine().files(), makeTask(std::move(execute), std::move(result)));
+  });
+}
+
+Napi::Value IndexObject::append(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const Index& index = requireOpen();
+    const uint64_t id = takeSegmentId(info[0]);
+    auto execute = [index = index_, id, parts = takeRecord(info[1], index.options().dim)]() mutable {
+      return index->append(id, std::move(parts));
+    };
+    auto result = [](Napi::Env env, uint32_t& record) -> Napi::Value {
+      Napi::Object object = Napi::Object::New(env);
+      object.Set("record", record);
+      return object;
+    };
+    return hub_->start(info.Env(), hub_->engine().files(), makeTask(std::move(execute), std::move(result)));
+  });
+}
+
+Napi::Value IndexObject::sync(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    requireOpen();
+    const uint64_t id = takeSegmentId(info[0]);
+    auto work = makeTask([] {});
+    Napi::Promise promise = hub_->begin(info.Env(), work);
+    groupSync_->request(hub_->engine().files(), id, [hub = hub_.get(), work](std::exception_ptr failure) {
+      try {
+        work->execute();
+      } catch (...) {
+        if (!failure) failure = std::current_exception();
+      }
+      hub->finish(work, std::move(failure));
+    });
+    return promise;
+  });
+}
+
+Napi::Value IndexObject::seal(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    requireOpen();
+    auto execute = [index = index_, id = takeSegmentId(info[0])] { return index->seal(id); };
+    auto result = [](Napi::Env env, SegmentInfo& sealed) -> Napi::Value { return segmentInfo(env, sealed); };
+    return hub_->start(info.Env(), hub_->engine().files(), makeTask(std::move(execute), std::move(result)));
+  });
+}
+
+Napi::Value IndexObject::buildGraph(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    requireOpen();
+    struct Built {
+      Index::GraphBuilt graph;
+      double milliseconds;
+    };
+    auto execute = [index = index_, id = takeSegmentId(info[0]), deadline = untilStopped()] {
+      const auto start = Clock::now();
+      const Index::GraphBuilt graph = index->buildGraph(id, deadline);
+      return Built{graph, millisecondsBetween(start, Clock::now())};
+    };
+    auto result = [](Napi::Env env, Built& built) -> Napi::Value {
+      Napi::Object object = Napi::Object::New(env);
+      object.Set("chunks", built.graph.chunks);
+      object.Set("bytes", double(built.graph.bytes));
+      object.Set("milliseconds", built.milliseconds);
+      return object;
+    };
+    return hub_->start(info.Env(), hub_->engine().background(), makeTask(std::move(execute), std::move(result)));
+  });
+}
+
+Napi::Value IndexObject::copyRecords(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    requireOpen();
+    const uint64_t from = takeSegmentId(info[0], "fromSegmentId");
+    const auto records = takeArray<uint32_t>(info[1], "records");
+    const uint64_t to = takeSegmentId(info[2], "toSegmentId");
+    auto execute = [index = index_, from, records = std::vector<uint32_t>(records.begin(), records.end()), to,
+                    deadline = untilStopped()] { return index->copyRecords(from, records, to, deadline); };
+    auto result = [](Napi::Env env, std::vector<uint32_t>& copies) -> Napi::Value {
+      return makeArray<uint32_t, Napi::Uint32Array>(env, copies.data(), copies.size());
+    };
+    return hub_->start(info.Env(), hub_->engine().files(), makeTask(std::move(execute), std::move(result)));
+  });
+}
+
+Napi::Value IndexObject::dropSegment(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    requireOpen().dropSegment(takeSegmentId(info[0]));
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value IndexObject::loadLives(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    requireOpen().loadLives(takeLifeLoads(info[0]));
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value IndexObject::publish(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    Index& index = requireOpen();
+    const uint64_t generation = takeInteger(info[0], "generation", 1);
+    index.publish(generation, takeLifeColumns(info[1], "born"), takeLifeColumns(info[2], "died"));
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value IndexObject::search(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const Index& index = requireOpen();
+    SearchRequest request = takeSearch(info[0], index.options().dim);
+    const bool components = request.components;
+    request.deadline.stopping = &hub_->engine().stopping;
+    Pool& pool = hub_->engine().compute();
+    auto execute = [index = index_, &pool, request = std::move(request), asked = Clock::now()] {
+      const double queueMs = millisecondsBetween(asked, Clock::now());
+      return TimedSearch{maxsimd::search(*index, pool, request), queueMs};
+    };
+    auto result = [components](Napi::Env env, TimedSearch& timed) { return searchResult(env, timed, components); };
+    return hub_->start(info.Env(), pool, makeTask(std::move(execute), std::move(result)));
+  });
+}
+
+Napi::Value IndexObject::verify(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    requireOpen();
+    auto execute = [index = index_, id = takeSegmentId(info[0]), deadline = untilStopped()] {
+      return index->verify(id, deadline);
+    };
+    auto result = [](Napi::Env env, Index::Verification& verification) -> Napi::Value {
+      Napi::Object object = Napi::Object::New(env);
+      object.Set("records", verification.records);
+      object.Set("corruptRecords", makeArray<uint32_t, Napi::Uint32Array>(env, verification.corrupt.data(),
+                                                                          verification.corrupt.size()));
+      return object;
+    };
+    return hub_->start(info.Env(), hub_->engine().background(), makeTask(std::move(execute), std::move(result)));
+  });
+}
+
+Napi::Value IndexObject::segments(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&] {
+    Napi::Array array = Napi::Array::New(env);
+    for (const SegmentInfo& segment : requireOpen().segments()) array.Set(array.Length(), segmentInfo(env, segment));
+    return array;
+  });
+}
+
+Napi::Value IndexObject::close(const Napi::CallbackInfo& info) {
+  index_ = nullptr;
+  groupSync_ = nullptr;
+  return info.Env().Undefined();
+}
+
+}  // namespace maxsimd

@@ -1,0 +1,49 @@
+// The JavaScript handle of an index (`NativeIndex` in src/index/native.ts).
+#pragma once
+
+#include "binding/async_work.h"
+#include "engine/group_sync.h"
+#include "engine/index.h"
+
+#include <napi.h>
+
+#include <memory>
+
+namespace maxsimd {
+
+class IndexObject : public Napi::ObjectWrap<IndexObject> {
+ public:
+  static Napi::Function define(Napi::Env env);
+  /// `engine` is kept from garbage collection as long as the handle lives.
+  static Napi::Value create(Napi::Env env, const std::shared_ptr<AsyncHub>& hub, Napi::Object engine,
+                            Napi::Object options);
+  explicit IndexObject(const Napi::CallbackInfo& info);
+
+ private:
+  Napi::Value createSegment(const Napi::CallbackInfo& info);
+  Napi::Value openSegment(const Napi::CallbackInfo& info);
+  Napi::Value append(const Napi::CallbackInfo& info);
+  Napi::Value sync(const Napi::CallbackInfo& info);
+  Napi::Value seal(const Napi::CallbackInfo& info);
+  Napi::Value buildGraph(const Napi::CallbackInfo& info);
+  Napi::Value copyRecords(const Napi::CallbackInfo& info);
+  Napi::Value dropSegment(const Napi::CallbackInfo& info);
+  Napi::Value loadLives(const Napi::CallbackInfo& info);
+  Napi::Value publish(const Napi::CallbackInfo& info);
+  Napi::Value search(const Napi::CallbackInfo& info);
+  Napi::Value verify(const Napi::CallbackInfo& info);
+  Napi::Value segments(const Napi::CallbackInfo& info);
+  Napi::Value close(const Napi::CallbackInfo& info);
+
+  Index& requireOpen() const;
+  /// Ends long work when the environment goes.
+  Deadline untilStopped() const;
+
+  std::shared_ptr<AsyncHub> hub_;
+  Napi::ObjectReference engine_;
+  /// Null once closed.
+  std::shared_ptr<Index> index_;
+  std::shared_ptr<GroupSync> groupSync_;
+};
+
+}  // namespace maxsimd

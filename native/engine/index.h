@@ -1,0 +1,113 @@
+// The segments of one index and who may see what in them.
+//
+// Writers (append, seal, copy) lock one segment; publication runs on one thread; a search takes a snapshot
+// of the list of segments and reads without locks. A segment taken out of the list lives on while anyone
+// still reads it.
+#pragma once
+
+#include "engine/codebook.h"
+#include "engine/deadline.h"
+#include "engine/graph.h"
+#include "kernels/contract.h"
+#include "store/segment.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+namespace maxsimd {
+
+struct IndexOptions {
+  uint32_t dim;
+  /// Token vectors that a search of 32 query tokens may scan exactly.
+  uint64_t exactTokenVectorsMax;
+  std::shared_ptr<const Codebook> codebook;
+  std::shared_ptr<const ChunkProjection> projection;
+  /// That may search at the same time.
+  uint32_t threads;
+};
+
+/// A segment as one search sees it: records and chunks below the counts, readable through the mapping.
+struct SegmentSnapshot {
+  std::shared_ptr<const Segment> segment;
+  std::shared_ptr<const Graph> graph;
+  std::shared_ptr<const Mapping> mapping;
+  uint32_t records;
+};
+
+struct SegmentInfo {
+  uint64_t id;
+  SegmentCounts counts;
+  bool hasGraph;
+};
+
+class Index {
+ public:
+  Index(const Kernel& kernel, IndexOptions options);
+
+  const Kernel& kernel() const { return kernel_; }
+  const IndexOptions& options() const { return options_; }
+
+  void createSegment(uint64_t id, const std::string& path);
+  SegmentInfo openSegment(uint64_t id, const std::string& path, uint32_t recordsReferenced);
+  uint32_t append(uint64_t id, RecordParts parts);
+  void sync(uint64_t id);
+  SegmentInfo seal(uint64_t id);
+  std::vector<uint32_t> copyRecords(uint64_t from, std::span<const uint32_t> records, uint64_t to,
+                                    const Deadline& deadline);
+  struct Verification {
+    uint32_t records;
+    std::vector<uint32_t> corrupt;
+  };
+  Verification verify(uint64_t id, const Deadline& deadline);
+  struct GraphBuilt {
+    uint32_t chunks;
+    uint64_t bytes;
+  };
+  GraphBuilt buildGraph(uint64_t id, const Deadline& deadline);
+  void dropSegment(uint64_t id);
+
+  struct LifeChange {
+    uint64_t segmentId;
+    uint32_t record;
+  };
+  struct LifeLoad {
+    LifeChange at;
+    uint64_t versionId;
+    uint64_t born;
+    /// generationNever = alive.
+    uint64_t died;
+  };
+  /// All or nothing: every entry is checked before the first is applied.
+  void loadLives(std::span<const LifeLoad> lives);
+  void publish(uint64_t generation, std::span<const LifeChange> born, std::span<const LifeChange> died);
+
+  /// Ascending by segment id.
+  std::vector<SegmentSnapshot> snapshot() const;
+  std::vector<SegmentInfo> segments() const;
+
+ private:
+  struct Entry {
+    std::shared_ptr<Segment> segment;
+    std::shared_ptr<const Graph> graph;
+  };
+
+  std::shared_ptr<Segment> find(uint64_t id) const;
+  /// Claims an id before its file is touched, so that two creations of it cannot both proceed.
+  void claim(uint64_t id);
+  void fill(uint64_t id, Entry entry);
+  static SegmentInfo describe(uint64_t id, const Entry& entry);
+  Segment& recordSegment(const LifeChange& change) const;
+
+  const Kernel& kernel_;
+  const IndexOptions options_;
+  mutable std::mutex mutex_;
+  /// An entry without a segment is being created or opened.
+  std::map<uint64_t, Entry> entries_;
+  uint64_t published_ = 0;
+};
+
+}  // namespace maxsimd

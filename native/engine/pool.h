@@ -1,0 +1,43 @@
+// Threads that run posted tasks in order of arrival, and loops shared among the idle ones.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace maxsimd {
+
+class Pool {
+ public:
+  /// Threads start with the first task. `niceness` > 0 gives way to other threads (Linux: per thread).
+  explicit Pool(uint32_t threads, int niceness = 0);
+  /// Drops what has not started and waits for what has.
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  uint32_t threads() const { return threadCount_; }
+  void post(std::function<void()> task);
+
+  /// Runs body(0..count-1), each once, on the calling thread and on threads idle now; returns when all are
+  /// done. The first exception is rethrown, after which no further iteration starts.
+  void parallelFor(size_t count, const std::function<void(size_t)>& body);
+
+ private:
+  void run();
+
+  const uint32_t threadCount_;
+  const int niceness_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> tasks_;
+  std::vector<std::thread> workers_;
+  uint32_t idle_ = 0;
+  bool stopping_ = false;
+};
+
+}  // namespace maxsimd

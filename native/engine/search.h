@@ -1,0 +1,59 @@
+// One search over a snapshot of an index: filter, choose a plan, collect candidates, score them exactly.
+//
+// Plans. `exact` scores every live matching chunk. `codes` scores all of them approximately by centroid codes
+// and the best `candidateK` exactly. `graph` asks the graphs of sealed segments for a few thousand chunks,
+// lets codes choose among these and everything in segments without a graph, and goes on like `codes`.
+// Results do not depend on the number of threads.
+#pragma once
+
+#include "engine/deadline.h"
+#include "engine/index.h"
+#include "engine/pool.h"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace maxsimd {
+
+enum class Plan : uint8_t { automatic, exact, codes, graph };
+
+const char* planName(Plan plan);
+
+struct SearchRequest {
+  std::vector<float> query;    // f32 [tokens x dim]
+  std::vector<float> offsets;  // f32 [tokens]
+  uint32_t topK;
+  uint32_t candidateK;
+  uint64_t generation;
+  /// Present = filter; all must match.
+  std::optional<std::vector<Term>> terms;
+  bool components;
+  Plan plan;
+  Deadline deadline;
+};
+
+struct SearchOutcome {
+  struct Result {
+    uint64_t versionId;
+    uint32_t chunkIndex;
+    float score;
+    float candidateScore;
+    uint32_t candidateRank;
+  };
+  /// Best first; every chunk that ties with the last of topK is there.
+  std::vector<Result> results;
+  uint32_t candidateCount = 0;
+  bool preselected = false;
+  Plan plan = Plan::exact;
+  /// [results x query tokens], empty unless components were asked for.
+  std::vector<float> similarities;
+  std::vector<uint32_t> documentTokens;
+  double filterMs = 0;
+  double candidatesMs = 0;
+  double exactMs = 0;
+};
+
+SearchOutcome search(const Index& index, Pool& pool, const SearchRequest& request);
+
+}  // namespace maxsimd

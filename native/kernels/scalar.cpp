@@ -1,0 +1,71 @@
+// The reference kernel: the definition in contract.h word for word. Scalar on purpose.
+#include "kernels/dispatch.h"
+#include "kernels/half.h"
+
+#include <cstring>
+#include <limits>
+
+namespace maxsimd {
+namespace {
+
+std::atomic<uint64_t> calls{0};
+
+size_t packedBytes(uint32_t dim, uint32_t tokens) { return size_t(dim) * tokens; }
+
+void pack(const int8_t* vectors, uint32_t dim, uint32_t tokens, void* packed) {
+  std::memcpy(packed, vectors, size_t(dim) * tokens);
+}
+
+int32_t dot(const int8_t* a, const int8_t* b, uint32_t dim) {
+  int32_t sum = 0;
+  for (uint32_t d = 0; d < dim; ++d) sum += int32_t(a[d]) * int32_t(b[d]);
+  return sum;
+}
+
+float similarity(const int8_t* a, const int8_t* b, uint32_t dim, float scale) { return float(dot(a, b, dim)) * scale; }
+
+void best(const PackedQuery& query, const Chunk& chunk, float* similarities, uint32_t* rows) {
+  calls.fetch_add(1, std::memory_order_relaxed);
+  const auto* vectors = static_cast<const int8_t*>(query.packed);
+  for (uint32_t i = 0; i < query.tokensPadded; ++i) {
+    similarities[i] = i < query.tokens ? -std::numeric_limits<float>::infinity() : 0.0f;
+    rows[i] = 0;
+    for (uint32_t j = 0; i < query.tokens && j < chunk.rows; ++j) {
+      const float sim = similarity(vectors + size_t(i) * query.dim, chunk.vectors + size_t(j) * query.dim,
+                                   query.dim, halfToFloat(chunk.scales[j]));
+      if (sim > similarities[i]) {
+        similarities[i] = sim;
+        rows[i] = j;
+      }
+    }
+  }
+}
+
+void maxsim(const PackedQuery& query, const Chunk* chunks, size_t count, float* scores) {
+  float similarities[queryTokensMax];
+  uint32_t rows[queryTokensMax];
+  for (size_t c = 0; c < count; ++c) {
+    best(query, chunks[c], similarities, rows);
+    scores[c] = finishScore(query, similarities);
+  }
+}
+
+void similarities(const PackedQuery& query, const Chunk& chunk, float* out) {
+  calls.fetch_add(1, std::memory_order_relaxed);
+  const auto* vectors = static_cast<const int8_t*>(query.packed);
+  for (uint32_t j = 0; j < chunk.rows; ++j) {
+    for (uint32_t i = 0; i < query.tokensPadded; ++i) {
+      out[size_t(j) * query.tokensPadded + i] =
+          i < query.tokens ? similarity(vectors + size_t(i) * query.dim, chunk.vectors + size_t(j) * query.dim,
+                                        query.dim, halfToFloat(chunk.scales[j]))
+                           : 0.0f;
+    }
+  }
+}
+
+}  // namespace
+
+const Kernel scalarKernel = {"scalar", [](const CpuFeatures&) { return true; }, packedBytes, pack, maxsim,
+                             best, similarities, dot, &calls};
+
+}  // namespace maxsimd

@@ -1,0 +1,50 @@
+// Operating errors of the store and the engine, classed by what a caller can do about them. The binding
+// turns `code` into the JavaScript error's `code`.
+#pragma once
+
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+namespace maxsimd {
+
+enum class ErrorCode { invalidArgument, closed, io, noSpace, corrupt, unsupportedVersion, deadlineExceeded };
+
+constexpr const char* errorCodeName(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::invalidArgument: return "invalid_argument";
+    case ErrorCode::closed: return "closed";
+    case ErrorCode::io: return "io";
+    case ErrorCode::noSpace: return "no_space";
+    case ErrorCode::corrupt: return "corrupt";
+    case ErrorCode::unsupportedVersion: return "unsupported_version";
+    case ErrorCode::deadlineExceeded: return "deadline_exceeded";
+  }
+  return "io";
+}
+
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorCode code, const std::string& message, int errnoValue = 0)
+      : std::runtime_error(message), code_(code), errno_(errnoValue) {}
+
+  ErrorCode code() const { return code_; }
+  int errnoValue() const { return errno_; }
+
+  /// From the current errno; running out of space has its own class.
+  static Error fromErrno(const std::string& what, int value = errno) {
+    const bool full = value == ENOSPC || value == EDQUOT || value == EFBIG;
+    return Error(full ? ErrorCode::noSpace : ErrorCode::io, what + ": " + std::strerror(value), value);
+  }
+
+ private:
+  ErrorCode code_;
+  int errno_;
+};
+
+inline void require(bool condition, const char* message) {
+  if (!condition) throw Error(ErrorCode::invalidArgument, message);
+}
+
+}  // namespace maxsimd

@@ -1,0 +1,35 @@
+// The footer of a sealed segment (format.h): writing it, and checking it at open.
+#pragma once
+
+#include "store/format.h"
+#include "store/postings.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace maxsimd {
+
+struct FooterBytes {
+  /// Directory and postings, a multiple of 64 long.
+  std::vector<uint8_t> body;
+  FileTrailer trailer;
+};
+
+FooterBytes assembleFooter(uint64_t footerOffset, uint64_t rows, std::span<const RecordEntry> records,
+                           std::span<const ChunkEntry> chunks, const ActivePostings& postings);
+
+struct FooterView {
+  uint64_t rows;
+  std::span<const RecordEntry> records;
+  std::span<const ChunkEntry> chunks;
+  SealedPostings postings;
+};
+
+/// The footer of a file that is mapped whole, or nothing if the file is not sealed. A damaged footer throws
+/// `corrupt`, one of a later format `unsupported_version`.
+std::optional<FooterView> readFooter(const uint8_t* file, uint64_t bytes, uint32_t dim, const std::string& path);
+
+}  // namespace maxsimd

@@ -1,0 +1,170 @@
+// The segment file: an append log of document records, sealed once by a footer.
+//
+//   FileHeader                       64 bytes
+//   record 0, record 1, ...          each starts at a multiple of 64 and is a multiple of 64 long
+//   [sealed only] directory, postings, FileTrailer (the last 64 bytes of the file)
+//
+// All integers are little-endian; every section starts at a multiple of 64 bytes and is padded with zeros.
+//
+// FileHeader
+//   offset size field
+//   0      8    magic "MAXSIMSG"
+//   8      4    formatVersion (1)
+//   12     4    crc32c of bytes [16, 64)
+//   16     8    segmentId
+//   24     4    dim, int8 components of a token vector, 1..1024
+//   28     36   zero
+//
+// Record: one document version
+//   RecordHeader
+//   0      4    magic "MXRC"
+//   4      4    crc32c of the data sections: vectors and scales with their padding
+//   8      8    bytes of the whole record
+//   16     8    versionId
+//   24     4    chunks (>= 1)
+//   28     4    rows, token vectors of all chunks (>= chunks)
+//   32     4    terms
+//   36     4    codes, of all chunks; 0 = written without a codebook
+//   40     8    codebook, hash of the codebook the codes refer to; 0 = none
+//   48     12   zero
+//   60     4    crc32c of bytes [0, 60) and of the sections between the header and the vectors
+//   sections
+//     chunkRows    u32 [chunks]            rows of each chunk, each >= 1
+//     terms        u8  [terms][16]         hashes that filters match
+//     codeOffsets  u32 [chunks + 1]        only if codes > 0: chunk c has codes [codeOffsets[c], codeOffsets[c+1])
+//     codes        u16 [codes]             ascending and unique within a chunk
+//     vectors      i8  [rows][dim]         row-major, no padding between rows
+//     scales       f16 [rows]              component value = vector * scale
+//
+// Directory and postings, covered by the trailer's footerCrc
+//     records      RecordEntry [records]
+//     chunks       ChunkEntry [chunks]
+//     termKeys     u8 [terms][16]          ascending
+//     termOffsets  u32 [terms + 1]         term t matches postings [termOffsets[t], termOffsets[t+1])
+//     postings     u32 [postings]          record numbers, ascending within a term
+//
+// FileTrailer
+//   0      8    magic "MAXSIMFT"
+//   8      4    formatVersion (1)
+//   12     4    crc32c of bytes [16, 64)
+//   16     8    footerOffset, where `records` starts
+//   24     8    fileBytes, including this trailer
+//   32     4    records
+//   36     4    chunks
+//   40     8    rows
+//   48     4    terms
+//   52     4    postings
+//   56     4    footerCrc: crc32c of [footerOffset, fileBytes - 64)
+//   60     4    zero
+//
+// The footer is synced before the trailer is written, so that a crash while sealing leaves an active file,
+// and a trailer with a bad footer is damage. The data of the last record is followed by at least 64 readable
+// bytes (preallocated space or the footer): kernels may read a little past a row.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace maxsimd {
+
+static_assert(std::endian::native == std::endian::little, "segment files are mapped as they are");
+
+inline constexpr uint64_t fileMagic = 0x47534d495358414dull;     // "MAXSIMSG"
+inline constexpr uint64_t trailerMagic = 0x54464d495358414dull;  // "MAXSIMFT"
+inline constexpr uint32_t recordMagic = 0x4352584du;             // "MXRC"
+inline constexpr uint32_t formatVersion = 1;
+inline constexpr size_t sectionAlignment = 64;
+inline constexpr size_t termBytes = 16;
+inline constexpr uint32_t recordChunksMax = 1u << 20;
+inline constexpr uint32_t recordRowsMax = 1u << 22;
+inline constexpr uint32_t recordTermsMax = 1u << 16;
+
+struct FileHeader {
+  uint64_t magic;
+  uint32_t version;
+  uint32_t crc;
+  uint64_t segmentId;
+  uint32_t dim;
+  uint8_t zero[36];
+};
+static_assert(sizeof(FileHeader) == 64);
+
+struct RecordHeader {
+  uint32_t magic;
+  uint32_t dataCrc;
+  uint64_t bytes;
+  uint64_t versionId;
+  uint32_t chunks;
+  uint32_t rows;
+  uint32_t terms;
+  uint32_t codes;
+  uint64_t codebook;
+  uint8_t zero[12];
+  uint32_t metaCrc;
+};
+static_assert(sizeof(RecordHeader) == 64);
+
+struct FileTrailer {
+  uint64_t magic;
+  uint32_t version;
+  uint32_t crc;
+  uint64_t footerOffset;
+  uint64_t fileBytes;
+  uint32_t records;
+  uint32_t chunks;
+  uint64_t rows;
+  uint32_t terms;
+  uint32_t postings;
+  uint32_t footerCrc;
+  uint32_t zero;
+};
+static_assert(sizeof(FileTrailer) == 64);
+
+/// Where a record and its sections are, so that a search need not read its header first.
+struct RecordEntry {
+  uint64_t offset;
+  uint64_t versionId;
+  uint64_t codebook;
+  uint32_t firstChunk;
+  uint32_t chunks;
+  uint32_t rows;
+  uint32_t terms;
+  uint32_t codes;
+  uint32_t zero;
+};
+static_assert(sizeof(RecordEntry) == 48);
+
+struct ChunkEntry {
+  uint32_t record;
+  /// Of the chunk's first token vector among the record's.
+  uint32_t firstRow;
+};
+static_assert(sizeof(ChunkEntry) == 8);
+
+constexpr uint64_t alignSection(uint64_t bytes) { return (bytes + sectionAlignment - 1) & ~uint64_t(sectionAlignment - 1); }
+
+/// Byte offsets of a record's sections from its start.
+struct RecordLayout {
+  uint64_t chunkRows;
+  uint64_t terms;
+  uint64_t codeOffsets;
+  uint64_t codes;
+  uint64_t vectors;
+  uint64_t scales;
+  uint64_t bytes;
+
+  static constexpr RecordLayout of(uint32_t dim, uint32_t chunks, uint32_t rows, uint32_t terms, uint32_t codes) {
+    RecordLayout layout{};
+    layout.chunkRows = sizeof(RecordHeader);
+    layout.terms = layout.chunkRows + alignSection(uint64_t(chunks) * 4);
+    layout.codeOffsets = layout.terms + alignSection(uint64_t(terms) * termBytes);
+    layout.codes = layout.codeOffsets + (codes > 0 ? alignSection((uint64_t(chunks) + 1) * 4) : 0);
+    layout.vectors = layout.codes + alignSection(uint64_t(codes) * 2);
+    layout.scales = layout.vectors + alignSection(uint64_t(rows) * dim);
+    layout.bytes = layout.scales + alignSection(uint64_t(rows) * 2);
+    return layout;
+  }
+};
+
+}  // namespace maxsimd

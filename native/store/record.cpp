@@ -1,0 +1,70 @@
+#include "store/record.h"
+
+#include "store/crc32c.h"
+
+#include <cstring>
+#include <numeric>
+
+namespace maxsimd {
+namespace {
+
+uint32_t metaChecksum(const uint8_t* bytes, const RecordLayout& layout) {
+  const uint32_t header = crc32c(bytes, offsetof(RecordHeader, metaCrc));
+  return crc32c(bytes + sizeof(RecordHeader), layout.vectors - sizeof(RecordHeader), header);
+}
+
+}  // namespace
+
+uint32_t RecordParts::rows() const { return std::accumulate(chunkRows.begin(), chunkRows.end(), 0u); }
+
+std::vector<uint8_t> assembleRecord(const RecordParts& parts, uint32_t dim) {
+  const uint32_t rows = parts.rows();
+  RecordHeader header{};
+  header.magic = recordMagic;
+  header.versionId = parts.versionId;
+  header.chunks = uint32_t(parts.chunkRows.size());
+  header.rows = rows;
+  header.terms = uint32_t(parts.terms.size() / termBytes);
+  header.codes = uint32_t(parts.codes.size());
+  header.codebook = parts.codebook;
+  const auto layout = RecordLayout::of(dim, header.chunks, rows, header.terms, header.codes);
+  header.bytes = layout.bytes;
+
+  std::vector<uint8_t> bytes(layout.bytes);
+  std::memcpy(bytes.data() + layout.chunkRows, parts.chunkRows.data(), parts.chunkRows.size() * 4);
+  if (!parts.terms.empty()) std::memcpy(bytes.data() + layout.terms, parts.terms.data(), parts.terms.size());
+  if (!parts.codes.empty()) {
+    std::memcpy(bytes.data() + layout.codeOffsets, parts.codeOffsets.data(), parts.codeOffsets.size() * 4);
+    std::memcpy(bytes.data() + layout.codes, parts.codes.data(), parts.codes.size() * 2);
+  }
+  std::memcpy(bytes.data() + layout.vectors, parts.vectors.data(), size_t(rows) * dim);
+  std::memcpy(bytes.data() + layout.scales, parts.scales.data(), size_t(rows) * 2);
+
+  header.dataCrc = crc32c(bytes.data() + layout.vectors, layout.bytes - layout.vectors);
+  std::memcpy(bytes.data(), &header, sizeof header);
+  header.metaCrc = metaChecksum(bytes.data(), layout);
+  std::memcpy(bytes.data(), &header, sizeof header);
+  return bytes;
+}
+
+bool RecordView::metaIntact() const { return header().metaCrc == metaChecksum(bytes, layout); }
+
+bool RecordView::dataIntact() const {
+  return header().dataCrc == crc32c(bytes + layout.vectors, layout.bytes - layout.vectors);
+}
+
+RecordView viewRecord(const uint8_t* bytes, uint64_t available, uint32_t dim) {
+  if (available < sizeof(RecordHeader)) return {};
+  RecordHeader header;
+  std::memcpy(&header, bytes, sizeof header);
+  if (header.magic != recordMagic || header.bytes > available || header.chunks == 0 ||
+      header.chunks > recordChunksMax || header.rows < header.chunks || header.rows > recordRowsMax ||
+      header.terms > recordTermsMax || header.codes > header.rows) {
+    return {};
+  }
+  const auto layout = RecordLayout::of(dim, header.chunks, header.rows, header.terms, header.codes);
+  if (layout.bytes != header.bytes) return {};
+  return {bytes, layout};
+}
+
+}  // namespace maxsimd

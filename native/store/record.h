@@ -1,0 +1,55 @@
+// One document version as the bytes of its record (format.h).
+#pragma once
+
+#include "store/format.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace maxsimd {
+
+/// What a caller hands over; `codes` and `codeOffsets` are filled in when there is a codebook.
+struct RecordParts {
+  uint64_t versionId = 0;
+  std::vector<uint32_t> chunkRows;
+  /// i8 [rows x dim], followed by `readPaddingBytes` of padding.
+  std::vector<int8_t> vectors;
+  /// f16 [rows], likewise padded.
+  std::vector<uint16_t> scales;
+  std::vector<uint8_t> terms;
+  uint64_t codebook = 0;
+  std::vector<uint32_t> codeOffsets;
+  std::vector<uint16_t> codes;
+
+  uint32_t rows() const;
+};
+
+/// Bytes of a whole record with both checksums set.
+std::vector<uint8_t> assembleRecord(const RecordParts& parts, uint32_t dim);
+
+/// The sections of a record in memory or in a mapping.
+struct RecordView {
+  const uint8_t* bytes;
+  RecordLayout layout;
+
+  const RecordHeader& header() const { return *reinterpret_cast<const RecordHeader*>(bytes); }
+  const uint32_t* chunkRows() const { return reinterpret_cast<const uint32_t*>(bytes + layout.chunkRows); }
+  const uint8_t* terms() const { return bytes + layout.terms; }
+  const uint32_t* codeOffsets() const { return reinterpret_cast<const uint32_t*>(bytes + layout.codeOffsets); }
+  const uint16_t* codes() const { return reinterpret_cast<const uint16_t*>(bytes + layout.codes); }
+  const int8_t* vectors() const { return reinterpret_cast<const int8_t*>(bytes + layout.vectors); }
+  const uint16_t* scales() const { return reinterpret_cast<const uint16_t*>(bytes + layout.scales); }
+
+  /// Header and the sections in front of the vectors are what was written.
+  bool metaIntact() const;
+  /// Vectors and scales are what was written; trusts the header.
+  bool dataIntact() const;
+};
+
+/// A view of the record that starts at `bytes`, or one with bytes = nullptr if its header cannot be a record
+/// of at most `available` bytes.
+RecordView viewRecord(const uint8_t* bytes, uint64_t available, uint32_t dim);
+
+}  // namespace maxsimd

@@ -1,0 +1,345 @@
+#include "store/segment.h"
+
+#include "kernels/contract.h"
+#include "store/crc32c.h"
+#include "store/error.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace maxsimd {
+namespace {
+
+constexpr uint64_t allocationFirst = 256 << 10;
+constexpr uint64_t allocationStepMax = 16 << 20;
+constexpr uint64_t pageBytes = 4096;
+constexpr size_t crcStart = 16;
+static_assert(sizeof(FileTrailer) >= readPaddingBytes && sectionAlignment >= readPaddingBytes);
+
+uint64_t alignPage(uint64_t bytes) { return (bytes + pageBytes - 1) & ~(pageBytes - 1); }
+
+uint32_t headerChecksum(const FileHeader& header) {
+  return crc32c(reinterpret_cast<const uint8_t*>(&header) + crcStart, sizeof header - crcStart);
+}
+
+bool chunksAddUp(const RecordView& view) {
+  uint64_t rows = 0;
+  for (uint32_t c = 0; c < view.header().chunks; ++c) {
+    if (view.chunkRows()[c] == 0) return false;
+    rows += view.chunkRows()[c];
+  }
+  return rows == view.header().rows;
+}
+
+void checkFileHeader(const File& file, uint64_t id, uint32_t dim, uint64_t bytes) {
+  const auto damaged = [&file](const char* what) { return Error(ErrorCode::corrupt, file.path() + ": " + what); };
+  if (bytes < sizeof(FileHeader)) throw damaged("shorter than a segment header");
+  FileHeader header;
+  file.read(0, &header, sizeof header);
+  if (header.magic != fileMagic) throw damaged("not a segment file");
+  if (header.version != formatVersion) {
+    throw Error(ErrorCode::unsupportedVersion,
+                file.path() + ": segment format " + std::to_string(header.version) + " is not supported");
+  }
+  if (header.crc != headerChecksum(header)) throw damaged("damaged segment header");
+  if (header.segmentId != id) throw damaged("another segment's file");
+  if (header.dim != dim) throw damaged("token vectors of another size");
+}
+
+}  // namespace
+
+Segment::Segment(uint64_t id, uint32_t dim, File file) : id_(id), dim_(dim), file_(std::move(file)) {}
+
+std::shared_ptr<Segment> Segment::create(uint64_t id, const std::string& path, uint32_t dim) {
+  std::shared_ptr<Segment> segment(new Segment(id, dim, File::create(path)));
+  try {
+    FileHeader header{};
+    header.magic = fileMagic;
+    header.version = formatVersion;
+    header.segmentId = id;
+    header.dim = dim;
+    header.crc = headerChecksum(header);
+    segment->reserve(sizeof header);
+    segment->file_.write(0, &header, sizeof header);
+    segment->end_ = sizeof header;
+    segment->file_.sync();
+    syncDirectoryOf(path);
+  } catch (...) {
+    unlink(path.c_str());
+    throw;
+  }
+  return segment;
+}
+
+std::shared_ptr<Segment> Segment::open(uint64_t id, const std::string& path, uint32_t dim,
+                                       uint32_t recordsReferenced) {
+  std::shared_ptr<Segment> segment(new Segment(id, dim, File::openExisting(path)));
+  const uint64_t bytes = segment->file_.size();
+  checkFileHeader(segment->file_, id, dim, bytes);
+  auto mapping = segment->file_.map(bytes);
+  if (const auto footer = readFooter(mapping->base(), bytes, dim, path)) {
+    if (footer->records.size() < recordsReferenced) {
+      throw Error(ErrorCode::corrupt, path + ": fewer records than are referenced");
+    }
+    segment->openSealed(*footer, std::move(mapping));
+  } else {
+    segment->setMapping(std::move(mapping));
+    segment->openActive(recordsReferenced, bytes);
+  }
+  return segment;
+}
+
+void Segment::openSealed(const FooterView& footer, std::shared_ptr<const Mapping> mapping) {
+  const auto records = uint32_t(footer.records.size());
+  const auto chunks = uint32_t(footer.chunks.size());
+  records_.grow(records);
+  lives_.grow(records);
+  checks_.grow(records);
+  chunks_.grow(chunks);
+  for (uint32_t r = 0; r < records; ++r) records_[r] = footer.records[r];
+  for (uint32_t c = 0; c < chunks; ++c) chunks_[c] = footer.chunks[c];
+  sealedPostings_ = footer.postings;
+  fileBytes_ = mapping->bytes();
+  chunkCount_ = chunks;
+  rowCount_ = footer.rows;
+  sealed_ = true;
+  setMapping(std::move(mapping));
+  recordCount_.store(records, std::memory_order_release);
+}
+
+void Segment::openActive(uint32_t recordsReferenced, uint64_t fileBytes) {
+  uint64_t offset = sizeof(FileHeader);
+  const auto mapping = mapping_;
+  for (uint32_t r = 0; r < recordsReferenced; ++r) {
+    const RecordView view = viewRecord(mapping->base() + offset, fileBytes - offset, dim_);
+    if (view.bytes == nullptr || !view.metaIntact() || !view.dataIntact() || !chunksAddUp(view)) {
+      throw Error(ErrorCode::corrupt, file_.path() + ": damaged record " + std::to_string(r));
+    }
+    addRecord(view.header(), offset, view.chunkRows(), view.terms());
+    offset += view.layout.bytes;
+  }
+  // The tail is cut, and a hole put behind the last record: readable without needing free space now.
+  file_.truncate(offset);
+  const uint64_t readable = alignPage(offset + readPaddingBytes);
+  file_.truncate(readable);
+  end_ = offset;
+  allocated_ = offset;
+  fileBytes_ = readable;
+  setMapping(file_.map(readable));
+}
+
+SegmentCounts Segment::counts() const {
+  SegmentCounts counts{};
+  counts.records = recordCount();
+  counts.sealed = sealed();
+  counts.chunks = chunkCount_;
+  counts.rows = rowCount_;
+  counts.fileBytes = fileBytes_;
+  return counts;
+}
+
+void Segment::requireWritable() const {
+  if (poisoned_) throw Error(ErrorCode::io, file_.path() + ": not written again after a failed sync", EIO);
+  if (sealed_) throw Error(ErrorCode::invalidArgument, "segment " + std::to_string(id_) + " is sealed");
+}
+
+/// Blocks for `bytes` and a vector of padding; grows in doubling steps, so that small segments stay small.
+void Segment::reserve(uint64_t bytes) {
+  const uint64_t needed = bytes + readPaddingBytes;
+  if (needed <= allocated_) return;
+  const uint64_t step = std::min(std::max(allocated_, allocationFirst), allocationStepMax);
+  uint64_t target = alignPage(std::max(needed, allocated_ + step));
+  try {
+    file_.allocate(target);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::noSpace || target == alignPage(needed)) throw;
+    target = alignPage(needed);
+    file_.allocate(target);
+  }
+  setMapping(file_.map(target));
+  allocated_ = target;
+  fileBytes_ = target;
+}
+
+uint32_t Segment::append(std::span<const uint8_t> record) {
+  const std::lock_guard lock(writing_);
+  requireWritable();
+  const RecordView view = viewRecord(record.data(), record.size(), dim_);
+  if (view.bytes == nullptr) throw std::logic_error("this is a bug: append of bytes that are no record");
+  const uint64_t chunksAfter = uint64_t(chunkCount_) + view.header().chunks;
+  require(recordCount_ < UINT32_MAX && chunksAfter < UINT32_MAX, "segment holds too many chunks");
+  reserve(end_ + record.size());
+  file_.write(end_, record.data(), record.size());
+  const uint32_t number = recordCount_;
+  addRecord(view.header(), end_, view.chunkRows(), view.terms());
+  end_ += record.size();
+  return number;
+}
+
+void Segment::addRecord(const RecordHeader& header, uint64_t offset, const uint32_t* chunkRows, const uint8_t* terms) {
+  const uint32_t number = recordCount_;
+  const uint32_t firstChunk = chunkCount_;
+  records_.grow(number + 1);
+  lives_.grow(number + 1);
+  checks_.grow(number + 1);
+  chunks_.grow(firstChunk + header.chunks);
+  RecordEntry& entry = records_[number];
+  entry = {};
+  entry.offset = offset;
+  entry.versionId = header.versionId;
+  entry.codebook = header.codebook;
+  entry.firstChunk = firstChunk;
+  entry.chunks = header.chunks;
+  entry.rows = header.rows;
+  entry.terms = header.terms;
+  entry.codes = header.codes;
+  uint32_t row = 0;
+  for (uint32_t c = 0; c < header.chunks; ++c) {
+    chunks_[firstChunk + c] = {number, row};
+    row += chunkRows[c];
+  }
+  checks_[number] = metaGood | dataGood;
+  {
+    const std::unique_lock lock(postingsMutex_);
+    activePostings_.add(number, terms, header.terms);
+  }
+  chunkCount_ = firstChunk + header.chunks;
+  rowCount_ += header.rows;
+  recordCount_.store(number + 1, std::memory_order_release);
+}
+
+void Segment::sync() {
+  if (poisoned_) throw Error(ErrorCode::io, file_.path() + ": not written again after a failed sync", EIO);
+  try {
+    file_.sync();
+  } catch (...) {
+    poisoned_ = true;
+    throw;
+  }
+}
+
+void Segment::seal() {
+  const std::lock_guard lock(writing_);
+  requireWritable();
+  const uint32_t records = recordCount_, chunks = chunkCount_;
+  std::vector<RecordEntry> recordEntries(records);
+  std::vector<ChunkEntry> chunkEntries(chunks);
+  for (uint32_t r = 0; r < records; ++r) recordEntries[r] = records_[r];
+  for (uint32_t c = 0; c < chunks; ++c) chunkEntries[c] = chunks_[c];
+  const FooterBytes footer = assembleFooter(end_, rowCount_, recordEntries, chunkEntries, activePostings_);
+  reserve(footer.trailer.fileBytes);
+  file_.write(end_, footer.body.data(), footer.body.size());
+  sync();
+  try {
+    file_.write(footer.trailer.fileBytes - sizeof(FileTrailer), &footer.trailer, sizeof(FileTrailer));
+    file_.truncate(footer.trailer.fileBytes);
+  } catch (...) {
+    poisoned_ = true;  // a trailer may stand in the file: nothing may follow it
+    throw;
+  }
+  sync();
+  auto mapping = file_.map(footer.trailer.fileBytes);
+  const auto view = readFooter(mapping->base(), mapping->bytes(), dim_, file_.path());
+  if (!view) throw std::logic_error("this is a bug: a footer just written cannot be read");
+  {
+    const std::unique_lock postings(postingsMutex_);
+    sealedPostings_ = view->postings;
+    activePostings_.clear();
+    setMapping(std::move(mapping));
+    sealed_ = true;
+  }
+  fileBytes_ = footer.trailer.fileBytes;
+}
+
+void Segment::setMapping(std::shared_ptr<const Mapping> mapping) {
+  const std::lock_guard lock(mappingMutex_);
+  mapping_ = std::move(mapping);
+}
+
+std::shared_ptr<const Mapping> Segment::mapping() const {
+  const std::lock_guard lock(mappingMutex_);
+  return mapping_;
+}
+
+uint32_t Segment::chunkRows(uint32_t number) const {
+  const ChunkEntry& entry = chunks_[number];
+  const RecordEntry& record = records_[entry.record];
+  const bool last = number + 1 == record.firstChunk + record.chunks;
+  return (last ? record.rows : chunks_[number + 1].firstRow) - entry.firstRow;
+}
+
+RecordView Segment::view(const Mapping& mapping, uint32_t record) const {
+  const RecordEntry& entry = records_[record];
+  return {mapping.base() + entry.offset,
+          RecordLayout::of(dim_, entry.chunks, entry.rows, entry.terms, entry.codes)};
+}
+
+std::vector<uint32_t> Segment::recordsMatching(std::span<const Term> terms, uint32_t recordCount) const {
+  std::vector<std::vector<uint32_t>> lists;
+  {
+    const std::shared_lock lock(postingsMutex_);
+    for (const Term& term : terms) lists.push_back(sealed_ ? sealedPostings_.find(term) : activePostings_.find(term));
+  }
+  std::sort(lists.begin(), lists.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  std::vector<uint32_t> matching = std::move(lists.front());
+  for (size_t t = 1; t < lists.size() && !matching.empty(); ++t) {
+    std::erase_if(matching, [&list = lists[t]](uint32_t record) {
+      return !std::binary_search(list.begin(), list.end(), record);
+    });
+  }
+  std::erase_if(matching, [recordCount](uint32_t record) { return record >= recordCount; });
+  return matching;
+}
+
+bool Segment::check(const Mapping& mapping, uint32_t record, Check good, Check bad) const {
+  const uint8_t known = checks_[record].load(std::memory_order_relaxed);
+  if (known & good) return true;
+  if (known & bad) return false;
+  const RecordView view = this->view(mapping, record);
+  // The header must describe the record that the directory describes, or its checksums cover something else.
+  const RecordEntry& entry = records_[record];
+  const RecordHeader& header = view.header();
+  const bool same = header.magic == recordMagic && header.bytes == view.layout.bytes &&
+                    header.versionId == entry.versionId && header.chunks == entry.chunks &&
+                    header.rows == entry.rows && header.terms == entry.terms && header.codes == entry.codes &&
+                    header.codebook == entry.codebook;
+  const bool intact = same && (good == metaGood ? view.metaIntact() : view.dataIntact());
+  checks_[record].fetch_or(intact ? good : bad, std::memory_order_relaxed);
+  return intact;
+}
+
+bool Segment::metaIntact(const Mapping& mapping, uint32_t record) const {
+  return check(mapping, record, metaGood, metaBad);
+}
+
+bool Segment::dataIntact(const Mapping& mapping, uint32_t record) const {
+  return check(mapping, record, dataGood, dataBad);
+}
+
+bool Segment::recheck(const Mapping& mapping, uint32_t record) const {
+  checks_[record].store(0, std::memory_order_relaxed);
+  const bool meta = metaIntact(mapping, record);
+  return dataIntact(mapping, record) && meta;
+}
+
+void Segment::setBorn(uint32_t record, uint64_t generation) {
+  Life& life = lives_[record];
+  if (life.born() == generationNever) {
+    liveRows_ += records_[record].rows;
+    liveChunks_ += records_[record].chunks;
+  }
+  life.setBorn(generation);
+}
+
+void Segment::setDied(uint32_t record, uint64_t generation) {
+  Life& life = lives_[record];
+  if (life.died() == generationNever && life.born() != generationNever) {
+    liveRows_ -= records_[record].rows;
+    liveChunks_ -= records_[record].chunks;
+  }
+  life.setDied(generation);
+}
+
+}  // namespace maxsimd

@@ -1,0 +1,131 @@
+// One segment: a file of records (format.h), its directory in memory, and the life spans of its records.
+//
+// One writer at a time (a mutex here), any number of readers, no lock on the read path: the directory never
+// moves its elements, a mapping lives as long as its readers, and a record exists for a reader once
+// `recordCount` says so.
+#pragma once
+
+#include "store/file.h"
+#include "store/footer.h"
+#include "store/record.h"
+#include "store/stable_vector.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace maxsimd {
+
+inline constexpr uint64_t generationNever = UINT64_MAX;
+
+/// A record is visible to generations g with born <= g < died. Stored as distance from "never", so that
+/// zero-initialised memory means "not born".
+struct Life {
+  std::atomic<uint64_t> bornComplement{0};
+  std::atomic<uint64_t> diedComplement{0};
+
+  uint64_t born() const { return ~bornComplement.load(std::memory_order_acquire); }
+  uint64_t died() const { return ~diedComplement.load(std::memory_order_acquire); }
+  void setBorn(uint64_t generation) { bornComplement.store(~generation, std::memory_order_release); }
+  void setDied(uint64_t generation) { diedComplement.store(~generation, std::memory_order_release); }
+  bool visibleAt(uint64_t generation) const { return born() <= generation && generation < died(); }
+};
+
+struct SegmentCounts {
+  bool sealed;
+  uint32_t records;
+  uint32_t chunks;
+  uint64_t rows;
+  uint64_t fileBytes;
+};
+
+class Segment {
+ public:
+  /// New file with its directory entry durable.
+  static std::shared_ptr<Segment> create(uint64_t id, const std::string& path, uint32_t dim);
+  /// Sealed if it has a footer; otherwise active, and whatever follows `recordsReferenced` records is cut off.
+  static std::shared_ptr<Segment> open(uint64_t id, const std::string& path, uint32_t dim,
+                                       uint32_t recordsReferenced);
+
+  uint64_t id() const { return id_; }
+  uint32_t dim() const { return dim_; }
+  const std::string& path() const { return file_.path(); }
+  SegmentCounts counts() const;
+  bool sealed() const { return sealed_.load(std::memory_order_acquire); }
+
+  // Writing. `append` takes the bytes of `assembleRecord` and returns the record's number.
+  uint32_t append(std::span<const uint8_t> record);
+  /// Everything appended before the call is durable when it returns.
+  void sync();
+  void seal();
+
+  // Reading. Take `recordCount` first and the mapping after it: the mapping then covers those records.
+  uint32_t recordCount() const { return recordCount_.load(std::memory_order_acquire); }
+  std::shared_ptr<const Mapping> mapping() const;
+  const RecordEntry& record(uint32_t number) const { return records_[number]; }
+  const ChunkEntry& chunk(uint32_t number) const { return chunks_[number]; }
+  uint32_t chunkRows(uint32_t number) const;
+  RecordView view(const Mapping& mapping, uint32_t record) const;
+  /// Records below `recordCount` that carry all terms, ascending.
+  std::vector<uint32_t> recordsMatching(std::span<const Term> terms, uint32_t recordCount) const;
+
+  /// True if intact; the result of the first check is remembered. `data` covers vectors and scales, `meta` the rest.
+  bool metaIntact(const Mapping& mapping, uint32_t record) const;
+  bool dataIntact(const Mapping& mapping, uint32_t record) const;
+  /// Reads the record again, whatever was remembered.
+  bool recheck(const Mapping& mapping, uint32_t record) const;
+
+  const Life& life(uint32_t record) const { return lives_[record]; }
+  void setBorn(uint32_t record, uint64_t generation);
+  void setDied(uint32_t record, uint64_t generation);
+  /// Token vectors and chunks of records born and not died, as of the last publication.
+  uint64_t liveRows() const { return liveRows_.load(std::memory_order_relaxed); }
+  uint64_t liveChunks() const { return liveChunks_.load(std::memory_order_relaxed); }
+
+ private:
+  enum Check : uint8_t { metaGood = 1, metaBad = 2, dataGood = 4, dataBad = 8 };
+
+  Segment(uint64_t id, uint32_t dim, File file);
+  void openSealed(const FooterView& footer, std::shared_ptr<const Mapping> mapping);
+  void openActive(uint32_t recordsReferenced, uint64_t fileBytes);
+  void reserve(uint64_t bytes);
+  void addRecord(const RecordHeader& header, uint64_t offset, const uint32_t* chunkRows, const uint8_t* terms);
+  void requireWritable() const;
+  void setMapping(std::shared_ptr<const Mapping> mapping);
+  bool check(const Mapping& mapping, uint32_t record, Check good, Check bad) const;
+
+  const uint64_t id_;
+  const uint32_t dim_;
+  File file_;
+
+  std::mutex writing_;
+  uint64_t end_ = 0;        // behind the last record
+  uint64_t allocated_ = 0;  // blocks certain to exist
+  std::atomic<bool> poisoned_{false};
+  std::atomic<bool> sealed_{false};
+
+  mutable std::mutex mappingMutex_;
+  std::shared_ptr<const Mapping> mapping_;
+
+  StableVector<RecordEntry> records_;
+  StableVector<ChunkEntry> chunks_;
+  StableVector<Life> lives_;
+  mutable StableVector<std::atomic<uint8_t>> checks_;
+  std::atomic<uint32_t> recordCount_{0};
+  std::atomic<uint32_t> chunkCount_{0};
+  std::atomic<uint64_t> rowCount_{0};
+  std::atomic<uint64_t> fileBytes_{0};
+  std::atomic<uint64_t> liveRows_{0};
+  std::atomic<uint64_t> liveChunks_{0};
+
+  mutable std::shared_mutex postingsMutex_;
+  ActivePostings activePostings_;
+  SealedPostings sealedPostings_;
+};
+
+}  // namespace maxsimd
