@@ -8,8 +8,18 @@ export class HotCache<Value extends object> {
   readonly #rows: LRUCache<string, Value>;
   readonly #loading = new Map<string, Promise<Value | undefined>>();
 
-  constructor(options: { readonly rowsMax: number; readonly maxAgeMs: number }) {
-    this.#rows = new LRUCache({ max: options.rowsMax, ttl: options.maxAgeMs, ttlResolution: 0 });
+  constructor(options: {
+    readonly rowsMax: number;
+    readonly maxAgeMs: number;
+    /** A clock that never steps back, or a row could outlive its age. */
+    readonly nowMs?: () => number;
+  }) {
+    this.#rows = new LRUCache({
+      max: options.rowsMax,
+      ttl: options.maxAgeMs,
+      ttlResolution: 0,
+      perf: { now: options.nowMs ?? (() => performance.now()) },
+    });
   }
 
   /** The row as it was at most `maxAgeMs` ago; callers that come at the same time share one load. */

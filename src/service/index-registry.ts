@@ -83,14 +83,14 @@ export class IndexRegistry {
 
   async #useEntry<T>(indexId: string, entry: Entry, work: (index: StoredIndex) => Promise<T>): Promise<T> {
     entry.users += 1;
-    // Last used, last in line for closing.
-    this.#entries.delete(indexId);
-    this.#entries.set(indexId, entry);
     try {
       entry.index ??= await entry.opening;
       return await work(entry.index);
     } finally {
       entry.users -= 1;
+      // Last used, last in line for closing.
+      this.#entries.delete(indexId);
+      this.#entries.set(indexId, entry);
       if (entry.leaving || entry.index?.usable !== true) this.#leave(indexId, entry);
       this.#closeIdle();
     }

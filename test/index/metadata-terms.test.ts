@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { canonicalJson, metadataTerms, termBytes } from '../../src/index/metadata-terms.ts';
 
@@ -54,7 +54,7 @@ describe('metadata terms', () => {
   });
 
   it('keep all digits of integers beyond 2^53', () => {
-    const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
+    const { rawJSON } = JSON as unknown as { rawJSON(this: void, text: string): unknown };
     expect(term(rawJSON('9007199254740993'))).not.toBe(term(rawJSON('9007199254740992')));
     expect(term(rawJSON('9007199254740993'))).toBe(term(rawJSON('9007199254740993')));
     expect(term(rawJSON('9007199254740994'))).toBe(term(9007199254740994));
