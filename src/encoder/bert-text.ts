@@ -1,0 +1,152 @@
+/**
+ * The normaliser and word splitter of BERT tokenizers, code point by code point as Hugging Face's `tokenizers`
+ * does them (`normalizers/bert.rs`, `pre_tokenizers/bert.rs`). The JavaScript tokenizer library does not match it: it
+ * lowercases whole strings (a final sigma differs), looks for Chinese characters in UTF-16 units, lowercases
+ * before it strips accents, and knows a newer Unicode.
+ *
+ * Normaliser: drop control characters and turn white space into spaces; put spaces around Chinese characters; NFD
+ * and drop nonspacing marks; lowercase each code point. Words: split at white space, punctuation stands alone.
+ */
+
+export interface BertNormalizerOptions {
+  readonly cleanText: boolean;
+  readonly chineseCharacters: boolean;
+  readonly stripAccents: boolean;
+  readonly lowercase: boolean;
+}
+
+/**
+ * Code points that this Unicode calls marks, format characters, punctuation or decomposable, and the tables
+ * of `tokenizers` (Unicode 8 for categories) call letters. Found by comparing all code points with
+ * `tokenizers` 0.23.3; hexadecimal ranges.
+ */
+const laterCodePoints =
+  '61d 7fd 890-891 897-89f 8ca-8e2 9fd-9fe a76 afa-aff b55 c04 c3c c77 c84 d00 d3b-d3c d81 eba ece 180f ' +
+  '1885-1886 1abf-1add 1ae0-1aeb 1b4e-1b4f 1b7d-1b7f 1df6-1dfb 2e43-2e4f 2e52-2e5d a82c a8c5 a8ff a9bd ' +
+  '105c9 105e4 10d24-10d27 10d69-10d6e 10eab-10ead 10ed0 10efa-10eff 10f46-10f50 10f55-10f59 ' +
+  '10f82-10f89 11070 11073-11074 110c2 110cd 111cf 1123e 11241 1133b 11383 11385 1138e 11391 ' +
+  '113bb-113c0 113c5 113c7-113c8 113ce 113d0 113d2 113d4-113d5 113d7-113d8 113e1-113e2 11438-1143f ' +
+  '11442-11444 11446 1144b-1144f 1145a-1145b 1145d-1145e 11660-1166c 116b9 1182f-11837 11839-1183b ' +
+  '11938 1193b-1193c 1193e 11943-11946 119d4-119d7 119da-119db 119e0 119e2 11a01-11a0a 11a33-11a38 ' +
+  '11a3b-11a47 11a51-11a56 11a59-11a5b 11a8a-11a96 11a98-11a9c 11a9e-11aa2 11b00-11b09 11b60 ' +
+  '11b62-11b64 11b66 11be1 11c30-11c36 11c38-11c3d 11c3f 11c41-11c45 11c70-11c71 11c92-11ca7 ' +
+  '11caa-11cb0 11cb2-11cb3 11cb5-11cb6 11d31-11d36 11d3a 11d3c-11d3d 11d3f-11d45 11d47 11d90-11d91 ' +
+  '11d95 11d97 11ef3-11ef4 11ef7-11ef8 11f00-11f01 11f36-11f3a 11f40 11f42-11f4f 11f5a 11fff ' +
+  '12ff1-12ff2 13430-13440 13447-13455 1611e-16129 1612d-1612f 16d68-16d6a 16d6d-16d6f 16e97-16e9a ' +
+  '16f4f 16fe2 16fe4 1cf00-1cf2d 1cf30-1cf46 1e000-1e006 1e008-1e018 1e01b-1e021 1e023-1e024 ' +
+  '1e026-1e02a 1e08f 1e130-1e136 1e2ae 1e2ec-1e2ef 1e4ec-1e4ef 1e5ee-1e5ef 1e5ff 1e6e3 1e6e6 ' +
+  '1e6ee-1e6ef 1e6f5 1e944-1e94a 1e95e-1e95f';
+
+const later = new Set(
+  laterCodePoints.split(' ').flatMap((range) => {
+    const [first, last] = range.split('-').map((part) => Number.parseInt(part, 16));
+    return Array.from({ length: (last ?? first!) - first! + 1 }, (_, i) => first! + i);
+  }),
+);
+/** Nonspacing marks then that are spacing ones now; punctuation then that is not now. */
+const formerMarks = /[\u1734\u{1171e}]/gu;
+const formerPunctuation = '\\u166d\\u{111c9}';
+
+const control = /^[\p{Cc}\p{Cf}\p{Co}]$/u;
+const space = /^\p{White_Space}$/u;
+const nonspacingMarks = /(?!\u{111c9})\p{Mn}/gu;
+const plainAscii = /^[\n\r\t -~]*$/;
+const asciiWhiteSpace = /[\n\r\t]/g;
+const punctuation = `\\p{P}!-\\/:-@\\[-\`{-~${formerPunctuation}`;
+const words = new RegExp(`[^\\p{White_Space}${punctuation}]+|[${punctuation}]`, 'gu');
+const asciiWords = /[0-9A-Za-z]+|[!-/:-@[-`{-~]/g;
+
+export function bertNormalizer(options: BertNormalizerOptions): (text: string) => string {
+  return (text) => {
+    if (plainAscii.test(text)) {
+      const cleaned = options.cleanText ? text.replace(asciiWhiteSpace, ' ') : text;
+      return options.lowercase ? cleaned.toLowerCase() : cleaned;
+    }
+    let result = '';
+    let run = '';
+    for (const character of text) {
+      const code = character.codePointAt(0)!;
+      if (code >= 0x20 && code < 0x7f) {
+        run += character;
+      } else if (later.has(code)) {
+        // Neither dropped nor decomposed: passes between the runs.
+        result += finished(run, options) + character;
+        run = '';
+      } else if (options.cleanText && isDropped(character, code)) {
+        continue;
+      } else if (options.cleanText && isSpace(character, code)) {
+        run += ' ';
+      } else if (options.chineseCharacters && isChinese(code)) {
+        run += ` ${character} `;
+      } else {
+        run += character;
+      }
+    }
+    return result + finished(run, options);
+  };
+}
+
+/** The words of a normalised text. */
+export function bertWords(text: string): string[] {
+  if (plainAscii.test(text)) return text.match(asciiWords) ?? [];
+  for (const character of text) {
+    if (later.has(character.codePointAt(0)!)) return wordsWithLater(text);
+  }
+  return text.match(words) ?? [];
+}
+
+/** The slow way, one code point at a time, for the rare texts that hold later code points. */
+function wordsWithLater(text: string): string[] {
+  const found: string[] = [];
+  let word = '';
+  const alone = new RegExp(`^[${punctuation}]$`, 'u');
+  const flush = (): void => {
+    if (word !== '') found.push(word);
+    word = '';
+  };
+  for (const character of text) {
+    if (later.has(character.codePointAt(0)!)) {
+      word += character;
+    } else if (space.test(character)) {
+      flush();
+    } else if (alone.test(character)) {
+      flush();
+      found.push(character);
+    } else {
+      word += character;
+    }
+  }
+  flush();
+  return found;
+}
+
+function finished(run: string, options: BertNormalizerOptions): string {
+  const stripped = options.stripAccents
+    ? run.normalize('NFD').replace(nonspacingMarks, '').replace(formerMarks, '')
+    : run;
+  // Each code point by itself: a sigma is a sigma wherever it stands.
+  return options.lowercase ? stripped.replaceAll('Σ', 'σ').toLowerCase() : stripped;
+}
+
+function isDropped(character: string, code: number): boolean {
+  if (code === 0x09 || code === 0x0a || code === 0x0d) return false;
+  return code === 0 || code === 0xfffd || control.test(character);
+}
+
+function isSpace(character: string, code: number): boolean {
+  return code === 0x09 || code === 0x0a || code === 0x0d || space.test(character);
+}
+
+/** The CJK Unified Ideographs blocks, as BERT lists them. */
+function isChinese(code: number): boolean {
+  return (
+    (code >= 0x4e00 && code <= 0x9fff) ||
+    (code >= 0x3400 && code <= 0x4dbf) ||
+    (code >= 0x20000 && code <= 0x2a6df) ||
+    (code >= 0x2a700 && code <= 0x2b73f) ||
+    (code >= 0x2b740 && code <= 0x2b81f) ||
+    (code >= 0x2b920 && code <= 0x2ceaf) ||
+    (code >= 0xf900 && code <= 0xfaff) ||
+    (code >= 0x2f800 && code <= 0x2fa1f)
+  );
+}

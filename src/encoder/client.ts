@@ -1,0 +1,292 @@
+/**
+ * The encoder pool of the api process: several encoders behind the `Encoder` contract.
+ *
+ * A call goes to the encoder with the fewest tokens outstanding that serves its model version. What is safe is tried again
+ * within the deadline: a query whose encoder went away, and of a document call only those documents that were
+ * not given out yet, so none comes twice. When no encoder is up the call waits a moment for one to heal.
+ */
+import { ChannelCredentials, type ServiceError as CallError, status } from '@grpc/grpc-js';
+import { ServiceError } from '../errors.ts';
+import type {
+  EncodedDocument,
+  EncodedQuery,
+  EncodeDocumentsOptions,
+  EncodeOptions,
+  Encoder,
+  EncoderModel,
+} from './contract.ts';
+import { encodeOnce, type Unfinished } from './document-call.ts';
+import { Endpoint, type EndpointEvent, EndpointLost } from './endpoint.ts';
+import { CorruptReply, decodeCounts, decodeQuery } from './replies.ts';
+import { type CountTokensResponse, type EncodeQueryResponse, retryDelayTrailer } from './wire.ts';
+
+export interface EncoderPoolOptions {
+  /** `unix:/path` or `host:port`. */
+  readonly addresses: readonly string[];
+  /** PEM; without it connections are plain. Key and certificate make TLS mutual. */
+  readonly tls?: { readonly ca: Buffer; readonly certificate?: Buffer; readonly key?: Buffer };
+  readonly onEvent?: (event: EndpointEvent) => void;
+  /** How long a call waits for an encoder to come (back). */
+  readonly healWaitMs?: number;
+  readonly healthIntervalMs?: number;
+  readonly healthTimeoutMs?: number;
+}
+
+const defaults = { healWaitMs: 3000, healthIntervalMs: 500, healthTimeoutMs: 1500 };
+
+/** Tries of one call in all. */
+const attemptsMax = 5;
+
+/** About what a text costs, before it is tokenised. */
+const charactersPerToken = 4;
+
+export function createEncoderPool(options: EncoderPoolOptions): Encoder {
+  return new EncoderPool(options);
+}
+
+class EncoderPool implements Encoder {
+  readonly #endpoints: readonly Endpoint[];
+  readonly #healWaitMs: number;
+  readonly #onEvent: (event: EndpointEvent) => void;
+  #waiting: (() => void)[] = [];
+  #closed = false;
+
+  constructor(options: EncoderPoolOptions) {
+    this.#healWaitMs = options.healWaitMs ?? defaults.healWaitMs;
+    this.#onEvent = options.onEvent ?? (() => undefined);
+    const { tls } = options;
+    const credentials =
+      tls === undefined
+        ? ChannelCredentials.createInsecure()
+        : ChannelCredentials.createSsl(tls.ca, tls.key ?? null, tls.certificate ?? null);
+    this.#endpoints = options.addresses.map(
+      (address) =>
+        new Endpoint({
+          address,
+          credentials,
+          healthIntervalMs: options.healthIntervalMs ?? defaults.healthIntervalMs,
+          healthTimeoutMs: options.healthTimeoutMs ?? defaults.healthTimeoutMs,
+          onChange: () => this.#changed(),
+          onEvent: this.#onEvent,
+        }),
+    );
+  }
+
+  models(): readonly EncoderModel[] {
+    const models = new Map<string, EncoderModel>();
+    for (const endpoint of this.#endpoints) {
+      for (const model of endpoint.models) models.set(`${model.name}/${model.version}`, model);
+    }
+    return [...models.values()];
+  }
+
+  ready(): boolean {
+    return this.#endpoints.some((endpoint) => endpoint.models.length > 0);
+  }
+
+  async countTokens(texts: readonly string[], options: EncodeOptions): Promise<readonly number[]> {
+    const request = { ...target(options), texts: texts.map((text) => text.toWellFormed()) };
+    return this.#tried(options, tokensOf(texts), async (endpoint) => {
+      const reply = await endpoint.unary<CountTokensResponse>('countTokens', request, options);
+      return [...decodeCounts(reply.tokenCounts, texts.length)];
+    });
+  }
+
+  async encodeQuery(text: string, options: EncodeOptions): Promise<EncodedQuery> {
+    const request = { ...target(options), text: text.toWellFormed() };
+    return this.#tried(options, tokensOf([text]), async (endpoint, model) => {
+      const reply = await endpoint.unary<EncodeQueryResponse>('encodeQuery', request, options);
+      return decodeQuery(reply, model.dim);
+    });
+  }
+
+  async *encodeDocuments(
+    texts: readonly string[],
+    options: EncodeDocumentsOptions,
+  ): AsyncGenerator<EncodedDocument, void, undefined> {
+    const unfinished: Unfinished = {
+      texts: new Map(texts.entries()),
+      inputTokens: undefined,
+    };
+    const tries = new Tries(options);
+    while (unfinished.texts.size > 0) {
+      const { endpoint, model } = await this.#pick(options, tries);
+      const tokens = tokensOf(unfinished.texts.values());
+      endpoint.outstandingTokens += tokens;
+      try {
+        for await (const document of encodeOnce(endpoint, model, unfinished, options)) yield document;
+      } catch (error) {
+        this.#failed(endpoint, error, tries, options);
+      } finally {
+        endpoint.outstandingTokens -= tokens;
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const endpoint of this.#endpoints) endpoint.close();
+    this.#changed();
+  }
+
+  async #tried<T>(
+    options: EncodeOptions,
+    tokens: number,
+    attempt: (endpoint: Endpoint, model: EncoderModel) => Promise<T>,
+  ): Promise<T> {
+    const tries = new Tries(options);
+    for (;;) {
+      const { endpoint, model } = await this.#pick(options, tries);
+      endpoint.outstandingTokens += tokens;
+      try {
+        return await attempt(endpoint, model);
+      } catch (error) {
+        this.#failed(endpoint, error, tries, options);
+      } finally {
+        endpoint.outstandingTokens -= tokens;
+      }
+    }
+  }
+
+  /** The least loaded encoder that serves the version and did not refuse this call; waits a moment for one. */
+  async #pick(
+    options: EncodeOptions,
+    tries: Tries,
+  ): Promise<{ readonly endpoint: Endpoint; readonly model: EncoderModel }> {
+    const waitUntilMs = Math.min(Date.now() + this.#healWaitMs, options.deadlineMs);
+    for (;;) {
+      options.signal.throwIfAborted();
+      tries.assertLeft();
+      if (this.#closed) throw unavailable('the encoder pool is closed');
+      let best: Endpoint | undefined;
+      for (const endpoint of this.#endpoints) {
+        if (!endpoint.serves(options.model, options.modelVersion) || tries.refusedBy.has(endpoint)) continue;
+        if (best === undefined || endpoint.outstandingTokens < best.outstandingTokens) best = endpoint;
+      }
+      const model = best?.models.find(
+        ({ name, version }) => name === options.model && version === options.modelVersion,
+      );
+      if (best !== undefined && model !== undefined) return { endpoint: best, model };
+      if (tries.refusal !== undefined) throw tries.refusal;
+      if (this.#endpoints.length > 0 && this.#endpoints.every(({ admitted }) => admitted)) {
+        throw unavailable(`no encoder serves model ${options.model} version ${options.modelVersion}`);
+      }
+      const leftMs = waitUntilMs - Date.now();
+      if (leftMs <= 0) throw unavailable('no encoder is available');
+      await this.#change(leftMs, options.signal);
+    }
+  }
+
+  /** Decides what a failed attempt means: returns when the call may be tried again, throws otherwise. */
+  #failed(endpoint: Endpoint, error: unknown, tries: Tries, options: EncodeOptions): void {
+    options.signal.throwIfAborted();
+    if (error instanceof ServiceError) throw error;
+    if (error instanceof CorruptReply) {
+      this.#onEvent({ event: 'corrupt_reply', address: endpoint.address, reason: error.message });
+      throw unavailable('the encoder gave a corrupt reply', { cause: error });
+    }
+    if (error instanceof EndpointLost) {
+      tries.count(error);
+      return;
+    }
+    if (!isCallError(error)) throw error;
+    switch (error.code) {
+      case status.UNAVAILABLE:
+        endpoint.suspect();
+        tries.count(error);
+        return;
+      case status.RESOURCE_EXHAUSTED: {
+        tries.refused(
+          endpoint,
+          unavailable('the encoders are busy', { cause: error, seconds: delaySeconds(error) }),
+        );
+        return;
+      }
+      case status.FAILED_PRECONDITION: {
+        const { model, modelVersion } = options;
+        const message = `the encoder does not serve model ${model} version ${modelVersion}`;
+        endpoint.suspect();
+        tries.refused(endpoint, unavailable(message, { cause: error }));
+        return;
+      }
+      case status.INVALID_ARGUMENT:
+        throw new ServiceError('validation_error', error.details, { cause: error });
+      case status.DEADLINE_EXCEEDED:
+        throw unavailable('the deadline passed while encoding', { cause: error });
+      default:
+        throw unavailable('the encoder failed', { cause: error });
+    }
+  }
+
+  async #change(timeoutMs: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', done);
+        this.#waiting = this.#waiting.filter((waiter) => waiter !== done);
+        resolve();
+      };
+      const timer = setTimeout(done, timeoutMs);
+      signal.addEventListener('abort', done, { once: true });
+      this.#waiting.push(done);
+    });
+  }
+
+  #changed(): void {
+    for (const waiter of this.#waiting) waiter();
+  }
+}
+
+/** The tries of one call. */
+class Tries {
+  readonly refusedBy = new Set<Endpoint>();
+  /** Why the last encoder refused. */
+  refusal: ServiceError | undefined;
+  readonly #deadlineMs: number;
+  #made = 0;
+  #last: unknown;
+
+  constructor({ deadlineMs }: EncodeOptions) {
+    this.#deadlineMs = deadlineMs;
+  }
+
+  count(error: unknown): void {
+    this.#made++;
+    this.#last = error;
+  }
+
+  refused(endpoint: Endpoint, refusal: ServiceError): void {
+    this.refusedBy.add(endpoint);
+    this.refusal = refusal;
+  }
+
+  assertLeft(): void {
+    if (Date.now() >= this.#deadlineMs)
+      throw unavailable('the deadline passed while encoding', { cause: this.#last });
+    if (this.#made >= attemptsMax) throw unavailable('the encoders keep failing', { cause: this.#last });
+  }
+}
+
+function target({ model, modelVersion, tenantId }: EncodeOptions): object {
+  return { model: { name: model, version: modelVersion }, tenantId };
+}
+
+function tokensOf(texts: Iterable<string>): number {
+  let tokens = 1;
+  for (const text of texts) tokens += text.length / charactersPerToken;
+  return tokens;
+}
+
+function unavailable(message: string, options: { cause?: unknown; seconds?: number } = {}): ServiceError {
+  const { cause, seconds = 1 } = options;
+  return new ServiceError('service_unavailable', message, { cause, retryAfterSeconds: seconds });
+}
+
+function delaySeconds(error: CallError): number {
+  const [delayMs] = error.metadata.get(retryDelayTrailer);
+  return Math.max(1, Math.ceil(Number(delayMs ?? 0) / 1000));
+}
+
+function isCallError(error: unknown): error is CallError {
+  return error instanceof Error && 'code' in error && typeof error.code === 'number' && 'metadata' in error;
+}

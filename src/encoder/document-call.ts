@@ -1,0 +1,93 @@
+/**
+ * The client's side of one `EncodeDocuments` call to one encoder: send the documents, hand their token counts over, say
+ * proceed, give out documents as they become whole. The pool calls it again with what is left.
+ */
+import { ServiceError } from '../errors.ts';
+import type { EncodedDocument, EncodeDocumentsOptions, EncoderModel } from './contract.ts';
+import type { DocumentStream, Endpoint } from './endpoint.ts';
+import { MessageReader, writeMessage } from './message-stream.ts';
+import { CorruptReply, decodeCounts, DocumentCollector } from './replies.ts';
+import type { EncodeDocumentsRequest, EncodeDocumentsResponse } from './wire.ts';
+
+export interface Unfinished {
+  /** Documents not given out yet, by their position in the caller's list. */
+  readonly texts: Map<number, string>;
+  /** Of all documents, once the caller was told. */
+  inputTokens: readonly number[] | undefined;
+}
+
+/** Encodes what is unfinished; a document is off the list before it is yielded. */
+export async function* encodeOnce(
+  endpoint: Endpoint,
+  model: EncoderModel,
+  unfinished: Unfinished,
+  options: EncodeDocumentsOptions,
+): AsyncGenerator<EncodedDocument, void, undefined> {
+  const positions = [...unfinished.texts.keys()];
+  const { stream, ended } = endpoint.documents(options);
+  const messages = new MessageReader<EncodeDocumentsResponse>(stream, ended);
+  try {
+    // Not awaited before the reads: an encoder that refuses stops reading, and says so.
+    const sent = send(stream, openMessage(positions.length, options), unfinished.texts.values(), ended);
+    sent.catch(() => undefined);
+    const { tokenCounts } = (await messages.next()) ?? {};
+    if (tokenCounts === undefined) throw new CorruptReply("the encoder's reply has no token counts");
+    const counts = [...decodeCounts(tokenCounts.tokenCounts, positions.length)];
+    await agree(unfinished, positions, counts, options);
+    await sent;
+    await writeMessage(stream, { proceed: {} } satisfies EncodeDocumentsRequest, ended);
+    stream.end();
+    const collector = new DocumentCollector(model.dim, counts);
+    for (let message = await messages.next(); message !== undefined; message = await messages.next()) {
+      if (message.part === undefined) throw new CorruptReply("the encoder's reply has no part");
+      const document = collector.add(message.part);
+      if (document === undefined) continue;
+      const documentIndex = positions[document.documentIndex]!;
+      unfinished.texts.delete(documentIndex);
+      yield { ...document, documentIndex };
+    }
+    if (!collector.complete) throw new CorruptReply("the encoder's reply ended before every document came");
+  } finally {
+    // Frees the encoder's work when this side leaves early; a call that has ended is not touched by it.
+    stream.cancel();
+  }
+}
+
+function openMessage(documentCount: number, options: EncodeDocumentsOptions): EncodeDocumentsRequest {
+  const { model, modelVersion, tenantId, chunking } = options;
+  return { open: { model: { name: model, version: modelVersion }, tenantId, chunking, documentCount } };
+}
+
+async function send(
+  stream: DocumentStream,
+  open: EncodeDocumentsRequest,
+  texts: Iterable<string>,
+  ended: AbortSignal,
+): Promise<void> {
+  await writeMessage(stream, open, ended);
+  for (const text of texts) {
+    await writeMessage(
+      stream,
+      { document: { text: text.toWellFormed() } } satisfies EncodeDocumentsRequest,
+      ended,
+    );
+  }
+}
+
+/** The first time the caller is told the counts and may refuse; later ones must be the same. */
+async function agree(
+  unfinished: Unfinished,
+  positions: readonly number[],
+  counts: readonly number[],
+  options: EncodeDocumentsOptions,
+): Promise<void> {
+  const known = unfinished.inputTokens;
+  if (known === undefined) {
+    await options.onTokenCounts(counts);
+    unfinished.inputTokens = counts;
+  } else if (positions.some((position, i) => known[position] !== counts[i])) {
+    throw new ServiceError('service_unavailable', 'the encoders disagree about token counts', {
+      retryAfterSeconds: 1,
+    });
+  }
+}

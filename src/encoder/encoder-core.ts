@@ -1,0 +1,315 @@
+/**
+ * The encoder without its transport: tokenise, admit, schedule, run, give rows back. Knows no gRPC; failures are
+ * `EncoderFailure`s that the transport turns into statuses.
+ */
+import { setImmediate as turn } from 'node:timers/promises';
+import { assertInvariant } from '../errors.ts';
+import { chunkingProblem } from './chunker.ts';
+import { querySequence, type Sequence } from './colbert-rules.ts';
+import type { ChunkingParameters, EncodeTimings } from './contract.ts';
+import { DocumentJob, type DocumentPart } from './document-job.ts';
+import { EncoderFailure } from './encoder-failure.ts';
+import {
+  type BatchPlan,
+  type Reservation,
+  Scheduler,
+  type SchedulerOptions,
+  type SchedulerStatistics,
+} from './scheduler.ts';
+import { type SequenceDone, SequenceJob } from './sequence-job.ts';
+import type { ServedModel } from './served-model.ts';
+import type { SessionPool } from './session-pool.ts';
+import type { BatchKind, BatchOutput } from './session-protocol.ts';
+
+export interface EncodeRequest {
+  readonly model: string;
+  readonly modelVersion: string;
+  readonly tenantId: string;
+  /** Milliseconds since the epoch. */
+  readonly deadlineMs: number;
+  readonly signal: AbortSignal;
+}
+
+export interface DocumentsRequest extends EncodeRequest {
+  readonly chunking: ChunkingParameters;
+}
+
+export interface QueryRows {
+  /** f32 [rows x dim], weights folded in. */
+  readonly vectors: Float32Array;
+  /** f32 [rows]. */
+  readonly offsets: Float32Array;
+}
+
+/** Documents that are tokenised and admitted, and wait for the word to go. */
+export interface AdmittedDocuments {
+  readonly tokenCounts: Uint32Array;
+  /** Encodes and writes all parts; rejects with an `EncoderFailure`. */
+  run(write: (part: DocumentPart) => Promise<void>): Promise<void>;
+  /** Gives the place in the queue back; idempotent. */
+  release(): void;
+}
+
+/** A run that would end this many times past its deadline is refused instead of begun. */
+const hopelessFactor = 1.5;
+
+export class EncoderCore {
+  readonly models: readonly ServedModel[];
+  readonly #pool: SessionPool;
+  readonly #scheduler: Scheduler;
+  /** Padded tokens a second of the whole pool, smoothed; undefined before the first batch. */
+  #tokensPerSecond: number | undefined;
+
+  constructor(models: readonly ServedModel[], pool: SessionPool, options: SchedulerOptions) {
+    this.models = models;
+    this.#pool = pool;
+    this.#scheduler = new Scheduler(options);
+  }
+
+  statistics(): SchedulerStatistics & { readonly tokensPerSecond: number } {
+    return { ...this.#scheduler.statistics(), tokensPerSecond: this.#tokensPerSecond ?? 0 };
+  }
+
+  /** Tokens of each text, special tokens excluded. */
+  async countTokens(texts: readonly string[], request: EncodeRequest): Promise<Uint32Array> {
+    const { tokenizer } = this.#model(request).model;
+    const counts = new Uint32Array(texts.length);
+    for (const [i, text] of texts.entries()) {
+      counts[i] = (await tokenizer.encodeInSlices(text, request.signal)).length;
+      await turn();
+    }
+    return counts;
+  }
+
+  async encodeQuery(
+    text: string,
+    request: EncodeRequest,
+  ): Promise<QueryRows & { readonly inputTokens: number; readonly timings: EncodeTimings }> {
+    const { model, index } = this.#model(request);
+    const startedAt = performance.now();
+    const tokens = await model.tokenizer.encodeInSlices(text, request.signal);
+    const sequence = querySequence(model.rules, tokens);
+    const tokenizeMs = performance.now() - startedAt;
+    const reservation = this.#reserve(sequence.ids.length);
+    try {
+      const { rows, queueMs, runMs } = await this.#runSequence('query', index, sequence, request);
+      return { ...queryRows(rows), inputTokens: tokens.length, timings: { tokenizeMs, queueMs, runMs } };
+    } finally {
+      reservation.release();
+    }
+  }
+
+  /** Rows of one sequence as a query gives them (f32): warm-up and the golden check. */
+  async runQuerySequence(model: number, sequence: Sequence): Promise<QueryRows> {
+    return queryRows((await this.#runSequence('query', model, sequence, internalRequest())).rows);
+  }
+
+  /** Runs one sequence as a document chunk: warm-up. */
+  async runDocumentSequence(model: number, sequence: Sequence): Promise<void> {
+    await this.#runSequence('document', model, sequence, internalRequest());
+  }
+
+  /**
+   * Tokenises the documents as they come, then admits or refuses them. The place in the queue is held until
+   * `release`.
+   */
+  async admitDocuments(texts: AsyncIterable<string>, request: DocumentsRequest): Promise<AdmittedDocuments> {
+    const { model, index } = this.#model(request);
+    const problem = chunkingProblem(request.chunking, model.windowTokensMax);
+    if (problem !== undefined) throw new EncoderFailure('invalid', problem);
+    const reservation = this.#reserve(0);
+    const documents: Int32Array[] = [];
+    const tokenizeMs: number[] = [];
+    try {
+      for await (const text of texts) {
+        const startedAt = performance.now();
+        const tokens = await model.tokenizer.encodeInSlices(text, request.signal);
+        tokenizeMs.push(performance.now() - startedAt);
+        documents.push(tokens);
+        if (!reservation.grow(tokens.length)) throw this.#full();
+      }
+      this.#refuseHopeless(request.deadlineMs);
+    } catch (error) {
+      reservation.release();
+      throw error;
+    }
+    return {
+      tokenCounts: Uint32Array.from(documents, (tokens) => tokens.length),
+      release: () => reservation.release(),
+      run: async (write) => {
+        const job = new DocumentJob({
+          model: index,
+          tenantId: request.tenantId,
+          deadlineMs: request.deadlineMs,
+          rules: model.rules,
+          dim: model.dim,
+          chunking: request.chunking,
+          documents,
+          tokenizeMs,
+          signal: request.signal,
+          write,
+          onRoom: () => this.#dispatch(),
+          onDocument: (tokens) => reservation.shrink(tokens),
+        });
+        const abort = (): void => job.fail(new EncoderFailure('cancelled', 'the caller has gone'));
+        request.signal.addEventListener('abort', abort, { once: true });
+        this.#scheduler.add(job);
+        this.#dispatch();
+        try {
+          request.signal.throwIfAborted();
+          await job.done;
+        } finally {
+          request.signal.removeEventListener('abort', abort);
+        }
+      },
+    };
+  }
+
+  async #runSequence(
+    kind: BatchKind,
+    model: number,
+    sequence: Sequence,
+    request: Pick<EncodeRequest, 'tenantId' | 'deadlineMs' | 'signal'>,
+  ): Promise<SequenceDone> {
+    const job = new SequenceJob({ ...request, kind, model, sequence });
+    this.#scheduler.add(job);
+    this.#dispatch();
+    return job.done;
+  }
+
+  #model({ model: name, modelVersion }: EncodeRequest): { model: ServedModel; index: number } {
+    const index = this.models.findIndex((model) => model.name === name && model.version === modelVersion);
+    const model = this.models[index];
+    if (model === undefined) {
+      throw new EncoderFailure('precondition', `model ${name} version ${modelVersion} is not loaded`);
+    }
+    return { model, index };
+  }
+
+  #reserve(tokens: number): Reservation {
+    const reservation = this.#scheduler.reserve();
+    if (reservation === undefined) throw this.#full();
+    if (!reservation.grow(tokens)) {
+      reservation.release();
+      throw this.#full();
+    }
+    return reservation;
+  }
+
+  #full(): EncoderFailure {
+    const seconds = this.#scheduler.queuedTokens / (this.#tokensPerSecond ?? Infinity);
+    return new EncoderFailure('exhausted', 'the encoder queue is full', {
+      retryDelayMs: Math.min(60_000, Math.max(1000, (seconds * 1000) / 2)),
+    });
+  }
+
+  /** Work that cannot end before its deadline is refused before anything is spent on it. */
+  #refuseHopeless(deadlineMs: number): void {
+    if (this.#tokensPerSecond === undefined) return;
+    const leftMs = deadlineMs - Date.now();
+    const neededMs = (this.#scheduler.queuedTokens / this.#tokensPerSecond) * 1000;
+    if (neededMs > leftMs * hopelessFactor) {
+      throw new EncoderFailure(
+        'deadline',
+        `about ${Math.ceil(neededMs / 1000)} s of work wait and the deadline is in ${Math.ceil(leftMs / 1000)} s`,
+      );
+    }
+  }
+
+  #dispatch(): void {
+    for (;;) {
+      const room = { query: this.#pool.hasRoom('query'), document: this.#pool.hasRoom('document') };
+      if (!room.query && !room.document) return;
+      const plan = this.#scheduler.next(Date.now(), room);
+      if (plan === undefined) return;
+      void this.#run(plan);
+    }
+  }
+
+  async #run(plan: BatchPlan): Promise<void> {
+    const { kind, model, entries, paddedLength } = plan;
+    try {
+      const { output, runMs, startedAt } = await this.#pool.run({
+        kind,
+        model,
+        ...packed(plan),
+        paddedLength,
+      });
+      this.#observe(paddedLength * entries.length, runMs);
+      const total = entries.reduce((sum, { entry }) => sum + entry.sequence.ids.length, 0);
+      let row = 0;
+      for (const { job, entry } of entries) {
+        const end = row + entry.sequence.rows;
+        const rows = slice(output, row, end, this.models[model]!.dim);
+        row = end;
+        job.deliver(entry, rows, { startedAt, runMs: (runMs * entry.sequence.ids.length) / total });
+      }
+    } catch (error) {
+      const failure = new EncoderFailure('internal', (error as Error).message, { cause: error });
+      for (const { job } of entries) job.fail(failure);
+    }
+    this.#dispatch();
+  }
+
+  #observe(paddedTokens: number, runMs: number): void {
+    const rate = (paddedTokens / Math.max(runMs, 0.01)) * 1000 * this.#pool.workers;
+    // Small batches say little about the rate of a full queue.
+    const weight = 0.2 * Math.min(1, paddedTokens / 256);
+    this.#tokensPerSecond =
+      this.#tokensPerSecond === undefined ? rate : this.#tokensPerSecond * (1 - weight) + rate * weight;
+  }
+}
+
+function queryRows(rows: BatchOutput): QueryRows {
+  assertInvariant(rows.kind === 'query', 'a query got document rows');
+  return rows;
+}
+
+/** Work of the encoder itself. */
+function internalRequest(): Pick<EncodeRequest, 'tenantId' | 'deadlineMs' | 'signal'> {
+  return { tenantId: '', deadlineMs: Infinity, signal: new AbortController().signal };
+}
+
+/** Rows `from` to `to`. */
+function slice(output: BatchOutput, from: number, to: number, dim: number): BatchOutput {
+  return output.kind === 'query'
+    ? {
+        kind: 'query',
+        vectors: output.vectors.subarray(from * dim, to * dim),
+        offsets: output.offsets.subarray(from, to),
+      }
+    : {
+        kind: 'document',
+        vectors: output.vectors.subarray(from * dim, to * dim),
+        scales: output.scales.subarray(from, to),
+      };
+}
+
+/** The entries of a batch as flat arrays. */
+function packed({ entries }: BatchPlan): {
+  ids: Int32Array;
+  lengths: Uint32Array;
+  attended: Uint32Array;
+  kept: Uint8Array | undefined;
+  rows: number;
+} {
+  const sequences = entries.map(({ entry }) => entry.sequence);
+  const positions = sequences.reduce((sum, { ids }) => sum + ids.length, 0);
+  const ids = new Int32Array(positions);
+  const kept = sequences.some((sequence) => sequence.kept !== undefined)
+    ? new Uint8Array(positions).fill(1)
+    : undefined;
+  let at = 0;
+  for (const sequence of sequences) {
+    ids.set(sequence.ids, at);
+    if (sequence.kept !== undefined) kept!.set(sequence.kept, at);
+    at += sequence.ids.length;
+  }
+  return {
+    ids,
+    lengths: Uint32Array.from(sequences, (sequence) => sequence.ids.length),
+    attended: Uint32Array.from(sequences, (sequence) => sequence.attended),
+    kept,
+    rows: sequences.reduce((sum, { rows }) => sum + rows, 0),
+  };
+}

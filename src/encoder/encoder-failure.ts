@@ -1,0 +1,32 @@
+/** Why the encoder could not serve a request: one row for each status that leaves it (see proto/encoder.proto). */
+import { status } from '@grpc/grpc-js';
+
+export const failureStatus = {
+  invalid: status.INVALID_ARGUMENT,
+  precondition: status.FAILED_PRECONDITION,
+  exhausted: status.RESOURCE_EXHAUSTED,
+  deadline: status.DEADLINE_EXCEEDED,
+  cancelled: status.CANCELLED,
+  unavailable: status.UNAVAILABLE,
+  internal: status.INTERNAL,
+} as const;
+
+export type FailureKind = keyof typeof failureStatus;
+
+export interface EncoderFailureOptions {
+  /** How long to wait before trying again. */
+  readonly retryDelayMs?: number;
+  readonly cause?: unknown;
+}
+
+export class EncoderFailure extends Error {
+  override readonly name = 'EncoderFailure';
+  readonly kind: FailureKind;
+  readonly retryDelayMs: number | undefined;
+
+  constructor(kind: FailureKind, message: string, options: EncoderFailureOptions = {}) {
+    super(message, { cause: options.cause });
+    this.kind = kind;
+    this.retryDelayMs = options.retryDelayMs;
+  }
+}

@@ -1,0 +1,229 @@
+/**
+ * One encoder as the pool sees it: a channel, a health watch, what it serves, how much it has to do.
+ *
+ * Health is asked for at short intervals with a deadline, so that a process that hangs (and whose sockets stay open)
+ * is found out like one that is gone. An endpoint that hangs is ejected and its calls are cut, which lets their
+ * callers go elsewhere; one that drains (NOT_SERVING) gets no new calls and finishes those it has. It is
+ * readmitted when it is SERVING again and has told what it serves.
+ */
+import {
+  type ChannelCredentials,
+  type Client,
+  makeGenericClientConstructor,
+  type ServiceError as CallError,
+  status,
+} from '@grpc/grpc-js';
+import { service as healthService } from 'grpc-health-check';
+import type { Duplex } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { EncoderModel } from './contract.ts';
+import { decodeInfo } from './replies.ts';
+import {
+  EncoderClient,
+  type EncodeDocumentsRequest,
+  type EncodeDocumentsResponse,
+  type GetInfoResponse,
+  messageBytesMax,
+  serviceName,
+} from './wire.ts';
+
+export interface EndpointOptions {
+  readonly address: string;
+  readonly credentials: ChannelCredentials;
+  /** Interval and deadline of health checks. */
+  readonly healthIntervalMs: number;
+  readonly healthTimeoutMs: number;
+  /** Called when it is admitted, ejected, or serves something else. */
+  readonly onChange: () => void;
+  readonly onEvent: (event: EndpointEvent) => void;
+}
+
+export interface EndpointEvent {
+  readonly event: 'admitted' | 'ejected' | 'corrupt_reply';
+  readonly address: string;
+  readonly reason: string;
+}
+
+export interface CallOptions {
+  readonly deadlineMs: number;
+  readonly signal: AbortSignal;
+}
+
+type UnaryMethod = 'getInfo' | 'getStatistics' | 'countTokens' | 'encodeQuery';
+type UnaryCallback = (error: CallError | null, response: unknown) => void;
+type EncoderStub = Client &
+  Record<
+    UnaryMethod,
+    (request: object, options: { deadline: number }, callback: UnaryCallback) => { cancel(): void }
+  > & {
+    encodeDocuments(options: { deadline: number }): DocumentStream;
+  };
+type HealthStub = Client & {
+  check(request: { service: string }, options: { deadline: number }, callback: UnaryCallback): void;
+};
+
+export type DocumentStream = Duplex & {
+  write(message: EncodeDocumentsRequest): boolean;
+  read(): EncodeDocumentsResponse | null;
+  cancel(): void;
+};
+
+const HealthClient = makeGenericClientConstructor(healthService, 'grpc.health.v1.Health');
+
+/** A hang is believed after this many checks in a row without an answer. */
+const missedChecksMax = 2;
+/** Interval of checks while it is out: short, so that a restarted encoder serves again at once. */
+const ejectedIntervalMs = 50;
+
+/** A call was cut because its encoder hangs; like UNAVAILABLE, it may be tried elsewhere. */
+export class EndpointLost extends Error {
+  override readonly name = 'EndpointLost';
+}
+
+export class Endpoint {
+  readonly address: string;
+  /** Tokens (estimated) of the calls that are out. */
+  outstandingTokens = 0;
+  readonly #options: EndpointOptions;
+  readonly #stub: EncoderStub;
+  readonly #health: HealthStub;
+  readonly #closed = new AbortController();
+  #cut = new AbortController();
+  #poke = new AbortController();
+  #models: readonly EncoderModel[] = [];
+  #admitted = false;
+
+  constructor(options: EndpointOptions) {
+    this.#options = options;
+    this.address = options.address;
+    this.#stub = new EncoderClient(options.address, options.credentials, {
+      'grpc.max_receive_message_length': messageBytesMax,
+      'grpc.max_send_message_length': messageBytesMax,
+      'grpc.initial_reconnect_backoff_ms': 50,
+      'grpc.max_reconnect_backoff_ms': 500,
+      // Retries are the pool's: it knows what was delivered.
+      'grpc.enable_retries': 0,
+      'grpc.use_local_subchannel_pool': 1,
+      'grpc.service_config_disable_resolution': 1,
+    }) as unknown as EncoderStub;
+    this.#health = new HealthClient(options.address, options.credentials, {
+      channelOverride: this.#stub.getChannel(),
+    }) as unknown as HealthStub;
+    void this.#watch();
+  }
+
+  /** What it serves; empty while it is ejected. */
+  get models(): readonly EncoderModel[] {
+    return this.#admitted ? this.#models : [];
+  }
+
+  get admitted(): boolean {
+    return this.#admitted;
+  }
+
+  serves(name: string, version: string): boolean {
+    return this.models.some((model) => model.name === name && model.version === version);
+  }
+
+  /** Rejects with the call's error, `EndpointLost`, or the signal's reason. */
+  async unary<Response>(
+    method: UnaryMethod,
+    request: object,
+    { deadlineMs, signal }: CallOptions,
+  ): Promise<Response> {
+    const ended = AbortSignal.any([signal, this.#cut.signal]);
+    ended.throwIfAborted();
+    return new Promise<Response>((resolve, reject) => {
+      const call = this.#stub[method](request, { deadline: deadlineMs }, (error, response) => {
+        ended.removeEventListener('abort', abort);
+        if (error === null) resolve(response as Response);
+        else reject(error);
+      });
+      const abort = (): void => {
+        reject(ended.reason as Error);
+        call.cancel();
+      };
+      ended.addEventListener('abort', abort, { once: true });
+    });
+  }
+
+  /** Opens a document stream; the signal that comes with it ends with the caller's or when the call is cut. */
+  documents({ deadlineMs, signal }: CallOptions): {
+    readonly stream: DocumentStream;
+    readonly ended: AbortSignal;
+  } {
+    const stream = this.#stub.encodeDocuments({ deadline: deadlineMs });
+    return { stream, ended: AbortSignal.any([signal, this.#cut.signal]) };
+  }
+
+  /** A call found it unavailable, or serving something else: look again now. */
+  suspect(): void {
+    this.#eject('a call failed', false);
+  }
+
+  close(): void {
+    this.#closed.abort(new EndpointLost('the pool is closed'));
+    this.#admitted = false;
+    this.#cut.abort(this.#closed.signal.reason);
+    this.#stub.close();
+  }
+
+  async #watch(): Promise<void> {
+    let missed = 0;
+    while (!this.#closed.signal.aborted) {
+      const outcome = await this.#check();
+      missed = outcome === 'silent' ? missed + 1 : 0;
+      if (this.#closed.signal.aborted) return;
+      if (outcome === 'serving') await this.#admit();
+      else if (outcome === 'gone') this.#eject('it is gone or not serving', false);
+      else if (missed >= missedChecksMax) this.#eject('it does not answer health checks', true);
+      this.#poke = new AbortController();
+      const interval = this.#admitted ? this.#options.healthIntervalMs : ejectedIntervalMs;
+      const woken = AbortSignal.any([this.#closed.signal, this.#poke.signal]);
+      await pause(interval, undefined, { signal: woken, ref: false }).catch(() => undefined);
+    }
+  }
+
+  async #check(): Promise<'serving' | 'gone' | 'silent'> {
+    const deadline = Date.now() + this.#options.healthTimeoutMs;
+    return new Promise((resolve) => {
+      this.#health.check({ service: serviceName }, { deadline }, (error, response) => {
+        if (error === null)
+          resolve((response as { status: string }).status === 'SERVING' ? 'serving' : 'gone');
+        else resolve(error.code === status.DEADLINE_EXCEEDED ? 'silent' : 'gone');
+      });
+    });
+  }
+
+  async #admit(): Promise<void> {
+    if (this.#admitted) return;
+    const deadlineMs = Date.now() + this.#options.healthTimeoutMs;
+    this.#cut = new AbortController();
+    try {
+      const info = await this.unary<GetInfoResponse>(
+        'getInfo',
+        {},
+        { deadlineMs, signal: this.#closed.signal },
+      );
+      this.#models = decodeInfo(info);
+      this.#admitted = true;
+      this.#tell('admitted', this.#models.map(({ name, version }) => `${name}/${version}`).join(' '));
+      this.#options.onChange();
+    } catch (error) {
+      this.#tell('ejected', (error as Error).message);
+    }
+  }
+
+  #eject(reason: string, cut: boolean): void {
+    if (cut) this.#cut.abort(new EndpointLost(reason));
+    this.#poke.abort();
+    if (!this.#admitted) return;
+    this.#admitted = false;
+    this.#tell('ejected', reason);
+    this.#options.onChange();
+  }
+
+  #tell(event: EndpointEvent['event'], reason: string): void {
+    this.#options.onEvent({ event, address: this.address, reason });
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * Entry of an encoder process. Prints one JSON line when it is ready; logs JSON lines on standard error; leaves when its
+ * parent's IPC channel closes, so no encoder outlives a killed api process; drains on SIGTERM.
+ */
+import { ServerCredentials } from '@grpc/grpc-js';
+import { readFileSync } from 'node:fs';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { destination, pino } from 'pino';
+import { type EncoderArguments, inferenceThreads, parseEncoderArguments } from './arguments.ts';
+import { EncoderCore } from './encoder-core.ts';
+import { tuning } from './tuning.ts';
+import { createEncoderServer } from './server.ts';
+import { loadModel } from './served-model.ts';
+import { SessionPool } from './session-pool.ts';
+import { checkGolden, warmUp } from './warm-up.ts';
+
+const given = parseEncoderArguments(process.argv.slice(2));
+const log = pino(
+  { level: given['log-level'], base: { process: 'encoder', pid: process.pid } },
+  destination(2),
+);
+
+process.on('uncaughtException', (error) => end(70, 'uncaught exception', error));
+process.on('unhandledRejection', (error) => end(70, 'unhandled rejection', error));
+process.on('disconnect', () => end(0, 'the parent has gone'));
+
+try {
+  await start(given);
+} catch (error) {
+  end(78, 'start-up failed', error);
+}
+
+async function start(options: EncoderArguments): Promise<void> {
+  const startedAt = performance.now();
+  const models = await Promise.all(options['model-dir'].map(async (directory) => loadModel(directory)));
+  const loop = monitorEventLoopDelay({ resolution: 5 });
+  loop.enable();
+  const pool = await SessionPool.open({
+    models: models.map((model) => model.session),
+    provider: options.provider,
+    deviceId: options.device,
+    threads: inferenceThreads(options),
+    workers: options.workers,
+    stuckMs: options['stuck-ms'],
+    onFatal: (reason) => end(75, reason),
+  });
+  if (pool.fallback !== undefined) log.warn({ reason: pool.fallback }, 'CUDA did not load; using the CPU');
+  const limits = tuning(options, pool.provider);
+  const core = new EncoderCore(models, pool, limits);
+  const server = createEncoderServer({
+    core,
+    provider: pool.provider,
+    log,
+    loopDelayP99Ms: () => loop.percentile(99) / 1e6,
+  });
+  const port = await server.listen(options.listen, credentials(options));
+  await warmUp(core);
+  await checkGolden(core);
+  server.serve();
+
+  let draining = false;
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      if (draining) return;
+      draining = true;
+      log.info({ signal }, 'draining');
+      void server.drain().then(() => end(0, 'drained'));
+    });
+  }
+  const ready = {
+    event: 'ready',
+    address: options.listen.startsWith('unix:')
+      ? options.listen
+      : options.listen.replace(/:\d+$/, `:${port}`),
+    models: models.map(({ name, version, dim }) => ({ name, version, dim })),
+    provider: pool.provider,
+    workers: pool.workers,
+    batch_tokens: limits.documentBatchTokens,
+    start_ms: Math.round(performance.now() - startedAt),
+  };
+  log.info(ready, 'ready');
+  process.stdout.write(`${JSON.stringify(ready)}\n`);
+}
+
+function credentials(options: EncoderArguments): ServerCredentials {
+  if (options['tls-cert'] === '') return ServerCredentials.createInsecure();
+  const clientCa = options['tls-client-ca'] === '' ? null : readFileSync(options['tls-client-ca']);
+  return ServerCredentials.createSsl(
+    clientCa,
+    [{ cert_chain: readFileSync(options['tls-cert']), private_key: readFileSync(options['tls-key']) }],
+    clientCa !== null,
+  );
+}
+
+function end(code: number, reason: string, error?: unknown): void {
+  if (code === 0) log.info(reason);
+  else log.fatal({ err: error }, reason);
+  log.flush();
+  // Worker threads may be inside a run that nothing can interrupt.
+  process.exit(code);
+}

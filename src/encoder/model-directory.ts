@@ -1,0 +1,192 @@
+/**
+ * A model directory `models/<name>/<version>/`, read and checked.
+ *
+ *   model.onnx         inputs input_ids, attention_mask [, token_type_ids]  int64 [batch, tokens]
+ *                      outputs `output` f32 [batch, tokens, dim], and those that `maxsimd` names
+ *   tokenizer.json     Hugging Face tokenizer
+ *   onnx_config.json   keys of the PyLate / next-plaid ONNX exports; our own under `maxsimd`
+ *   manifest.json      optional: sha256 of the files (checked here), candidates, golden vectors
+ *
+ * Name and version come from the manifest, or from the last two parts of the path.
+ */
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { readFile, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { z } from 'zod';
+
+const tokenId = z.number().int().nonnegative();
+
+/** Keys of the ColBERT ONNX exports; unknown ones are left alone. */
+const onnxConfigSchema = z.looseObject({
+  query_prefix: z.string().nullish(),
+  document_prefix: z.string().nullish(),
+  query_prefix_id: tokenId.nullish(),
+  document_prefix_id: tokenId.nullish(),
+  query_length: z.number().int().min(1).default(32),
+  document_length: z.number().int().min(1).default(180),
+  do_query_expansion: z.boolean().default(true),
+  attend_to_expansion_tokens: z.boolean().default(false),
+  embedding_dim: z.number().int().min(1).max(1024),
+  uses_token_type_ids: z.boolean().default(false),
+  mask_token_id: tokenId.nullish(),
+  pad_token_id: tokenId.default(0),
+  skiplist_words: z.array(z.string()).default([]),
+  do_lower_case: z.boolean().default(false),
+  /** Ours: a graph with a fused document head. */
+  maxsimd: z
+    .looseObject({
+      position_limit: z.number().int().min(4).optional(),
+      /** Mean of the unit document vectors, subtracted in the graph before quantisation. */
+      centring: z.array(z.number()).optional(),
+      int8_output: z.string().optional(),
+      scale_output: z.string().optional(),
+      token_weight_output: z.string().optional(),
+    })
+    .optional(),
+});
+
+export type OnnxConfig = z.output<typeof onnxConfigSchema>;
+
+const fileEntry = z.union([
+  z.string(),
+  z.looseObject({ sha256: z.string(), bytes: z.number().int().optional() }),
+]);
+
+const manifestSchema = z.looseObject({
+  name: z.string().min(1).optional(),
+  version: z.union([z.string().min(1), z.number().int().transform(String)]).optional(),
+  /** File -> sha256 in hexadecimal, or an object with it. */
+  files: z.record(z.string(), fileEntry).default({}),
+  candidates: z
+    .looseObject({
+      centroids: z
+        .looseObject({
+          file: z.string(),
+          scale_file: z.string().optional(),
+          count: z.number().int().min(1),
+          dim: z.number().int().min(1),
+        })
+        .optional(),
+    })
+    .optional(),
+  golden: z.unknown().optional(),
+});
+
+export type Manifest = z.output<typeof manifestSchema>;
+
+export interface ModelDirectory {
+  readonly directory: string;
+  readonly name: string;
+  readonly version: string;
+  readonly graphFile: string;
+  readonly config: OnnxConfig;
+  readonly manifest: Manifest | undefined;
+  /** Parsed tokenizer.json, and tokenizer_config.json where there is one. */
+  readonly tokenizer: Readonly<Record<string, unknown>>;
+  readonly tokenizerConfig: Readonly<Record<string, unknown>>;
+}
+
+export class ModelDirectoryError extends Error {
+  override readonly name = 'ModelDirectoryError';
+}
+
+/** Reads a directory and checks every file that its manifest names. Errors are `ModelDirectoryError`s. */
+export async function openModelDirectory(directory: string): Promise<ModelDirectory> {
+  const resolved = path.resolve(directory);
+  const read = async (file: string): Promise<unknown> => readJson(path.join(resolved, file));
+  const config = parse(
+    onnxConfigSchema,
+    await read('onnx_config.json'),
+    path.join(resolved, 'onnx_config.json'),
+  );
+  const hasManifest = await exists(path.join(resolved, 'manifest.json'));
+  const manifest = hasManifest
+    ? parse(manifestSchema, await read('manifest.json'), path.join(resolved, 'manifest.json'))
+    : undefined;
+  if (manifest !== undefined) await verifyFiles(resolved, manifest);
+  const graphFile = path.join(resolved, 'model.onnx');
+  if (!(await exists(graphFile))) throw new ModelDirectoryError(`${resolved} has no model.onnx`);
+  checkConsistency(resolved, config);
+  return {
+    directory: resolved,
+    name: manifest?.name ?? path.basename(path.dirname(resolved)),
+    version: manifest?.version ?? path.basename(resolved),
+    graphFile,
+    config,
+    manifest,
+    tokenizer: asObject(await read('tokenizer.json'), path.join(resolved, 'tokenizer.json')),
+    tokenizerConfig: (await exists(path.join(resolved, 'tokenizer_config.json')))
+      ? asObject(await read('tokenizer_config.json'), path.join(resolved, 'tokenizer_config.json'))
+      : {},
+  };
+}
+
+/** sha256 of a file, in hexadecimal. */
+export async function fileChecksum(file: string): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(file, { highWaterMark: 1 << 20 }), hash);
+  return hash.digest('hex');
+}
+
+async function verifyFiles(directory: string, manifest: Manifest): Promise<void> {
+  await Promise.all(
+    Object.entries(manifest.files).map(async ([file, entry]) => {
+      const expected = (typeof entry === 'string' ? entry : entry.sha256).toLowerCase();
+      const full = path.join(directory, file);
+      if (!(await exists(full)))
+        throw new ModelDirectoryError(`${full} is missing, though its manifest names it`);
+      const actual = await fileChecksum(full);
+      if (actual !== expected) {
+        throw new ModelDirectoryError(`${full} has sha256 ${actual}, its manifest says ${expected}`);
+      }
+    }),
+  );
+}
+
+function checkConsistency(directory: string, config: OnnxConfig): void {
+  const ours = config.maxsimd;
+  if (config.do_query_expansion && (config.mask_token_id ?? undefined) === undefined) {
+    throw new ModelDirectoryError(`${directory}: do_query_expansion needs mask_token_id`);
+  }
+  if ((ours?.int8_output === undefined) !== (ours?.scale_output === undefined)) {
+    throw new ModelDirectoryError(`${directory}: int8_output and scale_output go together`);
+  }
+  if (ours?.centring !== undefined && ours.centring.length !== config.embedding_dim) {
+    throw new ModelDirectoryError(
+      `${directory}: centring has ${ours.centring.length} values, not embedding_dim`,
+    );
+  }
+}
+
+async function exists(file: string): Promise<boolean> {
+  try {
+    await stat(file);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+    throw error;
+  }
+}
+
+async function readJson(file: string): Promise<unknown> {
+  try {
+    return JSON.parse(await readFile(file, 'utf8'));
+  } catch (error) {
+    throw new ModelDirectoryError(`cannot read ${file}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+function asObject(value: unknown, file: string): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new ModelDirectoryError(`${file} is not a JSON object`);
+  }
+  return value as Record<string, unknown>;
+}
+
+function parse<T extends z.ZodType>(schema: T, value: unknown, file: string): z.output<T> {
+  const result = schema.safeParse(value);
+  if (!result.success) throw new ModelDirectoryError(`${file}: ${z.prettifyError(result.error)}`);
+  return result.data;
+}

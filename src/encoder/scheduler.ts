@@ -1,0 +1,305 @@
+/**
+ * Decides what runs next: a synchronous, clock-free owner of everything that waits.
+ *
+ * A *job* is one query, or one document request that hands out its chunks lazily. A *batch* is a set of entries
+ * (texts) of one kind and one model whose padded cost, longest x count, fits a token budget:
+ *
+ * - queries before documents, in batches of their own; after `queryBurstMax` query batches in a row a waiting
+ *   document batch comes first, so documents never starve;
+ * - the tenant that was served the fewest tokens gives the anchor, its oldest entry (start-time fair queueing over
+ *   tokens; Goyal et al., SIGCOMM 1996); a tenant that returns starts level with the others;
+ * - around the anchor, entries of similar length fill the budget, from a bounded look-ahead over all tenants, so
+ *   that padding is small and nothing is passed over for long;
+ * - jobs whose caller has gone or whose deadline has passed are dropped here, before they run, and counted;
+ * - admission is bounded in tokens and requests and refuses at once; whatever its size, a request is admitted
+ *   when nothing else waits.
+ */
+import { assertInvariant } from '../errors.ts';
+import type { Sequence } from './colbert-rules.ts';
+import type { BatchKind, BatchOutput } from './session-protocol.ts';
+
+export interface Entry {
+  readonly sequence: Sequence;
+  /** Position in the job, given back with the result. */
+  readonly position: number;
+}
+
+export interface EntryRun {
+  /** `performance.now()` when its batch began to run. */
+  readonly startedAt: number;
+  /** The entry's share of the batch's run time. */
+  readonly runMs: number;
+}
+
+export interface Job {
+  readonly kind: BatchKind;
+  readonly model: number;
+  readonly tenantId: string;
+  /** Milliseconds since the epoch. */
+  readonly deadlineMs: number;
+  /** The n-th entry not taken yet, or undefined: there is none, or the reader of the job is behind. */
+  peek(offset: number): Entry | undefined;
+  /** Removes entries that were peeked at. */
+  take(entries: ReadonlySet<Entry>): void;
+  /** Whether every entry was taken. */
+  readonly exhausted: boolean;
+  readonly cancelled: boolean;
+  /** Called once when the job is dropped before its entries ran. */
+  drop(reason: 'cancelled' | 'expired'): void;
+  /** Rows of a taken entry. */
+  deliver(entry: Entry, rows: BatchOutput, run: EntryRun): void;
+  fail(error: Error): void;
+}
+
+export interface BatchPlan {
+  readonly kind: BatchKind;
+  readonly model: number;
+  readonly entries: readonly { readonly job: Job; readonly entry: Entry }[];
+  /** Positions of each text after padding. */
+  readonly paddedLength: number;
+}
+
+export interface SchedulerOptions {
+  /** Padded tokens of a document batch and of a query batch; a longer text runs alone. */
+  readonly documentBatchTokens: number;
+  readonly queryBatchTokens: number;
+  /** Lengths are padded to a multiple of this. */
+  readonly lengthStep: number;
+  /** Look-ahead in tokens, in units of the budget. */
+  readonly lookAheadBatches: number;
+  readonly queryBurstMax: number;
+  readonly queuedTokensMax: number;
+  readonly queuedRequestsMax: number;
+}
+
+export interface SchedulerStatistics {
+  readonly queuedTokens: number;
+  readonly queuedRequests: number;
+  /** Since the start. */
+  readonly batches: number;
+  readonly tokens: number;
+  readonly paddedTokens: number;
+  readonly rejected: number;
+  readonly expired: number;
+  readonly cancelled: number;
+}
+
+/** A request's share of the queue's bound; grows while its texts are tokenised. */
+export interface Reservation {
+  /** False when the queue is full; the request then ends. */
+  grow(tokens: number): boolean;
+  shrink(tokens: number): void;
+  release(): void;
+}
+
+interface Lane {
+  readonly jobs: Set<Job>;
+  /** Tokens served to each tenant since the lane was last empty. */
+  readonly served: Map<string, number>;
+  /** What a tenant that comes (back) starts with. */
+  floor: number;
+}
+
+interface Candidate {
+  readonly job: Job;
+  readonly entry: Entry;
+  readonly length: number;
+}
+
+export class Scheduler {
+  readonly #options: SchedulerOptions;
+  readonly #lanes: Record<BatchKind, Lane> = {
+    query: { jobs: new Set(), served: new Map(), floor: 0 },
+    document: { jobs: new Set(), served: new Map(), floor: 0 },
+  };
+  #queuedTokens = 0;
+  #queuedRequests = 0;
+  #queriesInARow = 0;
+  readonly #counts = { batches: 0, tokens: 0, paddedTokens: 0, rejected: 0, expired: 0, cancelled: 0 };
+
+  constructor(options: SchedulerOptions) {
+    this.#options = options;
+  }
+
+  get queuedTokens(): number {
+    return this.#queuedTokens;
+  }
+
+  statistics(): SchedulerStatistics {
+    return { ...this.#counts, queuedTokens: this.#queuedTokens, queuedRequests: this.#queuedRequests };
+  }
+
+  /** Admits a request, or undefined when the queue is full. */
+  reserve(): Reservation | undefined {
+    if (this.#queuedRequests >= this.#options.queuedRequestsMax) {
+      this.#counts.rejected++;
+      return undefined;
+    }
+    this.#queuedRequests++;
+    let own = 0;
+    let released = false;
+    return {
+      grow: (tokens) => {
+        assertInvariant(!released, 'a released reservation grows');
+        const alone = this.#queuedTokens === own;
+        if (!alone && this.#queuedTokens + tokens > this.#options.queuedTokensMax) {
+          this.#counts.rejected++;
+          return false;
+        }
+        own += tokens;
+        this.#queuedTokens += tokens;
+        return true;
+      },
+      shrink: (tokens) => {
+        const freed = Math.min(own, tokens);
+        own -= freed;
+        this.#queuedTokens -= freed;
+      },
+      release: () => {
+        if (released) return;
+        released = true;
+        this.#queuedTokens -= own;
+        this.#queuedRequests--;
+      },
+    };
+  }
+
+  add(job: Job): void {
+    const lane = this.#lanes[job.kind];
+    lane.jobs.add(job);
+    lane.served.set(job.tenantId, Math.max(lane.floor, lane.served.get(job.tenantId) ?? 0));
+  }
+
+  /** The next batch, of the kinds that there is room for; undefined when nothing can run now. */
+  next(nowMs: number, room: Readonly<Record<BatchKind, boolean>>): BatchPlan | undefined {
+    this.#dropDead(nowMs);
+    const order: BatchKind[] =
+      this.#queriesInARow >= this.#options.queryBurstMax ? ['document', 'query'] : ['query', 'document'];
+    for (const kind of order) {
+      if (!room[kind]) continue;
+      const plan = this.#plan(kind);
+      if (plan === undefined) continue;
+      this.#queriesInARow = kind === 'query' ? this.#queriesInARow + 1 : 0;
+      this.#count(plan);
+      return plan;
+    }
+    return undefined;
+  }
+
+  #dropDead(nowMs: number): void {
+    for (const lane of Object.values(this.#lanes)) {
+      for (const job of lane.jobs) {
+        if (!job.cancelled && job.deadlineMs > nowMs) continue;
+        const reason = job.cancelled ? 'cancelled' : 'expired';
+        this.#counts[reason]++;
+        this.#remove(lane, job);
+        job.drop(reason);
+      }
+    }
+  }
+
+  #plan(kind: BatchKind): BatchPlan | undefined {
+    const lane = this.#lanes[kind];
+    const anchor = this.#anchor(lane);
+    if (anchor === undefined) return undefined;
+    const budget = kind === 'query' ? this.#options.queryBatchTokens : this.#options.documentBatchTokens;
+    const candidates = this.#lookAhead(lane, anchor, budget);
+    const chosen = bestRun(candidates, anchor, budget);
+    const taken = new Map<Job, Set<Entry>>();
+    for (const { job, entry, length } of chosen) {
+      const entries = taken.get(job) ?? new Set();
+      taken.set(job, entries.add(entry));
+      lane.served.set(job.tenantId, (lane.served.get(job.tenantId) ?? lane.floor) + length);
+    }
+    for (const [job, entries] of taken) {
+      job.take(entries);
+      if (job.exhausted) this.#remove(lane, job);
+    }
+    return {
+      kind,
+      model: anchor.job.model,
+      entries: chosen,
+      paddedLength: chosen.reduce((longest, { length }) => Math.max(longest, length), 0),
+    };
+  }
+
+  /** The oldest entry of the tenant that was served least. */
+  #anchor(lane: Lane): Candidate | undefined {
+    let best: Candidate | undefined;
+    let bestServed = Infinity;
+    for (const job of lane.jobs) {
+      const served = lane.served.get(job.tenantId)!;
+      if (served >= bestServed) continue;
+      const entry = job.peek(0);
+      if (entry === undefined) continue;
+      best = this.#candidate(job, entry);
+      bestServed = served;
+    }
+    if (best !== undefined) lane.floor = Math.max(lane.floor, bestServed);
+    return best;
+  }
+
+  /** Entries of the anchor's model, one of each job in turn, oldest first, the anchor included. */
+  #lookAhead(lane: Lane, anchor: Candidate, budget: number): Candidate[] {
+    const candidates: Candidate[] = [anchor];
+    let tokens = anchor.length;
+    let jobs = [...lane.jobs].filter((job) => job.model === anchor.job.model);
+    for (let offset = 0; jobs.length > 0; offset++) {
+      const deeper: Job[] = [];
+      for (const job of jobs) {
+        if (tokens >= budget * this.#options.lookAheadBatches) return candidates;
+        const entry = job.peek(offset);
+        if (entry === undefined) continue;
+        deeper.push(job);
+        if (entry === anchor.entry) continue;
+        const candidate = this.#candidate(job, entry);
+        candidates.push(candidate);
+        tokens += candidate.length;
+      }
+      jobs = deeper;
+    }
+    return candidates;
+  }
+
+  #candidate(job: Job, entry: Entry): Candidate {
+    const step = this.#options.lengthStep;
+    return { job, entry, length: Math.ceil(entry.sequence.ids.length / step) * step };
+  }
+
+  #remove(lane: Lane, job: Job): void {
+    lane.jobs.delete(job);
+    if (lane.jobs.size > 0) return;
+    lane.served.clear();
+    lane.floor = 0;
+  }
+
+  #count(plan: BatchPlan): void {
+    this.#counts.batches++;
+    this.#counts.paddedTokens += plan.paddedLength * plan.entries.length;
+    for (const { entry } of plan.entries) this.#counts.tokens += entry.sequence.ids.length;
+  }
+}
+
+/**
+ * Of all runs of candidates sorted by length that hold the anchor and whose padded cost fits the budget, the one
+ * with the most real tokens; of equal ones the one with less padding.
+ */
+function bestRun(candidates: Candidate[], anchor: Candidate, budget: number): Candidate[] {
+  // Stable: among equal lengths the older stays in front.
+  const sorted = candidates.toSorted((a, b) => a.length - b.length);
+  const at = sorted.indexOf(anchor);
+  const sums = [0];
+  for (const { length } of sorted) sums.push(sums.at(-1)! + length);
+  let best = { first: at, end: at + 1, real: anchor.length, padded: anchor.length };
+  for (let last = at; last < sorted.length; last++) {
+    const longest = sorted[last]!.length;
+    const count = Math.floor(budget / longest);
+    if (count < last - at + 1) break;
+    const first = Math.max(0, last - count + 1);
+    const end = last + 1;
+    const real = sums[end]! - sums[first]!;
+    const padded = longest * (end - first);
+    if (real > best.real || (real === best.real && padded < best.padded)) best = { first, end, real, padded };
+  }
+  return sorted.slice(best.first, best.end);
+}

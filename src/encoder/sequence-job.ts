@@ -1,0 +1,74 @@
+/** One text on its way through the scheduler: a job of a single entry. Queries are these. */
+import type { Sequence } from './colbert-rules.ts';
+import { EncoderFailure } from './encoder-failure.ts';
+import type { Entry, EntryRun, Job } from './scheduler.ts';
+import type { BatchKind, BatchOutput } from './session-protocol.ts';
+
+export interface SequenceJobOptions {
+  readonly kind: BatchKind;
+  readonly model: number;
+  readonly tenantId: string;
+  readonly deadlineMs: number;
+  readonly sequence: Sequence;
+  readonly signal: AbortSignal;
+}
+
+export interface SequenceDone {
+  readonly rows: BatchOutput;
+  readonly queueMs: number;
+  readonly runMs: number;
+}
+
+export class SequenceJob implements Job {
+  readonly kind: BatchKind;
+  readonly model: number;
+  readonly tenantId: string;
+  readonly deadlineMs: number;
+  /** The rows, or the failure that ended the job. */
+  readonly done: Promise<SequenceDone>;
+  readonly #signal: AbortSignal;
+  readonly #startedAt = performance.now();
+  readonly #settle: { resolve: (done: SequenceDone) => void; reject: (error: Error) => void };
+  #entry: Entry | undefined;
+
+  constructor(options: SequenceJobOptions) {
+    this.kind = options.kind;
+    this.model = options.model;
+    this.tenantId = options.tenantId;
+    this.deadlineMs = options.deadlineMs;
+    this.#signal = options.signal;
+    this.#entry = { sequence: options.sequence, position: 0 };
+    const { promise, resolve, reject } = Promise.withResolvers<SequenceDone>();
+    this.done = promise;
+    this.#settle = { resolve, reject };
+  }
+
+  get cancelled(): boolean {
+    return this.#signal.aborted;
+  }
+
+  get exhausted(): boolean {
+    return this.#entry === undefined;
+  }
+
+  peek(offset: number): Entry | undefined {
+    return offset === 0 ? this.#entry : undefined;
+  }
+
+  take(): void {
+    this.#entry = undefined;
+  }
+
+  drop(reason: 'cancelled' | 'expired'): void {
+    const kind = reason === 'expired' ? 'deadline' : 'cancelled';
+    this.fail(new EncoderFailure(kind, `the ${this.kind} was ${reason} in the queue`));
+  }
+
+  deliver(_: Entry, rows: BatchOutput, { startedAt, runMs }: EntryRun): void {
+    this.#settle.resolve({ rows, queueMs: Math.max(0, startedAt - this.#startedAt), runMs });
+  }
+
+  fail(error: Error): void {
+    this.#settle.reject(error);
+  }
+}

@@ -1,0 +1,217 @@
+/** The gRPC server of an encoder process: messages in, messages out, failures as statuses. */
+import {
+  Metadata,
+  Server,
+  type ServerCredentials,
+  type ServerUnaryCall,
+  type sendUnaryData,
+  status,
+} from '@grpc/grpc-js';
+import { HealthImplementation } from 'grpc-health-check';
+import type { Logger } from 'pino';
+import { type DocumentCall, serveDocuments } from './document-stream.ts';
+import type { EncodeRequest, EncoderCore } from './encoder-core.ts';
+import { EncoderFailure, failureStatus } from './encoder-failure.ts';
+import {
+  bytesOf,
+  type CountTokensRequest,
+  type CountTokensResponse,
+  encoderService,
+  type EncodeQueryRequest,
+  type EncodeQueryResponse,
+  type GetInfoResponse,
+  type GetStatisticsResponse,
+  messageBytesMax,
+  type ModelReference,
+  requestBounds,
+  retryDelayTrailer,
+  serviceName,
+  type WireModel,
+} from './wire.ts';
+
+export interface EncoderServerOptions {
+  readonly core: EncoderCore;
+  readonly provider: string;
+  readonly log: Logger;
+  /** 99th percentile of the event loop's delay, milliseconds. */
+  readonly loopDelayP99Ms: () => number;
+}
+
+export interface EncoderServer {
+  /** Binds `unix:/path` or `host:port` (0 = any); resolves to the port, or 0 for a socket. */
+  listen(address: string, credentials: ServerCredentials): Promise<number>;
+  /** Health turns SERVING. */
+  serve(): void;
+  /** Health turns NOT_SERVING; resolves when the calls in flight have ended. */
+  drain(): Promise<void>;
+  close(): void;
+}
+
+interface Call {
+  readonly cancelled: boolean;
+  getDeadline(): Date | number;
+  on(event: 'cancelled', listener: () => void): unknown;
+}
+
+/** A call without a deadline, or with a far one, gets this. */
+const deadlineMsMax = 60 * 60 * 1000;
+
+export function createEncoderServer(options: EncoderServerOptions): EncoderServer {
+  const { core, log } = options;
+  const server = new Server({
+    'grpc.max_receive_message_length': messageBytesMax,
+    'grpc.max_send_message_length': messageBytesMax,
+  });
+  const health = new HealthImplementation({ '': 'NOT_SERVING', [serviceName]: 'NOT_SERVING' });
+  health.addToServer(server);
+
+  server.addService(encoderService, {
+    getInfo: unary<unknown, GetInfoResponse>(log, async () => ({
+      models: core.models.map(({ name, version, dim, windowTokensMax, codebook }): WireModel => ({
+        name,
+        version,
+        dim,
+        windowTokensMax,
+        codebook:
+          codebook === undefined
+            ? null
+            : { ...codebook, vectors: bytesOf(codebook.vectors), scales: bytesOf(codebook.scales) },
+      })),
+      provider: options.provider,
+    })),
+
+    getStatistics: unary<unknown, GetStatisticsResponse>(log, async () => ({
+      ...core.statistics(),
+      loopDelayP99Ms: options.loopDelayP99Ms(),
+      residentBytes: process.memoryUsage.rss(),
+    })),
+
+    countTokens: unary<CountTokensRequest, CountTokensResponse>(log, async (request, call) => {
+      if (request.texts.length > requestBounds.documents) {
+        throw new EncoderFailure('invalid', `more than ${requestBounds.documents} texts`);
+      }
+      const counts = await core.countTokens(request.texts, targeted(request, call));
+      return { tokenCounts: bytesOf(counts) };
+    }),
+
+    encodeQuery: unary<EncodeQueryRequest, EncodeQueryResponse>(log, async (request, call) => {
+      if (Buffer.byteLength(request.text) > requestBounds.queryBytes) {
+        throw new EncoderFailure('invalid', `the query exceeds ${requestBounds.queryBytes} bytes`);
+      }
+      const query = await core.encodeQuery(request.text, targeted(request, call));
+      return {
+        inputTokens: query.inputTokens,
+        rows: query.offsets.length,
+        vectors: bytesOf(query.vectors),
+        offsets: bytesOf(query.offsets),
+        timings: query.timings,
+      };
+    }),
+
+    encodeDocuments: (call: DocumentCall) => {
+      const signal = cancellation(call);
+      serveDocuments(core, call, signal, (open) => targeted(open, call, signal)).then(
+        () => call.end(),
+        (error: unknown) => {
+          call.emit('error', asStatus(error, signal, log));
+        },
+      );
+    },
+  });
+
+  const setHealth = (state: 'SERVING' | 'NOT_SERVING'): void => {
+    health.setStatus('', state);
+    health.setStatus(serviceName, state);
+  };
+
+  return {
+    listen: async (address, credentials) =>
+      new Promise((resolve, reject) => {
+        server.bindAsync(address, credentials, (error, port) => {
+          if (error === null) resolve(port);
+          else reject(error);
+        });
+      }),
+    serve: () => setHealth('SERVING'),
+    drain: async () => {
+      setHealth('NOT_SERVING');
+      await new Promise<void>((resolve) => {
+        server.tryShutdown(() => resolve());
+      });
+    },
+    close: () => server.forceShutdown(),
+  };
+}
+
+function unary<Request, Response>(
+  log: Logger,
+  handle: (request: Request, call: ServerUnaryCall<Request, Response>) => Promise<Response>,
+): (call: ServerUnaryCall<Request, Response>, callback: sendUnaryData<Response>) => void {
+  return (call, callback) => {
+    void answer(async () => handle(call.request, call), callback, log);
+  };
+}
+
+async function answer<Response>(
+  handle: () => Promise<Response>,
+  callback: sendUnaryData<Response>,
+  log: Logger,
+): Promise<void> {
+  let response: Response;
+  try {
+    response = await handle();
+  } catch (error) {
+    callback(asStatus(error, undefined, log));
+    return;
+  }
+  callback(null, response);
+}
+
+function targeted(
+  request: { readonly model: ModelReference | null; readonly tenantId: string },
+  call: Call,
+  signal: AbortSignal = cancellation(call),
+): EncodeRequest {
+  const { model, tenantId } = request;
+  if (model === null) throw new EncoderFailure('invalid', 'the request names no model');
+  if (tenantId.length > requestBounds.identifierLength) {
+    throw new EncoderFailure('invalid', `tenant_id exceeds ${requestBounds.identifierLength} characters`);
+  }
+  return { model: model.name, modelVersion: model.version, tenantId, deadlineMs: deadlineOf(call), signal };
+}
+
+/** Aborted when the caller has gone, or its deadline has passed. */
+function cancellation(call: Call): AbortSignal {
+  const controller = new AbortController();
+  const abort = (): void => controller.abort(new EncoderFailure('cancelled', 'the caller has gone'));
+  if (call.cancelled) abort();
+  else call.on('cancelled', abort);
+  return controller.signal;
+}
+
+function deadlineOf(call: Call): number {
+  const deadline = call.getDeadline();
+  return Math.min(typeof deadline === 'number' ? deadline : deadline.getTime(), Date.now() + deadlineMsMax);
+}
+
+/** The status of a failure. Messages hold numbers and names, never text of a request. */
+function asStatus(
+  error: unknown,
+  signal: AbortSignal | undefined,
+  log: Logger,
+): Error & { code: status; details: string; metadata: Metadata } {
+  const failure =
+    error instanceof EncoderFailure
+      ? error
+      : new EncoderFailure(signal?.aborted === true ? 'cancelled' : 'internal', (error as Error).message);
+  if (failure.kind === 'internal') log.error({ err: error }, 'request failed');
+  const metadata = new Metadata();
+  if (failure.retryDelayMs !== undefined) {
+    metadata.set(retryDelayTrailer, String(Math.ceil(failure.retryDelayMs)));
+  }
+  return Object.assign(new Error(failure.message), {
+    code: failureStatus[failure.kind],
+    details: failure.message,
+    metadata,
+  });
+}

@@ -1,0 +1,62 @@
+/** Messages between the gRPC thread and a session worker thread: plain data, large arrays transferred. */
+
+export type Provider = 'auto' | 'cpu' | 'cuda';
+export type BatchKind = 'query' | 'document';
+
+/** What a worker needs to know of a model. */
+export interface SessionModel {
+  readonly graphFile: string;
+  readonly dim: number;
+  readonly padId: number;
+  readonly usesTokenTypeIds: boolean;
+  /** Names of the fused outputs; absent when the graph gives f32 only. */
+  readonly int8Output: string | undefined;
+  readonly scaleOutput: string | undefined;
+  readonly tokenWeightOutput: string | undefined;
+  /** f32 [dim]; absent when the model is not centred. */
+  readonly centring: Float32Array | undefined;
+}
+
+export interface SessionWorkerData {
+  readonly models: readonly SessionModel[];
+  /** Tried; `auto` falls back to the CPU. */
+  readonly provider: Provider;
+  readonly deviceId: number;
+  /** Threads of ONNX Runtime inside one run. */
+  readonly intraOpThreads: number;
+}
+
+export interface BatchMessage {
+  readonly type: 'batch';
+  readonly batchId: number;
+  readonly kind: BatchKind;
+  readonly model: number;
+  /** Ids of every text, one after the other. */
+  readonly ids: Int32Array;
+  /** u32 [texts]: length, and how many leading positions are attended. */
+  readonly lengths: Uint32Array;
+  readonly attended: Uint32Array;
+  /** Like `ids`: 1 = the position yields a row; absent = all do. */
+  readonly kept: Uint8Array | undefined;
+  /** Rows of the whole batch. */
+  readonly rows: number;
+  /** Positions of the padded batch: at least the longest text. */
+  readonly paddedLength: number;
+}
+
+/** Rows of all texts of the batch, one after the other. */
+export type BatchOutput =
+  | { readonly kind: 'query'; readonly vectors: Float32Array; readonly offsets: Float32Array }
+  | { readonly kind: 'document'; readonly vectors: Int8Array; readonly scales: Uint16Array };
+
+export type WorkerReply =
+  | { readonly type: 'ready'; readonly provider: 'cpu' | 'cuda'; readonly fallback: string | undefined }
+  | { readonly type: 'failed'; readonly message: string }
+  | { readonly type: 'started'; readonly batchId: number }
+  | {
+      readonly type: 'done';
+      readonly batchId: number;
+      readonly runMs: number;
+      readonly output: BatchOutput;
+    }
+  | { readonly type: 'error'; readonly batchId: number; readonly message: string };
