@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { SearchRequest } from '../../src/service/contract.ts';
 import { startHttp } from './harness.ts';
 import type { Harness } from './harness.ts';
 
@@ -91,6 +92,14 @@ describe('metadata', () => {
       }),
       { numRuns: 300 },
     );
+  });
+
+  test('a filter keeps the digits that stored metadata keeps', async () => {
+    const url = `/v1/indexes/${await http.createIndex()}/search`;
+    const filter = '{"id":12345678901234567890,"n":1}';
+    await http.inject({ method: 'POST', url, payload: `{"query":"q","filter":${filter}}` });
+    const { filter: asked } = http.service.calls.at(-1)!.arguments[1] as SearchRequest;
+    expect(JSON.stringify(asked)).toBe(filter);
   });
 
   test('a metadata schema is returned as given', async () => {

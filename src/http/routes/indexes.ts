@@ -3,7 +3,7 @@ import { ServiceError } from '../../errors.ts';
 import type { CreateIndexRequest, Service } from '../../service/contract.ts';
 import { addition, admissionErrors, answers } from '../answers.ts';
 import { jsonContentType } from '../error-body.ts';
-import { exactMetadataSchema } from '../exact-metadata.ts';
+import { exactObject } from '../long-integers.ts';
 import { present } from '../present.ts';
 import { IndexParams } from '../schemas/common.ts';
 import { CreateIndexBody, Deleted, Index, IndexList } from '../schemas/indexes.ts';
@@ -34,7 +34,7 @@ export function indexRoutes(service: Service): FastifyPluginAsyncZod {
           });
         const create: CreateIndexRequest = {
           name: body.name,
-          metadataSchema: exactMetadataSchema(request, body.metadata_schema),
+          metadataSchema: exactObject(request, 'metadata_schema', body.metadata_schema),
           ...present({ model: body.model, chunking }),
         };
         const index = await scope.run((context) => service.createIndex(context, create));

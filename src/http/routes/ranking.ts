@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { SearchRequest, Service } from '../../service/contract.ts';
 import { admissionErrors, answers } from '../answers.ts';
 import { jsonContentType } from '../error-body.ts';
-import { documentInputs } from '../exact-metadata.ts';
+import { documentInputs, exactObject } from '../long-integers.ts';
 import { present } from '../present.ts';
 import { IndexParams } from '../schemas/common.ts';
 import { Ranked, ScoreBody, SearchBody } from '../schemas/ranking.ts';
@@ -30,7 +30,11 @@ export function rankingRoutes(service: Service): FastifyPluginAsyncZod {
         const search: SearchRequest = {
           query: body.query,
           returnComponents: body.return_components,
-          ...present({ topK: body.top_k, candidateK: body.candidate_k, filter: body.filter }),
+          ...present({
+            topK: body.top_k,
+            candidateK: body.candidate_k,
+            filter: body.filter && exactObject(request, 'filter', body.filter),
+          }),
         };
         const response = await scope.run((context) => service.search(context, params.index_id, search));
         return reply.type(jsonContentType).send(rankedText(response));

@@ -138,7 +138,7 @@ export const IndexId = z.uuid().meta({ description: 'Identifier of the index.' }
 export const IndexParams = z.strictObject({ index_id: IndexId });
 
 export const Timestamp = z.iso.datetime().meta({ description: 'ISO 8601, UTC.' });
-export const Count = z.int().min(0);
+export const Count = z.int().min(0).meta({ example: 3 });
 export const DecimalString = z
   .string()
   .regex(/^\d+$/)

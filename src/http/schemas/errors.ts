@@ -8,7 +8,9 @@ export const errorCodes = Object.keys(errorTable) as [ErrorCode, ...ErrorCode[]]
 export const ErrorBody = z
   .strictObject({
     error: z.strictObject({
-      code: z.enum(errorCodes).meta({ description: 'Decide behaviour from this.' }),
+      code: z
+        .enum(errorCodes)
+        .meta({ description: 'Decide behaviour from this.', example: 'validation_error' }),
       message: z.string().meta({ description: 'Diagnostic only.' }),
       issues: z
         .array(

@@ -21,7 +21,7 @@ export const SearchBody = z
         'Chunks scored exactly. Default min(500, max(200, 5 x `top_k`)); below `top_k` it is raised to it.',
     }),
     filter: jsonObject(
-      'Exact matches against top-level metadata fields, all of which must hold; at most 16 fields. Values compare as JSON: 1 equals 1.0, null is not a missing field, objects compare without regard to key order, numbers compare as doubles. Not an authorization boundary.',
+      'Exact matches against top-level metadata fields, all of which must hold; at most 16 fields. Values compare as JSON: 1 equals 1.0, null is not a missing field, objects compare without regard to key order. Not an authorization boundary.',
       (filter, context) => {
         if (Object.keys(filter).length > filterFieldsMax) {
           addIssue(context, 'too_big', `must have at most ${filterFieldsMax} fields`);

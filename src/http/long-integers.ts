@@ -2,6 +2,8 @@
  * Integers beyond 2^53 (64-bit ids, nanosecond timestamps) in customer objects keep their digits: a body
  * that holds any is parsed once more, with those numbers as raw JSON that `JSON.stringify` writes out as it
  * came. Other numbers are doubles, written back in their shortest form (1.0 comes back as 1).
+ *
+ * The second parse comes after validation, which bounds what it has to visit.
  */
 import type { FastifyRequest } from 'fastify';
 import type { z } from 'zod';
@@ -24,9 +26,10 @@ export function documentInputs(
   }));
 }
 
-export function exactMetadataSchema(request: FastifyRequest, given: JsonObject): JsonObject {
+/** The customer object `given` in one field of the body. */
+export function exactObject(request: FastifyRequest, field: string, given: JsonObject): JsonObject {
   if (!holdsLongInteger(given)) return given;
-  return (parseKeepingLongIntegers(request.bodyText) as { metadata_schema: JsonObject }).metadata_schema;
+  return (parseKeepingLongIntegers(request.bodyText) as Record<string, JsonObject>)[field] ?? given;
 }
 
 function holdsLongInteger(object: JsonObject): boolean {
