@@ -203,13 +203,18 @@ export interface Catalog {
   /** Every index id the catalog knows, of all tenants (to find unreferenced blobs). */
   listIndexIds(): Promise<readonly string[]>;
   setIndexStatus(indexId: string, status: IndexStatus): Promise<void>;
+  /** Invisible, and its name free, at once; the rows of its documents are purged in the background. */
   deleteIndex(tenantId: string, indexId: string): Promise<boolean>;
 
   // Documents.
   /** Fresh identifiers for versions and segments: increasing, never reused, also after a crash. */
   allocateIds(count: number): Promise<readonly number[]>;
-  /** One transaction: index exists, old versions die, rows, allowance, usage, generation + 1. */
+  /**
+   * One transaction: index exists, old versions die, rows, allowance, usage, generation + 1. Usage is
+   * charged with the outcome `committed` only; whatever else was answered is the caller's `recordUsage`.
+   */
   commitUpsert(input: CommitUpsertInput): Promise<CommitUpsertResult>;
+  /** As `commitUpsert`: the outcomes `absent` and `index_missing` change and charge nothing. */
   commitDelete(input: {
     readonly tenantId: string;
     readonly indexId: string;
@@ -238,6 +243,7 @@ export interface Catalog {
   // Usage.
   /** Survives the death of the process when settled. */
   recordUsage(event: UsageEvent): Promise<void>;
+  /** Includes every settled write; read at the moment of the call. */
   usageTotals(tenantId: string, month: string): Promise<UsageTotals>;
 
   /** Resolves when a trivial write transaction works (readiness). */
