@@ -16,8 +16,9 @@ export function answerErrors(app: FastifyInstance, observer: RequestObserver): v
       return reply.hijack();
     }
     const answer = operatingError(error);
-    const unexpected = answer.code === 'internal_error';
-    if (unexpected) observer.failed(scope, error);
+    if (answer.code === 'internal_error') observer.failed(scope, error);
+    else if (answer.code === 'service_unavailable' && answer.cause !== undefined)
+      observer.unavailable(scope, answer);
     scope.errorCode = answer.code;
     // Fastify closes after every failed body; only one that never came leaves the connection unusable.
     if (answer.httpStatus === 408) reply.header('connection', 'close');

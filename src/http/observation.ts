@@ -27,6 +27,8 @@ export interface RequestObserver {
   protocolError(requestId: string, error: ServiceError): void;
   /** A failure nobody expected; the answer is `internal_error`. */
   failed(scope: { readonly requestId: string }, error: unknown): void;
+  /** A `service_unavailable` that knows why. */
+  unavailable(scope: { readonly requestId: string }, error: ServiceError): void;
 }
 
 export function createRequestObserver(logger: Logger, metrics: Metrics): RequestObserver {
@@ -107,6 +109,9 @@ export function createRequestObserver(logger: Logger, metrics: Metrics): Request
     },
     failed(scope, error) {
       logger.error({ request_id: scope.requestId, err: error }, 'unexpected failure');
+    },
+    unavailable(scope, error) {
+      logger.warn({ request_id: scope.requestId, err: error }, 'unavailable');
     },
   };
 }

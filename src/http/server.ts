@@ -13,14 +13,15 @@ import type { Logger } from '../logging.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { Service } from '../service/contract.ts';
 import { admitRequests, unknownRoute } from './admission.ts';
-import type { RouteTimeouts } from './admission.ts';
 import { acceptJsonBodies } from './body.ts';
 import { answerFrameworkErrors, answerErrors } from './error-answers.ts';
 import { protocolError, validationError } from './error-body.ts';
 import { bodyBytesMax, pathParameterCharactersMax } from './limits.ts';
+import { createListener, defaultHttpTimeouts } from './listener.ts';
+import type { HttpTimeouts, TlsIdentity } from './listener.ts';
 import { clientGoneStatus, createRequestObserver, unmatchedRoute } from './observation.ts';
 import { describeApi } from './openapi.ts';
-import { answerProtocolEvents, createClientErrorHandler, trackAnswer } from './protocol.ts';
+import { createClientErrorHandler, trackAnswer } from './protocol.ts';
 import { requestIdHeader, requestIdOf } from './request-id.ts';
 import { RequestScope } from './request-scope.ts';
 import { documentRoutes } from './routes/documents.ts';
@@ -29,32 +30,12 @@ import { indexRoutes } from './routes/indexes.ts';
 import { rankingRoutes } from './routes/ranking.ts';
 import { usageRoutes } from './routes/usage.ts';
 
-export interface HttpTimeouts extends RouteTimeouts {
-  /** A request's header must be complete. */
-  readonly headersMs: number;
-  /** A request's body must be complete, from when it is read. */
-  readonly bodyMs: number;
-  /** An idle connection is kept; longer than the 60 s of common load balancers. */
-  readonly keepAliveMs: number;
-  /** How often Node looks for connections past their time. */
-  readonly checkMs: number;
-}
-
-export const defaultHttpTimeouts: HttpTimeouts = {
-  searchMs: 10_000,
-  upsertMs: 120_000,
-  headersMs: 10_000,
-  bodyMs: 60_000,
-  keepAliveMs: 75_000,
-  checkMs: 1_000,
-};
-
 export interface HttpServerOptions {
   readonly service: Service;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  /** PEM; with it the server speaks HTTPS. */
-  readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer };
+  /** With it the server speaks HTTPS. */
+  readonly tls?: TlsIdentity;
   /** Believe `X-Forwarded-*`. */
   readonly trustProxy?: boolean;
   readonly timeouts?: Partial<HttpTimeouts>;
@@ -78,7 +59,8 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Fast
   const timeouts = { ...defaultHttpTimeouts, ...options.timeouts };
   const observer = createRequestObserver(options.logger, options.metrics);
   const app: FastifyInstance = Fastify({
-    ...listenerOptions(options, timeouts),
+    // Ours, so that no listener of the service lacks the protocol's answers (Fastify adds bare ones for `localhost`).
+    serverFactory: (handler) => createListener(handler, { tls: options.tls, timeouts, observer }),
     trustProxy: options.trustProxy ?? false,
     bodyLimit: bodyBytesMax,
     routerOptions: { maxParamLength: pathParameterCharactersMax },
@@ -88,7 +70,6 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Fast
     clientErrorHandler: createClientErrorHandler(observer),
     frameworkErrors: answerFrameworkErrors(observer),
   });
-  answerProtocolEvents(app.server, observer);
 
   const drain = drainSignal(app, options.drain);
   app.decorateRequest('scope', null as unknown as RequestScope);
@@ -145,23 +126,6 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Fast
   );
   await app.ready();
   return app;
-}
-
-function listenerOptions({ tls }: HttpServerOptions, timeouts: HttpTimeouts) {
-  const http = {
-    headersTimeout: timeouts.headersMs,
-    connectionsCheckingInterval: timeouts.checkMs,
-    // Checked in the first hook, which answers with the contract's body.
-    requireHostHeader: false,
-  };
-  return {
-    keepAliveTimeout: timeouts.keepAliveMs,
-    // The backstop: also bounds what a refused request may go on sending.
-    requestTimeout: timeouts.headersMs + timeouts.bodyMs + timeouts.checkMs,
-    // A silent connection; above every deadline, since a client waits in silence.
-    connectionTimeout: Math.max(timeouts.searchMs, timeouts.upsertMs) + timeouts.bodyMs + 30_000,
-    ...(tls === undefined ? { http } : { https: { ...http, ...tls } }),
-  };
 }
 
 /** Aborts when the owner starts draining or the server is closed. */

@@ -3,13 +3,13 @@
  * parsed; the rest is small. A test holds these against the schemas.
  */
 import type { z } from 'zod';
-import type { IndexRow } from '../catalog/contract.ts';
 import { assertInvariant } from '../errors.ts';
 import type {
   RankedResponse,
   RequestUsage,
   ResultComponents,
   ResultItem,
+  Service,
   UpsertResponse,
   UsageSummary,
 } from '../service/contract.ts';
@@ -17,7 +17,9 @@ import type { RequestUsage as RequestUsageSchema } from './schemas/common.ts';
 import type { UpsertResult } from './schemas/indexes.ts';
 import type { UsageSummary as UsageSummarySchema } from './schemas/usage.ts';
 
-export function indexText(index: IndexRow): string {
+type Index = Awaited<ReturnType<Service['getIndex']>>;
+
+export function indexText(index: Index): string {
   const before = JSON.stringify({
     id: index.id,
     name: index.name,
@@ -35,7 +37,7 @@ export function indexText(index: IndexRow): string {
   return `${before.slice(0, -1)},"metadata_schema":${index.metadataSchema},${after.slice(1)}`;
 }
 
-export function indexListText(indexes: readonly IndexRow[]): string {
+export function indexListText(indexes: readonly Index[]): string {
   return `{"data":[${indexes.map(indexText).join(',')}]}`;
 }
 

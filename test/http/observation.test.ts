@@ -91,6 +91,19 @@ describe('the log', () => {
     expect(await http.metrics.render()).not.toContain(canary);
   });
 
+  test('says why the service was unavailable', async () => {
+    await using http = await startHttp();
+    http.service.before = () => {
+      const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+      throw new ServiceError('service_unavailable', 'no encoder', { cause });
+    };
+    await http.inject({ url: '/v1/usage' });
+    expect(http.logLines).toMatchObject([
+      { level: 'warn', msg: 'unavailable', err: { message: 'no encoder', cause: { code: 'ECONNREFUSED' } } },
+      { level: 'warn', msg: 'request', status: 503, code: 'service_unavailable' },
+    ]);
+  });
+
   test('describes an unexpected error by type and frames; its message only when it cannot quote a request', () => {
     const foreign = describeError(new RangeError('quoted text'));
     expect(foreign).toMatchObject({

@@ -225,3 +225,9 @@ test('with a certificate the same is served over TLS, and only there', async () 
   expect(answer).toEqual([200, 'string']);
   expect(await exchange(securePort, head('GET /healthz'))).not.toContain('HTTP/1.1 200');
 });
+
+test('under the name localhost there is one listener, with the same answers', async () => {
+  await using local = await startHttp();
+  await local.app.listen({ host: 'localhost', port: 0 });
+  expect(local.app.addresses()).toHaveLength(1);
+});
