@@ -33,8 +33,6 @@ export interface ServiceOptions {
   readonly defaultModel: ModelChoice;
   /** Token vectors one search may scan exactly; 0 = measured. */
   readonly exactTokenVectorsMax: number;
-  /** How long `drain` waits for work in flight before it closes what the work needs. */
-  readonly drainMs: number;
   /** A failure nobody waits for. */
   readonly onBackgroundError: (job: string, error: unknown, indexId?: string) => void;
   readonly nowMs?: () => number;
@@ -133,23 +131,10 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
 
   async function drain(): Promise<void> {
     admission.drain();
-    await atMost(
-      options.drainMs,
-      Promise.all([upkeep.stop(), inFlight.idle()]).then(() => indexes.close()),
-    );
+    await Promise.all([upkeep.stop(), inFlight.idle()]);
+    await indexes.close();
     await encoder.close();
     await catalog.close();
     engine.close();
-  }
-}
-
-/** Waits for `work`, but no longer than `ms`. */
-async function atMost(ms: number, work: Promise<void>): Promise<void> {
-  const timeout = Promise.withResolvers<void>();
-  const timer = setTimeout(timeout.resolve, ms);
-  try {
-    await Promise.race([work, timeout.promise]);
-  } finally {
-    clearTimeout(timer);
   }
 }

@@ -1,0 +1,75 @@
+/** What the metrics listener tells of store, engine and encoders: read when it is scraped. */
+import type { NativeEngine, SegmentInfo } from './index/native.ts';
+import type { Metrics } from './metrics/metrics.ts';
+import type { RunningService } from './service/create-service.ts';
+import type { Encoders } from './start-encoders.ts';
+
+export function registerServiceMetrics(
+  metrics: Metrics,
+  {
+    service,
+    engine,
+    encoders,
+  }: {
+    readonly service: Pick<RunningService, 'statistics'>;
+    readonly engine: NativeEngine;
+    readonly encoders: Pick<Encoders, 'encoder' | 'events'>;
+  },
+): void {
+  const sum = (pick: (segment: SegmentInfo) => number) => () =>
+    service.statistics().segments.reduce((total, segment) => total + pick(segment), 0);
+  const gauge = (name: string, help: string, read: () => number): void =>
+    metrics.registerGauge({ name, help }, read);
+
+  gauge(
+    'requests_admitted',
+    'Requests that hold a concurrency slot.',
+    () => service.statistics().requestsInFlight,
+  );
+  gauge('store_open_indexes', 'Indexes that are open.', () => service.statistics().openIndexes);
+  gauge('store_records_live', 'Live documents of open indexes.', () => service.statistics().recordsLive);
+  gauge(
+    'store_records',
+    'Records of open indexes, those of dead documents included.',
+    sum((segment) => segment.records),
+  );
+  gauge(
+    'store_chunks',
+    'Chunks of open indexes, dead ones included.',
+    sum((segment) => segment.chunks),
+  );
+  gauge(
+    'store_token_vectors',
+    'Token vectors of open indexes.',
+    sum((segment) => segment.tokenVectors),
+  );
+  gauge(
+    'store_disk_bytes',
+    'Bytes of the segment files of open indexes.',
+    sum((segment) => segment.fileBytes),
+  );
+  metrics.registerGauge(
+    { name: 'store_segments', help: 'Segments of open indexes.', labelNames: ['state'] },
+    () => {
+      const { segments } = service.statistics();
+      return (['active', 'sealed'] as const).map((state) => ({
+        labels: { state },
+        value: segments.filter((segment) => segment.state === state).length,
+      }));
+    },
+  );
+  metrics.registerGauge(
+    { name: 'engine_info', help: 'The kernel in use (value 1).', labelNames: ['kernel'] },
+    () => [{ labels: { kernel: engine.info.kernel }, value: 1 }],
+  );
+  gauge('engine_threads', 'Threads of the search engine.', () => engine.info.threads);
+  gauge('encoder_ready', 'Whether an encoder serves.', () => Number(encoders.encoder.ready()));
+  metrics.registerCounter(
+    {
+      name: 'encoder_events_total',
+      help: 'Encoders admitted, ejected, corrupt replies.',
+      labelNames: ['event'],
+    },
+    () => [...encoders.events].map(([event, value]) => ({ labels: { event }, value })),
+  );
+}

@@ -1,0 +1,89 @@
+/** The encoders of this process: local ones that it supervises, or the addresses it was given. */
+import { readFile } from 'node:fs/promises';
+import { ConfigError, type Config } from './config.ts';
+import { createEncoderPool, type EncoderPoolOptions } from './encoder/client.ts';
+import type { Encoder } from './encoder/contract.ts';
+import { superviseEncoders, type EncoderSupervisor } from './encoder/supervisor.ts';
+import type { Logger } from './logging.ts';
+import { modelDirectoryOf } from './model-choice.ts';
+
+export interface Encoders {
+  readonly encoder: Encoder;
+  /** Resolves when an encoder serves; rejects when none can. */
+  readonly ready: Promise<void>;
+  /** Times an encoder was taken into or out of use, or gave a corrupt reply. */
+  readonly events: ReadonlyMap<string, number>;
+  close(): Promise<void>;
+}
+
+/** How long given addresses may take to answer. Local encoders are waited for as long as they start. */
+const remoteReadyMs = 60_000;
+
+export async function startEncoders(config: Config, logger: Logger): Promise<Encoders> {
+  const supervisor = config.MAXSIMD_ENCODERS.length > 0 ? undefined : await superviseLocal(config);
+  const events = new Map<string, number>();
+  const admitted = Promise.withResolvers<void>();
+  const tls = await remoteTls(config);
+  const encoder = createEncoderPool({
+    addresses: supervisor?.addresses ?? config.MAXSIMD_ENCODERS,
+    ...(tls === undefined ? {} : { tls }),
+    onEvent({ event, address, reason }) {
+      events.set(event, (events.get(event) ?? 0) + 1);
+      logger[event === 'admitted' ? 'info' : 'warn']({ event, address, reason }, 'encoder');
+      if (event === 'admitted') admitted.resolve();
+    },
+  });
+  const ready = readiness(supervisor, admitted.promise);
+  // Awaited once everything else is up.
+  ready.catch(() => undefined);
+  return {
+    encoder,
+    ready,
+    events,
+    async close() {
+      await encoder.close();
+      await supervisor?.close();
+    },
+  };
+}
+
+async function superviseLocal(config: Config): Promise<EncoderSupervisor> {
+  return await superviseEncoders({
+    processes: config.MAXSIMD_ENCODER_PROCESSES,
+    modelDirectories: [await modelDirectoryOf(config)],
+    provider: config.MAXSIMD_PROVIDER,
+    threads: config.MAXSIMD_ENCODER_THREADS,
+    logLevel: config.MAXSIMD_LOG_LEVEL,
+    onLog: (line) => process.stderr.write(`${line}\n`),
+  });
+}
+
+async function readiness(supervisor: EncoderSupervisor | undefined, admitted: Promise<void>): Promise<void> {
+  if (supervisor !== undefined) {
+    await supervisor.ready;
+    await admitted;
+    return;
+  }
+  const late = Promise.withResolvers<void>();
+  const timer = setTimeout(
+    () => late.reject(new ConfigError('MAXSIMD_ENCODERS: none of the addresses serves')),
+    remoteReadyMs,
+  );
+  try {
+    await Promise.race([admitted, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function remoteTls(config: Config): Promise<EncoderPoolOptions['tls']> {
+  const {
+    MAXSIMD_ENCODER_TLS_CA_FILE: caFile,
+    MAXSIMD_ENCODER_TLS_CERT_FILE: certFile,
+    MAXSIMD_ENCODER_TLS_KEY_FILE: keyFile,
+  } = config;
+  if (caFile === '') return undefined;
+  const ca = await readFile(caFile);
+  if (certFile === '' || keyFile === '') return { ca };
+  return { ca, certificate: await readFile(certFile), key: await readFile(keyFile) };
+}
