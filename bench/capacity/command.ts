@@ -1,0 +1,73 @@
+/** Command line of the capacity benchmark. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { runCapacityBench } from './bench.ts';
+import { compareReports, renderHtml, type CapacityReport } from './report.ts';
+import { parseMix } from './schedule.ts';
+
+export const capacityUsage = `capacity [--mix search=1,upsert=0,score=0] [--p99-ms 100] [--step-seconds 15] [--first-rate 5] [--rates 5,10,20]
+           [--documents 500] [--seed 1] [--url URL --key KEY [--metrics-url URL]] [--json FILE] [--html FILE]
+  capacity --compare A.json B.json`;
+
+export async function capacityCommand(
+  args: readonly string[],
+  command: string,
+  environment: Readonly<Record<string, string | undefined>>,
+): Promise<void> {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      mix: { type: 'string', default: 'search=1' },
+      'p99-ms': { type: 'string', default: '100' },
+      'step-seconds': { type: 'string', default: '15' },
+      'first-rate': { type: 'string', default: '5' },
+      rates: { type: 'string', default: '' },
+      documents: { type: 'string', default: '500' },
+      seed: { type: 'string', default: '1' },
+      url: { type: 'string' },
+      key: { type: 'string' },
+      'metrics-url': { type: 'string' },
+      json: { type: 'string' },
+      html: { type: 'string' },
+      compare: { type: 'boolean', default: false },
+    },
+  });
+  if (values.compare) {
+    const [a, b] = positionals.map((file) => JSON.parse(readFileSync(file, 'utf8')) as CapacityReport);
+    if (a === undefined || b === undefined) throw new Error('--compare takes two reports');
+    process.stdout.write(compareReports(a, b));
+    return;
+  }
+  const interrupt = new AbortController();
+  const onInterrupt = (): void => interrupt.abort();
+  process.once('SIGINT', onInterrupt).once('SIGTERM', onInterrupt);
+  const report = await runCapacityBench({
+    mix: parseMix(values.mix),
+    p99Ms: positive(values['p99-ms'], 'p99-ms'),
+    stepSeconds: positive(values['step-seconds'], 'step-seconds'),
+    firstRate: positive(values['first-rate'], 'first-rate'),
+    rates: values.rates === '' ? [] : values.rates.split(',').map((rate) => positive(rate, 'rates')),
+    documents: positive(values.documents, 'documents'),
+    seed: Number(values.seed),
+    remote:
+      values.url === undefined
+        ? undefined
+        : { url: values.url, apiKey: values.key ?? '', metricsUrl: values['metrics-url'] },
+    environment,
+    command,
+    signal: interrupt.signal,
+    onProgress: (line) => process.stderr.write(`${line}\n`),
+  });
+  if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
+  if (values.html !== undefined) writeFileSync(values.html, renderHtml(report));
+  process.stdout.write(
+    `${report.capacity_per_second?.toFixed(1) ?? 'no rate'} requests/s at p99 <= ${report.settings.p99_ms} ms; gave out: ${report.verdict.resource} (${report.verdict.reason})\n`,
+  );
+}
+
+function positive(text: string, name: string): number {
+  const value = Number(text);
+  if (!(value > 0)) throw new Error(`--${name} takes positive numbers, not "${text}"`);
+  return value;
+}

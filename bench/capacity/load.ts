@@ -1,0 +1,99 @@
+/**
+ * Open-loop load: every request is sent when it is due, whatever became of the ones before it, and its
+ * latency runs from the moment it was due (no coordinated omission). Requests that cannot be sent because
+ * too many are outstanding count as failed, with the latency they had reached.
+ */
+import { Agent, request as httpRequest } from 'node:http';
+import type { Arrival, Operation } from './schedule.ts';
+
+export interface RequestBody {
+  readonly method: 'POST';
+  readonly path: string;
+  readonly body: string;
+}
+
+export interface Sample {
+  readonly operation: Operation;
+  readonly dueMs: number;
+  readonly latencyMs: number;
+  /** HTTP status; 0 = no answer (connection error, time-out, or never sent). */
+  readonly status: number;
+}
+
+export interface LoadOptions {
+  readonly url: string;
+  readonly apiKey: string;
+  readonly arrivals: readonly Arrival[];
+  readonly bodyOf: (arrival: Arrival) => RequestBody;
+  readonly outstandingMax: number;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** Resolves when every request has been answered or given up; the generator's own lag is in the result. */
+export async function runLoad(
+  options: LoadOptions,
+): Promise<{ readonly samples: readonly Sample[]; readonly sendLagMsMax: number }> {
+  const agent = new Agent({ keepAlive: true, maxSockets: options.outstandingMax });
+  const samples: Sample[] = [];
+  const outstanding = new Set<Promise<void>>();
+  const start = performance.now();
+  let sendLagMsMax = 0;
+  for (const arrival of options.arrivals) {
+    await sleepUntil(start + arrival.dueMs);
+    if (options.signal.aborted) break;
+    sendLagMsMax = Math.max(sendLagMsMax, performance.now() - start - arrival.dueMs);
+    const note = (status: number): void => {
+      samples.push({
+        operation: arrival.operation,
+        dueMs: arrival.dueMs,
+        latencyMs: performance.now() - start - arrival.dueMs,
+        status,
+      });
+    };
+    if (outstanding.size >= options.outstandingMax) {
+      note(0);
+      continue;
+    }
+    const answered = send(agent, options, options.bodyOf(arrival))
+      .then(note)
+      .finally(() => outstanding.delete(answered));
+    outstanding.add(answered);
+  }
+  await Promise.all(outstanding);
+  agent.destroy();
+  return { samples, sendLagMsMax };
+}
+
+/** Timers are a millisecond late at best: the last stretch is waited for by yielding turns. */
+async function sleepUntil(dueMs: number): Promise<void> {
+  const left = dueMs - performance.now();
+  if (left > 2) await new Promise((resolve) => setTimeout(resolve, left - 1.5));
+  while (performance.now() < dueMs) await new Promise((resolve) => setImmediate(resolve));
+}
+
+function send(agent: Agent, options: LoadOptions, body: RequestBody): Promise<number> {
+  return new Promise((resolve) => {
+    const request = httpRequest(
+      new URL(body.path, options.url),
+      {
+        agent,
+        method: body.method,
+        timeout: options.timeoutMs,
+        headers: {
+          authorization: `Bearer ${options.apiKey}`,
+          'content-type': 'application/json',
+          'content-length': Buffer.byteLength(body.body),
+        },
+      },
+      (response) => {
+        response.on('end', () => resolve(response.statusCode ?? 0));
+        response.on('error', () => resolve(0));
+        response.resume();
+      },
+    );
+    request.on('timeout', () => request.destroy());
+    request.on('error', () => resolve(0));
+    request.end(body.body);
+  });
+}
