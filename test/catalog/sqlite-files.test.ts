@@ -201,7 +201,7 @@ describe('the threads of the SQLite catalog', () => {
       await Promise.all([0, 1, 2, 3].map((lane) => batch(number + lane)));
     }
     delay.disable();
-    // Measured 2 ms on an idle machine; a commit on this thread would show as its fsync.
+    // Measured 1 ms with 2 busy cores; the bound only leaves room for a machine that is busier still.
     expect(delay.percentile(50) / 1e6).toBeLessThan(20);
   });
 });

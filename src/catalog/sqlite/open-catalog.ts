@@ -9,7 +9,7 @@
  */
 import path from 'node:path';
 import type { Catalog, IndexState, UsageEvent } from '../contract.ts';
-import { assertInvariant, invalid } from '../../errors.ts';
+import { ServiceError, assertInvariant, invalid } from '../../errors.ts';
 import { syncDirectory } from '../sync-directory.ts';
 import type { CatalogOperations } from './catalog-operations.ts';
 import { openReader, openWriter, toOperatingError } from './connection.ts';
@@ -60,6 +60,7 @@ const busyTimeoutMs = 10_000;
 const maintenanceIntervalMs = 30_000;
 const idBlockSize = 4096;
 const forgetRowsMax = 512;
+const truncateAttemptsMax = 200;
 const monthPattern = /^\d{4}-(?:0[1-9]|1[0-2])$/;
 
 type CatalogWriter = CatalogOperations & { readonly truncateWal: () => boolean };
@@ -73,11 +74,11 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
     for (const database of [catalogDatabase, usageDatabase]) {
       connections.push(await openForReading(directory, database));
     }
+    await syncDirectory(directory);
   } catch (error) {
     for (const connection of connections) connection.close();
     throw toOperatingError(error);
   }
-  await syncDirectory(directory);
   const [catalogConnection, usageConnection] = connections as [Connection, Connection];
   const reads = smallReads(catalogConnection, usageConnection);
 
@@ -107,7 +108,7 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
   const eraseUsage = async (tenantId: string): Promise<void> => {
     await usageWriter.request('deleteTenantUsage', tenantId);
   };
-  await Promise.all(reads.erasedTenantsWithUsage().map(eraseUsage));
+  await Promise.all(reads.erasedTenantsWithUsage().map(eraseUsage)).catch(onBackgroundFailure);
 
   return {
     ...readsOf(reads),
@@ -163,11 +164,20 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
       return usageWriter.request('recordUsage', event);
     },
     async ping() {
-      await Promise.all([writer.request('ping', undefined), usageWriter.request('ping', undefined)]);
+      await Promise.all([
+        writer.request('ping', undefined),
+        usageWriter.request('ping', undefined),
+        // Every thread a request may need is up before the first one waits for it.
+        pointReader.request('countStored', { indexId: '', docIds: [] }),
+      ]);
     },
     async purgeDeleted() {
       while (await writer.request('purgeStep', undefined));
-      await writer.request('truncateWal', undefined);
+      // Each attempt waits a moment for readers; ours are never long.
+      for (let attempt = 0; attempt < truncateAttemptsMax; attempt++) {
+        if (await writer.request('truncateWal', undefined)) return;
+      }
+      throw new ServiceError('service_unavailable', 'a reader keeps the write-ahead log from being emptied');
     },
     close() {
       closed ??= closeAll();

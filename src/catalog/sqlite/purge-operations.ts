@@ -6,8 +6,8 @@
 import type { Connection } from './connection.ts';
 
 /** Rows of one batch; with 16 KiB of metadata each, the largest transaction is some megabytes. */
-const purgeRowsMax = 256;
-const vacuumPagesMax = 256;
+const purgeRowsMax = 128;
+const vacuumPagesMax = 128;
 /** Free pages that are kept for the next documents: below this, or an eighth of the file. */
 const freePagesKept = 1024;
 

@@ -43,8 +43,8 @@ port.on('message', (first: ThreadMessage) => {
   const messages = [first, ...waiting(groupMax - 1)];
   const requests = messages.filter((message) => message.kind === 'request');
   commit(requests.filter(({ operation }) => operation !== 'truncateWal'));
-  for (const request of requests.filter(({ operation }) => operation === 'truncateWal'))
-    answerTruncate(request);
+  // A checkpoint cannot run inside a transaction.
+  for (const request of requests) if (request.operation === 'truncateWal') answerTruncate(request);
   if (messages.some(({ kind }) => kind === 'finish')) finish();
 });
 const maintenance = setInterval(maintain, data.maintenanceIntervalMs);
