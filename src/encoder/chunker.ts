@@ -47,16 +47,15 @@ export function* tokenWindows(
       yield { start, end };
       return;
     }
-    if (remainder < minimumChunkTokens) {
-      if (tokens - start <= windowTokensMax) {
-        yield { start, end: tokens };
-      } else {
-        yield { start, end };
-        yield { start: tokens - maxTokens, end: tokens };
-      }
+    if (remainder < minimumChunkTokens && tokens - start <= windowTokensMax) {
+      yield { start, end: tokens };
       return;
     }
     yield { start, end };
+    if (remainder < minimumChunkTokens && remainder + overlapTokens <= maxTokens) {
+      yield { start: tokens - maxTokens, end: tokens };
+      return;
+    }
     start = end - overlapTokens;
   }
 }

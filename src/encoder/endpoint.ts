@@ -6,17 +6,11 @@
  * callers go elsewhere; one that drains (NOT_SERVING) gets no new calls and finishes those it has. It is
  * readmitted when it is SERVING again and has told what it serves.
  */
-import {
-  type ChannelCredentials,
-  type Client,
-  makeGenericClientConstructor,
-  type ServiceError as CallError,
-  status,
-} from '@grpc/grpc-js';
-import { service as healthService } from 'grpc-health-check';
+import { type ChannelCredentials, type Client, type ServiceError as CallError, status } from '@grpc/grpc-js';
 import type { Duplex } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { EncoderModel } from './contract.ts';
+import { type HealthClient, healthClient } from './health.ts';
 import { decodeInfo } from './replies.ts';
 import {
   EncoderClient,
@@ -58,17 +52,11 @@ type EncoderStub = Client &
   > & {
     encodeDocuments(options: { deadline: number }): DocumentStream;
   };
-type HealthStub = Client & {
-  check(request: { service: string }, options: { deadline: number }, callback: UnaryCallback): void;
-};
-
 export type DocumentStream = Duplex & {
   write(message: EncodeDocumentsRequest): boolean;
   read(): EncodeDocumentsResponse | null;
   cancel(): void;
 };
-
-const HealthClient = makeGenericClientConstructor(healthService, 'grpc.health.v1.Health');
 
 /** A hang is believed after this many checks in a row without an answer. */
 const missedChecksMax = 2;
@@ -86,7 +74,7 @@ export class Endpoint {
   outstandingTokens = 0;
   readonly #options: EndpointOptions;
   readonly #stub: EncoderStub;
-  readonly #health: HealthStub;
+  readonly #health: HealthClient;
   readonly #closed = new AbortController();
   #cut = new AbortController();
   #poke = new AbortController();
@@ -106,9 +94,7 @@ export class Endpoint {
       'grpc.use_local_subchannel_pool': 1,
       'grpc.service_config_disable_resolution': 1,
     }) as unknown as EncoderStub;
-    this.#health = new HealthClient(options.address, options.credentials, {
-      channelOverride: this.#stub.getChannel(),
-    }) as unknown as HealthStub;
+    this.#health = healthClient(options.address, options.credentials, this.#stub);
     void this.#watch();
   }
 
@@ -188,8 +174,7 @@ export class Endpoint {
     const deadline = Date.now() + this.#options.healthTimeoutMs;
     return new Promise((resolve) => {
       this.#health.check({ service: serviceName }, { deadline }, (error, response) => {
-        if (error === null)
-          resolve((response as { status: string }).status === 'SERVING' ? 'serving' : 'gone');
+        if (error === null) resolve(response?.status === 'SERVING' ? 'serving' : 'gone');
         else resolve(error.code === status.DEADLINE_EXCEEDED ? 'silent' : 'gone');
       });
     });

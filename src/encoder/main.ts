@@ -5,7 +5,7 @@
 import { ServerCredentials } from '@grpc/grpc-js';
 import { readFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { destination, pino } from 'pino';
+import { createLogger } from '../logging.ts';
 import { type EncoderArguments, inferenceThreads, parseEncoderArguments } from './arguments.ts';
 import { EncoderCore } from './encoder-core.ts';
 import { tuning } from './tuning.ts';
@@ -15,10 +15,7 @@ import { SessionPool } from './session-pool.ts';
 import { checkGolden, warmUp } from './warm-up.ts';
 
 const given = parseEncoderArguments(process.argv.slice(2));
-const log = pino(
-  { level: given['log-level'], base: { process: 'encoder', pid: process.pid } },
-  destination(2),
-);
+const log = createLogger({ level: given['log-level'] }).child({ process: 'encoder' });
 
 process.on('uncaughtException', (error) => end(70, 'uncaught exception', error));
 process.on('unhandledRejection', (error) => end(70, 'unhandled rejection', error));
@@ -27,7 +24,8 @@ process.on('disconnect', () => end(0, 'the parent has gone'));
 try {
   await start(given);
 } catch (error) {
-  end(78, 'start-up failed', error);
+  // No request has been seen: the message can hold nothing of one.
+  end(78, `start-up failed: ${(error as Error).message}`, error);
 }
 
 async function start(options: EncoderArguments): Promise<void> {
@@ -95,7 +93,6 @@ function credentials(options: EncoderArguments): ServerCredentials {
 function end(code: number, reason: string, error?: unknown): void {
   if (code === 0) log.info(reason);
   else log.fatal({ err: error }, reason);
-  log.flush();
   // Worker threads may be inside a run that nothing can interrupt.
   process.exit(code);
 }

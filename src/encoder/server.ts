@@ -7,11 +7,11 @@ import {
   type sendUnaryData,
   status,
 } from '@grpc/grpc-js';
-import { HealthImplementation } from 'grpc-health-check';
-import type { Logger } from 'pino';
+import type { Logger } from '../logging.ts';
 import { type DocumentCall, serveDocuments } from './document-stream.ts';
 import type { EncodeRequest, EncoderCore } from './encoder-core.ts';
 import { EncoderFailure, failureStatus } from './encoder-failure.ts';
+import { addHealthService } from './health.ts';
 import {
   bytesOf,
   type CountTokensRequest,
@@ -25,7 +25,6 @@ import {
   type ModelReference,
   requestBounds,
   retryDelayTrailer,
-  serviceName,
   type WireModel,
 } from './wire.ts';
 
@@ -62,8 +61,7 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
     'grpc.max_receive_message_length': messageBytesMax,
     'grpc.max_send_message_length': messageBytesMax,
   });
-  const health = new HealthImplementation({ '': 'NOT_SERVING', [serviceName]: 'NOT_SERVING' });
-  health.addToServer(server);
+  const setHealth = addHealthService(server);
 
   server.addService(encoderService, {
     getInfo: unary<unknown, GetInfoResponse>(log, async () => ({
@@ -118,11 +116,6 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
       );
     },
   });
-
-  const setHealth = (state: 'SERVING' | 'NOT_SERVING'): void => {
-    health.setStatus('', state);
-    health.setStatus(serviceName, state);
-  };
 
   return {
     listen: async (address, credentials) =>

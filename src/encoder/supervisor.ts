@@ -212,7 +212,7 @@ class SupervisedEncoder {
   }
 
   #log(level: 'warn' | 'error', message: string, fields: Record<string, unknown> = {}): void {
-    const line = { level: level === 'warn' ? 40 : 50, time: Date.now(), process: 'supervisor' };
+    const line = { level, time: new Date().toISOString(), service: 'maxsimd', pid: process.pid };
     this.#options.onLog(JSON.stringify({ ...line, encoder: this.#number, ...fields, msg: message }));
   }
 }

@@ -73,14 +73,13 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
   const { normalizer, pre_tokenizer: preTokenizer } = described;
   const isBert = normalizer?.type === 'BertNormalizer' && preTokenizer?.type === 'BertPreTokenizer';
   if (isBert) {
-    // The library calls its components as functions; its types ask for their classes.
     plain.normalizer = bertNormalizer({
       cleanText: normalizer.clean_text,
       chineseCharacters: normalizer.handle_chinese_chars,
       stripAccents: normalizer.strip_accents ?? normalizer.lowercase,
       lowercase: normalizer.lowercase,
-    }) as unknown as typeof plain.normalizer;
-    plain.pre_tokenizer = bertWords as unknown as typeof plain.pre_tokenizer;
+    });
+    plain.pre_tokenizer = bertWords;
   }
 
   const lowercaseFirst = options.lowercase && !(isBert && normalizer.lowercase);
