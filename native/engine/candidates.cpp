@@ -1,6 +1,7 @@
 #include "engine/candidates.h"
 
 #include "engine/search.h"
+#include "kernels/code_levels.h"
 #include "store/error.h"
 
 #include <algorithm>
@@ -97,9 +98,7 @@ void keepGraphNeighbours(CandidateSet& set, const Index& index, Pool& pool, cons
     }
     std::vector<bool> allowed(snapshot.graph->chunks());
     for (size_t i = first; i < last; ++i) allowed[set.candidates[i].chunk] = true;
-    std::vector<uint32_t> chunks = snapshot.graph->nearest(projected, fetch, allowed);
-    std::sort(chunks.begin(), chunks.end());
-    for (const uint32_t chunk : chunks) kept[s].push_back({uint32_t(s), chunk});
+    for (const uint32_t chunk : snapshot.graph->nearest(projected, fetch, allowed)) kept[s].push_back({uint32_t(s), chunk});
   });
   set.candidates.clear();
   for (const auto& part : kept) set.candidates.insert(set.candidates.end(), part.begin(), part.end());
@@ -115,18 +114,11 @@ std::vector<Preselected> keepBestByCodes(CandidateSet& set, const Codebook& code
     const size_t last = std::min(levels.size(), (b + 1) * blockChunks);
     for (size_t i = b * blockChunks; i < last; ++i) {
       const Candidate& candidate = set.candidates[i];
-      const SegmentSnapshot& snapshot = set.snapshots[candidate.segment];
-      const Segment& segment = *snapshot.segment;
-      const uint32_t number = segment.chunk(candidate.chunk).record;
-      const RecordEntry& record = segment.record(number);
-      if (record.codebook != codebook.hash()) {
-        levels[i] = uncoded;
-        continue;
-      }
-      if (!segment.metaIntact(*snapshot.mapping, number)) throw damaged(segment, number);
-      const RecordView view = segment.view(*snapshot.mapping, number);
-      const uint32_t* offsets = view.codeOffsets() + (candidate.chunk - record.firstChunk);
-      levels[i] = Codebook::score(table, view.codes() + offsets[0], offsets[1] - offsets[0]);
+      const Segment& segment = *set.snapshots[candidate.segment].segment;
+      const bool coded = segment.record(segment.chunk(candidate.chunk).record).codebook == codebook.hash();
+      const auto codes = segment.codes(candidate.chunk);
+      levels[i] = coded ? sumOfMaxima(table.levels.data(), table.tokensPadded, codes.data(), uint32_t(codes.size()))
+                        : uncoded;
     }
   });
 

@@ -93,18 +93,4 @@ Codebook::Table Codebook::table(const PackedQuery& query) const {
   return table;
 }
 
-uint32_t Codebook::score(const Table& table, const uint16_t* codes, uint32_t count) {
-  // 32 tokens at a time stay in registers over all codes; plain loops that compilers turn into byte maxima.
-  uint32_t sum = 0;
-  for (uint32_t token = 0; token < table.tokensPadded; token += 32) {
-    alignas(32) uint8_t best[32] = {};
-    for (uint32_t c = 0; c < count; ++c) {
-      const uint8_t* level = table.levels.data() + size_t(codes[c]) * table.tokensPadded + token;
-      for (uint32_t i = 0; i < 32; ++i) best[i] = std::max(best[i], level[i]);
-    }
-    for (uint32_t i = 0; i < 32; ++i) sum += best[i];
-  }
-  return sum;
-}
-
 }  // namespace maxsimd

@@ -41,9 +41,6 @@ class Codebook {
   };
   Table table(const PackedQuery& query) const;
 
-  /// Sum over tokens of the largest level among `codes` (at least one).
-  static uint32_t score(const Table& table, const uint16_t* codes, uint32_t count);
-
  private:
   const Kernel& kernel_;
   const uint32_t dim_;

@@ -32,11 +32,16 @@ using i8 = unum::usearch::i8_t;
 constexpr uint64_t graphMagic = 0x52474d495358414dull;  // "MAXSIMGR"
 constexpr uint32_t graphVersion = 1;
 constexpr size_t crcStart = 16;
+/// Marks deleted entries in USearch; no chunk has it.
+constexpr uint64_t freeKey = UINT64_MAX;
 constexpr size_t connectivity = 16;
 constexpr size_t expansionAdd = 128;
 constexpr size_t expansionSearch = 64;
 /// Chunks inserted between two looks at the deadline.
 constexpr uint32_t buildStep = 64;
+/// More strays than one chunk in so many: the graph is refused.
+constexpr uint32_t strayChunksMin = 20;
+constexpr float roundingShare = 1e-4f;
 
 struct GraphHeader {
   uint64_t magic;
@@ -47,8 +52,9 @@ struct GraphHeader {
   uint64_t graphBytes;
   uint32_t chunks;
   uint32_t vectorBytes;
-  uint32_t graphCrc;
-  uint8_t zero[12];
+  uint32_t bodyCrc;
+  uint32_t strays;
+  uint8_t zero[8];
 };
 static_assert(sizeof(GraphHeader) == 64);
 
@@ -79,6 +85,10 @@ struct Metric {
                                      reinterpret_cast<size_t>(this), metric_kind_t::ip_k, scalar_kind_t::i8_k);
   }
 };
+
+Error outOfMemory() { return Error(ErrorCode::io, "graph: out of memory", ENOMEM); }
+
+uint64_t strayBytes(uint32_t strays) { return alignSection(uint64_t(strays) * 4); }
 
 std::string graphPath(const Segment& segment) { return segment.path() + ".graph"; }
 
@@ -126,29 +136,30 @@ std::vector<int8_t> chunkVectors(const Segment& segment, const ChunkProjection& 
   return vectors;
 }
 
-/// True if every vector is its own nearest neighbour in the graph, up to rounding and duplicates.
-bool everyChunkFindsItself(const UsearchIndex& index, const std::vector<int8_t>& vectors, uint32_t stride,
-                           const Metric& metric, const Deadline& deadline) {
+/// Chunks whose vector does not find itself, up to rounding and duplicates.
+std::vector<uint32_t> findStrays(const UsearchIndex& index, const std::vector<int8_t>& vectors, uint32_t stride,
+                                 const Metric& metric, const Deadline& deadline) {
   const auto chunks = uint32_t(vectors.size() / stride);
+  std::vector<uint32_t> strays;
   for (uint32_t c = 0; c < chunks; ++c) {
     if (c % buildStep == 0) deadline.check();
     const int8_t* vector = vectors.data() + size_t(c) * stride;
-    auto found = index.search(reinterpret_cast<const i8*>(vector), 1);
-    if (!found || found.size() == 0) return false;
+    const auto found = index.search(reinterpret_cast<const i8*>(vector), 1);
+    if (!found) throw outOfMemory();
     const auto at = reinterpret_cast<size_t>(vector);
     const float own = Metric::distance(at, at, reinterpret_cast<size_t>(&metric));
-    if (found[0].distance > own + 1e-4f * std::abs(own)) return false;
+    if (found.size() == 0 || found[0].distance > own + roundingShare * std::abs(own)) strays.push_back(c);
   }
-  return true;
+  return strays;
 }
 
-void saveDurably(const std::string& path, const GraphHeader& header, const std::vector<uint8_t>& graph) {
+void saveDurably(const std::string& path, const GraphHeader& header, const std::vector<uint8_t>& body) {
   const std::string temporary = path + ".tmp";
   unlink(temporary.c_str());
   try {
     File file = File::create(temporary);
     file.write(0, &header, sizeof header);
-    file.write(sizeof header, graph.data(), graph.size());
+    file.write(sizeof header, body.data(), body.size());
     file.sync();
     if (std::rename(temporary.c_str(), path.c_str()) != 0) throw Error::fromErrno("rename " + temporary);
   } catch (...) {
@@ -164,6 +175,7 @@ struct Graph::State {
   GraphHeader header{};
   std::shared_ptr<const Mapping> mapping;
   Metric metric{};
+  std::span<const uint32_t> strays;
   UsearchIndex index;
 };
 
@@ -171,7 +183,7 @@ Graph::Graph(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Graph::~Graph() = default;
 
 uint32_t Graph::chunks() const { return state_->header.chunks; }
-uint64_t Graph::bytes() const { return sizeof(GraphHeader) + state_->header.graphBytes; }
+uint64_t Graph::bytes() const { return state_->mapping->bytes(); }
 
 std::shared_ptr<const Graph> Graph::open(const Segment& segment, const Kernel& kernel,
                                          const ChunkProjection& projection, uint32_t threads) {
@@ -187,17 +199,19 @@ std::shared_ptr<const Graph> Graph::open(const Segment& segment, const Kernel& k
   if (header.magic != graphMagic || header.version != graphVersion || header.crc != headerChecksum(header) ||
       header.segmentId != segment.id() || header.projection != projection.id() ||
       header.chunks != segment.counts().chunks || header.vectorBytes != vectorBytes(dim) ||
-      header.graphBytes != bytes - sizeof header) {
+      header.strays > header.chunks || header.graphBytes != bytes - sizeof header - strayBytes(header.strays)) {
     return nullptr;
   }
   state->mapping = file.map(bytes);
-  auto* graph = const_cast<uint8_t*>(state->mapping->base()) + sizeof header;
-  if (crc32c(graph, header.graphBytes) != header.graphCrc) return nullptr;
+  const uint8_t* body = state->mapping->base() + sizeof header;
+  if (crc32c(body, bytes - sizeof header) != header.bodyCrc) return nullptr;
+  state->strays = {reinterpret_cast<const uint32_t*>(body), header.strays};
+  auto* graph = const_cast<uint8_t*>(body) + strayBytes(header.strays);
 
   state->metric = {kernel.dot, dim, vectorBytes(dim) - uint32_t(sizeof(float))};
   index_dense_config_t config(connectivity, expansionAdd, expansionSearch);
   config.enable_key_lookups = false;
-  auto made = UsearchIndex::make(state->metric.punned(), config, {}, index_limits_t(0, threads));
+  auto made = UsearchIndex::make(state->metric.punned(), config, freeKey, index_limits_t(0, threads));
   if (!made) return nullptr;
   state->index = std::move(made.index);
   if (!state->index.view(memory_mapped_file_t(reinterpret_cast<unum::usearch::byte_t*>(graph), header.graphBytes))) {
@@ -216,22 +230,25 @@ std::shared_ptr<const Graph> Graph::build(const Segment& segment, const Kernel& 
   const Metric metric{kernel.dot, projection.dim(), stride - uint32_t(sizeof(float))};
   index_dense_config_t config(connectivity, expansionAdd, expansionSearch);
   config.enable_key_lookups = false;
-  auto made = UsearchIndex::make(metric.punned(), config, {}, index_limits_t(chunks, 1));
-  if (!made) throw Error(ErrorCode::io, "graph: out of memory", ENOMEM);
+  auto made = UsearchIndex::make(metric.punned(), config, freeKey, index_limits_t(chunks, 1));
+  if (!made) throw outOfMemory();
   UsearchIndex index = std::move(made.index);
   for (uint32_t c = 0; c < chunks; ++c) {
     if (c % buildStep == 0) deadline.check();
     const auto added = index.add(c, reinterpret_cast<const i8*>(vectors.data() + size_t(c) * stride), 0, false);
-    if (!added) throw Error(ErrorCode::io, "graph: out of memory", ENOMEM);
+    if (!added) throw outOfMemory();
   }
-  if (!everyChunkFindsItself(index, vectors, stride, metric, deadline)) {
-    throw Error(ErrorCode::corrupt, segment.path() + ": its graph does not find every chunk");
+  const std::vector<uint32_t> strays = findStrays(index, vectors, stride, metric, deadline);
+  if (strays.size() > 1 + chunks / strayChunksMin) {
+    throw Error(ErrorCode::io, segment.path() + ": its graph strands " + std::to_string(strays.size()) + " chunks");
   }
 
-  std::vector<uint8_t> graph;
-  const auto saved = index.save_to_stream([&graph](const void* data, size_t bytes) {
+  std::vector<uint8_t> body(strayBytes(uint32_t(strays.size())));
+  if (!strays.empty()) std::memcpy(body.data(), strays.data(), strays.size() * 4);
+  const size_t graphStart = body.size();
+  const auto saved = index.save_to_stream([&body](const void* data, size_t bytes) {
     const auto* from = static_cast<const uint8_t*>(data);
-    graph.insert(graph.end(), from, from + bytes);
+    body.insert(body.end(), from, from + bytes);
     return true;
   });
   if (!saved) throw Error(ErrorCode::io, "graph: cannot be serialised");
@@ -240,12 +257,13 @@ std::shared_ptr<const Graph> Graph::build(const Segment& segment, const Kernel& 
   header.version = graphVersion;
   header.segmentId = segment.id();
   header.projection = projection.id();
-  header.graphBytes = graph.size();
+  header.graphBytes = body.size() - graphStart;
   header.chunks = chunks;
   header.vectorBytes = stride;
-  header.graphCrc = crc32c(graph.data(), graph.size());
+  header.strays = uint32_t(strays.size());
+  header.bodyCrc = crc32c(body.data(), body.size());
   header.crc = headerChecksum(header);
-  saveDurably(graphPath(segment), header, graph);
+  saveDurably(graphPath(segment), header, body);
   auto opened = open(segment, kernel, projection, threads);
   if (!opened) throw std::logic_error("this is a bug: a graph just saved cannot be opened");
   return opened;
@@ -263,6 +281,11 @@ std::vector<uint32_t> Graph::nearest(std::span<const float> query, uint32_t coun
   if (!found) throw Error(ErrorCode::io, "graph: search failed", ENOMEM);
   std::vector<uint32_t> chunks(found.size());
   for (size_t i = 0; i < found.size(); ++i) chunks[i] = uint32_t(found[i].member.key);
+  for (const uint32_t stray : state_->strays) {
+    if (allowed[stray]) chunks.push_back(stray);
+  }
+  std::sort(chunks.begin(), chunks.end());
+  chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
   return chunks;
 }
 

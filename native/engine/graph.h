@@ -1,8 +1,9 @@
 // A graph over one vector a chunk of a sealed segment (USearch), for candidates among very many chunks.
 //
-// Built by one thread and never changed: concurrent insertion strands nodes, removal leaves stale links. A
-// graph in which some chunk does not find itself is refused. It lives in `<segment>.graph`, is derived data,
-// and a damaged or foreign one is ignored:
+// Built by one thread and never changed: concurrent insertion strands nodes, removal leaves stale links. Pruning
+// strands a few even so: a chunk that does not find itself becomes a stray, listed beside the graph and always a
+// candidate, so that no chunk is lost; a graph with many strays is refused. It lives in `<segment>.graph`, is
+// derived data, and a damaged or foreign one is ignored:
 //
 //   offset size field
 //   0      8    magic "MAXSIMGR"
@@ -13,9 +14,10 @@
 //   32     8    graphBytes
 //   40     4    chunks
 //   44     4    vectorBytes
-//   48     4    crc32c of the graph
-//   52     12   zero
-//   64          USearch's serialisation, graphBytes long
+//   48     4    crc32c of strays and graph
+//   52     4    strays
+//   56     8    zero
+//   64          u32 [strays], padded to 64; then USearch's serialisation, graphBytes long
 //
 // Vectors are centred, int8 with one scale for the segment, and carry a float that completes each to the same
 // length (the reduction of inner product to nearest neighbour of Bachrach et al., RecSys 2014): so every vector
@@ -50,7 +52,8 @@ class Graph {
   uint32_t chunks() const;
   uint64_t bytes() const;
 
-  /// Up to `count` allowed chunks nearest to a projected query; `allowed` has one entry a chunk.
+  /// Up to `count` allowed chunks nearest to a projected query, and the allowed strays, ascending; `allowed` has
+  /// one entry a chunk.
   std::vector<uint32_t> nearest(std::span<const float> query, uint32_t count, const std::vector<bool>& allowed) const;
 
  private:

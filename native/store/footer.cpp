@@ -16,15 +16,19 @@ struct FooterLayout {
   uint64_t termKeys;
   uint64_t termOffsets;
   uint64_t postings;
+  uint64_t codeOffsets;
+  uint64_t codes;
   uint64_t bytes;
 
-  static FooterLayout of(uint64_t records, uint64_t chunks, uint64_t terms, uint64_t postings) {
+  static FooterLayout of(uint64_t records, uint64_t chunks, uint64_t terms, uint64_t postings, uint64_t codes) {
     FooterLayout layout{};
     layout.chunks = alignSection(records * sizeof(RecordEntry));
     layout.termKeys = layout.chunks + alignSection(chunks * sizeof(ChunkEntry));
     layout.termOffsets = layout.termKeys + alignSection(terms * termBytes);
     layout.postings = layout.termOffsets + alignSection((terms + 1) * 4);
-    layout.bytes = layout.postings + alignSection(postings * 4);
+    layout.codeOffsets = layout.postings + alignSection(postings * 4);
+    layout.codes = layout.codeOffsets + alignSection((chunks + 1) * 4);
+    layout.bytes = layout.codes + alignSection(codes * 2);
     return layout;
   }
 };
@@ -32,6 +36,10 @@ struct FooterLayout {
 template <typename T>
 void put(std::vector<uint8_t>& bytes, uint64_t offset, std::span<const T> values) {
   if (!values.empty()) std::memcpy(bytes.data() + offset, values.data(), values.size_bytes());
+}
+
+bool ascends(std::span<const uint32_t> offsets, size_t last) {
+  return offsets.front() == 0 && offsets.back() == last && std::is_sorted(offsets.begin(), offsets.end());
 }
 
 /// Directory entries that would lead outside the records are damage a checksum cannot see.
@@ -54,14 +62,11 @@ bool consistent(const FooterView& footer, uint64_t footerOffset, uint32_t dim) {
     const uint32_t end = last ? record.rows : footer.chunks[c + 1].firstRow;
     if (c < record.firstChunk || c >= record.firstChunk + record.chunks || entry.firstRow >= end) return false;
   }
-  const auto& postings = footer.postings;
-  for (size_t t = 0; t + 1 < postings.offsets.size(); ++t) {
-    if (postings.offsets[t] > postings.offsets[t + 1]) return false;
-  }
-  if (postings.offsets.front() != 0 || postings.offsets.back() != postings.records.size()) return false;
-  for (const uint32_t record : postings.records) {
+  for (const uint32_t record : footer.postings.records) {
     if (record >= footer.records.size()) return false;
   }
+  if (!ascends(footer.postings.offsets, footer.postings.records.size())) return false;
+  if (!ascends(footer.codeOffsets, footer.codes.size())) return false;
   return offset == footerOffset && chunk == footer.chunks.size() && rows == footer.rows;
 }
 
@@ -74,8 +79,7 @@ std::vector<uint32_t> SealedPostings::find(const Term& term) const {
   return {records.begin() + offsets[t], records.begin() + offsets[t + 1]};
 }
 
-FooterBytes assembleFooter(uint64_t footerOffset, uint64_t rows, std::span<const RecordEntry> records,
-                           std::span<const ChunkEntry> chunks, const ActivePostings& postings) {
+FooterBytes assembleFooter(uint64_t footerOffset, const Directory& directory, const ActivePostings& postings) {
   std::vector<Term> keys;
   std::vector<uint32_t> offsets{0};
   std::vector<uint32_t> matches;
@@ -84,22 +88,26 @@ FooterBytes assembleFooter(uint64_t footerOffset, uint64_t rows, std::span<const
     matches.insert(matches.end(), carriers.begin(), carriers.end());
     offsets.push_back(uint32_t(matches.size()));
   }
-  const auto layout = FooterLayout::of(records.size(), chunks.size(), keys.size(), matches.size());
+  const auto layout = FooterLayout::of(directory.records.size(), directory.chunks.size(), keys.size(), matches.size(),
+                                       directory.codes.size());
   FooterBytes footer{std::vector<uint8_t>(layout.bytes), {}};
-  put<RecordEntry>(footer.body, 0, records);
-  put<ChunkEntry>(footer.body, layout.chunks, chunks);
+  put<RecordEntry>(footer.body, 0, directory.records);
+  put<ChunkEntry>(footer.body, layout.chunks, directory.chunks);
   put<Term>(footer.body, layout.termKeys, keys);
   put<uint32_t>(footer.body, layout.termOffsets, offsets);
   put<uint32_t>(footer.body, layout.postings, matches);
+  put<uint32_t>(footer.body, layout.codeOffsets, directory.codeOffsets);
+  put<uint16_t>(footer.body, layout.codes, directory.codes);
 
   FileTrailer& trailer = footer.trailer;
   trailer.magic = trailerMagic;
   trailer.version = formatVersion;
   trailer.footerOffset = footerOffset;
   trailer.fileBytes = footerOffset + layout.bytes + sizeof trailer;
-  trailer.records = uint32_t(records.size());
-  trailer.chunks = uint32_t(chunks.size());
-  trailer.rows = rows;
+  trailer.records = uint32_t(directory.records.size());
+  trailer.chunks = uint32_t(directory.chunks.size());
+  trailer.rows = directory.rows;
+  trailer.codes = uint32_t(directory.codes.size());
   trailer.terms = uint32_t(keys.size());
   trailer.postings = uint32_t(matches.size());
   trailer.footerCrc = crc32c(footer.body.data(), footer.body.size());
@@ -120,7 +128,8 @@ std::optional<FooterView> readFooter(const uint8_t* file, uint64_t bytes, uint32
   if (trailer.crc != crc32c(reinterpret_cast<const uint8_t*>(&trailer) + crcStart, sizeof trailer - crcStart)) {
     throw damaged();
   }
-  const auto layout = FooterLayout::of(trailer.records, trailer.chunks, trailer.terms, trailer.postings);
+  const auto layout =
+      FooterLayout::of(trailer.records, trailer.chunks, trailer.terms, trailer.postings, trailer.codes);
   if (trailer.fileBytes != bytes || trailer.footerOffset % sectionAlignment != 0 ||
       trailer.footerOffset < sizeof(FileHeader) || layout.bytes > bytes ||
       trailer.footerOffset + layout.bytes + sizeof trailer != bytes) {
@@ -135,6 +144,8 @@ std::optional<FooterView> readFooter(const uint8_t* file, uint64_t bytes, uint32
   footer.postings.keys = {reinterpret_cast<const Term*>(body + layout.termKeys), trailer.terms};
   footer.postings.offsets = {reinterpret_cast<const uint32_t*>(body + layout.termOffsets), size_t(trailer.terms) + 1};
   footer.postings.records = {reinterpret_cast<const uint32_t*>(body + layout.postings), trailer.postings};
+  footer.codeOffsets = {reinterpret_cast<const uint32_t*>(body + layout.codeOffsets), size_t(trailer.chunks) + 1};
+  footer.codes = {reinterpret_cast<const uint16_t*>(body + layout.codes), trailer.codes};
   if (!consistent(footer, trailer.footerOffset, dim)) throw damaged();
   return footer;
 }

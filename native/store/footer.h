@@ -18,14 +18,24 @@ struct FooterBytes {
   FileTrailer trailer;
 };
 
-FooterBytes assembleFooter(uint64_t footerOffset, uint64_t rows, std::span<const RecordEntry> records,
-                           std::span<const ChunkEntry> chunks, const ActivePostings& postings);
+/// What a footer is made of besides postings.
+struct Directory {
+  std::vector<RecordEntry> records;
+  std::vector<ChunkEntry> chunks;
+  uint64_t rows = 0;
+  std::vector<uint32_t> codeOffsets;
+  std::vector<uint16_t> codes;
+};
+
+FooterBytes assembleFooter(uint64_t footerOffset, const Directory& directory, const ActivePostings& postings);
 
 struct FooterView {
   uint64_t rows;
   std::span<const RecordEntry> records;
   std::span<const ChunkEntry> chunks;
   SealedPostings postings;
+  std::span<const uint32_t> codeOffsets;
+  std::span<const uint16_t> codes;
 };
 
 /// The footer of a file that is mapped whole, or nothing if the file is not sealed. A damaged footer throws

@@ -42,6 +42,8 @@
 //     termKeys     u8 [terms][16]          ascending
 //     termOffsets  u32 [terms + 1]         term t matches postings [termOffsets[t], termOffsets[t+1])
 //     postings     u32 [postings]          record numbers, ascending within a term
+//     codeOffsets  u32 [chunks + 1]        chunk c has codes [codeOffsets[c], codeOffsets[c+1]) of this segment
+//     codes        u16 [codes]             those of the records again, side by side: a search scans them all
 //
 // FileTrailer
 //   0      8    magic "MAXSIMFT"
@@ -55,7 +57,7 @@
 //   48     4    terms
 //   52     4    postings
 //   56     4    footerCrc: crc32c of [footerOffset, fileBytes - 64)
-//   60     4    zero
+//   60     4    codes
 //
 // The footer is synced before the trailer is written, so that a crash while sealing leaves an active file,
 // and a trailer with a bad footer is damage. The data of the last record is followed by at least 64 readable
@@ -117,7 +119,7 @@ struct FileTrailer {
   uint32_t terms;
   uint32_t postings;
   uint32_t footerCrc;
-  uint32_t zero;
+  uint32_t codes;
 };
 static_assert(sizeof(FileTrailer) == 64);
 

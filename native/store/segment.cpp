@@ -16,6 +16,7 @@ constexpr uint64_t allocationFirst = 256 << 10;
 constexpr uint64_t allocationStepMax = 16 << 20;
 constexpr uint64_t pageBytes = 4096;
 constexpr size_t crcStart = 16;
+constexpr uint32_t codeArenaBlock = 16 << 10;
 static_assert(sizeof(FileTrailer) >= readPaddingBytes && sectionAlignment >= readPaddingBytes);
 
 uint64_t alignPage(uint64_t bytes) { return (bytes + pageBytes - 1) & ~(pageBytes - 1); }
@@ -25,6 +26,11 @@ uint32_t headerChecksum(const FileHeader& header) {
 }
 
 bool chunksAddUp(const RecordView& view) {
+  if (view.header().codes > 0) {
+    const uint32_t* offsets = view.codeOffsets();
+    const uint32_t* last = offsets + view.header().chunks;
+    if (offsets[0] != 0 || *last != view.header().codes || !std::is_sorted(offsets, last + 1)) return false;
+  }
   uint64_t rows = 0;
   for (uint32_t c = 0; c < view.header().chunks; ++c) {
     if (view.chunkRows()[c] == 0) return false;
@@ -99,7 +105,12 @@ void Segment::openSealed(const FooterView& footer, std::shared_ptr<const Mapping
   checks_.grow(records);
   chunks_.grow(chunks);
   for (uint32_t r = 0; r < records; ++r) records_[r] = footer.records[r];
-  for (uint32_t c = 0; c < chunks; ++c) chunks_[c] = footer.chunks[c];
+  codes_.grow(chunks);
+  for (uint32_t c = 0; c < chunks; ++c) {
+    chunks_[c] = footer.chunks[c];
+    codes_[c] = {footer.codes.data() + footer.codeOffsets[c], footer.codeOffsets[c + 1] - footer.codeOffsets[c]};
+  }
+  footerMapping_ = mapping;
   sealedPostings_ = footer.postings;
   fileBytes_ = mapping->bytes();
   chunkCount_ = chunks;
@@ -117,7 +128,7 @@ void Segment::openActive(uint32_t recordsReferenced, uint64_t fileBytes) {
     if (view.bytes == nullptr || !view.metaIntact() || !view.dataIntact() || !chunksAddUp(view)) {
       throw Error(ErrorCode::corrupt, file_.path() + ": damaged record " + std::to_string(r));
     }
-    addRecord(view.header(), offset, view.chunkRows(), view.terms());
+    addRecord(view, offset);
     offset += view.layout.bytes;
   }
   // The tail is cut, and a hole put behind the last record: readable without needing free space now.
@@ -173,18 +184,33 @@ uint32_t Segment::append(std::span<const uint8_t> record) {
   reserve(end_ + record.size());
   file_.write(end_, record.data(), record.size());
   const uint32_t number = recordCount_;
-  addRecord(view.header(), end_, view.chunkRows(), view.terms());
+  addRecord(view, end_);
   end_ += record.size();
   return number;
 }
 
-void Segment::addRecord(const RecordHeader& header, uint64_t offset, const uint32_t* chunkRows, const uint8_t* terms) {
+const uint16_t* Segment::keepCodes(const uint16_t* codes, uint32_t count) {
+  if (count > codeArenaFree_) {
+    codeArenaFree_ = std::max(count, codeArenaBlock);
+    codeArena_.push_back(std::make_unique<uint16_t[]>(codeArenaFree_));
+    codeArenaNext_ = codeArena_.back().get();
+  }
+  uint16_t* kept = codeArenaNext_;
+  std::copy_n(codes, count, kept);
+  codeArenaNext_ += count;
+  codeArenaFree_ -= count;
+  return kept;
+}
+
+void Segment::addRecord(const RecordView& view, uint64_t offset) {
+  const RecordHeader& header = view.header();
   const uint32_t number = recordCount_;
   const uint32_t firstChunk = chunkCount_;
   records_.grow(number + 1);
   lives_.grow(number + 1);
   checks_.grow(number + 1);
   chunks_.grow(firstChunk + header.chunks);
+  codes_.grow(firstChunk + header.chunks);
   RecordEntry& entry = records_[number];
   entry = {};
   entry.offset = offset;
@@ -195,15 +221,20 @@ void Segment::addRecord(const RecordHeader& header, uint64_t offset, const uint3
   entry.rows = header.rows;
   entry.terms = header.terms;
   entry.codes = header.codes;
+  const uint16_t* codes = header.codes > 0 ? keepCodes(view.codes(), header.codes) : nullptr;
   uint32_t row = 0;
   for (uint32_t c = 0; c < header.chunks; ++c) {
     chunks_[firstChunk + c] = {number, row};
-    row += chunkRows[c];
+    row += view.chunkRows()[c];
+    if (codes != nullptr) {
+      const uint32_t* offsets = view.codeOffsets() + c;
+      codes_[firstChunk + c] = {codes + offsets[0], offsets[1] - offsets[0]};
+    }
   }
   checks_[number] = metaGood | dataGood;
   {
     const std::unique_lock lock(postingsMutex_);
-    activePostings_.add(number, terms, header.terms);
+    activePostings_.add(number, view.terms(), header.terms);
   }
   chunkCount_ = firstChunk + header.chunks;
   rowCount_ += header.rows;
@@ -224,11 +255,17 @@ void Segment::seal() {
   const std::lock_guard lock(writing_);
   requireWritable();
   const uint32_t records = recordCount_, chunks = chunkCount_;
-  std::vector<RecordEntry> recordEntries(records);
-  std::vector<ChunkEntry> chunkEntries(chunks);
-  for (uint32_t r = 0; r < records; ++r) recordEntries[r] = records_[r];
-  for (uint32_t c = 0; c < chunks; ++c) chunkEntries[c] = chunks_[c];
-  const FooterBytes footer = assembleFooter(end_, rowCount_, recordEntries, chunkEntries, activePostings_);
+  Directory directory;
+  directory.rows = rowCount_;
+  directory.codeOffsets.push_back(0);
+  for (uint32_t r = 0; r < records; ++r) directory.records.push_back(records_[r]);
+  for (uint32_t c = 0; c < chunks; ++c) {
+    directory.chunks.push_back(chunks_[c]);
+    const auto codes = this->codes(c);
+    directory.codes.insert(directory.codes.end(), codes.begin(), codes.end());
+    directory.codeOffsets.push_back(uint32_t(directory.codes.size()));
+  }
+  const FooterBytes footer = assembleFooter(end_, directory, activePostings_);
   reserve(footer.trailer.fileBytes);
   file_.write(end_, footer.body.data(), footer.body.size());
   sync();
