@@ -9,7 +9,7 @@ import {
   prepareDataDirectory,
 } from '../../src/catalog/data-directory.ts';
 import { loadKeyPepper } from '../../src/catalog/key-pepper.ts';
-import { newDirectory } from './fixture.ts';
+import { newDirectory } from './temporary-directory.ts';
 
 const source = path.resolve(import.meta.dirname, '../../src/catalog');
 
@@ -71,10 +71,13 @@ describe('the lock of the data directory', () => {
        console.log('locked');
        setInterval(() => {}, 1000);`,
     );
-    expect(isDataDirectoryLocked(directory)).toBe(true);
-    expect(() => lockDataDirectory(directory)).toThrow(/another server/);
     const exited = once(child, 'exit');
-    child.kill('SIGKILL');
+    try {
+      expect(isDataDirectoryLocked(directory)).toBe(true);
+      expect(() => lockDataDirectory(directory)).toThrow(/another server/);
+    } finally {
+      child.kill('SIGKILL');
+    }
     await exited;
     expect(isDataDirectoryLocked(directory)).toBe(false);
     lockDataDirectory(directory).release();

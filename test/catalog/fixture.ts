@@ -1,8 +1,5 @@
 /** Builders of catalog rows for tests: every call makes something new, nothing is shared. */
 import { randomUUID } from 'node:crypto';
-import { mkdtemp } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import type {
   Catalog,
   CommitUpsertInput,
@@ -23,10 +20,6 @@ export const generousLimits: TenantLimits = {
   inputTokens: 50_000_000n,
   documents: 100_000,
 };
-
-export function newDirectory(): Promise<string> {
-  return mkdtemp(path.join(tmpdir(), 'maxsimd-catalog-'));
-}
 
 export function newTenant(catalog: Catalog, limits: Partial<TenantLimits> = {}): Promise<Tenant> {
   return catalog.createTenant({

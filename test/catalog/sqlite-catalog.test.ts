@@ -1,7 +1,6 @@
-import { rm } from 'node:fs/promises';
 import { openCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
 import { describeCatalog } from './conformance.ts';
-import { newDirectory } from './fixture.ts';
+import { newDirectory } from './temporary-directory.ts';
 
 describeCatalog('SQLite', async () => {
   const directory = await newDirectory();
@@ -16,7 +15,6 @@ describeCatalog('SQLite', async () => {
     },
     async dispose() {
       await catalog.close();
-      await rm(directory, { recursive: true });
     },
   };
 });

@@ -7,7 +7,8 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { openWriter } from '../../src/catalog/sqlite/connection.ts';
 import { openCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
 import type { SqliteCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
-import { DocumentWriter, month, newDirectory, newTenant, usageOf } from './fixture.ts';
+import { DocumentWriter, month, newTenant, usageOf } from './fixture.ts';
+import { newDirectory } from './temporary-directory.ts';
 
 const opened: SqliteCatalog[] = [];
 

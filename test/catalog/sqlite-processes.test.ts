@@ -9,7 +9,8 @@ import type { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { openCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
 import type { SqliteCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
-import { month, newDirectory, newTenant } from './fixture.ts';
+import { month, newTenant } from './fixture.ts';
+import { newDirectory } from './temporary-directory.ts';
 
 const program = path.join(import.meta.dirname, 'commit-process.ts');
 
