@@ -1,0 +1,257 @@
+/**
+ * One index on the real catalog, the real engine and a real directory, driven below the service: documents
+ * are token matrices made here. Dimension 8; a chunk has one to a few rows.
+ */
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { SqliteCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
+import { openCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
+import type { BlobStore } from '../../src/index/blob-store.ts';
+import { createIndexStore, defaultIndexSettings } from '../../src/index/index-store.ts';
+import { openLocalBlobStore } from '../../src/index/local-blob-store.ts';
+import { metadataTerms } from '../../src/index/metadata-terms.ts';
+import { createEngine, type NativeEngine } from '../../src/index/native.ts';
+import type { StoredIndex, StoredIndexSettings } from '../../src/index/stored-index.ts';
+import { catalogSegments } from '../../src/service/catalog-segments.ts';
+import { byRank } from '../../src/service/ranking.ts';
+
+export const dim = 8;
+const month = '2026-11';
+/** Half-precision bits of 1/128. */
+const scaleBits = 0x2000;
+const scale = 1 / 128;
+
+export interface TestDocument {
+  readonly docId: string;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  /** Rows of each chunk, values in -127..127. */
+  readonly chunks: readonly (readonly (readonly number[])[])[];
+}
+
+export interface Found {
+  readonly docId: string;
+  readonly chunkIndex: number;
+  readonly metadata: string;
+  readonly score: number;
+}
+
+/** What indexes share: starting it is the slow part. */
+export interface Host {
+  readonly catalog: SqliteCatalog;
+  readonly blobs: BlobStore;
+  readonly engine: NativeEngine;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface Stage extends Omit<Host, typeof Symbol.asyncDispose> {
+  readonly indexId: string;
+  readonly errors: unknown[];
+  readonly corrupt: unknown[];
+  /** The open index. */
+  index(): StoredIndex;
+  upsert(
+    documents: readonly TestDocument[],
+    commit?: (work: () => Promise<void>) => Promise<void>,
+  ): Promise<void>;
+  /** Writes documents and stops before the commit. */
+  abandon(documents: readonly TestDocument[]): Promise<void>;
+  remove(docId: string): Promise<boolean>;
+  /** Everything that matches, best first, over an exact scan. */
+  search(filter?: Readonly<Record<string, unknown>>): Promise<readonly Found[]>;
+  /** Closes the index and opens it again from the catalog; `between` runs while it is closed. */
+  reopen(between?: () => Promise<void>): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export const query = Float32Array.from({ length: 2 * dim }, (_value, place) => Math.sin(place + 1));
+
+export async function openHost(): Promise<Host> {
+  const directory = await mkdtemp(path.join(tmpdir(), 'maxsimd-index-'));
+  const catalog = await openCatalog({ directory });
+  const engine = createEngine({ threads: 2, kernel: 'auto' });
+  return {
+    catalog,
+    engine,
+    blobs: await openLocalBlobStore(path.join(directory, 'segments')),
+    async [Symbol.asyncDispose]() {
+      await catalog.close();
+      engine.close();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A new index of a new tenant. */
+export async function openStage(host: Host, settings: Partial<StoredIndexSettings> = {}): Promise<Stage> {
+  const { catalog, blobs, engine } = host;
+  const errors: unknown[] = [];
+  const corrupt: unknown[] = [];
+  const store = createIndexStore({
+    engine,
+    blobs,
+    exactTokenVectorsMax: 0,
+    settings: { ...defaultIndexSettings, ...settings },
+    events: {
+      onBackgroundError: (_indexId, _job, error) => void errors.push(error),
+      onCorrupt: (_indexId, error) => void corrupt.push(error),
+    },
+  });
+  const tenant = await catalog.createTenant({
+    id: randomUUID(),
+    name: 'tenant',
+    limits: { requestsPerMinute: 1, maxConcurrentRequests: 1, inputTokens: 1n, documents: 1_000_000 },
+  });
+  const indexId = randomUUID();
+  await catalog.createIndex(
+    {
+      id: indexId,
+      tenantId: tenant.id,
+      name: 'index',
+      model: 'model',
+      modelVersion: '1',
+      chunking: { maxTokens: 256, overlapTokens: 32, minimumChunkTokens: 16 },
+      metadataSchema: '{}',
+    },
+    10,
+  );
+  const open = () =>
+    store.open({ indexId, dim, codebook: undefined, ledger: catalogSegments(catalog, indexId) });
+  let index = await open();
+  const usage = { tenantId: tenant.id, month };
+
+  async function append(
+    documents: readonly TestDocument[],
+    writer: Parameters<Parameters<StoredIndex['write']>[0]>[0],
+  ) {
+    const ids = await catalog.allocateIds(documents.length);
+    const versions = [];
+    for (const [place, document] of documents.entries()) {
+      const rows = document.chunks.flat();
+      const { segmentId, record, versionId } = await writer.append({
+        versionId: ids[place]!,
+        chunkRows: Uint32Array.from(document.chunks, (chunk) => chunk.length),
+        vectors: Int8Array.from(rows.flat()),
+        scales: new Uint16Array(rows.length).fill(scaleBits),
+        terms: metadataTerms(document.metadata),
+      });
+      versions.push({
+        docId: document.docId,
+        versionId,
+        metadata: JSON.stringify(document.metadata),
+        chunkCount: document.chunks.length,
+        tokenVectors: rows.length,
+        segmentId,
+        record,
+      });
+    }
+    return versions;
+  }
+
+  return {
+    catalog,
+    blobs,
+    engine,
+    indexId,
+    errors,
+    corrupt,
+    index: () => index,
+    async upsert(documents, commit = (work) => work()) {
+      await index.write(async (writer) => {
+        const versions = await append(documents, writer);
+        await commit(() =>
+          writer.commit(async () => {
+            const committed = await catalog.commitUpsert({
+              tenantId: tenant.id,
+              indexId,
+              documents: versions,
+              documentsMax: 1_000_000,
+              usage,
+            });
+            if (committed.outcome !== 'committed') throw new Error(committed.outcome);
+            return { result: undefined, commit: committed };
+          }),
+        );
+      });
+    },
+    async abandon(documents) {
+      await index.write(async (writer) => void (await append(documents, writer)));
+    },
+    remove: (docId) =>
+      index.end(async () => {
+        const deleted = await catalog.commitDelete({ tenantId: tenant.id, indexId, docId, usage });
+        return deleted.outcome === 'committed'
+          ? { result: true, commit: { generation: deleted.generation, died: [deleted.died] } }
+          : { result: false };
+      }),
+    search: (filter = {}) =>
+      index.read(async (reader) => {
+        const found = await reader.search({
+          query,
+          offsets: new Float32Array(2),
+          topK: 10_000,
+          candidateK: 10_000,
+          ...(Object.keys(filter).length === 0 ? {} : { filterTerms: metadataTerms(filter) }),
+          components: false,
+          timeoutMs: 10_000,
+          plan: 'exact',
+        });
+        const versions = await catalog.resolveVersions(indexId, [...new Set(found.versionIds)]);
+        return [...found.versionIds]
+          .map((versionId, position) => {
+            const version = versions.get(versionId);
+            if (version === undefined) throw new Error(`version ${versionId} cannot be resolved`);
+            return { ...version, chunkIndex: found.chunkIndexes[position]!, score: found.scores[position]! };
+          })
+          .toSorted(byRank);
+      }),
+    async reopen(between) {
+      index.close();
+      await index.settled();
+      await between?.();
+      index = await open();
+    },
+    async [Symbol.asyncDispose]() {
+      index.close();
+      await index.settled();
+    },
+  };
+}
+
+/** MaxSim of one chunk in double precision. */
+export function maxsim(chunk: readonly (readonly number[])[]): number {
+  let sum = 0;
+  for (let token = 0; token < query.length / dim; token += 1) {
+    const similarities = chunk.map((row) =>
+      row.reduce((dot, value, place) => dot + value * scale * query[token * dim + place]!, 0),
+    );
+    sum += Math.max(...similarities);
+  }
+  return sum;
+}
+
+/** What a search of these documents must find, in any order. */
+export function expected(documents: Iterable<TestDocument>): readonly Found[] {
+  return [...documents].flatMap((document) =>
+    document.chunks.map((chunk, chunkIndex) => ({
+      docId: document.docId,
+      chunkIndex,
+      metadata: JSON.stringify(document.metadata),
+      score: maxsim(chunk),
+    })),
+  );
+}
+
+/** One row that points along one axis. */
+export function documentAt(
+  docId: string,
+  axis: number,
+  metadata: TestDocument['metadata'] = {},
+): TestDocument {
+  return {
+    docId,
+    metadata,
+    chunks: [[Array.from({ length: dim }, (_value, place) => (place === axis ? 127 : 0))]],
+  };
+}
