@@ -135,8 +135,8 @@ function addTenant(program: Command, environment: ProgramEnvironment): void {
       const confirm = async (question: string): Promise<boolean> =>
         options.yes === true || askOnTerminal(question, environment.stdin, environment.stderr);
       environment.report(
-        await withCatalog(environment.config(), ({ catalog }) =>
-          deleteTenant(catalog, { tenantId, confirm }),
+        await withCatalog(environment.config(), ({ catalog, purge }) =>
+          deleteTenant(catalog, { tenantId, confirm, purge }),
         ),
       );
     });

@@ -95,8 +95,10 @@ export async function tenantLimits(
 
 export interface DeleteTenant {
   readonly tenantId: string;
-  /** Asks the person; `true` = go on. Given the tenant's name. */
+  /** Asks the person; `true` = go on. */
   readonly confirm: (question: string) => Promise<boolean>;
+  /** Removes the files of these indexes; `false` when that is left to a running server. */
+  readonly purge: (indexIds: readonly string[]) => Promise<boolean>;
 }
 
 export async function deleteTenant(catalog: Catalog, command: DeleteTenant): Promise<CommandResult> {
@@ -105,10 +107,12 @@ export async function deleteTenant(catalog: Catalog, command: DeleteTenant): Pro
     `Erase tenant ${tenant.id} (${tenant.name}) with its keys, indexes, documents and usage? [y/N] `,
   );
   if (!agreed) throw new CommandFailure('not_confirmed', 'nothing was erased');
-  const erased = present(await catalog.deleteTenant(tenant.id), tenant.id);
+  const { indexIds } = present(await catalog.deleteTenant(tenant.id), tenant.id);
+  const purged = await command.purge(indexIds);
+  const files = purged ? '' : '; the running server removes their files within a minute';
   return {
-    document: { tenant_id: tenant.id, deleted: true, indexes: erased.indexIds.length },
-    text: `tenant ${tenant.id} (${tenant.name}) and its ${erased.indexIds.length} indexes are erased`,
+    document: { tenant_id: tenant.id, deleted: true, indexes: indexIds.length, files_removed: purged },
+    text: `tenant ${tenant.id} (${tenant.name}) and its ${indexIds.length} indexes are erased${files}`,
   };
 }
 

@@ -1,0 +1,87 @@
+/** The command line against the real service: import, search and eval of a small BEIR directory, and erasure. */
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startServer, type ServerProcess } from '../end-to-end/harness/server.ts';
+import { passages } from '../end-to-end/harness/texts.ts';
+import { runJson, type RunOptions } from './command-process.ts';
+
+let server: ServerProcess;
+let tenantId: string;
+let client: RunOptions;
+let operator: RunOptions;
+let beir: string;
+
+beforeAll(async () => {
+  server = await startServer();
+  operator = { environment: { MAXSIMD_DATA_DIR: server.scratch.data } };
+  const { document } = await runJson(['tenant', 'create', '--name', 'books'], operator);
+  tenantId = document.tenant_id;
+  client = { environment: { MAXSIMD_URL: server.url, MAXSIMD_API_KEY: document.api_key } };
+  beir = path.join(server.scratch.root, 'beir');
+  mkdirSync(beir);
+  const file = (name: string, rows: readonly object[]): void =>
+    writeFileSync(path.join(beir, name), rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
+  file(
+    'corpus.jsonl',
+    passages.map(({ subject, text }) => ({
+      _id: `d ${subject}`,
+      title: subject,
+      text,
+      metadata: { subject },
+    })),
+  );
+  file(
+    'queries.jsonl',
+    passages.map(({ subject, question }) => ({ _id: `q ${subject}`, text: question })),
+  );
+  const judgements = passages.map(({ subject }) => `q ${subject}\td ${subject}\t1\n`);
+  writeFileSync(path.join(beir, 'qrels.tsv'), `query-id\tcorpus-id\tscore\n${judgements.join('')}`);
+});
+
+afterAll(async () => {
+  await server.stop();
+  await server.scratch.remove();
+});
+
+describe('the command line and the real service', () => {
+  it('import every document, and give each question its passage first', async () => {
+    const imported = await runJson(['import', beir, '--index', 'books'], client);
+    expect(imported.document).toMatchObject({ done: passages.length, failed: 0, index_created: true });
+    // Under the default 60 requests a minute: whatever is over it waits.
+    const evaluated = await runJson(['eval', beir, '--index', 'books'], client);
+    expect(evaluated.exitCode).toBe(0);
+    expect(evaluated.document).toMatchObject({ queries: passages.length, recall_at_100: 1 });
+    expect(evaluated.document.ndcg_at_10).toBeGreaterThan(0.95);
+  });
+
+  it('find a passage, with filter and components', async () => {
+    const [first] = passages;
+    const query = [first?.question ?? '', '--filter', JSON.stringify({ subject: first?.subject })];
+    const found = await runJson(['search', ...query, '--index', 'books', '--components'], client);
+    expect(found.document.results).toMatchObject([
+      {
+        doc_id: `d ${first?.subject}`,
+        metadata: { subject: first?.subject },
+        components: { maxsim: expect.any(Number) },
+      },
+    ]);
+  });
+
+  it('tell an import that the stored-document allowance is used up', async () => {
+    const { document } = await runJson(['tenant', 'create', '--name', 'small', '--documents', '3'], operator);
+    const small = { environment: { MAXSIMD_URL: server.url, MAXSIMD_API_KEY: document.api_key } };
+    const imported = await runJson(['import', beir, '--index', 'books'], small);
+    expect(imported.exitCode).toBe(1);
+    expect(imported.document).toMatchObject({ done: 0, failed: 0, error: { code: 'validation_error' } });
+  });
+
+  it('erase a tenant to the last file, the command line alone where no server runs', async () => {
+    await server.stop();
+    const segments = path.join(server.scratch.data, 'segments');
+    expect(readdirSync(segments)).not.toEqual([]);
+    const { document } = await runJson(['tenant', 'delete', tenantId, '--yes'], operator);
+    expect(document).toEqual({ tenant_id: tenantId, deleted: true, indexes: 1, files_removed: true });
+    expect(readdirSync(segments, { recursive: true })).toEqual([]);
+  });
+});
