@@ -10,7 +10,7 @@ import type { z } from 'zod';
 import type { DocumentInput } from '../service/contract.ts';
 import { inspectJsonValue, parseKeepingLongIntegers } from './json-value.ts';
 import { metadataDepthMax } from './limits.ts';
-import type { Documents, JsonObject } from './schemas/common.ts';
+import type { Documents, JsonObject } from './schemas/fields.ts';
 
 export function documentInputs(
   request: FastifyRequest,

@@ -13,7 +13,7 @@ import type {
   UpsertResponse,
   UsageSummary,
 } from '../service/contract.ts';
-import type { RequestUsage as RequestUsageSchema } from './schemas/common.ts';
+import type { RequestUsage as RequestUsageSchema } from './schemas/fields.ts';
 import type { UpsertResult } from './schemas/indexes.ts';
 import type { UsageSummary as UsageSummarySchema } from './schemas/usage.ts';
 

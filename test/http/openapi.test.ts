@@ -3,7 +3,7 @@ import type { OpenAPIV3_1 } from 'openapi-types';
 import { errorTable } from '../../src/errors.ts';
 import type { ErrorCode } from '../../src/errors.ts';
 import { Ranked } from '../../src/http/schemas/ranking.ts';
-import { DocumentInput } from '../../src/http/schemas/common.ts';
+import { DocumentInput } from '../../src/http/schemas/fields.ts';
 import { Deleted, Index, IndexList, UpsertResult } from '../../src/http/schemas/indexes.ts';
 import { Health, ReadinessBody } from '../../src/http/schemas/health.ts';
 import { UsageSummary } from '../../src/http/schemas/usage.ts';

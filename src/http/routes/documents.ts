@@ -3,7 +3,7 @@ import type { Service } from '../../service/contract.ts';
 import { admissionErrors, answers } from '../answers.ts';
 import { jsonContentType } from '../error-body.ts';
 import { documentInputs } from '../long-integers.ts';
-import { IndexParams } from '../schemas/common.ts';
+import { IndexParams } from '../schemas/fields.ts';
 import { Deleted, DocumentParams, UpsertBody, UpsertResult } from '../schemas/indexes.ts';
 import { upsertText } from '../wire.ts';
 

@@ -5,7 +5,7 @@ import { addition, admissionErrors, answers } from '../answers.ts';
 import { jsonContentType } from '../error-body.ts';
 import { exactObject } from '../long-integers.ts';
 import { present } from '../present.ts';
-import { IndexParams } from '../schemas/common.ts';
+import { IndexParams } from '../schemas/fields.ts';
 import { CreateIndexBody, Deleted, Index, IndexList } from '../schemas/indexes.ts';
 import { indexListText, indexText } from '../wire.ts';
 

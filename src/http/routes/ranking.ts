@@ -4,7 +4,7 @@ import { admissionErrors, answers } from '../answers.ts';
 import { jsonContentType } from '../error-body.ts';
 import { documentInputs, exactObject } from '../long-integers.ts';
 import { present } from '../present.ts';
-import { IndexParams } from '../schemas/common.ts';
+import { IndexParams } from '../schemas/fields.ts';
 import { Ranked, ScoreBody, SearchBody } from '../schemas/ranking.ts';
 import { rankedText } from '../wire.ts';
 

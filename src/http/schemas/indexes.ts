@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Count, DocId, Documents, IndexId, Name, RequestUsage, Timestamp, jsonObject } from './common.ts';
+import { Count, DocId, Documents, IndexId, Name, RequestUsage, Timestamp, jsonObject } from './fields.ts';
 
 const TextRetention = z.enum(['none']);
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { candidateKMax, filterFieldsMax, topKDefault, topKMax } from '../limits.ts';
-import { Documents, Metadata, Query, RequestUsage, addIssue, jsonObject } from './common.ts';
+import { Documents, Metadata, Query, RequestUsage, addIssue, jsonObject } from './fields.ts';
 
 const ReturnComponents = z
   .boolean()

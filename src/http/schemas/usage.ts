@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Count, DecimalString, Timestamp } from './common.ts';
+import { Count, DecimalString, Timestamp } from './fields.ts';
 
 export const UsageSummary = z
   .strictObject({
