@@ -176,7 +176,7 @@ describe('house rules', () => {
     expect(kernels.length).toBeGreaterThan(0);
     for (const file of kernels) {
       expect(text.get(file), file).not.toMatch(
-        /#include\s*[<"](napi|node_api|fstream|filesystem|unistd|fcntl|sys\/mman|thread|mutex)/,
+        /#include\s*[<"](napi|node_api|fstream|filesystem|fcntl|sys\/mman|thread|mutex)/,
       );
     }
   });
