@@ -197,7 +197,6 @@ describe('Errors', () => {
       ['GET', '/v1/'],
       ['PUT', '/v1/indexes'],
       ['GET', '/v1/score'],
-      ['GET', '/v1/indexes/'],
     ] as const) {
       expectError(await client.send(method, path), 404, 'not_found');
     }

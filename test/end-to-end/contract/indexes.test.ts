@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 
 import { expectError, expectInvalid, expectReply } from '../harness/client.ts';
 import { find, makeIndex, put, useStage } from '../harness/stage.ts';
-import { textOfTokens } from '../harness/texts.ts';
+import { passages, textOfTokens } from '../harness/texts.ts';
 import { deleted, index, indexList, rankedWithComponents, type Index } from '../harness/wire.ts';
 
 const stage = useStage();
@@ -165,7 +165,8 @@ describe('Create an index', () => {
     expect((await makeIndex(client, { chunking: { max_tokens: 100 } })).chunking).toEqual({
       strategy: 'token_window',
       max_tokens: 100,
-      overlap_tokens: 32,
+      // Defaults shrink with a smaller window: an eighth of it overlaps.
+      overlap_tokens: 12,
       minimum_chunk_tokens: 16,
     });
     expectInvalid(await client.createIndex({ name: 'unknown', colour: 'red' }));
@@ -239,14 +240,25 @@ describe('Create an index', () => {
     const { id } = await makeIndex(client, {
       chunking: { max_tokens: accepted, overlap_tokens: 0, minimum_chunk_tokens: 16 },
     });
-    const text = `${textOfTokens(accepted + 4)} elephant`;
-    await put(client, id, [{ doc_id: 'joined', text }]);
-    const reply = await client.search(id, { query: 'elephant', return_components: true });
-    const { results } = expectReply(reply, rankedWithComponents);
-    const best = Math.max(
-      ...results.flatMap((result) => result.components.per_query_token.map((match) => match.similarity)),
-    );
-    expect(best).toBeGreaterThan(0.7);
+    const ending = 'A pelican rides a bicycle.';
+    const tokensOf = async (text: string): Promise<number> =>
+      (await put(client, id, [{ doc_id: 'joined', text: `${text} ${ending}` }])).usage.input_tokens;
+    // As many passages as fit, and plain words until the text is five tokens longer than the window.
+    let prose = '';
+    let room = 0;
+    for (const passage of passages) {
+      const longer = `${prose}${passage.text} `;
+      const left = accepted + 5 - (await tokensOf(longer));
+      if (left < 0) break;
+      [prose, room] = [longer, left];
+    }
+    expect(await tokensOf(`${textOfTokens(room)} ${prose}`)).toBe(accepted + 5);
+    const reply = await client.search(id, { query: 'pelican on a bicycle', return_components: true });
+    const [best] = expectReply(reply, rankedWithComponents).results;
+    // Its strong matches lie among the last tokens of the text.
+    const last = (best?.components.per_query_token ?? []).map((match) => match.document_token_index);
+    expect(best?.score).toBeGreaterThan(2.5);
+    expect(Math.max(...last)).toBeGreaterThan(accepted - 16);
   });
 
   test('Internal structure of `metadata_schema`: not shown. decision: any JSON object up to 16 KiB, stored and returned as given (descriptive)', async () => {

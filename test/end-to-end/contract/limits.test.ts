@@ -130,17 +130,22 @@ describe('Limits', () => {
       );
       return connection;
     };
-    const refused = async (): Promise<Reply> =>
-      eventually(
+    // Holds one more slot, the last one; resolves with the refusal of a request beyond it. Watching takes a slot
+    // for a moment, so what was refused for that is begun again.
+    const holdLast = async (): Promise<{ readonly connection: RawConnection; readonly refusal: Reply }> => {
+      let connection = await begin();
+      const refusal = await eventually(
         async () => {
+          if (connection.answered()) connection = await begin();
           const reply = await tenant.client.usage();
-          return reply.status === 200 ? undefined : reply;
+          return reply.status === 200 || connection.answered() ? undefined : reply;
         },
-        { withinMs: 5000, what: 'both slots are taken' },
+        { withinMs: 5000, what: 'all slots are taken' },
       );
+      return { connection, refusal };
+    };
     const first = await begin();
-    const second = await begin();
-    const reply = await refused();
+    const { connection: second, refusal: reply } = await holdLast();
     expectError(reply, 429, 'concurrency_limit_exceeded');
     expect(reply.headers.get('retry-after')).toBe('1');
     // Other tenants are not concerned.
@@ -152,8 +157,8 @@ describe('Limits', () => {
       withinMs: 2000,
       what: 'the slot of the answered request is free',
     });
-    const third = await begin();
-    expectError(await refused(), 429, 'concurrency_limit_exceeded');
+    const { connection: third, refusal: again } = await holdLast();
+    expectError(again, 429, 'concurrency_limit_exceeded');
     // A client that goes away gives its slot back.
     third.cut();
     second.cut();

@@ -59,9 +59,9 @@ describe('Search an index', () => {
 
   test('decision: the default model scores every query token up to its position limit; longer queries are truncated there', async () => {
     const { client } = stage;
-    const words = textOfTokens(1500);
+    const words = textOfTokens(1300);
     const { usage } = await find(client, library, { query: words });
-    expect(usage.input_tokens).toBe(1500);
+    expect(usage.input_tokens).toBe(1300);
     const reply = expectReply(
       await client.search(library, { query: textOfTokens(100), top_k: 1, return_components: true }),
       rankedWithComponents,

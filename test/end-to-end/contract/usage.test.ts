@@ -1,7 +1,7 @@
 /** The request usage object and "Get usage and limits". */
 import { describe, expect, test } from 'vitest';
 
-import { expectReply } from '../harness/client.ts';
+import { connect, expectReply } from '../harness/client.ts';
 import { announceRandom } from '../harness/random.ts';
 import { find, makeIndex, put, readUsage, useStage } from '../harness/stage.ts';
 import { passages, recombine, textOfTokens } from '../harness/texts.ts';
@@ -200,7 +200,7 @@ describe('Get usage and limits', () => {
     const { client } = tenant;
     const { id } = await makeIndex(client);
     const before = (await readUsage(client)).usage;
-    await client.send('GET', '/v1/usage', { headers: { authorization: `Bearer ${tenant.key}x` } });
+    expect((await connect(client.url, `${tenant.key}x`).usage()).status).toBe(401);
     expect((await client.search(id, { query: textOfTokens(6) })).status).toBe(429);
     expect((await client.search(id, { query: '' })).status).toBe(422);
     expect((await client.send('GET', '/v1/nowhere')).status).toBe(404);

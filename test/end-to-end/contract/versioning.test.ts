@@ -33,7 +33,7 @@ describe('Versioning', () => {
       expect(Object.keys(document.paths[route] ?? {}), `${method} ${route}`).toContain(method);
     }
     for (const route of Object.keys(document.paths)) {
-      expect(route).toMatch(/^\/(v1\/.*|healthz|readyz)$/);
+      expect(route).toMatch(/^\/(v1\/.*|healthz|readyz|openapi\.json|docs)$/);
     }
     expectError(await stage.client.send('GET', '/indexes'), 404, 'not_found');
     expectError(await stage.client.send('GET', '/v0/indexes'), 404, 'not_found');

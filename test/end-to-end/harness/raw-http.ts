@@ -14,6 +14,8 @@ export interface RawConnection {
   write(bytes: string): void;
   /** The first complete response. */
   reply(): Promise<RawReply>;
+  /** Whether the response has come, or will not. */
+  answered(): boolean;
   /** Cuts the connection without a farewell. */
   cut(): void;
 }
@@ -26,10 +28,15 @@ export async function openRaw(url: string): Promise<RawConnection> {
   socket.once('error', opened.reject);
   await within(10_000, 'a connection', opened.promise);
   const reply = firstReply(socket);
-  reply.catch(() => undefined);
+  let answered = false;
+  const note = (): void => {
+    answered = true;
+  };
+  reply.then(note, note);
   return {
     write: (bytes) => void socket.write(bytes),
     reply: () => within(60_000, 'a response', reply),
+    answered: () => answered,
     cut: () => void socket.resetAndDestroy(),
   };
 }
