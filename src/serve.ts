@@ -95,7 +95,9 @@ export async function serve(config: Config): Promise<void> {
 
   await encoders.ready;
   const model = defaultModel(encoders.encoder, choiceOf(config));
-  const url = await http.listen({ host: config.MAXSIMD_HTTP_HOST, port: config.MAXSIMD_HTTP_PORT });
+  const address = await http.listen({ host: config.MAXSIMD_HTTP_HOST, port: config.MAXSIMD_HTTP_PORT });
+  // Fastify, which did not make the listener, takes it for a plain one.
+  const url = tls === undefined ? address : address.replace(/^http:/, 'https:');
   await listenForMetrics(metricsServer, config);
   onShutdown(
     {
