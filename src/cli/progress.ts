@@ -3,6 +3,7 @@ import { Presets, SingleBar } from 'cli-progress';
 
 export interface Progress {
   update(value: number, note: string): void;
+  /** Idempotent. */
   stop(): void;
 }
 
@@ -22,6 +23,8 @@ export function startProgress(stream: NodeJS.WriteStream, total: number): Progre
   bar.start(total, 0, { note: '' });
   return {
     update: (value, note) => bar.update(value, { note }),
-    stop: () => bar.stop(),
+    stop: () => {
+      if (bar.isActive) bar.stop();
+    },
   };
 }

@@ -292,12 +292,13 @@ describe('an import that is killed', () => {
   }
 
   it('goes on where it was, and its counts are those of the whole file', async () => {
-    const file = input([...rows(110), 'broken', ...rows(240).slice(110)]);
+    const file = input(['no json', ...rows(110), 'broken', ...rows(240).slice(110)]);
     await killInTheMiddle(['import', file, '--index', 'books', '--concurrency', '1']);
     expect(api.documents.size).toBe(100);
     const before = api.upserts().length;
     const { document } = await importFile(file, '--concurrency', '1');
-    expect(document).toMatchObject({ done: 240, failed: 1, resumed: 100 });
+    expect(document).toMatchObject({ done: 240, failed: 2, resumed: 101 });
+    expect(document.failures).toMatchObject([{ line: 1 }, { line: 112 }]);
     expect(api.documents.size).toBe(240);
     expect(api.upserts().length - before).toBe(3);
     expect(readdirSync(directory)).toEqual(['input.jsonl']);

@@ -9,6 +9,7 @@ import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:
 import path from 'node:path';
 import { z } from 'zod';
 import { CommandFailure, messageOf } from '../failure.ts';
+import type { DocumentProblem } from './document.ts';
 
 export interface ImportPosition {
   /** Last line up to which everything is settled; 0 = nothing is. */
@@ -17,7 +18,15 @@ export interface ImportPosition {
   readonly failed: number;
 }
 
-export const startPosition: ImportPosition = { lines: 0, done: 0, failed: 0 };
+/** A position and what is told about the way there. */
+export interface ImportState {
+  readonly position: ImportPosition;
+  /** The first documents that failed, up to `problemsKeptMax`. */
+  readonly problems: readonly DocumentProblem[];
+}
+
+export const problemsKeptMax = 100;
+const startState: ImportState = { position: { lines: 0, done: 0, failed: 0 }, problems: [] };
 
 const stateSchema = z.object({
   format: z.literal('maxsimd-import-1'),
@@ -25,6 +34,7 @@ const stateSchema = z.object({
   lines: z.number().int().min(0),
   done: z.number().int().min(0),
   failed: z.number().int().min(0),
+  problems: z.array(z.object({ line: z.number(), docId: z.string().optional(), error: z.string() })),
 });
 
 export interface CheckpointOptions {
@@ -52,25 +62,29 @@ export class Checkpoint {
       path.join(path.dirname(inputFile), `.${path.basename(inputFile)}.${target}.maxsimd-import`);
   }
 
-  load(): ImportPosition {
+  load(): ImportState {
     let state: unknown;
     try {
       state = JSON.parse(readFileSync(this.file, 'utf8'));
     } catch {
-      return startPosition;
+      return startState;
     }
     const result = stateSchema.safeParse(state);
-    if (!result.success || result.data.owner !== this.#owner) return startPosition;
-    return { lines: result.data.lines, done: result.data.done, failed: result.data.failed };
+    if (!result.success || result.data.owner !== this.#owner) return startState;
+    const { lines, done, failed, problems } = result.data;
+    return {
+      position: { lines, done, failed },
+      problems: problems.map(({ line, docId, error }) => ({ line, docId, error })),
+    };
   }
 
   /** Replaces the file in one step: whenever we are killed, the old or the new one is there, whole. */
-  save(position: ImportPosition): void {
+  save({ position, problems }: ImportState): void {
     const temporary = `${this.file}.${process.pid}`;
     try {
       writeFileSync(
         temporary,
-        JSON.stringify({ format: 'maxsimd-import-1', owner: this.#owner, ...position }),
+        JSON.stringify({ format: 'maxsimd-import-1', owner: this.#owner, ...position, problems }),
       );
       renameSync(temporary, this.file);
     } catch (error) {

@@ -9,7 +9,7 @@ import { readLines } from '../jsonl.ts';
 import { fields, oneLine, type CommandResult } from '../output.ts';
 import { startProgress } from '../progress.ts';
 import { batchLines } from './batches.ts';
-import { Checkpoint, type ImportPosition } from './checkpoint.ts';
+import { Checkpoint, problemsKeptMax, type ImportPosition, type ImportState } from './checkpoint.ts';
 import type { DocumentProblem } from './document.ts';
 import { Parallelism, runImport } from './run.ts';
 
@@ -28,15 +28,14 @@ export interface ImportCommand {
 
 /** Each request in flight holds up to 5 MiB of body. */
 const concurrencyMaxByDefault = 16;
-const problemsListedMax = 100;
 
 /** Everything the end of an import tells. */
 interface ImportReport {
   readonly inputFile: string;
   readonly index: { readonly id: string; readonly name: string; readonly created: boolean };
-  start: ImportPosition;
+  readonly start: ImportPosition;
   position: ImportPosition;
-  /** The first ones of this run. */
+  /** The first `problemsKeptMax`, those of the runs before this one included. */
   readonly problems: DocumentProblem[];
   readonly startedMs: number;
 }
@@ -44,6 +43,19 @@ interface ImportReport {
 export async function importDocuments(command: ImportCommand): Promise<CommandResult> {
   const inputFile = isDirectory(command.source) ? beirFile(command.source, 'corpus') : command.source;
   const display = new ImportDisplay(command.stderr, inputSize(inputFile));
+  try {
+    return await importFile(command, inputFile, display);
+  } finally {
+    display.stop();
+  }
+}
+
+async function importFile(
+  command: ImportCommand,
+  inputFile: string,
+  display: ImportDisplay,
+): Promise<CommandResult> {
+  const startedMs = performance.now();
   let parallelism: Parallelism | undefined;
   const client = new ApiClient(command.endpoint, {
     policy: { unavailableMsMax: command.retryMs, brokenAttemptsMax: 3 },
@@ -52,50 +64,50 @@ export async function importDocuments(command: ImportCommand): Promise<CommandRe
       display.waiting(failure, delayMs);
     },
   });
-
-  const startedMs = performance.now();
   const { index, created } = await client.ensureIndex(command.indexName);
-  const { limits } = await client.usage();
-  parallelism = new Parallelism(
-    command.concurrency ?? Math.min(concurrencyMaxByDefault, limits.max_concurrent_requests),
-  );
+  parallelism = new Parallelism(command.concurrency ?? (await concurrencyOf(client)));
   const checkpoint = new Checkpoint({
     inputFile,
     url: client.url,
     indexId: index.id,
     stateFile: command.stateFile,
   });
-  const start = checkpoint.load();
+  const state = checkpoint.load();
   const report: ImportReport = {
     inputFile,
     index: { ...index, created },
-    start,
-    position: start,
-    problems: [],
+    start: state.position,
+    position: state.position,
+    problems: [...state.problems],
     startedMs,
   };
-  const resumable = tryState(checkpoint, start, command);
+  const resumable = trySave(checkpoint, state, command);
+  let stopped: { readonly error: unknown } | undefined;
   try {
     await runImport({
       client,
       indexId: index.id,
-      batches: batchLines(readLines(inputFile), start.lines),
+      batches: batchLines(readLines(inputFile), report.start.lines),
       parallelism,
-      start,
+      start: report.start,
       onSettled: (position, batch, problems) => {
         report.position = position;
-        report.problems.push(...problems.slice(0, Math.max(0, problemsListedMax - report.problems.length)));
-        if (resumable) checkpoint.save(position);
+        report.problems.push(...problems.slice(0, Math.max(0, problemsKeptMax - report.problems.length)));
+        if (resumable) checkpoint.save(report);
         display.settled(position, batch.fileBytesRead);
       },
     });
     if (resumable) checkpoint.remove();
-    display.stop();
-    return resultOf(report, command.stderr);
   } catch (error) {
-    display.stop();
-    return { ...resultOf(report, command.stderr), error };
+    stopped = { error };
   }
+  display.stop();
+  return { ...resultOf(report, command.stderr), ...stopped };
+}
+
+async function concurrencyOf(client: ApiClient): Promise<number> {
+  const { limits } = await client.usage();
+  return Math.min(concurrencyMaxByDefault, limits.max_concurrent_requests);
 }
 
 function inputSize(file: string): number {
@@ -109,9 +121,9 @@ function inputSize(file: string): number {
  * Whether the state can be kept. A place that was asked for must work; beside an input that lies where
  * nothing can be written, the import goes on without.
  */
-function tryState(checkpoint: Checkpoint, start: ImportPosition, command: ImportCommand): boolean {
+function trySave(checkpoint: Checkpoint, state: ImportState, command: ImportCommand): boolean {
   try {
-    checkpoint.save(start);
+    checkpoint.save(state);
     return true;
   } catch (error) {
     if (command.stateFile !== undefined) throw error;
@@ -123,7 +135,7 @@ function tryState(checkpoint: Checkpoint, start: ImportPosition, command: Import
 function resultOf(report: ImportReport, stderr: NodeJS.WriteStream): CommandResult {
   const { index, position, start, problems, inputFile } = report;
   for (const problem of problems) stderr.write(`${inputFile}:${problem.line}: ${describe(problem)}\n`);
-  const unlisted = position.failed - start.failed - problems.length;
+  const unlisted = position.failed - problems.length;
   if (unlisted > 0) stderr.write(`${inputFile}: ${unlisted} more failed\n`);
   const seconds = (performance.now() - report.startedMs) / 1000;
   return {
