@@ -8,10 +8,11 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { createLogger } from '../logging.ts';
 import { type EncoderArguments, inferenceThreads, parseEncoderArguments } from './arguments.ts';
 import { EncoderCore } from './encoder-core.ts';
-import { tuning } from './tuning.ts';
 import { createEncoderServer } from './server.ts';
 import { loadModel } from './served-model.ts';
 import { SessionPool } from './session-pool.ts';
+import { removeStaleSocket } from './stale-socket.ts';
+import { tuning } from './tuning.ts';
 import { checkGolden, warmUp } from './warm-up.ts';
 
 const given = parseEncoderArguments(process.argv.slice(2));
@@ -51,6 +52,7 @@ async function start(options: EncoderArguments): Promise<void> {
     log,
     loopDelayP99Ms: () => loop.percentile(99) / 1e6,
   });
+  await removeStaleSocket(options.listen);
   const port = await server.listen(options.listen, credentials(options));
   await warmUp(core);
   await checkGolden(core);

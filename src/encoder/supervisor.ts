@@ -11,7 +11,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { HealthProbe } from './health-probe.ts';
+import { EncoderProbe } from './encoder-probe.ts';
 import type { Provider } from './session-protocol.ts';
 
 export interface EncoderSupervisorOptions {
@@ -185,10 +185,10 @@ class SupervisedEncoder {
   /** Kills a process that hangs or outgrows its bound; its exit brings the next one. */
   async #watch(child: ChildProcess, signal: AbortSignal): Promise<void> {
     const { hangMs = defaults.hangMs, residentBytesMax = Infinity } = this.#options;
-    const probe = new HealthProbe(this.address);
+    const probe = new EncoderProbe(this.address);
     let answeredAt = performance.now();
     while (!signal.aborted) {
-      const residentBytes = await probe.residentBytes(Math.min(probeIntervalMs * 2, hangMs));
+      const residentBytes = (await probe.statistics(Math.min(probeIntervalMs * 2, hangMs)))?.residentBytes;
       if (signal.aborted) break;
       if (residentBytes !== undefined) answeredAt = performance.now();
       const silentMs = performance.now() - answeredAt;

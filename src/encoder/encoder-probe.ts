@@ -1,4 +1,4 @@
-/** Asks one local encoder whether it lives and how much memory it holds: the supervisor's question. */
+/** Asks one local encoder for its statistics: whether it lives, what waits, how much memory it holds. */
 import { ChannelCredentials, type Client, type ServiceError } from '@grpc/grpc-js';
 import { EncoderClient, type GetStatisticsResponse } from './wire.ts';
 
@@ -10,7 +10,7 @@ type Stub = Client & {
   ): void;
 };
 
-export class HealthProbe {
+export class EncoderProbe {
   readonly #stub: Stub;
 
   constructor(address: string) {
@@ -21,11 +21,11 @@ export class HealthProbe {
     }) as unknown as Stub;
   }
 
-  /** Resident bytes of the process, or undefined when it did not answer in time. */
-  async residentBytes(timeoutMs: number): Promise<number | undefined> {
+  /** Undefined when it did not answer in time. */
+  async statistics(timeoutMs: number): Promise<GetStatisticsResponse | undefined> {
     return new Promise((resolve) => {
       this.#stub.getStatistics({}, { deadline: Date.now() + timeoutMs }, (error, response) => {
-        resolve(error === null ? response.residentBytes : undefined);
+        resolve(error === null ? response : undefined);
       });
     });
   }

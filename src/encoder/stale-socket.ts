@@ -1,0 +1,22 @@
+/** A unix socket file outlives a killed process, and nobody can listen on it again until it is removed. */
+import { rm, stat } from 'node:fs/promises';
+import { connect } from 'node:net';
+
+/** Removes the socket of `unix:/path` when no process listens on it; other addresses and files are left alone. */
+export async function removeStaleSocket(address: string): Promise<void> {
+  if (!address.startsWith('unix:')) return;
+  const file = address.slice('unix:'.length);
+  const found = await stat(file).catch(() => undefined);
+  if (found?.isSocket() === true && !(await isListening(file))) await rm(file, { force: true });
+}
+
+async function isListening(file: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(file);
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', () => resolve(false));
+  });
+}

@@ -1,0 +1,298 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  type BatchPlan,
+  type Entry,
+  type Job,
+  Scheduler,
+  type SchedulerOptions,
+} from '../../src/encoder/scheduler.ts';
+import type { BatchKind } from '../../src/encoder/session-protocol.ts';
+
+const options: SchedulerOptions = {
+  documentBatchTokens: 100,
+  queryBatchTokens: 40,
+  lengthStep: 1,
+  lookAheadBatches: 8,
+  queryBurstMax: 3,
+  queuedTokensMax: 1000,
+  queuedRequestsMax: 4,
+};
+const room = { query: true, document: true };
+
+/** A job of texts of given lengths, which notes what became of it. */
+class NotedJob implements Job {
+  readonly kind: BatchKind;
+  readonly model: number;
+  readonly tenantId: string;
+  deadlineMs = Infinity;
+  cancelled = false;
+  /** Entries that may be handed out: a reader that is behind lowers it. */
+  allowed = Infinity;
+  dropped: string | undefined;
+  pending: Entry[];
+
+  constructor(kind: BatchKind, lengths: readonly number[], tenantId = 'a', model = 0) {
+    this.kind = kind;
+    this.model = model;
+    this.tenantId = tenantId;
+    this.pending = lengths.map((length, position) => ({
+      position,
+      sequence: { ids: new Int32Array(length), attended: length, kept: undefined, rows: length },
+    }));
+  }
+
+  get exhausted(): boolean {
+    return this.pending.length === 0;
+  }
+
+  peek(offset: number): Entry | undefined {
+    return offset < this.allowed ? this.pending[offset] : undefined;
+  }
+
+  take(entries: ReadonlySet<Entry>): void {
+    this.pending = this.pending.filter((entry) => !entries.has(entry));
+  }
+
+  drop(reason: string): void {
+    this.dropped = reason;
+  }
+
+  deliver(): void {
+    throw new Error('the scheduler delivers nothing');
+  }
+
+  fail(): void {
+    throw new Error('the scheduler fails nothing');
+  }
+}
+
+function scheduler(changes: Partial<SchedulerOptions> = {}, jobs: readonly Job[] = []): Scheduler {
+  const made = new Scheduler({ ...options, ...changes });
+  for (const job of jobs) made.add(job);
+  return made;
+}
+
+const lengthsOf = (plan: BatchPlan | undefined): number[] | undefined =>
+  plan?.entries.map(({ entry }) => entry.sequence.ids.length).toSorted((a, b) => a - b);
+
+describe('batches', () => {
+  it('are sent at once, however little there is', () => {
+    const plan = scheduler({}, [new NotedJob('document', [7])]).next(0, room);
+    expect(plan).toMatchObject({ kind: 'document', paddedLength: 7 });
+    expect(lengthsOf(plan)).toEqual([7]);
+  });
+
+  it('fill the padded budget with texts of similar length around the oldest', () => {
+    const waiting = scheduler({}, [new NotedJob('document', [24, 90, 25, 3, 23, 25])]);
+    expect(lengthsOf(waiting.next(0, room))).toEqual([23, 24, 25, 25]);
+    expect(lengthsOf(waiting.next(0, room))).toEqual([90]);
+    expect(lengthsOf(waiting.next(0, room))).toEqual([3]);
+    expect(waiting.next(0, room)).toBeUndefined();
+  });
+
+  it('hold a text longer than the budget alone', () => {
+    const waiting = scheduler({}, [new NotedJob('document', [250, 250])]);
+    expect(lengthsOf(waiting.next(0, room))).toEqual([250]);
+    expect(lengthsOf(waiting.next(0, room))).toEqual([250]);
+  });
+
+  it('count the padding of the length step', () => {
+    const waiting = scheduler({ lengthStep: 16 }, [new NotedJob('document', [17, 17, 17, 17])]);
+    const plan = waiting.next(0, room);
+    expect(plan?.paddedLength).toBe(32);
+    expect(plan?.entries).toHaveLength(3);
+  });
+
+  it('never mix models or kinds', () => {
+    const waiting = scheduler({}, [
+      new NotedJob('document', [5], 'a', 0),
+      new NotedJob('document', [5], 'a', 1),
+      new NotedJob('query', [5], 'a', 0),
+    ]);
+    const plans = [1, 2, 3].map(() => waiting.next(0, room));
+    expect(plans.map((plan) => plan?.kind)).toEqual(['query', 'document', 'document']);
+    expect(plans.every((plan) => plan?.entries.length === 1)).toBe(true);
+  });
+
+  it('take nothing from a job whose reader is behind, and go on with the others', () => {
+    const behind = new NotedJob('document', [5, 5], 'a');
+    behind.allowed = 0;
+    const waiting = scheduler({}, [behind, new NotedJob('document', [6], 'b')]);
+    expect(lengthsOf(waiting.next(0, room))).toEqual([6]);
+    expect(waiting.next(0, room)).toBeUndefined();
+    behind.allowed = 1;
+    expect(lengthsOf(waiting.next(0, room))).toEqual([5]);
+  });
+
+  it('together hold every entry exactly once, within the budget, whatever waits', () => {
+    const jobs = fc.array(
+      fc.record({
+        kind: fc.constantFrom<BatchKind>('query', 'document'),
+        lengths: fc.array(fc.integer({ min: 1, max: 150 }), { minLength: 1, maxLength: 20 }),
+        tenantId: fc.constantFrom('a', 'b', 'c'),
+        model: fc.integer({ min: 0, max: 1 }),
+      }),
+      { maxLength: 12 },
+    );
+    fc.assert(
+      fc.property(jobs, (given) => {
+        const made = given.map(
+          ({ kind, lengths, tenantId, model }) => new NotedJob(kind, lengths, tenantId, model),
+        );
+        const waiting = scheduler({}, made);
+        const seen = new Set<Entry>();
+        for (let plan = waiting.next(0, room); plan !== undefined; plan = waiting.next(0, room)) {
+          const budget = plan.kind === 'query' ? options.queryBatchTokens : options.documentBatchTokens;
+          if (plan.entries.length > 1) {
+            expect(plan.paddedLength * plan.entries.length).toBeLessThanOrEqual(budget);
+          }
+          for (const { job, entry } of plan.entries) {
+            expect(seen).not.toContain(entry);
+            expect(entry.sequence.ids.length).toBeLessThanOrEqual(plan.paddedLength);
+            expect([job.kind, job.model]).toEqual([plan.kind, plan.model]);
+            seen.add(entry);
+          }
+        }
+        expect(seen.size).toBe(given.reduce((sum, { lengths }) => sum + lengths.length, 0));
+      }),
+    );
+  });
+});
+
+describe('priorities', () => {
+  it('put queries before documents that came earlier', () => {
+    const waiting = scheduler({}, [new NotedJob('document', [5]), new NotedJob('query', [5])]);
+    expect(waiting.next(0, room)?.kind).toBe('query');
+    expect(waiting.next(0, room)?.kind).toBe('document');
+  });
+
+  it('do not starve documents under a flood of queries', () => {
+    const waiting = scheduler({ queryBatchTokens: 1 }, [new NotedJob('document', [90, 90])]);
+    const kinds: (BatchKind | undefined)[] = [];
+    for (let i = 0; i < 8; i++) {
+      waiting.add(new NotedJob('query', [5]));
+      kinds.push(waiting.next(0, room)?.kind);
+    }
+    expect(kinds).toEqual(['query', 'query', 'query', 'document', 'query', 'query', 'query', 'document']);
+  });
+
+  it('send only kinds that there is room for', () => {
+    const waiting = scheduler({}, [new NotedJob('document', [5]), new NotedJob('query', [5])]);
+    expect(waiting.next(0, { query: false, document: true })?.kind).toBe('document');
+    expect(waiting.next(0, { query: false, document: true })).toBeUndefined();
+  });
+
+  it('serve tenants in turn by tokens, whoever asked first or most', () => {
+    const waiting = scheduler({}, [
+      new NotedJob(
+        'document',
+        Array.from({ length: 50 }, () => 100),
+        'greedy',
+      ),
+      new NotedJob(
+        'document',
+        Array.from({ length: 50 }, () => 100),
+        'greedy',
+      ),
+      new NotedJob('document', [100, 100, 100], 'modest'),
+    ]);
+    const order = Array.from({ length: 6 }, () => waiting.next(0, room)?.entries[0]?.job.tenantId);
+    expect(order.filter((tenant) => tenant === 'modest')).toHaveLength(3);
+  });
+
+  it('give a tenant that comes late its turn at once, and no credit for the time before', () => {
+    const waiting = scheduler({}, [
+      new NotedJob(
+        'document',
+        Array.from({ length: 50 }, () => 100),
+        'early',
+      ),
+    ]);
+    for (let i = 0; i < 10; i++) waiting.next(0, room);
+    waiting.add(
+      new NotedJob(
+        'document',
+        Array.from({ length: 50 }, () => 100),
+        'late',
+      ),
+    );
+    const order = Array.from({ length: 8 }, () => waiting.next(0, room)?.entries[0]?.job.tenantId);
+    expect(order.slice(0, 2)).toContain('late');
+    expect(order.filter((tenant) => tenant === 'late').length).toBeLessThanOrEqual(5);
+    expect(order.filter((tenant) => tenant === 'early').length).toBeGreaterThanOrEqual(3);
+  });
+});
+
+describe('dead work', () => {
+  it('is dropped before it runs, told why, and counted', () => {
+    const gone = new NotedJob('document', [5]);
+    const late = new NotedJob('query', [5]);
+    const alive = new NotedJob('query', [6]);
+    gone.cancelled = true;
+    late.deadlineMs = 1000;
+    const waiting = scheduler({}, [gone, late, alive]);
+    expect(lengthsOf(waiting.next(1000, room))).toEqual([6]);
+    expect(waiting.next(1000, room)).toBeUndefined();
+    expect([gone.dropped, late.dropped, alive.dropped]).toEqual(['cancelled', 'expired', undefined]);
+    expect(waiting.statistics()).toMatchObject({ cancelled: 1, expired: 1, batches: 1, tokens: 6 });
+  });
+});
+
+describe('admission', () => {
+  it('refuses requests over the bound and admits again when one ends', () => {
+    const waiting = scheduler();
+    const held = Array.from({ length: 4 }, () => waiting.reserve());
+    expect(waiting.reserve()).toBeUndefined();
+    held[0]?.release();
+    held[0]?.release();
+    expect(waiting.reserve()).toBeDefined();
+    expect(waiting.reserve()).toBeUndefined();
+    expect(waiting.statistics().rejected).toBe(2);
+  });
+
+  it('refuses tokens over the bound', () => {
+    const waiting = scheduler();
+    expect(waiting.reserve()?.grow(900)).toBe(true);
+    const second = waiting.reserve();
+    expect(second?.grow(101)).toBe(false);
+    expect(second?.grow(100)).toBe(true);
+    expect(waiting.queuedTokens).toBe(1000);
+  });
+
+  it('admits one request of any size when nothing else waits', () => {
+    const waiting = scheduler();
+    const alone = waiting.reserve();
+    expect(alone?.grow(5000)).toBe(true);
+    expect(alone?.grow(5000)).toBe(true);
+    expect(waiting.reserve()?.grow(1)).toBe(false);
+    alone?.shrink(4000);
+    alone?.release();
+    expect(waiting.queuedTokens).toBe(0);
+  });
+
+  it('accounts for every token, whatever the order of events', () => {
+    fc.assert(
+      fc.property(
+        fc.array(
+          fc.record({ grow: fc.integer({ min: 0, max: 400 }), shrink: fc.integer({ min: 0, max: 500 }) }),
+          {
+            maxLength: 30,
+          },
+        ),
+        (events) => {
+          const waiting = scheduler({ queuedRequestsMax: 100 });
+          const held = events.map(({ grow, shrink }) => {
+            const reservation = waiting.reserve()!;
+            reservation.grow(grow);
+            reservation.shrink(shrink);
+            return reservation;
+          });
+          expect(waiting.queuedTokens).toBeGreaterThanOrEqual(0);
+          for (const reservation of held) reservation.release();
+          expect(waiting.statistics()).toMatchObject({ queuedTokens: 0, queuedRequests: 0 });
+        },
+      ),
+    );
+  });
+});
