@@ -8,8 +8,8 @@
  *   document batch comes first, so documents never starve;
  * - the tenant that was served the fewest tokens gives the anchor, its oldest entry (start-time fair queueing over
  *   tokens; Goyal et al., SIGCOMM 1996); a tenant that returns starts level with the others;
- * - around the anchor, entries of similar length fill the budget, from a bounded look-ahead over all tenants, so
- *   that padding is small and nothing is passed over for long;
+ * - around the anchor, entries of similar length fill the budget, from a bounded look-ahead that takes the
+ *   anchor's tenant first and older jobs before younger ones, so that padding is small and jobs end in turn;
  * - jobs whose caller has gone or whose deadline has passed are dropped here, before they run, and counted;
  * - admission is bounded in tokens and requests and refuses at once; whatever its size, a request is admitted
  *   when nothing else waits.
@@ -239,24 +239,26 @@ export class Scheduler {
     return best;
   }
 
-  /** Entries of the anchor's model, one of each job in turn, oldest first, the anchor included. */
+  /**
+   * Entries of the anchor's model, the anchor included: those of its tenant first, then of the others, each
+   * from the oldest job on, so that requests end one after another and not all at their deadline.
+   */
   #lookAhead(lane: Lane, anchor: Candidate, budget: number): Candidate[] {
     const candidates: Candidate[] = [anchor];
     let tokens = anchor.length;
-    let jobs = [...lane.jobs].filter((job) => job.model === anchor.job.model);
-    for (let offset = 0; jobs.length > 0; offset++) {
-      const deeper: Job[] = [];
-      for (const job of jobs) {
+    const jobs = [...lane.jobs].filter((job) => job.model === anchor.job.model);
+    const own = jobs.filter((job) => job.tenantId === anchor.job.tenantId);
+    const others = jobs.filter((job) => job.tenantId !== anchor.job.tenantId);
+    for (const job of [...own, ...others]) {
+      for (let offset = 0; ; offset++) {
         if (tokens >= budget * this.#options.lookAheadBatches) return candidates;
         const entry = job.peek(offset);
-        if (entry === undefined) continue;
-        deeper.push(job);
+        if (entry === undefined) break;
         if (entry === anchor.entry) continue;
         const candidate = this.#candidate(job, entry);
         candidates.push(candidate);
         tokens += candidate.length;
       }
-      jobs = deeper;
     }
     return candidates;
   }

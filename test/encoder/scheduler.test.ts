@@ -183,6 +183,20 @@ describe('priorities', () => {
     expect(waiting.next(0, { query: false, document: true })).toBeUndefined();
   });
 
+  it('end the requests of a tenant one after another, not all together', () => {
+    const lengths = Array.from({ length: 12 }, () => 25);
+    const jobs = [0, 1, 2].map(() => new NotedJob('document', lengths));
+    const waiting = scheduler({}, jobs);
+    const ended: number[] = [];
+    for (let batch = 1; batch <= 9; batch++) {
+      waiting.next(0, room);
+      jobs.forEach((job, at) => {
+        if (job.exhausted && !ended.includes(at)) ended.push(at);
+      });
+      expect(ended).toEqual([0, 1, 2].slice(0, Math.floor(batch / 3)));
+    }
+  });
+
   it('serve tenants in turn by tokens, whoever asked first or most', () => {
     const waiting = scheduler({}, [
       new NotedJob(
