@@ -1,0 +1,188 @@
+/** The statuses of proto/encoder.proto, seen by a client that keeps to nothing. */
+import { type ClientDuplexStream, credentials, type ServiceError, status } from '@grpc/grpc-js';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import {
+  EncoderClient,
+  type EncodeDocumentsRequest,
+  type EncodeDocumentsResponse,
+  requestBounds,
+  retryDelayTrailer,
+} from '../../src/encoder/wire.ts';
+import { EncoderProbe } from '../../src/encoder/encoder-probe.ts';
+import { encodeAll, type Encoders, encodersOfTest, startEncoders, until } from './encoders.ts';
+
+type Stream = ClientDuplexStream<EncodeDocumentsRequest, EncodeDocumentsResponse>;
+type Unary = (
+  request: object,
+  options: object,
+  callback: (error: ServiceError | null, response: unknown) => void,
+) => void;
+
+const model = { name: 'colbert-tiny', version: '1' };
+const chunking = { maxTokens: 20, overlapTokens: 4, minimumChunkTokens: 2 };
+const open = { model, tenantId: 't', chunking, documentCount: 1 };
+const document = { text: 'the late interaction' };
+
+function connect(address: string) {
+  const client = new EncoderClient(address, credentials.createInsecure());
+  const call = client as unknown as Record<string, Unary> & { encodeDocuments: (options: object) => Stream };
+  return {
+    close: () => client.close(),
+    documents: (options: object = {}) => call.encodeDocuments(options),
+    unary: async (method: string, request: object, options: object = {}): Promise<unknown> =>
+      new Promise((resolve, reject) => {
+        call[method]!(request, options, (error, response) =>
+          error === null ? resolve(response) : reject(error),
+        );
+      }),
+  };
+}
+
+/** Sends the messages and gives back what the call came to. */
+async function ended(
+  stream: Stream,
+  messages: readonly EncodeDocumentsRequest[],
+): Promise<ServiceError | 'ended'> {
+  const end = new Promise<ServiceError | 'ended'>((resolve) => {
+    stream.on('error', (error: ServiceError) => resolve(error));
+    stream.on('end', () => setImmediate(resolve, 'ended'));
+  });
+  stream.on('data', () => undefined);
+  for (const message of messages) stream.write(message);
+  stream.end();
+  return end;
+}
+
+describe('the encoder', () => {
+  let encoders: Encoders;
+  let client: ReturnType<typeof connect>;
+  beforeAll(async () => {
+    encoders = await startEncoders();
+    client = connect(encoders.supervisor.addresses[0]!);
+  });
+  afterAll(async () => {
+    client.close();
+    await encoders.close();
+  });
+
+  it('serves a stream that keeps to the order', async () => {
+    expect(await ended(client.documents(), [{ open }, { document }, { proceed: {} }])).toBe('ended');
+  });
+
+  it.each<[string, EncodeDocumentsRequest[]]>([
+    ['nothing', []],
+    ['a document before open', [{ document }]],
+    ['fewer documents than announced', [{ open: { ...open, documentCount: 2 } }, { document }]],
+    ['proceed in place of a document', [{ open }, { proceed: {} }]],
+    ['another document in place of proceed', [{ open }, { document }, { document }]],
+    ['no proceed', [{ open }, { document }]],
+    ['no documents', [{ open: { ...open, documentCount: 0 } }]],
+    ['too many documents', [{ open: { ...open, documentCount: requestBounds.documents + 1 } }]],
+    ['no model', [{ open: { ...open, model: null } }]],
+    ['no chunking', [{ open: { ...open, chunking: null } }]],
+    ['windows longer than the model', [{ open: { ...open, chunking: { ...chunking, maxTokens: 22 } } }]],
+    [
+      'a document beyond its bound',
+      [{ open }, { document: { text: 'x'.repeat(requestBounds.documentBytes + 1) } }],
+    ],
+    ['an endless tenant id', [{ open: { ...open, tenantId: 't'.repeat(10_000) } }]],
+  ])('answers INVALID_ARGUMENT to %s', async (_, messages) => {
+    expect(await ended(client.documents(), messages)).toMatchObject({ code: status.INVALID_ARGUMENT });
+  });
+
+  it.each([
+    ['encodeQuery', { text: 'x', tenantId: 't' }],
+    ['encodeQuery', { text: 'x'.repeat(requestBounds.queryBytes + 1), tenantId: 't', model }],
+    [
+      'countTokens',
+      { texts: Array.from({ length: requestBounds.documents + 1 }, () => 'x'), tenantId: 't', model },
+    ],
+  ])('answers INVALID_ARGUMENT to a %s without model or beyond its bounds', async (method, request) => {
+    await expect(client.unary(method, request)).rejects.toMatchObject({ code: status.INVALID_ARGUMENT });
+  });
+
+  it.each([
+    { name: 'colbert-tiny', version: '2' },
+    { name: 'other', version: '1' },
+  ])('answers FAILED_PRECONDITION to model $name version $version', async (other) => {
+    const refused = { code: status.FAILED_PRECONDITION };
+    await expect(client.unary('encodeQuery', { text: 'x', model: other })).rejects.toMatchObject(refused);
+    await expect(client.unary('countTokens', { texts: ['x'], model: other })).rejects.toMatchObject(refused);
+    expect(await ended(client.documents(), [{ open: { ...open, model: other } }])).toMatchObject(refused);
+  });
+
+  it('answers DEADLINE_EXCEEDED when the deadline passes', async () => {
+    const options = { deadline: Date.now() + 30 };
+    const texts = Array.from({ length: 200 }, (): EncodeDocumentsRequest => ({
+      document: { text: 'late '.repeat(2000) },
+    }));
+    const stream = client.documents(options);
+    const messages = [{ open: { ...open, documentCount: 200 } }, ...texts, { proceed: {} }];
+    expect(await ended(stream, messages)).toMatchObject({ code: status.DEADLINE_EXCEEDED });
+  });
+
+  it('runs no further than a reader that does not read, and goes on when it does', async () => {
+    const probe = new EncoderProbe(encoders.supervisor.addresses[0]!);
+    onTestFinished(() => probe.close());
+    const texts = Array.from({ length: 60 }, (): EncodeDocumentsRequest => ({
+      document: { text: 'late '.repeat(20_000) },
+    }));
+    const before = (await probe.statistics(1000))!.tokens;
+    const stream = client.documents();
+    stream.on('error', () => undefined);
+    // Asks for messages and takes none: the buffers fill and flow control closes.
+    stream.on('readable', () => undefined);
+    for (const message of [{ open: { ...open, documentCount: 60 } }, ...texts, { proceed: {} }])
+      stream.write(message);
+    stream.end();
+    const run = async (): Promise<number> => (await probe.statistics(1000))!.tokens - before;
+    let last = -1;
+    // Stopped once two looks in a row see the same, some time after it began.
+    await until(async () => {
+      const now = await run();
+      const stopped = now > 0 && now === last;
+      last = now;
+      if (!stopped) await pause(200);
+      return stopped;
+    });
+    expect(last).toBeLessThan(600_000);
+    stream.removeAllListeners('readable');
+    let documents = 0;
+    for await (const message of stream as AsyncIterable<EncodeDocumentsResponse>) {
+      if (message.part?.last === true) documents++;
+    }
+    expect(documents).toBe(60);
+    expect(await run()).toBeGreaterThan(1_200_000);
+  });
+
+  it('goes on serving others after all that', async () => {
+    await expect(encodeAll(encoders.pool, ['the late interaction'])).resolves.toHaveLength(1);
+  });
+
+  it('tells how long to wait with RESOURCE_EXHAUSTED', async () => {
+    const small = await encodersOfTest({ extraArguments: ['--queue-requests-max', '1'] });
+    const connected = connect(small.supervisor.addresses[0]!);
+    onTestFinished(() => connected.close());
+    const holding = connected.documents();
+    const counted = new Promise((resolve) => {
+      holding.on('data', resolve);
+    });
+    holding.on('error', () => undefined);
+    holding.write({ open });
+    holding.write({ document });
+    await counted;
+    const refused = await connected
+      .unary('encodeQuery', { text: 'x', model })
+      .catch((error: unknown) => error);
+    expect(refused).toMatchObject({ code: status.RESOURCE_EXHAUSTED });
+    expect(Number((refused as ServiceError).metadata.get(retryDelayTrailer)[0])).toBeGreaterThanOrEqual(1);
+    holding.cancel();
+    await until(async () =>
+      connected.unary('encodeQuery', { text: 'x', model }).then(
+        () => true,
+        () => false,
+      ),
+    );
+  });
+});
