@@ -5,7 +5,8 @@
  *
  * Handles are closed explicitly (`close()` is idempotent and waits for nothing: work in flight keeps
  * what it reads alive and settles normally); garbage collection is only a backstop. Every method of a
- * closed handle throws `closed`.
+ * closed handle throws `closed`. A bad argument throws `invalid_argument` at the call, before anything is
+ * started; what goes wrong on the addon's threads rejects.
  */
 import { createRequire } from 'node:module';
 import path from 'node:path';
@@ -177,14 +178,31 @@ export interface NativeEngine {
   close(): void;
 }
 
+/** What tests and benchmarks ask of an engine beyond its use. */
+export interface NativeProbe {
+  /**
+   * Calls into each kernel's own functions since the process started: proof of which kernel ran.
+   */
+  kernelCalls(): Readonly<Partial<Record<KernelName, number>>>;
+  /**
+   * The bare kernel on one thread, over the chunks in the given order: the fastest of `repeats` passes.
+   */
+  timeKernel(
+    score: NativeScore,
+    chunks: { readonly chunkRows: Uint32Array; readonly vectors: Int8Array; readonly scales: Uint16Array },
+    order: Uint32Array,
+    repeats: number,
+  ): Promise<{ readonly wallMs: number; readonly cpuMs: number; readonly scores: Float32Array }>;
+}
+
 interface Addon {
-  readonly Engine: new (options: EngineOptions) => NativeEngine;
+  readonly Engine: new (options: EngineOptions) => NativeEngine & NativeProbe;
 }
 
 const addonPath = path.resolve(import.meta.dirname, '../../build/Release/maxsimd.node');
 
 /** Loads the addon and starts an engine with its threads. */
-export function createEngine(options: EngineOptions): NativeEngine {
+export function createEngine(options: EngineOptions): NativeEngine & NativeProbe {
   const addon = createRequire(import.meta.url)(addonPath) as Addon;
   return new addon.Engine(options);
 }

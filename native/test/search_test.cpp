@@ -1,0 +1,303 @@
+// Plans against brute force in float64, life spans, filters, damage, and searches beside writers.
+#include "engine/engine.h"
+#include "engine/group_sync.h"
+#include "engine/search.h"
+#include "kernels/dispatch.h"
+#include "test/sample.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <set>
+#include <thread>
+
+namespace maxsimd::test {
+namespace {
+
+constexpr uint32_t dim = 48;
+constexpr uint32_t tokens = 20;
+
+struct Document {
+  RecordParts parts;
+  uint64_t segment;
+  uint32_t record;
+};
+
+struct Fixture {
+  TemporaryDirectory directory;
+  Clusters clusters;
+  Engine engine;
+  std::shared_ptr<Index> index;
+  std::vector<Document> documents;
+
+  Fixture(Random& random, uint32_t threads, bool withCodebook)
+      : clusters(random, dim, 150), engine(threads, "auto") {
+    IndexOptions options{dim, 1000, withCodebook ? codebookOf(engine.kernel(), clusters) : nullptr,
+                         std::make_shared<const MeanProjection>(dim), threads};
+    index = std::make_shared<Index>(engine.kernel(), std::move(options));
+  }
+
+  void add(Random& random, uint64_t segment, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) {
+      std::vector<uint32_t> chunkRows(between(random, 1, 3));
+      for (auto& rows : chunkRows) rows = between(random, 1, 40);
+      const auto version = uint64_t(documents.size());
+      auto parts = randomRecord(random, clusters, version, chunkRows,
+                                {term(uint8_t(version % 4)), term(uint8_t(100 + version % 10))});
+      const uint32_t record = index->append(segment, parts);
+      documents.push_back({std::move(parts), segment, record});
+    }
+  }
+
+  void publish(uint64_t generation, const std::vector<uint64_t>& born, const std::vector<uint64_t>& died = {}) {
+    std::vector<Index::LifeChange> births, deaths;
+    for (const uint64_t v : born) births.push_back({documents[v].segment, documents[v].record});
+    for (const uint64_t v : died) deaths.push_back({documents[v].segment, documents[v].record});
+    index->publish(generation, births, deaths);
+  }
+
+  SearchRequest request(Random& random, uint64_t generation, Plan plan) const {
+    SearchRequest request{};
+    const auto topic = uint32_t(random() % clusters.centres.size());
+    for (uint32_t i = 0; i < tokens; ++i) {
+      const auto vector = clusters.near(random, (topic + uint32_t(random() % 12)) % uint32_t(clusters.centres.size()));
+      request.query.insert(request.query.end(), vector.begin(), vector.end());
+      request.offsets.push_back(0.01f * float(i));
+    }
+    request.topK = 10;
+    request.candidateK = 60;
+    request.generation = generation;
+    request.plan = plan;
+    return request;
+  }
+};
+
+using Key = std::pair<uint64_t, uint32_t>;
+
+/// Float64 MaxSim of unquantised query and stored documents, best first.
+std::vector<std::pair<double, Key>> bruteForce(const Fixture& fixture, const SearchRequest& request,
+                                               const std::set<uint64_t>& visible) {
+  std::vector<std::pair<double, Key>> ranking;
+  for (const uint64_t version : visible) {
+    const RecordParts& parts = fixture.documents[version].parts;
+    uint32_t row = 0;
+    for (uint32_t c = 0; c < parts.chunkRows.size(); ++c) {
+      double score = 0;
+      for (uint32_t i = 0; i < tokens; ++i) {
+        double best = -INFINITY;
+        for (uint32_t j = row; j < row + parts.chunkRows[c]; ++j) {
+          double dot = 0;
+          for (uint32_t d = 0; d < dim; ++d) dot += double(request.query[i * dim + d]) * parts.vectors[j * dim + d];
+          best = std::max(best, dot * double(halfToFloat(parts.scales[j])));
+        }
+        score += best + double(request.offsets[i]);
+      }
+      ranking.emplace_back(score, Key{version, c});
+      row += parts.chunkRows[c];
+    }
+  }
+  std::sort(ranking.begin(), ranking.end(), std::greater<>());
+  return ranking;
+}
+
+std::vector<uint64_t> range(uint64_t first, uint64_t last) {
+  std::vector<uint64_t> numbers;
+  for (uint64_t n = first; n < last; ++n) numbers.push_back(n);
+  return numbers;
+}
+
+const Case exact("search", "the exact plan ranks as float64 does and sees exactly the snapshot", [](Random& random) {
+  Fixture fixture(random, 3, false);
+  fixture.index->createSegment(1, fixture.directory.file("1.seg"));
+  fixture.add(random, 1, 60);
+  fixture.publish(5, range(0, 60));
+  fixture.index->seal(1);
+  fixture.index->createSegment(2, fixture.directory.file("2.seg"));
+  fixture.add(random, 2, 60);
+  fixture.publish(6, range(60, 100), range(0, 20));
+  for (const uint64_t generation : {4, 5, 6, 9}) {
+    for (const bool filtered : {false, true}) {
+      std::set<uint64_t> visible;
+      for (uint64_t v = 0; v < fixture.documents.size(); ++v) {
+        const bool alive = generation >= 6 ? v >= 20 && v < 100 : generation == 5 && v < 60;
+        if (alive && (!filtered || (v % 4 == 2 && v % 10 == 2))) visible.insert(v);
+      }
+      SearchRequest request = fixture.request(random, generation, Plan::exact);
+      if (filtered) request.terms = {term(2), term(102)};
+      request.components = true;
+      const SearchOutcome outcome = search(*fixture.index, fixture.engine.compute(), request);
+      const auto expected = bruteForce(fixture, request, visible);
+      CHECK(outcome.candidateCount == expected.size());
+      CHECK(outcome.results.size() == std::min<size_t>(10, expected.size()));
+      for (size_t i = 0; i < outcome.results.size(); ++i) {
+        const auto& result = outcome.results[i];
+        CHECK(visible.contains(result.versionId));
+        CHECK(std::abs(result.score - expected[i].first) < 0.02 * tokens);
+        double sum = 0;
+        for (uint32_t t = 0; t < tokens; ++t) sum += outcome.similarities[i * tokens + t];
+        CHECK(std::abs(sum - result.score) < 1e-4);
+      }
+    }
+  }
+  CHECK_ERROR(fixture.publish(6, {}), ErrorCode::invalidArgument);
+});
+
+const Case plans("search", "codes and graphs keep the best of what exact search finds", [](Random& random) {
+  Fixture fixture(random, 2, true);
+  fixture.index->createSegment(1, fixture.directory.file("1.seg"));
+  fixture.add(random, 1, 2500);
+  fixture.publish(1, range(0, 2500));
+  fixture.index->seal(1);
+  fixture.index->buildGraph(1, {});
+  fixture.index->createSegment(2, fixture.directory.file("2.seg"));
+  fixture.add(random, 2, 100);
+  fixture.publish(2, range(2500, 2600), range(0, 30));
+  for (const Plan plan : {Plan::codes, Plan::graph}) {
+    int found = 0, wanted = 0;
+    for (int round = 0; round < 20; ++round) {
+      SearchRequest request = fixture.request(random, 2, Plan::exact);
+      const SearchOutcome truth = search(*fixture.index, fixture.engine.compute(), request);
+      request.plan = plan;
+      const SearchOutcome outcome = search(*fixture.index, fixture.engine.compute(), request);
+      CHECK(outcome.plan == plan && outcome.candidateCount == 60);
+      std::set<Key> keys;
+      for (const auto& result : outcome.results) keys.insert({result.versionId, result.chunkIndex});
+      for (const auto& result : truth.results) {
+        ++wanted;
+        found += int(keys.contains({result.versionId, result.chunkIndex}));
+      }
+    }
+    std::printf("  recall@10 of %s at candidate_k 60: %.3f\n", planName(plan), double(found) / wanted);
+    CHECK(found >= wanted * 8 / 10);
+  }
+});
+
+const Case threads("search", "results do not depend on the number of threads", [](Random& random) {
+  const Random start = random;
+  std::vector<std::vector<std::pair<Key, float>>> runs;
+  for (const uint32_t count : {1, 2, 5}) {
+    Random same = start;
+    Fixture fixture(same, count, true);
+    fixture.index->createSegment(1, fixture.directory.file("1.seg"));
+    fixture.add(same, 1, 400);
+    fixture.publish(1, range(0, 400));
+    auto& run = runs.emplace_back();
+    for (const Plan plan : {Plan::exact, Plan::codes}) {
+      for (int round = 0; round < 5; ++round) {
+        const SearchRequest request = fixture.request(same, 1, plan);
+        for (const auto& result : search(*fixture.index, fixture.engine.compute(), request).results) {
+          run.push_back({{result.versionId, result.chunkIndex}, result.score});
+        }
+      }
+    }
+  }
+  CHECK(runs[0] == runs[1] && runs[0] == runs[2]);
+});
+
+const Case ties("search", "every chunk that ties with the last of top_k is returned", [](Random& random) {
+  Fixture fixture(random, 2, false);
+  fixture.index->createSegment(1, fixture.directory.file("1.seg"));
+  fixture.add(random, 1, 1);
+  for (int copy = 0; copy < 30; ++copy) {
+    const Document first = fixture.documents[0];
+    fixture.documents.push_back({first.parts, 1, fixture.index->append(1, first.parts)});
+  }
+  fixture.publish(1, range(0, 31));
+  SearchRequest request = fixture.request(random, 1, Plan::exact);
+  request.topK = 3;
+  const SearchOutcome outcome = search(*fixture.index, fixture.engine.compute(), request);
+  CHECK(outcome.results.size() == 31);
+});
+
+const Case damage("search", "damage in a sealed record rejects the search that touches it", [](Random& random) {
+  Fixture fixture(random, 2, false);
+  const std::string path = fixture.directory.file("1.seg");
+  fixture.index->createSegment(1, path);
+  fixture.add(random, 1, 10);
+  fixture.index->seal(1);
+  fixture.index->dropSegment(1);
+  {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(200 + 64);
+    file.put(char(0x55));
+    file.seekg(0, std::ios::end);
+  }
+  fixture.index->openSegment(1, path, 10);
+  std::vector<Index::LifeLoad> lives;
+  for (uint32_t r = 0; r < 10; ++r) lives.push_back({{1, r}, r, 1, generationNever});
+  fixture.index->loadLives(lives);
+  const auto verification = fixture.index->verify(1, {});
+  CHECK(verification.records == 10 && verification.corrupt == std::vector<uint32_t>{0});
+  lives[3].versionId = 99;
+  CHECK_ERROR(fixture.index->loadLives(lives), ErrorCode::corrupt);
+  CHECK_ERROR(fixture.index->copyRecords(1, std::vector<uint32_t>{0}, 1, {}), ErrorCode::invalidArgument);
+  fixture.index->createSegment(2, fixture.directory.file("2.seg"));
+  CHECK_ERROR(fixture.index->copyRecords(1, std::vector<uint32_t>{1, 0}, 2, {}), ErrorCode::corrupt);
+});
+
+const Case deadline("search", "a passed deadline ends a search", [](Random& random) {
+  Fixture fixture(random, 2, false);
+  fixture.index->createSegment(1, fixture.directory.file("1.seg"));
+  fixture.add(random, 1, 5);
+  fixture.publish(1, range(0, 5));
+  SearchRequest request = fixture.request(random, 1, Plan::exact);
+  request.deadline.at = Clock::now();
+  CHECK_ERROR(search(*fixture.index, fixture.engine.compute(), request), ErrorCode::deadlineExceeded);
+});
+
+const Case concurrent("concurrency", "searches beside appends, publications, syncs and seals see whole snapshots",
+                      [](Random& random) {
+  Fixture fixture(random, 3, true);
+  fixture.index->createSegment(1, fixture.directory.file("1.seg"));
+  fixture.add(random, 1, 20);
+  fixture.publish(1, range(0, 20));
+  std::atomic<uint64_t> published{1};
+  std::atomic<bool> done{false};
+  const uint64_t seed = random();
+  const auto groupSync = std::make_shared<GroupSync>(fixture.index);
+  // Generation g holds the versions [20 (g - 1), 20 g): each publication replaces all of the one before.
+  std::vector<std::thread> readers;
+  for (uint64_t reader = 0; reader < 3; ++reader) {
+    readers.emplace_back([&, reader] {
+      Random own(seed + reader);
+      while (!done) {
+        const uint64_t generation = published;
+        SearchRequest request = fixture.request(own, generation, own() % 2 ? Plan::codes : Plan::exact);
+        if (own() % 3 == 0) request.terms = {term(2)};
+        const SearchOutcome outcome = search(*fixture.index, fixture.engine.compute(), request);
+        CHECK(!outcome.results.empty());
+        for (const auto& result : outcome.results) {
+          CHECK(result.versionId >= 20 * (generation - 1) && result.versionId < 20 * generation);
+        }
+      }
+    });
+  }
+  uint64_t segment = 1;
+  for (uint64_t generation = 2; generation <= 25; ++generation) {
+    if (generation % 8 == 0) {
+      fixture.index->seal(segment);
+      ++segment;
+      fixture.index->createSegment(segment, fixture.directory.file(std::to_string(segment) + ".seg"));
+    }
+    fixture.add(random, segment, 20);
+    std::atomic<int> synced{0};
+    for (int caller = 0; caller < 3; ++caller) {
+      groupSync->request(fixture.engine.files(), segment, [&](std::exception_ptr failure) {
+        CHECK(failure == nullptr);
+        ++synced;
+        synced.notify_all();
+      });
+    }
+    for (int count = synced; count < 3; count = synced) synced.wait(count);
+    fixture.publish(generation, range(20 * (generation - 1), 20 * generation),
+                    range(20 * (generation - 2), 20 * (generation - 1)));
+    published = generation;
+  }
+  done = true;
+  for (std::thread& reader : readers) reader.join();
+});
+
+}  // namespace
+}  // namespace maxsimd::test

@@ -1,0 +1,236 @@
+import path from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import {
+  createEngine,
+  type NativeEngine,
+  type NativeIndex,
+  type NativeProbe,
+} from '../../src/index/native.ts';
+import { Clusters, columns, noLives, randomFrom, temporaryDirectory } from './sample.ts';
+
+const directory = temporaryDirectory();
+const dim = 16;
+const clusters = new Clusters(randomFrom(7), dim, 20);
+let files = 0;
+const newPath = () => path.join(directory.path, `${(files += 1)}.seg`);
+const engine = createEngine({ threads: 2, kernel: 'auto' });
+afterAll(() => {
+  engine.close();
+  directory[Symbol.dispose]();
+});
+
+const chunks = () => {
+  const { chunkRows, vectors, scales } = clusters.record(1, [3, 2]);
+  return { chunkRows, vectors, scales };
+};
+const score = () => {
+  const { query, offsets } = clusters.search(1);
+  return { query, offsets, dim, components: true };
+};
+
+/** Every method of an index with good arguments; segment 1 is active with one record, segment 2 is free. */
+const indexMethods: Readonly<Record<Exclude<keyof NativeIndex, 'close'>, (index: NativeIndex) => unknown>> = {
+  createSegment: (index) => index.createSegment(2, newPath()),
+  openSegment: (index) => index.openSegment(3, firstPath, 0),
+  append: (index) => index.append(1, clusters.record(5, [4])),
+  sync: (index) => index.sync(1),
+  seal: (index) => index.seal(1),
+  buildGraph: (index) => index.buildGraph(1),
+  copyRecords: (index) => index.copyRecords(1, Uint32Array.of(0), 2),
+  dropSegment: (index) => index.dropSegment(2),
+  loadLives: (index) =>
+    index.loadLives({
+      ...columns(1, [0]),
+      versionIds: Float64Array.of(1),
+      born: Float64Array.of(1),
+      died: Float64Array.of(0),
+    }),
+  publish: (index) => index.publish(1_000, columns(1, [0]), noLives),
+  search: (index) => index.search(clusters.search(1)),
+  verify: (index) => index.verify(1),
+  segments: (index) => index.segments(),
+};
+
+const engineMethods: Readonly<Record<Exclude<keyof NativeEngine, 'close'>, (open: NativeEngine) => unknown>> =
+  {
+    info: (open) => open.info,
+    createIndex: (open) => open.createIndex({ dim, exactTokenVectorsMax: 0 }),
+    score: (open) => open.score(score(), chunks()),
+    kernelCalls: (open) => open.kernelCalls(),
+    timeKernel: (open) => open.timeKernel(score(), chunks(), Uint32Array.of(1, 0), 2),
+  };
+
+type TestedEngine = NativeEngine & NativeProbe;
+
+let firstPath = '';
+
+async function openIndex(from: NativeEngine): Promise<NativeIndex> {
+  const index = from.createIndex({ dim, exactTokenVectorsMax: 0, codebook: clusters.codebook() });
+  firstPath = newPath();
+  await index.createSegment(1, firstPath);
+  await index.append(1, clusters.record(1, [3]));
+  return index;
+}
+
+const code = (expected: string) => expect.objectContaining({ code: expected });
+
+describe('handle states', () => {
+  it.each(Object.keys(indexMethods))('%s of a closed index throws `closed`', async (name) => {
+    const index = await openIndex(engine);
+    index.close();
+    index.close();
+    expect(() => indexMethods[name as keyof typeof indexMethods](index)).toThrow(code('closed'));
+  });
+
+  it.each(Object.keys(indexMethods))(
+    '%s of an index whose engine is closed throws `closed`',
+    async (name) => {
+      const own = createEngine({ threads: 1, kernel: 'auto' });
+      const index = await openIndex(own);
+      own.close();
+      expect(() => indexMethods[name as keyof typeof indexMethods](index)).toThrow(code('closed'));
+      index.close();
+    },
+  );
+
+  it.each(Object.keys(indexMethods))(
+    '%s started before the index closes settles as if it had stayed open',
+    async (name) => {
+      const index = await openIndex(engine);
+      const needsSealed = name === 'buildGraph';
+      if (needsSealed) await index.seal(1);
+      if (name === 'copyRecords') await index.createSegment(2, newPath());
+      if (name === 'openSegment') index.dropSegment(3);
+      const work = Array.from(
+        { length: name === 'search' || name === 'sync' || name === 'verify' ? 8 : 1 },
+        () => indexMethods[name as keyof typeof indexMethods](index),
+      );
+      index.close();
+      if (name === 'openSegment') {
+        await expect(work[0]).rejects.toMatchObject({ code: 'corrupt' }); // its file belongs to segment 1
+      } else {
+        await Promise.all(work);
+      }
+    },
+  );
+
+  it.each(Object.keys(engineMethods))('%s of a closed engine throws `closed`', (name) => {
+    const own = createEngine({ threads: 1, kernel: 'auto' });
+    own.close();
+    own.close();
+    expect(() => engineMethods[name as keyof typeof engineMethods](own)).toThrow(code('closed'));
+  });
+
+  it.each(Object.keys(engineMethods))('%s of a busy engine works, and survives its close', async (name) => {
+    const own = createEngine({ threads: 1, kernel: 'auto' });
+    const before = own.score(score(), chunks());
+    const work = engineMethods[name as keyof typeof engineMethods](own);
+    own.close();
+    await expect(Promise.all([before, work])).resolves.toHaveLength(2);
+  });
+});
+
+describe('arguments', () => {
+  const record = clusters.record(1, [2, 3]);
+  const search = clusters.search(1);
+  const codebook = clusters.codebook();
+  const badRecords = {
+    'no chunks': { chunkRows: new Uint32Array(0) },
+    'an empty chunk': { chunkRows: Uint32Array.of(5, 0) },
+    'too few rows': { chunkRows: Uint32Array.of(4) },
+    'a fractional version': { versionId: 1.5 },
+    'a negative version': { versionId: -1 },
+    'an unsafe version': { versionId: 2 ** 53 },
+    'short vectors': { vectors: new Int8Array(3) },
+    'vectors of another type': { vectors: new Uint8Array(5 * dim) },
+    'short scales': { scales: new Uint16Array(4) },
+    'an infinite scale': { scales: new Uint16Array(5).fill(0x7c00) },
+    'a scale that is no number': { scales: new Uint16Array(5).fill(0x7e01) },
+    'half a term': { terms: new Uint8Array(8) },
+    'rows that overflow': { chunkRows: Uint32Array.of(2 ** 32 - 1, 6) },
+  };
+  const badSearches = {
+    'no query token': { query: new Float32Array(0), offsets: new Float32Array(0) },
+    'too many query tokens': { query: new Float32Array(513 * dim), offsets: new Float32Array(513) },
+    'a query of another size': { query: new Float32Array(dim) },
+    'a query that is no number': { query: new Float32Array(search.query.length).fill(Number.NaN) },
+    'an infinite offset': { offsets: new Float32Array(search.offsets.length).fill(Infinity) },
+    'top_k 0': { topK: 0 },
+    'a fractional top_k': { topK: 2.5 },
+    'candidate_k 0': { candidateK: 0 },
+    'a negative generation': { generation: -1 },
+    'a generation past safe integers': { generation: 2 ** 60 },
+    'no time': { timeoutMs: 0 },
+    'time that is no number': { timeoutMs: Number.NaN },
+    'an unknown plan': { plan: 'fast' },
+    'a torn term': { filterTerms: new Uint8Array(15) },
+    'components that are no boolean': { components: 1 },
+  };
+  const badCodebooks = {
+    'no id': { id: '' },
+    'no centroids': { count: 0, vectors: new Int8Array(0), scales: new Float32Array(0) },
+    'a wrong count': { count: 3 },
+    'a scale of 0': { scales: new Float32Array(codebook.count) },
+    'short vectors': { vectors: new Int8Array(5) },
+  };
+
+  it.each(Object.entries(badRecords))('append refuses %s', async (_, change) => {
+    const index = await openIndex(engine);
+    expect(() => index.append(1, { ...record, ...change } as never)).toThrow(code('invalid_argument'));
+    index.close();
+  });
+
+  it.each(Object.entries(badSearches))('search refuses %s', async (_, change) => {
+    const index = await openIndex(engine);
+    expect(() => index.search({ ...search, ...change } as never)).toThrow(code('invalid_argument'));
+    index.close();
+  });
+
+  it.each(Object.entries(badCodebooks))('createIndex refuses a codebook with %s', (_, change) => {
+    const options = { dim, exactTokenVectorsMax: 0, codebook: { ...codebook, ...change } };
+    expect(() => engine.createIndex(options)).toThrow(code('invalid_argument'));
+  });
+
+  it.each([0, 1025, -1, 1.5, Number.NaN, '16'])('createIndex refuses dim %s', (bad) => {
+    expect(() => engine.createIndex({ dim: bad as number, exactTokenVectorsMax: 0 })).toThrow(
+      code('invalid_argument'),
+    );
+  });
+
+  it('calls without arguments are refused, not crashes', async () => {
+    const index = (await openIndex(engine)) as unknown as Record<string, () => unknown>;
+    for (const name of Object.keys(indexMethods)) {
+      if (name === 'segments') continue;
+      expect(() => index[name]!(), name).toThrow(code('invalid_argument'));
+    }
+    const bare = engine as unknown as Record<string, () => unknown>;
+    for (const name of ['createIndex', 'score', 'timeKernel']) {
+      expect(() => bare[name]!(), name).toThrow(code('invalid_argument'));
+    }
+    index['close']!();
+  });
+
+  it('segments and records that do not exist are refused', async () => {
+    const index = await openIndex(engine);
+    await expect(index.append(9, record)).rejects.toMatchObject({ code: 'invalid_argument' });
+    await expect(index.sync(9)).rejects.toMatchObject({ code: 'invalid_argument' });
+    await expect(index.createSegment(1, newPath())).rejects.toMatchObject({ code: 'invalid_argument' });
+    await expect(index.copyRecords(1, Uint32Array.of(7), 1)).rejects.toMatchObject({
+      code: 'invalid_argument',
+    });
+    await expect(index.buildGraph(1)).rejects.toMatchObject({ code: 'invalid_argument' });
+    await expect(index.openSegment(4, path.join(directory.path, 'absent'), 0)).rejects.toMatchObject({
+      code: 'io',
+      errno: 2,
+    });
+    expect(() => index.publish(1, columns(1, [7]), noLives)).toThrow(code('invalid_argument'));
+    expect(() => index.publish(1, columns(9, [0]), noLives)).toThrow(code('invalid_argument'));
+    index.publish(4, columns(1, [0]), noLives);
+    expect(() => index.publish(4, noLives, noLives)).toThrow(code('invalid_argument'));
+    index.close();
+  });
+
+  it.each(['fast', 'AVX2', ''])('an engine refuses kernel %j', (kernel) => {
+    expect(() => createEngine({ threads: 1, kernel: kernel as never })).toThrow(code('invalid_argument'));
+  });
+});

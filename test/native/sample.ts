@@ -1,0 +1,127 @@
+/** Clustered token vectors, records and handles for the tests of the addon. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { NativeCodebook, NativeRecord, NativeSearch } from '../../src/index/native.ts';
+
+export function temporaryDirectory(): { readonly path: string; readonly [Symbol.dispose]: () => void } {
+  const directory = mkdtempSync(path.join(tmpdir(), 'maxsimd-native-'));
+  return { path: directory, [Symbol.dispose]: () => rmSync(directory, { recursive: true, force: true }) };
+}
+
+/** Numbers in [0, 1) from a seed (mulberry32). */
+export function randomFrom(seed: number): () => number {
+  let state = seed | 0;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+const halfView = new Uint16Array(1);
+const halfFloat = new Float16Array(halfView.buffer);
+
+function toHalf(value: number): number {
+  halfFloat[0] = value;
+  return halfView[0]!;
+}
+
+/** int8 with one scale: value = vector * scale. */
+function quantise(vector: Float32Array): { readonly values: Int8Array; readonly scale: number } {
+  const largest = vector.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-20);
+  return {
+    values: Int8Array.from(vector, (value) => Math.round((value / largest) * 127)),
+    scale: largest / 127,
+  };
+}
+
+/** Unit vectors around centres. */
+export class Clusters {
+  readonly dim: number;
+  readonly centres: readonly Float32Array[];
+  readonly #random: () => number;
+
+  constructor(random: () => number, dim: number, count: number) {
+    this.#random = random;
+    this.dim = dim;
+    this.centres = Array.from({ length: count }, () =>
+      this.#unit(Float32Array.from({ length: dim }, () => this.#bell())),
+    );
+  }
+
+  #bell(): number {
+    return this.#random() + this.#random() + this.#random() - 1.5;
+  }
+
+  #unit(vector: Float32Array): Float32Array {
+    const length = Math.hypot(...vector);
+    return vector.map((value) => value / length);
+  }
+
+  near(centre: number): Float32Array {
+    const from = this.centres[centre % this.centres.length]!;
+    return this.#unit(from.map((value) => value + (0.5 * this.#bell()) / Math.sqrt(this.dim)));
+  }
+
+  /** One chunk after the other, each about a topic of a dozen neighbouring centres. */
+  record(
+    versionId: number,
+    chunkRows: readonly number[],
+    terms: Uint8Array = new Uint8Array(0),
+  ): NativeRecord {
+    const rows = chunkRows.reduce((sum, count) => sum + count, 0);
+    const vectors = new Int8Array(rows * this.dim);
+    const scales = new Uint16Array(rows);
+    let row = 0;
+    for (const count of chunkRows) {
+      const topic = Math.floor(this.#random() * this.centres.length);
+      for (let end = row + count; row < end; row++) {
+        const { values, scale } = quantise(this.near(topic + Math.floor(this.#random() * 12)));
+        vectors.set(values, row * this.dim);
+        scales[row] = toHalf(scale);
+      }
+    }
+    return { versionId, chunkRows: Uint32Array.from(chunkRows), vectors, scales, terms };
+  }
+
+  search(generation: number, options: Partial<NativeSearch> = {}): NativeSearch {
+    const rows = 16;
+    const topic = Math.floor(this.#random() * this.centres.length);
+    const query = new Float32Array(rows * this.dim);
+    for (let row = 0; row < rows; row++) {
+      query.set(this.near(topic + Math.floor(this.#random() * 12)), row * this.dim);
+    }
+    const offsets = new Float32Array(rows);
+    return {
+      query,
+      offsets,
+      topK: 10,
+      candidateK: 100,
+      generation,
+      components: false,
+      timeoutMs: 60_000,
+      ...options,
+    };
+  }
+
+  codebook(): NativeCodebook {
+    const quantised = this.centres.map(quantise);
+    const vectors = new Int8Array(this.centres.length * this.dim);
+    quantised.forEach(({ values }, index) => vectors.set(values, index * this.dim));
+    const scales = Float32Array.from(quantised, ({ scale }) => scale);
+    return { id: 'clusters', count: this.centres.length, vectors, scales };
+  }
+}
+
+export function term(value: number): Uint8Array {
+  return new Uint8Array(16).fill(value);
+}
+
+/** Columns of `publish` for records of one segment. */
+export function columns(segmentId: number, records: readonly number[]) {
+  return { segmentIds: new Float64Array(records.length).fill(segmentId), records: Uint32Array.from(records) };
+}
+
+export const noLives = columns(0, []);

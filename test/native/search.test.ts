@@ -1,0 +1,253 @@
+import path from 'node:path';
+import * as fc from 'fast-check';
+import { afterAll, describe, expect, it } from 'vitest';
+import { createEngine, type KernelName, type NativeSearchResult } from '../../src/index/native.ts';
+import { Clusters, columns, noLives, randomFrom, temporaryDirectory, term } from './sample.ts';
+
+const directory = temporaryDirectory();
+let files = 0;
+const newPath = () => path.join(directory.path, `${(files += 1)}.seg`);
+const engine = createEngine({ threads: 2, kernel: 'auto' });
+afterAll(() => {
+  engine.close();
+  directory[Symbol.dispose]();
+});
+
+const keys = (result: NativeSearchResult) =>
+  Array.from(result.versionIds, (version, i) => `${version}/${result.chunkIndexes[i]}`);
+
+describe('kernels', () => {
+  const supported = engine.info.kernels.filter((kernel) => kernel.supported).map((kernel) => kernel.name);
+
+  it.each(supported)(
+    'a forced %s is the one that scores, with the bits of scalar',
+    async (kernel: KernelName) => {
+      const clusters = new Clusters(randomFrom(3), 96, 30);
+      const { query, offsets } = clusters.search(1);
+      const chunks = clusters.record(1, [1, 40, 300]);
+      const forced = createEngine({ threads: 1, kernel });
+      expect(forced.info.kernel).toBe(kernel);
+      const before = forced.kernelCalls();
+      const request = { query, offsets, dim: 96, components: true };
+      const result = await forced.score(request, chunks);
+      const after = forced.kernelCalls();
+      for (const name of supported) {
+        expect(after[name]! - before[name]! > 0, name).toBe(name === kernel);
+      }
+      const scalar = createEngine({ threads: 1, kernel: 'scalar' });
+      expect(result).toEqual(await scalar.score(request, chunks));
+      const timed = await forced.timeKernel(request, chunks, Uint32Array.of(2, 0, 1), 3);
+      expect([...timed.scores]).toEqual([result.scores[2], result.scores[0], result.scores[1]]);
+      scalar.close();
+      forced.close();
+    },
+  );
+
+  it('an unsupported kernel is an error', () => {
+    const missing = (['avx512vnni', 'avx2', 'avxvnni', 'amx', 'neon'] as const).filter(
+      (name) => !supported.includes(name),
+    );
+    expect(missing.length).toBeGreaterThan(0);
+    for (const kernel of missing) {
+      expect(() => createEngine({ threads: 1, kernel })).toThrow(
+        expect.objectContaining({ code: 'invalid_argument' }),
+      );
+    }
+  });
+});
+
+describe('plans', () => {
+  it('codes and graphs find what an exhaustive search finds', async () => {
+    const clusters = new Clusters(randomFrom(11), 64, 300);
+    const index = engine.createIndex({ dim: 64, exactTokenVectorsMax: 1_000, codebook: clusters.codebook() });
+    await index.createSegment(1, newPath());
+    const count = 4_000;
+    for (let version = 0; version < count; version++) {
+      await index.append(1, clusters.record(version, [8 + (version % 17)], term(version % 5)));
+    }
+    const all = Array.from({ length: count }, (_, record) => record);
+    index.publish(1, columns(1, all), noLives);
+    index.publish(2, noLives, columns(1, all.slice(0, 500)));
+    await index.seal(1);
+    const built = await index.buildGraph(1);
+    expect(built.chunks).toBe(count);
+    expect(index.segments()[0]).toMatchObject({ state: 'sealed', hasGraph: true });
+    for (const filterTerms of [undefined, term(3)]) {
+      const recall = { codes: 0, graph: 0 };
+      for (let round = 0; round < 20; round++) {
+        const search = clusters.search(2, filterTerms && { filterTerms });
+        const truth = keys(await index.search({ ...search, plan: 'exact' }));
+        for (const plan of ['codes', 'graph'] as const) {
+          const result = await index.search({ ...search, plan, components: true });
+          expect(result.plan).toBe(plan);
+          expect(result.candidateCount).toBe(search.candidateK);
+          expect(result.candidateRanks).toHaveLength(result.versionIds.length);
+          expect(
+            Array.from(result.versionIds).every((id) => id >= 500 && (!filterTerms || id % 5 === 3)),
+          ).toBe(true);
+          const found = new Set(keys(result));
+          recall[plan] += truth.filter((key) => found.has(key)).length / truth.length / 20;
+        }
+        const automatic = await index.search(search);
+        expect(automatic.plan).toBe('codes');
+      }
+      expect(recall.codes).toBeGreaterThan(0.9);
+      expect(recall.graph).toBeGreaterThan(0.9);
+    }
+    index.close();
+  });
+
+  it('a reopened segment answers as before, graph included', async () => {
+    const clusters = new Clusters(randomFrom(5), 32, 50);
+    const options = { dim: 32, exactTokenVectorsMax: 10, codebook: clusters.codebook() };
+    const file = newPath();
+    const first = engine.createIndex(options);
+    await first.createSegment(1, file);
+    const versions = Array.from({ length: 300 }, (_, version) => version);
+    for (const version of versions) await first.append(1, clusters.record(version, [5, 3]));
+    first.publish(1, columns(1, versions), noLives);
+    const search = clusters.search(1, { components: true });
+    const before = await first.search({ ...search, plan: 'codes' });
+    await first.seal(1);
+    await first.buildGraph(1);
+    first.close();
+    const second = engine.createIndex(options);
+    expect(await second.openSegment(1, file, 300)).toMatchObject({
+      state: 'sealed',
+      records: 300,
+      chunks: 600,
+      hasGraph: true,
+    });
+    second.loadLives({
+      ...columns(1, versions),
+      versionIds: Float64Array.from(versions),
+      born: new Float64Array(300).fill(1),
+      died: new Float64Array(300),
+    });
+    const { timings: _, ...after } = await second.search({ ...search, plan: 'codes' });
+    expect(before).toMatchObject(after);
+    expect(await second.verify(1)).toEqual({ records: 300, corruptRecords: new Uint32Array(0) });
+    second.close();
+  });
+});
+
+describe('life spans', () => {
+  const clusters = new Clusters(randomFrom(9), 8, 10);
+
+  it('any sequence of upserts, deletes, seals, copies and reopenings shows each snapshot whole', async () => {
+    const operation = fc.oneof(
+      {
+        weight: 6,
+        arbitrary: fc.record({
+          kind: fc.constant('upsert' as const),
+          doc: fc.nat(5),
+          chunks: fc.integer({ min: 1, max: 3 }),
+        }),
+      },
+      { weight: 3, arbitrary: fc.record({ kind: fc.constant('delete' as const), doc: fc.nat(5) }) },
+      { weight: 1, arbitrary: fc.record({ kind: fc.constant('seal' as const) }) },
+      { weight: 1, arbitrary: fc.record({ kind: fc.constant('compact' as const) }) },
+      { weight: 1, arbitrary: fc.record({ kind: fc.constant('reopen' as const) }) },
+    );
+    interface Version {
+      readonly doc: number;
+      readonly chunks: number;
+      readonly born: number;
+      died: number;
+      segment: number;
+      record: number;
+    }
+    await fc.assert(
+      fc.asyncProperty(fc.array(operation, { minLength: 1, maxLength: 25 }), async (operations) => {
+        const options = { dim: 8, exactTokenVectorsMax: 0 };
+        let index = engine.createIndex(options);
+        const versions: Version[] = [];
+        const paths = new Map<number, string>();
+        const records = new Map<number, number>();
+        let generation = 0;
+        let active = 0;
+        const startSegment = async () => {
+          active += 1;
+          paths.set(active, newPath());
+          records.set(active, 0);
+          await index.createSegment(active, paths.get(active)!);
+        };
+        const live = (doc: number) =>
+          versions.findIndex((version) => version.doc === doc && version.died === Infinity);
+        await startSegment();
+        for (const step of operations) {
+          if (step.kind === 'seal') {
+            await index.seal(active);
+            await startSegment();
+          } else if (step.kind === 'compact') {
+            const from = active;
+            await index.seal(from);
+            await startSegment();
+            const moved = versions
+              .map((version, id) => ({ version, id }))
+              .filter(({ version }) => version.segment === from);
+            const copies = await index.copyRecords(
+              from,
+              Uint32Array.from(moved, ({ version }) => version.record),
+              active,
+            );
+            index.loadLives({
+              ...columns(active, [...copies]),
+              versionIds: Float64Array.from(moved, ({ id }) => id),
+              born: Float64Array.from(moved, ({ version }) => version.born),
+              died: Float64Array.from(moved, ({ version }) => (version.died === Infinity ? 0 : version.died)),
+            });
+            index.dropSegment(from);
+            paths.delete(from);
+            records.set(active, copies.length);
+            moved.forEach(({ version }, i) => Object.assign(version, { segment: active, record: copies[i] }));
+          } else if (step.kind === 'reopen') {
+            await index.sync(active);
+            index.close();
+            index = engine.createIndex(options);
+            for (const [id, file] of paths) await index.openSegment(id, file, records.get(id)!);
+            index.loadLives({
+              segmentIds: Float64Array.from(versions, (version) => version.segment),
+              records: Uint32Array.from(versions, (version) => version.record),
+              versionIds: Float64Array.from(versions, (_, id) => id),
+              born: Float64Array.from(versions, (version) => version.born),
+              died: Float64Array.from(versions, (version) => (version.died === Infinity ? 0 : version.died)),
+            });
+          } else {
+            const old = live(step.doc);
+            generation += 1;
+            let born = noLives;
+            if (step.kind === 'upsert') {
+              const rows = Array.from({ length: step.chunks }, (_, chunk) => chunk + 1);
+              const { record } = await index.append(active, clusters.record(versions.length, rows));
+              records.set(active, record + 1);
+              born = columns(active, [record]);
+              versions.push({
+                doc: step.doc,
+                chunks: step.chunks,
+                born: generation,
+                died: Infinity,
+                segment: active,
+                record,
+              });
+            }
+            const dying = old < 0 ? undefined : versions[old]!;
+            index.publish(generation, born, dying ? columns(dying.segment, [dying.record]) : noLives);
+            if (dying) dying.died = generation;
+          }
+          for (const at of new Set([generation, Math.max(0, generation - 1), generation >> 1])) {
+            const result = await index.search(clusters.search(at, { topK: 100 }));
+            const expected = versions.flatMap((version, id) =>
+              version.born <= at && at < version.died
+                ? Array.from({ length: version.chunks }, (_, c) => `${id}/${c}`)
+                : [],
+            );
+            expect(keys(result).toSorted()).toEqual(expected.toSorted());
+          }
+        }
+        index.close();
+      }),
+      { numRuns: 40 },
+    );
+  });
+});
