@@ -91,16 +91,16 @@ describe('Canary', () => {
     server = await startServer({ metrics: true, env: { MAXSIMD_LOG_LEVEL: 'trace' } });
     tenant = await createTenant(server);
     secrets.set('key secret', tenant.key.slice(-30));
-    await speak(tenant.client);
+    await speak(server, tenant.client);
   });
 
   afterAll(async () => {
-    await server.kill();
-    await server.scratch.remove();
+    await server?.kill();
+    await server?.scratch.remove();
   });
 
   /** Says every secret in every place where a client may say something. */
-  async function speak(client: Client): Promise<void> {
+  async function speak(running: ServerProcess, client: Client): Promise<void> {
     const random = createRandom(9);
     const around = (canary: string): string => `${recombine(random, 30)} ${canary} ${recombine(random, 30)}`;
     const { id } = await makeIndex(client, {
@@ -135,10 +135,10 @@ describe('Canary', () => {
       return_components: true,
     });
     expect(scored.status).toBe(200);
-    await speakBrokenly(client, id);
+    await speakBrokenly(running, client, id);
   }
 
-  async function speakBrokenly(client: Client, id: string): Promise<void> {
+  async function speakBrokenly(running: ServerProcess, client: Client, id: string): Promise<void> {
     const documents = `/v1/indexes/${id}/documents`;
     const refusals = [
       await client.send('POST', documents, {
@@ -167,21 +167,21 @@ describe('Canary', () => {
       await client.search('00000000-0000-4000-8000-000000000000', { query: secret('query of no index') }),
       await client.score({ query: secret('score query without documents') }),
       await client.send('POST', '/v1/nowhere', { body: { query: secret('query to nowhere') } }),
-      await call(`${server.url}/v1/score`, {
+      await call(`${running.url}/v1/score`, {
         rawBody: JSON.stringify({ query: secret('query without a key') }),
       }),
-      await connect(server.url, `qkv_live_${secret('wrong key')}`).usage(),
-      await call(`${server.url}/v1/usage?api_key=${secret('key in the address')}`),
-      await call(`${server.url}/v1/usage`, {
+      await connect(running.url, `qkv_live_${secret('wrong key')}`).usage(),
+      await call(`${running.url}/v1/usage?api_key=${secret('key in the address')}`),
+      await call(`${running.url}/v1/usage`, {
         headers: { authorization: `Basic ${secret('basic credentials')}` },
       }),
     ];
     for (const reply of refusals) expect(reply.status).toBeGreaterThanOrEqual(400);
-    const raw = await openRaw(server.url);
+    const raw = await openRaw(running.url);
     raw.write(`${secret('not http')}\r\n\r\n`);
     expect((await raw.reply()).status).toBe(400);
     // A client that leaves in the middle of its body, and an encoder that dies with a text in hand.
-    const leaving = await openRaw(server.url);
+    const leaving = await openRaw(running.url);
     leaving.write(
       `POST /v1/score HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${client.key}\r\nContent-Type: application/json\r\nContent-Length: 900\r\n\r\n{"query":"${secret('half a body')}`,
     );
@@ -190,7 +190,7 @@ describe('Canary', () => {
       query: secret('query of a dying encoder'),
       documents: [{ doc_id: 'a', text: secret('text of a dying encoder') }],
     });
-    for (const { pid } of await encodersOf(server.pid)) process.kill(pid, 'SIGKILL');
+    for (const { pid } of await encodersOf(running.pid)) process.kill(pid, 'SIGKILL');
     expect([200, 503]).toContain((await dying).status);
   }
 
@@ -229,8 +229,7 @@ describe('Canary', () => {
       expect(await findInFiles(secrets, directory)).toEqual([]);
     }
     const again = await startServer({ scratch: server.scratch, env: { MAXSIMD_LOG_LEVEL: 'trace' } });
-    const { client } = { client: connect(again.url, tenant.key) };
-    await speak(client);
+    await speak(again, connect(again.url, tenant.key));
     await again.kill();
     expect(
       findCanaries(

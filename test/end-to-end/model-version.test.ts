@@ -43,7 +43,7 @@ describe('Model versions', () => {
   });
 
   afterAll(async () => {
-    await server.stop();
+    await server?.stop();
     await scratch.remove();
   });
 

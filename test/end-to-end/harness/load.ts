@@ -72,9 +72,9 @@ export class LoadModel {
     }
   }
 
-  /** Accepts what a restarted server turned out to hold as the truth for the next round. */
-  settle(operation: Operation, committed: boolean): void {
-    if (committed) this.#apply(operation);
+  /** An unanswered operation turned out to be committed. */
+  settle(operation: Operation): void {
+    this.#apply(operation);
   }
 
   #nextWrite(name: string, documentCount: number, { random, texts }: LoadOptions): Operation {
