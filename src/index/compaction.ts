@@ -62,7 +62,6 @@ interface Move {
 
 /** Compacts what is due, if anything. */
 export async function compact(parts: CompactionParts): Promise<CompactionOutcome> {
-  retireWastefulActive(parts);
   const sources = chooseSources(parts);
   if (sources.length === 0) return { compacted: [] };
   const target = sources.some(({ segment }) => segment.lives.live > 0)
@@ -80,19 +79,14 @@ export async function compact(parts: CompactionParts): Promise<CompactionOutcome
   return { compacted: sources.map(({ segment }) => segment.id) };
 }
 
-/** Waste in the active segment can only go once it takes no more records. */
-function retireWastefulActive(parts: CompactionParts): void {
-  const infos = new Map(parts.native.segments().map((info) => [info.segmentId, info]));
-  for (const segment of parts.segments.values()) {
-    const info = infos.get(segment.id);
-    if (
-      segment.state === 'active' &&
-      segment.writers === 0 &&
-      info !== undefined &&
-      isDue(parts, segment, info)
-    ) {
-      parts.writer.retire(segment);
-    }
+/** Waste in the active segment can only go once it takes no more records: to be called before `compact`. */
+export function retireWastefulActive(parts: CompactionParts): void {
+  for (const info of parts.native.segments()) {
+    const segment = parts.segments.get(info.segmentId);
+    if (segment?.state !== 'active') continue;
+    // What upserts in flight have written is not waste yet; old waste is not theirs.
+    const due = segment.writers === 0 ? isDue(parts, segment, info) : isWasteOld(parts, segment);
+    if (due) parts.writer.retire(segment);
   }
 }
 
@@ -122,6 +116,10 @@ function isDue(parts: CompactionParts, segment: Segment, info: SegmentInfo): boo
   if (waste === 0) return false;
   const wasteShare = waste / info.records;
   if (wasteShare > wasteShareMax && wasteShare * info.fileBytes >= wasteBytesMin) return true;
+  return isWasteOld(parts, segment);
+}
+
+function isWasteOld(parts: CompactionParts, segment: Segment): boolean {
   const since = segment.lives.wasteSinceMs;
   return since !== undefined && parts.settings.nowMs() - since >= parts.settings.wasteAgeMsMax;
 }

@@ -8,7 +8,7 @@
  */
 import { ServiceError } from '../errors.ts';
 import type { BlobStore } from './blob-store.ts';
-import { compact } from './compaction.ts';
+import { compact, retireWastefulActive, type CompactionParts } from './compaction.ts';
 import { fromEngine, hasEngineCode } from './engine-errors.ts';
 import type { NativeIndex, NativeRecord, NativeSearch, NativeSearchResult, SegmentInfo } from './native.ts';
 import { PublishQueue, type BornVersion, type Commit, type RecordLocation } from './publish-queue.ts';
@@ -258,12 +258,7 @@ export class StoredIndex {
       await this.#parts.ledger.forgetDeadVersions(forgettable);
       this.#forgotten = forgettable;
     }
-    for (const segment of this.#parts.segments.values()) {
-      if (segment.state === 'retired' && segment.writers === 0) this.#sealInBackground(segment);
-    }
-    await this.settled();
-    if (!this.usable) return;
-    const outcome = await compact({
+    const compaction: CompactionParts = {
       ...this.#parts,
       writer: this.#writer,
       pinnedGeneration: () => this.#pins.oldest(this.#queue.published),
@@ -271,7 +266,14 @@ export class StoredIndex {
       onMoved: () => {
         this.#swaps += 1;
       },
-    });
+    };
+    retireWastefulActive(compaction);
+    for (const segment of this.#parts.segments.values()) {
+      if (segment.state === 'retired' && segment.writers === 0) this.#sealInBackground(segment);
+    }
+    await this.settled();
+    if (!this.usable) return;
+    const outcome = await compact(compaction);
     // A swap that may or may not have happened: only the ledger knows where the records lie now.
     if (outcome.uncertain !== undefined) this.#fail(outcome.uncertain);
   }

@@ -68,6 +68,10 @@ function expectSame(found: readonly Found[], wanted: readonly Found[]): void {
     expect(Math.abs(score - want[place]!.score)).toBeLessThan(0.2);
 }
 
+function expectSameAnswer(removed: boolean, existed: boolean): void {
+  expect(removed).toBe(existed);
+}
+
 const steps = [
   batch.map(
     (documents) =>
@@ -95,7 +99,7 @@ const steps = [
   docId.map(
     (id) =>
       new Step(`delete ${id}`, async (model, stage) => {
-        expect(await stage.remove(id)).toBe(model.delete(id));
+        expectSameAnswer(await stage.remove(id), model.delete(id));
       }),
   ),
   batch.map((documents) => new Step('abandoned upsert', async (_model, stage) => stage.abandon(documents))),
@@ -133,9 +137,8 @@ describe('an index', () => {
         await fc.asyncModelRun(() => ({ model: new Map<string, TestDocument>(), real: stage }), commands);
         expect(stage.errors).toEqual([]);
         expect(stage.corrupt).toEqual([]);
-        // Two rounds: the first retires what the second rewrites.
-        await stage.index().maintain();
-        await stage.index().maintain();
+        // A round rewrites as much as one segment holds.
+        for (let round = 0; round < 20; round += 1) await stage.index().maintain();
         const { segments, recordsLive } = stage.index().statistics();
         expect(segments.reduce((records, segment) => records + segment.records, 0)).toBe(recordsLive);
       }),

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import type { CommitDeleteResult, CommitUpsertResult, DocumentVersion } from '../../src/catalog/contract.ts';
 import type { SqliteCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
 import { openCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
 import type { BlobStore } from '../../src/index/blob-store.ts';
@@ -22,6 +23,8 @@ const month = '2026-11';
 /** Half-precision bits of 1/128. */
 const scaleBits = 0x2000;
 const scale = 1 / 128;
+
+type CommittedUpsert = Extract<CommitUpsertResult, { readonly outcome: 'committed' }>;
 
 export interface TestDocument {
   readonly docId: string;
@@ -49,12 +52,17 @@ export interface Stage extends Omit<Host, typeof Symbol.asyncDispose> {
   readonly indexId: string;
   readonly errors: unknown[];
   readonly corrupt: unknown[];
+  /** Methods of the engine's index or of the ledger that fail at their next call. */
+  readonly faults: Map<string, Error>;
   /** The open index. */
   index(): StoredIndex;
   upsert(
     documents: readonly TestDocument[],
     commit?: (work: () => Promise<void>) => Promise<void>,
   ): Promise<void>;
+  /** The catalog's side of an upsert and of a delete, with nothing published. */
+  commit(documents: readonly DocumentVersion[]): Promise<CommittedUpsert>;
+  commitDelete(docId: string): Promise<CommitDeleteResult>;
   /** Writes documents and stops before the commit. */
   abandon(documents: readonly TestDocument[]): Promise<void>;
   remove(docId: string): Promise<boolean>;
@@ -88,8 +96,9 @@ export async function openStage(host: Host, settings: Partial<StoredIndexSetting
   const { catalog, blobs, engine } = host;
   const errors: unknown[] = [];
   const corrupt: unknown[] = [];
+  const faults = new Map<string, Error>();
   const store = createIndexStore({
-    engine,
+    engine: withIndexes(engine, (options) => withFaults(engine.createIndex(options), faults)),
     blobs,
     exactTokenVectorsMax: 0,
     settings: { ...defaultIndexSettings, ...settings },
@@ -117,9 +126,28 @@ export async function openStage(host: Host, settings: Partial<StoredIndexSetting
     10,
   );
   const open = () =>
-    store.open({ indexId, dim, codebook: undefined, ledger: catalogSegments(catalog, indexId) });
+    store.open({
+      indexId,
+      dim,
+      codebook: undefined,
+      ledger: withFaults(catalogSegments(catalog, indexId), faults),
+    });
   let index = await open();
   const usage = { tenantId: tenant.id, month };
+
+  async function commitUpsert(documents: readonly DocumentVersion[]): Promise<CommittedUpsert> {
+    const committed = await catalog.commitUpsert({
+      tenantId: tenant.id,
+      indexId,
+      documents,
+      documentsMax: 1_000_000,
+      usage,
+    });
+    if (committed.outcome !== 'committed') throw new Error(committed.outcome);
+    return committed;
+  }
+  const commitDelete = (docId: string) =>
+    catalog.commitDelete({ tenantId: tenant.id, indexId, docId, usage });
 
   async function append(
     documents: readonly TestDocument[],
@@ -156,31 +184,26 @@ export async function openStage(host: Host, settings: Partial<StoredIndexSetting
     indexId,
     errors,
     corrupt,
+    faults,
     index: () => index,
     async upsert(documents, commit = (work) => work()) {
       await index.write(async (writer) => {
         const versions = await append(documents, writer);
         await commit(() =>
           writer.commit(async () => {
-            const committed = await catalog.commitUpsert({
-              tenantId: tenant.id,
-              indexId,
-              documents: versions,
-              documentsMax: 1_000_000,
-              usage,
-            });
-            if (committed.outcome !== 'committed') throw new Error(committed.outcome);
-            return { result: undefined, commit: committed };
+            return { result: undefined, commit: await commitUpsert(versions) };
           }),
         );
       });
     },
+    commit: commitUpsert,
+    commitDelete,
     async abandon(documents) {
       await index.write(async (writer) => void (await append(documents, writer)));
     },
     remove: (docId) =>
       index.end(async () => {
-        const deleted = await catalog.commitDelete({ tenantId: tenant.id, indexId, docId, usage });
+        const deleted = await commitDelete(docId);
         return deleted.outcome === 'committed'
           ? { result: true, commit: { generation: deleted.generation, died: [deleted.died] } }
           : { result: false };
@@ -217,6 +240,34 @@ export async function openStage(host: Host, settings: Partial<StoredIndexSetting
       await index.settled();
     },
   };
+}
+
+/** The same engine, but for how it makes indexes. */
+function withIndexes(engine: NativeEngine, createIndex: NativeEngine['createIndex']): NativeEngine {
+  return new Proxy(engine, {
+    get: (target, name) => (name === 'createIndex' ? createIndex : Reflect.get(target, name)),
+  });
+}
+
+/** The same object, but for methods that are told to fail once. */
+function withFaults<T extends object>(real: T, faults: Map<string, Error>): T {
+  return new Proxy(real, {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name);
+      if (typeof member !== 'function') return member;
+      return (...given: unknown[]): unknown => {
+        const fault = faults.get(String(name));
+        if (fault === undefined) return Reflect.apply(member, target, given);
+        faults.delete(String(name));
+        return Promise.reject(fault);
+      };
+    },
+  });
+}
+
+/** An error of the engine. */
+export function engineError(code: string): Error {
+  return Object.assign(new Error(`engine: ${code}`), { code });
 }
 
 /** MaxSim of one chunk in double precision. */

@@ -1,0 +1,304 @@
+/** What an open index promises while things happen at once, and when something fails. */
+import { open, writeFile } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ServiceError } from '../../src/errors.ts';
+import {
+  documentAt,
+  engineError,
+  expected,
+  openHost,
+  openStage,
+  type Host,
+  type Stage,
+  type TestDocument,
+} from './stage.ts';
+
+let host: Host;
+beforeAll(async () => {
+  host = await openHost();
+});
+afterAll(() => host[Symbol.asyncDispose]());
+
+async function docIds(stage: Stage): Promise<readonly string[]> {
+  return (await stage.search()).map(({ docId }) => docId).toSorted();
+}
+
+/** Blobs of the index's segments, without sidecars. */
+async function blobsOf(stage: Stage): Promise<readonly string[]> {
+  const blobs = await stage.blobs.list(`${stage.indexId}/`);
+  return blobs.map(({ name }) => name).filter((name) => name.endsWith('.seg'));
+}
+
+async function segmentsOf(stage: Stage): Promise<readonly string[]> {
+  return (await stage.catalog.loadIndexState(stage.indexId)).segments.map(({ blob }) => blob).toSorted();
+}
+
+describe('visibility', () => {
+  it('begins for both commits in their order when they settle in the other', async () => {
+    await using stage = await openStage(host);
+    const committed: PromiseWithResolvers<void>[] = [];
+    const upsert = (docId: string) =>
+      stage.index().write(async (writer) => {
+        const [versionId] = await stage.catalog.allocateIds(1);
+        const document = documentAt(docId, 0);
+        const { segmentId, record } = await writer.append({
+          versionId: versionId!,
+          chunkRows: Uint32Array.of(1),
+          vectors: Int8Array.from(document.chunks[0]![0]!),
+          scales: Uint16Array.of(0x2000),
+          terms: new Uint8Array(),
+        });
+        await writer.commit(async () => {
+          const result = await stage.commit([
+            {
+              docId,
+              versionId: versionId!,
+              metadata: '{}',
+              chunkCount: 1,
+              tokenVectors: 1,
+              segmentId,
+              record,
+            },
+          ]);
+          const settle = Promise.withResolvers<void>();
+          committed.push(settle);
+          await settle.promise;
+          return { result: undefined, commit: result };
+        });
+      });
+    const answers: string[] = [];
+    const first = upsert('first').then(() => answers.push('first'));
+    await expect.poll(() => committed.length).toBe(1);
+    const second = upsert('second').then(() => answers.push('second'));
+    await expect.poll(() => committed.length).toBe(2);
+    committed[1]!.resolve();
+    await new Promise(setImmediate);
+    expect(answers).toEqual([]);
+    expect(await docIds(stage)).toEqual([]);
+    committed[0]!.resolve();
+    await Promise.all([first, second]);
+    expect(answers.toSorted()).toEqual(['first', 'second']);
+    expect(await docIds(stage)).toEqual(['first', 'second']);
+  });
+
+  it('is of every document exactly once while they are replaced and segments are compacted', async () => {
+    await using stage = await openStage(host, { segmentTokenVectorsMax: 16, wasteAgeMsMax: 0 });
+    const ids = ['a', 'b', 'c', 'd'];
+    await stage.upsert(ids.map((id) => documentAt(id, 0)));
+    const replacing = { now: true };
+    const replace = async (): Promise<void> => {
+      for (let round = 0; round < 60; round += 1) {
+        await stage.upsert([
+          documentAt(ids[round % 4]!, round % 8),
+          documentAt(ids[(round + 1) % 4]!, round % 8),
+        ]);
+      }
+      replacing.now = false;
+    };
+    let searches = 0;
+    const read = async (): Promise<void> => {
+      while (replacing.now) {
+        expect(await docIds(stage)).toEqual(ids);
+        searches += 1;
+      }
+    };
+    const compact = async (): Promise<void> => {
+      while (replacing.now) {
+        await stage.index().maintain();
+        await new Promise(setImmediate);
+      }
+    };
+    await Promise.all([replace(), read(), read(), compact()]);
+    expect(searches).toBeGreaterThan(10);
+    expect(stage.errors).toEqual([]);
+    expect(await docIds(stage)).toEqual(ids);
+  });
+
+  it('of a snapshot does not change while it is read', async () => {
+    await using stage = await openStage(host, { wasteAgeMsMax: 0 });
+    await stage.upsert([documentAt('a', 0), documentAt('b', 1)]);
+    await stage.index().read(async () => {
+      await stage.remove('a');
+      await stage.index().maintain();
+      await stage.index().maintain();
+      const state = await stage.catalog.loadIndexState(stage.indexId);
+      // The dead version is still there for this reader.
+      expect([...state.versions.died].filter((died) => died > 0)).toHaveLength(1);
+    });
+    await stage.index().maintain();
+    const state = await stage.catalog.loadIndexState(stage.indexId);
+    expect([...state.versions.died].filter((died) => died > 0)).toHaveLength(0);
+  });
+
+  it('catches up with a commit whose answer was lost', async () => {
+    await using stage = await openStage(host);
+    const lost = new Error('the answer was lost');
+    await expect(
+      stage.upsert([documentAt('a', 0)], async (work) => {
+        await work();
+        throw lost;
+      }),
+    ).rejects.toBe(lost);
+    await expect(
+      stage.index().end(async () => {
+        await stage.commitDelete('a');
+        throw lost;
+      }),
+    ).rejects.toBe(lost);
+    expect(await docIds(stage)).toEqual([]);
+    await stage.upsert([documentAt('b', 0)]);
+    expect(await docIds(stage)).toEqual(['b']);
+  });
+});
+
+describe('space', () => {
+  it('comes back after deletes: the records are gone from the disk', async () => {
+    await using stage = await openStage(host, { wasteAgeMsMax: 0 });
+    await stage.upsert(Array.from({ length: 50 }, (_, place) => documentAt(`d${place}`, place % 8)));
+    for (let place = 0; place < 50; place += 1) if (place !== 7) await stage.remove(`d${place}`);
+    await stage.index().maintain();
+    const { segments } = stage.index().statistics();
+    expect(segments.map(({ state, records }) => [state, records])).toEqual([['sealed', 1]]);
+    expect(await blobsOf(stage)).toEqual(await segmentsOf(stage));
+    expect(await docIds(stage)).toEqual(['d7']);
+    await stage.remove('d7');
+    await stage.index().maintain();
+    expect(await blobsOf(stage)).toEqual([]);
+  });
+
+  it('is not spent on rewriting before the waste is old or large', async () => {
+    const now = { ms: 1_000 };
+    await using stage = await openStage(host, { wasteAgeMsMax: 12 * 3_600_000, nowMs: () => now.ms });
+    await stage.upsert([documentAt('a', 0), documentAt('b', 1)]);
+    await stage.remove('a');
+    const before = await blobsOf(stage);
+    await stage.index().maintain();
+    expect(await blobsOf(stage)).toEqual(before);
+    now.ms += 12 * 3_600_000;
+    await stage.index().maintain();
+    expect(await blobsOf(stage)).not.toEqual(before);
+    expect(await docIds(stage)).toEqual(['b']);
+  });
+
+  it('that nothing refers to is freed at the next open', async () => {
+    await using stage = await openStage(host);
+    await stage.upsert([documentAt('a', 0)]);
+    const kept = await blobsOf(stage);
+    await stage.reopen(async () => {
+      await writeFile(await stage.blobs.create(`${stage.indexId}/999999.seg`), 'left by a crash');
+      await writeFile(await stage.blobs.create(`${stage.indexId}/999999.seg.graph`), 'its sidecar');
+    });
+    expect(await blobsOf(stage)).toEqual(kept);
+    expect(await docIds(stage)).toEqual(['a']);
+  });
+
+  it.each([
+    'createSegment',
+    'copyRecords',
+    'sync',
+    'seal',
+    'sealSegment',
+    'swapSegments',
+    'forgetDeadVersions',
+  ])('is reclaimed in the end when %s fails during a compaction, and nothing is lost', async (step) => {
+    await using stage = await openStage(host, { wasteAgeMsMax: 0 });
+    await stage.upsert([documentAt('a', 0), documentAt('b', 1), documentAt('c', 2)]);
+    await stage.remove('b');
+    // Seals what was active, so that the fault meets the compaction itself.
+    await stage.reopen();
+    stage.faults.set(step, engineError('io'));
+    await stage.index().maintain();
+    expect(stage.faults.size).toBe(0);
+    await stage.reopen();
+    expect(await docIds(stage)).toEqual(['a', 'c']);
+    await stage.index().maintain();
+    await stage.index().maintain();
+    expect(await docIds(stage)).toEqual(['a', 'c']);
+    expect(await blobsOf(stage)).toEqual(await segmentsOf(stage));
+    const { segments } = stage.index().statistics();
+    expect(segments.reduce((records, segment) => records + segment.records, 0)).toBe(2);
+  });
+});
+
+describe('failures', () => {
+  const documents: readonly TestDocument[] = [documentAt('a', 0), documentAt('b', 1)];
+
+  it.each(['sync', 'append'])(
+    'of %s refuse the upsert with 503 and the next one goes to a new segment',
+    async (step) => {
+      await using stage = await openStage(host);
+      await stage.upsert(documents);
+      stage.faults.set(step, engineError('io'));
+      const failed = await stage
+        .upsert([documentAt('a', 5), documentAt('c', 2)])
+        .catch((error: unknown) => error);
+      expect(failed).toBeInstanceOf(ServiceError);
+      expect(failed).toMatchObject({ code: 'service_unavailable' });
+      expect((failed as ServiceError).retryAfterSeconds).toBeGreaterThan(0);
+      const [before] = await blobsOf(stage);
+      await stage.upsert([documentAt('d', 3)]);
+      expect(await blobsOf(stage)).toHaveLength(2);
+      expect(await docIds(stage)).toEqual(['a', 'b', 'd']);
+      // The poisoned segment's live records move, and its file goes.
+      await stage.index().maintain();
+      expect(await blobsOf(stage)).not.toContain(before);
+      await stage.reopen();
+      expect(await docIds(stage)).toEqual(['a', 'b', 'd']);
+      const wanted = expected([...documents, documentAt('d', 3)]);
+      for (const { docId, score } of await stage.search()) {
+        expect(score).toBeCloseTo(wanted.find((found) => found.docId === docId)!.score, 1);
+      }
+    },
+  );
+
+  it('for want of space are 503, and upserts go on in the same segment once there is space', async () => {
+    await using stage = await openStage(host);
+    await stage.upsert(documents);
+    for (const step of ['append', 'createSegment']) {
+      if (step === 'createSegment') await stage.reopen();
+      stage.faults.set('append', engineError('no_space'));
+      await expect(stage.upsert([documentAt('c', 2)])).rejects.toMatchObject({ code: 'service_unavailable' });
+    }
+    await stage.upsert([documentAt('c', 2)]);
+    expect(await blobsOf(stage)).toHaveLength(1);
+    expect(await docIds(stage)).toEqual(['a', 'b', 'c']);
+  });
+
+  it('to make a segment leave no trace', async () => {
+    await using stage = await openStage(host);
+    stage.faults.set('createSegment', engineError('no_space'));
+    await expect(stage.upsert(documents)).rejects.toMatchObject({ code: 'service_unavailable' });
+    await stage.upsert(documents);
+    expect(await docIds(stage)).toEqual(['a', 'b']);
+    await stage.reopen();
+    expect(await blobsOf(stage)).toEqual(await segmentsOf(stage));
+  });
+
+  it('of a commit store nothing', async () => {
+    await using stage = await openStage(host);
+    await stage.upsert(documents);
+    const failure = new Error('no commit');
+    await expect(
+      stage.upsert([documentAt('a', 5), documentAt('c', 2)], () => Promise.reject(failure)),
+    ).rejects.toBe(failure);
+    expect(await docIds(stage)).toEqual(['a', 'b']);
+    await stage.reopen();
+    expect(await docIds(stage)).toEqual(['a', 'b']);
+  });
+
+  it('of a damaged referenced record are reported and the index does not open', async () => {
+    await using stage = await openStage(host);
+    await stage.upsert(documents);
+    const [blob = ''] = await blobsOf(stage);
+    const damage = stage.reopen(async () => {
+      await using file = await open(await stage.blobs.open(blob), 'r+');
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(4096), 0, 4096, 0);
+      // Somewhere behind the header, in the middle of the records: every byte there is covered by a checksum.
+      const at = buffer.subarray(0, bytesRead).lastIndexOf(127);
+      expect(at).toBeGreaterThan(0);
+      await file.write(Uint8Array.of(126), 0, 1, at);
+    });
+    await expect(damage).rejects.toMatchObject({ code: 'internal_error' });
+    expect(stage.corrupt).toHaveLength(1);
+  });
+});
