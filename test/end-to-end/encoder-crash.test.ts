@@ -154,9 +154,15 @@ describe('kill -9 of the encoder', () => {
   }, 60_000);
 
   test('while no encoder is up the server is alive, says that it is not ready, and serves what needs no model', async () => {
-    const [pid = 0] = (await encodersOf(server.pid)).map((encoder) => encoder.pid);
-    // A stopped process is not a dead one: it answers nothing.
-    process.kill(pid, 'SIGKILL');
+    await killEncoders();
+    const unready = await eventually(
+      async () => {
+        const reply = await client.send('GET', '/readyz');
+        return reply.status === 503 ? reply : undefined;
+      },
+      { withinMs: 5000, what: 'the server says that it is not ready' },
+    );
+    expect(unready.text).toContain('encoder');
     expect((await client.send('GET', '/healthz')).status).toBe(200);
     expect((await client.listIndexes()).status).toBe(200);
     expect((await client.usage()).status).toBe(200);
