@@ -1,0 +1,110 @@
+/**
+ * An encoder for tests of the service, where the model does not matter but control does: words are tokens,
+ * a word's vector depends on the word alone, every window of `maxTokens` words is a chunk. Work can be held up
+ * and made to fail. The real encoder stands in the end-to-end tests.
+ */
+import { createHash } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import type {
+  EncodedDocument,
+  EncodedQuery,
+  EncodeDocumentsOptions,
+  EncodeOptions,
+  Encoder,
+  EncoderModel,
+} from '../../src/encoder/contract.ts';
+
+const dim = 16;
+/** Half-precision bits of 1/128. */
+const scaleBits = 0x2000;
+
+export const wordModel: EncoderModel = {
+  name: 'words',
+  version: '1',
+  dim,
+  windowTokensMax: 300,
+  codebook: undefined,
+};
+
+export function wordsOf(text: string): readonly string[] {
+  return text.split(/\s+/).filter((word) => word !== '');
+}
+
+function vectorOf(word: string): Int8Array {
+  const digest = createHash('sha256').update(word).digest();
+  return Int8Array.from(digest.subarray(0, dim), (byte) => Math.round((byte - 128) / 4));
+}
+
+export class WordEncoder implements Encoder {
+  served: readonly EncoderModel[] = [wordModel];
+  /** Texts that went through inference (tokens counted only are not among them). */
+  readonly inferred: string[] = [];
+  /** Awaited before each document is given out. */
+  beforeDocument: (text: string) => Promise<void> = async () => undefined;
+  beforeQuery: (text: string) => Promise<void> = async () => undefined;
+  closed = false;
+
+  models(): readonly EncoderModel[] {
+    return this.served;
+  }
+
+  ready(): boolean {
+    return this.served.length > 0;
+  }
+
+  async countTokens(texts: readonly string[], _options: EncodeOptions): Promise<readonly number[]> {
+    return texts.map((text) => wordsOf(text).length);
+  }
+
+  async encodeQuery(text: string, options: EncodeOptions): Promise<EncodedQuery> {
+    await unlessAborted(this.beforeQuery(text), options.signal);
+    this.inferred.push(text);
+    const words = wordsOf(text);
+    return {
+      inputTokens: words.length,
+      // A query of spaces still has the tokens that frame it.
+      rows: Math.max(1, words.length),
+      vectors: Float32Array.from(
+        (words.length === 0 ? [''] : words).flatMap((word) => [...vectorOf(word)].map((value) => value / 32)),
+      ),
+      offsets: new Float32Array(Math.max(1, words.length)).fill(0.25),
+      timings: { tokenizeMs: 0, queueMs: 0, runMs: 0 },
+    };
+  }
+
+  async *encodeDocuments(
+    texts: readonly string[],
+    options: EncodeDocumentsOptions,
+  ): AsyncGenerator<EncodedDocument, void, undefined> {
+    await options.onTokenCounts(texts.map((text) => wordsOf(text).length));
+    // Any order is allowed.
+    for (const [documentIndex, text] of [...texts.entries()].toReversed()) {
+      await unlessAborted(this.beforeDocument(text), options.signal);
+      this.inferred.push(text);
+      const words = wordsOf(text);
+      const { maxTokens } = options.chunking;
+      const chunkRows = Uint32Array.from({ length: Math.ceil(words.length / maxTokens) }, (_chunk, index) =>
+        Math.min(maxTokens, words.length - index * maxTokens),
+      );
+      yield {
+        documentIndex,
+        inputTokens: words.length,
+        chunkRows,
+        vectors: Int8Array.from(words.flatMap((word) => [...vectorOf(word)])),
+        scales: new Uint16Array(words.length).fill(scaleBits),
+        timings: { tokenizeMs: 0, queueMs: 0, runMs: 0 },
+      };
+    }
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+  }
+}
+
+async function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  const never = pause(600_000, undefined, { signal, ref: false }).catch(() => undefined);
+  await Promise.race([work, never]);
+  signal.throwIfAborted();
+}
