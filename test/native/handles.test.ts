@@ -51,7 +51,7 @@ const indexMethods: Readonly<Record<Exclude<keyof NativeIndex, 'close'>, (index:
   segments: (index) => index.segments(),
 };
 
-const engineMethods: Readonly<Record<Exclude<keyof NativeEngine, 'close'>, (open: NativeEngine) => unknown>> =
+const engineMethods: Readonly<Record<Exclude<keyof TestedEngine, 'close'>, (open: TestedEngine) => unknown>> =
   {
     info: (open) => open.info,
     createIndex: (open) => open.createIndex({ dim, exactTokenVectorsMax: 0 }),
