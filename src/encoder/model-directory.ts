@@ -64,7 +64,7 @@ const manifestSchema = z.looseObject({
       centroids: z
         .looseObject({
           file: z.string(),
-          scale_file: z.string().optional(),
+          scales: z.string(),
           count: z.number().int().min(1),
           dim: z.number().int().min(1),
         })

@@ -5,10 +5,12 @@
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { assertInvariant } from '../errors.ts';
+import { hasCudaLibrary } from './cuda-library.ts';
 import type {
   BatchKind,
   BatchMessage,
   BatchOutput,
+  Provider,
   SessionWorkerData,
   WorkerReply,
 } from './session-protocol.ts';
@@ -23,7 +25,7 @@ export interface BatchResult {
 export interface SessionPoolOptions extends Pick<SessionWorkerData, 'models' | 'provider' | 'deviceId'> {
   /** Threads of inference, shared by the workers. */
   readonly threads: number;
-  /** 0 = one. */
+  /** 0 = as many as pays. */
   readonly workers: number;
   /** Milliseconds after which a running batch counts as stuck. */
   readonly stuckMs: number;
@@ -44,6 +46,17 @@ interface Slot {
   readonly flights: Map<number, Flight>;
 }
 
+interface Ready {
+  readonly provider: 'cpu' | 'cuda';
+  readonly fallback: string | undefined;
+}
+
+/**
+ * Each worker has a copy of the weights. One thread a worker gives twice the tokens per CPU second of two threads
+ * in one worker (which wait for each other in every layer), so cores get workers first, threads only beyond this.
+ */
+const cpuWorkersMax = 16;
+
 /** Batches of one kind that a worker holds: the running one and the one prepared ahead. */
 const heldPerKind = 2;
 
@@ -59,24 +72,27 @@ export class SessionPool {
 
   /** Starts the workers and loads every model; rejects when a provider cannot load. */
   static async open(options: SessionPoolOptions): Promise<SessionPool> {
-    const workers = Math.max(1, Math.min(options.workers, options.threads));
-    const slots = Array.from({ length: workers }, () =>
-      openWorker(options, Math.floor(options.threads / workers)),
-    );
+    const slots: Slot[] = [];
+    const openMore = async (count: number, provider: Provider): Promise<Ready[]> => {
+      const opened = Array.from({ length: count }, () => openWorker(options, provider));
+      slots.push(...opened);
+      return Promise.all(opened.map(async (slot) => untilReady(slot)));
+    };
     try {
-      const ready = await Promise.all(slots.map(async (slot) => untilReady(slot)));
-      return new SessionPool(options, slots, ready[0]!);
+      // Where CUDA may load, the first worker finds out, and how many there are depends on it.
+      const asked = options.provider === 'auto' && !hasCudaLibrary() ? 'cpu' : options.provider;
+      const [first] = await openMore(asked === 'cpu' ? workersOn('cpu', options) : 1, asked);
+      const { provider } = first!;
+      await openMore(workersOn(provider, options) - slots.length, provider);
+      const fallback = asked === options.provider ? first!.fallback : 'its library is not installed';
+      return new SessionPool(options, slots, { provider, fallback });
     } catch (error) {
       await Promise.all(slots.map(async (slot) => slot.worker.terminate()));
       throw error;
     }
   }
 
-  private constructor(
-    options: SessionPoolOptions,
-    slots: readonly Slot[],
-    ready: { provider: 'cpu' | 'cuda'; fallback: string | undefined },
-  ) {
+  private constructor(options: SessionPoolOptions, slots: readonly Slot[], ready: Ready) {
     this.#options = options;
     this.#slots = slots;
     this.provider = ready.provider;
@@ -172,13 +188,21 @@ export class SessionPool {
   }
 }
 
-function openWorker({ models, provider, deviceId }: SessionPoolOptions, intraOpThreads: number): Slot {
+/** Workers to run: what was asked for, else as many as pays. */
+function workersOn(provider: 'cpu' | 'cuda', { workers, threads }: SessionPoolOptions): number {
+  if (workers > 0) return Math.min(workers, threads);
+  return provider === 'cuda' ? 1 : Math.min(threads, cpuWorkersMax);
+}
+
+function openWorker(options: SessionPoolOptions, provider: Provider): Slot {
   const entry = new URL(`./session-worker${path.extname(import.meta.filename)}`, import.meta.url);
+  const { models, deviceId, threads } = options;
+  const intraOpThreads = Math.max(1, Math.floor(threads / workersOn('cpu', options)));
   const data: SessionWorkerData = { models, provider, deviceId, intraOpThreads };
   return { worker: new Worker(entry, { workerData: data }), flights: new Map() };
 }
 
-async function untilReady(slot: Slot): Promise<{ provider: 'cpu' | 'cuda'; fallback: string | undefined }> {
+async function untilReady(slot: Slot): Promise<Ready> {
   return new Promise((resolve, reject) => {
     slot.worker.once('error', reject);
     slot.worker.once('message', (message: WorkerReply) => {

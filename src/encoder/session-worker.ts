@@ -6,9 +6,6 @@
  * never delays a query that came later.
  */
 import { InferenceSession, Tensor } from 'onnxruntime-node';
-import { existsSync, readdirSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import path from 'node:path';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { assertInvariant } from '../errors.ts';
 import { halfBits, quantizeRows } from './quantize.ts';
@@ -35,11 +32,6 @@ port.on('message', (message: BatchMessage) => {
 async function open(): Promise<InferenceSession[]> {
   const attempts: ('cpu' | 'cuda')[] = data.provider === 'auto' ? ['cuda', 'cpu'] : [data.provider];
   let fallback: string | undefined;
-  if (data.provider === 'auto' && !hasCudaLibrary()) {
-    // Not even tried: the attempt would print an error that is none.
-    fallback = 'the CUDA execution provider is not installed';
-    attempts.shift();
-  }
   for (const provider of attempts) {
     try {
       const opened = await Promise.all(data.models.map(async (model) => createSession(model, provider)));
@@ -51,16 +43,6 @@ async function open(): Promise<InferenceSession[]> {
   }
   reply({ type: 'failed', message: fallback ?? 'no provider' });
   return [];
-}
-
-/** Whether the provider's library lies beside the runtime's own. */
-function hasCudaLibrary(): boolean {
-  const packageDirectory = path.dirname(
-    createRequire(import.meta.url).resolve('onnxruntime-node/package.json'),
-  );
-  const library = path.join(process.platform, process.arch, 'libonnxruntime_providers_cuda.so');
-  const binaries = path.join(packageDirectory, 'bin');
-  return readdirSync(binaries).some((napi) => existsSync(path.join(binaries, napi, library)));
 }
 
 async function createSession(model: SessionModel, provider: 'cpu' | 'cuda'): Promise<InferenceSession> {

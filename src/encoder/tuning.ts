@@ -2,9 +2,12 @@
 import type { EncoderArguments } from './arguments.ts';
 import type { SchedulerOptions } from './scheduler.ts';
 
-/** Padded tokens of a batch, and the step that lengths are padded to. */
+/**
+ * Padded tokens of a batch, and the step that lengths are padded to. On the CPU 256, 512 and 1024 tokens a batch differ by
+ * 3% in tokens per CPU second, so the smallest wins: a query waits for the batch that runs.
+ */
 const best = {
-  cpu: { documentBatchTokens: 512, queryBatchTokens: 256, lengthStep: 1 },
+  cpu: { documentBatchTokens: 256, queryBatchTokens: 256, lengthStep: 1 },
   cuda: { documentBatchTokens: 16_384, queryBatchTokens: 2048, lengthStep: 16 },
 } as const;
 

@@ -55,6 +55,15 @@ describe('the default model', () => {
     for (const [i, value] of alone.vectors.entries()) expect(among?.vectors[i]).toBeCloseTo(value, 3);
   });
 
+  it('brings its codebook', () => {
+    const [model] = encoders.pool.models();
+    expect(model).toMatchObject({ dim: 128, windowTokensMax: 510 });
+    const { codebook, dim } = model!;
+    expect(codebook!.vectors).toHaveLength(codebook!.count * dim);
+    expect(codebook!.scales).toHaveLength(codebook!.count);
+    for (const scale of codebook!.scales) expect(scale).toBeGreaterThan(0);
+  });
+
   it('truncates a query at its positions and still counts all of it', async () => {
     const query = await encoders.pool.encodeQuery('word '.repeat(1600), callOptions(encoders.pool));
     expect(query.inputTokens).toBe(1600);
