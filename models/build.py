@@ -7,16 +7,20 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 
+import centroids
 import encoder
 import fit
 import graph
 import source
+import verify
 
 HERE = Path(__file__).parent
 NAME, VERSION = "minilm-l6-maxsim", "1"
 TARGET = HERE / NAME / VERSION
 CACHE = HERE / ".cache"
+QUALITY = HERE / NAME / "quality.json"  # written by evaluate.py, measured on this very model
 
 GOLDEN = (
     ("query", "Which tissues express the receptor?"),
@@ -35,7 +39,10 @@ def main() -> None:
     model = graph.build(weights, head, graph.LinearInt8())
     (TARGET / "model.onnx").write_bytes(model.SerializeToString(deterministic=True))
     write_json(TARGET / "onnx_config.json", config(head))
-    write_json(TARGET / "manifest.json", manifest())
+    directions, scales = centroids.quantised(centroids.fitted(fit.centred(states)))
+    (TARGET / "centroids.i8").write_bytes(directions.tobytes())
+    (TARGET / "centroids.scale.f32").write_bytes(scales.tobytes())
+    write_json(TARGET / "manifest.json", manifest(graph.build(weights, head, graph.LinearF32())))
     print(f"{TARGET}: {sum(file.stat().st_size for file in TARGET.iterdir())} bytes")
 
 
@@ -78,14 +85,36 @@ def config(head: fit.Head) -> dict:
     }
 
 
-def manifest() -> dict:
+def manifest(reference: onnx.ModelProto) -> dict:
+    shipped, exact = encoder.session(TARGET / "model.onnx"), encoder.session(reference)
+    measured = verify.agreement(shipped, exact, TARGET / "tokenizer.json", CACHE / "wheels")
+    names = ("model.onnx", "onnx_config.json", "tokenizer.json", "centroids.i8", "centroids.scale.f32")
     return {
         "name": NAME,
         "version": VERSION,
         "licence": "Apache-2.0",
         "dim": fit.DIM,
-        "files": {name: checksum(TARGET / name) for name in ("model.onnx", "onnx_config.json", "tokenizer.json")},
-        "variants": [{"file": "model.onnx", "provider": "cpu", "precision": "int8"}],
+        "files": {name: checksum(TARGET / name) for name in names},
+        "variants": [
+            {
+                "file": "model.onnx",
+                "provider": "cpu",
+                "precision": "int8",
+                "agreement": measured,
+                "batch_independence": verify.independence(shipped),
+            }
+        ],
+        "candidates": {
+            "centroids": {
+                "file": "centroids.i8",
+                "scales": "centroids.scale.f32",
+                "count": centroids.COUNT,
+                "dim": fit.DIM,
+                "layout": "int8 row-major [count, dim]; f32 little-endian [count]; direction = int8 * scale",
+                "assignment": "largest dot product with (unit document vector - centring)",
+            }
+        },
+        "quality": json.loads(QUALITY.read_text()) if QUALITY.exists() else {},
         "golden": golden(),
     }
 

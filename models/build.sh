@@ -1,6 +1,6 @@
 #!/bin/sh
 # Rebuilds the default model from a clean checkout: own virtual environment, pinned packages, no GPU.
-# Needs Python 3.11 or newer, a package index for pip, 3 GB of disk and about ten minutes on two cores.
+# Needs Python 3.11 or newer, a package index for pip and 3 GB of disk; about five minutes on two idle cores.
 set -eu
 cd "$(dirname "$0")"
 [ -x .venv/bin/python ] || "${PYTHON:-python3}" -m venv .venv

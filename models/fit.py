@@ -12,14 +12,14 @@ import numpy as np
 import encoder
 import fit_text
 from graph import Head, LinearF32, build
-from source import HIDDEN, SEP_ID, VOCABULARY, Weights
+from source import CLS_ID, HIDDEN, PAD_ID, SEP_ID, VOCABULARY, Weights
 
 DIM = 128
 FIT_TOKENS_MAX = 450_000
 SEED = 20260101
 
-# Word pieces that never count in a query: CLS, SEP and the other special tokens.
-SPECIAL_IDS = range(0, 104)
+# Word pieces that do not count in a query: measured better than counting them. Unknown words do count.
+FRAME_IDS = [PAD_ID, CLS_ID, SEP_ID]
 # The vocabulary lists whole words by falling frequency from this id on.
 FIRST_WORD_ID = 1996
 RANK_OFFSET = 1000
@@ -44,9 +44,18 @@ def hidden_states(weights: Weights, tokenizer_file: Path, wheels: Path, cache: P
 
 
 def head(states: np.ndarray) -> Head:
-    projection = orthogonal_projection()
-    tokens = unit(states.astype(np.float32) @ projection)
-    return Head(projection, tokens.mean(axis=0), token_weights(), sentence_weight=0.0)
+    return Head(orthogonal_projection(), document_vectors(states).mean(axis=0), token_weights())
+
+
+def centred(states: np.ndarray) -> np.ndarray:
+    """Unit document vectors minus their mean, f32 [tokens, dim]."""
+    vectors = document_vectors(states)
+    return vectors - vectors.mean(axis=0)
+
+
+def document_vectors(states: np.ndarray) -> np.ndarray:
+    """Hidden states to unit vectors f32 [tokens, dim], by the f32 projection."""
+    return unit(states.astype(np.float32) @ orthogonal_projection())
 
 
 def orthogonal_projection() -> np.ndarray:
@@ -64,7 +73,7 @@ def token_weights() -> np.ndarray:
     """
     rank = np.maximum(np.arange(VOCABULARY) - FIRST_WORD_ID, 1)
     weights = np.log(rank + RANK_OFFSET) / np.log(5 * RANK_OFFSET)
-    weights[SPECIAL_IDS] = 0
+    weights[FRAME_IDS] = 0
     return weights.astype(np.float32)
 
 

@@ -2,7 +2,6 @@
 
     input_ids, attention_mask  int64 [batch, tokens]
       -> BERT (fused attention and normalisation, linear layers by `Linear`)
-      -> position 0 becomes the mean of the text's hidden states (see `Head`)
       -> 384 -> dim projection, L2 norm                          -> output          f32  [batch, tokens, dim]
       -> minus the centring mean, symmetric int8 per token       -> document_int8   int8 [batch, tokens, dim]
                                                                     document_scale  f32  [batch, tokens]
@@ -32,14 +31,12 @@ class Head:
     """What turns hidden states into token vectors.
 
     projection: [384, dim]; centring: [dim], the mean of unit document token vectors;
-    token_weights: [vocabulary], the weight of a word piece in a query;
-    sentence_weight: weight of position 0, in units of the sum of the other weights.
+    token_weights: [vocabulary], the weight of a word piece in a query.
     """
 
     projection: np.ndarray
     centring: np.ndarray
     token_weights: np.ndarray
-    sentence_weight: float
 
 
 class Graph:
@@ -193,20 +190,8 @@ def _transformer(graph: Graph, weights: Weights, linear: Linear) -> str:
 
 
 def _head(graph: Graph, head: Head, hidden: str) -> None:
-    mask = graph.node("Cast", "attention_mask", to=TensorProto.FLOAT)
-    weight = graph.node("Gather", graph.constant("token_weights", head.token_weights.astype(np.float32)), "input_ids")
-    if head.sentence_weight > 0:
-        count = graph.node("ReduceSum", mask, graph.axes(1), keepdims=1)
-        present = graph.node("Mul", hidden, graph.node("Unsqueeze", mask, graph.axes(2)))
-        total = graph.node("ReduceSum", present, graph.axes(1), keepdims=1)
-        mean = graph.node("Div", total, graph.node("Unsqueeze", count, graph.axes(2)))
-        hidden = graph.node("Concat", mean, _without_first(graph, hidden), axis=1)
-        others = _without_first(graph, weight)
-        present = graph.node("Mul", others, _without_first(graph, mask))
-        total = graph.node("ReduceSum", present, graph.axes(1), keepdims=1)
-        first = graph.node("Mul", total, graph.number(head.sentence_weight))
-        weight = graph.node("Concat", first, others, axis=1)
-    graph.node("Identity", weight, output="token_weight")
+    weights = graph.constant("token_weights", head.token_weights.astype(np.float32))
+    graph.node("Gather", weights, "input_ids", output="token_weight")
 
     projected = graph.node("MatMul", hidden, graph.constant("projection", head.projection.astype(np.float32)))
     length = graph.node("Max", graph.node("ReduceL2", projected, graph.axes(-1), keepdims=1), graph.number(1e-9))
@@ -228,11 +213,6 @@ def _first_rows(graph: Graph, table: str) -> str:
     """The table's rows for positions 0 .. tokens - 1."""
     tokens = graph.node("Slice", graph.node("Shape", "input_ids"), graph.axes(1), graph.axes(2))
     return graph.node("Slice", table, graph.axes(0), tokens)
-
-
-def _without_first(graph: Graph, x: str) -> str:
-    """x[:, 1:]"""
-    return graph.node("Slice", x, graph.axes(1), graph.axes(np.iinfo(np.int64).max), graph.axes(1))
 
 
 def _int8_rows(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,46 @@
+"""Tokens a second of the shipped graph and of the f32 graph on this machine: best of many runs.
+
+    .venv/bin/python speed.py
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+import build
+import encoder
+import graph
+import source
+
+SHAPES = ((1, 16), (2, 128), (1, 256), (2, 256))
+SECONDS = 2.0
+
+
+def main() -> None:
+    models = {"int8 (shipped)": build.TARGET / "model.onnx", "f32": graph.build(source.load(), None, graph.LinearF32())}
+    random = np.random.default_rng(1)
+    for name, model in models.items():
+        for threads in (1, 2):
+            running = encoder.session(model, threads)
+            outputs = ["document_int8", "document_scale"] if name.startswith("int8") else ["hidden"]
+            for texts, tokens in SHAPES:
+                sequences = random.integers(1000, source.VOCABULARY, (texts, tokens)).tolist()
+                best = fastest(running, outputs, encoder.batch(sequences))
+                print(f"{name:15} {threads} threads  {texts} x {tokens:3}: {texts * tokens / best:7.0f} tokens/s", flush=True)
+
+
+def fastest(running, outputs: list[str], inputs: dict[str, np.ndarray]) -> float:
+    """Seconds of the fastest of the runs that fit into `SECONDS`; the first is not counted."""
+    running.run(outputs, inputs)
+    times, end = [], time.perf_counter() + SECONDS
+    while time.perf_counter() < end:
+        start = time.perf_counter()
+        running.run(outputs, inputs)
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""Measures the shipped graph against the f32 graph, and a text alone against the same text in batches.
+
+    agreement:    cosines of `output` rows, int8 graph against f32 graph, on passages of the fit text
+                  that no fitted value has seen
+    independence: the largest difference, in int8 steps, and the share of components that differ at all
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+
+import encoder
+import fit_text
+from source import VOCABULARY
+
+# Texts of many lengths, and the batches they are put into: (texts a batch, extra padded tokens).
+LENGTHS = (1, 2, 3, 7, 16, 31, 32, 33, 64, 100, 128, 200, 256, 510)
+BATCHES = ((1, 1), (1, 61), (2, 0), (3, 5), (5, 0), (14, 0), (14, 2))
+POSITIONS = 512
+SEED = 7
+
+
+def agreement(shipped, reference, tokenizer_file: Path, wheels: Path) -> dict:
+    texts = [f"{title} {body}" for title, body in fit_text.passages(wheels)[-200:]]
+    contents = encoder.pieces(encoder.tokenizer(tokenizer_file), texts)
+    sequences = [encoder.framed(content[: encoder.WINDOW_TOKENS]) for content in contents]
+    one, other = (dict(encoder.run(running, sequences, ["output"])) for running in (shipped, reference))
+    cosines = np.concatenate([(one[number][0] * other[number][0]).sum(axis=1) for number in one])
+    return {
+        "reference": "the same head on the f32 graph",
+        "tokens": len(cosines),
+        "cosine_mean": round(float(cosines.mean()), 5),
+        "cosine_p01": round(float(np.percentile(cosines, 1)), 5),
+        "cosine_min": round(float(cosines.min()), 5),
+    }
+
+
+def independence(shipped: onnxruntime.InferenceSession) -> dict:
+    """A text's int8 rows alone against its rows in batches of other texts and with more padding."""
+    random = np.random.default_rng(SEED)
+    sequences = [encoder.framed(random.integers(1000, VOCABULARY, length).tolist()) for length in LENGTHS]
+    outputs = ["document_int8", "document_scale"]
+    alone = [[rows[0] for rows in shipped.run(outputs, encoder.batch([sequence]))] for sequence in sequences]
+    largest, differing, compared, scale_change = 0, 0, 0, 0.0
+    for size, padding in BATCHES:
+        order = random.permutation(len(sequences))
+        for start in range(0, len(order), size):
+            numbers = order[start : start + size]
+            longest = max(len(sequences[number]) for number in numbers)
+            tokens = min(longest + padding, POSITIONS)
+            values, scales = shipped.run(outputs, encoder.batch([sequences[number] for number in numbers], tokens))
+            for row, number in enumerate(numbers):
+                count = len(sequences[number])
+                steps = np.abs(values[row, :count].astype(np.int32) - alone[number][0])
+                largest = max(largest, int(steps.max()))
+                differing += int((steps > 0).sum())
+                compared += steps.size
+                change = np.abs(scales[row, :count] / alone[number][1] - 1).max()
+                scale_change = max(scale_change, float(change))
+    return {
+        "components": compared,
+        "int8_steps_max": largest,
+        "differing_share": round(differing / compared, 6),
+        "scale_change_max": float(f"{scale_change:.2g}"),
+    }
