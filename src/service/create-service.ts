@@ -96,7 +96,7 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
     defaultModel: options.defaultModel,
     nowMs,
   };
-  await indexes.removeUnknown();
+  await Promise.all([indexes.removeUnknown(), warmUp(catalog)]);
   const upkeep = new Upkeep({ catalog, indexes, onError: onBackgroundError });
   let drained: Promise<void> | undefined;
 
@@ -137,4 +137,14 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
     await catalog.close();
     engine.close();
   }
+}
+
+/** The catalog starts its threads at their first use: the first request must not wait for that. */
+async function warmUp(catalog: Catalog): Promise<void> {
+  const noIndex = '';
+  await Promise.all([
+    catalog.ping(),
+    catalog.countStored(noIndex, []),
+    catalog.loadIndexState(noIndex).catch(() => undefined),
+  ]);
 }
