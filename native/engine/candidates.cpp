@@ -11,14 +11,20 @@ namespace maxsimd {
 namespace {
 
 constexpr size_t blockChunks = 1024;
-/// Scanning codes costs about 0.05 us a chunk and thread, a graph about 0.5 ms a segment.
+/// Up to here the codes of all chunks are scanned within about 2 ms on two cores.
 constexpr size_t codesChunksMax = 60'000;
 /// A graph is asked only where it leaves out most of what matches.
-constexpr size_t graphOverfetchShare = 4;
+constexpr size_t graphShareMin = 4;
 constexpr uint32_t graphFetchMin = 1000;
 constexpr uint32_t graphFetchMax = 4000;
+constexpr size_t segmentFetchMin = 64;
 
-uint32_t graphFetch(uint32_t candidateK) { return std::clamp(8 * candidateK, graphFetchMin, graphFetchMax); }
+/// Chunks to fetch from a segment's graph: its share of 8 x candidateK, twice over, because the best chunks may
+/// crowd in few segments.
+uint32_t graphFetch(uint32_t candidateK, size_t matching, size_t total) {
+  const size_t all = std::clamp(8 * candidateK, graphFetchMin, graphFetchMax);
+  return uint32_t(std::clamp(2 * all * matching / total, segmentFetchMin, all));
+}
 
 Error damaged(const Segment& segment, uint32_t record) {
   return Error(ErrorCode::corrupt, segment.path() + ": damaged record " + std::to_string(record));
@@ -34,10 +40,6 @@ std::vector<std::pair<size_t, size_t>> segmentRanges(const CandidateSet& set) {
     ranges.emplace_back(first, position);
   }
   return ranges;
-}
-
-bool graphPays(const SegmentSnapshot& snapshot, size_t matching, uint32_t fetch) {
-  return snapshot.graph != nullptr && matching > graphOverfetchShare * fetch;
 }
 
 }  // namespace
@@ -82,7 +84,6 @@ bool worthGraphs(const CandidateSet& set) {
 }
 
 void keepGraphNeighbours(CandidateSet& set, const Index& index, Pool& pool, const SearchRequest& request) {
-  const uint32_t fetch = graphFetch(request.candidateK);
   const auto ranges = segmentRanges(set);
   std::vector<std::vector<Candidate>> kept(set.snapshots.size());
   const ChunkProjection& projection = *index.options().projection;
@@ -92,7 +93,8 @@ void keepGraphNeighbours(CandidateSet& set, const Index& index, Pool& pool, cons
     request.deadline.check();
     const auto [first, last] = ranges[s];
     const SegmentSnapshot& snapshot = set.snapshots[s];
-    if (!graphPays(snapshot, last - first, fetch)) {
+    const uint32_t fetch = graphFetch(request.candidateK, last - first, set.candidates.size());
+    if (snapshot.graph == nullptr || last - first <= graphShareMin * fetch) {
       kept[s].assign(set.candidates.begin() + long(first), set.candidates.begin() + long(last));
       return;
     }

@@ -188,7 +188,7 @@ uint64_t Graph::bytes() const { return state_->mapping->bytes(); }
 std::shared_ptr<const Graph> Graph::open(const Segment& segment, const Kernel& kernel,
                                          const ChunkProjection& projection, uint32_t threads) {
   const std::string path = graphPath(segment);
-  if (access(path.c_str(), R_OK) != 0) return nullptr;
+  if (access(path.c_str(), F_OK) != 0) return nullptr;
   const uint32_t dim = projection.dim();
   auto state = std::make_unique<State>();
   GraphHeader& header = state->header;

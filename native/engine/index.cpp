@@ -125,7 +125,7 @@ Index::Verification Index::verify(uint64_t id, const Deadline& deadline) {
 Index::GraphBuilt Index::buildGraph(uint64_t id, const Deadline& deadline) {
   require(options_.codebook != nullptr, "graphs need a codebook to choose among their candidates");
   const auto segment = find(id);
-  require(segment->sealed(), "graphs are built for sealed segments");
+  require(segment->sealed() && segment->counts().chunks > 0, "graphs are built for sealed segments with chunks");
   auto graph = Graph::build(*segment, kernel_, *options_.projection, options_.threads, deadline);
   const GraphBuilt built{graph->chunks(), graph->bytes()};
   const std::lock_guard lock(mutex_);
@@ -156,9 +156,9 @@ void Index::loadLives(std::span<const LifeLoad> lives) {
     }
   }
   for (const LifeLoad& life : lives) {
-    Segment& segment = recordSegment(life.at);
-    segment.setBorn(life.at.record, life.born);
-    if (life.died != generationNever) segment.setDied(life.at.record, life.died);
+    Life& loaded = recordSegment(life.at).life(life.at.record);
+    loaded.setBorn(life.born);
+    loaded.setDied(life.died);
   }
 }
 
@@ -167,8 +167,8 @@ void Index::publish(uint64_t generation, std::span<const LifeChange> born, std::
   require(generation > published_, "generation must be greater than the last one published");
   for (const LifeChange& change : born) recordSegment(change);
   for (const LifeChange& change : died) recordSegment(change);
-  for (const LifeChange& change : born) recordSegment(change).setBorn(change.record, generation);
-  for (const LifeChange& change : died) recordSegment(change).setDied(change.record, generation);
+  for (const LifeChange& change : born) recordSegment(change).life(change.record).setBorn(generation);
+  for (const LifeChange& change : died) recordSegment(change).life(change.record).setDied(generation);
   published_ = generation;
 }
 

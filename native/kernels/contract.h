@@ -50,10 +50,7 @@ struct PackedQuery {
 /// Instruction sets of this machine that the operating system saves (CPUID and XCR0 on x86).
 struct CpuFeatures {
   bool avx2;
-  bool avxvnni;
   bool avx512vnni;
-  bool amxInt8;
-  bool neonDot;
 };
 
 struct Kernel {

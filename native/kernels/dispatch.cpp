@@ -7,8 +7,6 @@ const Kernel* const table[] = {
 #if defined(__x86_64__)
     &avx512vnniKernel,
     &avx2Kernel,
-#elif defined(__aarch64__)
-    &neonKernel,
 #endif
     &scalarKernel,
 };

@@ -11,11 +11,7 @@ namespace maxsimd {
 extern const Kernel scalarKernel;
 #if defined(__x86_64__)
 extern const Kernel avx2Kernel;
-extern const Kernel avxvnniKernel;
 extern const Kernel avx512vnniKernel;
-extern const Kernel amxKernel;
-#elif defined(__aarch64__)
-extern const Kernel neonKernel;
 #endif
 
 const CpuFeatures& cpuFeatures();

@@ -361,22 +361,4 @@ bool Segment::recheck(const Mapping& mapping, uint32_t record) const {
   return dataIntact(mapping, record) && meta;
 }
 
-void Segment::setBorn(uint32_t record, uint64_t generation) {
-  Life& life = lives_[record];
-  if (life.born() == generationNever) {
-    liveRows_ += records_[record].rows;
-    liveChunks_ += records_[record].chunks;
-  }
-  life.setBorn(generation);
-}
-
-void Segment::setDied(uint32_t record, uint64_t generation) {
-  Life& life = lives_[record];
-  if (life.died() == generationNever && life.born() != generationNever) {
-    liveRows_ -= records_[record].rows;
-    liveChunks_ -= records_[record].chunks;
-  }
-  life.setDied(generation);
-}
-
 }  // namespace maxsimd

@@ -83,11 +83,7 @@ class Segment {
   bool recheck(const Mapping& mapping, uint32_t record) const;
 
   const Life& life(uint32_t record) const { return lives_[record]; }
-  void setBorn(uint32_t record, uint64_t generation);
-  void setDied(uint32_t record, uint64_t generation);
-  /// Token vectors and chunks of records born and not died, as of the last publication.
-  uint64_t liveRows() const { return liveRows_.load(std::memory_order_relaxed); }
-  uint64_t liveChunks() const { return liveChunks_.load(std::memory_order_relaxed); }
+  Life& life(uint32_t record) { return lives_[record]; }
 
  private:
   struct Codes {
@@ -134,8 +130,6 @@ class Segment {
   std::atomic<uint32_t> chunkCount_{0};
   std::atomic<uint64_t> rowCount_{0};
   std::atomic<uint64_t> fileBytes_{0};
-  std::atomic<uint64_t> liveRows_{0};
-  std::atomic<uint64_t> liveChunks_{0};
 
   mutable std::shared_mutex postingsMutex_;
   ActivePostings activePostings_;

@@ -61,7 +61,7 @@ describe('plans', () => {
     const clusters = new Clusters(randomFrom(11), 64, 300);
     const index = engine.createIndex({ dim: 64, exactTokenVectorsMax: 1_000, codebook: clusters.codebook() });
     await index.createSegment(1, newPath());
-    const count = 4_000;
+    const count = 6_000; // more than four times what a graph is asked for
     for (let version = 0; version < count; version++) {
       await index.append(1, clusters.record(version, [8 + (version % 17)], term(version % 5)));
     }
