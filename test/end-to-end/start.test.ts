@@ -5,7 +5,9 @@ import path from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 
 import { call, connect } from './harness/client.ts';
+import { createTenant } from './harness/command-line.ts';
 import { within } from './harness/eventually.ts';
+import { encodersOf } from './harness/processes.ts';
 import {
   launchServer,
   makeScratch,
@@ -101,7 +103,7 @@ describe('Start', () => {
     expect((await within(60_000, 'the start', launched.ready)).event).toBe('ready');
   });
 
-  test('an unknown model, a forced kernel that this machine lacks and an explicit cuda that cannot load are errors', async () => {
+  test('an unknown model, a forced kernel that this machine lacks and a missing certificate are errors', async () => {
     const foreignKernel = process.arch === 'x64' ? 'neon' : 'avx2';
     const refusals = [
       refusal({ MAXSIMD_MODEL: 'no-such-model' }),
@@ -112,6 +114,22 @@ describe('Start', () => {
     expect(model).toContain('no-such-model');
     expect(kernel).toContain(foreignKernel);
     expect(tls).toContain('/no/such/file');
+  });
+
+  test('an explicit cuda serves from CUDA or not at all', async () => {
+    const launched = await launch({ MAXSIMD_PROVIDER: 'cuda' });
+    const outcome = await within(
+      60_000,
+      'the start',
+      Promise.race([launched.exited, launched.ready.catch(() => launched.exited)]),
+    );
+    const { stderr } = launched.output();
+    if ('event' in outcome) {
+      expect(stderr).toContain('"provider":"cuda"');
+      return;
+    }
+    expect(outcome.code).toBeGreaterThan(0);
+    expect(stderr).toMatch(/cuda/i);
   });
 
   test('decision: loopback by default; binding elsewhere without TLS needs an explicit flag (behind a proxy)', async () => {
@@ -133,6 +151,22 @@ describe('Start', () => {
     await first.kill();
     const next = await startServer({ scratch });
     launches.push(next);
+  });
+
+  test('given encoder addresses are used, and no encoder is started beside them', async () => {
+    const first = await startServer({ scratch: await scratchOf() });
+    launches.push(first);
+    const address = /"address":"(unix:[^"]+)"/.exec(first.output().stderr)?.[1] ?? '';
+    const second = await startServer({ scratch: await scratchOf(), env: { MAXSIMD_ENCODERS: address } });
+    launches.push(second);
+    expect(await encodersOf(second.pid)).toEqual([]);
+    expect(second.readyLine.model_version).toBe(first.readyLine.model_version);
+    const { client } = await createTenant(second);
+    const documents = [{ doc_id: 'a', text: 'river stone' }];
+    expect((await client.score({ query: 'river', documents })).status).toBe(200);
+    // It ends without the encoder that is not its own.
+    expect((await second.stop()).code).toBe(0);
+    expect(await encodersOf(first.pid)).not.toEqual([]);
   });
 
   test('a port in use is a clear error', async () => {
