@@ -1,5 +1,6 @@
 /** `npm run bench -- NAME [options]`: runs one benchmark, prints its table and writes JSON where asked. */
 import { capacityCommand, capacityUsage } from './capacity/command.ts';
+import { encoderCommand, encoderUsage } from './encoder/command.ts';
 import { kernelCommand, kernelUsage } from './kernel/command.ts';
 
 type Command = (args: readonly string[], command: string) => void | Promise<void>;
@@ -7,12 +8,15 @@ type Command = (args: readonly string[], command: string) => void | Promise<void
 const commands: Readonly<Record<string, Command>> = {
   kernel: kernelCommand,
   capacity: (args, command) => capacityCommand(args, command, process.env),
+  encoder: (args, command) => encoderCommand(args, command, process.env),
 };
 
 const [name = '', ...rest] = process.argv.slice(2);
 const run = commands[name];
 if (run === undefined) {
-  process.stderr.write(`usage: npm run bench -- NAME [options]\n  ${kernelUsage}\n  ${capacityUsage}\n`);
+  process.stderr.write(
+    `usage: npm run bench -- NAME [options]\n  ${kernelUsage}\n  ${capacityUsage}\n  ${encoderUsage}\n`,
+  );
   process.exitCode = 2;
 } else {
   await run(rest, `npm run bench -- ${process.argv.slice(2).join(' ')}`);

@@ -6,11 +6,12 @@
 import { cpus } from 'node:os';
 import { describeEnvironment } from '../environment.ts';
 import { quantile } from '../statistics.ts';
+import { packageTexts } from '../texts.ts';
 import { runLoad, type RequestBody, type Sample } from './load.ts';
 import { observe, resourcesBetween } from './observe.ts';
 import type { CapacityReport, StepReport } from './report.ts';
 import { schedule, type Arrival, type Mix, type Operation } from './schedule.ts';
-import { openTarget, packageTexts, type Target, type TargetOptions } from './target.ts';
+import { openTarget, type Target, type TargetOptions } from './target.ts';
 import { verdict } from './verdict.ts';
 
 export interface CapacityOptions {

@@ -3,7 +3,8 @@
  * and after.
  */
 import { execFileSync } from 'node:child_process';
-import { readFileSync, readdirSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
+import { processCounters, statFields } from '../process-counters.ts';
 
 export interface Observation {
   readonly atMs: number;
@@ -30,8 +31,6 @@ export interface StepResources {
   readonly diskBytesPerSecond: number;
   readonly gpuUtilisation: number | undefined;
 }
-
-const clockTicksPerSecond = 100;
 
 export async function observe(
   metricsUrl: string | undefined,
@@ -109,30 +108,8 @@ function processTree(apiProcessId: number): Observation['processes'] {
   ];
 }
 
-/** Fields of /proc/PID/stat behind the command name, which may itself hold spaces. */
-function statFields(id: number): readonly string[] {
-  try {
-    const text = readFileSync(`/proc/${id}/stat`, 'utf8');
-    return text.slice(text.lastIndexOf(')') + 2).split(' ');
-  } catch {
-    return [];
-  }
-}
-
 function parentOf(id: number): number {
   return Number(statFields(id)[1] ?? -1);
-}
-
-function processCounters(id: number): { cpuSeconds: number; writtenBytes: number } {
-  const fields = statFields(id);
-  const ticks = Number(fields[11] ?? 0) + Number(fields[12] ?? 0);
-  let writtenBytes = 0;
-  try {
-    writtenBytes = Number(/^write_bytes: (\d+)$/m.exec(readFileSync(`/proc/${id}/io`, 'utf8'))?.[1] ?? 0);
-  } catch {
-    // Another user's process does not tell.
-  }
-  return { cpuSeconds: ticks / clockTicksPerSecond, writtenBytes };
 }
 
 function gpu(): number | undefined {

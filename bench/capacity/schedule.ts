@@ -1,4 +1,5 @@
 /** Seeded open-loop arrivals: when each request of a step is due, and which operation it is. */
+import { seededRandom } from '../seeded-random.ts';
 
 export type Operation = 'search' | 'upsert' | 'score';
 
@@ -48,15 +49,4 @@ function pickOperation(mix: Mix, uniform: number): Operation {
   const point = uniform * (mix.search + mix.upsert + mix.score);
   if (point < mix.search) return 'search';
   return point < mix.search + mix.upsert ? 'upsert' : 'score';
-}
-
-/** mulberry32: 32 bits of state are plenty for arrivals. */
-export function seededRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
-  };
 }

@@ -1,0 +1,203 @@
+/**
+ * `npm run bench -- encoder`: our encoder process over gRPC beside the same model file in other hands, on the same texts
+ * with the same number of threads. Within a round every side encodes the whole mix, in an order that rotates, so that
+ * other work on the machine meets all alike; ratios are medians of rounds, each against its own neighbours.
+ */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { availableParallelism } from 'node:os';
+import { parseConfig } from '../../src/config.ts';
+import { loadModel, type ServedModel } from '../../src/encoder/served-model.ts';
+import { modelDirectoryOf } from '../../src/model-choice.ts';
+import { describeEnvironment } from '../environment.ts';
+import { pairedRatios, spread, type Spread } from '../statistics.ts';
+import { agreementOf } from './agreement.ts';
+import type { Contender, Mix, RoundTiming } from './contender.ts';
+import { installPeers, peersDirectory } from './install-peers.ts';
+import { openMaxsimd } from './maxsimd-contender.ts';
+import { makeMixes, readSource } from './mixes.ts';
+import { openPeers } from './peer-contender.ts';
+import type { EncoderReport, EncoderRow, RatioDetail } from './report.ts';
+
+export interface EncoderBenchOptions {
+  /** Texts of a document mix; a query mix has four times as many. */
+  readonly texts: number;
+  readonly rounds: number;
+  readonly seed: number;
+  /** A BEIR directory to take the texts from. */
+  readonly beir: string | undefined;
+  /** Mixes to run; all when empty. */
+  readonly mixes: readonly string[];
+  /** Whether to install and run the peers that are not among our own dependencies. */
+  readonly peers: boolean;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly command: string;
+  readonly onProgress: (line: string) => void;
+}
+
+const ours = 'maxsimd';
+
+/** What the project holds itself to: ours by the faster of the contenders. */
+const goals = [
+  { name: 'transformers_js', contenders: ['transformers_js'], mix: 'documents_mixed', target: 2 },
+  {
+    name: 'packed_onnxruntime',
+    contenders: ['packed_session_per_core', 'packed_one_session'],
+    mix: 'documents_mixed',
+    target: 0.9,
+  },
+] as const;
+
+const agreementTexts = 16;
+
+interface Sides {
+  readonly contenders: ReadonlyMap<string, Contender>;
+  readonly skipped: readonly { readonly contender: string; readonly reason: string }[];
+  readonly runtimes: Readonly<Record<string, string>>;
+}
+
+export async function runEncoderBench(options: EncoderBenchOptions): Promise<EncoderReport> {
+  const threads = availableParallelism();
+  const modelDirectory = await modelDirectoryOf(parseConfig(options.environment));
+  const model = await loadModel(modelDirectory);
+  const source = await readSource(options.texts, options.beir);
+  const mixes = makeMixes(model, { ...options, source }).filter(
+    ({ name }) => options.mixes.length === 0 || options.mixes.includes(name),
+  );
+  const { contenders, skipped, runtimes } = await openSides(options, modelDirectory, model, threads);
+  try {
+    const rows: EncoderRow[] = [];
+    for (const mix of mixes) rows.push(...(await measureMix(mix, contenders, model.dim, options)));
+    const details = Object.fromEntries(goals.map((goal) => [goal.name, ratioOf(goal, rows)]));
+    return {
+      environment: describeEnvironment(options.command, 'none', [threads]),
+      settings: {
+        model: `${model.name}/${model.version}`,
+        source: source.description,
+        texts: options.texts,
+        rounds: options.rounds,
+        seed: options.seed,
+        runtimes,
+      },
+      rows,
+      skipped,
+      ratios: Object.fromEntries(Object.entries(details).map(([name, { value }]) => [name, value])),
+      ratio_details: details,
+    };
+  } finally {
+    await Promise.all([...contenders.values()].map(async (contender) => contender.close()));
+  }
+}
+
+async function openSides(
+  { peers, onProgress }: EncoderBenchOptions,
+  modelDirectory: string,
+  model: ServedModel,
+  threads: number,
+): Promise<Sides> {
+  const contenders = new Map<string, Contender>();
+  const skipped: { contender: string; reason: string }[] = [];
+  const runtimes: Record<string, string> = { 'onnxruntime-node': installedRuntimeVersion() };
+  const process = { modelDirectory, peersDirectory, threads };
+  contenders.set(ours, await openMaxsimd({ modelDirectory, model, threads }));
+  const bare = openPeers(['packed_session_per_core', 'packed_one_session', 'onnxruntime_loop'], {
+    ...process,
+    library: 'onnxruntime',
+  });
+  for (const [name, contender] of Object.entries(bare)) contenders.set(name, contender);
+  try {
+    if (!peers) throw new Error('not asked for');
+    const versions = installPeers(onProgress);
+    const { transformers_js } = openPeers(['transformers_js'], { ...process, library: 'transformers' });
+    contenders.set('transformers_js', transformers_js);
+    runtimes['@huggingface/transformers'] =
+      `${versions.transformers} on onnxruntime-node ${versions.onnxruntime}`;
+  } catch (error) {
+    skipped.push({ contender: 'transformers_js', reason: (error as Error).message });
+  }
+  return { contenders, skipped, runtimes };
+}
+
+async function measureMix(
+  mix: Mix,
+  contenders: ReadonlyMap<string, Contender>,
+  dim: number,
+  { rounds, onProgress }: EncoderBenchOptions,
+): Promise<readonly EncoderRow[]> {
+  onProgress(`${mix.name}: ${mix.texts.length} texts, ${mix.contentTokens} tokens`);
+  const settings = new Map<string, string>();
+  for (const [name, contender] of contenders) settings.set(name, await contender.prepare(mix));
+  const timings = new Map<string, RoundTiming[]>([...contenders.keys()].map((name) => [name, []]));
+  const order = [...contenders.keys()];
+  for (let round = 0; round < rounds; round++) {
+    for (const name of order) timings.get(name)?.push(await contenders.get(name)!.round());
+    order.push(order.shift()!);
+    onProgress(`${mix.name}: round ${round + 1} of ${rounds}`);
+  }
+  const reference = (await contenders.get(ours)!.vectors(agreementTexts)) ?? [];
+  const oursTimings = timings.get(ours)!;
+  return Promise.all(
+    [...contenders].map(async ([name, contender]): Promise<EncoderRow> => {
+      const theirs = timings.get(name)!;
+      const vectors = name === ours ? undefined : await contender.vectors(agreementTexts);
+      return {
+        contender: name,
+        mix: mix.name,
+        kind: mix.kind,
+        texts: mix.texts.length,
+        tokens: mix.contentTokens,
+        settings: settings.get(name) ?? '',
+        tokens_per_second: spread(wallSeconds(theirs).map((seconds) => mix.contentTokens / seconds)),
+        texts_per_second: spread(wallSeconds(theirs).map((seconds) => mix.texts.length / seconds)),
+        tokens_per_cpu_second: spreadOf(cpuSeconds(theirs).map((seconds) => mix.contentTokens / seconds)),
+        ours_by_theirs:
+          name === ours ? null : spread(pairedRatios(wallSeconds(theirs), wallSeconds(oursTimings))),
+        ours_by_theirs_per_cpu_second:
+          name === ours ? null : spreadOf(pairedRatios(cpuSeconds(theirs), cpuSeconds(oursTimings))),
+        agreement_with_ours: vectors === undefined ? null : agreementOf(reference, vectors, dim),
+      };
+    }),
+  );
+}
+
+function wallSeconds(timings: readonly RoundTiming[]): readonly number[] {
+  return timings.map((timing) => timing.wallSeconds);
+}
+
+function cpuSeconds(timings: readonly RoundTiming[]): readonly number[] {
+  return timings.map((timing) => timing.cpuSeconds ?? Number.NaN);
+}
+
+/** Null when a value is missing. */
+function spreadOf(values: readonly number[]): Spread | null {
+  return values.every((value) => Number.isFinite(value)) ? spread(values) : null;
+}
+
+function ratioOf(
+  { contenders, mix, target }: (typeof goals)[number],
+  rows: readonly EncoderRow[],
+): RatioDetail {
+  const candidates = rows.filter(
+    (row) => row.mix === mix && contenders.some((name) => name === row.contender),
+  );
+  const [strongest] = candidates.toSorted(
+    (a, b) => (a.ours_by_theirs?.median ?? Infinity) - (b.ours_by_theirs?.median ?? Infinity),
+  );
+  if (strongest?.ours_by_theirs == null) {
+    return { value: null, mix, target, reason: `${contenders.join(', ')} did not run ${mix}` };
+  }
+  const { contender, ours_by_theirs, ours_by_theirs_per_cpu_second } = strongest;
+  return {
+    value: ours_by_theirs.median,
+    mix,
+    target,
+    against: contender,
+    spread: ours_by_theirs,
+    per_cpu_second: ours_by_theirs_per_cpu_second,
+  };
+}
+
+function installedRuntimeVersion(): string {
+  const file = createRequire(import.meta.url).resolve('onnxruntime-node/package.json');
+  return (JSON.parse(readFileSync(file, 'utf8')) as { readonly version: string }).version;
+}

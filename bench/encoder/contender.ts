@@ -1,0 +1,52 @@
+/** What the sides of the encoder benchmark have in common: plain data, so that a side may live in another process. */
+import type { BatchKind } from '../../src/encoder/session-protocol.ts';
+
+/** Texts that every side encodes, whole, once a round. */
+export interface Mix {
+  readonly name: string;
+  readonly kind: BatchKind;
+  /** Queries that wait for an answer at any one time; documents come in upserts. */
+  readonly inFlight: number;
+  readonly texts: readonly string[];
+  /** Ids as our encoder runs them, special tokens included. */
+  readonly sequences: readonly Int32Array[];
+  /** Tokens of the texts, special tokens excluded: what every rate counts. */
+  readonly contentTokens: number;
+}
+
+export interface RoundTiming {
+  readonly wallSeconds: number;
+  /** User and system time of every process of the side; undefined where the system does not tell. */
+  readonly cpuSeconds: number | undefined;
+}
+
+export interface Contender {
+  /** Once a mix and untimed: warm up and choose what may be chosen. Says what was chosen. */
+  prepare(mix: Mix): Promise<string>;
+  /** Encodes the prepared mix once. */
+  round(): Promise<RoundTiming>;
+  /** f32 [tokens x dim] of the first texts of the prepared mix; undefined where texts are not kept apart. */
+  vectors(texts: number): Promise<readonly Float32Array[] | undefined>;
+  close(): Promise<void>;
+}
+
+/** Of the options of an untimed sweep, the one whose best of a few passes was fastest; passes alternate. */
+export async function fastestOf<T>(
+  options: readonly T[],
+  run: (option: T) => Promise<unknown>,
+  passes = 2,
+): Promise<T> {
+  const best = new Map<T, number>();
+  for (let pass = 0; pass <= passes; pass++) {
+    for (const option of options) {
+      const startedAt = performance.now();
+      await run(option);
+      const took = performance.now() - startedAt;
+      // The first pass pays for first-time work.
+      if (pass > 0) best.set(option, Math.min(best.get(option) ?? Infinity, took));
+    }
+  }
+  const [fastest] = [...best.entries()].toSorted(([, a], [, b]) => a - b);
+  if (fastest === undefined) throw new Error('this is a bug: a sweep without options');
+  return fastest[0];
+}

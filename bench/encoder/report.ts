@@ -1,0 +1,101 @@
+/** What the encoder benchmark writes: JSON, and a table for people. */
+import type { Environment } from '../environment.ts';
+import type { Spread } from '../statistics.ts';
+import type { Agreement } from './agreement.ts';
+
+export interface EncoderRow {
+  readonly contender: string;
+  readonly mix: string;
+  readonly kind: 'query' | 'document';
+  readonly texts: number;
+  /** Tokens of a round, special tokens excluded. */
+  readonly tokens: number;
+  /** How this side ran. */
+  readonly settings: string;
+  readonly tokens_per_second: Spread;
+  readonly texts_per_second: Spread;
+  /** Less disturbed by other work on the machine; null where the system does not tell. */
+  readonly tokens_per_cpu_second: Spread | null;
+  /** Ours by theirs, of the same rounds; null for our own rows. */
+  readonly ours_by_theirs: Spread | null;
+  readonly ours_by_theirs_per_cpu_second: Spread | null;
+  /** Null where there is nothing to compare. */
+  readonly agreement_with_ours: Agreement | null;
+}
+
+export interface RatioDetail {
+  readonly value: number | null;
+  readonly mix: string;
+  readonly target: number;
+  readonly against?: string;
+  readonly spread?: Spread;
+  readonly per_cpu_second?: Spread | null;
+  readonly reason?: string;
+}
+
+export interface EncoderReport {
+  readonly environment: Environment;
+  readonly settings: {
+    readonly model: string;
+    readonly source: string;
+    readonly texts: number;
+    readonly rounds: number;
+    readonly seed: number;
+    /** Versions of what each side runs on. */
+    readonly runtimes: Readonly<Record<string, string>>;
+  };
+  readonly rows: readonly EncoderRow[];
+  readonly skipped: readonly { readonly contender: string; readonly reason: string }[];
+  readonly ratios: Readonly<Record<string, number | null>>;
+  readonly ratio_details: Readonly<Record<string, RatioDetail>>;
+}
+
+export function renderTable({ environment, settings, rows, skipped, ratio_details }: EncoderReport): string {
+  const lines = rows.map((row) => {
+    const rate = row.tokens_per_second;
+    const ratio = row.ours_by_theirs;
+    const cosine = row.agreement_with_ours;
+    return [
+      row.mix,
+      row.contender,
+      `${rate.median.toFixed(0)} (${rate.minimum.toFixed(0)}..${rate.maximum.toFixed(0)})`,
+      row.texts_per_second.median.toFixed(0),
+      row.tokens_per_cpu_second?.median.toFixed(0) ?? '',
+      ratio === null
+        ? ''
+        : `${ratio.median.toFixed(2)} (${ratio.minimum.toFixed(2)}..${ratio.maximum.toFixed(2)})`,
+      row.ours_by_theirs_per_cpu_second?.median.toFixed(2) ?? '',
+      cosine === null ? '' : `${cosine.mean_cosine.toFixed(5)} / ${cosine.minimum_cosine.toFixed(5)}`,
+      row.settings,
+    ];
+  });
+  const header = [
+    'mix',
+    'contender',
+    'tokens/s (min..max)',
+    'texts/s',
+    'tokens/CPU s',
+    'ours / theirs (min..max)',
+    'the same per CPU s',
+    'cosine to ours, mean / min',
+    'settings',
+  ];
+  const table = [header, header.map(() => '---'), ...lines].map((cells) => `| ${cells.join(' | ')} |`);
+  const ratios = Object.entries(ratio_details).map(
+    ([name, { value, mix, target, against, per_cpu_second, reason }]) =>
+      value === null
+        ? `${name}: null (${reason})`
+        : `${name}: ${value.toFixed(2)} (per CPU second ${per_cpu_second?.median.toFixed(2) ?? 'unknown'}) against ${against} on ${mix}, target ${target}: ${value >= target ? 'reached' : 'missed'}`,
+  );
+  const runtimes = Object.entries(settings.runtimes).map(([side, version]) => `${side} ${version}`);
+  return [
+    `${environment.cpu}, ${environment.threads.join(', ')} threads, commit ${environment.commit}`,
+    `${settings.model}; ${settings.source}; ${settings.texts} texts, ${settings.rounds} rounds; ${runtimes.join(', ')}`,
+    '',
+    ...table,
+    '',
+    ...skipped.map(({ contender, reason }) => `${contender}: skipped (${reason})`),
+    ...ratios,
+    '',
+  ].join('\n');
+}
