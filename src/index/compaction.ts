@@ -132,10 +132,19 @@ async function copyOrAbandon(
   try {
     return await copyInto(parts, target, sources);
   } catch (error) {
-    // Holds nothing but waste now: the next run takes it as a source.
+    // Holds nothing but waste. Should it not even go now, the next run takes it as a source.
     target.poisoned = true;
+    await parts.ledger.swapSegments({ removedSegmentIds: [target.id], moves: [] });
+    await drop(parts, target);
     throw error;
   }
+}
+
+/** Takes a segment that the ledger does not name any more out of the engine, and removes its files. */
+async function drop(parts: CompactionParts, segment: Segment): Promise<void> {
+  parts.native.dropSegment(segment.id);
+  parts.segments.delete(segment.id);
+  await removeBlobs(parts.blobs, segment.blob);
 }
 
 /** Copies everything a reader may still see, then makes the target durable and immutable. */

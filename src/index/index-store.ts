@@ -77,7 +77,8 @@ async function openIndex(options: IndexStoreOptions, input: OpenIndexInput): Pro
       ledger,
       segments,
       generation: state.generation,
-      settings,
+      // Without a codebook the engine has no use for graphs.
+      settings: codebook === undefined ? { ...settings, graphTokenVectorsMin: Infinity } : settings,
       events,
     });
   } catch (error) {

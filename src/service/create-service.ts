@@ -71,7 +71,12 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
       },
     },
   });
-  const indexes = new IndexDirectory({ catalog, encoder, store });
+  const indexes = new IndexDirectory({
+    catalog,
+    encoder,
+    store,
+    onRemovalError: (indexId, error) => onBackgroundError('removal of files', error, indexId),
+  });
   const usage = new UsageRecorder(catalog, nowMs);
   const inFlight = new InFlight();
   const admission = new AdmissionDesk({ catalog, keys, limiter, usage, inFlight, nowMs });

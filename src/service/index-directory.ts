@@ -9,6 +9,7 @@ import type { IndexStore } from '../index/index-store.ts';
 import type { StoredIndex } from '../index/stored-index.ts';
 import { catalogSegments } from './catalog-segments.ts';
 import { HotCache } from './hot-cache.ts';
+import { InFlight } from './in-flight.ts';
 import { IndexRegistry } from './index-registry.ts';
 import { modelOfIndex } from './served-models.ts';
 
@@ -20,12 +21,14 @@ export interface IndexDirectoryOptions {
   readonly catalog: Catalog;
   readonly encoder: Encoder;
   readonly store: IndexStore;
+  readonly onRemovalError: (indexId: string, error: unknown) => void;
 }
 
 export class IndexDirectory {
   readonly #options: IndexDirectoryOptions;
   readonly #rows = new HotCache<IndexRow>({ rowsMax, maxAgeMs: rowAgeMsMax });
   readonly #registry = new IndexRegistry({ openMax: openIndexesMax });
+  readonly #removals = new InFlight();
 
   constructor(options: IndexDirectoryOptions) {
     this.#options = options;
@@ -76,18 +79,28 @@ export class IndexDirectory {
     throw missingIndex();
   }
 
-  /** Erases an index: the row first, so that whatever happens next its files are unreferenced. */
+  /**
+   * Erases an index: the row first, so that whatever happens next its files are unreferenced. They go once
+   * the requests that use the index have ended; should that fail, upkeep or the next start removes them.
+   */
   async erase(tenantId: string, indexId: string): Promise<boolean> {
     const erased = await this.#options.catalog.deleteIndex(tenantId, indexId);
     this.#rows.forget(rowKey(tenantId, indexId));
-    if (erased) await this.removeFiles(indexId);
+    if (erased) {
+      this.#removeFiles(indexId).catch((error: unknown) => this.#options.onRemovalError(indexId, error));
+    }
     return erased;
   }
 
   /** Closes an index that the catalog does not know any more, and removes its files. */
-  async removeFiles(indexId: string): Promise<void> {
-    await this.#registry.close(indexId);
-    await this.#options.store.removeIndex(indexId);
+  async #removeFiles(indexId: string): Promise<void> {
+    const leave = this.#removals.enter();
+    try {
+      await this.#registry.close(indexId);
+      await this.#options.store.removeIndex(indexId);
+    } finally {
+      leave();
+    }
   }
 
   /** Removes the files of indexes that the catalog does not know: of erased tenants, or left by a crash. */
@@ -96,7 +109,7 @@ export class IndexDirectory {
     const stored = await this.#options.store.storedIndexIds();
     const known = new Set(await this.#options.catalog.listIndexIds());
     const unknown = stored.filter((indexId) => !known.has(indexId));
-    for (const indexId of unknown) await this.removeFiles(indexId);
+    for (const indexId of unknown) await this.#removeFiles(indexId);
     return unknown;
   }
 
@@ -110,6 +123,7 @@ export class IndexDirectory {
 
   async close(): Promise<void> {
     await this.#registry.closeAll();
+    await this.#removals.idle();
   }
 }
 

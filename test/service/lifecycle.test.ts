@@ -127,7 +127,7 @@ describe('the service', () => {
       expect(await stage.service.deleteIndex(context(), id)).toBe(false);
       expect(await rejection(stage.service.getIndex(context(), id))).toMatchObject({ code: 'not_found' });
       expect((await stage.service.usage(context())).usage.documents).toBe(0);
-      expect(await readdir(path.join(stage.directory, 'segments'))).not.toContain(id);
+      await expect.poll(() => readdir(path.join(stage.directory, 'segments'))).not.toContain(id);
     });
 
     it('of an erased tenant lose their files with the next upkeep', async () => {
