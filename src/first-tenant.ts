@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { generateApiKey, hashApiKey } from './catalog/api-key.ts';
 import type { Catalog } from './catalog/contract.ts';
-import { defaultLimits } from './cli/tenants.ts';
+import { defaultLimits } from './catalog/default-limits.ts';
 
 /** The text to print; `undefined` when there are tenants already. */
 export async function greetFirstTenant(

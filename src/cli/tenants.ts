@@ -4,17 +4,10 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Catalog, Tenant, TenantLimits } from '../catalog/contract.ts';
+import { defaultLimits } from '../catalog/default-limits.ts';
 import { CommandFailure } from './failure.ts';
 import type { NewApiKey } from './keys.ts';
 import { fields, table, timestamp, type CommandResult } from './output.ts';
-
-/** Of the interface specification, section "Limits". */
-export const defaultLimits: TenantLimits = {
-  requestsPerMinute: 60,
-  maxConcurrentRequests: 2,
-  inputTokens: 50_000_000n,
-  documents: 100_000,
-};
 
 export interface CreateTenant {
   readonly name: string;
