@@ -16,8 +16,8 @@ export interface Encoders {
   close(): Promise<void>;
 }
 
-/** How long given addresses may take to answer. Local encoders are waited for as long as they start. */
-const remoteReadyMs = 60_000;
+/** How long encoders may take to serve. Local ones load, verify and warm up a model first. */
+const readyMsMax = { local: 240_000, remote: 60_000 };
 
 export async function startEncoders(config: Config, logger: Logger): Promise<Encoders> {
   const supervisor = config.MAXSIMD_ENCODERS.length > 0 ? undefined : await superviseLocal(config);
@@ -59,18 +59,21 @@ async function superviseLocal(config: Config): Promise<EncoderSupervisor> {
 }
 
 async function readiness(supervisor: EncoderSupervisor | undefined, admitted: Promise<void>): Promise<void> {
-  if (supervisor !== undefined) {
-    await supervisor.ready;
-    await admitted;
-    return;
-  }
-  const late = Promise.withResolvers<void>();
-  const timer = setTimeout(
-    () => late.reject(new ConfigError('MAXSIMD_ENCODERS: none of the addresses serves')),
-    remoteReadyMs,
-  );
+  const late = Promise.withResolvers<never>();
+  const timer =
+    supervisor === undefined
+      ? setTimeout(
+          late.reject,
+          readyMsMax.remote,
+          new ConfigError('MAXSIMD_ENCODERS: none of the addresses serves'),
+        )
+      : setTimeout(
+          late.reject,
+          readyMsMax.local,
+          new Error('the encoders did not start in time; their log may say why'),
+        );
   try {
-    await Promise.race([admitted, late.promise]);
+    await Promise.race([Promise.all([supervisor?.ready, admitted]), late.promise]);
   } finally {
     clearTimeout(timer);
   }

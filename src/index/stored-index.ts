@@ -102,11 +102,6 @@ export class StoredIndex {
     this.#resumeSegments();
   }
 
-  /** The last visible generation. */
-  get generation(): number {
-    return this.#queue.published;
-  }
-
   /** False after a failure that only opening anew can mend. */
   get usable(): boolean {
     return this.#failure === undefined && !this.#closed;
