@@ -30,20 +30,14 @@ export interface Contender {
   close(): Promise<void>;
 }
 
-/** Of the options of an untimed sweep, the one whose best of a few passes was fastest; passes alternate. */
-export async function fastestOf<T>(
-  options: readonly T[],
-  run: (option: T) => Promise<unknown>,
-  passes = 2,
-): Promise<T> {
+/** Of the options of an untimed sweep, the one whose better pass was fastest; passes alternate, the first warms up. */
+export async function fastestOf<T>(options: readonly T[], run: (option: T) => Promise<unknown>): Promise<T> {
   const best = new Map<T, number>();
-  for (let pass = 0; pass <= passes; pass++) {
+  for (let pass = 0; pass < 2; pass++) {
     for (const option of options) {
       const startedAt = performance.now();
       await run(option);
-      const took = performance.now() - startedAt;
-      // The first pass pays for first-time work.
-      if (pass > 0) best.set(option, Math.min(best.get(option) ?? Infinity, took));
+      best.set(option, Math.min(best.get(option) ?? Infinity, performance.now() - startedAt));
     }
   }
   const [fastest] = [...best.entries()].toSorted(([, a], [, b]) => a - b);

@@ -19,9 +19,9 @@ import { type Contender, fastestOf, type Mix, type RoundTiming } from './contend
 import { withSingleOutput } from './single-output-graph.ts';
 import { timed } from './timed.ts';
 
-const batchSizes = [1, 2, 4, 8, 16, 32];
+const batchSizes = [1, 2, 4, 8, 16];
 /** Texts that a sweep runs for each batch size. */
-const sweepTexts = 32;
+const sweepTexts = 16;
 
 /** What is used of the library. */
 interface Library {
