@@ -8,6 +8,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
+import { afterAll } from 'vitest';
+
 import { within } from './eventually.ts';
 
 export const repositoryRoot = path.resolve(import.meta.dirname, '../../..');
@@ -130,7 +132,8 @@ export async function startServer(options: ServerOptions = {}): Promise<ServerPr
 }
 
 const living = new Set<ChildProcess>();
-process.on('exit', () => {
+// Registered first, so it runs last: what a failed test left running ends with its file.
+afterAll(() => {
   for (const child of living) child.kill('SIGKILL');
 });
 
