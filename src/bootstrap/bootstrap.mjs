@@ -33,7 +33,9 @@ function main() {
 }
 
 function upToDate() {
-  return installed() && stamp('npm') === installHash() && stamp('addon') === addonHash() && existsSync(addonPath());
+  return (
+    installed() && stamp('npm') === installHash() && stamp('addon') === addonHash() && existsSync(addonPath())
+  );
 }
 
 /** npm writes this file last. */
@@ -66,7 +68,10 @@ function installHash() {
 }
 
 function addonHash() {
-  return hashFiles([path.join(root, 'CMakeLists.txt'), ...filesUnder(path.join(root, 'native'))], installHash());
+  return hashFiles(
+    [path.join(root, 'CMakeLists.txt'), ...filesUnder(path.join(root, 'native'))],
+    installHash(),
+  );
 }
 
 function hashFiles(files, salt = '') {
@@ -79,26 +84,31 @@ function filesUnder(directory) {
   return readdirSync(directory, { recursive: true })
     .map((name) => path.join(directory, String(name)))
     .filter((file) => statSync(file).isFile())
-    .sort();
+    .toSorted();
 }
 
 function run(command, args) {
   const environment = { ...process.env, PATH: `${binaries}${path.delimiter}${process.env.PATH ?? ''}` };
   const result = spawnSync(command, args, { cwd: root, env: environment, stdio: ['ignore', 2, 2] });
   if (result.error) fail(`cannot run ${path.basename(command)}: ${result.error.message}`);
-  if (result.status !== 0) fail(`${path.basename(command)} ${args.join(' ')} failed (exit ${result.status ?? result.signal})`);
+  if (result.status !== 0)
+    fail(`${path.basename(command)} ${args.join(' ')} failed (exit ${result.status ?? result.signal})`);
 }
 
 function requireTool(command, what) {
-  if (spawnSync(command, ['--version'], { stdio: 'ignore' }).error) fail(`${what} is needed to build the addon: install it and a C++20 compiler`);
+  if (spawnSync(command, ['--version'], { stdio: 'ignore' }).error)
+    fail(`${what} is needed to build the addon: install it and a C++20 compiler`);
 }
 
 function requireNode() {
   const environment = { ...process.env, PATH: `${binaries}${path.delimiter}${process.env.PATH ?? ''}` };
-  const version = spawnSync('node', ['--version'], { env: environment, encoding: 'utf8' }).stdout?.trim() ?? '';
+  const version =
+    spawnSync('node', ['--version'], { env: environment, encoding: 'utf8' }).stdout?.trim() ?? '';
   const [major = 0, minor = 0] = version.slice(1).split('.').map(Number);
   if (major < oldestNode[0] || (major === oldestNode[0] && minor < oldestNode[1])) {
-    fail(`Node ${oldestNode.join('.')} or later is needed and no packaged one fits ${process.platform}-${process.arch} (found ${version})`);
+    fail(
+      `Node ${oldestNode.join('.')} or later is needed and no packaged one fits ${process.platform}-${process.arch} (found ${version})`,
+    );
   }
 }
 
