@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 NAME, VERSION = "minilm-l6-maxsim", "1"
 TARGET = HERE / NAME / VERSION
 CACHE = HERE / ".cache"
-QUALITY = HERE / NAME / "quality.json"  # written by evaluate.py, measured on this very model
+QUALITY = HERE / NAME / "quality.json"  # written by evaluate.py
 
 GOLDEN = (
     ("query", "Which tissues express the receptor?"),
@@ -114,9 +114,16 @@ def manifest(reference: onnx.ModelProto) -> dict:
                 "assignment": "largest dot product with (unit document vector - centring)",
             }
         },
-        "quality": json.loads(QUALITY.read_text()) if QUALITY.exists() else {},
+        "quality": known_quality()["results"],
         "golden": golden(),
     }
+
+
+def known_quality() -> dict:
+    """{model_sha256, results}: the results measured so far on exactly the present graph."""
+    digest = checksum(TARGET / "model.onnx")["sha256"]
+    known = json.loads(QUALITY.read_text()) if QUALITY.exists() else {}
+    return known if known.get("model_sha256") == digest else {"model_sha256": digest, "results": {}}
 
 
 def checksum(path: Path) -> dict:

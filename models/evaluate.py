@@ -68,8 +68,9 @@ def main() -> None:
         for name, result in systems(collection, tokenizer):
             results[name] = result
             print(f"{collection.name:10} {name:46} {result}", flush=True)
-        quality = json.loads(build.QUALITY.read_text()) if build.QUALITY.exists() else {}
-        build.write_json(build.QUALITY, quality | {collection.name: results})
+        known = build.known_quality()
+        known["results"][collection.name] = results
+        build.write_json(build.QUALITY, known)
 
 
 def cache(name: str) -> Path:
