@@ -58,7 +58,10 @@ export function renderHtml(report: CapacityReport): string {
     chart(
       'Mean time by stage, ms',
       rates,
-      stages.map((name) => ({ name, values: rows.map((row) => row.resources.stagesMs[name] ?? 0) })),
+      stages.map((name) => ({
+        name: shortStage(name),
+        values: rows.map((row) => row.resources.stagesMs[name] ?? 0),
+      })),
     ),
     chart('Cores in use', rates, [
       { name: 'api', values: rows.map((row) => row.resources.apiCores) },
@@ -97,6 +100,11 @@ ${rows
 `;
 }
 
+/** `/v1/indexes/:index_id/search encode` -> `search encode`. */
+function shortStage(name: string): string {
+  return name.slice(name.lastIndexOf('/') + 1);
+}
+
 interface Series {
   readonly name: string;
   readonly values: readonly number[];
@@ -120,15 +128,16 @@ function chart(title: string, x: readonly number[], series: readonly Series[]): 
   const width = 460;
   const height = 240;
   const left = 52;
+  const right = 24;
   const bottom = 200;
   const xMax = Math.max(...x, 1);
   const yMax = Math.max(...series.flatMap((line) => line.values.filter(Number.isFinite)), 1e-9) * 1.05;
-  const px = (value: number): string => (left + (value / xMax) * (width - left - 10)).toFixed(1);
+  const px = (value: number): string => (left + (value / xMax) * (width - left - right)).toFixed(1);
   const py = (value: number): string => (bottom - (value / yMax) * (bottom - 24)).toFixed(1);
   const grid = [0, 0.25, 0.5, 0.75, 1]
     .map((share) => {
       const y = py(yMax * share);
-      return `<line x1="${left}" x2="${width - 10}" y1="${y}" y2="${y}" stroke="#8884"/><text x="${left - 6}" y="${Number(y) + 4}" text-anchor="end">${format(yMax * share)}</text><text x="${px(xMax * share)}" y="${bottom + 16}" text-anchor="middle">${format(xMax * share)}</text>`;
+      return `<line x1="${left}" x2="${width - right}" y1="${y}" y2="${y}" stroke="#8884"/><text x="${left - 6}" y="${Number(y) + 4}" text-anchor="end">${format(yMax * share)}</text><text x="${px(xMax * share)}" y="${bottom + 16}" text-anchor="middle">${format(xMax * share)}</text>`;
     })
     .join('');
   const lines = series
