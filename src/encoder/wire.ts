@@ -3,6 +3,7 @@ import { loadPackageDefinition, type ServiceClientConstructor, type ServiceDefin
 import { loadSync } from '@grpc/proto-loader';
 import { fileURLToPath } from 'node:url';
 import type { EncodeTimings } from './contract.ts';
+import type { SchedulerStatistics } from './scheduler.ts';
 
 export interface ModelReference {
   readonly name: string;
@@ -25,15 +26,7 @@ export interface GetInfoResponse {
   readonly provider: string;
 }
 
-export interface GetStatisticsResponse {
-  readonly queuedTokens: number;
-  readonly queuedRequests: number;
-  readonly batches: number;
-  readonly tokens: number;
-  readonly paddedTokens: number;
-  readonly rejected: number;
-  readonly expired: number;
-  readonly cancelled: number;
+export interface GetStatisticsResponse extends SchedulerStatistics {
   readonly tokensPerSecond: number;
   readonly loopDelayP99Ms: number;
   readonly residentBytes: number;
