@@ -51,7 +51,10 @@ void checkFileHeader(const File& file, uint64_t id, uint32_t dim, uint64_t bytes
   }
   if (header.crc != headerChecksum(header)) throw damaged("damaged segment header");
   if (header.segmentId != id) throw damaged("another segment's file");
-  if (header.dim != dim) throw damaged("token vectors of another size");
+  // The header is sound: it is the caller who takes the file for something else.
+  if (header.dim != dim) {
+    throw Error(ErrorCode::invalidArgument, file.path() + ": holds token vectors of another size");
+  }
 }
 
 }  // namespace

@@ -48,6 +48,8 @@ class EncoderPool implements Encoder {
   readonly #endpoints: readonly Endpoint[];
   readonly #healWaitMs: number;
   readonly #onEvent: (event: EndpointEvent) => void;
+  /** Every version that was ever served, as it was told first. */
+  readonly #known = new Map<string, EncoderModel>();
   #waiting: (() => void)[] = [];
   #closed = false;
 
@@ -66,6 +68,7 @@ class EncoderPool implements Encoder {
           credentials,
           healthIntervalMs: options.healthIntervalMs ?? defaults.healthIntervalMs,
           healthTimeoutMs: options.healthTimeoutMs ?? defaults.healthTimeoutMs,
+          checkModels: (served) => this.#checkModels(served),
           onChange: () => this.#changed(),
           onEvent: this.#onEvent,
         }),
@@ -230,6 +233,18 @@ class EncoderPool implements Encoder {
       signal.addEventListener('abort', done, { once: true });
       this.#waiting.push(done);
     });
+  }
+
+  /** A version is immutable: an encoder that says something else of it than the first one did is not believed. */
+  #checkModels(served: readonly EncoderModel[]): void {
+    for (const model of served) {
+      const name = `${model.name}/${model.version}`;
+      const known = this.#known.get(name) ?? model;
+      if (known.dim !== model.dim || known.codebook?.id !== model.codebook?.id) {
+        throw new CorruptReply(`the encoder serves another model as ${name}`);
+      }
+      this.#known.set(name, known);
+    }
   }
 
   #changed(): void {

@@ -27,6 +27,8 @@ export interface EndpointOptions {
   /** Interval and deadline of health checks. */
   readonly healthIntervalMs: number;
   readonly healthTimeoutMs: number;
+  /** Throws when what it says of its models must not be believed: it is not admitted then. */
+  readonly checkModels: (models: readonly EncoderModel[]) => void;
   /** Called when it is admitted, ejected, or serves something else. */
   readonly onChange: () => void;
   readonly onEvent: (event: EndpointEvent) => void;
@@ -80,6 +82,8 @@ export class Endpoint {
   #poke = new AbortController();
   #models: readonly EncoderModel[] = [];
   #admitted = false;
+  /** Why it was not admitted the last time; told once, not at every check. */
+  #refusal: string | undefined;
 
   constructor(options: EndpointOptions) {
     this.#options = options;
@@ -190,12 +194,17 @@ export class Endpoint {
         {},
         { deadlineMs, signal: this.#closed.signal },
       );
-      this.#models = decodeInfo(info);
+      const models = decodeInfo(info);
+      this.#options.checkModels(models);
+      this.#models = models;
       this.#admitted = true;
+      this.#refusal = undefined;
       this.#tell('admitted', this.#models.map(({ name, version }) => `${name}/${version}`).join(' '));
       this.#options.onChange();
     } catch (error) {
-      this.#tell('ejected', (error as Error).message);
+      const { message } = error as Error;
+      if (message !== this.#refusal) this.#tell('ejected', message);
+      this.#refusal = message;
     }
   }
 

@@ -3,6 +3,7 @@
  * refers to. Everything acknowledged is in the ledger and was synced before it got there; a record or a
  * file that the ledger does not name is the remains of work that never committed.
  */
+import { ServiceError } from '../errors.ts';
 import type { BlobStore } from './blob-store.ts';
 import { removeBlobs } from './blob-removal.ts';
 import { fromEngine, hasEngineCode } from './engine-errors.ts';
@@ -35,6 +36,8 @@ export interface IndexStore {
   /** Every index that has files. */
   storedIndexIds(): Promise<readonly string[]>;
 }
+
+const retryOtherModelSeconds = 30;
 
 /** Deleted data must be physically gone within 24 hours: compaction starts at half of it. */
 export const defaultIndexSettings: StoredIndexSettings = {
@@ -83,6 +86,7 @@ async function openIndex(options: IndexStoreOptions, input: OpenIndexInput): Pro
     });
   } catch (error) {
     native.close();
+    if (hasEngineCode(error, 'invalid_argument')) throw otherModel(error);
     if (hasEngineCode(error, 'corrupt')) events.onCorrupt(indexId, error);
     throw fromEngine(error);
   }
@@ -135,6 +139,15 @@ async function removeUnreferenced(blobs: BlobStore, indexId: string, state: Stor
   for (const { name } of await blobs.list(`${indexId}/`)) {
     if (!kept.some((blob) => name.startsWith(blob))) await blobs.remove(name);
   }
+}
+
+/** No damage: with an encoder of the right model the index opens again. */
+function otherModel(cause: unknown): ServiceError {
+  const message = 'the encoders do not serve the model that this index was made with';
+  return new ServiceError('service_unavailable', message, {
+    retryAfterSeconds: retryOtherModelSeconds,
+    cause,
+  });
 }
 
 function missingBlob(cause: unknown): Error {

@@ -1,0 +1,193 @@
+/**
+ * An encoder of somebody else behind the real gRPC contract: words are tokens, a word's vector depends on the
+ * word alone. It answers honestly until it is told to misbehave, as no real encoder can be.
+ */
+import {
+  type sendUnaryData,
+  Server,
+  ServerCredentials,
+  type ServerDuplexStream,
+  type ServerUnaryCall,
+  type ServiceDefinition,
+} from '@grpc/grpc-js';
+import { createHash } from 'node:crypto';
+
+import { addHealthService } from '../../../src/encoder/health.ts';
+import {
+  bytesOf,
+  type EncodeDocumentsRequest,
+  type EncodeDocumentsResponse,
+  encoderService,
+  type EncodeQueryRequest,
+  type EncodeQueryResponse,
+  type PartMessage,
+} from '../../../src/encoder/wire.ts';
+import { pause } from './eventually.ts';
+
+export const foreignDim = 16;
+/** Half-precision bits of 1/128. */
+const scaleBits = 0x2000;
+const timings = { tokenizeMs: 0, queueMs: 0, runMs: 0 };
+
+/** What is done to honest answers; a field left out leaves them as they are. */
+export interface Misbehaviour {
+  readonly query?: (honest: EncodeQueryResponse) => EncodeQueryResponse;
+  /** Parts of a whole call; fewer or more may be sent. */
+  readonly parts?: (honest: readonly PartMessage[]) => readonly PartMessage[];
+  /** Serialised replies of queries and parts. */
+  readonly bytes?: (honest: Buffer) => Buffer;
+  /** Milliseconds before the answer to a query, and before the first part. */
+  readonly delayMs?: number;
+  /** After its parts a document call stays open. */
+  readonly neverEnds?: boolean;
+  /** Of the information that it gives when it is (re)admitted. */
+  readonly dim?: number;
+}
+
+export interface ForeignEncoder {
+  readonly address: string;
+  behave(misbehaviour: Misbehaviour): void;
+  /** Health: out of service until it is put back. */
+  serve(serving: boolean): void;
+  /** Calls that are open: their callers have neither an end nor left. */
+  openCalls(): number;
+  close(): void;
+}
+
+export async function startForeignEncoder(): Promise<ForeignEncoder> {
+  const server = new Server();
+  const setHealth = addHealthService(server);
+  let misbehaviour: Misbehaviour = {};
+  let openCalls = 0;
+
+  const unary =
+    <Request, Response>(answer: (request: Request) => Promise<Response>) =>
+    (call: ServerUnaryCall<Request, Response>, callback: sendUnaryData<Response>): void => {
+      const reply = async (): Promise<void> => {
+        openCalls += 1;
+        const response = await answer(call.request);
+        openCalls -= 1;
+        callback(null, response);
+      };
+      void reply();
+    };
+
+  server.addService(
+    withBytes(() => misbehaviour.bytes),
+    {
+      getInfo: unary(async () => ({
+        models: [
+          {
+            name: 'foreign',
+            version: '1',
+            dim: misbehaviour.dim ?? foreignDim,
+            windowTokensMax: 300,
+            codebook: null,
+          },
+        ],
+        provider: 'cpu',
+      })),
+      getStatistics: unary(async () => ({})),
+      countTokens: unary(async ({ texts }: { readonly texts: readonly string[] }) => ({
+        tokenCounts: countsOf(texts),
+      })),
+      encodeQuery: unary(async ({ text }: EncodeQueryRequest) => {
+        const { query = (honest) => honest, delayMs = 0 } = misbehaviour;
+        await pause(delayMs);
+        return query(queryReply(text));
+      }),
+      encodeDocuments: (call: ServerDuplexStream<EncodeDocumentsRequest, EncodeDocumentsResponse>) => {
+        openCalls += 1;
+        call.on('close', () => (openCalls -= 1));
+        const texts: string[] = [];
+        let expected = 0;
+        call.on('data', ({ open, document, proceed }: EncodeDocumentsRequest) => {
+          if (open) expected = open.documentCount;
+          if (document) {
+            texts.push(document.text);
+            if (texts.length === expected) call.write({ tokenCounts: { tokenCounts: countsOf(texts) } });
+          }
+          if (proceed) void sendParts(call, texts, misbehaviour);
+        });
+      },
+    },
+  );
+
+  const bound = Promise.withResolvers<number>();
+  server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, port) => {
+    if (error === null) bound.resolve(port);
+    else bound.reject(error);
+  });
+  const port = await bound.promise;
+  setHealth('SERVING');
+  return {
+    address: `127.0.0.1:${port}`,
+    behave: (next) => {
+      misbehaviour = next;
+    },
+    serve: (serving) => setHealth(serving ? 'SERVING' : 'NOT_SERVING'),
+    openCalls: () => openCalls,
+    close: () => server.forceShutdown(),
+  };
+}
+
+async function sendParts(
+  call: ServerDuplexStream<EncodeDocumentsRequest, EncodeDocumentsResponse>,
+  texts: readonly string[],
+  { parts = (honest) => honest, delayMs = 0, neverEnds = false }: Misbehaviour,
+): Promise<void> {
+  await pause(delayMs);
+  if (call.cancelled) return;
+  for (const part of parts(texts.map(partOf))) call.write({ part });
+  if (!neverEnds) call.end();
+}
+
+function wordsOf(text: string): readonly string[] {
+  return text.split(/\s+/).filter((word) => word !== '');
+}
+
+function countsOf(texts: readonly string[]): Buffer {
+  return bytesOf(Uint32Array.from(texts, (text) => wordsOf(text).length));
+}
+
+function vectorOf(word: string): Int8Array {
+  const digest = createHash('sha256').update(word).digest();
+  return Int8Array.from(digest.subarray(0, foreignDim), (byte) => Math.round((byte - 128) / 4));
+}
+
+function queryReply(text: string): EncodeQueryResponse {
+  const words = wordsOf(text);
+  const vectors = Float32Array.from(words.flatMap((word) => [...vectorOf(word)].map((value) => value / 32)));
+  return {
+    inputTokens: words.length,
+    rows: words.length,
+    vectors: bytesOf(vectors),
+    offsets: bytesOf(new Float32Array(words.length).fill(0.25)),
+    timings,
+  };
+}
+
+function partOf(text: string, documentIndex: number): PartMessage {
+  const words = wordsOf(text);
+  return {
+    documentIndex,
+    chunkRows: bytesOf(Uint32Array.from(words.length === 0 ? [] : [words.length])),
+    vectors: bytesOf(Int8Array.from(words.flatMap((word) => [...vectorOf(word)]))),
+    scales: bytesOf(new Uint16Array(words.length).fill(scaleBits)),
+    last: true,
+    timings,
+  };
+}
+
+/** The service with what leaves it passed through the misbehaviour of the moment, below the messages. */
+function withBytes(bytes: () => Misbehaviour['bytes']): ServiceDefinition {
+  const changed = Object.entries(encoderService).map(([name, method]) => {
+    if (name !== 'EncodeQuery' && name !== 'EncodeDocuments') return [name, method] as const;
+    const responseSerialize = (message: unknown): Buffer => {
+      const honest = method.responseSerialize(message);
+      return bytes()?.(honest) ?? honest;
+    };
+    return [name, { ...method, responseSerialize }] as const;
+  });
+  return Object.fromEntries(changed);
+}
