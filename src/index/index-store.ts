@@ -6,18 +6,20 @@
 import { ServiceError } from '../errors.ts';
 import type { BlobStore } from './blob-store.ts';
 import { removeBlobs } from './blob-removal.ts';
+import { CopyPace } from './copy-pace.ts';
 import { fromEngine, hasEngineCode } from './engine-errors.ts';
+import type { IndexSettings } from './index-settings.ts';
 import type { NativeCodebook, NativeEngine, NativeIndex } from './native.ts';
 import type { SegmentLedger, StoredState } from './segment-ledger.ts';
 import { newSegment, type Segment } from './segment.ts';
-import { StoredIndex, type StoredIndexEvents, type StoredIndexSettings } from './stored-index.ts';
+import { StoredIndex, type StoredIndexEvents } from './stored-index.ts';
 
 export interface IndexStoreOptions {
   readonly engine: NativeEngine;
   readonly blobs: BlobStore;
   /** Token vectors one search may scan exactly; 0 = measured. */
   readonly exactTokenVectorsMax: number;
-  readonly settings: StoredIndexSettings;
+  readonly settings: IndexSettings;
   readonly events: StoredIndexEvents;
 }
 
@@ -39,18 +41,11 @@ export interface IndexStore {
 
 const retryOtherModelSeconds = 30;
 
-/** Deleted data must be physically gone within 24 hours: compaction starts at half of it. */
-export const defaultIndexSettings: StoredIndexSettings = {
-  segmentTokenVectorsMax: 1_000_000,
-  graphTokenVectorsMin: 262_144,
-  wasteAgeMsMax: 12 * 3_600_000,
-  nowMs: Date.now,
-};
-
 export function createIndexStore(options: IndexStoreOptions): IndexStore {
-  const { blobs } = options;
+  const { blobs, settings } = options;
+  const pace = new CopyPace(settings.copyBytesPerSecond);
   return {
-    open: (input) => openIndex(options, input),
+    open: (input) => openIndex(options, pace, input),
     removeIndex: (indexId) => removeBlobs(blobs, `${indexId}/`),
     async storedIndexIds() {
       const names = await blobs.list('');
@@ -59,7 +54,11 @@ export function createIndexStore(options: IndexStoreOptions): IndexStore {
   };
 }
 
-async function openIndex(options: IndexStoreOptions, input: OpenIndexInput): Promise<StoredIndex> {
+async function openIndex(
+  options: IndexStoreOptions,
+  pace: CopyPace,
+  input: OpenIndexInput,
+): Promise<StoredIndex> {
   const { engine, blobs, settings, events } = options;
   const { indexId, dim, codebook, ledger } = input;
   const state = await ledger.loadState();
@@ -80,6 +79,7 @@ async function openIndex(options: IndexStoreOptions, input: OpenIndexInput): Pro
       ledger,
       segments,
       generation: state.generation,
+      pace,
       // Without a codebook the engine has no use for graphs.
       settings: codebook === undefined ? { ...settings, graphTokenVectorsMin: Infinity } : settings,
       events,
@@ -120,12 +120,8 @@ async function openSegments(
 function noteLives(segments: ReadonlyMap<number, Segment>, state: StoredState, native: NativeIndex): void {
   const { segmentIds, records, versionIds, born, died } = state.versions;
   for (let row = 0; row < versionIds.length; row += 1) {
-    segments.get(segmentIds[row] ?? 0)?.lives.add({
-      record: records[row] ?? 0,
-      versionId: versionIds[row] ?? 0,
-      born: born[row] ?? 0,
-      died: died[row] ?? 0,
-    });
+    const { lives } = segments.get(segmentIds[row] ?? 0) ?? {};
+    lives?.add(records[row] ?? 0, versionIds[row] ?? 0, born[row] ?? 0, died[row] ?? 0);
   }
   // How old the waste is that an earlier process left is unknown: old enough.
   for (const info of native.segments()) {
@@ -134,10 +130,11 @@ function noteLives(segments: ReadonlyMap<number, Segment>, state: StoredState, n
   }
 }
 
+/** Files of segments that the ledger does not name, and what a crash left half written beside those it does. */
 async function removeUnreferenced(blobs: BlobStore, indexId: string, state: StoredState): Promise<void> {
   const kept = state.segments.map((segment) => segment.blob);
   for (const { name } of await blobs.list(`${indexId}/`)) {
-    if (!kept.some((blob) => name.startsWith(blob))) await blobs.remove(name);
+    if (name.endsWith('.tmp') || !kept.some((blob) => name.startsWith(blob))) await blobs.remove(name);
   }
 }
 

@@ -1,6 +1,6 @@
 /**
  * Which version each record of one segment holds and when it was born and died: the JavaScript side of
- * what the engine keeps per record (24 bytes), needed to choose and to carry out compactions.
+ * what the engine keeps per record (24 bytes), needed to choose and to carry out merges.
  */
 import { assertInvariant } from '../errors.ts';
 
@@ -37,15 +37,25 @@ export class SegmentLives {
     this.#wasteSinceMs ??= nowMs;
   }
 
+  /** Room for records below a number that is known beforehand. */
+  reserve(records: number): void {
+    if (records <= this.#versionIds.length) return;
+    const capacity = Math.max(records, this.#versionIds.length * 2);
+    this.#versionIds = grown(this.#versionIds, capacity);
+    this.#born = grown(this.#born, capacity);
+    this.#died = grown(this.#died, capacity);
+  }
+
   /** Version ids start at 1; 0 marks a record that no version refers to. */
-  add(span: VersionSpan): void {
-    assertInvariant(span.versionId > 0, 'version ids are positive');
-    this.#reserve(span.record + 1);
-    assertInvariant(this.#versionIds[span.record] === 0, 'a record holds one version for ever');
-    this.#versionIds[span.record] = span.versionId;
-    this.#born[span.record] = span.born;
-    this.#died[span.record] = span.died;
-    if (span.died === 0) this.#live += 1;
+  add(record: number, versionId: number, born: number, died: number): void {
+    assertInvariant(versionId > 0, 'version ids are positive');
+    this.reserve(record + 1);
+    assertInvariant(this.#versionIds[record] === 0, 'a record holds one version for ever');
+    this.#records = Math.max(this.#records, record + 1);
+    this.#versionIds[record] = versionId;
+    this.#born[record] = born;
+    this.#died[record] = died;
+    if (died === 0) this.#live += 1;
   }
 
   die(record: number, generation: number, nowMs: number): void {
@@ -56,25 +66,39 @@ export class SegmentLives {
     this.markWaste(nowMs);
   }
 
-  /** Versions that a reader at `generation` or later may still see, in record order. */
-  seenSince(generation: number): VersionSpan[] {
-    const spans: VersionSpan[] = [];
-    for (let record = 0; record < this.#records; record += 1) {
-      const versionId = this.#versionIds[record] ?? 0;
-      const died = this.#died[record] ?? 0;
-      if (versionId === 0 || (died !== 0 && died <= generation)) continue;
-      spans.push({ record, versionId, born: this.#born[record] ?? 0, died });
-    }
-    return spans;
+  /** Whether a reader at `generation` or later may still see a record. */
+  isSeenSince(record: number, generation: number): boolean {
+    if (record >= this.#records || this.#versionIds[record] === 0) return false;
+    const died = this.#died[record] ?? 0;
+    return died === 0 || died > generation;
   }
 
-  #reserve(records: number): void {
-    this.#records = Math.max(this.#records, records);
-    if (records <= this.#versionIds.length) return;
-    const capacity = Math.max(records, this.#versionIds.length * 2);
-    this.#versionIds = grown(this.#versionIds, capacity);
-    this.#born = grown(this.#born, capacity);
-    this.#died = grown(this.#died, capacity);
+  countSeenSince(generation: number): number {
+    let count = 0;
+    for (let record = 0; record < this.#records; record += 1) {
+      if (this.isSeenSince(record, generation)) count += 1;
+    }
+    return count;
+  }
+
+  /** Records that a reader at `generation` or later may still see, ascending. */
+  recordsSeenSince(generation: number): Uint32Array {
+    const seen = new Uint32Array(this.countSeenSince(generation));
+    let count = 0;
+    for (let record = 0; record < this.#records; record += 1) {
+      if (this.isSeenSince(record, generation)) seen[count++] = record;
+    }
+    return seen;
+  }
+
+  span(record: number): VersionSpan {
+    assertInvariant(record < this.#records && this.#versionIds[record] !== 0, 'the record is known');
+    return {
+      record,
+      versionId: this.#versionIds[record] ?? 0,
+      born: this.#born[record] ?? 0,
+      died: this.#died[record] ?? 0,
+    };
   }
 }
 

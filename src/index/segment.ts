@@ -11,7 +11,7 @@ export interface Segment {
   state: 'active' | 'retired' | 'sealed';
   /** A write or a sync failed: the file is never written again, its live records move by compaction. */
   poisoned: boolean;
-  /** A background job is sealing it. */
+  /** A background job is sealing it, or filling it and will. */
   sealing: boolean;
   /** Upserts in flight with records here. */
   writers: number;

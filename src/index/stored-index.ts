@@ -1,6 +1,6 @@
 /**
- * One open index: appends documents, makes commits visible in order, searches snapshots, and keeps its
- * segments in shape in the background (sealing, graphs, compaction).
+ * One open index: appends documents, makes commits visible in order and searches snapshots, while its
+ * segments are kept in shape in the background (`segment-upkeep.ts`).
  *
  * Order of an upsert: append -> sync -> the caller's commit -> publish. The ledger (the catalog) decides what
  * exists; a record no commit refers to is waste. A search pins the last published generation and sees the
@@ -8,25 +8,17 @@
  */
 import { ServiceError } from '../errors.ts';
 import type { BlobStore } from './blob-store.ts';
-import { compact, retireWastefulActive, type CompactionParts } from './compaction.ts';
+import type { CopyPace } from './copy-pace.ts';
 import { fromEngine, hasEngineCode } from './engine-errors.ts';
+import type { IndexSettings } from './index-settings.ts';
 import type { NativeIndex, NativeRecord, NativeSearch, NativeSearchResult, SegmentInfo } from './native.ts';
 import { PublishQueue, type BornVersion, type Commit, type RecordLocation } from './publish-queue.ts';
 import type { SegmentLedger, StoredState } from './segment-ledger.ts';
+import { SegmentUpkeep } from './segment-upkeep.ts';
 import { SegmentWriter } from './segment-writer.ts';
 import type { Segment } from './segment.ts';
 import { SharedLock } from './shared-lock.ts';
 import { SnapshotPins } from './snapshot-pins.ts';
-
-export interface StoredIndexSettings {
-  /** Token vectors at which a segment is full. */
-  readonly segmentTokenVectorsMax: number;
-  /** Token vectors from which a sealed segment gets a candidate graph. */
-  readonly graphTokenVectorsMin: number;
-  /** Deleted data is rewritten away at this age. */
-  readonly wasteAgeMsMax: number;
-  readonly nowMs: () => number;
-}
 
 export interface StoredIndexEvents {
   /** A job in the background failed; it is tried again at the next occasion. */
@@ -42,7 +34,9 @@ export interface StoredIndexParts {
   readonly ledger: SegmentLedger;
   readonly segments: Map<number, Segment>;
   readonly generation: number;
-  readonly settings: StoredIndexSettings;
+  readonly settings: IndexSettings;
+  /** Of the merges of all indexes together. */
+  readonly pace: CopyPace;
   readonly events: StoredIndexEvents;
 }
 
@@ -76,10 +70,10 @@ export class StoredIndex {
   readonly #writer: SegmentWriter;
   readonly #queue: PublishQueue;
   readonly #pins = new SnapshotPins();
-  /** Commits share it; the swap of a compaction takes it alone, so that no commit names a moved record. */
+  /** Commits share it; the end of a merge takes it alone, so that none is between its transaction and memory. */
   readonly #commits = new SharedLock();
-  readonly #jobs = new Set<Promise<void>>();
-  /** Compactions that have moved records. */
+  readonly #upkeep: SegmentUpkeep;
+  /** Merges that have moved records. */
   #swaps = 0;
   #forgotten = 0;
   #maintenance: Promise<void> | undefined;
@@ -97,7 +91,18 @@ export class StoredIndex {
       segments: parts.segments,
       tokenVectorsMax: parts.settings.segmentTokenVectorsMax,
       nowMs: parts.settings.nowMs,
-      onRetired: (segment) => this.#sealInBackground(segment),
+      onRetired: (segment) => this.#upkeep.seal(segment),
+    });
+    this.#upkeep = new SegmentUpkeep({
+      ...parts,
+      writer: this.#writer,
+      pinnedGeneration: () => this.#pins.oldest(this.#queue.published),
+      exclusive: (work) => this.#commits.exclusive(work),
+      onMoved: () => {
+        this.#swaps += 1;
+      },
+      onError: (job, error) => this.#noteBackgroundError(job, error),
+      onUncertain: (error) => this.#fail(error),
     });
     this.#resumeSegments();
   }
@@ -109,7 +114,7 @@ export class StoredIndex {
 
   /** Background work is going on. */
   get busy(): boolean {
-    return this.#jobs.size > 0 || this.#maintenance !== undefined;
+    return this.#upkeep.busy || this.#maintenance !== undefined;
   }
 
   /** Runs an upsert; records that `work` leaves uncommitted are waste. */
@@ -184,13 +189,14 @@ export class StoredIndex {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#upkeep.close();
     this.#queue.fail(unavailable());
     this.#parts.native.close();
   }
 
-  /** Resolves when no background job runs. */
-  async settled(): Promise<void> {
-    while (this.#jobs.size > 0) await Promise.allSettled(this.#jobs);
+  /** Resolves when no background job runs; only then may a closed index be opened again. */
+  settled(): Promise<void> {
+    return this.#upkeep.settled();
   }
 
   async #search(search: NativeSearch): Promise<NativeSearchResult> {
@@ -238,11 +244,12 @@ export class StoredIndex {
   /** Makes one commit visible, here and in the engine, in one turn of the event loop. */
   #apply(commit: Commit): void {
     const { native, segments, settings } = this.#parts;
-    native.publish(commit.generation, columnsOf(commit.born), columnsOf(commit.died));
-    for (const version of commit.born) {
-      segments.get(version.segmentId)?.lives.add({ ...version, born: commit.generation, died: 0 });
+    const died = commit.died.map((location) => this.#upkeep.locate(location));
+    native.publish(commit.generation, columnsOf(commit.born), columnsOf(died));
+    for (const { segmentId, record, versionId } of commit.born) {
+      segments.get(segmentId)?.lives.add(record, versionId, commit.generation, 0);
     }
-    for (const { segmentId, record } of commit.died) {
+    for (const { segmentId, record } of died) {
       segments.get(segmentId)?.lives.die(record, commit.generation, settings.nowMs());
     }
   }
@@ -253,81 +260,19 @@ export class StoredIndex {
       await this.#parts.ledger.forgetDeadVersions(forgettable);
       this.#forgotten = forgettable;
     }
-    const compaction: CompactionParts = {
-      ...this.#parts,
-      writer: this.#writer,
-      pinnedGeneration: () => this.#pins.oldest(this.#queue.published),
-      exclusive: (work) => this.#commits.exclusive(work),
-      onMoved: () => {
-        this.#swaps += 1;
-      },
-    };
-    retireWastefulActive(compaction);
-    for (const segment of this.#parts.segments.values()) {
-      if (segment.state === 'retired' && segment.writers === 0) this.#sealInBackground(segment);
-    }
-    await this.settled();
-    if (!this.usable) return;
-    const outcome = await compact(compaction);
-    // A swap that may or may not have happened: only the ledger knows where the records lie now.
-    if (outcome.uncertain !== undefined) this.#fail(outcome.uncertain);
+    await this.#upkeep.catchUp();
   }
 
   #resumeSegments(): void {
-    const { segments, native } = this.#parts;
+    const { segments } = this.#parts;
     const active = [...segments.values()].filter((segment) => segment.state === 'active');
     const newest = active.reduce<Segment | undefined>(
       (a, b) => (a === undefined || b.id > a.id ? b : a),
       undefined,
     );
-    for (const segment of active) {
-      if (segment === newest) this.#writer.resume(segment);
-      else this.#retireAtOpen(segment);
-    }
-    for (const info of native.segments()) {
-      if (info.state === 'sealed' && !info.hasGraph) this.#buildGraphInBackground(info);
-    }
-  }
-
-  #retireAtOpen(segment: Segment): void {
-    segment.state = 'retired';
-    this.#sealInBackground(segment);
-  }
-
-  #sealInBackground(segment: Segment): void {
-    if (segment.poisoned || segment.sealing) return;
-    segment.sealing = true;
-    this.#inBackground('seal', async () => {
-      try {
-        const { native, blobs, ledger } = this.#parts;
-        const info = await native.seal(segment.id);
-        await blobs.seal(segment.blob);
-        await ledger.sealSegment(segment.id, info.records);
-        segment.state = 'sealed';
-        this.#buildGraphInBackground(info);
-      } catch (error) {
-        // Without space it is tried again; after a failed write the file is done.
-        if (hasEngineCode(error, 'io')) segment.poisoned = true;
-        throw error;
-      } finally {
-        segment.sealing = false;
-      }
-    });
-  }
-
-  #buildGraphInBackground(info: SegmentInfo): void {
-    if (info.tokenVectors < this.#parts.settings.graphTokenVectorsMin) return;
-    this.#inBackground('graph', async () => {
-      await this.#parts.native.buildGraph(info.segmentId);
-    });
-  }
-
-  #inBackground(job: string, work: () => Promise<void>): void {
-    if (this.#closed) return;
-    const running = work()
-      .catch((error: unknown) => this.#noteBackgroundError(job, error))
-      .finally(() => this.#jobs.delete(running));
-    this.#jobs.add(running);
+    for (const segment of active) if (segment !== newest) this.#writer.retire(segment);
+    if (newest !== undefined) this.#writer.resume(newest);
+    this.#upkeep.resume();
   }
 
   #noteBackgroundError(job: string, error: unknown): void {

@@ -2,9 +2,9 @@
 import type { Catalog } from '../catalog/contract.ts';
 import type { Encoder } from '../encoder/contract.ts';
 import type { BlobStore } from '../index/blob-store.ts';
-import { createIndexStore, defaultIndexSettings } from '../index/index-store.ts';
+import { createIndexStore } from '../index/index-store.ts';
+import { defaultIndexSettings, type IndexSettings } from '../index/index-settings.ts';
 import type { NativeEngine, SegmentInfo } from '../index/native.ts';
-import type { StoredIndexSettings } from '../index/stored-index.ts';
 import { AdmissionDesk, type KeyVerifier } from './admission.ts';
 import type { Service } from './contract.ts';
 import { createIndex } from './create-index.ts';
@@ -36,7 +36,7 @@ export interface ServiceOptions {
   /** A failure nobody waits for. */
   readonly onBackgroundError: (job: string, error: unknown, indexId?: string) => void;
   readonly nowMs?: () => number;
-  readonly indexSettings?: Partial<StoredIndexSettings>;
+  readonly indexSettings?: Partial<IndexSettings>;
 }
 
 export interface ServiceStatistics {

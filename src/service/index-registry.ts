@@ -18,6 +18,8 @@ interface Entry {
   users: number;
   /** No new user; closed when the last one leaves. */
   leaving: boolean;
+  /** The last one has left. */
+  closing: boolean;
 }
 
 export class IndexRegistry {
@@ -62,11 +64,13 @@ export class IndexRegistry {
 
   /** Ids of the indexes that are open now. */
   openIds(): readonly string[] {
-    return [...this.#entries.keys()];
+    return [...this.#entries].flatMap(([indexId, { leaving }]) => (leaving ? [] : [indexId]));
   }
 
   openIndexes(): readonly StoredIndex[] {
-    return [...this.#entries.values()].flatMap(({ index }) => (index === undefined ? [] : [index]));
+    return [...this.#entries.values()].flatMap(({ index, leaving }) =>
+      index === undefined || leaving ? [] : [index],
+    );
   }
 
   #open(indexId: string, open: () => Promise<StoredIndex>): Entry {
@@ -76,6 +80,7 @@ export class IndexRegistry {
       index: undefined,
       users: 0,
       leaving: false,
+      closing: false,
     };
     this.#entries.set(indexId, entry);
     return entry;
@@ -98,18 +103,28 @@ export class IndexRegistry {
 
   #leave(indexId: string, entry: Entry): void {
     entry.leaving = true;
-    if (entry.users > 0) return;
+    if (entry.users > 0 || entry.closing) return;
+    entry.closing = true;
     assertInvariant(this.#entries.get(indexId) === entry, 'an entry stays until it is closed');
+    if (entry.index === undefined) {
+      this.#closed(indexId, entry);
+      return;
+    }
+    entry.index.close();
+    // Background work that is cut short may still be at the ledger: an index opened now would not see its end.
+    void entry.index.settled().finally(() => this.#closed(indexId, entry));
+  }
+
+  #closed(indexId: string, entry: Entry): void {
     this.#entries.delete(indexId);
-    entry.index?.close();
     entry.closed.resolve();
   }
 
   #closeIdle(): void {
-    let excess = this.#entries.size - this.#openMax;
+    let excess = this.openIds().length - this.#openMax;
     for (const [indexId, entry] of this.#entries) {
       if (excess <= 0) return;
-      if (entry.users > 0 || entry.index === undefined || entry.index.busy) continue;
+      if (entry.leaving || entry.users > 0 || entry.index === undefined || entry.index.busy) continue;
       this.#leave(indexId, entry);
       excess -= 1;
     }

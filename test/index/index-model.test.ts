@@ -1,13 +1,25 @@
 /**
- * Random upserts, replacements, deletes, abandoned upserts, torn tails, restarts and compactions against a
- * map in memory: after every step a search finds exactly what the map holds.
+ * Random upserts, replacements, deletes, abandoned upserts, torn tails, restarts, merges and merges that are
+ * cut off at any of their steps against a map in memory: after every step a search finds exactly what the map
+ * holds, and after upkeep no more segments are sealed than allowed.
  */
 import { appendFile } from 'node:fs/promises';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { dim, expected, openHost, openStage, type Found, type Stage, type TestDocument } from './stage.ts';
+import {
+  dim,
+  engineError,
+  expected,
+  openHost,
+  openStage,
+  type Found,
+  type Stage,
+  type TestDocument,
+} from './stage.ts';
 
 type Model = Map<string, TestDocument>;
+
+const sealedSegmentsMax = 2;
 
 const docId = fc.constantFrom('a', 'b', 'c', 'd', 'é', '😀');
 const row = fc.array(fc.integer({ min: -127, max: 127 }), { minLength: dim, maxLength: dim });
@@ -68,6 +80,12 @@ function expectSame(found: readonly Found[], wanted: readonly Found[]): void {
     expect(Math.abs(score - want[place]!.score)).toBeLessThan(0.2);
 }
 
+function expectWithinBound(stage: Stage): void {
+  const { segments } = stage.index().statistics();
+  const sealed = segments.filter(({ state }) => state === 'sealed');
+  expect(sealed.length).toBeLessThanOrEqual(sealedSegmentsMax);
+}
+
 function expectSameAnswer(removed: boolean, existed: boolean): void {
   expect(removed).toBe(existed);
 }
@@ -117,8 +135,21 @@ const steps = [
   fc.constant(
     new Step('upkeep', async (_model, stage) => {
       await stage.index().maintain();
+      expectWithinBound(stage);
     }),
   ),
+  fc
+    .tuple(fc.constantFrom('copyRecords', 'sync', 'seal', 'sealSegment', 'swapSegments'), fc.nat({ max: 2 }))
+    .map(
+      ([step, calls]) =>
+        new Step(`crash at call ${calls} of ${step} during upkeep`, async (_model, stage) => {
+          stage.faults.set(step, engineError('io', calls));
+          await stage.index().maintain();
+          stage.faults.clear();
+          await stage.reopen();
+          stage.errors.length = 0;
+        }),
+    ),
 ];
 
 /** Bytes after the last record of an active segment, as a write that was cut off leaves them. */
@@ -133,16 +164,19 @@ describe('an index', () => {
     await using host = await openHost();
     await fc.assert(
       fc.asyncProperty(fc.commands(steps, { maxCommands: 25 }), async (commands) => {
-        await using stage = await openStage(host, { segmentTokenVectorsMax: 12, wasteAgeMsMax: 0 });
+        await using stage = await openStage(host, {
+          segmentTokenVectorsMax: 6,
+          sealedSegmentsMax,
+          wasteAgeMsMax: 0,
+        });
         await fc.asyncModelRun(() => ({ model: new Map<string, TestDocument>(), real: stage }), commands);
         expect(stage.errors).toEqual([]);
         expect(stage.corrupt).toEqual([]);
-        // A round rewrites as much as one segment holds.
-        for (let round = 0; round < 20; round += 1) await stage.index().maintain();
+        await stage.index().maintain();
         const { segments, recordsLive } = stage.index().statistics();
         expect(segments.reduce((records, segment) => records + segment.records, 0)).toBe(recordsLive);
       }),
-      { numRuns: 25 },
+      { numRuns: 40 },
     );
   });
 });

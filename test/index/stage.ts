@@ -10,11 +10,12 @@ import type { CommitDeleteResult, CommitUpsertResult, DocumentVersion } from '..
 import type { SqliteCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
 import { openCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
 import type { BlobStore } from '../../src/index/blob-store.ts';
-import { createIndexStore, defaultIndexSettings } from '../../src/index/index-store.ts';
+import { defaultIndexSettings, type IndexSettings } from '../../src/index/index-settings.ts';
+import { createIndexStore } from '../../src/index/index-store.ts';
 import { openLocalBlobStore } from '../../src/index/local-blob-store.ts';
 import { metadataTerms } from '../../src/index/metadata-terms.ts';
 import { createEngine, type NativeEngine } from '../../src/index/native.ts';
-import type { StoredIndex, StoredIndexSettings } from '../../src/index/stored-index.ts';
+import type { StoredIndex } from '../../src/index/stored-index.ts';
 import { catalogSegments } from '../../src/service/catalog-segments.ts';
 import { byRank } from '../../src/service/ranking.ts';
 
@@ -54,6 +55,8 @@ export interface Stage extends Omit<Host, typeof Symbol.asyncDispose> {
   readonly corrupt: unknown[];
   /** Methods of the engine's index or of the ledger that fail at their next call. */
   readonly faults: Map<string, Error>;
+  /** Keeps the next call of such a method from answering, once its work is done, until it is released. */
+  hold(method: string): { readonly reached: Promise<void>; release(): void };
   /** The open index. */
   index(): StoredIndex;
   upsert(
@@ -69,7 +72,7 @@ export interface Stage extends Omit<Host, typeof Symbol.asyncDispose> {
   /** Everything that matches, best first, over an exact scan. */
   search(filter?: Readonly<Record<string, unknown>>): Promise<readonly Found[]>;
   /** Closes the index and opens it again from the catalog; `between` runs while it is closed. */
-  reopen(between?: () => Promise<void>): Promise<void>;
+  reopen(between?: () => Promise<void>, settings?: Partial<IndexSettings>): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -92,21 +95,22 @@ export async function openHost(): Promise<Host> {
 }
 
 /** A new index of a new tenant. */
-export async function openStage(host: Host, settings: Partial<StoredIndexSettings> = {}): Promise<Stage> {
+export async function openStage(host: Host, settings: Partial<IndexSettings> = {}): Promise<Stage> {
   const { catalog, blobs, engine } = host;
   const errors: unknown[] = [];
   const corrupt: unknown[] = [];
   const faults = new Map<string, Error>();
-  const store = createIndexStore({
-    engine: withIndexes(engine, (options) => withFaults(engine.createIndex(options), faults)),
-    blobs,
-    exactTokenVectorsMax: 0,
-    settings: { ...defaultIndexSettings, ...settings },
-    events: {
-      onBackgroundError: (_indexId, _job, error) => void errors.push(error),
-      onCorrupt: (_indexId, error) => void corrupt.push(error),
-    },
-  });
+  const storeWith = (changes: Partial<IndexSettings>) =>
+    createIndexStore({
+      engine: withIndexes(engine, (options) => withFaults(engine.createIndex(options), faults)),
+      blobs,
+      exactTokenVectorsMax: 0,
+      settings: { ...defaultIndexSettings, ...changes },
+      events: {
+        onBackgroundError: (_indexId, _job, error) => void errors.push(error),
+        onCorrupt: (_indexId, error) => void corrupt.push(error),
+      },
+    });
   const tenant = await catalog.createTenant({
     id: randomUUID(),
     name: 'tenant',
@@ -125,8 +129,8 @@ export async function openStage(host: Host, settings: Partial<StoredIndexSetting
     },
     10,
   );
-  const open = () =>
-    store.open({
+  const open = (changes = settings) =>
+    storeWith(changes).open({
       indexId,
       dim,
       codebook: undefined,
@@ -229,11 +233,18 @@ export async function openStage(host: Host, settings: Partial<StoredIndexSetting
           })
           .toSorted(byRank);
       }),
-    async reopen(between) {
+    hold(method) {
+      const reached = Promise.withResolvers<void>();
+      const released = Promise.withResolvers<void>();
+      const hold: Hold = { reached: reached.resolve, released: released.promise };
+      faults.set(method, Object.assign(new Error('held'), hold));
+      return { reached: reached.promise, release: released.resolve };
+    },
+    async reopen(between, changes) {
       index.close();
       await index.settled();
       await between?.();
-      index = await open();
+      index = await open(changes);
     },
     async [Symbol.asyncDispose]() {
       index.close();
@@ -257,17 +268,45 @@ function withFaults<T extends object>(real: T, faults: Map<string, Error>): T {
       if (typeof member !== 'function') return member;
       return (...given: unknown[]): unknown => {
         const fault = faults.get(String(name));
-        if (fault === undefined) return Reflect.apply(member, target, given);
+        if (fault === undefined || callsLeft(fault) > 0) return Reflect.apply(member, target, given);
         faults.delete(String(name));
-        return Promise.reject(fault);
+        if (!isHold(fault)) return Promise.reject(fault);
+        return holdAfter(Promise.resolve(Reflect.apply(member, target, given)), fault);
       };
     },
   });
 }
 
-/** An error of the engine. */
-export function engineError(code: string): Error {
-  return Object.assign(new Error(`engine: ${code}`), { code });
+interface Hold {
+  readonly reached: () => void;
+  readonly released: Promise<void>;
+}
+
+function isHold(fault: Error): fault is Error & Hold {
+  return 'released' in fault;
+}
+
+async function holdAfter(work: Promise<unknown>, hold: Hold): Promise<unknown> {
+  const value = await work;
+  hold.reached();
+  await hold.released;
+  return value;
+}
+
+interface Fault extends Error {
+  /** Calls that go well before the one that fails. */
+  callsBefore?: number;
+}
+
+function callsLeft(fault: Fault): number {
+  const left = fault.callsBefore ?? 0;
+  fault.callsBefore = left - 1;
+  return left;
+}
+
+/** An error of the engine, for a call that comes after so many others. */
+export function engineError(code: string, callsBefore = 0): Error {
+  return Object.assign(new Error(`engine: ${code}`), { code, callsBefore });
 }
 
 /** MaxSim of one chunk in double precision. */

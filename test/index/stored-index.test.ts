@@ -193,30 +193,108 @@ describe('space', () => {
   });
 
   it.each([
-    'createSegment',
-    'copyRecords',
-    'sync',
-    'seal',
-    'sealSegment',
-    'swapSegments',
-    'forgetDeadVersions',
-  ])('is reclaimed in the end when %s fails during a compaction, and nothing is lost', async (step) => {
-    await using stage = await openStage(host, { wasteAgeMsMax: 0 });
-    await stage.upsert([documentAt('a', 0), documentAt('b', 1), documentAt('c', 2)]);
-    await stage.remove('b');
-    // Seals what was active, so that the fault meets the compaction itself.
+    ['createSegment', 0],
+    ['copyRecords', 0],
+    ['sync', 0],
+    ['seal', 0],
+    ['sealSegment', 0],
+    ['swapSegments', 0],
+    // The versions have moved in the ledger, the sources are still there.
+    ['swapSegments', 1],
+    ['forgetDeadVersions', 0],
+  ])(
+    'is reclaimed in the end when %s fails during a merge after %i calls, and nothing is lost',
+    async (step, calls) => {
+      await using stage = await openStage(host, { wasteAgeMsMax: 0 });
+      await stage.upsert([documentAt('a', 0), documentAt('b', 1), documentAt('c', 2)]);
+      await stage.remove('b');
+      // Seals what was active, so that the fault meets the compaction itself.
+      await stage.reopen();
+      stage.faults.set(step, engineError('io', calls));
+      await stage.index().maintain();
+      expect(stage.faults.size).toBe(0);
+      await stage.reopen();
+      expect(await docIds(stage)).toEqual(['a', 'c']);
+      expect(await blobsOf(stage)).toEqual(await segmentsOf(stage));
+      await stage.index().maintain();
+      await stage.index().maintain();
+      expect(await docIds(stage)).toEqual(['a', 'c']);
+      expect(await blobsOf(stage)).toEqual(await segmentsOf(stage));
+      const { segments } = stage.index().statistics();
+      expect(segments.reduce((records, segment) => records + segment.records, 0)).toBe(2);
+    },
+  );
+});
+
+describe('merging for number', () => {
+  const settings = { segmentTokenVectorsMax: 4, sealedSegmentsMax: 3 };
+  const sealedOf = (stage: Stage) =>
+    stage
+      .index()
+      .statistics()
+      .segments.filter(({ state }) => state === 'sealed').length;
+
+  it('keeps the bound while documents arrive, without being asked', async () => {
+    await using stage = await openStage(host, settings);
+    const ids = Array.from({ length: 120 }, (_, place) => `d${String(place).padStart(3, '0')}`);
+    for (const id of ids) await stage.upsert([documentAt(id, 1)]);
+    await stage.index().settled();
+    expect(sealedOf(stage)).toBeLessThanOrEqual(3);
+    expect(await docIds(stage)).toEqual(ids);
     await stage.reopen();
-    stage.faults.set(step, engineError('io'));
-    await stage.index().maintain();
-    expect(stage.faults.size).toBe(0);
-    await stage.reopen();
-    expect(await docIds(stage)).toEqual(['a', 'c']);
-    await stage.index().maintain();
-    await stage.index().maintain();
-    expect(await docIds(stage)).toEqual(['a', 'c']);
+    expect(await docIds(stage)).toEqual(ids);
     expect(await blobsOf(stage)).toEqual(await segmentsOf(stage));
-    const { segments } = stage.index().statistics();
-    expect(segments.reduce((records, segment) => records + segment.records, 0)).toBe(2);
+    expect(stage.errors).toEqual([]);
+  });
+
+  it('is taken up again at the next open', async () => {
+    await using stage = await openStage(host, { ...settings, sealedSegmentsMax: 100 });
+    for (let place = 0; place < 40; place += 1) await stage.upsert([documentAt(`d${place}`, 1)]);
+    await stage.index().settled();
+    expect(sealedOf(stage)).toBeGreaterThan(3);
+    await stage.reopen(undefined, settings);
+    await stage.index().settled();
+    expect(sealedOf(stage)).toBeLessThanOrEqual(3);
+    expect(await docIds(stage)).toHaveLength(40);
+  });
+
+  it('lets commits go on between the transactions that move versions, wherever they find them', async () => {
+    await using stage = await openStage(host, { segmentTokenVectorsMax: 4, wasteAgeMsMax: 0 });
+    for (let place = 0; place < 8; place += 1) await stage.upsert([documentAt(`d${place}`, 1)]);
+    await stage.index().settled();
+    await stage.remove('d0');
+    const held = stage.hold('swapSegments');
+    const merging = stage.index().maintain();
+    await held.reached;
+    // The ledger has moved them all; memory has not.
+    await stage.remove('d1');
+    await stage.upsert([documentAt('d2', 5)]);
+    expect(await docIds(stage)).toEqual(['d2', 'd3', 'd4', 'd5', 'd6', 'd7']);
+    held.release();
+    await merging;
+    expect(await docIds(stage)).toEqual(['d2', 'd3', 'd4', 'd5', 'd6', 'd7']);
+    await stage.remove('d3');
+    await stage.reopen();
+    expect(await docIds(stage)).toEqual(['d2', 'd4', 'd5', 'd6', 'd7']);
+    expect(stage.errors).toEqual([]);
+  });
+
+  it('waits for disk space, and comes back to it', async () => {
+    await using stage = await openStage(host, { ...settings, sealedSegmentsMax: 100 });
+    for (let place = 0; place < 40; place += 1) await stage.upsert([documentAt(`d${place}`, 1)]);
+    await stage.index().settled();
+    const before = await blobsOf(stage);
+    for (const step of ['copyRecords', 'sync', 'seal']) {
+      stage.faults.set(step, engineError('no_space'));
+      await stage.reopen(undefined, settings);
+      await stage.index().settled();
+      expect(stage.errors.splice(0)).toMatchObject([{ code: 'no_space' }]);
+      expect(await blobsOf(stage)).toEqual(before);
+      expect(await docIds(stage)).toHaveLength(40);
+    }
+    await stage.index().maintain();
+    expect(sealedOf(stage)).toBeLessThanOrEqual(3);
+    expect(await docIds(stage)).toHaveLength(40);
   });
 });
 

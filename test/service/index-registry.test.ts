@@ -7,8 +7,18 @@ class Opened {
   usable = true;
   busy = false;
   closed = false;
+  readonly background = Promise.withResolvers<void>();
+
+  constructor(settled = true) {
+    if (settled) this.background.resolve();
+  }
+
   close(): void {
     this.closed = true;
+  }
+
+  settled(): Promise<void> {
+    return this.background.promise;
   }
 }
 
@@ -64,6 +74,25 @@ describe('index registry', () => {
     });
     await registry.use('a', open, async () => undefined);
     expect(opened.map(({ closed }) => closed)).toEqual([true, false]);
+  });
+
+  it('opens an index again only when the background work of the closed one has ended', async () => {
+    const { registry, opened, open } = fixture(10);
+    const first = new Opened(false);
+    await registry.use(
+      'a',
+      async () => first as unknown as StoredIndex,
+      async () => undefined,
+    );
+    const closing = registry.close('a');
+    const again = registry.use('a', open, async () => 'again');
+    await new Promise(setImmediate);
+    expect([first.closed, opened.length]).toEqual([true, 0]);
+    expect(registry.openIds()).toEqual([]);
+    first.background.resolve();
+    await closing;
+    expect(await again).toBe('again');
+    expect(opened).toHaveLength(1);
   });
 
   it('forgets an open that failed', async () => {

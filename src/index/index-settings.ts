@@ -1,0 +1,29 @@
+/** What an open index is run with, and the values in service with their reasons. */
+
+export interface IndexSettings {
+  /** Token vectors at which a segment is full. */
+  readonly segmentTokenVectorsMax: number;
+  /** Token vectors from which a sealed segment gets derived data. */
+  readonly graphTokenVectorsMin: number;
+  /** Sealed segments of an index once the background work has caught up. */
+  readonly sealedSegmentsMax: number;
+  /** Token vectors of the largest segment that merging for number makes. */
+  readonly mergeTokenVectorsMax: number;
+  /** Bytes a second that all merges of the process copy while they keep up. */
+  readonly copyBytesPerSecond: number;
+  /** Deleted data is rewritten away at this age. */
+  readonly wasteAgeMsMax: number;
+  readonly nowMs: () => number;
+}
+
+export const defaultIndexSettings: IndexSettings = {
+  segmentTokenVectorsMax: 1_000_000,
+  graphTokenVectorsMin: 262_144,
+  sealedSegmentsMax: 8,
+  // 16.6 GB at 128 dimensions: eight segments hold at least 512 M token vectors.
+  mergeTokenVectorsMax: 128_000_000,
+  copyBytesPerSecond: 64 * 1024 * 1024,
+  // Deleted data must be physically gone within 24 hours: rewriting starts at half of it.
+  wasteAgeMsMax: 12 * 3_600_000,
+  nowMs: Date.now,
+};
