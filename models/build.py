@@ -13,14 +13,18 @@ import centroids
 import encoder
 import fit
 import graph
+import graph_f16
 import source
 import verify
 
 HERE = Path(__file__).parent
 NAME, VERSION = "minilm-l6-maxsim", "1"
 TARGET = HERE / NAME / VERSION
+INT8, F16 = "model.onnx", "model.f16.onnx"
 CACHE = HERE / ".cache"
 QUALITY = HERE / NAME / "quality.json"  # written by evaluate.py
+
+F32_REFERENCE = "the same head on the f32 graph"
 
 GOLDEN = (
     ("query", "Which tissues express the receptor?"),
@@ -37,7 +41,9 @@ def main() -> None:
     states, _ = fit.hidden_states(weights, TARGET / "tokenizer.json", CACHE / "wheels", CACHE / "fit")
     head = fit.head(states)
     model = graph.build(weights, head, graph.LinearInt8())
-    (TARGET / "model.onnx").write_bytes(model.SerializeToString(deterministic=True))
+    (TARGET / INT8).write_bytes(model.SerializeToString(deterministic=True))
+    (TARGET / F16).write_bytes(graph_f16.build(TARGET / INT8).SerializeToString(deterministic=True))
+    onnx.checker.check_model(str(TARGET / F16))
     write_json(TARGET / "onnx_config.json", config(head))
     directions, scales = centroids.quantised(centroids.fitted(fit.centred(states)))
     (TARGET / "centroids.i8").write_bytes(directions.tobytes())
@@ -86,9 +92,12 @@ def config(head: fit.Head) -> dict:
 
 
 def manifest(reference: onnx.ModelProto) -> dict:
-    shipped, exact = encoder.session(TARGET / "model.onnx"), encoder.session(reference)
-    measured = verify.agreement(shipped, exact, TARGET / "tokenizer.json", CACHE / "wheels")
-    names = ("model.onnx", "onnx_config.json", "tokenizer.json", "centroids.i8", "centroids.scale.f32")
+    exact, int8, f16 = (encoder.session(model) for model in (reference, TARGET / INT8, TARGET / F16))
+
+    def agreement(one, other, name: str) -> dict:
+        return {"reference": name} | verify.agreement(one, other, TARGET / "tokenizer.json", CACHE / "wheels")
+
+    names = (INT8, F16, "onnx_config.json", "tokenizer.json", "centroids.i8", "centroids.scale.f32")
     return {
         "name": NAME,
         "version": VERSION,
@@ -97,12 +106,21 @@ def manifest(reference: onnx.ModelProto) -> dict:
         "files": {name: checksum(TARGET / name) for name in names},
         "variants": [
             {
-                "file": "model.onnx",
+                "file": INT8,
                 "provider": "cpu",
                 "precision": "int8",
-                "agreement": measured,
-                "batch_independence": verify.independence(shipped),
-            }
+                "agreement": agreement(int8, exact, F32_REFERENCE),
+                "batch_independence": verify.independence(int8),
+            },
+            {
+                "file": F16,
+                "provider": "cuda",
+                "precision": "f16",
+                "measured_on": "the CPU provider, which rounds to f16 at fewer places than a GPU",
+                "agreement": agreement(f16, exact, F32_REFERENCE),
+                "agreement_with_int8": agreement(f16, int8, INT8),
+                "batch_independence": verify.independence(f16),
+            },
         ],
         "candidates": {
             "centroids": {
@@ -121,7 +139,7 @@ def manifest(reference: onnx.ModelProto) -> dict:
 
 def known_quality() -> dict:
     """{model_sha256, results}: the results measured so far on exactly the present graph."""
-    digest = checksum(TARGET / "model.onnx")["sha256"]
+    digest = checksum(TARGET / INT8)["sha256"]
     known = json.loads(QUALITY.read_text()) if QUALITY.exists() else {}
     return known if known.get("model_sha256") == digest else {"model_sha256": digest, "results": {}}
 
@@ -133,7 +151,7 @@ def checksum(path: Path) -> dict:
 
 def golden() -> list[dict]:
     """For a self-check at start: the first values of some rows of `output`, before any weight."""
-    running = encoder.session(TARGET / "model.onnx", threads=1)
+    running = encoder.session(TARGET / INT8, threads=1)
     tokenizer = encoder.tokenizer(TARGET / "tokenizer.json")
     found = []
     for kind, text in GOLDEN:

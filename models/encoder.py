@@ -69,14 +69,17 @@ def batch(sequences: Sequence[Pieces], tokens: int | None = None) -> dict[str, n
 
 
 def run(
-    running: onnxruntime.InferenceSession, sequences: Sequence[Pieces], outputs: Sequence[str]
+    running: onnxruntime.InferenceSession,
+    sequences: Sequence[Pieces],
+    outputs: Sequence[str],
+    batch_tokens_max: int = BATCH_TOKENS_MAX,
 ) -> Iterator[tuple[int, list[np.ndarray]]]:
     """(number of the sequence, its rows of each output), longest sequences first."""
     order = sorted(range(len(sequences)), key=lambda number: (-len(sequences[number]), number))
     start = 0
     while start < len(order):
         longest = len(sequences[order[start]])
-        numbers = order[start : start + max(1, BATCH_TOKENS_MAX // longest)]
+        numbers = order[start : start + max(1, batch_tokens_max // longest)]
         start += len(numbers)
         results = running.run(list(outputs), batch([sequences[number] for number in numbers]))
         for row, number in enumerate(numbers):

@@ -13,6 +13,7 @@ positions get exactly zero attention. Rows at masked positions hold values witho
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -134,15 +135,14 @@ def build(weights: Weights, head: Head | None, linear: Linear) -> onnx.ModelProt
         graph.node("Identity", hidden, output="hidden")
         outputs.append(_value("hidden", TensorProto.FLOAT, weights.words.shape[1]))
     else:
-        _head(graph, head, hidden)
-        dim = len(head.centring)
-        outputs += [
-            _value("output", TensorProto.FLOAT, dim),
-            _value("document_int8", TensorProto.INT8, dim),
-            _value("document_scale", TensorProto.FLOAT),
-            _value("token_weight", TensorProto.FLOAT),
-        ]
-    model = helper.make_model(
+        outputs += finish(graph, head, lambda: graph.node("MatMul", hidden, projection(graph, head)))
+    model = assembled(graph, outputs)
+    onnx.checker.check_model(model)
+    return model
+
+
+def assembled(graph: Graph, outputs: list[onnx.ValueInfoProto]) -> onnx.ModelProto:
+    return helper.make_model(
         helper.make_graph(
             graph.nodes,
             "late_interaction",
@@ -154,8 +154,6 @@ def build(weights: Weights, head: Head | None, linear: Linear) -> onnx.ModelProt
         ir_version=IR_VERSION,
         producer_name="maxsimd models/build.py",
     )
-    onnx.checker.check_model(model)
-    return model
 
 
 def _transformer(graph: Graph, weights: Weights, linear: Linear) -> str:
@@ -189,11 +187,16 @@ def _transformer(graph: Graph, weights: Weights, linear: Linear) -> str:
     return x
 
 
-def _head(graph: Graph, head: Head, hidden: str) -> None:
+def projection(graph: Graph, head: Head) -> str:
+    return graph.constant("projection", head.projection.astype(np.float32))
+
+
+def finish(graph: Graph, head: Head, project: Callable[[], str]) -> list[onnx.ValueInfoProto]:
+    """Everything behind the projection, in f32, and the outputs; `project` gives f32 [batch, tokens, dim]."""
     weights = graph.constant("token_weights", head.token_weights.astype(np.float32))
     graph.node("Gather", weights, "input_ids", output="token_weight")
 
-    projected = graph.node("MatMul", hidden, graph.constant("projection", head.projection.astype(np.float32)))
+    projected = project()
     length = graph.node("Max", graph.node("ReduceL2", projected, graph.axes(-1), keepdims=1), graph.number(1e-9))
     unit = graph.node("Div", projected, length, output="output")
 
@@ -203,6 +206,13 @@ def _head(graph: Graph, head: Head, hidden: str) -> None:
     rounded = graph.node("Round", graph.node("Div", centred, scale))
     graph.node("Cast", rounded, to=TensorProto.INT8, output="document_int8")
     graph.node("Squeeze", scale, graph.axes(-1), output="document_scale")
+    dim = len(head.centring)
+    return [
+        _value("output", TensorProto.FLOAT, dim),
+        _value("document_int8", TensorProto.INT8, dim),
+        _value("document_scale", TensorProto.FLOAT),
+        _value("token_weight", TensorProto.FLOAT),
+    ]
 
 
 def _value(name: str, kind: int, dim: int | None = None) -> onnx.ValueInfoProto:

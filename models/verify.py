@@ -1,7 +1,7 @@
-"""Measures the shipped graph against the f32 graph, and a text alone against the same text in batches.
+"""Measures one graph against another, and a text alone against the same text in batches.
 
-    agreement:    cosines of `output` rows, int8 graph against f32 graph, on passages of the fit text
-                  that no fitted value has seen
+    agreement:    cosines of `output` rows of two graphs on passages of the fit text that no fitted
+                  value has seen
     independence: the largest difference, in int8 steps, and the share of components that differ at all
 """
 
@@ -23,14 +23,13 @@ POSITIONS = 512
 SEED = 7
 
 
-def agreement(shipped, reference, tokenizer_file: Path, wheels: Path) -> dict:
+def agreement(one, other, tokenizer_file: Path, wheels: Path) -> dict:
     texts = [f"{title} {body}" for title, body in fit_text.passages(wheels)[-200:]]
     contents = encoder.pieces(encoder.tokenizer(tokenizer_file), texts)
     sequences = [encoder.framed(content[: encoder.WINDOW_TOKENS]) for content in contents]
-    one, other = (dict(encoder.run(running, sequences, ["output"])) for running in (shipped, reference))
-    cosines = np.concatenate([(one[number][0] * other[number][0]).sum(axis=1) for number in one])
+    rows, others = (dict(encoder.run(running, sequences, ["output"])) for running in (one, other))
+    cosines = np.concatenate([(rows[number][0] * others[number][0]).sum(axis=1) for number in rows])
     return {
-        "reference": "the same head on the f32 graph",
         "tokens": len(cosines),
         "cosine_mean": round(float(cosines.mean()), 5),
         "cosine_p01": round(float(np.percentile(cosines, 1)), 5),

@@ -48,6 +48,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   catalog: [],
   metrics: [],
   cli: ['catalog', 'encoder', 'index', 'service'],
+  cuda: ['encoder'],
 };
 
 /** Files of `src` that any layer may import. */

@@ -27,7 +27,8 @@ export function openOneSession(model: ServedModel, threads: number): Contender {
 }
 
 function open(model: ServedModel, sessions: number, threads: number, description: string): Contender {
-  const { graphFile, usesTokenTypeIds } = model.session;
+  const { graphFiles, usesTokenTypeIds } = model.session;
+  const graphFile = graphFiles.cpu;
   return new Packed(
     model,
     new Sessions(sessions, { settings: { graphFile, threads, spinning: true }, usesTokenTypeIds }),

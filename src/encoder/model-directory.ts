@@ -5,7 +5,8 @@
  *                      outputs `output` f32 [batch, tokens, dim], and those that `maxsimd` names
  *   tokenizer.json     Hugging Face tokenizer
  *   onnx_config.json   keys of the PyLate / next-plaid ONNX exports; our own under `maxsimd`
- *   manifest.json      optional: sha256 of the files (checked here), candidates, golden vectors
+ *   manifest.json      optional: sha256 of the files (checked here), candidates, golden vectors, and under
+ *                      `variants` the graph for each provider; without it model.onnx serves all
  *
  * Name and version come from the manifest, or from the last two parts of the path.
  */
@@ -72,15 +73,20 @@ const manifestSchema = z.looseObject({
     })
     .optional(),
   golden: z.unknown().optional(),
+  /** Graphs of the same model; several may name a provider, the first is taken. */
+  variants: z.array(z.looseObject({ file: z.string(), provider: z.string() })).default([]),
 });
 
 export type Manifest = z.output<typeof manifestSchema>;
+
+/** The graph that each provider runs, absolute. */
+export type GraphFiles = Readonly<Record<'cpu' | 'cuda', string>>;
 
 export interface ModelDirectory {
   readonly directory: string;
   readonly name: string;
   readonly version: string;
-  readonly graphFile: string;
+  readonly graphFiles: GraphFiles;
   readonly config: OnnxConfig;
   readonly manifest: Manifest | undefined;
   /** Parsed tokenizer.json, and tokenizer_config.json where there is one. */
@@ -106,14 +112,19 @@ export async function openModelDirectory(directory: string): Promise<ModelDirect
     ? parse(manifestSchema, await read('manifest.json'), path.join(resolved, 'manifest.json'))
     : undefined;
   if (manifest !== undefined) await verifyFiles(resolved, manifest);
-  const graphFile = path.join(resolved, 'model.onnx');
-  if (!(await exists(graphFile))) throw new ModelDirectoryError(`${resolved} has no model.onnx`);
+  const graphFiles = {
+    cpu: graphFile(resolved, manifest, 'cpu'),
+    cuda: graphFile(resolved, manifest, 'cuda'),
+  };
+  for (const file of Object.values(graphFiles)) {
+    if (!(await exists(file))) throw new ModelDirectoryError(`${resolved} has no ${path.basename(file)}`);
+  }
   checkConsistency(resolved, config);
   return {
     directory: resolved,
     name: manifest?.name ?? path.basename(path.dirname(resolved)),
     version: manifest?.version ?? path.basename(resolved),
-    graphFile,
+    graphFiles,
     config,
     manifest,
     tokenizer: asObject(await read('tokenizer.json'), path.join(resolved, 'tokenizer.json')),
@@ -128,6 +139,16 @@ export async function fileChecksum(file: string): Promise<string> {
   const hash = createHash('sha256');
   await pipeline(createReadStream(file, { highWaterMark: 1 << 20 }), hash);
   return hash.digest('hex');
+}
+
+function graphFile(directory: string, manifest: Manifest | undefined, provider: 'cpu' | 'cuda'): string {
+  const variant = manifest?.variants.find((each) => each.provider === provider);
+  if (variant !== undefined && manifest?.files[variant.file] === undefined) {
+    throw new ModelDirectoryError(
+      `${directory}: the variant ${variant.file} has no checksum in the manifest`,
+    );
+  }
+  return path.join(directory, variant?.file ?? 'model.onnx');
 }
 
 async function verifyFiles(directory: string, manifest: Manifest): Promise<void> {

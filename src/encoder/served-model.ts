@@ -44,7 +44,7 @@ export async function loadModel(path: string): Promise<ServedModel> {
     tokenizer,
     rules,
     session: {
-      graphFile: directory.graphFile,
+      graphFiles: directory.graphFiles,
       dim: config.embedding_dim,
       padId: config.pad_token_id,
       usesTokenTypeIds: config.uses_token_type_ids,

@@ -84,7 +84,7 @@ export class SessionPool {
       const [first] = await openMore(asked === 'cpu' ? workersOn('cpu', options) : 1, asked);
       const { provider } = first!;
       await openMore(workersOn(provider, options) - slots.length, provider);
-      const fallback = asked === options.provider ? first!.fallback : 'its library is not installed';
+      const fallback = asked === options.provider ? first!.fallback : 'cuda: its provider is not installed';
       return new SessionPool(options, slots, { provider, fallback });
     } catch (error) {
       await Promise.all(slots.map(async (slot) => slot.worker.terminate()));

@@ -8,6 +8,7 @@
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { assertInvariant } from '../errors.ts';
+import { cudaProblem } from './cuda-library.ts';
 import { halfBits, quantizeRows } from './quantize.ts';
 import type {
   BatchMessage,
@@ -34,6 +35,8 @@ async function open(): Promise<InferenceSession[]> {
   let fallback: string | undefined;
   for (const provider of attempts) {
     try {
+      const problem = provider === 'cuda' ? cudaProblem() : undefined;
+      if (problem !== undefined) throw new Error(problem);
       const opened = await Promise.all(data.models.map(async (model) => createSession(model, provider)));
       reply({ type: 'ready', provider, fallback });
       return opened;
@@ -46,7 +49,7 @@ async function open(): Promise<InferenceSession[]> {
 }
 
 async function createSession(model: SessionModel, provider: 'cpu' | 'cuda'): Promise<InferenceSession> {
-  return InferenceSession.create(model.graphFile, {
+  return InferenceSession.create(model.graphFiles[provider], {
     executionProviders: provider === 'cuda' ? [{ name: 'cuda', deviceId: data.deviceId }, 'cpu'] : ['cpu'],
     intraOpNumThreads: data.intraOpThreads,
     interOpNumThreads: 1,
