@@ -24,6 +24,8 @@ INT8, F16 = "model.onnx", "model.f16.onnx"
 CACHE = HERE / ".cache"
 QUALITY = HERE / NAME / "quality.json"  # written by evaluate.py
 
+# The golden values are those of the int8 graph; f16 differs from them by up to 0.024 on the CPU provider.
+F16_GOLDEN_TOLERANCE = 0.05
 F32_REFERENCE = "the same head on the f32 graph"
 
 GOLDEN = (
@@ -120,6 +122,7 @@ def manifest(reference: onnx.ModelProto) -> dict:
                 "agreement": agreement(f16, exact, F32_REFERENCE),
                 "agreement_with_int8": agreement(f16, int8, INT8),
                 "batch_independence": verify.independence(f16),
+                "golden_tolerance": F16_GOLDEN_TOLERANCE,
             },
         ],
         "candidates": {

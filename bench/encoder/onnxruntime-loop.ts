@@ -7,7 +7,7 @@ import { type Feeds, feedsOf, openSession } from './onnxruntime-session.ts';
 import { timed } from './timed.ts';
 
 export async function openLoopPeer(model: ServedModel, threads: number): Promise<Contender> {
-  const graphFile = model.session.graphFiles.cpu;
+  const graphFile = model.session.graphs.cpu.file;
   return new Loop(model, await openSession({ graphFile, threads, spinning: true }));
 }
 

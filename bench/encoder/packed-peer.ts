@@ -27,8 +27,8 @@ export function openOneSession(model: ServedModel, threads: number): Contender {
 }
 
 function open(model: ServedModel, sessions: number, threads: number, description: string): Contender {
-  const { graphFiles, usesTokenTypeIds } = model.session;
-  const graphFile = graphFiles.cpu;
+  const { graphs, usesTokenTypeIds } = model.session;
+  const graphFile = graphs.cpu.file;
   return new Packed(
     model,
     new Sessions(sessions, { settings: { graphFile, threads, spinning: true }, usesTokenTypeIds }),

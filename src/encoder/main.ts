@@ -55,7 +55,7 @@ async function start(options: EncoderArguments): Promise<void> {
   await removeStaleSocket(options.listen);
   const port = await server.listen(options.listen, credentials(options));
   await warmUp(core);
-  await checkGolden(core);
+  await checkGolden(core, pool.provider);
   server.serve();
 
   let draining = false;

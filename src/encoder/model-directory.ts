@@ -74,19 +74,35 @@ const manifestSchema = z.looseObject({
     .optional(),
   golden: z.unknown().optional(),
   /** Graphs of the same model; several may name a provider, the first is taken. */
-  variants: z.array(z.looseObject({ file: z.string(), provider: z.string() })).default([]),
+  variants: z
+    .array(
+      z.looseObject({
+        file: z.string(),
+        provider: z.string(),
+        /** Where it is less exact than the graph that gave the golden values. */
+        golden_tolerance: z.number().positive().optional(),
+      }),
+    )
+    .default([]),
 });
 
 export type Manifest = z.output<typeof manifestSchema>;
 
-/** The graph that each provider runs, absolute. */
-export type GraphFiles = Readonly<Record<'cpu' | 'cuda', string>>;
+export interface ModelGraph {
+  /** Absolute. */
+  readonly file: string;
+  /** Takes the place of the golden values' own. */
+  readonly goldenTolerance: number | undefined;
+}
+
+/** The graph that each provider runs. */
+export type ModelGraphs = Readonly<Record<'cpu' | 'cuda', ModelGraph>>;
 
 export interface ModelDirectory {
   readonly directory: string;
   readonly name: string;
   readonly version: string;
-  readonly graphFiles: GraphFiles;
+  readonly graphs: ModelGraphs;
   readonly config: OnnxConfig;
   readonly manifest: Manifest | undefined;
   /** Parsed tokenizer.json, and tokenizer_config.json where there is one. */
@@ -112,11 +128,8 @@ export async function openModelDirectory(directory: string): Promise<ModelDirect
     ? parse(manifestSchema, await read('manifest.json'), path.join(resolved, 'manifest.json'))
     : undefined;
   if (manifest !== undefined) await verifyFiles(resolved, manifest);
-  const graphFiles = {
-    cpu: graphFile(resolved, manifest, 'cpu'),
-    cuda: graphFile(resolved, manifest, 'cuda'),
-  };
-  for (const file of Object.values(graphFiles)) {
+  const graphs = { cpu: graphFor('cpu', resolved, manifest), cuda: graphFor('cuda', resolved, manifest) };
+  for (const { file } of Object.values(graphs)) {
     if (!(await exists(file))) throw new ModelDirectoryError(`${resolved} has no ${path.basename(file)}`);
   }
   checkConsistency(resolved, config);
@@ -124,7 +137,7 @@ export async function openModelDirectory(directory: string): Promise<ModelDirect
     directory: resolved,
     name: manifest?.name ?? path.basename(path.dirname(resolved)),
     version: manifest?.version ?? path.basename(resolved),
-    graphFiles,
+    graphs,
     config,
     manifest,
     tokenizer: asObject(await read('tokenizer.json'), path.join(resolved, 'tokenizer.json')),
@@ -141,14 +154,17 @@ export async function fileChecksum(file: string): Promise<string> {
   return hash.digest('hex');
 }
 
-function graphFile(directory: string, manifest: Manifest | undefined, provider: 'cpu' | 'cuda'): string {
+function graphFor(provider: 'cpu' | 'cuda', directory: string, manifest: Manifest | undefined): ModelGraph {
   const variant = manifest?.variants.find((each) => each.provider === provider);
   if (variant !== undefined && manifest?.files[variant.file] === undefined) {
     throw new ModelDirectoryError(
       `${directory}: the variant ${variant.file} has no checksum in the manifest`,
     );
   }
-  return path.join(directory, variant?.file ?? 'model.onnx');
+  return {
+    file: path.join(directory, variant?.file ?? 'model.onnx'),
+    goldenTolerance: variant?.golden_tolerance,
+  };
 }
 
 async function verifyFiles(directory: string, manifest: Manifest): Promise<void> {

@@ -44,7 +44,7 @@ export async function loadModel(path: string): Promise<ServedModel> {
     tokenizer,
     rules,
     session: {
-      graphFiles: directory.graphFiles,
+      graphs: directory.graphs,
       dim: config.embedding_dim,
       padId: config.pad_token_id,
       usesTokenTypeIds: config.uses_token_type_ids,

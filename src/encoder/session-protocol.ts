@@ -1,12 +1,12 @@
 /** Messages between the gRPC thread and a session worker thread: plain data, large arrays transferred. */
-import type { GraphFiles } from './model-directory.ts';
+import type { ModelGraphs } from './model-directory.ts';
 
 export type Provider = 'auto' | 'cpu' | 'cuda';
 export type BatchKind = 'query' | 'document';
 
 /** What a worker needs to know of a model. */
 export interface SessionModel {
-  readonly graphFiles: GraphFiles;
+  readonly graphs: ModelGraphs;
   readonly dim: number;
   readonly padId: number;
   readonly usesTokenTypeIds: boolean;

@@ -49,7 +49,7 @@ async function open(): Promise<InferenceSession[]> {
 }
 
 async function createSession(model: SessionModel, provider: 'cpu' | 'cuda'): Promise<InferenceSession> {
-  return InferenceSession.create(model.graphFiles[provider], {
+  return InferenceSession.create(model.graphs[provider].file, {
     executionProviders: provider === 'cuda' ? [{ name: 'cuda', deviceId: data.deviceId }, 'cpu'] : ['cpu'],
     intraOpNumThreads: data.intraOpThreads,
     interOpNumThreads: 1,

@@ -37,10 +37,16 @@ export async function warmUp(core: EncoderCore): Promise<void> {
 }
 
 /** Rejects when a model with golden texts gives something else for them. */
-export async function checkGolden(core: EncoderCore): Promise<void> {
+export async function checkGolden(core: EncoderCore, provider: 'cpu' | 'cuda'): Promise<void> {
   for (const [index, model] of core.models.entries()) {
     if (model.golden === undefined) continue;
-    for (const golden of goldenSchema.parse(model.golden)) await checkOne(core, index, model, golden);
+    const { goldenTolerance } = model.session.graphs[provider];
+    for (const golden of goldenSchema.parse(model.golden)) {
+      await checkOne(core, index, model, {
+        ...golden,
+        tolerance: Math.max(golden.tolerance, goldenTolerance ?? 0),
+      });
+    }
   }
 }
 

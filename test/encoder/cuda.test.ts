@@ -166,13 +166,10 @@ describe('a host without CUDA', () => {
 describe('the f16 graph of the default model', () => {
   it('is what CUDA runs, and agrees with the int8 graph of the CPU on golden values and int8 rows', async () => {
     const model = await loadModel(defaultModel);
-    const { graphFiles } = model.session;
-    expect([path.basename(graphFiles.cpu), path.basename(graphFiles.cuda)]).toEqual([
-      'model.onnx',
-      'model.f16.onnx',
-    ]);
+    const files = [model.session.graphs.cpu.file, model.session.graphs.cuda.file];
+    expect(files.map((file) => path.basename(file))).toEqual(['model.onnx', 'model.f16.onnx']);
     const sessions = await Promise.all(
-      [graphFiles.cpu, graphFiles.cuda].map(async (file) =>
+      files.map(async (file) =>
         InferenceSession.create(file, { executionProviders: ['cpu'], intraOpNumThreads: 1 }),
       ),
     );
@@ -187,6 +184,15 @@ describe('the f16 graph of the default model', () => {
     for (const name of ['output', 'document_int8', 'document_scale', 'token_weight'])
       expect([f16[name]?.type, f16[name]?.dims]).toEqual([int8[name]?.type, int8[name]?.dims]);
     expect(f16['token_weight']?.data).toEqual(int8['token_weight']?.data);
+    const [, session] = sessions;
+    const goldenTolerance = model.session.graphs.cuda.goldenTolerance!;
+    for (const { input_ids: ids, rows } of model.golden as readonly Golden[]) {
+      const { data } = (await session!.run(feeds([Int32Array.from(ids)])))['output']!;
+      for (const { row, values } of rows) {
+        for (const [d, value] of values.entries())
+          expect(Math.abs((data[row * model.dim + d] as number) - value)).toBeLessThan(goldenTolerance);
+      }
+    }
     const longest = Math.max(...texts.map(({ length }) => length));
     for (const [row, { length }] of texts.entries()) {
       for (let token = 0; token < length; token++) {
@@ -199,6 +205,11 @@ describe('the f16 graph of the default model', () => {
     }
   }, 60_000);
 });
+
+interface Golden {
+  readonly input_ids: readonly number[];
+  readonly rows: readonly { readonly row: number; readonly values: readonly number[] }[];
+}
 
 /** Padded int64 inputs. */
 function feeds(texts: readonly Int32Array[]): Record<string, Tensor> {
