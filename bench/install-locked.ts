@@ -1,0 +1,27 @@
+/**
+ * Installs what a benchmark compares with, into a folder of its own beside the benchmark: at the exact versions of its
+ * lock file, without install scripts, and again only when the lock has changed.
+ */
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+
+/** Throws, with npm's words, when it cannot be installed. `size` is what a person is told to expect. */
+export function installLocked(directory: string, size: string, onProgress: (line: string) => void): void {
+  const lock = readFileSync(path.join(directory, 'package-lock.json'), 'utf8');
+  const stamp = path.join(directory, 'node_modules', '.installed-lock.json');
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === lock) return;
+  onProgress(`installing the peers (about ${size})`);
+  const { status, stderr, error } = spawnSync('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], {
+    cwd: directory,
+    encoding: 'utf8',
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  if (status !== 0) throw new Error(`npm ci failed: ${error?.message ?? stderr.trim().split('\n').at(-1)}`);
+  writeFileSync(stamp, lock);
+}
+
+export function installedVersion(directory: string, name: string): string {
+  const file = path.join(directory, 'node_modules', name, 'package.json');
+  return (JSON.parse(readFileSync(file, 'utf8')) as { readonly version: string }).version;
+}

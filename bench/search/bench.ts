@@ -1,0 +1,149 @@
+/**
+ * `npm run bench -- search`: recall, latency and throughput of the engine over N chunks, beside an exhaustive scan and,
+ * where asked for, peers, on the same vectors in the same run.
+ *
+ * Recall is held against an exhaustive scan of the same int8 vectors by the engine's exact plan: both sides return
+ * `top_k` chunks, each document counts by its best chunk among them, and recall@10 and @100 are shares of the first 10
+ * and 100 documents of the scan.
+ */
+import { createHash } from 'node:crypto';
+import { mkdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { createEngine, type NativeCodebook, type NativeEngine } from '../../src/index/native.ts';
+import { describeEnvironment, root } from '../environment.ts';
+import { cluster, codebookOf } from './clusters.ts';
+import {
+  chunksOf,
+  dequantised,
+  documentsOf,
+  runsOf,
+  tokenVectorsOf,
+  type Corpus,
+  type Query,
+} from './corpus.ts';
+import { openEmbeddings } from './embedding-directory.ts';
+import { buildSealed } from './engine-index.ts';
+import { engineRows, topK, withUnitRows, type Part } from './engine-rows.ts';
+import { peerRows, type PeerName } from './peer-rows.ts';
+import { qpsAtEqualRecall, type SearchReport } from './report.ts';
+import { synthesise } from './synthetic.ts';
+
+export interface SearchBenchOptions {
+  readonly chunks: number;
+  /** Directory of embeddings; synthetic ones when undefined. */
+  readonly embeddings: string | undefined;
+  /** Mean token vectors of a synthetic chunk. */
+  readonly meanRows: number;
+  readonly queries: number;
+  readonly searches: number;
+  readonly budgetMs: number;
+  readonly parts: ReadonlySet<Part>;
+  readonly peers: readonly PeerName[];
+  readonly threads: number;
+  readonly seed: number;
+  /** Where indexes and exhaustive rankings are kept between runs. */
+  readonly cache: string;
+  readonly command: string;
+  readonly onProgress: (line: string) => void;
+}
+
+/** The peer that the ratio is against, and our candidate_k that it is taken at. */
+const lancedb = 'lancedb';
+const ratioCandidateK = 200;
+
+export async function runSearchBench(options: SearchBenchOptions): Promise<SearchReport> {
+  const engine = createEngine({ threads: options.threads, kernel: 'auto' });
+  try {
+    const corpus = openCorpus(options);
+    const queries = spread(corpus.queries, options.queries);
+    const effort = {
+      searches: options.searches,
+      budgetMs: options.budgetMs,
+      clients: [1, 2, 4].map((factor) => factor * engine.info.threads),
+    };
+    const directory = path.join(options.cache, keyOf(corpus));
+    mkdirSync(options.cache, { recursive: true });
+    const codebook = await fitCodebook(engine, corpus, options.seed);
+    const sealed = await buildSealed({ engine, corpus, codebook }, directory, options.onProgress);
+    // Peers are held against the truth of unit query rows.
+    const parts = new Set<Part>([...options.parts, ...(options.peers.length > 0 ? (['unit'] as const) : [])]);
+    const ours = await engineRows({ ...options, parts, engine, corpus, codebook, sealed, queries, effort });
+    const {
+      rows: theirs,
+      versions,
+      skipped,
+    } = await peerRows(options.peers, {
+      ...options,
+      engine,
+      corpus,
+      topK,
+      queries: queries.map((query) => withUnitRows(query, corpus.dim)),
+      truth: ours.unitTruth,
+      effort,
+    });
+    const rows = [...ours.rows, ...theirs];
+    const ratio = qpsAtEqualRecall(rows, lancedb, ratioCandidateK);
+    return {
+      environment: describeEnvironment(options.command, engine.info.kernel, [engine.info.threads]),
+      settings: {
+        embeddings: corpus.description,
+        dim: corpus.dim,
+        documents: documentsOf(corpus),
+        queries: queries.length,
+        query_rows_mean: queries.reduce((sum, query) => sum + query.rows, 0) / queries.length,
+        top_k: topK,
+        seed: options.seed,
+        peers: versions,
+      },
+      rows,
+      skipped,
+      ratios: { lancedb_qps_at_equal_recall: ratio.value },
+      ratio_details: { lancedb_qps_at_equal_recall: ratio },
+    };
+  } finally {
+    engine.close();
+  }
+}
+
+function openCorpus({ embeddings, chunks, meanRows, queries, seed }: SearchBenchOptions): Corpus {
+  if (embeddings !== undefined) return openEmbeddings(embeddings, chunks);
+  return synthesise({ chunks, meanRows, queries, seed });
+}
+
+/** So many of all, evenly spread. */
+function spread(queries: readonly Query[], wanted: number): readonly Query[] {
+  const count = Math.min(wanted, queries.length);
+  return Array.from({ length: count }, (_, i) => queries[Math.floor((i * queries.length) / count)]!);
+}
+
+/** Another corpus or another build of the engine is another index. */
+function keyOf(corpus: Corpus): string {
+  const addon = readFileSync(path.join(root, 'build', 'Release', 'maxsimd.node'));
+  const hash = createHash('sha256').update(corpus.identity).update(addon);
+  return `${chunksOf(corpus)}-${hash.digest('hex').slice(0, 16)}`;
+}
+
+const codebookCentroids = 4096;
+const codebookRows = 100_000;
+
+/** Centroids fitted on rows spread over the corpus. */
+async function fitCodebook(engine: NativeEngine, corpus: Corpus, seed: number): Promise<NativeCodebook> {
+  const rows = sampleRows(corpus, codebookRows);
+  const count = Math.min(codebookCentroids, Math.max(16, Math.floor(rows.length / corpus.dim / 8)));
+  return codebookOf(await cluster(engine, rows, corpus.dim, { count, seed }), corpus.dim, `bench-${seed}`);
+}
+
+/** About so many rows, from runs of documents all over the corpus. */
+function sampleRows(corpus: Corpus, wanted: number): Float32Array {
+  const every = Math.max(1, Math.floor(tokenVectorsOf(corpus) / wanted));
+  const kept: Float32Array[] = [];
+  for (const { from, to } of runsOf(corpus, 20_000)) {
+    const rows = dequantised(corpus.read(from, to), corpus.dim);
+    for (let row = 0; row * corpus.dim < rows.length; row += every) {
+      kept.push(rows.slice(row * corpus.dim, (row + 1) * corpus.dim));
+    }
+  }
+  const sample = new Float32Array(kept.length * corpus.dim);
+  for (const [at, row] of kept.entries()) sample.set(row, at * corpus.dim);
+  return sample;
+}

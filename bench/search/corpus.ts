@@ -1,0 +1,124 @@
+/**
+ * What the search benchmark searches: token matrices of documents and queries, read or generated piece by piece, since a
+ * million chunks do not fit in memory twice.
+ */
+export interface Query {
+  /** f32 [rows x dim], token weights folded in. */
+  readonly vectors: Float32Array;
+  readonly rows: number;
+}
+
+/** Token matrices of neighbouring chunks: value = vector * scale. */
+export interface TokenMatrices {
+  /** int8 [rows x dim]. */
+  readonly vectors: Int8Array;
+  /** f16 bits [rows]. */
+  readonly scales: Uint16Array;
+}
+
+export interface Corpus {
+  /** Where the vectors come from, for the report. */
+  readonly description: string;
+  /** Names the vectors: equal identities mean equal bytes. */
+  readonly identity: string;
+  readonly dim: number;
+  /** First chunk of every document, and the number of chunks: [documents + 1]. */
+  readonly documentChunks: Uint32Array;
+  /** First row of every chunk, and the number of rows: [chunks + 1]. */
+  readonly chunkRows: Float64Array;
+  /** Mean that was taken from unit vectors, f32 [dim]. */
+  readonly centring: Float32Array;
+  readonly queries: readonly Query[];
+  /** Rows of whole documents `from` (inclusive) to `to` (exclusive). */
+  read(from: number, to: number): TokenMatrices;
+}
+
+export function documentsOf(corpus: Corpus): number {
+  return corpus.documentChunks.length - 1;
+}
+
+export function chunksOf(corpus: Corpus): number {
+  return corpus.chunkRows.length - 1;
+}
+
+export function tokenVectorsOf(corpus: Corpus): number {
+  return corpus.chunkRows.at(-1) ?? 0;
+}
+
+/** Row at which a document starts; `documents` is where the last one ends. */
+export function rowOf(corpus: Corpus, document: number): number {
+  return corpus.chunkRows[corpus.documentChunks[document]!]!;
+}
+
+/** Rows of each chunk of a document. */
+export function rowsOf(corpus: Corpus, document: number): Uint32Array {
+  const first = corpus.documentChunks[document]!;
+  return Uint32Array.from({ length: corpus.documentChunks[document + 1]! - first }, (_, chunk) =>
+    rowsOfChunk(corpus, first + chunk),
+  );
+}
+
+export function rowsOfChunk(corpus: Corpus, chunk: number): number {
+  return corpus.chunkRows[chunk + 1]! - corpus.chunkRows[chunk]!;
+}
+
+/** Runs of whole documents of about so many rows, in order. */
+export function* runsOf(corpus: Corpus, rowsMax: number): Generator<{ from: number; to: number }> {
+  const documents = documentsOf(corpus);
+  for (let from = 0; from < documents;) {
+    let to = from + 1;
+    while (to < documents && rowOf(corpus, to + 1) - rowOf(corpus, from) <= rowsMax) to++;
+    yield { from, to };
+    from = to;
+  }
+}
+
+/** Documents up to the one that holds the `chunks`-th chunk. */
+export function documentsHolding(documentChunks: Uint32Array, chunks: number): number {
+  const found = documentChunks.findIndex((first) => first >= chunks);
+  if (found < 0) {
+    throw new Error(`there are ${documentChunks.at(-1) ?? 0} chunks, not ${chunks}`);
+  }
+  return found;
+}
+
+/** The value of every f16 bit pattern. */
+export const halfValues: Float32Array = Float32Array.from(
+  new Float16Array(Uint16Array.from({ length: 65_536 }, (_, bits) => bits).buffer),
+);
+
+/** f32 [rows x dim] of what is stored, with `shift` (the centring mean, or nothing) added to each row. */
+export function dequantised(
+  { vectors, scales }: TokenMatrices,
+  dim: number,
+  shift?: Float32Array,
+): Float32Array {
+  const values = new Float32Array(vectors.length);
+  for (let row = 0; row < scales.length; row++) {
+    const scale = halfValues[scales[row]!]!;
+    for (let d = 0; d < dim; d++) {
+      const at = row * dim + d;
+      values[at] = vectors[at]! * scale + (shift === undefined ? 0 : shift[d]!);
+    }
+  }
+  return values;
+}
+
+const halfCell = new Float16Array(1);
+const halfBits = new Uint16Array(halfCell.buffer);
+
+/** Writes one row as int8 with one scale that maps its largest component to 127; returns the scale's f16 bits. */
+export function quantiseRow(row: Float32Array, into: Int8Array, offset: number): number {
+  let largest = 1e-6;
+  for (let d = 0; d < row.length; d++) {
+    const size = Math.abs(row[d]!);
+    if (size > largest) largest = size;
+  }
+  halfCell[0] = largest / 127;
+  const factor = 1 / halfCell[0];
+  for (let d = 0; d < row.length; d++) {
+    const value = Math.round(row[d]! * factor);
+    into[offset + d] = value > 127 ? 127 : value < -127 ? -127 : value;
+  }
+  return halfBits[0]!;
+}

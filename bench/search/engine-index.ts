@@ -1,0 +1,274 @@
+/**
+ * All that the benchmark knows of the engine: how an index of sealed segments and one active segment is built, opened in
+ * a state (which document versions live where), and searched.
+ *
+ * The version id of a document's n-th version is document + n * documents, so that results name documents.
+ */
+import { mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync, existsSync } from 'node:fs';
+import path from 'node:path';
+import type {
+  NativeCodebook,
+  NativeEngine,
+  NativeIndex,
+  NativeSearchResult,
+} from '../../src/index/native.ts';
+import { documentsOf, rowOf, rowsOf, tokenVectorsOf, type Corpus, type Query } from './corpus.ts';
+import { termsOf, type Selectivity, termOf } from './filters.ts';
+
+/** What a search asks beyond its query. */
+export interface SearchSettings {
+  readonly candidateK: number;
+  readonly topK: number;
+  readonly plan: 'auto' | 'exact';
+  readonly selectivity: Selectivity | undefined;
+}
+
+export interface SealedIndex {
+  readonly directory: string;
+  /** Document at which each sealed segment starts, and the number of documents. */
+  readonly segmentStarts: readonly number[];
+  readonly buildSeconds: number;
+}
+
+/** Documents written once more, in this order, into further segments; and documents deleted. */
+export interface Changes {
+  readonly rewritten: readonly number[];
+  readonly deleted: readonly number[];
+  /** Whether full segments of the rewritten documents are sealed; otherwise all stay in the active one. */
+  readonly seal: boolean;
+}
+
+export interface IndexOptions {
+  readonly engine: NativeEngine;
+  readonly corpus: Corpus;
+  readonly codebook: NativeCodebook | undefined;
+}
+
+/** Token vectors at which the service seals a segment, and sealed segments a query reads at most after compaction. */
+export const segmentTokenVectorsMax = 1_000_000;
+export const sealedSegmentsMax = 8;
+
+const searchTimeoutMs = 600_000;
+
+/** Builds the sealed segments with what is derived from them, or finds them built in `directory`. */
+export async function buildSealed(
+  options: IndexOptions,
+  directory: string,
+  onProgress: (line: string) => void,
+): Promise<SealedIndex> {
+  const layout = path.join(directory, 'layout.json');
+  if (existsSync(layout)) {
+    const built = JSON.parse(readFileSync(layout, 'utf8')) as Omit<SealedIndex, 'directory'>;
+    return { ...built, directory };
+  }
+  rmSync(directory, { recursive: true, force: true });
+  mkdirSync(directory, { recursive: true });
+  const segmentStarts = splitEvenly(options.corpus);
+  const index = createIndex(options);
+  const startedAt = performance.now();
+  try {
+    for (let segment = 0; segment + 1 < segmentStarts.length; segment++) {
+      const documents = range(segmentStarts[segment]!, segmentStarts[segment + 1]!);
+      await writeSegment(index, options.corpus, { segmentId: segment + 1, directory, documents, version: 0 });
+      await sealSegment(index, segment + 1);
+      onProgress(`built segment ${segment + 1} of ${segmentStarts.length - 1}`);
+    }
+  } finally {
+    index.close();
+  }
+  const buildSeconds = (performance.now() - startedAt) / 1000;
+  writeFileSync(layout, JSON.stringify({ segmentStarts, buildSeconds }));
+  return { directory, segmentStarts, buildSeconds };
+}
+
+export class OpenIndex {
+  readonly openSeconds: number;
+  readonly #index: NativeIndex;
+  readonly #documents: number;
+  readonly #directories: readonly string[];
+  readonly #changesDirectory: string;
+
+  private constructor(
+    index: NativeIndex,
+    documents: number,
+    directories: readonly [sealed: string, changes: string],
+    openSeconds: number,
+  ) {
+    this.#index = index;
+    this.#documents = documents;
+    this.#directories = directories;
+    this.#changesDirectory = directories[1];
+    this.openSeconds = openSeconds;
+  }
+
+  /** Opens the sealed segments, writes the changes into segments of their own and makes them visible. */
+  static async open(
+    options: IndexOptions,
+    { directory, segmentStarts }: SealedIndex,
+    { rewritten, deleted, seal }: Changes,
+  ): Promise<OpenIndex> {
+    const { corpus } = options;
+    const documents = documentsOf(corpus);
+    const changesDirectory = path.join(directory, `changes-${process.pid}-${(opened += 1)}`);
+    mkdirSync(changesDirectory);
+    const index = createIndex(options);
+    const startedAt = performance.now();
+    const segmentOf = (document: number): number =>
+      segmentStarts.findLastIndex((start) => start <= document) + 1;
+    for (let segment = 0; segment + 1 < segmentStarts.length; segment++) {
+      const records = segmentStarts[segment + 1]! - segmentStarts[segment]!;
+      await index.openSegment(segment + 1, path.join(directory, `${segment + 1}.seg`), records);
+    }
+    const all = range(0, documents);
+    index.loadLives({
+      segmentIds: Float64Array.from(all, segmentOf),
+      records: Uint32Array.from(all, (document) => document - segmentStarts[segmentOf(document) - 1]!),
+      versionIds: Float64Array.from(all),
+      born: new Float64Array(documents).fill(1),
+      died: new Float64Array(documents),
+    });
+    const openSeconds = (performance.now() - startedAt) / 1000;
+    const born: { segmentId: number; record: number }[] = [];
+    const parts = seal ? splitFull(corpus, rewritten) : [rewritten];
+    for (const [number, part] of parts.entries()) {
+      const segmentId = segmentStarts.length + number;
+      await writeSegment(index, corpus, {
+        segmentId,
+        directory: changesDirectory,
+        documents: part,
+        version: 1,
+      });
+      for (const record of part.keys()) born.push({ segmentId, record });
+      if (seal && number + 1 < parts.length) await sealSegment(index, segmentId);
+    }
+    const died = [...rewritten, ...deleted].map((document) => ({
+      segmentId: segmentOf(document),
+      record: document - segmentStarts[segmentOf(document) - 1]!,
+    }));
+    index.publish(generation, columnsOf(born), columnsOf(died));
+    return new OpenIndex(index, documents, [directory, changesDirectory], openSeconds);
+  }
+
+  search(query: Query, settings: SearchSettings): Promise<NativeSearchResult> {
+    return this.#index.search({
+      query: query.vectors,
+      offsets: new Float32Array(query.rows),
+      topK: settings.topK,
+      candidateK: settings.candidateK,
+      generation,
+      components: false,
+      timeoutMs: searchTimeoutMs,
+      plan: settings.plan,
+      ...(settings.selectivity === undefined ? {} : { filterTerms: termOf(settings.selectivity) }),
+    });
+  }
+
+  /** Documents by their best returned chunk, best first. */
+  async documents(query: Query, settings: SearchSettings): Promise<readonly number[]> {
+    const { versionIds } = await this.search(query, settings);
+    return [...new Set(Array.from(versionIds, (version) => version % this.#documents))];
+  }
+
+  /** Bytes of all files, dead versions included. */
+  diskBytes(): number {
+    return this.#directories
+      .flatMap((directory) =>
+        readdirSync(directory, { withFileTypes: true })
+          .filter((entry) => entry.isFile() && entry.name !== 'layout.json')
+          .map((entry) => statSync(path.join(directory, entry.name)).size),
+      )
+      .reduce((sum, size) => sum + size, 0);
+  }
+
+  segments(): number {
+    return this.#index.segments().length;
+  }
+
+  close(): void {
+    this.#index.close();
+    rmSync(this.#changesDirectory, { recursive: true, force: true });
+  }
+}
+
+let opened = 0;
+/** Sealed versions are born at 1; all changes happen at 2. */
+const generation = 2;
+
+function createIndex({ engine, corpus, codebook }: IndexOptions): NativeIndex {
+  return engine.createIndex({
+    dim: corpus.dim,
+    exactTokenVectorsMax: 0,
+    ...(codebook === undefined ? {} : { codebook }),
+  });
+}
+
+interface SegmentParts {
+  readonly segmentId: number;
+  readonly directory: string;
+  readonly documents: readonly number[];
+  readonly version: number;
+}
+
+async function writeSegment(
+  index: NativeIndex,
+  corpus: Corpus,
+  { segmentId, directory, documents, version }: SegmentParts,
+): Promise<void> {
+  await index.createSegment(segmentId, path.join(directory, `${segmentId}.seg`));
+  const count = documentsOf(corpus);
+  for (const document of documents) {
+    const { vectors, scales } = corpus.read(document, document + 1);
+    const record = {
+      versionId: document + version * count,
+      chunkRows: rowsOf(corpus, document),
+      vectors,
+      scales,
+      terms: termsOf(document, count),
+    };
+    // One after the other: records are numbered in the order of their writes.
+    await index.append(segmentId, record);
+  }
+}
+
+async function sealSegment(index: NativeIndex, segmentId: number): Promise<void> {
+  await index.sync(segmentId);
+  await index.seal(segmentId);
+  await index.buildGraph(segmentId);
+}
+
+/** As many segments of about equal size as compaction leaves. */
+function splitEvenly(corpus: Corpus): readonly number[] {
+  const rows = tokenVectorsOf(corpus);
+  const segments = Math.min(sealedSegmentsMax, Math.ceil(rows / segmentTokenVectorsMax));
+  const starts = [0];
+  for (let document = 0; document < documentsOf(corpus) && starts.length < segments; document++) {
+    if (rowOf(corpus, document) >= (rows * starts.length) / segments) starts.push(document);
+  }
+  return [...starts, documentsOf(corpus)];
+}
+
+/** Runs that fill a segment each; the last one stays active. */
+function splitFull(corpus: Corpus, documents: readonly number[]): readonly (readonly number[])[] {
+  const parts: number[][] = [[]];
+  let rows = 0;
+  for (const document of documents) {
+    if (rows >= segmentTokenVectorsMax) {
+      parts.push([]);
+      rows = 0;
+    }
+    parts.at(-1)?.push(document);
+    rows += rowOf(corpus, document + 1) - rowOf(corpus, document);
+  }
+  return parts;
+}
+
+function columnsOf(lives: readonly { readonly segmentId: number; readonly record: number }[]) {
+  return {
+    segmentIds: Float64Array.from(lives, ({ segmentId }) => segmentId),
+    records: Uint32Array.from(lives, ({ record }) => record),
+  };
+}
+
+function range(from: number, to: number): readonly number[] {
+  return Array.from({ length: to - from }, (_, i) => from + i);
+}

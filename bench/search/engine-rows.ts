@@ -1,0 +1,211 @@
+/** The rows of our own engine: every state at every candidate_k, and the exhaustive scan that recall is held against. */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import type { NativeCodebook, NativeEngine } from '../../src/index/native.ts';
+import { chunksOf, documentsOf, tokenVectorsOf, type Corpus, type Query } from './corpus.ts';
+import { OpenIndex, type SealedIndex, type SearchSettings } from './engine-index.ts';
+import { selectivities, type Selectivity } from './filters.ts';
+import { measure, rankings, type Effort, type Ranking, type Searcher } from './measure.ts';
+import { anonymousBytes } from './process-memory.ts';
+import type { SearchRow } from './report.ts';
+import { activeStates, churnedState, staticState, type IndexState } from './states.ts';
+
+export const topK = 100;
+export const candidateKs: readonly number[] = [100, 200, 500];
+
+export type Part = 'static' | 'active' | 'churned' | 'filtered' | 'unit' | 'exhaustive';
+export const parts: readonly Part[] = ['static', 'unit', 'exhaustive', 'active', 'churned', 'filtered'];
+
+export interface EngineRowOptions {
+  readonly engine: NativeEngine;
+  readonly corpus: Corpus;
+  readonly codebook: NativeCodebook | undefined;
+  readonly sealed: SealedIndex;
+  readonly queries: readonly Query[];
+  readonly parts: ReadonlySet<Part>;
+  readonly effort: Effort;
+  readonly seed: number;
+  readonly onProgress: (line: string) => void;
+}
+
+/** Truth of the queries with unit rows is handed on to the peers. */
+export async function engineRows(
+  options: EngineRowOptions,
+): Promise<{ readonly rows: readonly SearchRow[]; readonly unitTruth: readonly Ranking[] }> {
+  const { corpus, parts: wanted, queries, seed } = options;
+  const rows: SearchRow[] = [];
+  let unitTruth: readonly Ranking[] = [];
+  await withState(options, staticState, async (opened) => {
+    if (wanted.has('static')) rows.push(...(await opened.sweep({})));
+    if (wanted.has('exhaustive')) rows.push(await opened.exhaustive());
+    if (wanted.has('unit')) {
+      const unit = queries.map((query) => withUnitRows(query, corpus.dim));
+      unitTruth = await opened.truth(undefined, unit);
+      rows.push(...(await opened.sweep({ unit })));
+    }
+    if (wanted.has('filtered')) {
+      for (const selectivity of selectivities) {
+        if (selectivity > documentsOf(corpus)) continue;
+        rows.push(...(await opened.sweep({ selectivity })));
+      }
+    }
+  });
+  const others = [
+    ...(wanted.has('active') ? activeStates(corpus) : []),
+    ...(wanted.has('churned') ? [churnedState(corpus, seed)] : []),
+  ];
+  for (const state of others) {
+    await withState(options, state, async (opened) => {
+      rows.push(...(await opened.sweep({})));
+    });
+  }
+  return { rows, unitTruth };
+}
+
+/** Token vectors of length 1: what a peer that knows only cosine makes of them. Rows without direction are left out. */
+export function withUnitRows({ vectors, rows }: Query, dim: number): Query {
+  const kept: Float32Array[] = [];
+  for (let row = 0; row < rows; row++) {
+    const values = vectors.subarray(row * dim, (row + 1) * dim);
+    const length = Math.hypot(...values);
+    if (length > 1e-6) kept.push(values.map((value) => value / length));
+  }
+  return { rows: kept.length, vectors: Float32Array.from(kept.flatMap((values) => [...values])) };
+}
+
+async function withState(
+  options: EngineRowOptions,
+  state: IndexState,
+  work: (opened: StateRows) => Promise<void>,
+): Promise<void> {
+  const before = anonymousBytes();
+  const index = await OpenIndex.open(options, options.sealed, state.changes);
+  try {
+    await work(new StateRows(options, state, index, before));
+  } finally {
+    index.close();
+  }
+}
+
+interface Sweep {
+  readonly selectivity?: Selectivity;
+  /** The queries with unit rows, in place of the weighted ones. */
+  readonly unit?: readonly Query[];
+}
+
+class StateRows {
+  readonly #options: EngineRowOptions;
+  readonly #state: IndexState;
+  readonly #index: OpenIndex;
+  readonly #memoryBefore: number;
+
+  constructor(options: EngineRowOptions, state: IndexState, index: OpenIndex, memoryBefore: number) {
+    this.#options = options;
+    this.#state = state;
+    this.#index = index;
+    this.#memoryBefore = memoryBefore;
+  }
+
+  async sweep({ selectivity, unit }: Sweep): Promise<readonly SearchRow[]> {
+    const queries = unit ?? this.#options.queries;
+    const truth = await this.truth(selectivity, queries);
+    const rows: SearchRow[] = [];
+    for (const candidateK of candidateKs) {
+      const settings: SearchSettings = { candidateK, topK, plan: 'auto', selectivity };
+      const { plan } = await this.#index.search(queries[0]!, settings);
+      const row = await this.#row('maxsimd', settings, truth, queries);
+      rows.push({
+        ...row,
+        candidate_k: candidateK,
+        queries: unit === undefined ? 'weighted' : 'unit',
+        settings: `plan ${plan}, ${this.#index.segments()} segments`,
+      });
+    }
+    return rows;
+  }
+
+  async exhaustive(): Promise<SearchRow> {
+    const settings: SearchSettings = { candidateK: topK, topK, plan: 'exact', selectivity: undefined };
+    const { queries } = this.#options;
+    const row = await this.#row('exhaustive', settings, await this.truth(undefined, queries), queries);
+    return { ...row, settings: 'plan exact' };
+  }
+
+  /** Rankings by an exhaustive scan of what is live and matches; kept beside the index. */
+  async truth(selectivity: Selectivity | undefined, queries: readonly Query[]): Promise<readonly Ranking[]> {
+    const rowCount = queries.reduce((sum, { rows }) => sum + rows, 0);
+    // Filling the active segment changes no live document.
+    const name = [
+      this.#state.state,
+      selectivity ?? 1,
+      this.#options.seed,
+      queries.length,
+      rowCount,
+      norm1(queries),
+    ];
+    const file = path.join(this.#options.sealed.directory, `truth-${name.join('-')}.json`);
+    if (existsSync(file)) return JSON.parse(readFileSync(file, 'utf8')) as readonly Ranking[];
+    const settings: SearchSettings = { candidateK: topK, topK, plan: 'exact', selectivity };
+    const truth = await rankings(this.#searcher(settings), queries);
+    writeFileSync(file, JSON.stringify(truth));
+    return truth;
+  }
+
+  #searcher(settings: SearchSettings): Searcher {
+    return async (query) => this.#index.documents(query, settings);
+  }
+
+  async #row(
+    variant: string,
+    settings: SearchSettings,
+    truth: readonly Ranking[],
+    queries: readonly Query[],
+  ): Promise<SearchRow> {
+    const { corpus, sealed, effort, onProgress } = this.#options;
+    const { state, active_segment, changes } = this.#state;
+    const measured = await measure(this.#searcher(settings), queries, truth, effort);
+    const written = [...changes.rewritten].reduce((sum, document) => sum + rowsIn(corpus, document), 0);
+    const deleted = changes.deleted.reduce((sum, document) => sum + chunksIn(corpus, document), 0);
+    const chunks = chunksOf(corpus) - deleted;
+    const disk = this.#index.diskBytes();
+    const matrices = (tokenVectorsOf(corpus) + written) * (corpus.dim + 2);
+    onProgress(
+      `${variant} ${state} active ${active_segment} 1/${settings.selectivity ?? 1} candidate_k ${settings.candidateK}: ` +
+        `recall ${measured.recall_at_10.toFixed(4)} ${measured.recall_at_100.toFixed(4)}, p50 ${measured.p50_ms.toFixed(2)} ms`,
+    );
+    return {
+      chunks,
+      token_vectors: tokenVectorsOf(corpus),
+      variant,
+      state: settings.selectivity === undefined ? state : 'filtered',
+      active_segment,
+      selectivity: settings.selectivity ?? 1,
+      queries: 'weighted',
+      candidate_k: null,
+      ...measured,
+      derived_bytes_per_chunk: (disk - matrices) / chunks,
+      disk_bytes_per_chunk: disk / chunks,
+      memory_bytes_per_chunk: Math.max(0, anonymousBytes() - this.#memoryBefore) / chunks,
+      build_s: sealed.buildSeconds,
+      settings: '',
+    };
+  }
+}
+
+/** Tells query sets of equal shape apart. */
+function norm1(queries: readonly Query[]): string {
+  let sum = 0;
+  for (const { vectors } of queries) for (const value of vectors) sum += Math.abs(value);
+  return sum.toFixed(3);
+}
+
+function rowsIn(corpus: Corpus, document: number): number {
+  return (
+    corpus.chunkRows[corpus.documentChunks[document + 1]!]! -
+    corpus.chunkRows[corpus.documentChunks[document]!]!
+  );
+}
+
+function chunksIn(corpus: Corpus, document: number): number {
+  return corpus.documentChunks[document + 1]! - corpus.documentChunks[document]!;
+}

@@ -1,0 +1,43 @@
+/** Filters of the search benchmark: one metadata value for every selectivity, spread evenly over the documents. */
+import { createHash } from 'node:crypto';
+import { seededRandom } from '../seeded-random.ts';
+
+/** One document in so many matches. */
+export type Selectivity = number;
+
+export const selectivities: readonly Selectivity[] = [2, 10, 100, 1_000, 10_000, 100_000];
+
+/** The 16 bytes that stand for the value. */
+export function termOf(selectivity: Selectivity): Uint8Array {
+  return createHash('sha256').update(`one in ${selectivity}`).digest().subarray(0, 16);
+}
+
+const terms = new Map(selectivities.map((selectivity) => [selectivity, termOf(selectivity)]));
+
+/** Terms of a document, concatenated. */
+export function termsOf(document: number, documents: number): Uint8Array {
+  const matching = selectivities.filter((selectivity) => matches(document, documents, selectivity));
+  return new Uint8Array(Buffer.concat(matching.map((selectivity) => terms.get(selectivity)!)));
+}
+
+export function matches(document: number, documents: number, selectivity: Selectivity): boolean {
+  return rankOf(document, documents) % selectivity === 0;
+}
+
+let ranks: Uint32Array = new Uint32Array(0);
+
+/** Place of a document in a shuffle of all. */
+function rankOf(document: number, documents: number): number {
+  if (ranks.length !== documents) ranks = shuffled(documents);
+  return ranks[document]!;
+}
+
+function shuffled(count: number): Uint32Array {
+  const random = seededRandom(count);
+  const order = Uint32Array.from({ length: count }, (_, i) => i);
+  for (let at = count - 1; at > 0; at--) {
+    const other = Math.floor(random() * (at + 1));
+    [order[at], order[other]] = [order[other]!, order[at]!];
+  }
+  return order;
+}

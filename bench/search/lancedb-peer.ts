@@ -1,0 +1,218 @@
+/**
+ * LanceDB with a multivector column: a row a chunk, its token vectors as a list of unit vectors (cosine is the only
+ * metric it has for them; the centring mean is added again, so that its MaxSim ranks as ours does for query rows of
+ * length 1). Both index families that its documentation recommends, over a sweep of what may be set at query time.
+ */
+import { readdirSync, statSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { chunksOf, dequantised, runsOf, tokenVectorsOf, type Corpus, type Query } from './corpus.ts';
+import { documentOfChunks, type OperatingPoint, type Peer, type PeerOptions } from './peer.ts';
+
+/** The part of the library's interface that is used here. */
+interface LanceModule {
+  connect(directory: string): Promise<LanceConnection>;
+  readonly Index: {
+    ivfPq(options: object): unknown;
+    hnswSq(options: object): unknown;
+  };
+}
+interface LanceConnection {
+  createTable(name: string, data: unknown): Promise<LanceTable>;
+  close(): void;
+}
+interface LanceTable {
+  add(data: unknown): Promise<unknown>;
+  createIndex(column: string, options: object): Promise<void>;
+  vectorSearch(vectors: readonly Float32Array[]): LanceQuery;
+  optimize(): Promise<unknown>;
+}
+interface LanceQuery {
+  distanceType(name: 'cosine'): LanceQuery;
+  nprobes(count: number): LanceQuery;
+  ef(count: number): LanceQuery;
+  refineFactor(factor: number): LanceQuery;
+  select(columns: readonly string[]): LanceQuery;
+  limit(count: number): LanceQuery;
+  toArray(): Promise<readonly { readonly chunk: number }[]>;
+}
+
+interface ArrowModule {
+  readonly Float32: new () => unknown;
+  readonly Int32: new () => unknown;
+  readonly Field: new (name: string, type: unknown, nullable: boolean) => unknown;
+  readonly FixedSizeList: new (size: number, child: unknown) => unknown;
+  readonly List: new (child: unknown) => unknown;
+  readonly Struct: new (fields: readonly unknown[]) => unknown;
+  readonly Schema: new (fields: readonly unknown[]) => unknown;
+  readonly RecordBatch: new (schema: unknown, data: unknown) => unknown;
+  readonly Table: new (schema: unknown, batches: readonly unknown[]) => unknown;
+  makeData(props: object): unknown;
+}
+
+interface Setting {
+  readonly nprobes: number;
+  readonly refine: number;
+  readonly ef?: number;
+}
+
+const batchRows = 200_000;
+
+export function openLance(peersDirectory: string): Peer {
+  const load = createRequire(path.join(peersDirectory, 'package.json'));
+  const lance = load('@lancedb/lancedb') as LanceModule;
+  const arrow = load('apache-arrow') as ArrowModule;
+  return { name: 'lancedb', operatingPoints: (options) => operatingPoints(lance, arrow, options) };
+}
+
+async function* operatingPoints(
+  lance: LanceModule,
+  arrow: ArrowModule,
+  options: PeerOptions,
+): AsyncGenerator<OperatingPoint> {
+  const { corpus, directory, onProgress } = options;
+  const connection = await lance.connect(directory);
+  try {
+    const table = await fill(connection, arrow, corpus);
+    const documents = documentOfChunks(corpus);
+    for (const family of familiesOf(lance, corpus)) {
+      const before = bytesUnder(directory);
+      const startedAt = performance.now();
+      await table.createIndex('vector', { config: family.config, replace: true, waitTimeoutSeconds: 3600 });
+      const buildSeconds = (performance.now() - startedAt) / 1000;
+      const derivedBytes = bytesUnder(directory) - before;
+      onProgress(`lancedb ${family.name}: built in ${buildSeconds.toFixed(0)} s`);
+      for (const setting of family.settings) {
+        yield {
+          variant: 'lancedb',
+          settings: `${family.name}, nprobes ${setting.nprobes}, refine ${setting.refine}${setting.ef === undefined ? '' : `, ef ${setting.ef}`}`,
+          candidateK: null,
+          buildSeconds,
+          derivedBytes,
+          search: async (query) => {
+            const found = await asked(table, query, setting, options);
+            return [...new Set(found.map((chunk) => documents[chunk]!))];
+          },
+        };
+      }
+    }
+  } finally {
+    connection.close();
+  }
+}
+
+async function asked(
+  table: LanceTable,
+  { vectors, rows }: Query,
+  { nprobes, refine, ef }: Setting,
+  { corpus, topK }: PeerOptions,
+): Promise<readonly number[]> {
+  const parts = Array.from({ length: rows }, (_, row) =>
+    vectors.subarray(row * corpus.dim, (row + 1) * corpus.dim),
+  );
+  const query = table.vectorSearch(parts).distanceType('cosine').nprobes(nprobes);
+  if (refine > 0) query.refineFactor(refine);
+  if (ef !== undefined) query.ef(ef);
+  const found = await query.select(['chunk', '_distance']).limit(topK).toArray();
+  return found.map(({ chunk }) => chunk);
+}
+
+function familiesOf(
+  lance: LanceModule,
+  corpus: Corpus,
+): readonly { readonly name: string; readonly config: unknown; readonly settings: readonly Setting[] }[] {
+  const numPartitions = Math.max(1, Math.round(Math.sqrt(tokenVectorsOf(corpus))));
+  const graphPartitions = Math.max(1, Math.round(tokenVectorsOf(corpus) / 1_000_000));
+  const numSubVectors = corpus.dim / 4;
+  return [
+    {
+      name: `IVF_PQ, ${numPartitions} partitions, ${numSubVectors} sub-vectors`,
+      config: lance.Index.ivfPq({ distanceType: 'cosine', numPartitions, numSubVectors }),
+      settings: [
+        { nprobes: 8, refine: 1 },
+        { nprobes: 32, refine: 1 },
+        { nprobes: 32, refine: 4 },
+        { nprobes: 64, refine: 10 },
+        { nprobes: 128, refine: 20 },
+      ],
+    },
+    {
+      name: `IVF_HNSW_SQ, ${graphPartitions} partitions`,
+      config: lance.Index.hnswSq({ distanceType: 'cosine', numPartitions: graphPartitions }),
+      settings: [
+        { nprobes: graphPartitions, refine: 1, ef: 150 },
+        { nprobes: graphPartitions, refine: 4, ef: 400 },
+        { nprobes: graphPartitions, refine: 10, ef: 1000 },
+        { nprobes: graphPartitions, refine: 20, ef: 2000 },
+      ],
+    },
+  ];
+}
+
+async function fill(connection: LanceConnection, arrow: ArrowModule, corpus: Corpus): Promise<LanceTable> {
+  const item = new arrow.Field('item', new arrow.Float32(), true);
+  const token = new arrow.FixedSizeList(corpus.dim, item);
+  const matrix = new arrow.List(new arrow.Field('item', token, true));
+  const fields = [
+    new arrow.Field('chunk', new arrow.Int32(), false),
+    new arrow.Field('vector', matrix, false),
+  ];
+  const schema = new arrow.Schema(fields);
+  let table: LanceTable | undefined;
+  for (const { from, to } of runsOf(corpus, batchRows)) {
+    const first = corpus.documentChunks[from]!;
+    const last = corpus.documentChunks[to]!;
+    const values = unitRows(dequantised(corpus.read(from, to), corpus.dim, corpus.centring), corpus.dim);
+    const starts = Int32Array.from(
+      { length: last - first + 1 },
+      (_, at) => corpus.chunkRows[first + at]! - corpus.chunkRows[first]!,
+    );
+    const floats = arrow.makeData({ type: new arrow.Float32(), data: values });
+    const tokens = arrow.makeData({
+      type: token,
+      length: values.length / corpus.dim,
+      nullCount: 0,
+      child: floats,
+    });
+    const chunks = Int32Array.from({ length: last - first }, (_, at) => first + at);
+    const children = [
+      arrow.makeData({ type: new arrow.Int32(), data: chunks }),
+      arrow.makeData({
+        type: matrix,
+        length: last - first,
+        nullCount: 0,
+        valueOffsets: starts,
+        child: tokens,
+      }),
+    ];
+    const struct = arrow.makeData({
+      type: new arrow.Struct(fields),
+      length: last - first,
+      nullCount: 0,
+      children,
+    });
+    const batch = new arrow.Table(schema, [new arrow.RecordBatch(schema, struct)]);
+    if (table === undefined) table = await connection.createTable('chunks', batch);
+    else await table.add(batch);
+  }
+  if (table === undefined)
+    throw new Error(`this is a bug: a corpus of ${chunksOf(corpus)} chunks has no rows`);
+  await table.optimize();
+  return table;
+}
+
+function unitRows(rows: Float32Array, dim: number): Float32Array {
+  for (let from = 0; from < rows.length; from += dim) {
+    let square = 0;
+    for (let at = from; at < from + dim; at++) square += rows[at]! * rows[at]!;
+    const factor = 1 / Math.sqrt(square || 1);
+    for (let at = from; at < from + dim; at++) rows[at]! *= factor;
+  }
+  return rows;
+}
+
+function bytesUnder(directory: string): number {
+  return readdirSync(directory, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile())
+    .reduce((sum, entry) => sum + statSync(path.join(entry.parentPath, entry.name)).size, 0);
+}

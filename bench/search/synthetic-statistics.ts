@@ -1,0 +1,89 @@
+/**
+ * What the synthetic generator knows of real embeddings. Everything is expressed in the basis of the principal axes of
+ * the token residuals, which no dot product notices and which makes that covariance diagonal.
+ *
+ * A token vector is: mean of its chunk (topic centre + document part + own part) + centre of its word cluster + a part
+ * of its word + a part that the word has in this chunk + noise; brought to length 1 before centring.
+ *
+ * File: one line of JSON (scalars and array lengths), then the arrays as f16 little-endian in the order of the line.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+
+export interface SyntheticStatistics {
+  /** Of what, how many. */
+  readonly source: string;
+  readonly dim: number;
+  readonly topics: number;
+  readonly words: number;
+  /** Words of a cluster that the generator tells apart. */
+  readonly wordsPerCluster: number;
+  readonly scalars: {
+    /** Share of the variance of chunk means around their topic that the chunks of a document have in common. */
+    readonly documentShare: number;
+    /** Chance that a token repeats a word its chunk has already. */
+    readonly repeatChance: number;
+    /** Shares of the variance of token residuals: of the word, of the word within a chunk; noise is the rest. */
+    readonly wordShare: number;
+    readonly chunkWordShare: number;
+    /** A query row is this much of its token vector, plus queryBias, plus noise of the query and of the row. */
+    readonly querySlope: number;
+  };
+  readonly arrays: {
+    /** [dim] */
+    readonly centring: Float32Array;
+    /** [topics x dim] and [topics]: means of chunk means, chances. */
+    readonly topicCentres: Float32Array;
+    readonly topicChances: Float32Array;
+    /** [dim x dim], lower triangle: covariance of chunk means around their topic. */
+    readonly chunkSpread: Float32Array;
+    /** [words x dim]: mean deviation of a word cluster from the mean of its chunk. */
+    readonly wordCentres: Float32Array;
+    /** [words]: standard deviation of residuals by that of all. */
+    readonly wordScales: Float32Array;
+    /** [topics x words]: square roots of the chances of word clusters. */
+    readonly topicWords: Float32Array;
+    /** [dim]: standard deviations of token residuals. */
+    readonly residualSpread: Float32Array;
+    /** Quantiles of the rows of a chunk by their mean, of the chunks of a document, of the rows of a query. */
+    readonly chunkRows: Float32Array;
+    readonly documentChunks: Float32Array;
+    readonly queryRows: Float32Array;
+    /** [words]: how often queries match a word cluster by how often it occurs, and the mean length of such query rows. */
+    readonly queryWords: Float32Array;
+    readonly queryLengths: Float32Array;
+    /** [dim]; [dim x dim] lower triangles of what the rows of a query have in common and of what is a row's own. */
+    readonly queryBias: Float32Array;
+    readonly querySpread: Float32Array;
+    readonly queryRowSpread: Float32Array;
+  };
+}
+
+export function readStatistics(file: string): SyntheticStatistics {
+  const bytes = readFileSync(file);
+  const end = bytes.indexOf(10);
+  const { lengths, ...header } = JSON.parse(bytes.toString('utf8', 0, end)) as Omit<
+    SyntheticStatistics,
+    'arrays'
+  > & { readonly lengths: Readonly<Record<string, number>> };
+  let at = end + 1;
+  const arrays: Record<string, Float32Array> = {};
+  for (const [name, length] of Object.entries(lengths)) {
+    arrays[name] = Float32Array.from(
+      new Float16Array(new Uint8Array(bytes.subarray(at, at + length * 2)).buffer),
+    );
+    at += length * 2;
+  }
+  return { ...header, arrays: arrays as unknown as SyntheticStatistics['arrays'] };
+}
+
+export function writeStatistics(file: string, { arrays, ...header }: SyntheticStatistics): void {
+  const entries = Object.entries(arrays);
+  const lengths = Object.fromEntries(entries.map(([name, values]) => [name, values.length]));
+  writeFileSync(
+    file,
+    Buffer.concat([
+      Buffer.from(`${JSON.stringify({ ...header, lengths })}\n`),
+      ...entries.map(([, values]) => new Uint8Array(Float16Array.from(values).buffer)),
+    ]),
+  );
+}
