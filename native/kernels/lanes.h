@@ -1,0 +1,352 @@
+// The shape shared by kernels whose lanes are query tokens: everything but the instructions.
+//
+// A lane holds the dot of one query token with one document row, so nothing is ever added up across lanes. The
+// query is packed once as [tile][steps][tokens of the tile][group]: the `group` dimensions that fill 32 bits stand
+// side by side. A block of document rows is converted to the same elements; 32 bits of a row are broadcast at a
+// time against two registers of tokens. The block after the one at work is converted first, so that no multiply
+// waits for a conversion. Where documents are unsigned (value + 128), the accumulators of a tile start at
+// -128 * sum(query), which stands before its steps.
+//
+// A ragged tail is filled by repeating the last row, which a maximum does not notice.
+//
+// Included by the source of one kernel, which first defines TARGET, the attribute that names its instructions
+// (inline functions of several instruction sets must not meet in one). `Ops` supplies
+//   Element, group            what a converted row is made of, and how many fill 32 bits
+//   biased                    whether documents are converted to value + 128
+//   Ints, Floats, lanes       registers of one 32-bit lane per token
+//   rows                      document rows in a block, even and at most 8; two registers of tokens each
+//   strip                     dimensions converted at a time, a multiple of 4
+//   prefetchBytes             how far ahead memory is asked for
+//   convert(from, out)        `strip` dimensions; may read `readPaddingBytes` past the row
+//   widen(halves, out)        8 scales to f32
+//   zero, load, broadcast, accumulate(sum, query, document), scaled(sum, scale)
+//   loadFloats, store, fill, maximum, keep(best, arguments, similarities, row)
+#pragma once
+
+#if !defined(TARGET)
+#error "TARGET names the instructions of the kernel that includes this"
+#endif
+
+#include "kernels/dispatch.h"
+#include "kernels/half.h"
+
+#include <cstring>
+#include <type_traits>
+
+#define TARGET_INLINE TARGET __attribute__((always_inline)) static inline
+
+namespace maxsimd {
+namespace {
+
+template <typename Ops>
+struct LaneKernel {
+  using Element = typename Ops::Element;
+  using Ints = typename Ops::Ints;
+  using Floats = typename Ops::Floats;
+
+  static constexpr uint32_t group = Ops::group;
+  static constexpr uint32_t lanes = Ops::lanes;
+  static constexpr uint32_t tileTokens = 2 * lanes;
+  static constexpr uint32_t blockRows = Ops::rows;
+
+  static inline std::atomic<uint64_t> calls{0};
+
+  static uint32_t stepsOf(uint32_t dim) { return (dim + group - 1) / group; }
+
+  /// 32-bit words of one token, its bias included.
+  static size_t wordsOf(uint32_t dim) { return stepsOf(dim) + (Ops::biased ? 1 : 0); }
+
+  static size_t packedBytes(uint32_t dim, uint32_t tokens) { return wordsOf(dim) * 4 * paddedTokens(tokens); }
+
+  static void pack(const int8_t* vectors, uint32_t dim, uint32_t tokens, void* packed) {
+    // Missing dimensions are 0: they multiply whatever lies behind a row by nothing. So are missing tokens.
+    std::memset(packed, 0, packedBytes(dim, tokens));
+    const uint32_t padded = paddedTokens(tokens);
+    auto* word = static_cast<int32_t*>(packed);
+    for (uint32_t tile = 0; tile < padded; tile += tileTokens) {
+      const uint32_t width = padded - tile < tileTokens ? padded - tile : tileTokens;
+      const uint32_t last = tokens < tile + width ? tokens : tile + width;
+      if (Ops::biased) {
+        for (uint32_t i = tile; i < last; ++i) {
+          for (uint32_t d = 0; d < dim; ++d) word[i - tile] -= 128 * vectors[size_t(i) * dim + d];
+        }
+        word += width;
+      }
+      auto* element = reinterpret_cast<PackedElement*>(word);
+      for (uint32_t i = tile; i < last; ++i) {
+        for (uint32_t d = 0; d < dim; ++d) {
+          element[(size_t(d / group) * width + (i - tile)) * group + d % group] = vectors[size_t(i) * dim + d];
+        }
+      }
+      word += size_t(stepsOf(dim)) * width;
+    }
+  }
+
+  /// A converted block. The stride is a cache line longer than any row needs: rows a power of two apart would
+  /// compete for the same cache sets.
+  struct Rows {
+    static constexpr uint32_t stride = dimMax + 64 / sizeof(Element);
+    alignas(64) Element vector[blockRows * stride];
+    alignas(32) float scale[8];
+  };
+
+  /// What becomes the next block: `blockRows` rows one behind another, and memory to ask for meanwhile.
+  struct Source {
+    const int8_t* row;
+    const uint16_t* scales;
+    const char* ahead;
+  };
+
+  /// Converts dimensions strip, ..., strip + Ops::strip - 1 of every row.
+  TARGET_INLINE void convertStrip(Rows& rows, const Source& source, uint32_t dim, uint32_t strip) {
+    const int8_t* row = source.row + strip;
+    const char* ahead = source.ahead + strip;
+    Element* out = rows.vector + strip;
+#pragma GCC unroll 8
+    for (uint32_t r = 0; r < blockRows; ++r) {
+      Ops::convert(row, out);
+      __builtin_prefetch(ahead);
+      row += dim;
+      ahead += dim;
+      out += Rows::stride;
+    }
+  }
+
+  TARGET_INLINE void convertBlock(Rows& rows, const Source& source, uint32_t dim) {
+    for (uint32_t strip = 0; strip < dim; strip += Ops::strip) convertStrip(rows, source, dim, strip);
+    Ops::widen(source.scales, rows.scale);
+  }
+
+  /// A chunk shorter than a block, its last row repeated.
+  TARGET_INLINE void convertShort(Rows& rows, const Chunk& chunk, uint32_t dim) {
+    uint16_t scales[8] = {};
+    for (uint32_t r = 0; r < blockRows; ++r) {
+      const uint32_t row = r < chunk.rows ? r : chunk.rows - 1;
+      const int8_t* from = chunk.vectors + size_t(row) * dim;
+      Element* out = rows.vector + r * Rows::stride;
+      for (uint32_t strip = 0; strip < dim; strip += Ops::strip) Ops::convert(from + strip, out + strip);
+      scales[r] = chunk.scales[row];
+    }
+    Ops::widen(scales, rows.scale);
+  }
+
+  enum class Out { maximum, arguments, all };
+
+  struct Target {
+    float* best;
+    uint32_t* row;
+    float* all;
+    uint32_t stride;
+    uint32_t rowFirst;
+    uint32_t rowLast;
+    /// Converted while the first tile is at work; null = nothing.
+    const Source* source;
+    Rows* converted;
+  };
+
+  /// What happens to the dots of one row with one register of tokens.
+  template <Out out>
+  TARGET_INLINE void emit(Ints dots, const Rows& rows, uint32_t r, const Target& target, uint32_t token,
+                          Floats& best, Ints& argument) {
+    const Floats similarity = Ops::scaled(dots, rows.scale[r]);
+    const uint32_t row = target.rowFirst + r < target.rowLast ? target.rowFirst + r : target.rowLast;
+    if constexpr (out == Out::maximum) best = Ops::maximum(best, similarity);
+    if constexpr (out == Out::arguments) Ops::keep(best, argument, similarity, row);
+    if constexpr (out == Out::all) Ops::store(target.all + size_t(row) * target.stride + token, similarity);
+  }
+
+// Named accumulators: g++ 12 keeps an array of them on the stack. `a` and `b` are a tile's two registers.
+#define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
+
+  template <Out out, uint32_t rowStart, bool two>
+  TARGET_INLINE void tile(const int32_t* query, uint32_t dim, const Rows& rows, const Target& target,
+                          uint32_t token) {
+    const Ints startA = Ops::biased ? Ops::load(query) : Ops::zero();
+    const Ints startB = Ops::biased && two ? Ops::load(query + lanes) : Ops::zero();
+    constexpr uint32_t width = two ? 2 * lanes : lanes;
+    if (Ops::biased) query += width;
+#define DECLARE(r) [[maybe_unused]] Ints a##r = startA, b##r = startB;
+    EACH_ROW(DECLARE)
+#undef DECLARE
+    const Element* documents = rows.vector;
+    const bool converts = target.source != nullptr && token == 0;
+    for (uint32_t strip = 0; strip < dim; strip += Ops::strip) {
+      if (converts) convertStrip(*target.converted, *target.source, dim, strip);
+      const Element* end = documents + (dim - strip < Ops::strip ? dim - strip : Ops::strip);
+      do {
+        const Ints queryA = Ops::load(query);
+        [[maybe_unused]] const Ints queryB = two ? Ops::load(query + lanes) : queryA;
+        query += width;
+#define STEP(r)                                                         \
+  if constexpr (r >= rowStart && r < blockRows) {                       \
+    const Ints document = Ops::broadcast(documents + r * Rows::stride); \
+    Ops::accumulate(a##r, queryA, document);                            \
+    if constexpr (two) Ops::accumulate(b##r, queryB, document);         \
+  }
+        EACH_ROW(STEP)
+#undef STEP
+        documents += group;
+      } while (documents < end);
+    }
+    Floats bestA{}, bestB{};
+    Ints argumentA{}, argumentB{};
+    if constexpr (out != Out::all) {
+      bestA = Ops::loadFloats(target.best + token);
+      if constexpr (two) bestB = Ops::loadFloats(target.best + token + lanes);
+    }
+    if constexpr (out == Out::arguments) {
+      argumentA = Ops::load(target.row + token);
+      if constexpr (two) argumentB = Ops::load(target.row + token + lanes);
+    }
+#define EMIT(r)                                                                            \
+  if constexpr (r >= rowStart && r < blockRows) {                                          \
+    emit<out>(a##r, rows, r, target, token, bestA, argumentA);                             \
+    if constexpr (two) emit<out>(b##r, rows, r, target, token + lanes, bestB, argumentB);  \
+  }
+    EACH_ROW(EMIT)
+#undef EMIT
+    if constexpr (out != Out::all) {
+      Ops::store(target.best + token, bestA);
+      if constexpr (two) Ops::store(target.best + token + lanes, bestB);
+    }
+    if constexpr (out == Out::arguments) {
+      Ops::store(target.row + token, argumentA);
+      if constexpr (two) Ops::store(target.row + token + lanes, argumentB);
+    }
+  }
+#undef EACH_ROW
+
+  /// Rows rowStart, ... of a block with every token.
+  template <Out out, uint32_t rowStart>
+  TARGET_INLINE void tiles(const PackedQuery& query, uint32_t dim, const Rows& rows, const Target& target) {
+    const auto* packed = static_cast<const int32_t*>(query.packed);
+    uint32_t token = 0;
+    for (; token + tileTokens <= query.tokensPadded; token += tileTokens) {
+      tile<out, rowStart, true>(packed + token * wordsOf(dim), dim, rows, target, token);
+    }
+    if (tileTokens > 16 && token < query.tokensPadded) {
+      tile<out, rowStart, false>(packed + token * wordsOf(dim), dim, rows, target, token);
+    }
+  }
+
+  /// Where the block of rows first, first + 1, ... starts: a ragged tail goes back to fill a whole block.
+  static uint32_t startOf(uint32_t first, uint32_t rows) {
+    return first + blockRows <= rows || rows < blockRows ? first : rows - blockRows;
+  }
+
+  /// Rows first, first + 1, ... of a chunk, converted as the block at startOf(first).
+  template <Out out>
+  TARGET_INLINE void block(const PackedQuery& query, uint32_t dim, const Rows& rows, uint32_t first,
+                           Target& target) {
+    const uint32_t count = target.rowLast + 1;
+    target.rowFirst = startOf(first, count);
+    if (first - target.rowFirst < blockRows / 2) {
+      tiles<out, 0>(query, dim, rows, target);
+    } else {
+      tiles<out, blockRows / 2>(query, dim, rows, target);
+    }
+  }
+
+  TARGET_INLINE void prefetch(const void* from, size_t bytes) {
+    for (size_t b = 0; b < bytes; b += 64) __builtin_prefetch(static_cast<const char*>(from) + b, 0, 3);
+  }
+
+  /// The loop of maxsim; inlined with a constant `dim`, whose loops g++ then gets right (8% on Zen 4).
+  TARGET_INLINE void scoreChunks(const PackedQuery& query, uint32_t dim, const Chunk* chunks, size_t count,
+                                 float* scores) {
+    alignas(64) float best[queryTokensMax];
+    Rows rows[2];
+    uint32_t current = 0;
+    if (chunks[0].rows < blockRows) {
+      convertShort(rows[0], chunks[0], dim);
+    } else {
+      convertBlock(rows[0], {chunks[0].vectors, chunks[0].scales, reinterpret_cast<const char*>(chunks[0].vectors)}, dim);
+    }
+    for (size_t c = 0; c < count; ++c) {
+      const Chunk& chunk = chunks[c];
+      const Chunk& next = chunks[c + 1 < count ? c + 1 : c];
+      prefetch(next.scales, size_t(next.rows) * sizeof(uint16_t));
+      for (uint32_t i = 0; i < query.tokensPadded; i += lanes) Ops::store(best + i, Ops::fill(-__builtin_inff()));
+      Target target{best, nullptr, nullptr, 0, 0, chunk.rows - 1, nullptr, nullptr};
+      const size_t chunkBytes = size_t(chunk.rows) * dim;
+      for (uint32_t first = 0; first < chunk.rows; first += blockRows) {
+        const size_t distance = size_t(first) * dim + Ops::prefetchBytes;
+        const int8_t* ahead = distance < chunkBytes ? chunk.vectors + distance : next.vectors + (distance - chunkBytes);
+        const bool more = first + blockRows < chunk.rows;
+        const Chunk& from = more ? chunk : next;
+        Rows& converted = rows[current ^ 1];
+        const uint32_t start = more ? startOf(first + blockRows, chunk.rows) : 0;
+        const Source source{from.vectors + size_t(start) * dim, from.scales + start, reinterpret_cast<const char*>(ahead)};
+        target.converted = &converted;
+        if (from.rows < blockRows) {
+          target.source = nullptr;
+          convertShort(converted, from, dim);
+        } else {
+          target.source = &source;
+          Ops::widen(source.scales, converted.scale);
+        }
+        block<Out::maximum>(query, dim, rows[current], first, target);
+        current ^= 1;
+      }
+      scores[c] = finishScore(query, best);
+    }
+  }
+
+  TARGET static void maxsim(const PackedQuery& query, const Chunk* chunks, size_t count, float* scores) {
+    calls.fetch_add(1, std::memory_order_relaxed);
+    if (count == 0) return;
+    switch (query.dim) {
+      case 96: return scoreChunks(query, 96, chunks, count, scores);
+      case 128: return scoreChunks(query, 128, chunks, count, scores);
+      default: return scoreChunks(query, query.dim, chunks, count, scores);
+    }
+  }
+
+  /// Every block of one chunk, for what is not timed to the nanosecond.
+  template <Out out>
+  TARGET_INLINE void eachBlock(const PackedQuery& query, const Chunk& chunk, Target& target) {
+    Rows rows;
+    for (uint32_t first = 0; first < chunk.rows; first += blockRows) {
+      const uint32_t start = startOf(first, chunk.rows);
+      const int8_t* row = chunk.vectors + size_t(start) * query.dim;
+      if (chunk.rows < blockRows) {
+        convertShort(rows, chunk, query.dim);
+      } else {
+        convertBlock(rows, {row, chunk.scales + start, reinterpret_cast<const char*>(row)}, query.dim);
+      }
+      block<out>(query, query.dim, rows, first, target);
+    }
+  }
+
+  TARGET static void best(const PackedQuery& query, const Chunk& chunk, float* similarities, uint32_t* rowsOut) {
+    calls.fetch_add(1, std::memory_order_relaxed);
+    alignas(64) float best[queryTokensMax];
+    alignas(64) uint32_t row[queryTokensMax];
+    for (uint32_t i = 0; i < query.tokensPadded; ++i) {
+      best[i] = i < query.tokens ? -__builtin_inff() : 0.0f;
+      row[i] = 0;
+    }
+    Target target{best, row, nullptr, 0, 0, chunk.rows - 1, nullptr, nullptr};
+    eachBlock<Out::arguments>(query, chunk, target);
+    std::memcpy(similarities, best, query.tokensPadded * sizeof(float));
+    std::memcpy(rowsOut, row, query.tokensPadded * sizeof(uint32_t));
+  }
+
+  TARGET static void similarities(const PackedQuery& query, const Chunk& chunk, float* out) {
+    calls.fetch_add(1, std::memory_order_relaxed);
+    Target target{nullptr, nullptr, out, query.tokensPadded, 0, chunk.rows - 1, nullptr, nullptr};
+    eachBlock<Out::all>(query, chunk, target);
+  }
+
+  static constexpr Kernel kernel(const char* name, bool (*required)(const CpuFeatures&),
+                                 int32_t (*dot)(const int8_t*, const int8_t*, uint32_t)) {
+    return {name, required, packedBytes, pack, maxsim, best, similarities, dot, &calls};
+  }
+
+ private:
+  /// The query's elements are the signed ones of the document's width.
+  using PackedElement = std::make_signed_t<Element>;
+};
+
+}  // namespace
+}  // namespace maxsimd
