@@ -3,6 +3,7 @@ import { capacityCommand, capacityUsage } from './capacity/command.ts';
 import { encoderCommand, encoderUsage } from './encoder/command.ts';
 import { kernelCommand, kernelUsage } from './kernel/command.ts';
 import { searchCommand, searchUsage } from './search/command.ts';
+import { stagesCommand, stagesUsage } from './stages/command.ts';
 
 type Command = (args: readonly string[], command: string) => void | Promise<void>;
 
@@ -11,13 +12,14 @@ const commands: Readonly<Record<string, Command>> = {
   capacity: (args, command) => capacityCommand(args, command, process.env),
   encoder: (args, command) => encoderCommand(args, command, process.env),
   search: searchCommand,
+  stages: (args, command) => stagesCommand(args, command, process.env),
 };
 
 const [name = '', ...rest] = process.argv.slice(2);
 const run = commands[name];
 if (run === undefined) {
   process.stderr.write(
-    `usage: npm run bench -- NAME [options]\n  ${kernelUsage}\n  ${capacityUsage}\n  ${encoderUsage}\n  ${searchUsage}\n`,
+    `usage: npm run bench -- NAME [options]\n  ${kernelUsage}\n  ${capacityUsage}\n  ${encoderUsage}\n  ${searchUsage}\n  ${stagesUsage}\n`,
   );
   process.exitCode = 2;
 } else {

@@ -27,12 +27,16 @@ export interface TargetOptions {
     | { readonly url: string; readonly apiKey: string; readonly metricsUrl: string | undefined }
     | undefined;
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Folder of the checkout whose server is started; this one if absent. */
+  readonly checkout?: string;
+  /** Each line of the server's log, which then tells of every request. */
+  readonly onLogLine?: (line: string) => void;
 }
 
 const batchSize = 25;
 
 export async function openTarget(options: TargetOptions): Promise<Target> {
-  const server = options.remote === undefined ? await startServer(options.environment) : undefined;
+  const server = options.remote === undefined ? await startServer(options) : undefined;
   const { url, apiKey, metricsUrl } = server ?? required(options.remote);
   try {
     const index = await post(url, apiKey, '/v1/indexes', { name: `capacity-${Date.now()}` });
@@ -64,7 +68,7 @@ export async function openTarget(options: TargetOptions): Promise<Target> {
   }
 }
 
-async function startServer(environment: TargetOptions['environment']) {
+async function startServer({ environment, checkout = root, onLogLine }: TargetOptions) {
   const directory = mkdtempSync(path.join(tmpdir(), 'maxsimd-capacity-'));
   const metricsPort = await freePort();
   const serverEnvironment = {
@@ -72,9 +76,9 @@ async function startServer(environment: TargetOptions['environment']) {
     MAXSIMD_DATA_DIR: directory,
     MAXSIMD_HTTP_PORT: '0',
     MAXSIMD_METRICS_PORT: String(metricsPort),
-    MAXSIMD_LOG_LEVEL: 'error',
+    MAXSIMD_LOG_LEVEL: onLogLine === undefined ? 'error' : 'info',
   };
-  const entry = path.join(root, 'src', 'cli', 'main.ts');
+  const entry = path.join(checkout, 'src', 'cli', 'main.ts');
   const limits = [
     '--requests-per-minute',
     '100000000',
@@ -91,8 +95,9 @@ async function startServer(environment: TargetOptions['environment']) {
   ) as { readonly api_key: string };
   const server = spawn(process.execPath, [entry, 'serve'], {
     env: serverEnvironment,
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', onLogLine === undefined ? 'inherit' : 'pipe'],
   });
+  if (onLogLine !== undefined) createInterface({ input: server.stderr! }).on('line', onLogLine);
   const url = await readyUrl(server);
   const close = async (): Promise<void> => {
     const exited = new Promise((resolve) => server.once('exit', resolve));

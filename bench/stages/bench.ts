@@ -1,0 +1,280 @@
+/**
+ * `npm run bench -- stages`: where the time of one search goes. One client asks a warm service one query after
+ * another over a kept connection; the service's own request log says what each stage took, and what the
+ * client waited beyond that is HTTP. With `--against` a second checkout is measured in turns of a round each, so
+ * that both sides meet the same machine.
+ *
+ * Stages of one request follow one another, so their times add up to what the client waited. *Overhead* is that sum less
+ * the model's run and the engine: what the service itself costs.
+ */
+import { Agent, request as httpRequest } from 'node:http';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { openTarget, type Target } from '../capacity/target.ts';
+import { describeEnvironment, type Environment } from '../environment.ts';
+import { median, quantile } from '../statistics.ts';
+import { packageTexts } from '../texts.ts';
+
+export interface StagesOptions {
+  /** Folder with `corpus.jsonl.gz` and `queries.jsonl`; without it texts of the installed packages. */
+  readonly beir: string | undefined;
+  readonly documents: number;
+  /** Queries of a round. */
+  readonly queries: number;
+  readonly rounds: number;
+  /** Folder of another checkout, built and installed, to compare with. */
+  readonly against: string | undefined;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly command: string;
+  readonly onProgress: (line: string) => void;
+}
+
+export interface StagesReport {
+  readonly environment: Environment;
+  readonly settings: { readonly documents: number; readonly searches: number; readonly texts: string };
+  readonly sides: readonly SideReport[];
+  /** Median overhead of a round, the other checkout's over this one's. */
+  readonly ratios: { readonly overhead_against?: number };
+}
+
+export interface SideReport {
+  readonly name: 'this' | 'against';
+  /** Milliseconds. */
+  readonly stages: Readonly<Record<Stage | 'overhead' | 'total', { readonly p50: number; readonly p95: number }>>;
+  /** Median overhead of each round. */
+  readonly overhead_rounds: readonly number[];
+}
+
+/** In the order of a request. `transport` is gRPC both ways with what the two processes do for it. */
+const stages = [
+  'http',
+  'admission',
+  'body',
+  'transport',
+  'tokenize',
+  'queue',
+  'run',
+  'engine',
+  'resolve',
+  'usage',
+  'service',
+  'answer',
+] as const;
+type Stage = (typeof stages)[number];
+
+type Split = Readonly<Record<Stage | 'overhead' | 'total', number>>;
+
+interface Side {
+  readonly name: SideReport['name'];
+  readonly target: Target;
+  readonly logged: RequestLog;
+  readonly rounds: Split[][];
+}
+
+export async function runStagesBench(options: StagesOptions): Promise<StagesReport> {
+  const { texts, queries } = options.beir === undefined ? packageTextsAndQueries(options) : collection(options);
+  const sides: Side[] = [];
+  try {
+    for (const [name, checkout] of [
+      ['this', undefined],
+      ['against', options.against],
+    ] as const) {
+      if (name === 'against' && checkout === undefined) continue;
+      options.onProgress(`storing ${texts.length} documents in ${checkout ?? 'this checkout'}`);
+      const logged = new RequestLog();
+      const target = await openTarget({
+        texts,
+        remote: undefined,
+        environment: options.environment,
+        onLogLine: (line) => logged.add(line),
+        ...(checkout === undefined ? {} : { checkout: path.resolve(checkout) }),
+      });
+      sides.push({ name, target, logged, rounds: [] });
+    }
+    for (const side of sides) await measureRound(side, queries);
+    for (let round = 0; round < options.rounds; round++) {
+      const order = round % 2 === 0 ? sides : sides.toReversed();
+      for (const side of order) {
+        const splits = await measureRound(side, queries);
+        side.rounds.push(splits);
+        options.onProgress(
+          `round ${round + 1}, ${side.name}: overhead ${median(splits.map(({ overhead }) => overhead)).toFixed(2)} ms`,
+        );
+      }
+    }
+  } finally {
+    for (const { target } of sides) await target.close();
+  }
+  const reports = sides.map(sideReport);
+  const [own, against] = reports;
+  return {
+    environment: describeEnvironment(options.command, 'auto', []),
+    settings: {
+      documents: texts.length,
+      searches: queries.length * options.rounds,
+      texts: options.beir === undefined ? 'installed packages' : path.basename(options.beir),
+    },
+    sides: reports,
+    ratios:
+      own === undefined || against === undefined
+        ? {}
+        : {
+            overhead_against: median(
+              against.overhead_rounds.map((ms, i) => ms / (own.overhead_rounds[i] ?? Number.NaN)),
+            ),
+          },
+  };
+}
+
+export function renderStages({ sides, settings, ratios }: StagesReport): string {
+  const lines = [`${settings.searches} searches of ${settings.texts}, ${settings.documents} documents; ms, p50 (p95)`];
+  const cell = ({ p50, p95 }: { readonly p50: number; readonly p95: number }): string =>
+    `${p50.toFixed(3)} (${p95.toFixed(3)})`.padStart(20);
+  lines.push(`${'stage'.padEnd(12)}${sides.map(({ name }) => name.padStart(20)).join('')}`);
+  for (const stage of [...stages, 'overhead', 'total'] as const) {
+    lines.push(`${stage.padEnd(12)}${sides.map((side) => cell(side.stages[stage])).join('')}`);
+  }
+  if (ratios.overhead_against !== undefined)
+    lines.push(`overhead, against / this: ${ratios.overhead_against.toFixed(2)}`);
+  return `${lines.join('\n')}\n`;
+}
+
+/** Runs the queries one after another. */
+async function measureRound({ target, logged }: Side, queries: readonly string[]): Promise<Split[]> {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const splits: Split[] = [];
+  try {
+    for (const query of queries) {
+      const { requestId, totalMs } = await search(target, agent, query);
+      splits.push(splitOf(totalMs, await logged.take(requestId)));
+    }
+  } finally {
+    agent.destroy();
+  }
+  return splits;
+}
+
+async function search(
+  target: Target,
+  agent: Agent,
+  query: string,
+): Promise<{ readonly requestId: string; readonly totalMs: number }> {
+  const body = JSON.stringify({ query });
+  const url = new URL(`/v1/indexes/${target.indexId}/search`, target.url);
+  const headers = {
+    authorization: `Bearer ${target.apiKey}`,
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+  };
+  return new Promise((resolve, reject) => {
+    const startedAt = performance.now();
+    const request = httpRequest(url, { method: 'POST', agent, headers }, (response) => {
+      response.resume();
+      response.once('end', () => {
+        const totalMs = performance.now() - startedAt;
+        if (response.statusCode === 200) resolve({ requestId: String(response.headers['x-request-id']), totalMs });
+        else reject(new Error(`a search answered ${response.statusCode}`));
+      });
+    });
+    request.once('error', reject);
+    request.end(body);
+  });
+}
+
+interface LoggedRequest {
+  readonly request_id: string;
+  readonly timings_ms: Readonly<Record<string, number>>;
+}
+
+/** Log lines of requests by their id; a line may come before or after the client has its answer. */
+class RequestLog {
+  readonly #lines = new Map<string, LoggedRequest>();
+  readonly #waiting = new Map<string, (line: LoggedRequest) => void>();
+
+  add(text: string): void {
+    const line = JSON.parse(text) as Partial<LoggedRequest>;
+    if (line.request_id === undefined || line.timings_ms?.['encode'] === undefined) return;
+    const waiting = this.#waiting.get(line.request_id);
+    this.#waiting.delete(line.request_id);
+    if (waiting === undefined) this.#lines.set(line.request_id, line as LoggedRequest);
+    else waiting(line as LoggedRequest);
+  }
+
+  async take(requestId: string): Promise<LoggedRequest> {
+    const line = this.#lines.get(requestId);
+    this.#lines.delete(requestId);
+    return line ?? (await new Promise((resolve) => this.#waiting.set(requestId, resolve)));
+  }
+}
+
+function splitOf(totalMs: number, { timings_ms: timings }: LoggedRequest): Split {
+  const of = (stage: string): number => timings[stage] ?? 0;
+  const served = of('admission') + of('body') + of('service') + of('answer');
+  const inEncoder = of('encoder_tokenize') + of('encoder_queue') + of('encoder_run');
+  return {
+    http: totalMs - served,
+    admission: of('admission'),
+    body: of('body'),
+    transport: of('encode') - inEncoder,
+    tokenize: of('encoder_tokenize'),
+    queue: of('encoder_queue'),
+    run: of('encoder_run'),
+    engine: of('engine'),
+    resolve: of('resolve'),
+    usage: of('usage'),
+    service: of('service') - of('count') - of('encode') - of('engine') - of('resolve') - of('usage'),
+    answer: of('answer'),
+    overhead: totalMs - of('encoder_run') - of('engine'),
+    total: totalMs,
+  };
+}
+
+function sideReport({ name, rounds }: Side): SideReport {
+  const all = rounds.flat();
+  const of = (stage: keyof Split) => {
+    const values = all.map((split) => split[stage]);
+    return { p50: median(values), p95: quantile(values, 0.95) };
+  };
+  return {
+    name,
+    stages: Object.fromEntries(
+      [...stages, 'overhead' as const, 'total' as const].map((stage) => [stage, of(stage)]),
+    ) as SideReport['stages'],
+    overhead_rounds: rounds.map((splits) => median(splits.map(({ overhead }) => overhead))),
+  };
+}
+
+function collection({ beir, documents, queries }: StagesOptions): { texts: string[]; queries: string[] } {
+  const rows = (text: string): { text: string; title?: string }[] =>
+    text
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as { text: string; title?: string });
+  const folder = beir!;
+  const corpus = gunzipSync(readFileSync(path.join(folder, 'corpus.jsonl.gz'))).toString('utf8');
+  return {
+    texts: rows(corpus)
+      .slice(0, documents)
+      .map(({ title = '', text }) => `${title} ${text}`),
+    queries: rows(readFileSync(path.join(folder, 'queries.jsonl'), 'utf8'))
+      .slice(0, queries)
+      .map(({ text }) => text),
+  };
+}
+
+/** Queries are runs of words of stored text. */
+function packageTextsAndQueries({ documents, queries }: StagesOptions): {
+  texts: readonly string[];
+  queries: string[];
+} {
+  const texts = packageTexts(documents);
+  return {
+    texts,
+    queries: Array.from({ length: queries }, (_, i) =>
+      texts[i % texts.length]!.split(' ')
+        .slice(0, 6 + (i % 10))
+        .join(' '),
+    ),
+  };
+}
