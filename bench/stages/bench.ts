@@ -41,7 +41,9 @@ export interface StagesReport {
 export interface SideReport {
   readonly name: 'this' | 'against';
   /** Milliseconds. */
-  readonly stages: Readonly<Record<Stage | 'overhead' | 'total', { readonly p50: number; readonly p95: number }>>;
+  readonly stages: Readonly<
+    Record<Stage | 'overhead' | 'total', { readonly p50: number; readonly p95: number }>
+  >;
   /** Median overhead of each round. */
   readonly overhead_rounds: readonly number[];
 }
@@ -73,7 +75,8 @@ interface Side {
 }
 
 export async function runStagesBench(options: StagesOptions): Promise<StagesReport> {
-  const { texts, queries } = options.beir === undefined ? packageTextsAndQueries(options) : collection(options);
+  const { texts, queries } =
+    options.beir === undefined ? packageTextsAndQueries(options) : collection(options);
   const sides: Side[] = [];
   try {
     for (const [name, checkout] of [
@@ -128,7 +131,9 @@ export async function runStagesBench(options: StagesOptions): Promise<StagesRepo
 }
 
 export function renderStages({ sides, settings, ratios }: StagesReport): string {
-  const lines = [`${settings.searches} searches of ${settings.texts}, ${settings.documents} documents; ms, p50 (p95)`];
+  const lines = [
+    `${settings.searches} searches of ${settings.texts}, ${settings.documents} documents; ms, p50 (p95)`,
+  ];
   const cell = ({ p50, p95 }: { readonly p50: number; readonly p95: number }): string =>
     `${p50.toFixed(3)} (${p95.toFixed(3)})`.padStart(20);
   lines.push(`${'stage'.padEnd(12)}${sides.map(({ name }) => name.padStart(20)).join('')}`);
@@ -173,7 +178,8 @@ async function search(
       response.resume();
       response.once('end', () => {
         const totalMs = performance.now() - startedAt;
-        if (response.statusCode === 200) resolve({ requestId: String(response.headers['x-request-id']), totalMs });
+        if (response.statusCode === 200)
+          resolve({ requestId: String(response.headers['x-request-id']), totalMs });
         else reject(new Error(`a search answered ${response.statusCode}`));
       });
     });

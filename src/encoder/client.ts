@@ -5,8 +5,9 @@
  * within the deadline: a query whose encoder went away, and of a document call only those documents that were
  * not given out yet, so none comes twice. When no encoder is up the call waits a moment for one to heal.
  */
-import { ChannelCredentials, type ServiceError as CallError, status } from '@grpc/grpc-js';
+import { ChannelCredentials, status } from '@grpc/grpc-js';
 import { ServiceError } from '../errors.ts';
+import { type CallError, isCallError } from './call-error.ts';
 import type {
   EncodedDocument,
   EncodedQuery,
@@ -18,7 +19,7 @@ import type {
 import { encodeOnce, type Unfinished } from './document-call.ts';
 import { Endpoint, type EndpointEvent, EndpointLost } from './endpoint.ts';
 import { CorruptReply, decodeCounts, decodeQuery } from './replies.ts';
-import { type CountTokensResponse, type EncodeQueryResponse, retryDelayTrailer } from './wire.ts';
+import { type CountTokensResponse, type ModelReference, retryDelayTrailer } from './wire.ts';
 
 export interface EncoderPoolOptions {
   /** `unix:/path` or `host:port`. */
@@ -98,8 +99,7 @@ class EncoderPool implements Encoder {
   async encodeQuery(text: string, options: EncodeOptions): Promise<EncodedQuery> {
     const request = { ...target(options), text: text.toWellFormed() };
     return this.#tried(options, tokensOf([text]), async (endpoint, model) => {
-      const reply = await endpoint.unary<EncodeQueryResponse>('encodeQuery', request, options);
-      return decodeQuery(reply, model.dim);
+      return decodeQuery(await endpoint.query(request, options), model.dim);
     });
   }
 
@@ -282,7 +282,10 @@ class Tries {
   }
 }
 
-function target({ model, modelVersion, tenantId }: EncodeOptions): object {
+function target({ model, modelVersion, tenantId }: EncodeOptions): {
+  readonly model: ModelReference;
+  readonly tenantId: string;
+} {
   return { model: { name: model, version: modelVersion }, tenantId };
 }
 
@@ -300,8 +303,4 @@ function unavailable(message: string, options: { cause?: unknown; seconds?: numb
 function delaySeconds(error: CallError): number {
   const [delayMs] = error.metadata.get(retryDelayTrailer);
   return Math.max(1, Math.ceil(Number(delayMs ?? 0) / 1000));
-}
-
-function isCallError(error: unknown): error is CallError {
-  return error instanceof Error && 'code' in error && typeof error.code === 'number' && 'metadata' in error;
 }

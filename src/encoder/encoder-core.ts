@@ -53,6 +53,9 @@ export interface AdmittedDocuments {
 /** A run that would end this many times past its deadline is refused instead of begun. */
 const hopelessFactor = 1.5;
 
+/** Padded tokens from which on a batch tells the rate of a full queue. */
+const tellingTokens = 128;
+
 export class EncoderCore {
   readonly models: readonly ServedModel[];
   readonly #pool: SessionPool;
@@ -253,10 +256,10 @@ export class EncoderCore {
 
   #observe(paddedTokens: number, runMs: number): void {
     const rate = (paddedTokens / Math.max(runMs, 0.01)) * 1000 * this.#pool.workers;
-    // Small batches say little about the rate of a full queue.
-    const weight = 0.2 * Math.min(1, paddedTokens / 256);
-    this.#tokensPerSecond =
-      this.#tokensPerSecond === undefined ? rate : this.#tokensPerSecond * (1 - weight) + rate * weight;
+    const known = this.#tokensPerSecond;
+    // A full queue makes full batches, which are faster than small ones by the token.
+    if (paddedTokens < tellingTokens && rate < (known ?? Infinity)) return;
+    this.#tokensPerSecond = known === undefined ? rate : known * 0.8 + rate * 0.2;
   }
 }
 

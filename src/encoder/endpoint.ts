@@ -9,13 +9,17 @@
 import { type ChannelCredentials, type Client, type ServiceError as CallError, status } from '@grpc/grpc-js';
 import type { Duplex } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
+import { isCallError } from './call-error.ts';
 import type { EncoderModel } from './contract.ts';
 import { type HealthClient, healthClient } from './health.ts';
+import { type QueryDuplex, QueryStream } from './query-stream.ts';
 import { decodeInfo } from './replies.ts';
 import {
   EncoderClient,
   type EncodeDocumentsRequest,
   type EncodeDocumentsResponse,
+  type EncodeQueryRequest,
+  type EncodeQueryResponse,
   type GetInfoResponse,
   messageBytesMax,
   serviceName,
@@ -53,6 +57,7 @@ type EncoderStub = Client &
     (request: object, options: { deadline: number }, callback: UnaryCallback) => { cancel(): void }
   > & {
     encodeDocuments(options: { deadline: number }): DocumentStream;
+    encodeQueries(): QueryDuplex;
   };
 export type DocumentStream = Duplex & {
   write(message: EncodeDocumentsRequest): boolean;
@@ -78,6 +83,9 @@ export class Endpoint {
   readonly #stub: EncoderStub;
   readonly #health: HealthClient;
   readonly #closed = new AbortController();
+  readonly #queries: QueryStream;
+  /** Whether the encoder knows query streams; an older one does not. */
+  #streamsQueries = true;
   #cut = new AbortController();
   #poke = new AbortController();
   #models: readonly EncoderModel[] = [];
@@ -99,6 +107,10 @@ export class Endpoint {
       'grpc.service_config_disable_resolution': 1,
     }) as unknown as EncoderStub;
     this.#health = healthClient(options.address, options.credentials, this.#stub);
+    this.#queries = new QueryStream({
+      open: () => this.#stub.encodeQueries(),
+      onDraining: () => this.#eject('it is draining', false),
+    });
     void this.#watch();
   }
 
@@ -137,6 +149,22 @@ export class Endpoint {
     });
   }
 
+  /** Rejects like `unary`. */
+  async query(
+    request: EncodeQueryRequest,
+    { deadlineMs, signal }: CallOptions,
+  ): Promise<EncodeQueryResponse> {
+    if (this.#streamsQueries) {
+      try {
+        return await this.#queries.query(request, deadlineMs, signal);
+      } catch (error) {
+        if (!isCallError(error) || error.code !== status.UNIMPLEMENTED) throw error;
+        this.#streamsQueries = false;
+      }
+    }
+    return this.unary('encodeQuery', request, { deadlineMs, signal });
+  }
+
   /** Opens a document stream; the signal that comes with it ends with the caller's or when the call is cut. */
   documents({ deadlineMs, signal }: CallOptions): {
     readonly stream: DocumentStream;
@@ -152,9 +180,11 @@ export class Endpoint {
   }
 
   close(): void {
-    this.#closed.abort(new EndpointLost('the pool is closed'));
+    this.#closed.abort();
     this.#admitted = false;
-    this.#cut.abort(this.#closed.signal.reason);
+    const reason = new EndpointLost('the pool is closed');
+    this.#cut.abort(reason);
+    this.#queries.close(reason);
     this.#stub.close();
   }
 
@@ -188,6 +218,7 @@ export class Endpoint {
     if (this.#admitted) return;
     const deadlineMs = Date.now() + this.#options.healthTimeoutMs;
     this.#cut = new AbortController();
+    this.#streamsQueries = true;
     try {
       const info = await this.unary<GetInfoResponse>(
         'getInfo',
@@ -209,7 +240,11 @@ export class Endpoint {
   }
 
   #eject(reason: string, cut: boolean): void {
-    if (cut) this.#cut.abort(new EndpointLost(reason));
+    if (cut) {
+      const lost = new EndpointLost(reason);
+      this.#cut.abort(lost);
+      this.#queries.close(lost);
+    }
     this.#poke.abort();
     if (!this.#admitted) return;
     this.#admitted = false;

@@ -1,17 +1,12 @@
 /** The gRPC server of an encoder process: messages in, messages out, failures as statuses. */
-import {
-  Metadata,
-  Server,
-  type ServerCredentials,
-  type ServerUnaryCall,
-  type sendUnaryData,
-  status,
-} from '@grpc/grpc-js';
+import { Server, type ServerCredentials, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js';
 import type { Logger } from '../logging.ts';
+import { type CallError, callError } from './call-error.ts';
 import { type DocumentCall, serveDocuments } from './document-stream.ts';
 import type { EncodeRequest, EncoderCore } from './encoder-core.ts';
 import { EncoderFailure, failureStatus } from './encoder-failure.ts';
 import { addHealthService } from './health.ts';
+import { QueryCalls, type QueriesCall } from './query-calls.ts';
 import {
   bytesOf,
   type CountTokensRequest,
@@ -24,7 +19,6 @@ import {
   messageBytesMax,
   type ModelReference,
   requestBounds,
-  retryDelayTrailer,
   type WireModel,
 } from './wire.ts';
 
@@ -62,6 +56,7 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
     'grpc.max_send_message_length': messageBytesMax,
   });
   const setHealth = addHealthService(server);
+  const queryCalls = new Set<QueryCalls>();
 
   server.addService(encoderService, {
     getInfo: unary<unknown, GetInfoResponse>(log, async () => ({
@@ -88,27 +83,27 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
       if (request.texts.length > requestBounds.documents) {
         throw new EncoderFailure('invalid', `more than ${requestBounds.documents} texts`);
       }
-      const counts = await core.countTokens(request.texts, targeted(request, call));
+      const counts = await core.countTokens(request.texts, targeted(request, limitsOf(call)));
       return { tokenCounts: bytesOf(counts) };
     }),
 
-    encodeQuery: unary<EncodeQueryRequest, EncodeQueryResponse>(log, async (request, call) => {
-      if (Buffer.byteLength(request.text) > requestBounds.queryBytes) {
-        throw new EncoderFailure('invalid', `the query exceeds ${requestBounds.queryBytes} bytes`);
-      }
-      const query = await core.encodeQuery(request.text, targeted(request, call));
-      return {
-        inputTokens: query.inputTokens,
-        rows: query.offsets.length,
-        vectors: bytesOf(query.vectors),
-        offsets: bytesOf(query.offsets),
-        timings: query.timings,
-      };
-    }),
+    encodeQuery: unary<EncodeQueryRequest, EncodeQueryResponse>(log, async (request, call) =>
+      encodeQuery(core, request, limitsOf(call)),
+    ),
+
+    encodeQueries: (call: QueriesCall) => {
+      const calls = new QueryCalls(call, {
+        encode: async (request, limits) => encodeQuery(core, request, limits),
+        statusOf: (error) => asStatus(error, undefined, log),
+        onEnd: () => queryCalls.delete(calls),
+      });
+      queryCalls.add(calls);
+    },
 
     encodeDocuments: (call: DocumentCall) => {
-      const signal = cancellation(call);
-      serveDocuments(core, call, signal, (open) => targeted(open, call, signal)).then(
+      const limits = limitsOf(call);
+      const { signal } = limits;
+      serveDocuments(core, call, signal, (open) => targeted(open, limits)).then(
         () => call.end(),
         (error: unknown) => {
           call.emit('error', asStatus(error, signal, log));
@@ -128,6 +123,7 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
     serve: () => setHealth('SERVING'),
     drain: async () => {
       setHealth('NOT_SERVING');
+      for (const calls of queryCalls) calls.drain();
       await new Promise<void>((resolve) => {
         server.tryShutdown(() => resolve());
       });
@@ -160,17 +156,41 @@ async function answer<Response>(
   callback(null, response);
 }
 
+async function encodeQuery(
+  core: EncoderCore,
+  request: EncodeQueryRequest,
+  limits: CallLimits,
+): Promise<EncodeQueryResponse> {
+  if (Buffer.byteLength(request.text) > requestBounds.queryBytes) {
+    throw new EncoderFailure('invalid', `the query exceeds ${requestBounds.queryBytes} bytes`);
+  }
+  const query = await core.encodeQuery(request.text, targeted(request, limits));
+  return {
+    inputTokens: query.inputTokens,
+    rows: query.offsets.length,
+    vectors: bytesOf(query.vectors),
+    offsets: bytesOf(query.offsets),
+    timings: query.timings,
+  };
+}
+
+/** How long a request is wanted. */
+type CallLimits = Pick<EncodeRequest, 'deadlineMs' | 'signal'>;
+
+function limitsOf(call: Call): CallLimits {
+  return { deadlineMs: deadlineOf(call), signal: cancellation(call) };
+}
+
 function targeted(
   request: { readonly model: ModelReference | null; readonly tenantId: string },
-  call: Call,
-  signal: AbortSignal = cancellation(call),
+  limits: CallLimits,
 ): EncodeRequest {
   const { model, tenantId } = request;
   if (model === null) throw new EncoderFailure('invalid', 'the request names no model');
   if (tenantId.length > requestBounds.identifierLength) {
     throw new EncoderFailure('invalid', `tenant_id exceeds ${requestBounds.identifierLength} characters`);
   }
-  return { model: model.name, modelVersion: model.version, tenantId, deadlineMs: deadlineOf(call), signal };
+  return { model: model.name, modelVersion: model.version, tenantId, ...limits };
 }
 
 /** Aborted when the caller has gone, or its deadline has passed. */
@@ -188,23 +208,11 @@ function deadlineOf(call: Call): number {
 }
 
 /** The status of a failure. Messages hold numbers and names, never text of a request. */
-function asStatus(
-  error: unknown,
-  signal: AbortSignal | undefined,
-  log: Logger,
-): Error & { code: status; details: string; metadata: Metadata } {
+function asStatus(error: unknown, signal: AbortSignal | undefined, log: Logger): CallError {
   const failure =
     error instanceof EncoderFailure
       ? error
       : new EncoderFailure(signal?.aborted === true ? 'cancelled' : 'internal', (error as Error).message);
   if (failure.kind === 'internal') log.error({ err: error }, 'request failed');
-  const metadata = new Metadata();
-  if (failure.retryDelayMs !== undefined) {
-    metadata.set(retryDelayTrailer, String(Math.ceil(failure.retryDelayMs)));
-  }
-  return Object.assign(new Error(failure.message), {
-    code: failureStatus[failure.kind],
-    details: failure.message,
-    metadata,
-  });
+  return callError(failureStatus[failure.kind], failure.message, failure.retryDelayMs);
 }

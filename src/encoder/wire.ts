@@ -1,5 +1,10 @@
 /** The gRPC contract as both ends see it: service definitions from proto/encoder.proto, message types, byte views. */
-import { loadPackageDefinition, type ServiceClientConstructor, type ServiceDefinition } from '@grpc/grpc-js';
+import {
+  loadPackageDefinition,
+  type ServiceClientConstructor,
+  type ServiceDefinition,
+  type status,
+} from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 import { fileURLToPath } from 'node:url';
 import type { EncodeTimings } from './contract.ts';
@@ -55,6 +60,28 @@ export interface EncodeQueryResponse {
   readonly vectors: Uint8Array;
   readonly offsets: Uint8Array;
   readonly timings: EncodeTimings | null;
+}
+
+/** `query` or `cancel` is set. */
+export interface EncodeQueriesRequest {
+  readonly number: number;
+  readonly query?: EncodeQueryRequest | null;
+  readonly cancel?: Record<string, never> | null;
+  readonly timeoutMs?: number;
+}
+
+/** One of the fields beside `number` is set. */
+export interface EncodeQueriesResponse {
+  readonly number: number;
+  readonly reply?: EncodeQueryResponse | null;
+  readonly failure?: QueryFailure | null;
+  readonly draining?: Record<string, never> | null;
+}
+
+export interface QueryFailure {
+  readonly status: status;
+  readonly message: string;
+  readonly retryDelayMs: number;
 }
 
 export interface OpenMessage extends Targeted {

@@ -177,6 +177,8 @@ describe('a caller', () => {
       );
     }
     expect(reasons.filter((reason) => reason !== 'gone')).toEqual([]);
+    // Behind all the others in the stream of queries.
+    await pool.encodeQuery('the', callOptions(pool));
     const idle = await statisticsOnceIdle(supervisor.addresses[0]!);
     expect(idle).toMatchObject({ queuedRequests: 0, queuedTokens: 0 });
   });
