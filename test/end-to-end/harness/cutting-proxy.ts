@@ -1,0 +1,75 @@
+/** A TCP proxy that passes everything on until it is told to cut. */
+import { createServer, connect as connectSocket, type AddressInfo, type Socket } from 'node:net';
+
+export interface CuttingProxy {
+  readonly address: string;
+  /** After so many more bytes of replies, of all connections together, every connection is cut at exactly this byte. */
+  cutOnceAfter(bytes: number): void;
+  /** The same again and again: no connection ever passes more than so many bytes of replies. */
+  cutAlwaysAfter(bytes: number): void;
+  stopCutting(): void;
+  /** Cuts made so far. */
+  cuts(): number;
+  close(): Promise<void>;
+}
+
+/** `target` is a `host:port`. */
+export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
+  const [host, port] = target.split(':');
+  const sockets = new Set<Socket>();
+  let plan: { left: number; readonly again: number | undefined } | undefined;
+  let cuts = 0;
+
+  const destroyAll = (): void => {
+    for (const socket of sockets) socket.destroy();
+  };
+  const server = createServer((client) => {
+    const upstream = connectSocket(Number(port), host);
+    for (const [socket, peer] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      sockets.add(socket);
+      // A cut connection ends in whatever way it likes.
+      socket.on('error', () => undefined);
+      socket.on('close', () => {
+        sockets.delete(socket);
+        peer.destroy();
+      });
+    }
+    client.on('data', (chunk) => upstream.write(chunk));
+    upstream.on('data', (chunk: Buffer) => {
+      if (plan === undefined || chunk.length <= plan.left) {
+        if (plan !== undefined) plan.left -= chunk.length;
+        client.write(chunk);
+        return;
+      }
+      const { left, again } = plan;
+      plan = again === undefined ? undefined : { left: again, again };
+      cuts += 1;
+      client.write(chunk.subarray(0, left), destroyAll);
+    });
+  });
+  const listening = Promise.withResolvers<void>();
+  server.listen(0, '127.0.0.1', listening.resolve);
+  await listening.promise;
+  return {
+    address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    cutOnceAfter: (bytes) => {
+      plan = { left: bytes, again: undefined };
+    },
+    cutAlwaysAfter: (bytes) => {
+      plan = { left: bytes, again: bytes };
+    },
+    stopCutting: () => {
+      plan = undefined;
+    },
+    cuts: () => cuts,
+    close: async () => {
+      const closed = Promise.withResolvers<void>();
+      server.close(() => closed.resolve());
+      destroyAll();
+      await closed.promise;
+    },
+  };
+}
