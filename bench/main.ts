@@ -3,6 +3,9 @@ import { capacityCommand, capacityUsage } from './capacity/command.ts';
 import { encoderCommand, encoderUsage } from './encoder/command.ts';
 import { kernelCommand, kernelUsage } from './kernel/command.ts';
 import { searchCommand, searchUsage } from './search/command.ts';
+import { embedCommand, embedUsage } from './search/embed.ts';
+import { fitCommand, fitUsage } from './search/fit-statistics.ts';
+import { resemblanceCommand, resemblanceUsage } from './search/resemblance.ts';
 import { stagesCommand, stagesUsage } from './stages/command.ts';
 
 type Command = (args: readonly string[], command: string) => void | Promise<void>;
@@ -12,14 +15,27 @@ const commands: Readonly<Record<string, Command>> = {
   capacity: (args, command) => capacityCommand(args, command, process.env),
   encoder: (args, command) => encoderCommand(args, command, process.env),
   search: searchCommand,
+  'search-embed': (args) => embedCommand(args, process.env),
+  'search-fit': fitCommand,
+  'search-resemblance': resemblanceCommand,
   stages: (args, command) => stagesCommand(args, command, process.env),
 };
 
 const [name = '', ...rest] = process.argv.slice(2);
 const run = commands[name];
 if (run === undefined) {
+  const usages = [
+    kernelUsage,
+    capacityUsage,
+    encoderUsage,
+    searchUsage,
+    embedUsage,
+    fitUsage,
+    resemblanceUsage,
+    stagesUsage,
+  ];
   process.stderr.write(
-    `usage: npm run bench -- NAME [options]\n  ${kernelUsage}\n  ${capacityUsage}\n  ${encoderUsage}\n  ${searchUsage}\n  ${stagesUsage}\n`,
+    `usage: npm run bench -- NAME [options]\n${usages.map((usage) => `  ${usage}\n`).join('')}`,
   );
   process.exitCode = 2;
 } else {

@@ -1,8 +1,7 @@
-/** Our side: an encoder process under the supervisor, called over gRPC through the pool, as the server does it. */
-import { createEncoderPool } from '../../src/encoder/client.ts';
+/** Our side: the encoder process, called over gRPC as the server does it. */
 import type { EncodeDocumentsOptions, Encoder, EncoderModel } from '../../src/encoder/contract.ts';
 import type { ServedModel } from '../../src/encoder/served-model.ts';
-import { superviseEncoders } from '../../src/encoder/supervisor.ts';
+import { startEncoder } from '../encoder-pool.ts';
 import { processCounters } from '../process-counters.ts';
 import type { Contender, Mix, RoundTiming } from './contender.ts';
 import { halfValue } from './agreement.ts';
@@ -18,34 +17,9 @@ export interface MaxsimdOptions {
   readonly threads: number;
 }
 
-export async function openMaxsimd(options: MaxsimdOptions): Promise<Contender> {
-  const logs: string[] = [];
-  const supervisor = await superviseEncoders({
-    processes: 1,
-    modelDirectories: [options.modelDirectory],
-    provider: 'cpu',
-    threads: options.threads,
-    onLog: (line) => logs.push(line),
-  });
-  const admitted = Promise.withResolvers<void>();
-  const pool = createEncoderPool({
-    addresses: supervisor.addresses,
-    onEvent: ({ event }) => {
-      if (event === 'admitted') admitted.resolve();
-    },
-  });
-  const close = async (): Promise<void> => {
-    await pool.close();
-    await supervisor.close();
-  };
-  try {
-    await supervisor.ready;
-    await admitted.promise;
-  } catch (error) {
-    await close();
-    throw new Error(`our encoder did not start:\n${logs.join('\n')}`, { cause: error });
-  }
-  return new Maxsimd(pool, options.model, () => supervisor.processIds(), close);
+export async function openMaxsimd({ modelDirectory, model, threads }: MaxsimdOptions): Promise<Contender> {
+  const { pool, processIds, close } = await startEncoder(modelDirectory, threads);
+  return new Maxsimd(pool, model, processIds, close);
 }
 
 class Maxsimd implements Contender {

@@ -50,6 +50,15 @@ export function rowOf(corpus: Corpus, document: number): number {
   return corpus.chunkRows[corpus.documentChunks[document]!]!;
 }
 
+/** Document of every chunk. */
+export function documentOfChunks({ documentChunks }: Corpus): Uint32Array {
+  const documents = new Uint32Array(documentChunks.at(-1) ?? 0);
+  for (let document = 0; document + 1 < documentChunks.length; document++) {
+    documents.fill(document, documentChunks[document], documentChunks[document + 1]);
+  }
+  return documents;
+}
+
 /** Rows of each chunk of a document. */
 export function rowsOf(corpus: Corpus, document: number): Uint32Array {
   const first = corpus.documentChunks[document]!;

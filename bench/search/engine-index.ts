@@ -174,7 +174,7 @@ export class OpenIndex {
     return this.#directories
       .flatMap((directory) =>
         readdirSync(directory, { withFileTypes: true })
-          .filter((entry) => entry.isFile() && entry.name !== 'layout.json')
+          .filter((entry) => entry.isFile() && !entry.name.endsWith('.json'))
           .map((entry) => statSync(path.join(directory, entry.name)).size),
       )
       .reduce((sum, size) => sum + size, 0);

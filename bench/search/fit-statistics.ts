@@ -1,58 +1,79 @@
 /**
- * Measures the statistics of real embeddings that the generator needs:
- *
- *   node bench/search/fit-statistics.ts DIRECTORY FILE
+ * Measures the statistics of real embeddings that the generator needs.
  *
  * Topics are clusters of chunk means, word clusters are clusters of deviations from them; what is left is described by
  * its covariance. Words are told apart by a second, finer clustering.
  */
 import { createEngine, type NativeEngine } from '../../src/index/native.ts';
 import { cluster, nearest } from './clusters.ts';
-import { dequantised, documentsOf, rowsOf, tokenVectorsOf, type Corpus } from './corpus.ts';
+import {
+  chunksOf,
+  dequantised,
+  documentOfChunks,
+  documentsOf,
+  rowOf,
+  rowsOf,
+  rowsOfChunk,
+  runsOf,
+  tokenVectorsOf,
+  type Corpus,
+} from './corpus.ts';
 import { openEmbeddings } from './embedding-directory.ts';
 import { fitQueries } from './fit-queries.ts';
 import { cholesky, covariance, eigen, groupMeans, minus, rotated, sharedVariance } from './gaussians.ts';
+import { statisticsFile } from './synthetic.ts';
 import { writeStatistics, type SyntheticStatistics } from './synthetic-statistics.ts';
 
 const topics = 256;
+const subtopicsPerTopic = 8;
 const words = 768;
 const wordsPerCluster = 16;
 const rowsMax = 600_000;
 const quantilePoints = 33;
 const seed = 7;
 
-const [directory = '', file = ''] = process.argv.slice(2);
-const engine = createEngine({ threads: 0, kernel: 'auto' });
-try {
-  writeStatistics(file, await fit(engine, openEmbeddings(directory, undefined)));
-} finally {
-  engine.close();
+export const fitUsage = 'search-fit DIRECTORY [FILE]';
+
+/** Without a file, the statistics that the benchmark uses are replaced. */
+export async function fitCommand([directory, file = statisticsFile]: readonly string[]): Promise<void> {
+  if (directory === undefined) throw new Error(`usage: ${fitUsage}`);
+  const engine = createEngine({ threads: 0, kernel: 'auto' });
+  try {
+    writeStatistics(file, await fit(engine, openEmbeddings(directory, undefined)));
+  } finally {
+    engine.close();
+  }
 }
 
 async function fit(native: NativeEngine, corpus: Corpus): Promise<SyntheticStatistics> {
   const { dim } = corpus;
-  const { rows, chunkOf, documentOf } = takeSample(corpus);
-  const chunks = groupMeans(rows, chunkOf, documentOf.length, dim);
-  const middle = groupMeans(chunks.means, new Uint32Array(documentOf.length), 1, dim);
-  const centred = minus(chunks.means, middle.means, new Uint32Array(documentOf.length), dim);
-  const topicOf = await nearest(
-    native,
-    await cluster(native, centred, dim, { count: topics, seed }),
-    centred,
-    dim,
-  );
-  const topicGroups = groupMeans(chunks.means, topicOf, topics, dim);
-  const aroundTopic = minus(chunks.means, topicGroups.means, topicOf, dim);
+  const means = chunkMeans(corpus);
+  const documentOf = documentOfChunks(corpus);
+  const one = new Uint32Array(documentOf.length);
+  const centred = minus(means, groupMeans(means, one, 1, dim).means, one, dim);
+  const topicOf = await clustersOf(native, centred, dim, topics);
+  const topicGroups = groupMeans(means, topicOf, topics, dim);
+  const aroundTopic = minus(means, topicGroups.means, topicOf, dim);
+  const subtopicOf = await clustersOf(native, centred, dim, topics * subtopicsPerTopic);
+  const subtopicShare = sharedVariance(aroundTopic, subtopicOf, dim);
+  const documentShare = sharedVariance(aroundTopic, documentOf, dim);
 
-  const deviations = minus(rows, chunks.means, chunkOf, dim);
+  const { rows, chunkOf } = takeSample(corpus);
+  const deviations = minus(rows, means, chunkOf, dim);
   const wordClusters = await cluster(native, deviations, dim, { count: words, seed });
   const clusterOf = await nearest(native, wordClusters, deviations, dim);
   const wordGroups = groupMeans(deviations, clusterOf, words, dim);
   const residuals = minus(deviations, wordGroups.means, clusterOf, dim);
-  const finer = await cluster(native, deviations, dim, { count: words * wordsPerCluster, seed });
-  const wordOf = await nearest(native, finer, deviations, dim);
+  const wordOf = await clustersOf(native, deviations, dim, words * wordsPerCluster);
+  const pairedWith = (group: (row: number) => number): Float64Array =>
+    Float64Array.from(wordOf, (word, row) => group(row) * words * wordsPerCluster + word);
+  const chunkWordOf = pairedWith((row) => chunkOf[row]!);
   const wordShare = sharedVariance(residuals, wordOf, dim);
-  const chunkWordOf = chunkOf.map((chunk, row) => chunk * finer.count + wordOf[row]!);
+  const topicWordShare = sharedVariance(
+    residuals,
+    pairedWith((row) => topicOf[chunkOf[row]!]!),
+    dim,
+  );
   const chunkWordShare = sharedVariance(residuals, chunkWordOf, dim);
 
   const { vectors: axes, values: variances } = eigen(covariance(residuals, dim), dim);
@@ -64,13 +85,16 @@ async function fit(native: NativeEngine, corpus: Corpus): Promise<SyntheticStati
     source: `${corpus.description} (${documentOf.length} chunks)`,
     dim,
     topics,
+    subtopicsPerTopic,
     words,
     wordsPerCluster,
     scalars: {
-      documentShare: Math.max(0, sharedVariance(aroundTopic, documentOf, dim)),
+      subtopicShare,
+      documentShare: Math.max(0, documentShare - subtopicShare),
       repeatChance: repeatedShare(chunkWordOf),
       wordShare,
-      chunkWordShare: Math.max(0, chunkWordShare - wordShare),
+      topicWordShare: Math.max(0, topicWordShare - wordShare),
+      chunkWordShare: Math.max(0, chunkWordShare - Math.max(wordShare, topicWordShare)),
       querySlope: asked.slope,
     },
     arrays: {
@@ -92,21 +116,45 @@ async function fit(native: NativeEngine, corpus: Corpus): Promise<SyntheticStati
   };
 }
 
-/** Unit vectors of documents spread over the corpus, chunk of every row, document of every chunk. */
-function takeSample(corpus: Corpus): {
-  readonly rows: Float32Array;
-  readonly chunkOf: Float64Array;
-  readonly documentOf: Float64Array;
-} {
+async function clustersOf(
+  native: NativeEngine,
+  rows: Float32Array,
+  dim: number,
+  count: number,
+): Promise<Uint32Array> {
+  return nearest(native, await cluster(native, rows, dim, { count, seed }), rows, dim);
+}
+
+/** Means of the unit vectors of every chunk, f32 [chunks x dim]. */
+function chunkMeans(corpus: Corpus): Float32Array {
+  const means = new Float32Array(chunksOf(corpus) * corpus.dim);
+  for (const { from, to } of runsOf(corpus, 50_000)) {
+    const first = corpus.documentChunks[from]!;
+    const count = corpus.documentChunks[to]! - first;
+    const chunkOf = new Uint32Array(rowOf(corpus, to) - rowOf(corpus, from));
+    for (let chunk = 0; chunk < count; chunk++) {
+      const start = corpus.chunkRows[first + chunk]! - corpus.chunkRows[first]!;
+      chunkOf.fill(chunk, start, start + rowsOfChunk(corpus, first + chunk));
+    }
+    const rows = dequantised(corpus.read(from, to), corpus.dim, corpus.centring);
+    means.set(groupMeans(rows, chunkOf, count, corpus.dim).means, first * corpus.dim);
+  }
+  return means;
+}
+
+/** Unit vectors of documents spread over the corpus, and the chunk of every row. */
+function takeSample(corpus: Corpus): { readonly rows: Float32Array; readonly chunkOf: Uint32Array } {
   const every = Math.max(1, Math.ceil(tokenVectorsOf(corpus) / rowsMax));
   const parts: Float32Array[] = [];
   const chunkOf: number[] = [];
-  const documentOf: number[] = [];
   for (let document = 0; document < documentsOf(corpus); document += every) {
     parts.push(dequantised(corpus.read(document, document + 1), corpus.dim, corpus.centring));
-    for (const rows of rowsOf(corpus, document)) {
-      for (let row = 0; row < rows; row++) chunkOf.push(documentOf.length);
-      documentOf.push(document);
+    for (
+      let chunk = corpus.documentChunks[document]!;
+      chunk < corpus.documentChunks[document + 1]!;
+      chunk++
+    ) {
+      for (let row = 0; row < rowsOfChunk(corpus, chunk); row++) chunkOf.push(chunk);
     }
   }
   const rows = new Float32Array(chunkOf.length * corpus.dim);
@@ -115,7 +163,7 @@ function takeSample(corpus: Corpus): {
     rows.set(part, at);
     at += part.length;
   }
-  return { rows, chunkOf: Float64Array.from(chunkOf), documentOf: Float64Array.from(documentOf) };
+  return { rows, chunkOf: Uint32Array.from(chunkOf) };
 }
 
 /** Share of the rows whose chunk has had their word before. */

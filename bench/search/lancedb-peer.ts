@@ -6,8 +6,16 @@
 import { readdirSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { chunksOf, dequantised, runsOf, tokenVectorsOf, type Corpus, type Query } from './corpus.ts';
-import { documentOfChunks, type OperatingPoint, type Peer, type PeerOptions } from './peer.ts';
+import {
+  chunksOf,
+  dequantised,
+  documentOfChunks,
+  runsOf,
+  tokenVectorsOf,
+  type Corpus,
+  type Query,
+} from './corpus.ts';
+import { builtOnce, type OperatingPoint, type Peer, type PeerOptions } from './peer.ts';
 
 /** The part of the library's interface that is used here. */
 interface LanceModule {
@@ -19,6 +27,7 @@ interface LanceModule {
 }
 interface LanceConnection {
   createTable(name: string, data: unknown): Promise<LanceTable>;
+  openTable(name: string): Promise<LanceTable>;
   close(): void;
 }
 interface LanceTable {
@@ -56,6 +65,7 @@ interface Setting {
   readonly ef?: number;
 }
 
+const tableName = 'chunks';
 const batchRows = 200_000;
 
 export function openLance(peersDirectory: string): Peer {
@@ -70,33 +80,33 @@ async function* operatingPoints(
   arrow: ArrowModule,
   options: PeerOptions,
 ): AsyncGenerator<OperatingPoint> {
-  const { corpus, directory, onProgress } = options;
-  const connection = await lance.connect(directory);
-  try {
-    const table = await fill(connection, arrow, corpus);
-    const documents = documentOfChunks(corpus);
-    for (const family of familiesOf(lance, corpus)) {
+  const { corpus, onProgress } = options;
+  const documents = documentOfChunks(corpus);
+  for (const family of familiesOf(lance, corpus)) {
+    const directory = path.join(options.directory, family.folder);
+    const built = await builtOnce(directory, async () => {
+      const connection = await lance.connect(directory);
+      const table = await fill(connection, arrow, corpus);
       const before = bytesUnder(directory);
-      const startedAt = performance.now();
-      await table.createIndex('vector', { config: family.config, replace: true, waitTimeoutSeconds: 3600 });
-      const buildSeconds = (performance.now() - startedAt) / 1000;
-      const derivedBytes = bytesUnder(directory) - before;
-      onProgress(`lancedb ${family.name}: built in ${buildSeconds.toFixed(0)} s`);
-      for (const setting of family.settings) {
-        yield {
-          variant: 'lancedb',
-          settings: `${family.name}, nprobes ${setting.nprobes}, refine ${setting.refine}${setting.ef === undefined ? '' : `, ef ${setting.ef}`}`,
-          candidateK: null,
-          buildSeconds,
-          derivedBytes,
-          search: async (query) => {
-            const found = await asked(table, query, setting, options);
-            return [...new Set(found.map((chunk) => documents[chunk]!))];
-          },
-        };
-      }
+      await table.createIndex('vector', { config: family.config, waitTimeoutSeconds: 3600 });
+      connection.close();
+      return bytesUnder(directory) - before;
+    });
+    onProgress(`lancedb ${family.name}: built in ${built.buildSeconds.toFixed(0)} s`);
+    const connection = await lance.connect(directory);
+    const table = await connection.openTable(tableName);
+    for (const setting of family.settings) {
+      yield {
+        variant: 'lancedb',
+        settings: `${family.name}, nprobes ${setting.nprobes}, refine ${setting.refine}${setting.ef === undefined ? '' : `, ef ${setting.ef}`}`,
+        candidateK: null,
+        built,
+        search: async (query) => {
+          const found = await asked(table, query, setting, options);
+          return [...new Set(found.map((chunk) => documents[chunk]!))];
+        },
+      };
     }
-  } finally {
     connection.close();
   }
 }
@@ -117,15 +127,20 @@ async function asked(
   return found.map(({ chunk }) => chunk);
 }
 
-function familiesOf(
-  lance: LanceModule,
-  corpus: Corpus,
-): readonly { readonly name: string; readonly config: unknown; readonly settings: readonly Setting[] }[] {
+interface Family {
+  readonly folder: string;
+  readonly name: string;
+  readonly config: unknown;
+  readonly settings: readonly Setting[];
+}
+
+function familiesOf(lance: LanceModule, corpus: Corpus): readonly Family[] {
   const numPartitions = Math.max(1, Math.round(Math.sqrt(tokenVectorsOf(corpus))));
   const graphPartitions = Math.max(1, Math.round(tokenVectorsOf(corpus) / 1_000_000));
   const numSubVectors = corpus.dim / 4;
   return [
     {
+      folder: 'ivf-pq',
       name: `IVF_PQ, ${numPartitions} partitions, ${numSubVectors} sub-vectors`,
       config: lance.Index.ivfPq({ distanceType: 'cosine', numPartitions, numSubVectors }),
       settings: [
@@ -137,6 +152,7 @@ function familiesOf(
       ],
     },
     {
+      folder: 'ivf-hnsw-sq',
       name: `IVF_HNSW_SQ, ${graphPartitions} partitions`,
       config: lance.Index.hnswSq({ distanceType: 'cosine', numPartitions: graphPartitions }),
       settings: [
@@ -192,7 +208,7 @@ async function fill(connection: LanceConnection, arrow: ArrowModule, corpus: Cor
       children,
     });
     const batch = new arrow.Table(schema, [new arrow.RecordBatch(schema, struct)]);
-    if (table === undefined) table = await connection.createTable('chunks', batch);
+    if (table === undefined) table = await connection.createTable(tableName, batch);
     else await table.add(batch);
   }
   if (table === undefined)

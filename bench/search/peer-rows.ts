@@ -1,5 +1,5 @@
 /** The rows of the peers, on query rows of length 1. */
-import { mkdirSync, rmSync } from 'node:fs';
+import { createHash } from 'node:crypto';
 import path from 'node:path';
 import type { NativeEngine } from '../../src/index/native.ts';
 import { installedVersion } from '../install-locked.ts';
@@ -63,40 +63,36 @@ function openPeer(
 
 async function* rowsOf(peer: Peer, options: PeerRowOptions): AsyncGenerator<SearchRow> {
   const { engine, corpus, topK, queries, truth, effort, cache, onProgress } = options;
-  const directory = path.join(cache, `${peer.name}-${process.pid}`);
   const chunks = chunksOf(corpus);
-  mkdirSync(directory, { recursive: true });
-  try {
-    const points = peer.operatingPoints({
-      corpus,
-      topK,
-      directory,
-      threads: engine.info.threads,
-      onProgress,
-    });
-    for await (const { variant, settings, candidateK, buildSeconds, derivedBytes, search } of points) {
-      const measured = await measure(search, queries, truth, effort);
-      onProgress(
-        `${variant} ${settings}: recall ${measured.recall_at_10.toFixed(4)}, p50 ${measured.p50_ms.toFixed(1)} ms`,
-      );
-      yield {
-        chunks,
-        token_vectors: tokenVectorsOf(corpus),
-        variant,
-        state: 'static',
-        active_segment: 'empty',
-        selectivity: 1,
-        queries: 'unit',
-        candidate_k: candidateK,
-        ...measured,
-        derived_bytes_per_chunk: derivedBytes === null ? null : derivedBytes / chunks,
-        disk_bytes_per_chunk: null,
-        memory_bytes_per_chunk: null,
-        build_s: buildSeconds,
-        settings,
-      };
-    }
-  } finally {
-    rmSync(directory, { recursive: true, force: true });
+  const identity = createHash('sha256').update(corpus.identity).digest('hex').slice(0, 16);
+  const directory = path.join(cache, `${peer.name}-${chunks}-${identity}`);
+  const points = peer.operatingPoints({
+    corpus,
+    topK,
+    directory,
+    threads: engine.info.threads,
+    onProgress,
+  });
+  for await (const { variant, settings, candidateK, built, search } of points) {
+    const measured = await measure(search, queries, truth, effort);
+    onProgress(
+      `${variant} ${settings}: recall ${measured.recall_at_10.toFixed(4)}, p50 ${measured.p50_ms.toFixed(1)} ms`,
+    );
+    yield {
+      chunks,
+      token_vectors: tokenVectorsOf(corpus),
+      variant,
+      state: 'static',
+      active_segment: 'empty',
+      selectivity: 1,
+      queries: 'unit',
+      candidate_k: candidateK,
+      ...measured,
+      derived_bytes_per_chunk: built.derivedBytes / chunks,
+      disk_bytes_per_chunk: null,
+      memory_bytes_per_chunk: null,
+      build_s: built.buildSeconds,
+      settings,
+    };
   }
 }

@@ -1,4 +1,6 @@
 /** What the search benchmark asks of something it compares with. */
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import type { Corpus } from './corpus.ts';
 import type { Searcher } from './measure.ts';
 
@@ -8,17 +10,21 @@ export interface OperatingPoint {
   readonly settings: string;
   /** Chunks scored exactly at most, where the peer has such a number. */
   readonly candidateK: number | null;
-  readonly buildSeconds: number;
-  /** Disk beyond the vectors, or memory where it keeps nothing on disk. */
-  readonly derivedBytes: number | null;
+  readonly built: Built;
   readonly search: Searcher;
+}
+
+export interface Built {
+  readonly buildSeconds: number;
+  /** Disk beyond the vectors. */
+  readonly derivedBytes: number;
 }
 
 export interface PeerOptions {
   readonly corpus: Corpus;
   /** Chunks to return. */
   readonly topK: number;
-  /** An empty directory of its own. */
+  /** Of its own, kept between runs over the same corpus. */
   readonly directory: string;
   readonly threads: number;
   readonly onProgress: (line: string) => void;
@@ -30,11 +36,15 @@ export interface Peer {
   operatingPoints(options: PeerOptions): AsyncGenerator<OperatingPoint>;
 }
 
-/** Document of every chunk. */
-export function documentOfChunks({ documentChunks }: Corpus): Uint32Array {
-  const documents = new Uint32Array(documentChunks.at(-1) ?? 0);
-  for (let document = 0; document + 1 < documentChunks.length; document++) {
-    documents.fill(document, documentChunks[document], documentChunks[document + 1]);
-  }
-  return documents;
+/** Builds into an empty directory, or finds what an earlier run has built there; `build` tells the derived bytes. */
+export async function builtOnce(directory: string, build: () => Promise<number>): Promise<Built> {
+  const file = path.join(directory, 'built.json');
+  if (existsSync(file)) return JSON.parse(readFileSync(file, 'utf8')) as Built;
+  rmSync(directory, { recursive: true, force: true });
+  mkdirSync(directory, { recursive: true });
+  const startedAt = performance.now();
+  const derivedBytes = await build();
+  const built = { buildSeconds: (performance.now() - startedAt) / 1000, derivedBytes };
+  writeFileSync(file, JSON.stringify(built));
+  return built;
 }

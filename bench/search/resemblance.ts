@@ -1,7 +1,5 @@
 /**
- * Whether synthetic embeddings make candidate generation as hard as real ones do:
- *
- *   node bench/search/resemblance.ts DIRECTORY CHUNKS [QUERIES]
+ * Whether synthetic embeddings make candidate generation as hard as real ones do.
  *
  * Over as many chunks of the same mean length of each: the share of the exact top 10 and top 100 chunks among the best
  * 200 and 500 by mean-pooled vectors, and by MaxSim over the codes of centroids fitted on the corpus.
@@ -11,7 +9,7 @@ import { cluster, nearest, norm } from './clusters.ts';
 import { chunksOf, dequantised, runsOf, tokenVectorsOf, type Corpus, type Query } from './corpus.ts';
 import { openEmbeddings } from './embedding-directory.ts';
 import { groupMeans } from './gaussians.ts';
-import { synthesise } from './synthetic.ts';
+import { statisticsFile, synthesise } from './synthetic.ts';
 import { readStatistics } from './synthetic-statistics.ts';
 
 const centroids = 4096;
@@ -22,29 +20,26 @@ const kept = [200, 500] as const;
 
 type Shares = Record<string, number>;
 
-const [directory = '', chunksText = '', queriesText = '100', statistics] = process.argv.slice(2);
-const engine = createEngine({ threads: 0, kernel: 'auto' });
-try {
-  const real = openEmbeddings(directory, Number(chunksText));
-  const synthetic = synthesise(
-    {
-      chunks: chunksOf(real),
-      meanRows: tokenVectorsOf(real) / chunksOf(real),
-      queries: Number(queriesText),
-      seed: 1,
-    },
-    ...(statistics === undefined ? [] : [readStatistics(statistics)]),
-  );
-  const queries = real.queries.filter(
-    (_, at) => at % Math.ceil(real.queries.length / Number(queriesText)) === 0,
-  );
-  for (const corpus of [{ ...real, queries }, synthetic]) {
-    process.stdout.write(
-      `${corpus.description}: ${JSON.stringify(await describe(engine, corpus), null, 2)}\n`,
-    );
+export const resemblanceUsage = 'search-resemblance DIRECTORY CHUNKS [QUERIES] [STATISTICS]';
+
+export async function resemblanceCommand(args: readonly string[]): Promise<void> {
+  const [directory, chunks, queriesText = '100', statistics = statisticsFile] = args;
+  if (directory === undefined || chunks === undefined) throw new Error(`usage: ${resemblanceUsage}`);
+  const wanted = Number(queriesText);
+  const engine = createEngine({ threads: 0, kernel: 'auto' });
+  try {
+    const real = openEmbeddings(directory, Number(chunks));
+    const meanRows = tokenVectorsOf(real) / chunksOf(real);
+    const options = { chunks: chunksOf(real), meanRows, queries: wanted, seed: 1 };
+    const every = Math.ceil(real.queries.length / wanted);
+    const queries = real.queries.filter((_, at) => at % every === 0);
+    for (const corpus of [{ ...real, queries }, synthesise(options, readStatistics(statistics))]) {
+      const described = await describe(engine, corpus);
+      process.stdout.write(`${corpus.description}: ${JSON.stringify(described, null, 2)}\n`);
+    }
+  } finally {
+    engine.close();
   }
-} finally {
-  engine.close();
 }
 
 async function describe(native: NativeEngine, corpus: Corpus): Promise<Shares> {

@@ -2,8 +2,8 @@
  * What the synthetic generator knows of real embeddings. Everything is expressed in the basis of the principal axes of
  * the token residuals, which no dot product notices and which makes that covariance diagonal.
  *
- * A token vector is: mean of its chunk (topic centre + document part + own part) + centre of its word cluster + a part
- * of its word + a part that the word has in this chunk + noise; brought to length 1 before centring.
+ * A token vector is: mean of its chunk (topic centre + parts of subtopic, document and chunk) + centre of its word
+ * cluster + parts of its word, of the word in this topic and in this chunk + noise; brought to length 1 before centring.
  *
  * File: one line of JSON (scalars and array lengths), then the arrays as f16 little-endian in the order of the line.
  */
@@ -14,18 +14,21 @@ export interface SyntheticStatistics {
   readonly source: string;
   readonly dim: number;
   readonly topics: number;
+  readonly subtopicsPerTopic: number;
   readonly words: number;
   /** Words of a cluster that the generator tells apart. */
   readonly wordsPerCluster: number;
   readonly scalars: {
-    /** Share of the variance of chunk means around their topic that the chunks of a document have in common. */
+    /** Shares of the variance of chunk means around their topic: of the subtopic, of the document; the rest is a chunk's. */
+    readonly subtopicShare: number;
     readonly documentShare: number;
     /** Chance that a token repeats a word its chunk has already. */
     readonly repeatChance: number;
-    /** Shares of the variance of token residuals: of the word, of the word within a chunk; noise is the rest. */
+    /** Shares of the variance of token residuals: of the word, of it within a topic, within a chunk; noise is the rest. */
     readonly wordShare: number;
+    readonly topicWordShare: number;
     readonly chunkWordShare: number;
-    /** A query row is this much of its token vector, plus queryBias, plus noise of the query and of the row. */
+    /** A query row is so much of a token vector without its noise, plus queryBias, plus noise of query and row. */
     readonly querySlope: number;
   };
   readonly arrays: {

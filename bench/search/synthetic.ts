@@ -85,6 +85,14 @@ interface MadeDocument extends TokenMatrices {
   readonly exact: Float32Array;
 }
 
+interface ChunkParts {
+  /** f32 [rows x dim] and [rows], to be filled. */
+  readonly rows: Float32Array;
+  readonly words: Uint32Array;
+  readonly topic: number;
+  readonly noise: boolean;
+}
+
 class Generator {
   readonly #statistics: SyntheticStatistics;
   readonly #seed: number;
@@ -112,8 +120,9 @@ class Generator {
     }
   }
 
-  document(document: number, chunkRows: Uint32Array): MadeDocument {
-    const { dim, arrays, scalars } = this.#statistics;
+  /** Without noise, rows are what their words mean in this chunk. */
+  document(document: number, chunkRows: Uint32Array, noise = true): MadeDocument {
+    const { dim, subtopicsPerTopic, arrays, scalars } = this.#statistics;
     const random = seededRandom(Math.imul(document + 1, 0x9e3779b1) ^ this.#seed);
     const rows = chunkRows.reduce((sum, count) => sum + count, 0);
     const made: MadeDocument = {
@@ -123,13 +132,19 @@ class Generator {
       exact: new Float32Array(rows * dim),
     };
     const topic = placeOf(this.#topicBounds, 0, this.#topicBounds.length, random());
-    const shared = this.#spread(arrays.chunkSpread, Math.sqrt(scalars.documentShare), random);
+    const subtopic = topic * subtopicsPerTopic + Math.floor(random() * subtopicsPerTopic);
+    const ofSubtopic = seededRandom(Math.imul(subtopic + 1, 0xc2b2ae35) ^ this.#seed);
+    const subtopicPart = this.#spread(arrays.chunkSpread, Math.sqrt(scalars.subtopicShare), ofSubtopic);
+    const documentPart = this.#spread(arrays.chunkSpread, Math.sqrt(scalars.documentShare), random);
+    const ownShare = Math.max(0, 1 - scalars.subtopicShare - scalars.documentShare);
     let row = 0;
     for (const count of chunkRows) {
-      const own = this.#spread(arrays.chunkSpread, Math.sqrt(1 - scalars.documentShare), random);
-      const mean = own.map((value, d) => value + shared[d]! + arrays.topicCentres[topic * dim + d]!);
+      const own = this.#spread(arrays.chunkSpread, Math.sqrt(ownShare), random);
+      const mean = own.map(
+        (value, d) => value + subtopicPart[d]! + documentPart[d]! + arrays.topicCentres[topic * dim + d]!,
+      );
       const exact = made.exact.subarray(row * dim, (row + count) * dim);
-      this.#deviations(exact, made.words.subarray(row, row + count), topic, random);
+      this.#deviations({ rows: exact, words: made.words.subarray(row, row + count), topic, noise }, random);
       recentre(exact, mean, dim);
       row += count;
     }
@@ -147,7 +162,7 @@ class Generator {
   query(number: number, document: number, chunkRows: Uint32Array): Query {
     const { dim, arrays, scalars } = this.#statistics;
     const random = seededRandom(Math.imul(number + 1, 0x85ebca6b) ^ this.#seed);
-    const { exact, words } = this.document(document, chunkRows);
+    const { exact, words } = this.document(document, chunkRows, false);
     const chunk = Math.floor(random() * chunkRows.length);
     const first = chunkRows.subarray(0, chunk).reduce((sum, count) => sum + count, 0);
     const wanted = Math.min(chunkRows[chunk]!, Math.max(1, Math.round(drawn(arrays.queryRows, random))));
@@ -172,35 +187,50 @@ class Generator {
   }
 
   /** Deviations of a chunk's tokens from its mean, and their word clusters. */
-  #deviations(rows: Float32Array, words: Uint32Array, topic: number, random: () => number): void {
+  #deviations({ rows, words, topic, noise }: ChunkParts, random: () => number): void {
     const { dim, wordsPerCluster, arrays, scalars } = this.#statistics;
-    const { wordShare, chunkWordShare } = scalars;
-    const shares = [wordShare, chunkWordShare, 1 - wordShare - chunkWordShare].map((share) =>
-      Math.sqrt(Math.max(0, share)),
-    ) as [number, number, number];
+    const { wordShare, topicWordShare, chunkWordShare } = scalars;
+    const noiseShare = noise ? Math.max(0, 1 - wordShare - topicWordShare - chunkWordShare) : 0;
+    const noiseScale = Math.sqrt(noiseShare);
     const chosen: number[] = [];
-    const chunkParts = new Map<number, Float32Array>();
-    const noise = new Float32Array(dim);
+    const parts = new Map<number, Float32Array>();
+    const own = new Float32Array(dim);
     for (let row = 0; row < words.length; row++) {
       const word = this.#word(topic, chosen, random);
       chosen.push(word);
       const cluster = Math.floor(word / wordsPerCluster);
       words[row] = cluster;
-      let chunkPart = chunkParts.get(word);
-      if (chunkPart === undefined) {
-        chunkPart = new Float32Array(dim);
-        this.#gaussians.draw(chunkPart, random);
-        chunkParts.set(word, chunkPart);
+      let part = parts.get(word);
+      if (part === undefined) {
+        part = this.#wordPart(word, topic, random);
+        parts.set(word, part);
       }
-      this.#gaussians.draw(noise, random);
+      this.#gaussians.draw(own, random);
       const scale = arrays.wordScales[cluster]!;
       for (let d = 0; d < dim; d++) {
-        const residual =
-          shares[0] * this.#wordParts[word * dim + d]! + shares[1] * chunkPart[d]! + shares[2] * noise[d]!;
         rows[row * dim + d] =
-          arrays.wordCentres[cluster * dim + d]! + scale * arrays.residualSpread[d]! * residual;
+          arrays.wordCentres[cluster * dim + d]! +
+          scale * arrays.residualSpread[d]! * (part[d]! + noiseScale * own[d]!);
       }
     }
+  }
+
+  /** What the word is anywhere, in the topic and in this chunk. */
+  #wordPart(word: number, topic: number, random: () => number): Float32Array {
+    const { dim, words, wordsPerCluster, scalars } = this.#statistics;
+    const inTopic = new Float32Array(dim);
+    const inChunk = new Float32Array(dim);
+    const place = topic * words * wordsPerCluster + word;
+    this.#gaussians.draw(inTopic, seededRandom(Math.imul(place + 1, 0x27d4eb2f) ^ this.#seed));
+    this.#gaussians.draw(inChunk, random);
+    const [anywhere, topical, local] = [
+      scalars.wordShare,
+      scalars.topicWordShare,
+      scalars.chunkWordShare,
+    ].map((share) => Math.sqrt(share)) as [number, number, number];
+    return inChunk.map(
+      (value, d) => local * value + topical * inTopic[d]! + anywhere * this.#wordParts[word * dim + d]!,
+    );
   }
 
   /** A word of the chunk once more, or one of the topic; the words of a cluster follow Zipf's law. */
