@@ -67,6 +67,7 @@ export async function serve(config: Config): Promise<void> {
     },
     defaultModel: choiceOf(config),
     exactTokenVectorsMax: config.MAXSIMD_EXACT_TOKEN_VECTORS,
+    indexSettings: { segmentTokenVectorsMax: config.MAXSIMD_SEGMENT_TOKEN_VECTORS },
     onBackgroundError: (job, error, indexId) =>
       logger.error({ err: error, job, index_id: indexId }, 'background work failed'),
   });

@@ -58,6 +58,20 @@ export function registerServiceMetrics(
       }));
     },
   );
+  metrics.registerCounter(
+    {
+      name: 'store_records_verified_total',
+      help: 'Records held against their checksums in the background, by what was found.',
+      labelNames: ['verdict'],
+    },
+    () => {
+      const { recordsVerified, recordsDamaged } = service.statistics();
+      return [
+        { labels: { verdict: 'intact' }, value: recordsVerified - recordsDamaged },
+        { labels: { verdict: 'damaged' }, value: recordsDamaged },
+      ];
+    },
+  );
   metrics.registerGauge(
     { name: 'engine_info', help: 'The kernel in use (value 1).', labelNames: ['kernel'] },
     () => [{ labels: { kernel: engine.info.kernel }, value: 1 }],

@@ -66,6 +66,7 @@ void EngineObject::define(Napi::Env env, Napi::Object exports) {
                                         InstanceMethod<&EngineObject::score>("score"),
                                         InstanceMethod<&EngineObject::kernelCalls>("kernelCalls"),
                                         InstanceMethod<&EngineObject::timeKernel>("timeKernel"),
+                                        InstanceMethod<&EngineObject::inspectSegment>("inspectSegment"),
                                         InstanceMethod<&EngineObject::close>("close"),
                                     }));
 }

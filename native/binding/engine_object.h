@@ -26,6 +26,7 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
   Napi::Value score(const Napi::CallbackInfo& info);
   Napi::Value kernelCalls(const Napi::CallbackInfo& info);
   Napi::Value timeKernel(const Napi::CallbackInfo& info);
+  Napi::Value inspectSegment(const Napi::CallbackInfo& info);
   Napi::Value close(const Napi::CallbackInfo& info);
   AsyncHub& requireOpen() const;
 

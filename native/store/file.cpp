@@ -39,6 +39,12 @@ File File::openExisting(const std::string& path) {
   return File(descriptor, path);
 }
 
+File File::openReadOnly(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) throw Error::fromErrno("open " + path);
+  return File(descriptor, path);
+}
+
 uint64_t File::size() const {
   struct stat status {};
   if (fstat(descriptor_, &status) != 0) throw Error::fromErrno("stat " + path_);
@@ -95,6 +101,12 @@ void File::sync() {
   const int result = fdatasync(descriptor_);
 #endif
   if (result != 0) throw Error::fromErrno("sync " + path_);
+}
+
+void File::forget([[maybe_unused]] uint64_t offset, [[maybe_unused]] uint64_t bytes) const {
+#if defined(__linux__)
+  posix_fadvise(descriptor_, off_t(offset), off_t(bytes), POSIX_FADV_DONTNEED);
+#endif
 }
 
 std::shared_ptr<const Mapping> File::map(uint64_t bytes) const {

@@ -28,6 +28,7 @@ class File {
   /// Fails if the file exists. The directory entry is durable after `syncDirectory`.
   static File create(const std::string& path);
   static File openExisting(const std::string& path);
+  static File openReadOnly(const std::string& path);
   ~File();
   File(File&& other) noexcept;
   File& operator=(File&&) = delete;
@@ -40,6 +41,8 @@ class File {
   void truncate(uint64_t bytes);
   void sync();
   std::shared_ptr<const Mapping> map(uint64_t bytes) const;
+  /// The page cache may drop what lies there, but for pages that a mapping is using.
+  void forget(uint64_t offset, uint64_t bytes) const;
   const std::string& path() const { return path_; }
 
  private:

@@ -40,6 +40,17 @@ bool chunksAddUp(const RecordView& view) {
 }
 
 void checkFileHeader(const File& file, uint64_t id, uint32_t dim, uint64_t bytes) {
+  const FileHeader header = readFileHeader(file, bytes);
+  if (header.segmentId != id) throw Error(ErrorCode::corrupt, file.path() + ": another segment's file");
+  // The header is sound: it is the caller who takes the file for something else.
+  if (header.dim != dim) {
+    throw Error(ErrorCode::invalidArgument, file.path() + ": holds token vectors of another size");
+  }
+}
+
+}  // namespace
+
+FileHeader readFileHeader(const File& file, uint64_t bytes) {
   const auto damaged = [&file](const char* what) { return Error(ErrorCode::corrupt, file.path() + ": " + what); };
   if (bytes < sizeof(FileHeader)) throw damaged("shorter than a segment header");
   FileHeader header;
@@ -50,14 +61,8 @@ void checkFileHeader(const File& file, uint64_t id, uint32_t dim, uint64_t bytes
                 file.path() + ": segment format " + std::to_string(header.version) + " is not supported");
   }
   if (header.crc != headerChecksum(header)) throw damaged("damaged segment header");
-  if (header.segmentId != id) throw damaged("another segment's file");
-  // The header is sound: it is the caller who takes the file for something else.
-  if (header.dim != dim) {
-    throw Error(ErrorCode::invalidArgument, file.path() + ": holds token vectors of another size");
-  }
+  return header;
 }
-
-}  // namespace
 
 Segment::Segment(uint64_t id, uint32_t dim, File file) : id_(id), dim_(dim), file_(std::move(file)) {}
 

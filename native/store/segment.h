@@ -44,6 +44,9 @@ struct SegmentCounts {
   uint64_t fileBytes;
 };
 
+/// Of a file of `bytes` bytes; `corrupt` or `unsupported_version` if it is not a segment that can be read.
+FileHeader readFileHeader(const File& file, uint64_t bytes);
+
 class Segment {
  public:
   /// New file with its directory entry durable.

@@ -15,6 +15,7 @@ export type FailureCode =
   | 'too_many_keys'
   | 'not_confirmed'
   | 'verification_failed'
+  | 'compaction_failed'
   | 'unexpected_response';
 
 export class CommandFailure extends Error {

@@ -44,6 +44,7 @@ export async function runProgram(args: readonly string[], environment: ProgramEn
   addServe(program, environment);
   addTenant(program, environment);
   addKey(program, environment);
+  addIndex(program, environment);
   addModels(program, environment);
   addImport(program, environment);
   addSearch(program, environment);
@@ -176,6 +177,52 @@ function addKey(program: Command, environment: ProgramEnvironment): void {
     .action(async (keyId: string) => {
       const { revokeKey } = await import('./keys.ts');
       environment.report(await withCatalog(environment.config(), ({ catalog }) => revokeKey(catalog, keyId)));
+    });
+}
+
+function addIndex(program: Command, environment: ProgramEnvironment): void {
+  const index = program.command('index').description('files of the indexes in the data directory');
+  index
+    .command('inspect')
+    .description('show segments, sizes, waste and what is derived; also beside a running server')
+    .argument('[index_id]', 'one index (default: all)')
+    .addOption(jsonOption())
+    .action(async (indexId: string | undefined) => {
+      const [{ withIndexes }, { inspectIndexes }] = await Promise.all([
+        import('./index-access.ts'),
+        import('./index-inspect.ts'),
+      ]);
+      environment.report(await withIndexes(environment.config(), indexId, inspectIndexes));
+    });
+  index
+    .command('verify')
+    .description('hold every file against its checksums and the catalog; also beside a running server')
+    .argument('[index_id]', 'one index (default: all)')
+    .addOption(jsonOption())
+    .addHelpText('after', '\nReads every byte. Exit code 1 when anything is damaged, with a list of it.')
+    .action(async (indexId: string | undefined) => {
+      const [{ withIndexes }, { verifyIndexes }] = await Promise.all([
+        import('./index-access.ts'),
+        import('./index-verify.ts'),
+      ]);
+      environment.report(await withIndexes(environment.config(), indexId, verifyIndexes));
+    });
+  index
+    .command('compact')
+    .description('merge all segments of an index into one; refused while a server uses the data directory')
+    .argument('[index_id]', 'one index (default: all)')
+    .addOption(jsonOption())
+    .addHelpText(
+      'after',
+      '\nNeeds as much free space as the live documents take. A server merges by itself: this is for the last\n' +
+        'byte, or before a copy. What searches derive from segments is built when the server next opens the index.',
+    )
+    .action(async (indexId: string | undefined) => {
+      const [{ withIndexesAlone }, { compactIndexes }] = await Promise.all([
+        import('./index-access.ts'),
+        import('./index-compact.ts'),
+      ]);
+      environment.report(await withIndexesAlone(environment.config(), indexId, compactIndexes));
     });
 }
 

@@ -11,6 +11,10 @@ export interface IndexSettings {
   readonly mergeTokenVectorsMax: number;
   /** Bytes a second that all merges of the process copy while they keep up. */
   readonly copyBytesPerSecond: number;
+  /** Bytes a second of one index that are held against their checksums in the background. */
+  readonly verifyBytesPerSecond: number;
+  /** Sealed segments are verified again at this age. */
+  readonly verifyAgeMsMax: number;
   /** Deleted data is rewritten away at this age. */
   readonly wasteAgeMsMax: number;
   readonly nowMs: () => number;
@@ -23,6 +27,8 @@ export const defaultIndexSettings: IndexSettings = {
   // 16.6 GB at 128 dimensions: eight segments hold at least 512 M token vectors.
   mergeTokenVectorsMax: 128_000_000,
   copyBytesPerSecond: 64 * 1024 * 1024,
+  verifyBytesPerSecond: 16 * 1024 * 1024,
+  verifyAgeMsMax: 7 * 24 * 3_600_000,
   // Deleted data must be physically gone within 24 hours: rewriting starts at half of it.
   wasteAgeMsMax: 12 * 3_600_000,
   nowMs: Date.now,

@@ -10,6 +10,7 @@ import { CopyPace } from './copy-pace.ts';
 import { fromEngine, hasEngineCode } from './engine-errors.ts';
 import type { IndexSettings } from './index-settings.ts';
 import type { NativeCodebook, NativeEngine, NativeIndex } from './native.ts';
+import { Verification } from './scrub.ts';
 import type { SegmentLedger, StoredState } from './segment-ledger.ts';
 import { newSegment, type Segment } from './segment.ts';
 import { StoredIndex, type StoredIndexEvents } from './stored-index.ts';
@@ -35,6 +36,8 @@ export interface IndexStore {
   open(input: OpenIndexInput): Promise<StoredIndex>;
   /** Removes every file of an index that is not open. */
   removeIndex(indexId: string): Promise<void>;
+  /** Of records, by all indexes. */
+  readonly verification: Readonly<Verification>;
   /** Every index that has files. */
   storedIndexIds(): Promise<readonly string[]>;
 }
@@ -43,9 +46,13 @@ const retryOtherModelSeconds = 30;
 
 export function createIndexStore(options: IndexStoreOptions): IndexStore {
   const { blobs, settings } = options;
-  const pace = new CopyPace(settings.copyBytesPerSecond);
+  const shared: Shared = {
+    pace: new CopyPace(settings.copyBytesPerSecond),
+    verification: new Verification(),
+  };
   return {
-    open: (input) => openIndex(options, pace, input),
+    verification: shared.verification,
+    open: (input) => openIndex(options, shared, input),
     removeIndex: (indexId) => removeBlobs(blobs, `${indexId}/`),
     async storedIndexIds() {
       const names = await blobs.list('');
@@ -54,9 +61,15 @@ export function createIndexStore(options: IndexStoreOptions): IndexStore {
   };
 }
 
+/** What all indexes have together. */
+interface Shared {
+  readonly pace: CopyPace;
+  readonly verification: Verification;
+}
+
 async function openIndex(
   options: IndexStoreOptions,
-  pace: CopyPace,
+  shared: Shared,
   input: OpenIndexInput,
 ): Promise<StoredIndex> {
   const { engine, blobs, settings, events } = options;
@@ -79,7 +92,8 @@ async function openIndex(
       ledger,
       segments,
       generation: state.generation,
-      pace,
+      engine,
+      ...shared,
       // Without a codebook the engine has no use for graphs.
       settings: codebook === undefined ? { ...settings, graphTokenVectorsMin: Infinity } : settings,
       events,

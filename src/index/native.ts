@@ -167,6 +167,25 @@ export interface NativeIndex {
   close(): void;
 }
 
+/** What a segment file holds, read without changing it. */
+export interface SegmentInspection {
+  readonly segmentId: number;
+  readonly dim: number;
+  readonly state: 'active' | 'sealed';
+  readonly fileBytes: number;
+  readonly records: number;
+  readonly chunks: number;
+  readonly tokenVectors: number;
+  /** Records with headers and padding; directory; what filters look up. The rest is file header, trailer, space kept ready. */
+  readonly recordBytes: number;
+  readonly directoryBytes: number;
+  readonly postingBytes: number;
+  readonly recordsVerified: number;
+  readonly damaged: readonly { readonly record: number; readonly what: string }[];
+  /** Of each record. */
+  readonly versionIds: Float64Array;
+}
+
 export interface NativeEngine {
   readonly info: EngineInfo;
   createIndex(options: NativeIndexOptions): NativeIndex;
@@ -175,6 +194,19 @@ export interface NativeEngine {
     score: NativeScore,
     chunks: { readonly chunkRows: Uint32Array; readonly vectors: Int8Array; readonly scales: Uint16Array },
   ): Promise<NativeScoreResult>;
+  /**
+   * Reads a segment file as it lies there, beside whoever has it open. Rejects with `corrupt` or
+   * `unsupported_version` when header, footer or a referenced record of an active segment cannot be read.
+   * Records from `firstRecord` on are held against their checksums until `verifyBytesMax` bytes are read; 0 = none.
+   */
+  inspectSegment(
+    path: string,
+    options: {
+      readonly recordsReferenced: number;
+      readonly firstRecord: number;
+      readonly verifyBytesMax: number;
+    },
+  ): Promise<SegmentInspection>;
   close(): void;
 }
 

@@ -11,8 +11,16 @@ import type { BlobStore } from './blob-store.ts';
 import type { CopyPace } from './copy-pace.ts';
 import { fromEngine, hasEngineCode } from './engine-errors.ts';
 import type { IndexSettings } from './index-settings.ts';
-import type { NativeIndex, NativeRecord, NativeSearch, NativeSearchResult, SegmentInfo } from './native.ts';
+import type {
+  NativeEngine,
+  NativeIndex,
+  NativeRecord,
+  NativeSearch,
+  NativeSearchResult,
+  SegmentInfo,
+} from './native.ts';
 import { PublishQueue, type BornVersion, type Commit, type RecordLocation } from './publish-queue.ts';
+import { Scrub, type Verification } from './scrub.ts';
 import type { SegmentLedger, StoredState } from './segment-ledger.ts';
 import { SegmentUpkeep } from './segment-upkeep.ts';
 import { SegmentWriter } from './segment-writer.ts';
@@ -37,6 +45,8 @@ export interface StoredIndexParts {
   readonly settings: IndexSettings;
   /** Of the merges of all indexes together. */
   readonly pace: CopyPace;
+  readonly engine: Pick<NativeEngine, 'inspectSegment'>;
+  readonly verification: Verification;
   readonly events: StoredIndexEvents;
 }
 
@@ -73,6 +83,7 @@ export class StoredIndex {
   /** Commits share it; the end of a merge takes it alone, so that none is between its transaction and memory. */
   readonly #commits = new SharedLock();
   readonly #upkeep: SegmentUpkeep;
+  readonly #scrub: Scrub;
   /** Merges that have moved records. */
   #swaps = 0;
   #forgotten = 0;
@@ -104,7 +115,22 @@ export class StoredIndex {
       onError: (job, error) => this.#noteBackgroundError(job, error),
       onUncertain: (error) => this.#fail(error),
     });
+    this.#scrub = new Scrub({
+      ...parts,
+      counts: parts.verification,
+      bytesPerSecond: parts.settings.verifyBytesPerSecond,
+      ageMsMax: parts.settings.verifyAgeMsMax,
+      nowMs: parts.settings.nowMs,
+      pinnedGeneration: () => this.#pins.oldest(this.#queue.published),
+      onCorrupt: (error) => this.#noteCorruption(error),
+      onError: (error) => this.#noteBackgroundError('verification', error),
+    });
     this.#resumeSegments();
+  }
+
+  /** Resolves when every sealed segment has been held against its checksums not long ago. */
+  verified(): Promise<void> {
+    return this.#scrub.run();
   }
 
   /** False after a failure that only opening anew can mend. */
@@ -179,6 +205,13 @@ export class StoredIndex {
     return this.#maintenance;
   }
 
+  /** As `maintain`, and then everything is merged into one segment. */
+  async mergeAll(): Promise<void> {
+    for (const segment of this.#parts.segments.values()) this.#writer.retire(segment);
+    await this.maintain();
+    await this.#upkeep.mergeAll();
+  }
+
   statistics(): StoredIndexStatistics {
     let recordsLive = 0;
     for (const segment of this.#parts.segments.values()) recordsLive += segment.lives.live;
@@ -190,6 +223,7 @@ export class StoredIndex {
     if (this.#closed) return;
     this.#closed = true;
     this.#upkeep.close();
+    this.#scrub.stop();
     this.#queue.fail(unavailable());
     this.#parts.native.close();
   }
@@ -261,6 +295,8 @@ export class StoredIndex {
       this.#forgotten = forgettable;
     }
     await this.#upkeep.catchUp();
+    // Goes on by itself, for as long as it takes.
+    if (this.usable) void this.#scrub.run();
   }
 
   #resumeSegments(): void {

@@ -44,6 +44,8 @@ export interface ServiceStatistics {
   readonly openIndexes: number;
   readonly recordsLive: number;
   readonly segments: readonly SegmentInfo[];
+  readonly recordsVerified: number;
+  readonly recordsDamaged: number;
 }
 
 export interface RunningService extends Service {
@@ -130,6 +132,7 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
         openIndexes: statistics.length,
         recordsLive: statistics.reduce((sum, { recordsLive }) => sum + recordsLive, 0),
         segments: statistics.flatMap(({ segments }) => segments),
+        ...store.verification,
       };
     },
   };

@@ -25,7 +25,7 @@ describe('the command line', () => {
 
   it('knows every command of the onboarding', async () => {
     const { stdout } = await run(['--help']);
-    for (const command of ['serve', 'tenant', 'key', 'models', 'import', 'search', 'eval']) {
+    for (const command of ['serve', 'tenant', 'key', 'index', 'models', 'import', 'search', 'eval']) {
       expect(stdout).toMatch(new RegExp(`^  ${command}\\b`, 'm'));
     }
     const tenant = await run(['tenant', '--help']);

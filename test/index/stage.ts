@@ -15,6 +15,7 @@ import { createIndexStore } from '../../src/index/index-store.ts';
 import { openLocalBlobStore } from '../../src/index/local-blob-store.ts';
 import { metadataTerms } from '../../src/index/metadata-terms.ts';
 import { createEngine, type NativeEngine } from '../../src/index/native.ts';
+import type { Verification } from '../../src/index/scrub.ts';
 import type { StoredIndex } from '../../src/index/stored-index.ts';
 import { catalogSegments } from '../../src/service/catalog-segments.ts';
 import { byRank } from '../../src/service/ranking.ts';
@@ -53,6 +54,8 @@ export interface Stage extends Omit<Host, typeof Symbol.asyncDispose> {
   readonly indexId: string;
   readonly errors: unknown[];
   readonly corrupt: unknown[];
+  /** Of the store that opened the index last. */
+  readonly verification: Readonly<Verification>;
   /** Methods of the engine's index or of the ledger that fail at their next call. */
   readonly faults: Map<string, Error>;
   /** Keeps the next call of such a method from answering, once its work is done, until it is released. */
@@ -129,8 +132,9 @@ export async function openStage(host: Host, settings: Partial<IndexSettings> = {
     },
     10,
   );
-  const open = (changes = settings) =>
-    storeWith(changes).open({
+  let store = storeWith(settings);
+  const open = () =>
+    store.open({
       indexId,
       dim,
       codebook: undefined,
@@ -189,6 +193,9 @@ export async function openStage(host: Host, settings: Partial<IndexSettings> = {
     errors,
     corrupt,
     faults,
+    get verification() {
+      return store.verification;
+    },
     index: () => index,
     async upsert(documents, commit = (work) => work()) {
       await index.write(async (writer) => {
@@ -244,7 +251,8 @@ export async function openStage(host: Host, settings: Partial<IndexSettings> = {
       index.close();
       await index.settled();
       await between?.();
-      index = await open(changes);
+      if (changes !== undefined) store = storeWith(changes);
+      index = await open();
     },
     async [Symbol.asyncDispose]() {
       index.close();
@@ -256,7 +264,11 @@ export async function openStage(host: Host, settings: Partial<IndexSettings> = {
 /** The same engine, but for how it makes indexes. */
 function withIndexes(engine: NativeEngine, createIndex: NativeEngine['createIndex']): NativeEngine {
   return new Proxy(engine, {
-    get: (target, name) => (name === 'createIndex' ? createIndex : Reflect.get(target, name)),
+    get(target, name) {
+      if (name === 'createIndex') return createIndex;
+      const member: unknown = Reflect.get(target, name);
+      return typeof member === 'function' ? member.bind(target) : member;
+    },
   });
 }
 

@@ -298,6 +298,55 @@ describe('merging for number', () => {
   });
 });
 
+describe('verification in the background', () => {
+  /** One sealed segment with 'a' alive and 'b' dead, and one byte of the vectors of `docId` changed. */
+  async function damaged(docId: 'a' | 'b'): Promise<Stage> {
+    const stage = await openStage(host, { segmentTokenVectorsMax: 2 });
+    await stage.upsert([documentAt('a', 0), documentAt('b', 1)]);
+    await stage.index().settled();
+    await stage.remove('b');
+    const [blob = ''] = await blobsOf(stage);
+    await using file = await open(await stage.blobs.open(blob), 'r+');
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(4096), 0, 4096, 0);
+    const bytes = buffer.subarray(0, bytesRead);
+    const [first, header] = [bytes.indexOf('MXRC'), 64];
+    const record = docId === 'a' ? first : bytes.indexOf('MXRC', first + header);
+    const at = bytes.indexOf(127, record + header);
+    expect(at).toBeGreaterThan(record);
+    await file.write(Uint8Array.of(126), 0, 1, at);
+    return stage;
+  }
+
+  it('finds a damaged record that no search has touched, and reports it', async () => {
+    await using stage = await damaged('a');
+    await stage.index().verified();
+    expect(stage.corrupt).toMatchObject([{ code: 'corrupt', message: expect.stringMatching(/record 0/) }]);
+    expect(stage.verification).toEqual({ recordsVerified: 2, recordsDamaged: 1 });
+  });
+
+  it('does not hold an index for damaged on account of a dead record', async () => {
+    await using stage = await damaged('b');
+    await stage.index().verified();
+    expect(stage.corrupt).toEqual([]);
+    expect(stage.errors).toMatchObject([{ message: expect.stringMatching(/record 1.*it is dead/) }]);
+    expect(await docIds(stage)).toEqual(['a']);
+  });
+
+  it('comes back to a segment only after a while', async () => {
+    const now = { ms: 1_000_000 };
+    await using stage = await openStage(host, { segmentTokenVectorsMax: 2, nowMs: () => now.ms });
+    await stage.upsert([documentAt('a', 0), documentAt('b', 1)]);
+    await stage.index().settled();
+    for (const records of [2, 2]) {
+      await stage.index().verified();
+      expect(stage.verification.recordsVerified).toBe(records);
+    }
+    now.ms += 7 * 24 * 3_600_000;
+    await stage.index().verified();
+    expect(stage.verification).toEqual({ recordsVerified: 4, recordsDamaged: 0 });
+  });
+});
+
 describe('failures', () => {
   const documents: readonly TestDocument[] = [documentAt('a', 0), documentAt('b', 1)];
 

@@ -1,0 +1,60 @@
+// `NativeEngine.inspectSegment` (src/index/native.ts).
+#include "store/inspection.h"
+
+#include "binding/arguments.h"
+#include "binding/engine_object.h"
+#include "binding/task.h"
+#include "engine/engine.h"
+
+#include <utility>
+
+namespace maxsimd {
+namespace {
+
+Napi::Value inspectionResult(Napi::Env env, const SegmentInspection& found) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("segmentId", double(found.segmentId));
+  object.Set("dim", found.dim);
+  object.Set("state", found.sealed ? "sealed" : "active");
+  object.Set("fileBytes", double(found.fileBytes));
+  object.Set("records", found.records);
+  object.Set("chunks", found.chunks);
+  object.Set("tokenVectors", double(found.rows));
+  object.Set("recordBytes", double(found.recordBytes));
+  object.Set("directoryBytes", double(found.directoryBytes));
+  object.Set("postingBytes", double(found.postingBytes));
+  object.Set("recordsVerified", found.recordsVerified);
+  Napi::Array damaged = Napi::Array::New(env);
+  for (const RecordDamage& damage : found.damaged) {
+    Napi::Object entry = Napi::Object::New(env);
+    entry.Set("record", damage.record);
+    entry.Set("what", damage.what);
+    damaged.Set(damaged.Length(), entry);
+  }
+  object.Set("damaged", damaged);
+  auto versionIds = Napi::Float64Array::New(env, found.versionIds.size());
+  for (size_t r = 0; r < found.versionIds.size(); ++r) versionIds[r] = double(found.versionIds[r]);
+  object.Set("versionIds", versionIds);
+  return object;
+}
+
+}  // namespace
+
+Napi::Value EngineObject::inspectSegment(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    AsyncHub& hub = requireOpen();
+    const Napi::Object options = takeObject(info[1], "options");
+    const auto referenced =
+        uint32_t(takeInteger(options.Get("recordsReferenced"), "options.recordsReferenced", 0, UINT32_MAX));
+    const InspectionRange range{
+        uint32_t(takeInteger(options.Get("firstRecord"), "options.firstRecord", 0, UINT32_MAX)),
+        takeInteger(options.Get("verifyBytesMax"), "options.verifyBytesMax")};
+    auto execute = [path = takeString(info[0], "path"), referenced, range] {
+      return maxsimd::inspectSegment(path, referenced, range);
+    };
+    auto result = [](Napi::Env env, SegmentInspection& found) { return inspectionResult(env, found); };
+    return hub.start(info.Env(), hub.engine().background(), makeTask(std::move(execute), std::move(result)));
+  });
+}
+
+}  // namespace maxsimd

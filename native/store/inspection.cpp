@@ -1,0 +1,110 @@
+#include "store/inspection.h"
+
+#include "store/error.h"
+#include "store/file.h"
+#include "store/footer.h"
+#include "store/record.h"
+#include "store/segment.h"
+
+#include <string>
+
+namespace maxsimd {
+namespace {
+
+struct Bytes {
+  std::vector<uint8_t> buffer;
+
+  /// The whole record at `offset`, or a view of nothing if there cannot be one.
+  RecordView read(const File& file, uint64_t offset, uint64_t end, uint32_t dim) {
+    RecordHeader header;
+    if (offset + sizeof header > end) return {};
+    file.read(offset, &header, sizeof header);
+    if (header.magic != recordMagic || header.bytes < sizeof header || header.bytes > end - offset) return {};
+    buffer.resize(header.bytes);
+    file.read(offset, buffer.data(), buffer.size());
+    return viewRecord(buffer.data(), buffer.size(), dim);
+  }
+};
+
+const char* damageOf(const RecordView& view) {
+  if (view.bytes == nullptr) return "no record";
+  if (!view.metaIntact()) return "header, terms or chunk sizes";
+  if (!view.dataIntact()) return "vectors or scales";
+  return nullptr;
+}
+
+void inspectSealed(const File& file, const uint8_t* mapped, const FooterView& footer, const InspectionRange& range,
+                   SegmentInspection& found) {
+  found.sealed = true;
+  found.records = uint32_t(footer.records.size());
+  found.chunks = uint32_t(footer.chunks.size());
+  found.rows = footer.rows;
+  found.postingBytes = footer.postings.keys.size_bytes() + footer.postings.offsets.size_bytes() +
+                       footer.postings.records.size_bytes();
+  found.directoryBytes = footer.records.size_bytes() + footer.chunks.size_bytes();
+  // The directory starts where the last record ends.
+  const auto* directory = reinterpret_cast<const uint8_t*>(footer.records.data());
+  const uint64_t recordsEnd = footer.records.empty() ? sizeof(FileHeader) : uint64_t(directory - mapped);
+  found.recordBytes = recordsEnd - sizeof(FileHeader);
+  for (const RecordEntry& entry : footer.records) found.versionIds.push_back(entry.versionId);
+  Bytes bytes;
+  uint64_t read = 0;
+  for (uint32_t r = range.firstRecord; r < found.records && read < range.bytesMax; ++r) {
+    const RecordEntry& entry = footer.records[r];
+    const uint64_t end = r + 1 < found.records ? footer.records[r + 1].offset : recordsEnd;
+    const RecordView view = bytes.read(file, entry.offset, end, found.dim);
+    const char* damage = damageOf(view);
+    if (damage == nullptr && view.header().versionId != entry.versionId) damage = "another document's record";
+    if (damage != nullptr) found.damaged.push_back({r, damage});
+    read += end - entry.offset;
+    ++found.recordsVerified;
+  }
+  if (read > 0) file.forget(footer.records[range.firstRecord].offset, read);
+}
+
+void inspectActive(const File& file, uint32_t recordsReferenced, const InspectionRange& range,
+                   SegmentInspection& found) {
+  Bytes bytes;
+  uint64_t offset = sizeof(FileHeader);
+  for (uint32_t r = 0; r < recordsReferenced; ++r) {
+    const RecordView view = bytes.read(file, offset, found.fileBytes, found.dim);
+    if (view.bytes == nullptr) {
+      throw Error(ErrorCode::corrupt, file.path() + ": there is no record " + std::to_string(r) + ", " +
+                                          std::to_string(recordsReferenced) + " are referenced");
+    }
+    if (range.bytesMax > 0) {
+      const char* damage = damageOf(view);
+      if (damage != nullptr) found.damaged.push_back({r, damage});
+      ++found.recordsVerified;
+    }
+    ++found.records;
+    found.versionIds.push_back(view.header().versionId);
+    found.chunks += view.header().chunks;
+    found.rows += view.header().rows;
+    offset += view.layout.bytes;
+  }
+  found.recordBytes = offset - sizeof(FileHeader);
+}
+
+}  // namespace
+
+SegmentInspection inspectSegment(const std::string& path, uint32_t recordsReferenced, const InspectionRange& range) {
+  const File file = File::openReadOnly(path);
+  SegmentInspection found;
+  found.fileBytes = file.size();
+  const FileHeader header = readFileHeader(file, found.fileBytes);
+  found.segmentId = header.segmentId;
+  found.dim = header.dim;
+  const auto mapping = file.map(found.fileBytes);
+  if (const auto footer = readFooter(mapping->base(), found.fileBytes, found.dim, path)) {
+    if (footer->records.size() < recordsReferenced) {
+      throw Error(ErrorCode::corrupt, path + ": fewer records than are referenced");
+    }
+    inspectSealed(file, mapping->base(), *footer, range, found);
+  } else {
+    inspectActive(file, recordsReferenced, range, found);
+  }
+  return found;
+}
+
+}  // namespace maxsimd

@@ -1,0 +1,108 @@
+/**
+ * Holds the records of sealed segments against their checksums in the background, besides the check that
+ * each record gets when a search first touches it: slowly, one segment after the other, each again after a
+ * while. What it reads does not push out of the page cache what searches use.
+ */
+import type { BlobStore } from './blob-store.ts';
+import { CopyPace } from './copy-pace.ts';
+import type { NativeEngine } from './native.ts';
+import type { Segment } from './segment.ts';
+
+/** Of all indexes since the process started. */
+export class Verification {
+  recordsVerified = 0;
+  recordsDamaged = 0;
+}
+
+export interface ScrubParts {
+  readonly engine: Pick<NativeEngine, 'inspectSegment'>;
+  readonly blobs: BlobStore;
+  readonly segments: ReadonlyMap<number, Segment>;
+  readonly counts: Verification;
+  readonly bytesPerSecond: number;
+  /** A segment is verified again at this age. */
+  readonly ageMsMax: number;
+  readonly nowMs: () => number;
+  readonly pinnedGeneration: () => number;
+  /** A record that is referenced is damaged. */
+  readonly onCorrupt: (error: Error) => void;
+  readonly onError: (error: unknown) => void;
+}
+
+const batchBytes = 16 * 1024 * 1024;
+
+export class Scrub {
+  readonly #parts: ScrubParts;
+  readonly #pace: CopyPace;
+  readonly #verifiedAtMs = new Map<number, number>();
+  #running: Promise<void> | undefined;
+  #stopped = false;
+
+  constructor(parts: ScrubParts) {
+    this.#parts = parts;
+    this.#pace = new CopyPace(parts.bytesPerSecond);
+  }
+
+  /** One pass over what is due; joins one under way. Never rejects. */
+  run(): Promise<void> {
+    this.#running ??= this.#pass()
+      .catch((error: unknown) => {
+        if (!this.#stopped) this.#parts.onError(error);
+      })
+      .finally(() => {
+        this.#running = undefined;
+      });
+    return this.#running;
+  }
+
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  async #pass(): Promise<void> {
+    const { segments, nowMs, ageMsMax } = this.#parts;
+    for (const id of this.#verifiedAtMs.keys()) if (!segments.has(id)) this.#verifiedAtMs.delete(id);
+    for (const segment of segments.values()) {
+      const verifiedAtMs = this.#verifiedAtMs.get(segment.id) ?? Number.NEGATIVE_INFINITY;
+      if (segment.state !== 'sealed' || nowMs() - verifiedAtMs < ageMsMax) continue;
+      if (await this.#verify(segment)) this.#verifiedAtMs.set(segment.id, nowMs());
+      if (this.#stopped) return;
+    }
+  }
+
+  /** Whether the pass came to the segment's end. */
+  async #verify(segment: Segment): Promise<boolean> {
+    const { engine, blobs, segments, counts } = this.#parts;
+    for (let firstRecord = 0; ;) {
+      if (this.#stopped || segments.get(segment.id) !== segment) return false;
+      let found;
+      try {
+        found = await engine.inspectSegment(await blobs.open(segment.blob), {
+          recordsReferenced: 0,
+          firstRecord,
+          verifyBytesMax: batchBytes,
+        });
+      } catch (error) {
+        // Merged away meanwhile.
+        if (segments.get(segment.id) !== segment) return false;
+        throw error;
+      }
+      counts.recordsVerified += found.recordsVerified;
+      counts.recordsDamaged += found.damaged.length;
+      for (const { record, what } of found.damaged) this.#report(segment, record, what);
+      firstRecord += found.recordsVerified;
+      if (firstRecord >= found.records) return true;
+      await this.#pace.spend(batchBytes, 1);
+    }
+  }
+
+  #report(segment: Segment, record: number, what: string): void {
+    const { pinnedGeneration, onCorrupt, onError } = this.#parts;
+    const message = `${segment.blob}: damaged record ${record}: ${what}`;
+    if (segment.lives.isSeenSince(record, pinnedGeneration())) {
+      onCorrupt(Object.assign(new Error(message), { code: 'corrupt' }));
+    } else {
+      onError(new Error(`${message}; it is dead`));
+    }
+  }
+}
