@@ -1,27 +1,61 @@
-/** What Linux counts for a process; nothing (zeros) on other systems. */
-import { readFileSync } from 'node:fs';
+/** What Linux counts for a process and its threads; nothing (zeros) on other systems. */
+import { readdirSync, readFileSync } from 'node:fs';
 
 const clockTicksPerSecond = 100;
 
 /** CPU seconds and bytes written to disk since its start. */
 export function processCounters(id: number): { cpuSeconds: number; writtenBytes: number } {
-  const fields = statFields(id);
-  const ticks = Number(fields[11] ?? 0) + Number(fields[12] ?? 0);
   let writtenBytes = 0;
   try {
     writtenBytes = Number(/^write_bytes: (\d+)$/m.exec(readFileSync(`/proc/${id}/io`, 'utf8'))?.[1] ?? 0);
   } catch {
     // Another user's process does not tell.
   }
-  return { cpuSeconds: ticks / clockTicksPerSecond, writtenBytes };
+  return { cpuSeconds: cpuSeconds(statFields(`${id}`)), writtenBytes };
 }
 
-/** Fields of /proc/PID/stat behind the command name, which may itself hold spaces. */
-export function statFields(id: number): readonly string[] {
+/** CPU seconds of the main thread, and of the other threads by name. */
+export function threadCounters(id: number): {
+  readonly mainSeconds: number;
+  readonly secondsByName: ReadonlyMap<string, number>;
+} {
+  const secondsByName = new Map<string, number>();
+  let mainSeconds = 0;
+  for (const thread of entriesOf(`/proc/${id}/task`)) {
+    const seconds = cpuSeconds(statFields(`${id}/task/${thread}`));
+    if (thread === String(id)) {
+      mainSeconds = seconds;
+      continue;
+    }
+    const name = textOf(`/proc/${id}/task/${thread}/comm`).trim();
+    secondsByName.set(name, (secondsByName.get(name) ?? 0) + seconds);
+  }
+  return { mainSeconds, secondsByName };
+}
+
+/** Fields of /proc/ENTRY/stat behind the command name, which may itself hold spaces. */
+export function statFields(entry: string): readonly string[] {
+  const text = textOf(`/proc/${entry}/stat`);
+  return text === '' ? [] : text.slice(text.lastIndexOf(')') + 2).split(' ');
+}
+
+function cpuSeconds(fields: readonly string[]): number {
+  return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) / clockTicksPerSecond;
+}
+
+function entriesOf(directory: string): readonly string[] {
   try {
-    const text = readFileSync(`/proc/${id}/stat`, 'utf8');
-    return text.slice(text.lastIndexOf(')') + 2).split(' ');
+    return readdirSync(directory);
   } catch {
     return [];
+  }
+}
+
+/** Empty when it has gone meanwhile. */
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
   }
 }

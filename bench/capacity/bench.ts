@@ -1,18 +1,20 @@
 /**
  * `npm run bench -- capacity`: the highest open-loop rate a service meets a p99 target at. Rates rise by
- * half from the lowest until one misses the target (or requests fail), then the gap is halved a few times.
- * An interrupt ends the run after the current step; what was measured is still reported.
+ * half from the lowest until one misses the target (or requests fail) twice, then the gap is halved a few
+ * times. An interrupt ends the run within the current step; the steps before it are still reported.
  */
-import { cpus } from 'node:os';
-import { describeEnvironment } from '../environment.ts';
+import { gunzipSync } from 'node:zlib';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { quantile } from '../statistics.ts';
 import { packageTexts } from '../texts.ts';
+import { watchGpu, type GpuWatch } from './gpu-watch.ts';
 import { runLoad, type RequestBody, type Sample } from './load.ts';
 import { observe, resourcesBetween } from './observe.ts';
-import type { CapacityReport, StepReport } from './report.ts';
+import type { Progress } from './progress.ts';
+import { formatNumber, reportOf, type CapacityReport, type StepReport } from './report.ts';
 import { schedule, type Arrival, type Mix, type Operation } from './schedule.ts';
 import { openTarget, type Target, type TargetOptions } from './target.ts';
-import { verdict } from './verdict.ts';
 
 export interface CapacityOptions {
   readonly mix: Mix;
@@ -22,12 +24,29 @@ export interface CapacityOptions {
   readonly rates: readonly number[];
   readonly firstRate: number;
   readonly documents: number;
+  /** Folder with `corpus.jsonl.gz` and `queries.jsonl`; without it texts of the installed packages. */
+  readonly beir: string | undefined;
   readonly seed: number;
   readonly remote: TargetOptions['remote'];
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly command: string;
   readonly signal: AbortSignal;
-  readonly onProgress: (line: string) => void;
+  readonly progress: Progress;
+  /** Called after every step with what there is so far. */
+  readonly onReport: (report: CapacityReport) => void;
+}
+
+interface Texts {
+  readonly name: string;
+  readonly documents: readonly string[];
+  readonly queries: readonly string[];
+}
+
+interface Run {
+  readonly options: CapacityOptions;
+  readonly target: Target;
+  readonly texts: Texts;
+  readonly gpu: GpuWatch;
 }
 
 const rateFactor = 1.5;
@@ -35,47 +54,91 @@ const halvings = 3;
 const stepsMax = 40;
 const failedShareMax = 0.001;
 const outstandingMax = 1000;
+/** A 99th percentile of fewer says nothing: steps of low rates last longer. */
+const requestsMin = 100;
 
 export async function runCapacityBench(options: CapacityOptions): Promise<CapacityReport> {
-  const texts = packageTexts(options.documents);
-  options.onProgress(`storing ${texts.length} documents`);
-  const target = await openTarget({ texts, remote: options.remote, environment: options.environment });
-  try {
-    const rows: StepReport[] = [];
-    // The first requests pay for cold caches and are not reported.
-    await measure(options, target, texts, Math.min(options.firstRate, 5), Math.min(options.stepSeconds, 5));
-    await climb(options, async (rate) => {
-      const row = await measure(options, target, texts, rate, options.stepSeconds);
-      rows.push(row);
-      options.onProgress(
-        `${rate.toFixed(1)}/s: p50 ${row.latency_ms.p50.toFixed(1)} ms, p99 ${row.latency_ms.p99.toFixed(1)} ms, ${row.failed} failed${row.met_target ? '' : ' (over the target)'}`,
-      );
-      return row.met_target;
+  const { progress, signal } = options;
+  const texts = textsOf(options);
+  const rows: StepReport[] = [];
+  let model = '';
+  const report = (interrupted: boolean): CapacityReport =>
+    reportOf({
+      command: options.command,
+      settings: {
+        mix: options.mix,
+        p99_ms: options.p99Ms,
+        step_seconds: options.stepSeconds,
+        documents: texts.documents.length,
+        texts: texts.name,
+        model,
+        seed: options.seed,
+      },
+      rows,
+      interrupted,
     });
-    return reportOf(options, target, texts.length, rows);
+  progress.tell(`storing ${texts.documents.length} documents of ${texts.name}`);
+  const gpu = watchGpu();
+  let target: Target | undefined;
+  try {
+    target = await openTarget({
+      texts: texts.documents,
+      remote: options.remote,
+      environment: options.environment,
+      signal,
+      onStored: (stored) => progress.show(`${stored} of ${texts.documents.length} stored`),
+    });
+    model = target.model;
+    const run = { options, target, texts, gpu };
+    // The first requests pay for cold caches and are not reported.
+    await measure(run, Math.min(options.firstRate, 5), Math.min(options.stepSeconds, 5));
+    await climb(options, async (rate) => {
+      const row = await measure(run, rate, Math.max(options.stepSeconds, requestsMin / rate));
+      // Of a step that was cut short nothing is known.
+      if (signal.aborted) return undefined;
+      progress.tell(describe(row));
+      return {
+        met: row.met_target,
+        keep: () => {
+          rows.push(row);
+          options.onReport(report(true));
+        },
+      };
+    });
+    return report(signal.aborted);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    return report(true);
   } finally {
-    await target.close();
+    gpu.close();
+    await target?.close();
   }
 }
 
-/** Calls `meets` with one rate after another. */
-async function climb(options: CapacityOptions, meets: (rate: number) => Promise<boolean>): Promise<void> {
-  if (options.rates.length > 0) {
-    for (const rate of options.rates) {
-      if (options.signal.aborted) return;
-      await meets(rate);
-    }
-    return;
+/** The outcome of one rate; undefined = interrupted. */
+type Attempt = { readonly met: boolean; readonly keep: () => void } | undefined;
+
+/** Tries one rate after another. What ends the climb must happen twice: a neighbour's noise would end it too early. */
+export async function climb(
+  { rates, firstRate }: Pick<CapacityOptions, 'rates' | 'firstRate'>,
+  attempt: (rate: number) => Promise<Attempt>,
+): Promise<void> {
+  for (const rate of rates) {
+    const outcome = await attempt(rate);
+    if (outcome === undefined) return;
+    outcome.keep();
   }
+  if (rates.length > 0) return;
   let good = 0;
   let bad = Number.POSITIVE_INFINITY;
-  let rate = options.firstRate;
-  for (
-    let step = 0, halved = 0;
-    step < stepsMax && halved <= halvings && !options.signal.aborted;
-    step += 1
-  ) {
-    if (await meets(rate)) good = rate;
+  let rate = firstRate;
+  for (let step = 0, halved = 0; step < stepsMax && halved <= halvings; step += 1) {
+    const first = await attempt(rate);
+    const ends = first?.met === false && bad === Number.POSITIVE_INFINITY;
+    const outcome = ends ? await attempt(rate) : first;
+    if (outcome === undefined) return;
+    outcome.keep();
+    if (outcome.met) good = rate;
     else bad = rate;
     if (bad === Number.POSITIVE_INFINITY) {
       rate *= rateFactor;
@@ -86,20 +149,17 @@ async function climb(options: CapacityOptions, meets: (rate: number) => Promise<
   }
 }
 
-async function measure(
-  options: CapacityOptions,
-  target: Target,
-  texts: readonly string[],
-  rate: number,
-  seconds: number,
-): Promise<StepReport> {
+async function measure(run: Run, rate: number, seconds: number): Promise<StepReport> {
+  const { options, target, texts, gpu } = run;
   const arrivals = schedule({
     ratePerSecond: rate,
     durationMs: seconds * 1000,
     mix: options.mix,
     seed: options.seed,
   });
+  let answered = 0;
   const before = await observe(target.metricsUrl, target.processId);
+  gpu.take();
   const started = performance.now();
   const { samples, sendLagMsMax } = await runLoad({
     url: target.url,
@@ -109,27 +169,63 @@ async function measure(
     outstandingMax,
     timeoutMs: 60_000,
     signal: options.signal,
+    onSample: (sample, outstanding) => {
+      answered += 1;
+      options.progress.show(
+        `${formatNumber(rate)}/s: ${answered} of ${arrivals.length} answered, ${outstanding} open, last ${formatNumber(sample.latencyMs)} ms`,
+      );
+    },
   });
   const elapsedSeconds = (performance.now() - started) / 1000;
   const after = await observe(target.metricsUrl, target.processId);
-  const failed = samples.filter((sample) => sample.status !== 200).length;
-  const latencies = samples.map((sample) => sample.latencyMs);
-  const latency = {
-    p50: quantile(latencies, 0.5),
-    p90: quantile(latencies, 0.9),
-    p99: quantile(latencies, 0.99),
-    max: Math.max(...latencies),
-  };
+  return stepReport({
+    rate,
+    samples,
+    elapsedSeconds,
+    p99Ms: options.p99Ms,
+    sendLagMsMax,
+    resources: resourcesBetween(before, after, gpu.take()),
+  });
+}
+
+/** What a step's observations come to. */
+export function stepReport(step: {
+  readonly rate: number;
+  readonly samples: readonly Sample[];
+  readonly elapsedSeconds: number;
+  readonly p99Ms: number;
+  readonly sendLagMsMax: number;
+  readonly resources: StepReport['resources'];
+}): StepReport {
+  const { samples } = step;
+  const good = samples.filter(({ status }) => status === 200);
+  const failures: Record<string, number> = {};
+  for (const { status } of samples) {
+    if (status !== 200) failures[status] = (failures[status] ?? 0) + 1;
+  }
+  const failed = samples.length - good.length;
+  const latencies = good.map(({ latencyMs }) => latencyMs);
+  const latency =
+    latencies.length === 0
+      ? null
+      : {
+          p50: quantile(latencies, 0.5),
+          p90: quantile(latencies, 0.9),
+          p99: quantile(latencies, 0.99),
+          max: Math.max(...latencies),
+        };
   return {
-    rate_per_second: rate,
+    rate_per_second: step.rate,
+    seconds: step.elapsedSeconds,
     requests: samples.length,
     failed,
-    answered_per_second: (samples.length - failed) / elapsedSeconds,
+    failures,
+    answered_per_second: good.length / step.elapsedSeconds,
     latency_ms: latency,
-    by_operation: byOperation(samples),
-    met_target: latency.p99 <= options.p99Ms && failed <= failedShareMax * samples.length,
-    send_lag_ms_max: sendLagMsMax,
-    resources: resourcesBetween(before, after),
+    by_operation: byOperation(good),
+    met_target: latency !== null && latency.p99 <= step.p99Ms && failed <= failedShareMax * samples.length,
+    send_lag_ms_max: step.sendLagMsMax,
+    resources: step.resources,
   };
 }
 
@@ -151,61 +247,57 @@ function byOperation(samples: readonly Sample[]): StepReport['by_operation'] {
   );
 }
 
-/** Queries are runs of words of stored text; new documents replace stored ones, so that the index keeps its size. */
-function bodyOf(arrival: Arrival, target: Target, texts: readonly string[]): RequestBody {
-  const at = Math.floor(arrival.pick * texts.length);
-  const text = texts[at] ?? '';
-  const words = text.split(' ');
-  const query = words.slice(0, 6 + (at % 10)).join(' ');
-  if (arrival.operation === 'search') return post(`/v1/indexes/${target.indexId}/search`, { query });
-  if (arrival.operation === 'upsert') {
+function describe(row: StepReport): string {
+  const { latency_ms: latency } = row;
+  const missed = row.met_target ? '' : ' (misses the target)';
+  return `${formatNumber(row.rate_per_second)}/s: p50 ${formatNumber(latency?.p50)} ms, p99 ${formatNumber(latency?.p99)} ms, ${row.failed} of ${row.requests} failed${missed}`;
+}
+
+/** Queries of a collection, or runs of words of stored text. */
+function textsOf({ beir, documents }: CapacityOptions): Texts {
+  if (beir === undefined) {
+    const texts = packageTexts(documents);
+    const queries = texts.map((text, at) =>
+      text
+        .split(' ')
+        .slice(0, 6 + (at % 10))
+        .join(' '),
+    );
+    return { name: 'the installed packages', documents: texts, queries };
+  }
+  const corpus = gunzipSync(readFileSync(path.join(beir, 'corpus.jsonl.gz')));
+  return {
+    name: path.basename(beir),
+    documents: textsOfLines(corpus.toString()).slice(0, documents),
+    queries: textsOfLines(readFileSync(path.join(beir, 'queries.jsonl'), 'utf8')),
+  };
+}
+
+function textsOfLines(jsonl: string): readonly string[] {
+  const lines = jsonl.split('\n').filter((line) => line !== '');
+  return lines.map((line) => {
+    const { title = '', text } = JSON.parse(line) as { readonly title?: string; readonly text: string };
+    return `${title} ${text}`.trim();
+  });
+}
+
+/** New documents replace stored ones, so that the index keeps its size. */
+function bodyOf({ operation, pick }: Arrival, target: Target, { documents, queries }: Texts): RequestBody {
+  const at = Math.floor(pick * documents.length);
+  const query = queries[Math.floor(pick * queries.length)] ?? '';
+  const textAt = (position: number): string => documents[position % documents.length] ?? '';
+  if (operation === 'search') return post(`/v1/indexes/${target.indexId}/search`, { query });
+  if (operation === 'upsert') {
     return post(`/v1/indexes/${target.indexId}/documents`, {
-      documents: [{ doc_id: `document-${at}`, text }],
+      documents: [{ doc_id: `document-${at}`, text: textAt(at) }],
     });
   }
-  const documents = [0, 1, 2, 3, 4].map((i) => ({
-    doc_id: String(i),
-    text: texts[(at + i) % texts.length] ?? text,
-  }));
-  return post('/v1/score', { query, documents });
+  return post('/v1/score', {
+    query,
+    documents: [0, 1, 2, 3, 4].map((next) => ({ doc_id: String(next), text: textAt(at + next) })),
+  });
 }
 
-function post(path: string, body: unknown): RequestBody {
-  return { method: 'POST', path, body: JSON.stringify(body) };
-}
-
-function reportOf(
-  options: CapacityOptions,
-  target: Target,
-  documents: number,
-  rows: readonly StepReport[],
-): CapacityReport {
-  const byRate = rows.toSorted((a, b) => a.rate_per_second - b.rate_per_second);
-  const lowest = byRate[0];
-  if (lowest === undefined) throw new Error('interrupted before the first step ended');
-  const failingAt = byRate.findIndex((row) => !row.met_target);
-  const failing = byRate[failingAt];
-  const best = failingAt === -1 ? byRate.at(-1) : byRate[failingAt - 1];
-  return {
-    environment: describeEnvironment(options.command, 'auto', [cpus().length]),
-    settings: {
-      mix: options.mix,
-      p99_ms: options.p99Ms,
-      step_seconds: options.stepSeconds,
-      documents,
-      model: target.model,
-      seed: options.seed,
-    },
-    rows,
-    capacity_per_second: best?.rate_per_second ?? null,
-    verdict: verdict({
-      lowest: lowest.resources,
-      failing: failing?.resources,
-      cores: cpus().length,
-      sendLagMsMax: failing?.send_lag_ms_max ?? 0,
-      targetP99Ms: options.p99Ms,
-    }),
-    interrupted: options.signal.aborted,
-    ratios: {},
-  };
+function post(route: string, body: unknown): RequestBody {
+  return { method: 'POST', path: route, body: JSON.stringify(body) };
 }

@@ -2,12 +2,17 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { runCapacityBench } from './bench.ts';
-import { compareReports, renderHtml, type CapacityReport } from './report.ts';
+import { compareReports } from './compare.ts';
+import { renderHtml } from './page.ts';
+import { createProgress } from './progress.ts';
+import { formatNumber, type CapacityReport } from './report.ts';
 import { parseMix } from './schedule.ts';
 
 export const capacityUsage = `capacity [--mix search=1,upsert=0,score=0] [--p99-ms 100] [--step-seconds 15] [--first-rate 5] [--rates 5,10,20]
-           [--documents 500] [--seed 1] [--url URL --key KEY [--metrics-url URL]] [--json FILE] [--html FILE]
+           [--beir DIR] [--documents 500] [--seed 1] [--url URL --key KEY [--metrics-url URL]] [--json FILE] [--html FILE]
   capacity --compare A.json B.json`;
+
+const interruptedCode = 130;
 
 export async function capacityCommand(
   args: readonly string[],
@@ -23,6 +28,7 @@ export async function capacityCommand(
       'step-seconds': { type: 'string', default: '15' },
       'first-rate': { type: 'string', default: '5' },
       rates: { type: 'string', default: '' },
+      beir: { type: 'string' },
       documents: { type: 'string', default: '500' },
       seed: { type: 'string', default: '1' },
       url: { type: 'string' },
@@ -39,15 +45,18 @@ export async function capacityCommand(
     process.stdout.write(compareReports(a, b));
     return;
   }
-  const interrupt = new AbortController();
-  const onInterrupt = (): void => interrupt.abort();
-  process.once('SIGINT', onInterrupt).once('SIGTERM', onInterrupt);
+  const progress = createProgress(process.stderr);
+  const write = (report: CapacityReport): void => {
+    if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
+    if (values.html !== undefined) writeFileSync(values.html, renderHtml(report));
+  };
   const report = await runCapacityBench({
     mix: parseMix(values.mix),
     p99Ms: positive(values['p99-ms'], 'p99-ms'),
     stepSeconds: positive(values['step-seconds'], 'step-seconds'),
     firstRate: positive(values['first-rate'], 'first-rate'),
     rates: values.rates === '' ? [] : values.rates.split(',').map((rate) => positive(rate, 'rates')),
+    beir: values.beir,
     documents: positive(values.documents, 'documents'),
     seed: Number(values.seed),
     remote:
@@ -56,14 +65,29 @@ export async function capacityCommand(
         : { url: values.url, apiKey: values.key ?? '', metricsUrl: values['metrics-url'] },
     environment,
     command,
-    signal: interrupt.signal,
-    onProgress: (line) => process.stderr.write(`${line}\n`),
+    signal: interruptSignal(() => progress.tell('interrupted: waiting for what is open; again = at once')),
+    progress,
+    onReport: write,
   });
-  if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
-  if (values.html !== undefined) writeFileSync(values.html, renderHtml(report));
+  write(report);
+  const { capacity_per_second: capacity, settings, verdict } = report;
   process.stdout.write(
-    `${report.capacity_per_second?.toFixed(1) ?? 'no rate'} requests/s at p99 <= ${report.settings.p99_ms} ms; gave out: ${report.verdict.resource} (${report.verdict.reason})\n`,
+    `${capacity === null ? 'no rate' : `${formatNumber(capacity)} requests/s`} at p99 <= ${settings.p99_ms} ms${report.interrupted ? ' (interrupted)' : ''}; gave out: ${verdict.resource} (${verdict.reason})\n`,
   );
+  if (report.interrupted) process.exitCode = interruptedCode;
+}
+
+/** The first interrupt ends the run with a report, the second one the process. */
+function interruptSignal(onInterrupt: () => void): AbortSignal {
+  const controller = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      if (controller.signal.aborted) process.exit(interruptedCode);
+      controller.abort();
+      onInterrupt();
+    });
+  }
+  return controller.signal;
 }
 
 function positive(text: string, name: string): number {

@@ -1,7 +1,7 @@
 /**
  * Open-loop load: every request is sent when it is due, whatever became of the ones before it, and its
  * latency runs from the moment it was due (no coordinated omission). Requests that cannot be sent because
- * too many are outstanding count as failed, with the latency they had reached.
+ * too many are outstanding count as failed.
  */
 import { Agent, request as httpRequest } from 'node:http';
 import type { Arrival, Operation } from './schedule.ts';
@@ -27,7 +27,9 @@ export interface LoadOptions {
   readonly bodyOf: (arrival: Arrival) => RequestBody;
   readonly outstandingMax: number;
   readonly timeoutMs: number;
+  /** Sends nothing more once aborted; what is out is waited for. */
   readonly signal: AbortSignal;
+  readonly onSample: (sample: Sample, outstanding: number) => void;
 }
 
 /** Resolves when every request has been answered or given up; the generator's own lag is in the result. */
@@ -44,12 +46,10 @@ export async function runLoad(
     if (options.signal.aborted) break;
     sendLagMsMax = Math.max(sendLagMsMax, performance.now() - start - arrival.dueMs);
     const note = (status: number): void => {
-      samples.push({
-        operation: arrival.operation,
-        dueMs: arrival.dueMs,
-        latencyMs: performance.now() - start - arrival.dueMs,
-        status,
-      });
+      const { operation, dueMs } = arrival;
+      const sample = { operation, dueMs, latencyMs: performance.now() - start - dueMs, status };
+      samples.push(sample);
+      options.onSample(sample, outstanding.size);
     };
     if (outstanding.size >= options.outstandingMax) {
       note(0);

@@ -2,35 +2,49 @@
  * What a step did to the machine: counters of the service's own metrics and of its processes, read before
  * and after.
  */
-import { execFileSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
-import { processCounters, statFields } from '../process-counters.ts';
+import { processCounters, statFields, threadCounters } from '../process-counters.ts';
+import type { GpuUse } from './gpu-watch.ts';
 
 export interface Observation {
   readonly atMs: number;
   /** Metric line (name and labels) -> value. */
   readonly metrics: ReadonlyMap<string, number>;
-  /** CPU seconds and bytes written to disk of each process of the service. */
-  readonly processes: readonly {
-    readonly role: 'api' | 'encoder';
-    readonly cpuSeconds: number;
-    readonly writtenBytes: number;
-  }[];
-  /** 0..1, absent without a GPU. */
-  readonly gpuUtilisation: number | undefined;
+  /** CPU seconds and bytes written, of the service's processes and of this one; absent for a service elsewhere. */
+  readonly counters: Counters | undefined;
+  /** CPU seconds of the load generator: this process. */
+  readonly generatorSeconds: number;
+}
+
+export interface Counters {
+  readonly eventLoopSeconds: number;
+  readonly engineSeconds: number;
+  /** All threads of the api process. */
+  readonly apiSeconds: number;
+  readonly encoderSeconds: number;
+  readonly writtenBytes: number;
 }
 
 export interface StepResources {
   /** Mean milliseconds of each stage of a search, upsert or score, by `route stage`. */
   readonly stagesMs: Readonly<Record<string, number>>;
-  /** Cores in use (1 = one core busy all the time). */
-  readonly apiCores: number;
-  readonly encoderCores: number;
-  /** 99th percentile of the api's event-loop delay at the end of the step, milliseconds. */
+  /** Cores in use (1 = one core busy all the time); undefined for a service elsewhere. */
+  readonly eventLoopCores: number | undefined;
+  readonly engineCores: number | undefined;
+  readonly apiCores: number | undefined;
+  readonly encoderCores: number | undefined;
+  /** Of the benchmark itself. */
+  readonly generatorCores: number;
+  /** 99th percentile of the api's event-loop delay during the step, milliseconds. */
   readonly eventLoopDelayP99Ms: number | undefined;
-  readonly diskBytesPerSecond: number;
-  readonly gpuUtilisation: number | undefined;
+  readonly diskBytesPerSecond: number | undefined;
+  readonly gpu: GpuUse | undefined;
 }
+
+/** The metric is of a timer of this period, whose lateness it means. */
+const loopDelayPeriodMs = 10;
+
+const engineThread = 'maxsimd-engine';
 
 export async function observe(
   metricsUrl: string | undefined,
@@ -40,18 +54,45 @@ export async function observe(
     metricsUrl === undefined
       ? new Map<string, number>()
       : parseMetrics(await (await fetch(metricsUrl)).text());
+  const { user, system } = process.cpuUsage();
   return {
     atMs: performance.now(),
     metrics,
-    processes: apiProcessId === undefined ? [] : processTree(apiProcessId),
-    gpuUtilisation: gpu(),
+    counters: apiProcessId === undefined ? undefined : countersOf(apiProcessId),
+    generatorSeconds: (user + system) / 1e6,
   };
 }
 
-export function resourcesBetween(before: Observation, after: Observation): StepResources {
+export function resourcesBetween(
+  before: Observation,
+  after: Observation,
+  gpu: GpuUse | undefined,
+): StepResources {
   const seconds = (after.atMs - before.atMs) / 1000;
   const delta = (name: string): number => (after.metrics.get(name) ?? 0) - (before.metrics.get(name) ?? 0);
-  const cores = (role: 'api' | 'encoder'): number => (cpu(after, role) - cpu(before, role)) / seconds;
+  const perSecond = (pick: (counters: Counters) => number): number | undefined =>
+    before.counters === undefined || after.counters === undefined
+      ? undefined
+      : (pick(after.counters) - pick(before.counters)) / seconds;
+  const cpuMetric = 'maxsimd_process_cpu_seconds_total';
+  const loopDelay = after.metrics.get('maxsimd_nodejs_eventloop_lag_p99_seconds');
+  return {
+    stagesMs: stagesBetween(after, delta),
+    eventLoopCores: perSecond(({ eventLoopSeconds }) => eventLoopSeconds),
+    engineCores: perSecond(({ engineSeconds }) => engineSeconds),
+    apiCores:
+      perSecond(({ apiSeconds }) => apiSeconds) ??
+      (after.metrics.has(cpuMetric) ? delta(cpuMetric) / seconds : undefined),
+    encoderCores: perSecond(({ encoderSeconds }) => encoderSeconds),
+    generatorCores: (after.generatorSeconds - before.generatorSeconds) / seconds,
+    eventLoopDelayP99Ms:
+      loopDelay === undefined ? undefined : Math.max(0, loopDelay * 1000 - loopDelayPeriodMs),
+    diskBytesPerSecond: perSecond(({ writtenBytes }) => writtenBytes),
+    gpu,
+  };
+}
+
+function stagesBetween(after: Observation, delta: (name: string) => number): Record<string, number> {
   const stagesMs: Record<string, number> = {};
   for (const name of after.metrics.keys()) {
     const match = /^maxsimd_http_request_stage_seconds_sum\{(.*)\}$/.exec(name);
@@ -61,25 +102,7 @@ export function resourcesBetween(before: Observation, after: Observation): StepR
     if (count <= 0) continue;
     stagesMs[`${label(labels, 'route')} ${label(labels, 'stage')}`] = (delta(name) / count) * 1000;
   }
-  const loopDelay = after.metrics.get('maxsimd_nodejs_eventloop_lag_p99_seconds');
-  return {
-    stagesMs,
-    apiCores: cores('api'),
-    encoderCores: cores('encoder'),
-    eventLoopDelayP99Ms: loopDelay === undefined ? undefined : loopDelay * 1000,
-    diskBytesPerSecond: (written(after) - written(before)) / seconds,
-    gpuUtilisation: after.gpuUtilisation,
-  };
-}
-
-function cpu(observation: Observation, role: 'api' | 'encoder'): number {
-  return observation.processes
-    .filter((process) => process.role === role)
-    .reduce((sum, process) => sum + process.cpuSeconds, 0);
-}
-
-function written(observation: Observation): number {
-  return observation.processes.reduce((sum, process) => sum + process.writtenBytes, 0);
+  return stagesMs;
 }
 
 function label(labels: string, name: string): string {
@@ -96,34 +119,20 @@ function parseMetrics(text: string): Map<string, number> {
   return metrics;
 }
 
-/** The api process and its children, from /proc; empty where there is none. */
-function processTree(apiProcessId: number): Observation['processes'] {
-  const children = readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .filter((id) => parentOf(id) === apiProcessId);
-  return [
-    { role: 'api' as const, ...processCounters(apiProcessId) },
-    ...children.map((id) => ({ role: 'encoder' as const, ...processCounters(id) })),
-  ];
-}
-
-function parentOf(id: number): number {
-  return Number(statFields(id)[1] ?? -1);
-}
-
-function gpu(): number | undefined {
-  try {
-    const text = execFileSync(
-      'nvidia-smi',
-      ['--query-gpu=utilization.gpu', '--format=csv,noheader,nounits'],
-      {
-        encoding: 'utf8',
-        stdio: ['ignore', 'pipe', 'ignore'],
-      },
-    );
-    return Math.max(...text.trim().split('\n').map(Number)) / 100;
-  } catch {
-    return undefined;
-  }
+/** The api process, and its children (the encoders), from /proc. */
+function countersOf(apiProcessId: number): Counters {
+  const api = processCounters(apiProcessId);
+  const threads = threadCounters(apiProcessId);
+  const encoders = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && Number(statFields(name)[1]) === apiProcessId)
+    .map((name) => processCounters(Number(name)));
+  const sum = (pick: (counters: ReturnType<typeof processCounters>) => number): number =>
+    encoders.reduce((total, counters) => total + pick(counters), 0);
+  return {
+    eventLoopSeconds: threads.mainSeconds,
+    engineSeconds: threads.secondsByName.get(engineThread) ?? 0,
+    apiSeconds: api.cpuSeconds,
+    encoderSeconds: sum(({ cpuSeconds }) => cpuSeconds),
+    writtenBytes: api.writtenBytes + sum(({ writtenBytes }) => writtenBytes),
+  };
 }

@@ -31,6 +31,9 @@ export interface TargetOptions {
   readonly checkout?: string;
   /** Each line of the server's log, which then tells of every request. */
   readonly onLogLine?: (line: string) => void;
+  /** Ends the storing of texts. */
+  readonly signal?: AbortSignal;
+  readonly onStored?: (documents: number) => void;
 }
 
 const batchSize = 25;
@@ -45,7 +48,9 @@ export async function openTarget(options: TargetOptions): Promise<Target> {
       const documents = options.texts
         .slice(from, from + batchSize)
         .map((text, i) => ({ doc_id: `document-${from + i}`, text }));
+      options.signal?.throwIfAborted();
       await post(url, apiKey, `/v1/indexes/${indexId}/documents`, { documents });
+      options.onStored?.(from + documents.length);
     }
     return {
       url,
@@ -96,13 +101,18 @@ async function startServer({ environment, checkout = root, onLogLine }: TargetOp
   const server = spawn(process.execPath, [entry, 'serve'], {
     env: serverEnvironment,
     stdio: ['ignore', 'pipe', onLogLine === undefined ? 'inherit' : 'pipe'],
+    // In a process group of its own: an interrupt at the terminal ends the benchmark, which then ends the server.
+    detached: true,
   });
+  const kill = (): void => void server.kill('SIGKILL');
+  process.once('exit', kill);
   if (onLogLine !== undefined) createInterface({ input: server.stderr! }).on('line', onLogLine);
   const url = await readyUrl(server);
   const close = async (): Promise<void> => {
     const exited = new Promise((resolve) => server.once('exit', resolve));
     server.kill('SIGTERM');
     await exited;
+    process.off('exit', kill);
     rmSync(directory, { recursive: true, force: true });
   };
   return {

@@ -1,14 +1,18 @@
 /**
- * Names the resource that gave out: the one that is used up at the first rate over the target, told by
- * utilisation where it shows and otherwise by the stage whose time grew most since the lowest rate.
+ * Names the resource that gave out at the first rate that missed the target. A resource is told by its being used up
+ * where that shows (the load generator's lateness, the event loop's core); otherwise by the stages whose time grew
+ * most since the lowest rate, per request and in all operations of the mix together.
  */
 import type { StepResources } from './observe.ts';
 
-export type Resource = 'encoder' | 'engine' | 'event loop' | 'disk' | 'load generator' | 'none';
+export type Resource = 'encoder' | 'engine' | 'event loop' | 'disk' | 'load generator' | 'none' | 'unknown';
 
 export interface VerdictInput {
-  readonly lowest: StepResources;
+  /** The lowest rate, if it met the target: what a request takes when nothing is short. */
+  readonly lowest: StepResources | undefined;
   readonly failing: StepResources | undefined;
+  /** Share of requests of the failing step without a 200. */
+  readonly failedShare: number;
   readonly cores: number;
   /** How late the generator itself sent, at worst, in the failing step. */
   readonly sendLagMsMax: number;
@@ -20,21 +24,24 @@ export interface Verdict {
   readonly reason: string;
 }
 
-/** Stage names of the service -> the resource that the stage waits for or uses. */
+/** Stages that follow one another in a request -> the resource they wait for. Parts of these stages are left out. */
 const resourceOfStage: Readonly<Record<string, Resource>> = {
   encode: 'encoder',
-  encoder_queue: 'encoder',
-  encoder_run: 'encoder',
-  encoder_tokenize: 'encoder',
   count: 'encoder',
   score: 'encoder',
   engine: 'engine',
   append: 'disk',
   commit: 'disk',
   usage: 'disk',
+  admission: 'event loop',
+  body: 'event loop',
+  answer: 'event loop',
+  resolve: 'event loop',
 };
 
 const busyShare = 0.85;
+/** Growth below this is noise: something outside the stages was slow. */
+const growthMsMin = 1;
 
 export function verdict(input: VerdictInput): Verdict {
   const { failing, lowest } = input;
@@ -45,19 +52,53 @@ export function verdict(input: VerdictInput): Verdict {
       reason: `requests were sent up to ${input.sendLagMsMax.toFixed(0)} ms late`,
     };
   }
-  if (failing.apiCores >= busyShare && failing.apiCores > failing.encoderCores) {
-    return { resource: 'event loop', reason: `the api process used ${failing.apiCores.toFixed(2)} cores` };
+  const loop = failing.eventLoopCores;
+  if (loop !== undefined && loop >= busyShare) {
+    return {
+      resource: 'event loop',
+      reason: `the api's main thread was busy ${(loop * 100).toFixed(0)}% of the time`,
+    };
+  }
+  const [grown] = [...growthOf(lowest, failing)].toSorted((a, b) => b[1] - a[1]);
+  if (grown === undefined || grown[1] < growthMsMin) {
+    const what =
+      input.failedShare > 0
+        ? `${(input.failedShare * 100).toFixed(1)}% of the requests failed`
+        : 'requests were slow';
+    return { resource: 'unknown', reason: `${what}, and no stage took longer than it should` };
+  }
+  const [resource, ms] = grown;
+  return {
+    resource,
+    reason: `its stages took ${ms.toFixed(1)} ms${lowest === undefined ? ' already at the lowest rate' : ' longer than at the lowest rate'}${usageOf(resource, failing, input.cores)}`,
+  };
+}
+
+/** Milliseconds that a request spends longer on each resource, by the operation where it grew most. */
+function growthOf(lowest: StepResources | undefined, failing: StepResources): ReadonlyMap<Resource, number> {
+  const byRoute = new Map<string, number>();
+  for (const [name, ms] of Object.entries(failing.stagesMs)) {
+    const space = name.lastIndexOf(' ');
+    const resource = resourceOfStage[name.slice(space + 1)];
+    if (resource === undefined) continue;
+    const key = `${name.slice(0, space)} ${resource}`;
+    byRoute.set(key, (byRoute.get(key) ?? 0) + ms - (lowest?.stagesMs[name] ?? 0));
   }
   const growth = new Map<Resource, number>();
-  for (const [name, ms] of Object.entries(failing.stagesMs)) {
-    const resource = resourceOfStage[name.slice(name.lastIndexOf(' ') + 1)];
-    if (resource === undefined) continue;
-    growth.set(resource, Math.max(growth.get(resource) ?? 0, ms - (lowest.stagesMs[name] ?? 0)));
+  for (const resource of new Set(Object.values(resourceOfStage))) {
+    const values = [...byRoute].filter(([key]) => key.endsWith(` ${resource}`)).map(([, ms]) => ms);
+    if (values.length > 0) growth.set(resource, Math.max(...values));
   }
-  const [resource, ms] = [...growth].toSorted((a, b) => b[1] - a[1])[0] ?? ['none', 0];
-  const busy =
-    resource === 'encoder'
-      ? `; encoders used ${failing.encoderCores.toFixed(2)} of ${input.cores} cores`
+  return growth;
+}
+
+function usageOf(resource: Resource, failing: StepResources, cores: number): string {
+  const used = { encoder: failing.encoderCores, engine: failing.engineCores }[
+    resource as 'encoder' | 'engine'
+  ];
+  const gpu =
+    resource === 'encoder' && failing.gpu !== undefined
+      ? `; the GPU was busy ${(failing.gpu.utilisation * 100).toFixed(0)}%`
       : '';
-  return { resource, reason: `its stage took ${ms.toFixed(1)} ms longer than at the lowest rate${busy}` };
+  return `${used === undefined ? '' : `; it used ${used.toFixed(2)} of ${cores} cores`}${gpu}`;
 }

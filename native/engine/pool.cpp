@@ -6,6 +6,7 @@
 #include <memory>
 
 #if defined(__linux__)
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -74,6 +75,8 @@ void Pool::post(std::function<void()> task) {
 
 void Pool::run() {
 #if defined(__linux__)
+  // So that `top -H` and the capacity benchmark can tell the engine's work from the event loop's.
+  pthread_setname_np(pthread_self(), "maxsimd-engine");
   if (niceness_ > 0) setpriority(PRIO_PROCESS, id_t(syscall(SYS_gettid)), niceness_);
 #endif
   std::unique_lock lock(mutex_);

@@ -18,6 +18,8 @@ import {
   type EncodeDocumentsRequest,
   type EncodeDocumentsResponse,
   encoderService,
+  type EncodeQueriesRequest,
+  type EncodeQueriesResponse,
   type EncodeQueryRequest,
   type EncodeQueryResponse,
   type PartMessage,
@@ -49,7 +51,7 @@ export interface ForeignEncoder {
   behave(misbehaviour: Misbehaviour): void;
   /** Health: out of service until it is put back. */
   serve(serving: boolean): void;
-  /** Calls that are open: their callers have neither an end nor left. */
+  /** Queries without an answer, and document calls that neither ended nor were left. */
   openCalls(): number;
   close(): void;
 }
@@ -72,6 +74,12 @@ export async function startForeignEncoder(): Promise<ForeignEncoder> {
       void reply();
     };
 
+  const answerQuery = async (text: string): Promise<EncodeQueryResponse> => {
+    const { query = (honest) => honest, delayMs = 0 } = misbehaviour;
+    await pause(delayMs);
+    return query(queryReply(text));
+  };
+
   server.addService(
     withBytes(() => misbehaviour.bytes),
     {
@@ -91,11 +99,19 @@ export async function startForeignEncoder(): Promise<ForeignEncoder> {
       countTokens: unary(async ({ texts }: { readonly texts: readonly string[] }) => ({
         tokenCounts: countsOf(texts),
       })),
-      encodeQuery: unary(async ({ text }: EncodeQueryRequest) => {
-        const { query = (honest) => honest, delayMs = 0 } = misbehaviour;
-        await pause(delayMs);
-        return query(queryReply(text));
-      }),
+      encodeQuery: unary(async ({ text }: EncodeQueryRequest) => answerQuery(text)),
+      encodeQueries: (call: ServerDuplexStream<EncodeQueriesRequest, EncodeQueriesResponse>) => {
+        const reply = async (number: number, text: string): Promise<void> => {
+          openCalls += 1;
+          const answer = await answerQuery(text);
+          openCalls -= 1;
+          call.write({ number, reply: answer });
+        };
+        call.on('data', ({ number, query }: EncodeQueriesRequest) => {
+          if (query) void reply(number, query.text);
+        });
+        call.on('end', () => call.end());
+      },
       encodeDocuments: (call: ServerDuplexStream<EncodeDocumentsRequest, EncodeDocumentsResponse>) => {
         openCalls += 1;
         call.on('close', () => (openCalls -= 1));
@@ -182,7 +198,7 @@ function partOf(text: string, documentIndex: number): PartMessage {
 /** The service with what leaves it passed through the misbehaviour of the moment, below the messages. */
 function withBytes(bytes: () => Misbehaviour['bytes']): ServiceDefinition {
   const changed = Object.entries(encoderService).map(([name, method]) => {
-    if (name !== 'EncodeQuery' && name !== 'EncodeDocuments') return [name, method] as const;
+    if (!['EncodeQuery', 'EncodeQueries', 'EncodeDocuments'].includes(name)) return [name, method] as const;
     const responseSerialize = (message: unknown): Buffer => {
       const honest = method.responseSerialize(message);
       return bytes()?.(honest) ?? honest;

@@ -38,10 +38,15 @@ async function readProcess(name: string): Promise<ProcessRow | undefined> {
   }
 }
 
+export async function childrenOf(pid: number): Promise<readonly ProcessRow[]> {
+  const rows = await listProcesses();
+  return rows.filter((row) => row.parent === pid);
+}
+
 /** The encoder processes that a server runs. */
 export async function encodersOf(serverPid: number): Promise<readonly ProcessRow[]> {
-  const rows = await listProcesses();
-  return rows.filter((row) => row.parent === serverPid && row.command.includes('encoder'));
+  const rows = await childrenOf(serverPid);
+  return rows.filter((row) => row.command.includes('encoder'));
 }
 
 export async function isAlive(pid: number): Promise<boolean> {

@@ -1,0 +1,62 @@
+/** The GPUs' utilisation over time, where `nvidia-smi` is at hand: one process that keeps telling it. */
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+
+export interface GpuUse {
+  /** 0..1, of the busiest GPU. */
+  readonly utilisation: number;
+  readonly memoryBytes: number;
+}
+
+export interface GpuWatch {
+  /** Mean since the last call; undefined without a GPU, or when nothing was told meanwhile. */
+  take(): GpuUse | undefined;
+  close(): void;
+}
+
+const intervalMs = 500;
+
+export function watchGpu(): GpuWatch {
+  const told = new Map<string, { sum: number; count: number; memoryBytes: number }>();
+  const child = spawn(
+    'nvidia-smi',
+    [
+      '--query-gpu=index,utilization.gpu,memory.used',
+      '--format=csv,noheader,nounits',
+      `--loop-ms=${intervalMs}`,
+    ],
+    { stdio: ['ignore', 'pipe', 'ignore'] },
+  );
+  // Most machines have none.
+  child.on('error', () => undefined);
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    const sample = parseGpuLine(line);
+    if (sample === undefined) return;
+    const so = told.get(sample.index) ?? { sum: 0, count: 0, memoryBytes: 0 };
+    so.sum += sample.utilisation;
+    so.count += 1;
+    so.memoryBytes = Math.max(so.memoryBytes, sample.memoryBytes);
+    told.set(sample.index, so);
+  });
+  return {
+    take: () => {
+      const uses = [...told.values()].map(({ sum, count, memoryBytes }) => ({
+        utilisation: sum / count,
+        memoryBytes,
+      }));
+      told.clear();
+      return uses.toSorted((a, b) => b.utilisation - a.utilisation)[0];
+    },
+    close: () => void child.kill(),
+  };
+}
+
+/** `0, 37, 1024`: index, percent, MiB. */
+export function parseGpuLine(
+  line: string,
+): { readonly index: string; readonly utilisation: number; readonly memoryBytes: number } | undefined {
+  const match = /^(\d+), (\d+), (\d+)$/.exec(line.trim());
+  if (match === null) return undefined;
+  const [, index = '', percent, mebibytes] = match;
+  return { index, utilisation: Number(percent) / 100, memoryBytes: Number(mebibytes) * 2 ** 20 };
+}
