@@ -43,6 +43,11 @@ export const configShape = {
   MAXSIMD_ENCODER_THREADS: integer(0, 256)
     .default(0)
     .describe('Inference threads of a local encoder; 0 = one per core.'),
+  MAXSIMD_ENCODER_WAIT_MS: integer(0, 60_000)
+    .default(5_000)
+    .describe(
+      'How long a request waits, within its deadline, for an encoder that is out (restarting) before it gets 503.',
+    ),
   MAXSIMD_ENCODER_TLS_CA_FILE: z
     .string()
     .default('')

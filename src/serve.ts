@@ -95,7 +95,7 @@ export async function serve(config: Config): Promise<void> {
   starting.defer(() => closeNow(metricsServer));
 
   await encoders.ready;
-  const model = defaultModel(encoders.encoder, choiceOf(config));
+  const model = await defaultModel(encoders.encoder, choiceOf(config), startLimits());
   const address = await http.listen({ host: config.MAXSIMD_HTTP_HOST, port: config.MAXSIMD_HTTP_PORT });
   // Fastify, which did not make the listener, takes it for a plain one.
   const url = tls === undefined ? address : address.replace(/^http:/, 'https:');
@@ -129,6 +129,11 @@ export async function serve(config: Config): Promise<void> {
     `${JSON.stringify({ event: 'ready', url, model: model.name, model_version: model.version })}\n`,
   );
   starting.move();
+}
+
+/** The encoders are ready: one that goes away just now is waited for like during a request. */
+function startLimits(): { readonly deadlineMs: number; readonly signal: AbortSignal } {
+  return { deadlineMs: Infinity, signal: new AbortController().signal };
 }
 
 async function tlsFiles(

@@ -26,6 +26,7 @@ export async function startEncoders(config: Config, logger: Logger): Promise<Enc
   const tls = await remoteTls(config);
   const encoder = createEncoderPool({
     addresses: supervisor?.addresses ?? config.MAXSIMD_ENCODERS,
+    healWaitMs: config.MAXSIMD_ENCODER_WAIT_MS,
     ...(tls === undefined ? {} : { tls }),
     onEvent({ event, address, reason }) {
       events.set(event, (events.get(event) ?? 0) + 1);

@@ -27,13 +27,14 @@ export interface EncoderPoolOptions {
   /** PEM; without it connections are plain. Key and certificate make TLS mutual. */
   readonly tls?: { readonly ca: Buffer; readonly certificate?: Buffer; readonly key?: Buffer };
   readonly onEvent?: (event: EndpointEvent) => void;
-  /** How long a call waits for an encoder to come (back). */
+  /** How long a call waits for an encoder to come (back), and how many may wait at a time. */
   readonly healWaitMs?: number;
+  readonly waitingMax?: number;
   readonly healthIntervalMs?: number;
   readonly healthTimeoutMs?: number;
 }
 
-const defaults = { healWaitMs: 3000, healthIntervalMs: 500, healthTimeoutMs: 1500 };
+const defaults = { healWaitMs: 5000, waitingMax: 256, healthIntervalMs: 500, healthTimeoutMs: 1500 };
 
 /** Tries of one call in all. */
 const attemptsMax = 5;
@@ -48,14 +49,16 @@ export function createEncoderPool(options: EncoderPoolOptions): Encoder {
 class EncoderPool implements Encoder {
   readonly #endpoints: readonly Endpoint[];
   readonly #healWaitMs: number;
+  readonly #waitingMax: number;
   readonly #onEvent: (event: EndpointEvent) => void;
   /** Every version that was ever served, as it was told first. */
   readonly #known = new Map<string, EncoderModel>();
-  #waiting: (() => void)[] = [];
+  readonly #waiting = new Set<() => void>();
   #closed = false;
 
   constructor(options: EncoderPoolOptions) {
     this.#healWaitMs = options.healWaitMs ?? defaults.healWaitMs;
+    this.#waitingMax = options.waitingMax ?? defaults.waitingMax;
     this.#onEvent = options.onEvent ?? (() => undefined);
     const { tls } = options;
     const credentials =
@@ -86,6 +89,20 @@ class EncoderPool implements Encoder {
 
   ready(): boolean {
     return this.#endpoints.some((endpoint) => endpoint.models.length > 0);
+  }
+
+  async awaitModel(
+    { name, version }: { readonly name: string; readonly version?: string | undefined },
+    { deadlineMs, signal }: Pick<EncodeOptions, 'deadlineMs' | 'signal'>,
+  ): Promise<EncoderModel | undefined> {
+    const waitUntilMs = Math.min(Date.now() + this.#healWaitMs, deadlineMs);
+    for (;;) {
+      const model = this.models().find(
+        (served) => served.name === name && (version ?? served.version) === served.version,
+      );
+      if (model !== undefined || this.#closed || !(await this.#change(waitUntilMs, signal))) return model;
+      signal.throwIfAborted();
+    }
   }
 
   async countTokens(texts: readonly string[], options: EncodeOptions): Promise<readonly number[]> {
@@ -171,12 +188,11 @@ class EncoderPool implements Encoder {
       );
       if (best !== undefined && model !== undefined) return { endpoint: best, model };
       if (tries.refusal !== undefined) throw tries.refusal;
-      if (this.#endpoints.length > 0 && this.#endpoints.every(({ admitted }) => admitted)) {
-        throw unavailable(`no encoder serves model ${options.model} version ${options.modelVersion}`);
+      if (!(await this.#change(waitUntilMs, options.signal))) {
+        throw unavailable(
+          `no encoder serves model ${options.model} version ${options.modelVersion} at the moment`,
+        );
       }
-      const leftMs = waitUntilMs - Date.now();
-      if (leftMs <= 0) throw unavailable('no encoder is available');
-      await this.#change(leftMs, options.signal);
     }
   }
 
@@ -221,18 +237,26 @@ class EncoderPool implements Encoder {
     }
   }
 
-  async #change(timeoutMs: number, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
+  /**
+   * Waits until an encoder comes or goes, the time is over or the signal aborts; false at once when there is nothing
+   * to wait for: every encoder is in use, or too many wait already.
+   */
+  async #change(untilMs: number, signal: AbortSignal): Promise<boolean> {
+    const leftMs = untilMs - Date.now();
+    const allAdmitted = this.#endpoints.length > 0 && this.#endpoints.every(({ admitted }) => admitted);
+    if (leftMs <= 0 || allAdmitted || this.#waiting.size >= this.#waitingMax) return false;
+    await new Promise<void>((resolve) => {
       const done = (): void => {
         clearTimeout(timer);
         signal.removeEventListener('abort', done);
-        this.#waiting = this.#waiting.filter((waiter) => waiter !== done);
+        this.#waiting.delete(done);
         resolve();
       };
-      const timer = setTimeout(done, timeoutMs);
+      const timer = setTimeout(done, leftMs);
       signal.addEventListener('abort', done, { once: true });
-      this.#waiting.push(done);
+      this.#waiting.add(done);
     });
+    return true;
   }
 
   /** A version is immutable: an encoder that says something else of it than the first one did is not believed. */

@@ -90,6 +90,14 @@ export interface Encoder {
   /** Models the pool serves now; empty while none is up. */
   models(): readonly EncoderModel[];
   ready(): boolean;
+  /**
+   * The model in this version (absent = any), as soon as an encoder serves it. Waits a short bounded time, not past
+   * the deadline, for encoders that are out, and undefined is the answer when none of them brings it.
+   */
+  awaitModel(
+    wanted: { readonly name: string; readonly version?: string | undefined },
+    options: Pick<EncodeOptions, 'deadlineMs' | 'signal'>,
+  ): Promise<EncoderModel | undefined>;
   countTokens(texts: readonly string[], options: EncodeOptions): Promise<readonly number[]>;
   encodeQuery(text: string, options: EncodeOptions): Promise<EncodedQuery>;
   /** Yields whole documents, in any order, each exactly once; bounded bytes in flight. */

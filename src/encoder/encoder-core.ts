@@ -50,6 +50,17 @@ export interface AdmittedDocuments {
   release(): void;
 }
 
+/** What the core needs of the sessions. */
+export type InferencePool = Pick<SessionPool, 'hasRoom' | 'run' | 'workers'>;
+
+/** What a batch that failed may still cost: shared by all its parts, so that a broken session is not tried for ever. */
+interface RetryBudget {
+  failedRunsLeft: number;
+}
+
+/** Enough to find one or two texts among hundreds by halving. */
+const failedRunsMax = 16;
+
 /** A run that would end this many times past its deadline is refused instead of begun. */
 const hopelessFactor = 1.5;
 
@@ -58,12 +69,14 @@ const tellingTokens = 128;
 
 export class EncoderCore {
   readonly models: readonly ServedModel[];
-  readonly #pool: SessionPool;
+  readonly #pool: InferencePool;
   readonly #scheduler: Scheduler;
+  /** Parts of batches that failed; they run before what waits. */
+  readonly #retries: { readonly plan: BatchPlan; readonly budget: RetryBudget }[] = [];
   /** Padded tokens a second of the whole pool, smoothed; undefined before the first batch. */
   #tokensPerSecond: number | undefined;
 
-  constructor(models: readonly ServedModel[], pool: SessionPool, options: SchedulerOptions) {
+  constructor(models: readonly ServedModel[], pool: InferencePool, options: SchedulerOptions) {
     this.models = models;
     this.#pool = pool;
     this.#scheduler = new Scheduler(options);
@@ -223,13 +236,15 @@ export class EncoderCore {
     for (;;) {
       const room = { query: this.#pool.hasRoom('query'), document: this.#pool.hasRoom('document') };
       if (!room.query && !room.document) return;
-      const plan = this.#scheduler.next(Date.now(), room);
+      const at = this.#retries.findIndex(({ plan: { kind } }) => room[kind]);
+      const [retry] = at === -1 ? [] : this.#retries.splice(at, 1);
+      const plan = retry?.plan ?? this.#scheduler.next(Date.now(), room);
       if (plan === undefined) return;
-      void this.#run(plan);
+      void this.#run(plan, retry?.budget ?? { failedRunsLeft: failedRunsMax });
     }
   }
 
-  async #run(plan: BatchPlan): Promise<void> {
+  async #run(plan: BatchPlan, budget: RetryBudget): Promise<void> {
     const { kind, model, entries, paddedLength } = plan;
     try {
       const { output, runMs, startedAt } = await this.#pool.run({
@@ -249,9 +264,24 @@ export class EncoderCore {
       }
     } catch (error) {
       const failure = new EncoderFailure('internal', (error as Error).message, { cause: error });
-      for (const { job } of entries) job.fail(failure);
+      if (entries.length > 1 && --budget.failedRunsLeft > 0) {
+        for (const half of halves(plan)) this.#retry(half, budget);
+      } else {
+        for (const { job } of entries) job.fail(failure);
+      }
     }
     this.#dispatch();
+  }
+
+  /** One text may have failed its batch: the others get another run without it. */
+  #retry(plan: BatchPlan, budget: RetryBudget): void {
+    const nowMs = Date.now();
+    const wanted = plan.entries.filter(({ job }) => {
+      if (!job.cancelled && job.deadlineMs > nowMs) return true;
+      job.drop(job.cancelled ? 'cancelled' : 'expired');
+      return false;
+    });
+    if (wanted.length > 0) this.#retries.push({ plan: { ...plan, entries: wanted }, budget });
   }
 
   #observe(paddedTokens: number, runMs: number): void {
@@ -261,6 +291,14 @@ export class EncoderCore {
     if (paddedTokens < tellingTokens && rate < (known ?? Infinity)) return;
     this.#tokensPerSecond = known === undefined ? rate : known * 0.8 + rate * 0.2;
   }
+}
+
+function halves(plan: BatchPlan): BatchPlan[] {
+  const middle = Math.ceil(plan.entries.length / 2);
+  return [plan.entries.slice(0, middle), plan.entries.slice(middle)].map((entries) => ({
+    ...plan,
+    entries,
+  }));
 }
 
 function queryRows(rows: BatchOutput): QueryRows {

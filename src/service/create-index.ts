@@ -18,7 +18,7 @@ export async function createIndex(
   context: RequestContext,
   request: CreateIndexRequest,
 ): Promise<IndexRow> {
-  const model = chooseModel(parts.encoder, parts.defaultModel, request.model);
+  const model = await chooseModel(parts.encoder, parts.defaultModel, request.model, context);
   const created = await parts.catalog.createIndex(
     {
       id: randomUUID(),

@@ -3,7 +3,7 @@
  * index that operations share: existence, damage, erasure.
  */
 import type { Catalog, IndexRow } from '../catalog/contract.ts';
-import type { Encoder } from '../encoder/contract.ts';
+import type { Encoder, EncoderModel } from '../encoder/contract.ts';
 import { ServiceError } from '../errors.ts';
 import type { IndexStore } from '../index/index-store.ts';
 import type { StoredIndex } from '../index/stored-index.ts';
@@ -11,7 +11,7 @@ import { catalogSegments } from './catalog-segments.ts';
 import { HotCache } from './hot-cache.ts';
 import { InFlight } from './in-flight.ts';
 import { IndexRegistry } from './index-registry.ts';
-import { modelOfIndex } from './served-models.ts';
+import { servedModelOfIndex } from './served-models.ts';
 
 const rowsMax = 10_000;
 const rowAgeMsMax = 2_000;
@@ -50,10 +50,13 @@ export class IndexDirectory {
     return row;
   }
 
-  /** Runs `work` on the open index; 503 when its model version is not served. */
-  async use<T>(row: IndexRow, work: (stored: StoredIndex) => Promise<T>): Promise<T> {
-    const { store, encoder, catalog } = this.#options;
-    const model = modelOfIndex(encoder, row);
+  /** Runs `work` on the open index. `model` is that of the index; without it, 503 when none is served now. */
+  async use<T>(
+    row: IndexRow,
+    work: (stored: StoredIndex) => Promise<T>,
+    model: EncoderModel = servedModelOfIndex(this.#options.encoder, row),
+  ): Promise<T> {
+    const { store, catalog } = this.#options;
     return await this.#registry.use(
       row.id,
       () =>

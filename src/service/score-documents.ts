@@ -62,7 +62,7 @@ async function scoreAll(
   request: ScoreRequest,
   hold: TokenHold,
 ): Promise<Scored> {
-  const model = defaultModel(parts.encoder, parts.defaultModel);
+  const model = await defaultModel(parts.encoder, parts.defaultModel, context);
   const options = encodeOptions(context, model);
   const query = Promise.withResolvers<EncodedQuery>();
   // Awaited with the first document; until then a failure must not count as unhandled.

@@ -26,33 +26,36 @@ export async function searchIndex(
   request: SearchRequest,
 ): Promise<RankedResponse> {
   const row = await parts.indexes.usableRow(context.tenant.id, indexId);
-  const model = modelOfIndex(parts.encoder, row);
+  const model = await modelOfIndex(parts.encoder, row, context);
   const hold = await parts.allowance.open(context.tenant);
   try {
     const query = await encodeQuery(parts, context, { model, hold, text: request.query });
     assertWanted(context, parts.nowMs());
-    const found = await parts.indexes.use(row, (stored) =>
-      stored.read(async (reader) => {
-        const result = await timed(context, 'engine', () =>
-          reader.search({
-            query: query.vectors,
-            offsets: query.offsets,
-            ...breadthOf(request),
-            ...(hasFields(request.filter) ? { filterTerms: metadataTerms(request.filter) } : {}),
-            components: request.returnComponents,
-            timeoutMs: Math.max(1, context.deadlineMs - parts.nowMs()),
-          }),
-        );
-        noteEngineTimings(context, result);
-        const versions = await timed(context, 'resolve', () =>
-          parts.catalog.resolveVersions(row.id, [...new Set(result.versionIds)]),
-        );
-        // What a pinned snapshot refers to is gone only when the whole index is.
-        if ([...result.versionIds].some((id) => !versions.has(id))) {
-          await parts.indexes.assertExists(context.tenant.id, indexId);
-        }
-        return { result, versions };
-      }),
+    const found = await parts.indexes.use(
+      row,
+      (stored) =>
+        stored.read(async (reader) => {
+          const result = await timed(context, 'engine', () =>
+            reader.search({
+              query: query.vectors,
+              offsets: query.offsets,
+              ...breadthOf(request),
+              ...(hasFields(request.filter) ? { filterTerms: metadataTerms(request.filter) } : {}),
+              components: request.returnComponents,
+              timeoutMs: Math.max(1, context.deadlineMs - parts.nowMs()),
+            }),
+          );
+          noteEngineTimings(context, result);
+          const versions = await timed(context, 'resolve', () =>
+            parts.catalog.resolveVersions(row.id, [...new Set(result.versionIds)]),
+          );
+          // What a pinned snapshot refers to is gone only when the whole index is.
+          if ([...result.versionIds].some((id) => !versions.has(id))) {
+            await parts.indexes.assertExists(context.tenant.id, indexId);
+          }
+          return { result, versions };
+        }),
+      model,
     );
     const results = resultItems(found.result, found.versions, query.rows)
       .toSorted(byRank)

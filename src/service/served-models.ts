@@ -2,6 +2,7 @@
 import type { IndexRow } from '../catalog/contract.ts';
 import type { Encoder, EncoderModel } from '../encoder/contract.ts';
 import { ServiceError, invalid } from '../errors.ts';
+import type { RequestContext } from './contract.ts';
 
 const retryAfterSeconds = 5;
 
@@ -11,11 +12,23 @@ export interface ModelChoice {
   readonly version?: string;
 }
 
+/** How long the caller wants to wait for an encoder that is about to come back. */
+type Limits = Pick<RequestContext, 'deadlineMs' | 'signal'>;
+
+type ModelReference = Pick<IndexRow, 'model' | 'modelVersion'>;
+
 /** The model of an index in exactly its version; another version is never used in its place. */
-export function modelOfIndex(
+export async function modelOfIndex(
   encoder: Encoder,
-  index: Pick<IndexRow, 'model' | 'modelVersion'>,
-): EncoderModel {
+  index: ModelReference,
+  limits: Limits,
+): Promise<EncoderModel> {
+  const wanted = { name: index.model, version: index.modelVersion };
+  return (await encoder.awaitModel(wanted, limits)) ?? servedModelOfIndex(encoder, index);
+}
+
+/** The same without waiting. */
+export function servedModelOfIndex(encoder: Encoder, index: ModelReference): EncoderModel {
   const model = encoder
     .models()
     .find(({ name, version }) => name === index.model && version === index.modelVersion);
@@ -23,32 +36,32 @@ export function modelOfIndex(
   throw new ServiceError(
     'service_unavailable',
     'the model version of this index is not served at the moment',
-    {
-      retryAfterSeconds,
-    },
+    { retryAfterSeconds },
   );
 }
 
 /** The default model, which also encodes transient documents. */
-export function defaultModel(encoder: Encoder, choice: ModelChoice): EncoderModel {
-  const model = encoder
-    .models()
-    .find(({ name, version }) => name === choice.name && (choice.version ?? version) === version);
+export async function defaultModel(
+  encoder: Encoder,
+  choice: ModelChoice,
+  limits: Limits,
+): Promise<EncoderModel> {
+  const model = await encoder.awaitModel(choice, limits);
   if (model !== undefined) return model;
   throw noEncoder();
 }
 
 /** The model a create-index request asks for. */
-export function chooseModel(
+export async function chooseModel(
   encoder: Encoder,
   choice: ModelChoice,
   requested: string | undefined,
-): EncoderModel {
-  if (requested === undefined || requested === choice.name) return defaultModel(encoder, choice);
-  const served = encoder.models();
-  const model = served.find(({ name }) => name === requested);
+  limits: Limits,
+): Promise<EncoderModel> {
+  if (requested === undefined || requested === choice.name) return defaultModel(encoder, choice, limits);
+  const model = await encoder.awaitModel({ name: requested }, limits);
   if (model !== undefined) return model;
-  if (served.length === 0) throw noEncoder();
+  if (!encoder.ready()) throw noEncoder();
   throw invalid('model', 'no such model', 'unknown_model');
 }
 

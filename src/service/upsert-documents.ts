@@ -7,7 +7,7 @@
  * what was stored under its id as it was.
  */
 import type { CommitUpsertResult, DocumentVersion, IndexRow } from '../catalog/contract.ts';
-import type { EncodedDocument } from '../encoder/contract.ts';
+import type { EncodedDocument, EncoderModel } from '../encoder/contract.ts';
 import { assertInvariant, invalid, type ServiceError } from '../errors.ts';
 import { metadataTerms } from '../index/metadata-terms.ts';
 import type { CommitWork, IndexWriter } from '../index/stored-index.ts';
@@ -33,21 +33,25 @@ export async function upsertDocuments(
   documents: readonly DocumentInput[],
 ): Promise<UpsertResponse> {
   const row = await parts.indexes.usableRow(context.tenant.id, indexId);
+  const model = await modelOfIndex(parts.encoder, row, context);
   const hold = await parts.allowance.open(context.tenant);
   try {
-    const batch = await parts.indexes.use(row, (stored) =>
-      stored.write(async (writer) => {
-        const encoded = await encodeInto(parts, context, { row, documents, hold, writer });
-        if (encoded.versions.length > 0) {
-          assertWanted(context, parts.nowMs());
-          const outcome = await timed(context, 'commit', () =>
-            writer.commit(() => commitBatch(parts, context, { row, hold, batch: encoded })),
-          );
-          assertCommitted(outcome);
-          hold.settle(BigInt(encoded.inputTokens));
-        }
-        return encoded;
-      }),
+    const batch = await parts.indexes.use(
+      row,
+      (stored) =>
+        stored.write(async (writer) => {
+          const encoded = await encodeInto(parts, context, { row, model, documents, hold, writer });
+          if (encoded.versions.length > 0) {
+            assertWanted(context, parts.nowMs());
+            const outcome = await timed(context, 'commit', () =>
+              writer.commit(() => commitBatch(parts, context, { row, hold, batch: encoded })),
+            );
+            assertCommitted(outcome);
+            hold.settle(BigInt(encoded.inputTokens));
+          }
+          return encoded;
+        }),
+      model,
     );
     return {
       indexId,
@@ -68,6 +72,7 @@ export async function upsertDocuments(
 
 interface EncodeInput {
   readonly row: IndexRow;
+  readonly model: EncoderModel;
   readonly documents: readonly DocumentInput[];
   readonly hold: TokenHold;
   readonly writer: IndexWriter;
@@ -76,10 +81,9 @@ interface EncodeInput {
 async function encodeInto(
   parts: ServiceParts,
   context: RequestContext,
-  { row, documents, hold, writer }: EncodeInput,
+  { row, model, documents, hold, writer }: EncodeInput,
 ): Promise<Batch> {
   const batch: Batch = { versions: [], failed: [], inputTokens: 0, chunks: 0 };
-  const model = modelOfIndex(parts.encoder, row);
   const encoded = parts.encoder.encodeDocuments(
     documents.map(({ text }) => text),
     {

@@ -52,6 +52,15 @@ export class WordEncoder implements Encoder {
     return this.served.length > 0;
   }
 
+  async awaitModel(wanted: {
+    readonly name: string;
+    readonly version?: string | undefined;
+  }): Promise<EncoderModel | undefined> {
+    return this.served.find(
+      ({ name, version }) => name === wanted.name && (wanted.version ?? version) === version,
+    );
+  }
+
   async countTokens(texts: readonly string[], _options: EncodeOptions): Promise<readonly number[]> {
     return texts.map((text) => wordsOf(text).length);
   }

@@ -1,0 +1,134 @@
+/** The core over sessions of our own making, which fail where a real one would only by a defect. */
+import { describe, expect, it } from 'vitest';
+import { EncoderCore, type EncodeRequest, type InferencePool } from '../../src/encoder/encoder-core.ts';
+import { loadModel } from '../../src/encoder/served-model.ts';
+import type { BatchMessage } from '../../src/encoder/session-protocol.ts';
+import { tinyModel } from './encoders.ts';
+
+type Batch = Omit<BatchMessage, 'type' | 'batchId'>;
+
+const dim = 16;
+const options = {
+  documentBatchTokens: 4096,
+  queryBatchTokens: 4096,
+  lengthStep: 1,
+  lookAheadBatches: 8,
+  queryBurstMax: 8,
+  queuedTokensMax: 100_000,
+  queuedRequestsMax: 10_000,
+};
+
+/** One worker that runs what it is given when told to, and fails batches that hold a token it cannot take. */
+class Sessions implements InferencePool {
+  readonly workers = 1;
+  readonly batches: Batch[] = [];
+  readonly #poisoned: (ids: Int32Array) => boolean;
+  #waiting: (() => void)[] = [];
+
+  constructor(poisoned: (ids: Int32Array) => boolean) {
+    this.#poisoned = poisoned;
+  }
+
+  hasRoom(): boolean {
+    return this.#waiting.length === 0;
+  }
+
+  async run(batch: Batch) {
+    this.batches.push(batch);
+    await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    if (this.#poisoned(batch.ids)) throw new Error('the graph failed');
+    const vectors = new Float32Array(batch.rows * dim);
+    return {
+      output: { kind: 'query' as const, vectors, offsets: new Float32Array(batch.rows) },
+      runMs: 1,
+      startedAt: performance.now(),
+    };
+  }
+
+  /** Lets one batch after another end until none follows. */
+  async drain(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      this.#waiting.shift()!();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+}
+
+async function core(poisoned: (ids: Int32Array) => boolean) {
+  const model = await loadModel(tinyModel);
+  const sessions = new Sessions(poisoned);
+  const [poison] = model.tokenizer.encode('document');
+  const request: EncodeRequest = {
+    model: model.name,
+    modelVersion: model.version,
+    tenantId: 't',
+    deadlineMs: Date.now() + 60_000,
+    signal: new AbortController().signal,
+  };
+  return { core: new EncoderCore([model], sessions, options), sessions, request, poison: poison! };
+}
+
+/** Sends the texts so that all but the first wait together; gives back what became of each. */
+async function encodeTogether(
+  { core: encoder, sessions, request }: Awaited<ReturnType<typeof core>>,
+  texts: readonly string[],
+): Promise<string[]> {
+  const outcomes = texts.map(async (text) =>
+    encoder.encodeQuery(text, request).then(
+      () => 'answered',
+      (error: unknown) => (error as Error).message,
+    ),
+  );
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  await new Promise((resolve) => setImmediate(resolve));
+  await sessions.drain();
+  return Promise.all(outcomes);
+}
+
+describe('a run that fails', () => {
+  it('costs only the text that fails it, not those that shared its batch', async () => {
+    let poison = -1;
+    const stage = await core((ids) => ids.includes(poison));
+    ({ poison } = stage);
+    const texts = Array.from({ length: 40 }, (_, i) => (i === 17 ? 'document' : 'the late interaction'));
+    const outcomes = await encodeTogether(stage, texts);
+    expect(outcomes.filter((outcome) => outcome === 'answered')).toHaveLength(39);
+    expect(outcomes[17]).toBe('the graph failed');
+    // The first alone, the others together, then six halvings of 39.
+    expect(stage.sessions.batches.length).toBeLessThanOrEqual(2 + 2 * 6);
+    expect(stage.core.statistics()).toMatchObject({ queuedRequests: 0, queuedTokens: 0 });
+  });
+
+  it('is not tried for ever when no text can be run', async () => {
+    const stage = await core(() => true);
+    const outcomes = await encodeTogether(
+      stage,
+      Array.from({ length: 500 }, () => 'the'),
+    );
+    expect(new Set(outcomes)).toEqual(new Set(['the graph failed']));
+    const scheduled = stage.core.statistics().batches;
+    expect(stage.sessions.batches.length).toBeLessThanOrEqual(scheduled * (1 + 2 * 16));
+    expect(stage.sessions.batches.length).toBeLessThan(500);
+    expect(stage.core.statistics()).toMatchObject({ queuedRequests: 0, queuedTokens: 0 });
+  });
+
+  it('is not tried again for a caller that has gone', async () => {
+    let poison = -1;
+    const stage = await core((ids) => ids.includes(poison));
+    ({ poison } = stage);
+    const controller = new AbortController();
+    const gone = { ...stage.request, signal: controller.signal };
+    const first = stage.core.encodeQuery('the', stage.request);
+    const left = ['late', 'interaction'].map(async (text) => stage.core.encodeQuery(text, gone));
+    const poisoned = stage.core.encodeQuery('document', gone);
+    for (const work of [...left, poisoned]) work.catch(() => undefined);
+    await new Promise((resolve) => setImmediate(resolve));
+    const draining = stage.sessions.drain();
+    controller.abort(new Error('gone'));
+    await draining;
+    await expect(first).resolves.toBeDefined();
+    await expect(Promise.all(left)).rejects.toMatchObject({ kind: 'cancelled' });
+    await expect(poisoned).rejects.toMatchObject({ kind: 'cancelled' });
+    expect(stage.sessions.batches.length).toBeLessThanOrEqual(2);
+  });
+});
