@@ -9,9 +9,8 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { createEngine, type NativeCodebook, type NativeEngine } from '../../src/index/native.ts';
+import { createEngine } from '../../src/index/native.ts';
 import { describeEnvironment, root } from '../environment.ts';
-import { cluster, codebookOf } from './clusters.ts';
 import {
   chunksOf,
   dequantised,
@@ -22,7 +21,7 @@ import {
   type Query,
 } from './corpus.ts';
 import { openEmbeddings } from './embedding-directory.ts';
-import { buildSealed } from './engine-index.ts';
+import { buildSealed, prepare } from './engine-index.ts';
 import { engineRows, topK, withUnitRows, type Part } from './engine-rows.ts';
 import { peerRows, type PeerName } from './peer-rows.ts';
 import { qpsAtEqualRecall, type SearchReport } from './report.ts';
@@ -63,11 +62,11 @@ export async function runSearchBench(options: SearchBenchOptions): Promise<Searc
     };
     const directory = path.join(options.cache, keyOf(corpus));
     mkdirSync(options.cache, { recursive: true });
-    const codebook = await fitCodebook(engine, corpus, options.seed);
-    const sealed = await buildSealed({ engine, corpus, codebook }, directory, options.onProgress);
+    const index = await prepare(engine, corpus);
+    const sealed = await buildSealed(index, directory, options.onProgress);
     // Peers are held against the truth of unit query rows.
     const parts = new Set<Part>([...options.parts, ...(options.peers.length > 0 ? (['unit'] as const) : [])]);
-    const ours = await engineRows({ ...options, parts, engine, corpus, codebook, sealed, queries, effort });
+    const ours = await engineRows({ ...options, parts, index, sealed, queries, effort });
     const {
       rows: theirs,
       versions,
@@ -121,29 +120,4 @@ function keyOf(corpus: Corpus): string {
   const addon = readFileSync(path.join(root, 'build', 'Release', 'maxsimd.node'));
   const hash = createHash('sha256').update(corpus.identity).update(addon);
   return `${chunksOf(corpus)}-${hash.digest('hex').slice(0, 16)}`;
-}
-
-const codebookCentroids = 4096;
-const codebookRows = 100_000;
-
-/** Centroids fitted on rows spread over the corpus. */
-async function fitCodebook(engine: NativeEngine, corpus: Corpus, seed: number): Promise<NativeCodebook> {
-  const rows = sampleRows(corpus, codebookRows);
-  const count = Math.min(codebookCentroids, Math.max(16, Math.floor(rows.length / corpus.dim / 8)));
-  return codebookOf(await cluster(engine, rows, corpus.dim, { count, seed }), corpus.dim, `bench-${seed}`);
-}
-
-/** About so many rows, from runs of documents all over the corpus. */
-function sampleRows(corpus: Corpus, wanted: number): Float32Array {
-  const every = Math.max(1, Math.floor(tokenVectorsOf(corpus) / wanted));
-  const kept: Float32Array[] = [];
-  for (const { from, to } of runsOf(corpus, 20_000)) {
-    const rows = dequantised(corpus.read(from, to), corpus.dim);
-    for (let row = 0; row * corpus.dim < rows.length; row += every) {
-      kept.push(rows.slice(row * corpus.dim, (row + 1) * corpus.dim));
-    }
-  }
-  const sample = new Float32Array(kept.length * corpus.dim);
-  for (const [at, row] of kept.entries()) sample.set(row, at * corpus.dim);
-  return sample;
 }

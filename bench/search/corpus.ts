@@ -126,8 +126,24 @@ export function quantiseRow(row: Float32Array, into: Int8Array, offset: number):
   halfCell[0] = largest / 127;
   const factor = 1 / halfCell[0];
   for (let d = 0; d < row.length; d++) {
-    const value = Math.round(row[d]! * factor);
-    into[offset + d] = value > 127 ? 127 : value < -127 ? -127 : value;
+    // Away from zero at a half; within 127 but for the rounding of the scale.
+    const value = row[d]! * factor;
+    into[offset + d] = Math.max(-127, Math.min(127, value < 0 ? value - 0.5 : value + 0.5));
   }
   return halfBits[0]!;
+}
+
+/** About so many rows, from runs of documents all over the corpus. */
+export function sampleRows(corpus: Corpus, wanted: number): Float32Array {
+  const every = Math.max(1, Math.floor(tokenVectorsOf(corpus) / wanted));
+  const kept: Float32Array[] = [];
+  for (const { from, to } of runsOf(corpus, 20_000)) {
+    const rows = dequantised(corpus.read(from, to), corpus.dim);
+    for (let row = 0; row * corpus.dim < rows.length; row += every) {
+      kept.push(rows.slice(row * corpus.dim, (row + 1) * corpus.dim));
+    }
+  }
+  const sample = new Float32Array(kept.length * corpus.dim);
+  for (const [at, row] of kept.entries()) sample.set(row, at * corpus.dim);
+  return sample;
 }

@@ -6,13 +6,15 @@
  */
 import { mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync, existsSync } from 'node:fs';
 import path from 'node:path';
+import { defaultIndexSettings } from '../../src/index/index-settings.ts';
 import type {
   NativeCodebook,
   NativeEngine,
   NativeIndex,
   NativeSearchResult,
 } from '../../src/index/native.ts';
-import { documentsOf, rowOf, rowsOf, tokenVectorsOf, type Corpus, type Query } from './corpus.ts';
+import { cluster, codebookOf } from './clusters.ts';
+import { documentsOf, rowOf, rowsOf, sampleRows, tokenVectorsOf, type Corpus, type Query } from './corpus.ts';
 import { termsOf, type Selectivity, termOf } from './filters.ts';
 
 /** What a search asks beyond its query. */
@@ -44,9 +46,14 @@ export interface IndexOptions {
   readonly codebook: NativeCodebook | undefined;
 }
 
-/** Token vectors at which the service seals a segment, and sealed segments a query reads at most after compaction. */
-export const segmentTokenVectorsMax = 1_000_000;
-export const sealedSegmentsMax = 8;
+/** The engine's codebook is fitted on the corpus. */
+export async function prepare(engine: NativeEngine, corpus: Corpus): Promise<IndexOptions> {
+  return { engine, corpus, codebook: await fitCodebook(engine, corpus) };
+}
+
+/** Segments are as full, and as many, as the service leaves them. */
+export const { segmentTokenVectorsMax } = defaultIndexSettings;
+const { sealedSegmentsMax, graphTokenVectorsMin } = defaultIndexSettings;
 
 const searchTimeoutMs = 600_000;
 
@@ -232,8 +239,8 @@ async function writeSegment(
 
 async function sealSegment(index: NativeIndex, segmentId: number): Promise<void> {
   await index.sync(segmentId);
-  await index.seal(segmentId);
-  await index.buildGraph(segmentId);
+  const { tokenVectors } = await index.seal(segmentId);
+  if (tokenVectors >= graphTokenVectorsMin) await index.buildGraph(segmentId);
 }
 
 /** As many segments of about equal size as compaction leaves. */
@@ -271,4 +278,14 @@ function columnsOf(lives: readonly { readonly segmentId: number; readonly record
 
 function range(from: number, to: number): readonly number[] {
   return Array.from({ length: to - from }, (_, i) => from + i);
+}
+
+const codebookCentroids = 4096;
+const codebookRows = 100_000;
+
+/** Centroids fitted on rows spread over the corpus. */
+async function fitCodebook(engine: NativeEngine, corpus: Corpus): Promise<NativeCodebook> {
+  const rows = sampleRows(corpus, codebookRows);
+  const count = Math.min(codebookCentroids, Math.max(16, Math.floor(rows.length / corpus.dim / 8)));
+  return codebookOf(await cluster(engine, rows, corpus.dim, { count, seed: 1 }), corpus.dim, 'bench');
 }

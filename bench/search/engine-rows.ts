@@ -1,9 +1,8 @@
 /** The rows of our own engine: every state at every candidate_k, and the exhaustive scan that recall is held against. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import type { NativeCodebook, NativeEngine } from '../../src/index/native.ts';
 import { chunksOf, documentsOf, tokenVectorsOf, type Corpus, type Query } from './corpus.ts';
-import { OpenIndex, type SealedIndex, type SearchSettings } from './engine-index.ts';
+import { OpenIndex, type IndexOptions, type SealedIndex, type SearchSettings } from './engine-index.ts';
 import { selectivities, type Selectivity } from './filters.ts';
 import { measure, rankings, type Effort, type Ranking, type Searcher } from './measure.ts';
 import { anonymousBytes } from './process-memory.ts';
@@ -17,9 +16,7 @@ export type Part = 'static' | 'active' | 'churned' | 'filtered' | 'unit' | 'exha
 export const parts: readonly Part[] = ['static', 'unit', 'exhaustive', 'active', 'churned', 'filtered'];
 
 export interface EngineRowOptions {
-  readonly engine: NativeEngine;
-  readonly corpus: Corpus;
-  readonly codebook: NativeCodebook | undefined;
+  readonly index: IndexOptions;
   readonly sealed: SealedIndex;
   readonly queries: readonly Query[];
   readonly parts: ReadonlySet<Part>;
@@ -32,7 +29,8 @@ export interface EngineRowOptions {
 export async function engineRows(
   options: EngineRowOptions,
 ): Promise<{ readonly rows: readonly SearchRow[]; readonly unitTruth: readonly Ranking[] }> {
-  const { corpus, parts: wanted, queries, seed } = options;
+  const { parts: wanted, queries, seed } = options;
+  const { corpus } = options.index;
   const rows: SearchRow[] = [];
   let unitTruth: readonly Ranking[] = [];
   await withState(options, staticState, async (opened) => {
@@ -79,7 +77,7 @@ async function withState(
   work: (opened: StateRows) => Promise<void>,
 ): Promise<void> {
   const before = anonymousBytes();
-  const index = await OpenIndex.open(options, options.sealed, state.changes);
+  const index = await OpenIndex.open(options.index, options.sealed, state.changes);
   try {
     await work(new StateRows(options, state, index, before));
   } finally {
@@ -161,7 +159,8 @@ class StateRows {
     truth: readonly Ranking[],
     queries: readonly Query[],
   ): Promise<SearchRow> {
-    const { corpus, sealed, effort, onProgress } = this.#options;
+    const { index, sealed, effort, onProgress } = this.#options;
+    const { corpus } = index;
     const { state, active_segment, changes } = this.#state;
     const measured = await measure(this.#searcher(settings), queries, truth, effort);
     const written = [...changes.rewritten].reduce((sum, document) => sum + rowsIn(corpus, document), 0);

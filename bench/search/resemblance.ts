@@ -6,7 +6,15 @@
  */
 import { createEngine, type NativeEngine } from '../../src/index/native.ts';
 import { cluster, nearest, norm } from './clusters.ts';
-import { chunksOf, dequantised, runsOf, tokenVectorsOf, type Corpus, type Query } from './corpus.ts';
+import {
+  chunksOf,
+  dequantised,
+  runsOf,
+  sampleRows,
+  tokenVectorsOf,
+  type Corpus,
+  type Query,
+} from './corpus.ts';
 import { openEmbeddings } from './embedding-directory.ts';
 import { groupMeans } from './gaussians.ts';
 import { statisticsFile, synthesise } from './synthetic.ts';
@@ -81,7 +89,7 @@ interface Approximate {
 
 async function approximateScores(native: NativeEngine, corpus: Corpus): Promise<Approximate> {
   const { dim, queries } = corpus;
-  const fitted = await cluster(native, sampleRows(corpus), dim, { count: centroids, seed: 1 });
+  const fitted = await cluster(native, sampleRows(corpus, fitRows), dim, { count: centroids, seed: 1 });
   const tables = queries.map((query) => productsOf(query, fitted.directions, dim));
   const sums = queries.map(
     ({ vectors }) => groupMeans(vectors, new Uint32Array(vectors.length / dim), 1, dim).means,
@@ -136,18 +144,6 @@ function codeScore(table: Float32Array, rows: number, codes: Uint32Array): numbe
     total += best;
   }
   return total;
-}
-
-function sampleRows(corpus: Corpus): Float32Array {
-  const every = Math.max(1, Math.floor(tokenVectorsOf(corpus) / fitRows));
-  const sample: number[] = [];
-  for (const { from, to } of runsOf(corpus, scanRows)) {
-    const rows = dequantised(corpus.read(from, to), corpus.dim);
-    for (let row = 0; row * corpus.dim < rows.length; row += every) {
-      for (let d = 0; d < corpus.dim; d++) sample.push(rows[row * corpus.dim + d]!);
-    }
-  }
-  return Float32Array.from(sample);
 }
 
 /** How far the best chunks stand out: mean gaps between ranks by the standard deviation of all scores. */

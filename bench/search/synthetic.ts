@@ -102,6 +102,7 @@ class Generator {
   readonly #wordBounds: Float32Array;
   /** Parts of the words, f32 [words x wordsPerCluster x dim]. */
   readonly #wordParts: Float32Array;
+  readonly #inTopic: Float32Array;
 
   constructor(statistics: SyntheticStatistics, seed: number) {
     const { dim, topics, words, wordsPerCluster, arrays } = statistics;
@@ -113,6 +114,7 @@ class Generator {
       arrays.topicWords.map((root) => root * root),
       words,
     );
+    this.#inTopic = new Float32Array(dim);
     const random = seededRandom(seed + 3);
     this.#wordParts = new Float32Array(words * wordsPerCluster * dim);
     for (let word = 0; word < words * wordsPerCluster; word++) {
@@ -218,19 +220,18 @@ class Generator {
   /** What the word is anywhere, in the topic and in this chunk. */
   #wordPart(word: number, topic: number, random: () => number): Float32Array {
     const { dim, words, wordsPerCluster, scalars } = this.#statistics;
-    const inTopic = new Float32Array(dim);
-    const inChunk = new Float32Array(dim);
+    const anywhere = Math.sqrt(scalars.wordShare);
+    const topical = Math.sqrt(scalars.topicWordShare);
+    const local = Math.sqrt(scalars.chunkWordShare);
     const place = topic * words * wordsPerCluster + word;
+    const inTopic = this.#inTopic;
     this.#gaussians.draw(inTopic, seededRandom(Math.imul(place + 1, 0x27d4eb2f) ^ this.#seed));
-    this.#gaussians.draw(inChunk, random);
-    const [anywhere, topical, local] = [
-      scalars.wordShare,
-      scalars.topicWordShare,
-      scalars.chunkWordShare,
-    ].map((share) => Math.sqrt(share)) as [number, number, number];
-    return inChunk.map(
-      (value, d) => local * value + topical * inTopic[d]! + anywhere * this.#wordParts[word * dim + d]!,
-    );
+    const part = new Float32Array(dim);
+    this.#gaussians.draw(part, random);
+    for (let d = 0; d < dim; d++) {
+      part[d] = local * part[d]! + topical * inTopic[d]! + anywhere * this.#wordParts[word * dim + d]!;
+    }
+    return part;
   }
 
   /** A word of the chunk once more, or one of the topic; the words of a cluster follow Zipf's law. */
@@ -254,10 +255,14 @@ class Generator {
 
 /** Gives the rows the mean wanted. */
 function recentre(rows: Float32Array, mean: Float32Array, dim: number): void {
-  const shift = Float64Array.from(mean);
-  const count = rows.length / dim;
-  for (let at = 0; at < rows.length; at++) shift[at % dim]! -= rows[at]! / count;
-  for (let at = 0; at < rows.length; at++) rows[at]! += shift[at % dim]!;
+  const shift = Float32Array.from(mean);
+  const share = dim / rows.length;
+  for (let row = 0; row < rows.length; row += dim) {
+    for (let d = 0; d < dim; d++) shift[d]! -= rows[row + d]! * share;
+  }
+  for (let row = 0; row < rows.length; row += dim) {
+    for (let d = 0; d < dim; d++) rows[row + d]! += shift[d]!;
+  }
 }
 
 /** To length 1, `shift` added before. */
