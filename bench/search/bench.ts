@@ -11,15 +11,7 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { createEngine } from '../../src/index/native.ts';
 import { describeEnvironment, root } from '../environment.ts';
-import {
-  chunksOf,
-  dequantised,
-  documentsOf,
-  runsOf,
-  tokenVectorsOf,
-  type Corpus,
-  type Query,
-} from './corpus.ts';
+import { chunksOf, documentsOf, type Corpus, type Query } from './corpus.ts';
 import { openEmbeddings } from './embedding-directory.ts';
 import { buildSealed, prepare } from './engine-index.ts';
 import { engineRows, topK, withUnitRows, type Part } from './engine-rows.ts';
