@@ -37,7 +37,12 @@ export function fromEngine(error: unknown): unknown {
       cause: error,
     });
   }
-  if (hasEngineCode(error, 'corrupt') || hasEngineCode(error, 'unsupported_version')) {
+  if (hasEngineCode(error, 'unsupported_version')) {
+    return new ServiceError('internal_error', 'the index was written by another version of maxsimd', {
+      cause: error,
+    });
+  }
+  if (hasEngineCode(error, 'corrupt')) {
     return new ServiceError('internal_error', 'the index is damaged', { cause: error });
   }
   return error;

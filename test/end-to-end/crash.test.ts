@@ -1,12 +1,17 @@
 /**
  * `kill -9` of the api process in the middle of imports, again and again. After each restart: no
  * acknowledged document missing, no deleted one back, no half document, and a ledger that holds what was
- * acknowledged and no more than what was in flight besides.
+ * acknowledged and no more than what was in flight besides. Segments are small, so that merges go on all the
+ * time and are struck as well.
  */
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
 
 import { connect, expectReply, type Client } from './harness/client.ts';
-import { createTenant } from './harness/command-line.ts';
+import { createTenant, runCommand } from './harness/command-line.ts';
+import { eventually } from './harness/eventually.ts';
 import { LoadModel, type KnownText, type Operation } from './harness/load.ts';
 import { announceRandom, type Random } from './harness/random.ts';
 import { makeScratch, startServer, type Scratch, type ServerProcess } from './harness/server.ts';
@@ -17,6 +22,9 @@ import { ranked, type ResultItem } from './harness/wire.ts';
 const rounds = 25;
 const writers = 4;
 const documentsPerWriter = 10;
+/** A few documents. */
+const env = { MAXSIMD_SEGMENT_TOKEN_VECTORS: '256' };
+const sealedSegmentsMax = 8;
 const query = { text: textOfTokens(3), tokens: 3n };
 
 describe('kill -9 of the api process', () => {
@@ -38,7 +46,7 @@ describe('kill -9 of the api process', () => {
 
   beforeAll(async () => {
     scratch = await makeScratch();
-    server = await startServer({ scratch });
+    server = await startServer({ scratch, env });
     ({ key, client } = await createTenant(server));
     summaryCountsItself = (await readUsage(client)).usage.requests;
     const chunking = { max_tokens: 24, overlap_tokens: 4, minimum_chunk_tokens: 4 };
@@ -167,6 +175,14 @@ describe('kill -9 of the api process', () => {
     model.ledger.searches = usage.searches + spentOnLooking.searches;
   }
 
+  /** Segments that were there right after a kill, by file name. */
+  const segmentsSeen = new Set<string>();
+
+  async function segmentFiles(): Promise<readonly string[]> {
+    const names = await readdir(path.join(scratch.data, 'segments', indexId));
+    return names.filter((name) => name.endsWith('.seg'));
+  }
+
   /** After a round that failed the model is no measure any more. */
   let trusted = true;
 
@@ -178,7 +194,8 @@ describe('kill -9 of the api process', () => {
       expect(trusted, 'an earlier round failed').toBe(true);
       trusted = false;
       await importUntilKilled();
-      server = await startServer({ scratch });
+      for (const name of await segmentFiles()) segmentsSeen.add(name);
+      server = await startServer({ scratch, env });
       client = connect(server.url, key);
       await expectRecovered();
       trusted = true;
@@ -191,11 +208,36 @@ describe('kill -9 of the api process', () => {
     expect(struck.notCommitted).toBeGreaterThan(0);
   });
 
+  test('the background work catches up: few segments, every file intact, none left over', async () => {
+    const caughtUp = async () => {
+      const { stdout } = await runCommand(['index', 'inspect', indexId, '--json'], {
+        MAXSIMD_DATA_DIR: scratch.data,
+      });
+      const [found] = inspection.parse(JSON.parse(stdout)).data;
+      return found !== undefined && found.segments_sealed <= sealedSegmentsMax ? found : undefined;
+    };
+    const index = await eventually(caughtUp, { withinMs: 30_000, what: 'merges catch up' });
+    const files = await segmentFiles();
+    console.log(`segments seen at kills: ${segmentsSeen.size}, now ${files.length}`);
+    expect(segmentsSeen.size).toBeGreaterThan(2 * sealedSegmentsMax);
+    expect(files.filter((name) => segmentsSeen.has(name)).length).toBeLessThan(segmentsSeen.size);
+    expect(index.segments.every(({ problem }) => problem === null)).toBe(true);
+    await server.kill();
+    server = await startServer({ scratch, env });
+    client = connect(server.url, key);
+    // Opening it removes what the kill left.
+    await find(client, indexId, { query: query.text });
+    const verified = await runCommand(['index', 'verify', '--json'], { MAXSIMD_DATA_DIR: scratch.data });
+    expect(JSON.parse(verified.stdout)).toMatchObject({ problems: [], unreferenced_files: [] });
+    expect(verified.code).toBe(0);
+    await adoptLedger();
+  });
+
   test('a graceful restart after all crashes changes nothing', async () => {
     const before = expectReply(await client.search(indexId, { query: query.text, top_k: 100 }), ranked);
     await adoptLedger();
     expect((await server.stop()).code).toBe(0);
-    server = await startServer({ scratch });
+    server = await startServer({ scratch, env });
     client = connect(server.url, key);
     await expectRecovered();
     expect((await find(client, indexId, { query: query.text, top_k: 100 })).results).toEqual(before.results);
@@ -212,6 +254,15 @@ async function measureTexts(client: Client, random: Random, indexId: string): Pr
   }
   return known;
 }
+
+const inspection = z.object({
+  data: z.array(
+    z.object({
+      segments_sealed: z.number(),
+      segments: z.array(z.object({ problem: z.string().nullable() })),
+    }),
+  ),
+});
 
 function between(actual: bigint, acknowledged: bigint, inFlight: bigint, what: string): void {
   const fine = actual >= acknowledged && actual <= acknowledged + inFlight;

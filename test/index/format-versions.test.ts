@@ -1,0 +1,59 @@
+/** Files of a format that this program does not know are refused by name, and nothing is done to them. */
+import { open, readFile } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { documentAt, openHost, openStage, type Host } from './stage.ts';
+
+let host: Host;
+beforeAll(async () => {
+  host = await openHost();
+});
+afterAll(() => host[Symbol.asyncDispose]());
+
+/** Place of the version in the file header, and in the trailer from the end. */
+const versionPlaces = { segment: 8, footer: -56 } as const;
+
+describe('a segment file', () => {
+  it.each([
+    ['segment', 0],
+    ['segment', 99],
+    ['footer', 0],
+    ['footer', 99],
+  ] as const)('with %s format %i is refused with a clear message', async (part, version) => {
+    await using stage = await openStage(host, { segmentTokenVectorsMax: 2 });
+    await stage.upsert([documentAt('a', 0), documentAt('b', 1)]);
+    await stage.index().settled();
+    const [blob] = await stage.blobs.list(`${stage.indexId}/`);
+    const name = await stage.blobs.open(blob!.name);
+    const write = async (value: number): Promise<number> => {
+      await using file = await open(name, 'r+');
+      const { size } = await file.stat();
+      const at = versionPlaces[part] < 0 ? size + versionPlaces[part] : versionPlaces[part];
+      const { buffer } = await file.read(Buffer.alloc(4), 0, 4, at);
+      const before = buffer.readUInt32LE();
+      await file.write(Buffer.from(Uint32Array.of(value).buffer), 0, 4, at);
+      return before;
+    };
+    let known = 0;
+    const refused = await stage
+      .reopen(async () => {
+        known = await write(version);
+      })
+      .catch((error: unknown) => error);
+    expect(refused).toMatchObject({
+      code: 'internal_error',
+      message: 'the index was written by another version of maxsimd',
+      cause: { code: 'unsupported_version', message: `${name}: ${part} format ${version} is not supported` },
+    });
+    // No damage: with the right program the index opens again.
+    expect(stage.corrupt).toEqual([]);
+    const options = { recordsReferenced: 0, firstRecord: 0, verifyBytesMax: 0 };
+    await expect(stage.engine.inspectSegment(name, options)).rejects.toMatchObject({
+      code: 'unsupported_version',
+    });
+    const kept = await readFile(name);
+    expect(kept).toHaveLength(blob!.bytes);
+    expect(await write(known)).toBe(version);
+    await stage.reopen();
+    expect(await stage.search()).toHaveLength(2);
+  });
+});
