@@ -3,6 +3,7 @@
  * refers to. Everything acknowledged is in the ledger and was synced before it got there; a record or a
  * file that the ledger does not name is the remains of work that never committed.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ServiceError } from '../errors.ts';
 import type { BlobStore } from './blob-store.ts';
 import { removeBlobs } from './blob-removal.ts';
@@ -43,6 +44,8 @@ export interface IndexStore {
 }
 
 const retryOtherModelSeconds = 30;
+/** A few milliseconds of the event loop. */
+const livesStep = 32_768;
 
 export function createIndexStore(options: IndexStoreOptions): IndexStore {
   const { blobs, settings } = options;
@@ -82,8 +85,7 @@ async function openIndex(
   });
   try {
     const segments = await openSegments(native, blobs, ledger, state);
-    native.loadLives(state.versions);
-    noteLives(segments, state, native);
+    await loadLives(native, segments, state);
     await removeUnreferenced(blobs, indexId, state);
     return new StoredIndex({
       indexId,
@@ -131,11 +133,27 @@ async function openSegments(
   return segments;
 }
 
-function noteLives(segments: ReadonlyMap<number, Segment>, state: StoredState, native: NativeIndex): void {
+/** In small steps: requests to other indexes go on meanwhile. */
+async function loadLives(
+  native: NativeIndex,
+  segments: ReadonlyMap<number, Segment>,
+  state: StoredState,
+): Promise<void> {
   const { segmentIds, records, versionIds, born, died } = state.versions;
-  for (let row = 0; row < versionIds.length; row += 1) {
-    const { lives } = segments.get(segmentIds[row] ?? 0) ?? {};
-    lives?.add(records[row] ?? 0, versionIds[row] ?? 0, born[row] ?? 0, died[row] ?? 0);
+  for (let first = 0; first < versionIds.length; first += livesStep) {
+    const end = Math.min(versionIds.length, first + livesStep);
+    native.loadLives({
+      segmentIds: segmentIds.subarray(first, end),
+      records: records.subarray(first, end),
+      versionIds: versionIds.subarray(first, end),
+      born: born.subarray(first, end),
+      died: died.subarray(first, end),
+    });
+    for (let row = first; row < end; row += 1) {
+      const { lives } = segments.get(segmentIds[row] ?? 0) ?? {};
+      lives?.add(records[row] ?? 0, versionIds[row] ?? 0, born[row] ?? 0, died[row] ?? 0);
+    }
+    await nextTurn();
   }
   // How old the waste is that an earlier process left is unknown: old enough.
   for (const info of native.segments()) {
