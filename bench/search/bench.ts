@@ -13,7 +13,7 @@ import { createEngine } from '../../src/index/native.ts';
 import { describeEnvironment, root } from '../environment.ts';
 import { chunksOf, documentsOf, type Corpus, type Query } from './corpus.ts';
 import { openEmbeddings } from './embedding-directory.ts';
-import { buildSealed, prepare } from './engine-index.ts';
+import { buildSealed } from './engine-index.ts';
 import { engineRows, topK, withUnitRows, type Part } from './engine-rows.ts';
 import { peerRows, type PeerName } from './peer-rows.ts';
 import { qpsAtEqualRecall, type SearchReport } from './report.ts';
@@ -54,7 +54,7 @@ export async function runSearchBench(options: SearchBenchOptions): Promise<Searc
     };
     const directory = path.join(options.cache, keyOf(corpus));
     mkdirSync(options.cache, { recursive: true });
-    const index = await prepare(engine, corpus);
+    const index = { engine, corpus };
     const sealed = await buildSealed(index, directory, options.onProgress);
     // Peers are held against the truth of unit query rows.
     const parts = new Set<Part>([...options.parts, ...(options.peers.length > 0 ? (['unit'] as const) : [])]);

@@ -2,7 +2,7 @@
  * Spherical k-means whose assignments the engine's own kernel makes: a batch of rows is a query, the centroids are one
  * chunk, and the best match of every row is its cluster.
  */
-import type { NativeCodebook, NativeEngine } from '../../src/index/native.ts';
+import type { NativeEngine } from '../../src/index/native.ts';
 import { seededRandom } from '../seeded-random.ts';
 import { quantiseRow } from './corpus.ts';
 
@@ -67,11 +67,6 @@ export async function nearest(
     assigned.set(documentTokens!, from);
   }
   return assigned;
-}
-
-export function codebookOf({ count, directions }: Clusters, dim: number, id: string): NativeCodebook {
-  const { vectors, scales } = quantised(directions, dim);
-  return { id, count, vectors, scales: Float32Array.from(new Float16Array(scales.buffer)) };
 }
 
 function quantised(rows: Float32Array, dim: number): { vectors: Int8Array; scales: Uint16Array } {

@@ -7,14 +7,8 @@
 import { mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync, existsSync } from 'node:fs';
 import path from 'node:path';
 import { defaultIndexSettings } from '../../src/index/index-settings.ts';
-import type {
-  NativeCodebook,
-  NativeEngine,
-  NativeIndex,
-  NativeSearchResult,
-} from '../../src/index/native.ts';
-import { cluster, codebookOf } from './clusters.ts';
-import { documentsOf, rowOf, rowsOf, sampleRows, tokenVectorsOf, type Corpus, type Query } from './corpus.ts';
+import type { NativeEngine, NativeIndex, NativeSearchResult } from '../../src/index/native.ts';
+import { documentsOf, rowOf, rowsOf, tokenVectorsOf, type Corpus, type Query } from './corpus.ts';
 import { termsOf, type Selectivity, termOf } from './filters.ts';
 
 /** What a search asks beyond its query. */
@@ -43,17 +37,11 @@ export interface Changes {
 export interface IndexOptions {
   readonly engine: NativeEngine;
   readonly corpus: Corpus;
-  readonly codebook: NativeCodebook | undefined;
-}
-
-/** The engine's codebook is fitted on the corpus. */
-export async function prepare(engine: NativeEngine, corpus: Corpus): Promise<IndexOptions> {
-  return { engine, corpus, codebook: await fitCodebook(engine, corpus) };
 }
 
 /** Segments are as full, and as many, as the service leaves them. */
 export const { segmentTokenVectorsMax } = defaultIndexSettings;
-const { sealedSegmentsMax, graphTokenVectorsMin } = defaultIndexSettings;
+const { sealedSegmentsMax, codesTokenVectorsMin } = defaultIndexSettings;
 
 const searchTimeoutMs = 600_000;
 
@@ -201,11 +189,10 @@ let opened = 0;
 /** Sealed versions are born at 1; all changes happen at 2. */
 const generation = 2;
 
-function createIndex({ engine, corpus, codebook }: IndexOptions): NativeIndex {
+function createIndex({ engine, corpus }: IndexOptions): NativeIndex {
   return engine.createIndex({
     dim: corpus.dim,
     exactTokenVectorsMax: 0,
-    ...(codebook === undefined ? {} : { codebook }),
   });
 }
 
@@ -240,7 +227,7 @@ async function writeSegment(
 async function sealSegment(index: NativeIndex, segmentId: number): Promise<void> {
   await index.sync(segmentId);
   const { tokenVectors } = await index.seal(segmentId);
-  if (tokenVectors >= graphTokenVectorsMin) await index.buildGraph(segmentId);
+  if (tokenVectors >= codesTokenVectorsMin) await index.buildCodes(segmentId);
 }
 
 /** As many segments of about equal size as compaction leaves. */
@@ -278,14 +265,4 @@ function columnsOf(lives: readonly { readonly segmentId: number; readonly record
 
 function range(from: number, to: number): readonly number[] {
   return Array.from({ length: to - from }, (_, i) => from + i);
-}
-
-const codebookCentroids = 4096;
-const codebookRows = 100_000;
-
-/** Centroids fitted on rows spread over the corpus. */
-async function fitCodebook(engine: NativeEngine, corpus: Corpus): Promise<NativeCodebook> {
-  const rows = sampleRows(corpus, codebookRows);
-  const count = Math.min(codebookCentroids, Math.max(16, Math.floor(rows.length / corpus.dim / 8)));
-  return codebookOf(await cluster(engine, rows, corpus.dim, { count, seed: 1 }), corpus.dim, 'bench');
 }

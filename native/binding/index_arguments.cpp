@@ -14,17 +14,6 @@ constexpr double candidateKMax = 100'000;
 constexpr uint32_t filterTermsMax = 256;
 constexpr double timeoutMsMax = 1e9;
 
-std::shared_ptr<const Codebook> takeCodebook(Engine& engine, const Napi::Value& value, uint32_t dim) {
-  if (value.IsUndefined()) return nullptr;
-  const Napi::Object codebook = takeObject(value, "options.codebook");
-  const std::string id = takeString(codebook.Get("id"), "codebook.id");
-  const uint64_t count = takeInteger(codebook.Get("count"), "codebook.count", 1, codebookCountMax);
-  const auto scales = takeArray<float>(codebook.Get("scales"), "codebook.scales");
-  require(scales.size() == count, "codebook.scales must hold one value per centroid");
-  const auto vectors = takeArray<int8_t>(codebook.Get("vectors"), "codebook.vectors");
-  return std::make_shared<const Codebook>(engine.kernel(), id, dim, vectors, scales);
-}
-
 std::vector<Term> takeTerms(const Napi::Value& value, const std::string& name, uint32_t most) {
   const auto bytes = takeArray<uint8_t>(value, name);
   if (bytes.size() % termBytes != 0) refuse(name, "16 bytes per term");
@@ -37,10 +26,10 @@ std::vector<Term> takeTerms(const Napi::Value& value, const std::string& name, u
 Plan takePlan(const Napi::Value& value) {
   if (value.IsUndefined()) return Plan::automatic;
   const std::string name = takeString(value, "search.plan");
-  for (const Plan plan : {Plan::automatic, Plan::exact, Plan::codes, Plan::graph}) {
+  for (const Plan plan : {Plan::automatic, Plan::exact, Plan::codes, Plan::lists}) {
     if (name == planName(plan)) return plan;
   }
-  refuse("search.plan", "auto, exact, codes or graph");
+  refuse("search.plan", "auto, exact, codes or lists");
 }
 
 }  // namespace
@@ -50,9 +39,6 @@ IndexOptions takeIndexOptions(Engine& engine, const Napi::Object& options) {
   taken.dim = uint32_t(takeInteger(options.Get("dim"), "options.dim", 1, dimMax));
   const uint64_t exact = takeInteger(options.Get("exactTokenVectorsMax"), "options.exactTokenVectorsMax");
   taken.exactTokenVectorsMax = exact == 0 ? engine.exactTokenVectorsMax(taken.dim) : exact;
-  taken.codebook = takeCodebook(engine, options.Get("codebook"), taken.dim);
-  taken.projection = std::make_shared<const MeanProjection>(taken.dim);
-  taken.threads = engine.threads();
   return taken;
 }
 

@@ -23,7 +23,8 @@ Napi::Object segmentInfo(Napi::Env env, const SegmentInfo& info) {
   object.Set("chunks", info.counts.chunks);
   object.Set("tokenVectors", double(info.counts.rows));
   object.Set("fileBytes", double(info.counts.fileBytes));
-  object.Set("hasGraph", Napi::Boolean::New(env, info.hasGraph));
+  object.Set("derivedBytes", double(info.derivedBytes));
+  object.Set("centroids", info.centroids);
   return object;
 }
 
@@ -83,7 +84,7 @@ Napi::Function IndexObject::define(Napi::Env env) {
                          InstanceMethod<&IndexObject::append>("append"),
                          InstanceMethod<&IndexObject::sync>("sync"),
                          InstanceMethod<&IndexObject::seal>("seal"),
-                         InstanceMethod<&IndexObject::buildGraph>("buildGraph"),
+                         InstanceMethod<&IndexObject::buildCodes>("buildCodes"),
                          InstanceMethod<&IndexObject::copyRecords>("copyRecords"),
                          InstanceMethod<&IndexObject::dropSegment>("dropSegment"),
                          InstanceMethod<&IndexObject::loadLives>("loadLives"),
@@ -182,22 +183,24 @@ Napi::Value IndexObject::seal(const Napi::CallbackInfo& info) {
   });
 }
 
-Napi::Value IndexObject::buildGraph(const Napi::CallbackInfo& info) {
+Napi::Value IndexObject::buildCodes(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     requireOpen();
     struct Built {
-      Index::GraphBuilt graph;
+      Index::CodesBuilt codes;
       double milliseconds;
     };
     auto execute = [index = index_, id = takeSegmentId(info[0]), deadline = untilStopped()] {
       const auto start = Clock::now();
-      const Index::GraphBuilt graph = index->buildGraph(id, deadline);
-      return Built{graph, millisecondsBetween(start, Clock::now())};
+      const Index::CodesBuilt codes = index->buildCodes(id, deadline);
+      return Built{codes, millisecondsBetween(start, Clock::now())};
     };
     auto result = [](Napi::Env env, Built& built) -> Napi::Value {
       Napi::Object object = Napi::Object::New(env);
-      object.Set("chunks", built.graph.chunks);
-      object.Set("bytes", double(built.graph.bytes));
+      object.Set("chunks", built.codes.chunks);
+      object.Set("bytes", double(built.codes.bytes));
+      object.Set("centroids", built.codes.centroids);
+      object.Set("fitted", Napi::Boolean::New(env, built.codes.fitted));
       object.Set("milliseconds", built.milliseconds);
       return object;
     };

@@ -25,7 +25,7 @@ class IndexObject : public Napi::ObjectWrap<IndexObject> {
   Napi::Value append(const Napi::CallbackInfo& info);
   Napi::Value sync(const Napi::CallbackInfo& info);
   Napi::Value seal(const Napi::CallbackInfo& info);
-  Napi::Value buildGraph(const Napi::CallbackInfo& info);
+  Napi::Value buildCodes(const Napi::CallbackInfo& info);
   Napi::Value copyRecords(const Napi::CallbackInfo& info);
   Napi::Value dropSegment(const Napi::CallbackInfo& info);
   Napi::Value loadLives(const Napi::CallbackInfo& info);

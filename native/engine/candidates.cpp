@@ -1,5 +1,6 @@
 #include "engine/candidates.h"
 
+#include "engine/list_scan.h"
 #include "engine/search.h"
 #include "kernels/code_levels.h"
 #include "store/error.h"
@@ -10,145 +11,174 @@
 namespace maxsimd {
 namespace {
 
-constexpr size_t blockChunks = 1024;
-/// Up to here the codes of all chunks are scanned within about 2 ms on two cores.
-constexpr size_t codesChunksMax = 60'000;
-/// A graph is asked only where it leaves out most of what matches.
-constexpr size_t graphShareMin = 4;
-constexpr uint32_t graphFetchMin = 1000;
-constexpr uint32_t graphFetchMax = 4000;
-constexpr size_t segmentFetchMin = 64;
+/// Chunk numbers whose codes one thread scans at a time; a multiple of a bitmap's words.
+constexpr uint32_t scanChunks = 8192;
+/// Survivors of the lists whose codes one thread scores at a time.
+constexpr size_t survivorBlock = 512;
 
-/// Chunks to fetch from a segment's graph: its share of 8 x candidateK, twice over, because the best chunks may
-/// crowd in few segments.
-uint32_t graphFetch(uint32_t candidateK, size_t matching, size_t total) {
-  const size_t all = std::clamp(8 * candidateK, graphFetchMin, graphFetchMax);
-  return uint32_t(std::clamp(2 * all * matching / total, segmentFetchMin, all));
+/// Ascending = best first: the level's complement, then the chunk.
+using Key = uint64_t;
+Key keyOf(uint32_t level, uint32_t chunk) { return uint64_t(~level) << 32 | chunk; }
+uint32_t levelOf(Key key) { return ~uint32_t(key >> 32); }
+
+void keepSmallest(std::vector<Key>& keys, size_t count) {
+  if (keys.size() <= count) return;
+  std::nth_element(keys.begin(), keys.begin() + long(count), keys.end());
+  keys.resize(count);
 }
 
-Error damaged(const Segment& segment, uint32_t record) {
-  return Error(ErrorCode::corrupt, segment.path() + ": damaged record " + std::to_string(record));
+uint32_t levelOfChunk(const ChunkCodes& codes, const Codebook::Table& table, uint32_t chunk) {
+  const auto of = codes.of(chunk);
+  return sumOfMaxima(table.levels.data(), table.tokensPadded, of.data(), uint32_t(of.size()));
 }
 
-/// [first, last) positions of each segment among the candidates.
-std::vector<std::pair<size_t, size_t>> segmentRanges(const CandidateSet& set) {
-  std::vector<std::pair<size_t, size_t>> ranges;
-  size_t position = 0;
-  for (uint32_t s = 0; s < set.snapshots.size(); ++s) {
-    const size_t first = position;
-    while (position < set.candidates.size() && set.candidates[position].segment == s) ++position;
-    ranges.emplace_back(first, position);
+/// The best `count` of the selected chunks.
+std::vector<Key> scanCodes(const Selection& selection, const Codebook::Table& table, uint32_t count, Pool& pool,
+                           const Deadline& deadline) {
+  const ChunkCodes& codes = *selection.snapshot.codes;
+  const Bitmap& selected = selection.chunks->chunks;
+  std::vector<std::vector<Key>> parts((selected.size() + scanChunks - 1) / scanChunks);
+  pool.parallelFor(parts.size(), [&](size_t b) {
+    deadline.check();
+    const auto first = uint32_t(b * scanChunks);
+    selected.forEach(first, first + scanChunks, [&](uint32_t chunk) {
+      parts[b].push_back(keyOf(levelOfChunk(codes, table, chunk), chunk));
+    });
+    keepSmallest(parts[b], count);
+  });
+  std::vector<Key> keys;
+  for (const auto& part : parts) keys.insert(keys.end(), part.begin(), part.end());
+  keepSmallest(keys, count);
+  return keys;
+}
+
+/// The best `count` of those that the lists keep.
+std::vector<Key> scanLists(const Selection& selection, const Codebook::Table& table, uint32_t count, Pool& pool,
+                           const Deadline& deadline) {
+  const std::vector<uint32_t> survivors = surviveLists(selection, table, survivorsFor(count), pool, deadline);
+  std::vector<Key> keys(survivors.size());
+  pool.parallelFor((keys.size() + survivorBlock - 1) / survivorBlock, [&](size_t b) {
+    deadline.check();
+    const size_t last = std::min(keys.size(), (b + 1) * survivorBlock);
+    for (size_t i = b * survivorBlock; i < last; ++i) {
+      keys[i] = keyOf(levelOfChunk(*selection.snapshot.codes, table, survivors[i]), survivors[i]);
+    }
+  });
+  keepSmallest(keys, count);
+  return keys;
+}
+
+bool useLists(const Selection& selection, const SearchRequest& request) {
+  if (request.plan == Plan::codes) return false;
+  if (request.plan == Plan::lists) return selection.chunks->count > survivorsFor(request.candidateK);
+  return worthLists(selection, request.candidateK);
+}
+
+/// What the filter leaves of the live chunks.
+std::shared_ptr<const LiveChunks> filtered(const Segment& segment, const LiveChunks& live,
+                                           const std::vector<uint32_t>& records) {
+  auto left = std::make_shared<LiveChunks>();
+  left->chunks.resize(live.chunks.size());
+  for (const uint32_t number : records) {
+    const RecordEntry& record = segment.record(number);
+    if (!live.chunks.test(record.firstChunk)) continue;
+    for (uint32_t c = 0; c < record.chunks; ++c) left->chunks.set(record.firstChunk + c);
+    left->count += record.chunks;
+    left->rows += record.rows;
   }
-  return ranges;
+  return left;
 }
 
 }  // namespace
 
-Chunk CandidateSet::exactChunk(const Candidate& candidate) const {
-  const SegmentSnapshot& snapshot = snapshots[candidate.segment];
-  const Segment& segment = *snapshot.segment;
-  const ChunkEntry& entry = segment.chunk(candidate.chunk);
-  if (!segment.dataIntact(*snapshot.mapping, entry.record)) throw damaged(segment, entry.record);
-  const RecordView view = segment.view(*snapshot.mapping, entry.record);
+Chunk exactChunk(const Selection& selection, uint32_t chunk) {
+  const Segment& segment = *selection.snapshot.segment;
+  const Mapping& mapping = *selection.snapshot.mapping;
+  const ChunkEntry& entry = segment.chunk(chunk);
+  if (!segment.dataIntact(mapping, entry.record)) {
+    throw Error(ErrorCode::corrupt, segment.path() + ": damaged record " + std::to_string(entry.record));
+  }
+  const RecordView view = segment.view(mapping, entry.record);
   return {view.vectors() + size_t(entry.firstRow) * segment.dim(), view.scales() + entry.firstRow,
-          segment.chunkRows(candidate.chunk)};
+          segment.chunkRows(chunk)};
 }
 
-CandidateSet collectLive(std::vector<SegmentSnapshot> snapshots, uint64_t generation,
-                         const std::optional<std::vector<Term>>& terms, const Deadline& deadline) {
-  CandidateSet set;
-  set.snapshots = std::move(snapshots);
-  for (uint32_t s = 0; s < set.snapshots.size(); ++s) {
+std::vector<Selection> selectLive(const std::vector<SegmentSnapshot>& snapshots, uint64_t generation,
+                                  const std::optional<std::vector<Term>>& terms, const Deadline& deadline) {
+  std::vector<Selection> selections;
+  for (const SegmentSnapshot& snapshot : snapshots) {
     deadline.check();
-    const SegmentSnapshot& snapshot = set.snapshots[s];
-    const Segment& segment = *snapshot.segment;
-    const auto take = [&](uint32_t number) {
-      if (!segment.life(number).visibleAt(generation)) return;
-      const RecordEntry& record = segment.record(number);
-      for (uint32_t c = 0; c < record.chunks; ++c) set.candidates.push_back({s, record.firstChunk + c});
-      set.rows += record.rows;
-    };
-    if (terms) {
-      for (const uint32_t number : segment.recordsMatching(*terms, snapshot.records)) take(number);
-    } else {
-      for (uint32_t number = 0; number < snapshot.records; ++number) take(number);
+    auto live = snapshot.live->at(generation, snapshot.records);
+    if (terms && live->count > 0) {
+      live = filtered(*snapshot.segment, *live, snapshot.segment->recordsMatching(*terms, snapshot.records));
     }
+    selections.push_back({snapshot, std::move(live)});
+  }
+  return selections;
+}
+
+CandidateSet everyChunk(const std::vector<Selection>& selections) {
+  CandidateSet set;
+  for (uint32_t s = 0; s < selections.size(); ++s) {
+    const Bitmap& chunks = selections[s].chunks->chunks;
+    chunks.forEach(0, chunks.size(), [&](uint32_t chunk) { set.candidates.push_back({s, chunk}); });
   }
   return set;
 }
 
-bool worthGraphs(const CandidateSet& set) {
-  if (set.candidates.size() <= codesChunksMax) return false;
-  return std::any_of(set.snapshots.begin(), set.snapshots.end(),
-                     [](const SegmentSnapshot& snapshot) { return snapshot.graph != nullptr; });
-}
-
-void keepGraphNeighbours(CandidateSet& set, const Index& index, Pool& pool, const SearchRequest& request) {
-  const auto ranges = segmentRanges(set);
-  std::vector<std::vector<Candidate>> kept(set.snapshots.size());
-  const ChunkProjection& projection = *index.options().projection;
-  std::vector<float> projected(projection.dim());
-  projection.projectQuery(request.query, projected.data());
-  pool.parallelFor(set.snapshots.size(), [&](size_t s) {
-    request.deadline.check();
-    const auto [first, last] = ranges[s];
-    const SegmentSnapshot& snapshot = set.snapshots[s];
-    const uint32_t fetch = graphFetch(request.candidateK, last - first, set.candidates.size());
-    if (snapshot.graph == nullptr || last - first <= graphShareMin * fetch) {
-      kept[s].assign(set.candidates.begin() + long(first), set.candidates.begin() + long(last));
-      return;
+CandidateSet bestByCodes(const std::vector<Selection>& selections, Pool& pool, const SearchRequest& request,
+                         const PackedQuery& query) {
+  struct Scored {
+    Candidate candidate;
+    float score;
+    bool coded;
+  };
+  CandidateSet set;
+  std::map<const Codebook*, Codebook::Table> tables;
+  std::vector<Scored> scored;
+  for (uint32_t s = 0; s < selections.size(); ++s) {
+    const Selection& selection = selections[s];
+    if (selection.chunks->count == 0) continue;
+    const ChunkCodes* codes = selection.snapshot.codes.get();
+    if (codes == nullptr) {
+      const Bitmap& chunks = selection.chunks->chunks;
+      chunks.forEach(0, chunks.size(), [&](uint32_t chunk) { scored.push_back({{s, chunk}, 0.0f, false}); });
+      continue;
     }
-    std::vector<bool> allowed(snapshot.graph->chunks());
-    for (size_t i = first; i < last; ++i) allowed[set.candidates[i].chunk] = true;
-    for (const uint32_t chunk : snapshot.graph->nearest(projected, fetch, allowed)) kept[s].push_back({uint32_t(s), chunk});
-  });
-  set.candidates.clear();
-  for (const auto& part : kept) set.candidates.insert(set.candidates.end(), part.begin(), part.end());
-}
-
-std::vector<Preselected> keepBestByCodes(CandidateSet& set, const Codebook& codebook, Pool& pool,
-                                         const SearchRequest& request, const PackedQuery& query) {
-  const Codebook::Table table = codebook.table(query);
-  constexpr uint32_t uncoded = UINT32_MAX;
-  std::vector<uint32_t> levels(set.candidates.size());
-  pool.parallelFor((levels.size() + blockChunks - 1) / blockChunks, [&](size_t b) {
-    request.deadline.check();
-    const size_t last = std::min(levels.size(), (b + 1) * blockChunks);
-    for (size_t i = b * blockChunks; i < last; ++i) {
-      const Candidate& candidate = set.candidates[i];
-      const Segment& segment = *set.snapshots[candidate.segment].segment;
-      const bool coded = segment.record(segment.chunk(candidate.chunk).record).codebook == codebook.hash();
-      const auto codes = segment.codes(candidate.chunk);
-      levels[i] = coded ? sumOfMaxima(table.levels.data(), table.tokensPadded, codes.data(), uint32_t(codes.size()))
-                        : uncoded;
+    const Codebook& codebook = codes->codebook();
+    auto table = tables.find(&codebook);
+    if (table == tables.end()) table = tables.emplace(&codebook, codebook.table(query, pool)).first;
+    const bool byLists = useLists(selection, request);
+    set.byLists |= byLists;
+    const auto scan = byLists ? scanLists : scanCodes;
+    for (const Key key : scan(selection, table->second, request.candidateK, pool, request.deadline)) {
+      scored.push_back({{s, uint32_t(key)}, table->second.base + table->second.step * float(levelOf(key)), true});
     }
-  });
+  }
 
-  // Rank by level, then position: 64-bit keys that sort ascending.
-  std::vector<uint64_t> keys(levels.size());
-  for (size_t i = 0; i < levels.size(); ++i) keys[i] = uint64_t(~levels[i]) << 32 | i;
-  const auto uncodedCount = size_t(std::count(levels.begin(), levels.end(), uncoded));
-  const size_t keep = std::min(keys.size(), uncodedCount + request.candidateK);
-  std::nth_element(keys.begin(), keys.begin() + long(keep), keys.end());
-  keys.resize(keep);
-  std::sort(keys.begin(), keys.end());
-
+  // Uncoded ones stay whatever comes; of the others the best.
+  const auto better = [](const Scored& a, const Scored& b) {
+    if (a.coded != b.coded) return !a.coded;
+    if (a.score != b.score) return a.score > b.score;
+    return a.candidate.segment != b.candidate.segment ? a.candidate.segment < b.candidate.segment
+                                                      : a.candidate.chunk < b.candidate.chunk;
+  };
+  std::sort(scored.begin(), scored.end(), better);
+  const auto coded = std::find_if(scored.begin(), scored.end(), [](const Scored& one) { return one.coded; });
+  const auto uncodedCount = size_t(coded - scored.begin());
+  scored.resize(std::min(scored.size(), uncodedCount + request.candidateK));
+  std::vector<uint32_t> order(scored.size());
+  for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
   // Scored in order of position, for the sake of memory; the rank is remembered.
-  std::vector<std::pair<uint32_t, Preselected>> kept;
-  for (uint32_t rank = 0; rank < keep; ++rank) {
-    const auto position = uint32_t(keys[rank]);
-    const float score = levels[position] == uncoded ? table.base : table.base + table.step * float(levels[position]);
-    kept.emplace_back(position, Preselected{score, rank});
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    const Candidate &x = scored[a].candidate, &y = scored[b].candidate;
+    return x.segment != y.segment ? x.segment < y.segment : x.chunk < y.chunk;
+  });
+  for (const uint32_t rank : order) {
+    set.candidates.push_back(scored[rank].candidate);
+    set.preselected.push_back({scored[rank].score, rank});
   }
-  std::sort(kept.begin(), kept.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<Candidate> candidates;
-  std::vector<Preselected> preselected;
-  for (const auto& [position, entry] : kept) {
-    candidates.push_back(set.candidates[position]);
-    preselected.push_back(entry);
-  }
-  set.candidates = std::move(candidates);
-  return preselected;
+  return set;
 }
 
 }  // namespace maxsimd

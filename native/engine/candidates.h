@@ -1,11 +1,15 @@
-// The chunks a search considers: first every live matching one, then those that graphs and codes keep.
+// The chunks a search considers: every live matching one, or those that codes keep of them.
 #pragma once
 
+#include "engine/codes.h"
 #include "engine/index.h"
+#include "engine/live_chunks.h"
 #include "engine/pool.h"
 #include "kernels/contract.h"
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -13,32 +17,17 @@ namespace maxsimd {
 
 struct SearchRequest;
 
+/// The live matching chunks of one segment.
+struct Selection {
+  SegmentSnapshot snapshot;
+  std::shared_ptr<const LiveChunks> chunks;
+};
+
 struct Candidate {
-  /// Position in the snapshots.
+  /// Position among the selections.
   uint32_t segment;
   uint32_t chunk;
 };
-
-struct CandidateSet {
-  std::vector<SegmentSnapshot> snapshots;
-  /// By segment, then chunk.
-  std::vector<Candidate> candidates;
-  /// Token vectors of all candidates.
-  uint64_t rows = 0;
-
-  /// The token matrix of a candidate; `corrupt` if its record is damaged.
-  Chunk exactChunk(const Candidate& candidate) const;
-};
-
-/// Chunks of records with born <= generation < died that carry all terms.
-CandidateSet collectLive(std::vector<SegmentSnapshot> snapshots, uint64_t generation,
-                         const std::optional<std::vector<Term>>& terms, const Deadline& deadline);
-
-/// Whether scanning the codes of all candidates would take longer than asking graphs.
-bool worthGraphs(const CandidateSet& set);
-
-/// Replaces the candidates of segments with a graph by the nearest of them in that graph.
-void keepGraphNeighbours(CandidateSet& set, const Index& index, Pool& pool, const SearchRequest& request);
 
 struct Preselected {
   /// Approximate MaxSim; the exact one is in the same units.
@@ -47,9 +36,27 @@ struct Preselected {
   uint32_t rank;
 };
 
-/// Keeps the `candidateK` best by codes, and every chunk written without codes of this codebook: those can
-/// only be scored exactly. Returns score and rank of each one kept.
-std::vector<Preselected> keepBestByCodes(CandidateSet& set, const Codebook& codebook, Pool& pool,
-                                         const SearchRequest& request, const PackedQuery& query);
+struct CandidateSet {
+  /// By segment, then chunk.
+  std::vector<Candidate> candidates;
+  /// One a candidate, or none if all live matching chunks are candidates.
+  std::vector<Preselected> preselected;
+  /// Whether inverted lists were asked.
+  bool byLists = false;
+};
+
+/// Chunks of records with born <= generation < died that carry all terms, segment by segment.
+std::vector<Selection> selectLive(const std::vector<SegmentSnapshot>& snapshots, uint64_t generation,
+                                  const std::optional<std::vector<Term>>& terms, const Deadline& deadline);
+
+/// Every selected chunk.
+CandidateSet everyChunk(const std::vector<Selection>& selections);
+
+/// The `candidateK` best by codes, and every chunk of segments without codes: those can only be scored exactly.
+CandidateSet bestByCodes(const std::vector<Selection>& selections, Pool& pool, const SearchRequest& request,
+                         const PackedQuery& query);
+
+/// The token matrix of a candidate; `corrupt` if its record is damaged.
+Chunk exactChunk(const Selection& selection, uint32_t chunk);
 
 }  // namespace maxsimd

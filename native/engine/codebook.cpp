@@ -1,95 +1,149 @@
 #include "engine/codebook.h"
 
+#include "engine/nearest.h"
 #include "kernels/half.h"
 #include "store/crc32c.h"
 #include "store/error.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 namespace maxsimd {
 namespace {
 
-/// Token vectors compared with all centroids at a time.
-constexpr uint32_t assignTokens = 64;
+/// Groups whose centroids a token vector is compared with.
+constexpr uint32_t probedGroups = 8;
+/// Token vectors sorted by group at a time: enough that a group's share fills blocks of the kernel.
+constexpr uint32_t batchRows = 4096;
+constexpr float levelMost = 255.0f;
+/// Centroids whose similarities one thread computes at a time.
+constexpr uint32_t tableCentroids = 1024;
+
+bool usable(const CodebookData& data) {
+  if (data.groupStarts.size() < 2 || data.groupStarts.front() != 0) return false;
+  if (data.count() < 1 || data.count() > centroidsMax) return false;
+  if (!std::is_sorted(data.groupStarts.begin(), data.groupStarts.end(), std::less_equal<>())) return false;
+  const auto fits = [&](const std::vector<int8_t>& vectors, const std::vector<uint16_t>& scales, size_t count) {
+    return vectors.size() == count * data.dim + readPaddingBytes && scales.size() == count + readPaddingBytes &&
+           std::all_of(scales.begin(), scales.begin() + long(count),
+                       [](uint16_t scale) { return halfIsFinite(scale) && halfToFloat(scale) > 0.0f; });
+  };
+  return fits(data.centroids, data.scales, data.count()) && fits(data.groups, data.groupScales, data.groupCount());
+}
+
+uint64_t contentHash(const CodebookData& data) {
+  const size_t scaleBytes = data.count() * sizeof(uint16_t);
+  const uint32_t low = crc32c(data.scales.data(), scaleBytes, crc32c(data.centroids.data(), data.centroids.size()));
+  const uint32_t high = crc32c(data.groupStarts.data(), data.groupStarts.size() * 4, crc32c(data.groups.data(), data.groups.size()));
+  return uint64_t(high) << 32 | low;
+}
 
 }  // namespace
 
-Codebook::Codebook(const Kernel& kernel, const std::string& id, uint32_t dim, std::span<const int8_t> vectors,
-                   std::span<const float> scales)
-    : kernel_(kernel), dim_(dim) {
-  const auto count = uint32_t(scales.size());
-  require(count >= 1 && count <= codebookCountMax, "codebook.count must be 1..65536");
-  require(vectors.size() == size_t(count) * dim, "codebook.vectors must hold count x dim values");
-  float largest = 0.0f;
-  for (const float scale : scales) {
-    require(std::isfinite(scale) && scale > 0.0f, "codebook.scales must be positive and finite");
-    largest = std::max(largest, scale);
-  }
-  vectors_.assign(vectors.begin(), vectors.end());
-  vectors_.resize(vectors_.size() + readPaddingBytes);
-  // Only ratios of centroid scales matter: relative to the largest, half precision always fits.
-  for (const float scale : scales) scales_.push_back(floatToHalf(scale / largest));
-  scales_.resize(count + readPaddingBytes);
-  unit_ = largest;
-  centroids_ = {vectors_.data(), scales_.data(), count};
-  const uint32_t content = crc32c(scales.data(), scales.size_bytes(), crc32c(vectors.data(), vectors.size()));
-  hash_ = uint64_t(crc32c(id.data(), id.size(), count * 2 + 1)) << 32 | content | 1;
+Codebook::Codebook(const Kernel& kernel, CodebookData data) : kernel_(kernel), data_(std::move(data)) {
+  if (!usable(data_)) throw Error(ErrorCode::corrupt, "damaged codebook");
+  hash_ = contentHash(data_);
 }
 
-void Codebook::assign(RecordParts& parts) const {
-  const uint32_t rows = parts.rows();
-  std::vector<uint16_t> nearest(rows);
-  std::vector<float> similarities(paddedTokens(assignTokens));
-  std::vector<uint32_t> centroids(paddedTokens(assignTokens));
-  for (uint32_t first = 0; first < rows; first += assignTokens) {
-    const uint32_t tokens = std::min(assignTokens, rows - first);
-    const Query block(kernel_, parts.vectors.data() + size_t(first) * dim_, tokens, dim_);
-    kernel_.best(block.packed(), centroids_, similarities.data(), centroids.data());
-    for (uint32_t i = 0; i < tokens; ++i) nearest[first + i] = uint16_t(centroids[i]);
-  }
-  parts.codebook = hash_;
-  parts.codes.clear();
-  parts.codeOffsets.assign(1, 0);
-  uint32_t row = 0;
-  for (const uint32_t chunkRows : parts.chunkRows) {
-    const auto start = nearest.begin() + row;
-    std::sort(start, start + chunkRows);
-    parts.codes.insert(parts.codes.end(), start, std::unique(start, start + chunkRows));
-    parts.codeOffsets.push_back(uint32_t(parts.codes.size()));
-    row += chunkRows;
-  }
-}
-
-Codebook::Table Codebook::table(const PackedQuery& query) const {
-  // Padded to whole 32-byte steps, whose missing tokens stay at level 0.
-  Table table{(query.tokensPadded + 31) & ~31u, {}, 0.0f, 0.0f};
-  const uint32_t stride = query.tokensPadded;
-  std::vector<float> similarities(size_t(count()) * stride);
-  kernel_.similarities(query, centroids_, similarities.data());
-  std::vector<float> least(stride, 0.0f), most(stride, 0.0f);
-  for (uint32_t k = 0; k < count(); ++k) {
-    for (uint32_t i = 0; i < stride; ++i) {
-      const float similarity = similarities[size_t(k) * stride + i];
-      least[i] = k == 0 ? similarity : std::min(least[i], similarity);
-      most[i] = k == 0 ? similarity : std::max(most[i], similarity);
+void Codebook::assign(const int8_t* vectors, uint32_t rows, uint16_t* codes) const {
+  const uint32_t dim = data_.dim;
+  const uint32_t probes = std::min(probedGroups, data_.groupCount());
+  const Chunk groups{data_.groups.data(), data_.groupScales.data(), data_.groupCount()};
+  std::vector<uint32_t> probed(size_t(batchRows) * probes);
+  std::vector<float> best(batchRows);
+  std::vector<std::vector<uint32_t>> members(data_.groupCount());
+  std::vector<int8_t> gathered;
+  std::vector<float> similarities;
+  std::vector<uint32_t> nearest;
+  for (uint32_t first = 0; first < rows; first += batchRows) {
+    const uint32_t count = std::min(batchRows, rows - first);
+    const int8_t* batch = vectors + size_t(first) * dim;
+    nearestSeveral(kernel_, dim, batch, count, groups, probes, probed.data());
+    for (auto& list : members) list.clear();
+    for (uint32_t r = 0; r < count; ++r) {
+      for (uint32_t p = 0; p < probes; ++p) members[probed[size_t(r) * probes + p]].push_back(r);
+    }
+    std::fill_n(best.begin(), count, -INFINITY);
+    for (uint32_t g = 0; g < data_.groupCount(); ++g) {
+      const auto& list = members[g];
+      if (list.empty()) continue;
+      const uint32_t start = data_.groupStarts[g];
+      gathered.resize(list.size() * dim);
+      for (size_t i = 0; i < list.size(); ++i) {
+        std::copy_n(batch + size_t(list[i]) * dim, dim, gathered.data() + i * dim);
+      }
+      similarities.resize(list.size());
+      nearest.resize(list.size());
+      const Chunk centroids{data_.centroids.data() + size_t(start) * dim, data_.scales.data() + start,
+                            data_.groupStarts[g + 1] - start};
+      nearestOf(kernel_, dim, gathered.data(), uint32_t(list.size()), centroids, similarities.data(), nearest.data());
+      for (size_t i = 0; i < list.size(); ++i) {
+        const uint32_t row = list[i];
+        const auto code = uint16_t(start + nearest[i]);
+        // Ties fall to the lower centroid, whatever the order of the groups.
+        if (similarities[i] < best[row] || (similarities[i] == best[row] && code > codes[first + row])) continue;
+        best[row] = similarities[i];
+        codes[first + row] = code;
+      }
     }
   }
+}
+
+Codebook::Table Codebook::table(const PackedQuery& query, Pool& pool) const {
+  const uint32_t stride = query.tokensPadded, count = this->count();
+  const size_t blocks = (count + tableCentroids - 1) / tableCentroids;
+  // A page fault a page would cost more than the products: the memory stays with the thread.
+  thread_local std::vector<float> similarities;
+  similarities.resize(size_t(count) * stride);
+  float* const all = similarities.data();
+  struct Extremes {
+    std::vector<float> sum, most;
+  };
+  std::vector<Extremes> parts(blocks);
+  pool.parallelFor(blocks, [&](size_t b) {
+    const auto first = uint32_t(b * tableCentroids);
+    const uint32_t rows = std::min(tableCentroids, count - first);
+    float* from = all + size_t(first) * stride;
+    kernel_.similarities(query, {data_.centroids.data() + size_t(first) * data_.dim, data_.scales.data() + first, rows}, from);
+    Extremes& part = parts[b];
+    part.sum.assign(stride, 0.0f);
+    part.most.assign(stride, -INFINITY);
+    for (uint32_t k = 0; k < rows; ++k, from += stride) {
+      for (uint32_t i = 0; i < stride; ++i) {
+        part.sum[i] += from[i];
+        part.most[i] = std::max(part.most[i], from[i]);
+      }
+    }
+  });
+
+  // The best of a chunk's centroids for a token is hardly ever among the worse half of all: steps begin at the mean.
+  Table table{query.tokens, (stride + 31) & ~31u, {}, 0.0f, 0.0f};
+  std::vector<float> mean(stride, 0.0f), factor(stride, 0.0f);
   float range = 0.0f;
-  for (uint32_t i = 0; i < query.tokens; ++i) range = std::max(range, (most[i] - least[i]) * query.scales[i] * unit_);
-  table.step = range / 255.0f;
-  std::vector<float> factor(stride, 0.0f);
   for (uint32_t i = 0; i < query.tokens; ++i) {
-    table.base += least[i] * query.scales[i] * unit_ + query.offsets[i];
-    factor[i] = range > 0.0f ? query.scales[i] * unit_ / table.step : 0.0f;
+    float sum = 0.0f, most = -INFINITY;
+    for (const Extremes& part : parts) {
+      sum += part.sum[i];
+      most = std::max(most, part.most[i]);
+    }
+    mean[i] = sum / float(count);
+    range = std::max(range, (most - mean[i]) * query.scales[i]);
+    table.base += mean[i] * query.scales[i] + query.offsets[i];
   }
-  table.levels.assign(size_t(count()) * table.tokensPadded, 0);
-  for (uint32_t k = 0; k < count(); ++k) {
-    const float* from = similarities.data() + size_t(k) * stride;
-    uint8_t* to = table.levels.data() + size_t(k) * table.tokensPadded;
-    for (uint32_t i = 0; i < stride; ++i) to[i] = uint8_t(std::min((from[i] - least[i]) * factor[i] + 0.5f, 255.0f));
-  }
+  table.step = range / levelMost;
+  for (uint32_t i = 0; i < query.tokens && range > 0.0f; ++i) factor[i] = query.scales[i] / table.step;
+  table.levels.resize(size_t(count) * table.tokensPadded);
+  pool.parallelFor(blocks, [&](size_t b) {
+    const auto first = uint32_t(b * tableCentroids);
+    const uint32_t last = std::min(first + tableCentroids, count);
+    for (uint32_t k = first; k < last; ++k) {
+      const float* from = all + size_t(k) * stride;
+      uint8_t* to = table.levels.data() + size_t(k) * table.tokensPadded;
+      for (uint32_t i = 0; i < stride; ++i) {
+        to[i] = uint8_t(int32_t(std::clamp((from[i] - mean[i]) * factor[i] + 0.5f, 0.0f, levelMost)));
+      }
+    }
+  });
   return table;
 }
 

@@ -1,7 +1,7 @@
 // What all indexes of a process share: the kernel, and the threads.
 //
 // Three pools, so that no kind of work waits for another: searches and scores (one thread per core), file
-// work (blocked in the kernel most of the time), and graph builds and verification (one thread, niced).
+// work (blocked in the kernel most of the time), and codes and verification (one thread, niced).
 #pragma once
 
 #include "engine/pool.h"

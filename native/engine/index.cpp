@@ -1,5 +1,6 @@
 #include "engine/index.h"
 
+#include "engine/codebook_fit.h"
 #include "store/error.h"
 
 #include <string>
@@ -39,7 +40,7 @@ void Index::fill(uint64_t id, Entry entry) {
 void Index::createSegment(uint64_t id, const std::string& path) {
   claim(id);
   try {
-    fill(id, {Segment::create(id, path, options_.dim), nullptr});
+    fill(id, entryOf(Segment::create(id, path, options_.dim)));
   } catch (...) {
     dropSegment(id);
     throw;
@@ -49,9 +50,9 @@ void Index::createSegment(uint64_t id, const std::string& path) {
 SegmentInfo Index::openSegment(uint64_t id, const std::string& path, uint32_t recordsReferenced) {
   claim(id);
   try {
-    Entry entry{Segment::open(id, path, options_.dim, recordsReferenced), nullptr};
-    if (entry.segment->sealed() && options_.codebook) {
-      entry.graph = Graph::open(*entry.segment, kernel_, *options_.projection, options_.threads);
+    Entry entry = entryOf(Segment::open(id, path, options_.dim, recordsReferenced));
+    if (entry.segment->sealed()) {
+      entry.codes = ChunkCodes::open(*entry.segment, kernel_, [this](Codebook codebook) { return intern(std::move(codebook)); });
     }
     const SegmentInfo info = describe(id, entry);
     fill(id, std::move(entry));
@@ -62,10 +63,8 @@ SegmentInfo Index::openSegment(uint64_t id, const std::string& path, uint32_t re
   }
 }
 
-uint32_t Index::append(uint64_t id, RecordParts parts) {
-  const auto segment = find(id);
-  if (options_.codebook) options_.codebook->assign(parts);
-  return segment->append(assembleRecord(parts, options_.dim));
+uint32_t Index::append(uint64_t id, const RecordParts& parts) {
+  return find(id)->append(assembleRecord(parts, options_.dim));
 }
 
 void Index::sync(uint64_t id) { find(id)->sync(); }
@@ -73,7 +72,7 @@ void Index::sync(uint64_t id) { find(id)->sync(); }
 SegmentInfo Index::seal(uint64_t id) {
   const auto segment = find(id);
   segment->seal();
-  return describe(id, {segment, nullptr});
+  return describe(id, {segment, nullptr, nullptr});
 }
 
 std::vector<uint32_t> Index::copyRecords(uint64_t from, std::span<const uint32_t> records, uint64_t to,
@@ -84,7 +83,6 @@ std::vector<uint32_t> Index::copyRecords(uint64_t from, std::span<const uint32_t
   const uint32_t count = source->recordCount();
   const auto mapping = source->mapping();
   for (const uint32_t record : records) require(record < count, "records holds a number that the segment lacks");
-  const uint64_t codebook = options_.codebook ? options_.codebook->hash() : 0;
   std::vector<uint32_t> copies;
   for (const uint32_t record : records) {
     deadline.check();
@@ -92,21 +90,7 @@ std::vector<uint32_t> Index::copyRecords(uint64_t from, std::span<const uint32_t
       throw Error(ErrorCode::corrupt, source->path() + ": damaged record " + std::to_string(record));
     }
     const RecordView view = source->view(*mapping, record);
-    if (codebook == 0 || source->record(record).codebook == codebook) {
-      copies.push_back(target->append({view.bytes, view.layout.bytes}));
-      continue;
-    }
-    // Written with another codebook, or none: the copy gets codes of the present one.
-    const RecordHeader& header = view.header();
-    RecordParts parts;
-    parts.versionId = header.versionId;
-    parts.chunkRows.assign(view.chunkRows(), view.chunkRows() + header.chunks);
-    parts.vectors.assign(view.vectors(), view.vectors() + size_t(header.rows) * options_.dim);
-    parts.vectors.resize(parts.vectors.size() + readPaddingBytes);
-    parts.scales.assign(view.scales(), view.scales() + header.rows);
-    parts.terms.assign(view.terms(), view.terms() + size_t(header.terms) * termBytes);
-    options_.codebook->assign(parts);
-    copies.push_back(target->append(assembleRecord(parts, options_.dim)));
+    copies.push_back(target->append({view.bytes, view.layout.bytes}));
   }
   return copies;
 }
@@ -122,15 +106,48 @@ Index::Verification Index::verify(uint64_t id, const Deadline& deadline) {
   return result;
 }
 
-Index::GraphBuilt Index::buildGraph(uint64_t id, const Deadline& deadline) {
-  require(options_.codebook != nullptr, "graphs need a codebook to choose among their candidates");
+std::shared_ptr<const Codebook> Index::intern(Codebook codebook) {
+  const std::lock_guard lock(mutex_);
+  std::weak_ptr<const Codebook>& known = codebooks_[codebook.hash()];
+  auto shared = known.lock();
+  if (shared == nullptr) {
+    shared = std::make_shared<const Codebook>(std::move(codebook));
+    known = shared;
+    std::erase_if(codebooks_, [](const auto& entry) { return entry.second.expired(); });
+  }
+  return shared;
+}
+
+/// The finest codebook of the others, unless the segment holds half of the index or more: then null.
+std::shared_ptr<const Codebook> Index::codebookFor(const Segment& segment) const {
+  const std::lock_guard lock(mutex_);
+  uint64_t rows = 0;
+  std::shared_ptr<const Codebook> finest;
+  for (const auto& [id, entry] : entries_) {
+    if (entry.segment == nullptr || !entry.segment->sealed()) continue;
+    rows += entry.segment->counts().rows;
+    if (entry.codes == nullptr || entry.segment.get() == &segment) continue;
+    if (finest == nullptr || entry.codes->codebook().count() > finest->count()) finest = entry.codes->sharedCodebook();
+  }
+  return segment.counts().rows * 2 >= rows ? nullptr : finest;
+}
+
+Index::CodesBuilt Index::buildCodes(uint64_t id, const Deadline& deadline) {
   const auto segment = find(id);
-  require(segment->sealed() && segment->counts().chunks > 0, "graphs are built for sealed segments with chunks");
-  auto graph = Graph::build(*segment, kernel_, *options_.projection, options_.threads, deadline);
-  const GraphBuilt built{graph->chunks(), graph->bytes()};
+  require(segment->sealed() && segment->counts().chunks > 0, "codes are built for sealed segments with chunks");
+  auto codebook = codebookFor(*segment);
+  const bool fitted = codebook == nullptr;
+  if (fitted) {
+    const uint32_t count = centroidsFor(segment->counts().rows);
+    uint32_t rows = 0;
+    const auto sample = sampleTokenVectors(*segment, count * sampleRowsPerCentroid, rows, deadline);
+    codebook = intern(Codebook(kernel_, fitCodebook(kernel_, options_.dim, sample, rows, count, deadline)));
+  }
+  auto codes = ChunkCodes::build(*segment, kernel_, *codebook, [this](Codebook same) { return intern(std::move(same)); }, deadline);
+  const CodesBuilt built{codes->chunks(), codes->fileBytes(), codebook->count(), fitted};
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(id);
-  if (found != entries_.end() && found->second.segment == segment) found->second.graph = std::move(graph);
+  if (found != entries_.end() && found->second.segment == segment) found->second.codes = std::move(codes);
   return built;
 }
 
@@ -139,36 +156,43 @@ void Index::dropSegment(uint64_t id) {
   entries_.erase(id);
 }
 
-Segment& Index::recordSegment(const LifeChange& change) const {
+const Index::Entry& Index::recordEntry(const LifeChange& change) const {
   const auto found = entries_.find(change.segmentId);
   if (found == entries_.end() || found->second.segment == nullptr) throw unknownSegment(change.segmentId);
   require(change.record < found->second.segment->recordCount(), "records holds a number that the segment lacks");
-  return *found->second.segment;
+  return found->second;
 }
 
 void Index::loadLives(std::span<const LifeLoad> lives) {
   const std::lock_guard lock(mutex_);
   for (const LifeLoad& life : lives) {
-    const Segment& segment = recordSegment(life.at);
+    const Segment& segment = *recordEntry(life.at).segment;
     if (segment.record(life.at.record).versionId != life.versionId) {
       throw Error(ErrorCode::corrupt, segment.path() + ": record " + std::to_string(life.at.record) +
                                           " holds another document version");
     }
   }
   for (const LifeLoad& life : lives) {
-    Life& loaded = recordSegment(life.at).life(life.at.record);
+    Life& loaded = recordEntry(life.at).segment->life(life.at.record);
     loaded.setBorn(life.born);
     loaded.setDied(life.died);
+  }
+  for (const auto& [id, entry] : entries_) {
+    if (entry.live != nullptr) entry.live->reset();
   }
 }
 
 void Index::publish(uint64_t generation, std::span<const LifeChange> born, std::span<const LifeChange> died) {
   const std::lock_guard lock(mutex_);
   require(generation > published_, "generation must be greater than the last one published");
-  for (const LifeChange& change : born) recordSegment(change);
-  for (const LifeChange& change : died) recordSegment(change);
-  for (const LifeChange& change : born) recordSegment(change).life(change.record).setBorn(generation);
-  for (const LifeChange& change : died) recordSegment(change).life(change.record).setDied(generation);
+  for (const auto changes : {born, died}) {
+    for (const LifeChange& change : changes) recordEntry(change);
+  }
+  for (const LifeChange& change : born) recordEntry(change).segment->life(change.record).setBorn(generation);
+  for (const LifeChange& change : died) recordEntry(change).segment->life(change.record).setDied(generation);
+  for (const auto changes : {born, died}) {
+    for (const LifeChange& change : changes) recordEntry(change).live->note(generation, change.record);
+  }
   published_ = generation;
 }
 
@@ -178,13 +202,20 @@ std::vector<SegmentSnapshot> Index::snapshot() const {
   for (const auto& [id, entry] : entries_) {
     if (entry.segment == nullptr) continue;
     const uint32_t records = entry.segment->recordCount();
-    snapshots.push_back({entry.segment, entry.graph, entry.segment->mapping(), records});
+    snapshots.push_back({entry.segment, entry.live, entry.codes, entry.segment->mapping(), records});
   }
   return snapshots;
 }
 
+Index::Entry Index::entryOf(std::shared_ptr<Segment> segment) {
+  auto live = std::make_shared<LiveTracker>(segment);
+  return {std::move(segment), std::move(live), nullptr};
+}
+
 SegmentInfo Index::describe(uint64_t id, const Entry& entry) {
-  return {id, entry.segment->counts(), entry.graph != nullptr};
+  const ChunkCodes* codes = entry.codes.get();
+  return {id, entry.segment->counts(), codes == nullptr ? 0 : codes->fileBytes(),
+          codes == nullptr ? 0 : codes->codebook().count()};
 }
 
 std::vector<SegmentInfo> Index::segments() const {

@@ -7,7 +7,8 @@
 
 #include "engine/codebook.h"
 #include "engine/deadline.h"
-#include "engine/graph.h"
+#include "engine/codes.h"
+#include "engine/live_chunks.h"
 #include "kernels/contract.h"
 #include "store/segment.h"
 
@@ -24,16 +25,14 @@ struct IndexOptions {
   uint32_t dim;
   /// Token vectors that a search of 32 query tokens may scan exactly.
   uint64_t exactTokenVectorsMax;
-  std::shared_ptr<const Codebook> codebook;
-  std::shared_ptr<const ChunkProjection> projection;
-  /// That may search at the same time.
-  uint32_t threads;
 };
 
 /// A segment as one search sees it: records and chunks below the counts, readable through the mapping.
 struct SegmentSnapshot {
   std::shared_ptr<const Segment> segment;
-  std::shared_ptr<const Graph> graph;
+  std::shared_ptr<LiveTracker> live;
+  /// Null until they are built.
+  std::shared_ptr<const ChunkCodes> codes;
   std::shared_ptr<const Mapping> mapping;
   uint32_t records;
 };
@@ -41,7 +40,9 @@ struct SegmentSnapshot {
 struct SegmentInfo {
   uint64_t id;
   SegmentCounts counts;
-  bool hasGraph;
+  /// Of the codes; 0 = none yet.
+  uint64_t derivedBytes;
+  uint32_t centroids;
 };
 
 class Index {
@@ -53,7 +54,7 @@ class Index {
 
   void createSegment(uint64_t id, const std::string& path);
   SegmentInfo openSegment(uint64_t id, const std::string& path, uint32_t recordsReferenced);
-  uint32_t append(uint64_t id, RecordParts parts);
+  uint32_t append(uint64_t id, const RecordParts& parts);
   void sync(uint64_t id);
   SegmentInfo seal(uint64_t id);
   std::vector<uint32_t> copyRecords(uint64_t from, std::span<const uint32_t> records, uint64_t to,
@@ -63,11 +64,15 @@ class Index {
     std::vector<uint32_t> corrupt;
   };
   Verification verify(uint64_t id, const Deadline& deadline);
-  struct GraphBuilt {
+  struct CodesBuilt {
     uint32_t chunks;
     uint64_t bytes;
+    uint32_t centroids;
+    /// A codebook was fitted on this segment; otherwise one of the index was good enough.
+    bool fitted;
   };
-  GraphBuilt buildGraph(uint64_t id, const Deadline& deadline);
+  /// Codes of a sealed segment with chunks. A segment that holds half of the index or more gets a codebook of its own.
+  CodesBuilt buildCodes(uint64_t id, const Deadline& deadline);
   void dropSegment(uint64_t id);
 
   struct LifeChange {
@@ -92,15 +97,20 @@ class Index {
  private:
   struct Entry {
     std::shared_ptr<Segment> segment;
-    std::shared_ptr<const Graph> graph;
+    std::shared_ptr<LiveTracker> live;
+    std::shared_ptr<const ChunkCodes> codes;
   };
 
   std::shared_ptr<Segment> find(uint64_t id) const;
   /// Claims an id before its file is touched, so that two creations of it cannot both proceed.
   void claim(uint64_t id);
   void fill(uint64_t id, Entry entry);
+  static Entry entryOf(std::shared_ptr<Segment> segment);
   static SegmentInfo describe(uint64_t id, const Entry& entry);
-  Segment& recordSegment(const LifeChange& change) const;
+  const Entry& recordEntry(const LifeChange& change) const;
+  /// The codebook with this content that the index has already, or this one.
+  std::shared_ptr<const Codebook> intern(Codebook codebook);
+  std::shared_ptr<const Codebook> codebookFor(const Segment& segment) const;
 
   const Kernel& kernel_;
   const IndexOptions options_;
@@ -108,6 +118,7 @@ class Index {
   /// An entry without a segment is being created or opened.
   std::map<uint64_t, Entry> entries_;
   uint64_t published_ = 0;
+  std::map<uint64_t, std::weak_ptr<const Codebook>> codebooks_;
 };
 
 }  // namespace maxsimd

@@ -1,8 +1,9 @@
 // One search over a snapshot of an index: filter, choose a plan, collect candidates, score them exactly.
 //
 // Plans. `exact` scores every live matching chunk. `codes` scores all of them approximately by centroid codes
-// and the best `candidateK` exactly. `graph` asks the graphs of sealed segments for a few thousand chunks,
-// lets codes choose among these and everything in segments without a graph, and goes on like `codes`.
+// and the best `candidateK` exactly. `lists` looks only at the codes of some thousand chunks of each large segment:
+// those that the inverted lists of the query's nearest centroids bring up most. Chunks of a segment that has no
+// codes yet are scored exactly in every plan.
 // Results do not depend on the number of threads.
 #pragma once
 
@@ -16,7 +17,7 @@
 
 namespace maxsimd {
 
-enum class Plan : uint8_t { automatic, exact, codes, graph };
+enum class Plan : uint8_t { automatic, exact, codes, lists };
 
 const char* planName(Plan plan);
 

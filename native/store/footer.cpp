@@ -16,19 +16,15 @@ struct FooterLayout {
   uint64_t termKeys;
   uint64_t termOffsets;
   uint64_t postings;
-  uint64_t codeOffsets;
-  uint64_t codes;
   uint64_t bytes;
 
-  static FooterLayout of(uint64_t records, uint64_t chunks, uint64_t terms, uint64_t postings, uint64_t codes) {
+  static FooterLayout of(uint64_t records, uint64_t chunks, uint64_t terms, uint64_t postings) {
     FooterLayout layout{};
     layout.chunks = alignSection(records * sizeof(RecordEntry));
     layout.termKeys = layout.chunks + alignSection(chunks * sizeof(ChunkEntry));
     layout.termOffsets = layout.termKeys + alignSection(terms * termBytes);
     layout.postings = layout.termOffsets + alignSection((terms + 1) * 4);
-    layout.codeOffsets = layout.postings + alignSection(postings * 4);
-    layout.codes = layout.codeOffsets + alignSection((chunks + 1) * 4);
-    layout.bytes = layout.codes + alignSection(codes * 2);
+    layout.bytes = layout.postings + alignSection(postings * 4);
     return layout;
   }
 };
@@ -46,7 +42,7 @@ bool ascends(std::span<const uint32_t> offsets, size_t last) {
 bool consistent(const FooterView& footer, uint64_t footerOffset, uint32_t dim) {
   uint64_t offset = sizeof(FileHeader), chunk = 0, rows = 0;
   for (const RecordEntry& record : footer.records) {
-    const auto layout = RecordLayout::of(dim, record.chunks, record.rows, record.terms, record.codes);
+    const auto layout = RecordLayout::of(dim, record.chunks, record.rows, record.terms);
     if (record.offset != offset || record.firstChunk != chunk || record.chunks == 0) return false;
     offset += layout.bytes;
     chunk += record.chunks;
@@ -66,7 +62,6 @@ bool consistent(const FooterView& footer, uint64_t footerOffset, uint32_t dim) {
     if (record >= footer.records.size()) return false;
   }
   if (!ascends(footer.postings.offsets, footer.postings.records.size())) return false;
-  if (!ascends(footer.codeOffsets, footer.codes.size())) return false;
   return offset == footerOffset && chunk == footer.chunks.size() && rows == footer.rows;
 }
 
@@ -88,16 +83,13 @@ FooterBytes assembleFooter(uint64_t footerOffset, const Directory& directory, co
     matches.insert(matches.end(), carriers.begin(), carriers.end());
     offsets.push_back(uint32_t(matches.size()));
   }
-  const auto layout = FooterLayout::of(directory.records.size(), directory.chunks.size(), keys.size(), matches.size(),
-                                       directory.codes.size());
+  const auto layout = FooterLayout::of(directory.records.size(), directory.chunks.size(), keys.size(), matches.size());
   FooterBytes footer{std::vector<uint8_t>(layout.bytes), {}};
   put<RecordEntry>(footer.body, 0, directory.records);
   put<ChunkEntry>(footer.body, layout.chunks, directory.chunks);
   put<Term>(footer.body, layout.termKeys, keys);
   put<uint32_t>(footer.body, layout.termOffsets, offsets);
   put<uint32_t>(footer.body, layout.postings, matches);
-  put<uint32_t>(footer.body, layout.codeOffsets, directory.codeOffsets);
-  put<uint16_t>(footer.body, layout.codes, directory.codes);
 
   FileTrailer& trailer = footer.trailer;
   trailer.magic = trailerMagic;
@@ -107,7 +99,6 @@ FooterBytes assembleFooter(uint64_t footerOffset, const Directory& directory, co
   trailer.records = uint32_t(directory.records.size());
   trailer.chunks = uint32_t(directory.chunks.size());
   trailer.rows = directory.rows;
-  trailer.codes = uint32_t(directory.codes.size());
   trailer.terms = uint32_t(keys.size());
   trailer.postings = uint32_t(matches.size());
   trailer.footerCrc = crc32c(footer.body.data(), footer.body.size());
@@ -129,7 +120,7 @@ std::optional<FooterView> readFooter(const uint8_t* file, uint64_t bytes, uint32
     throw damaged();
   }
   const auto layout =
-      FooterLayout::of(trailer.records, trailer.chunks, trailer.terms, trailer.postings, trailer.codes);
+      FooterLayout::of(trailer.records, trailer.chunks, trailer.terms, trailer.postings);
   if (trailer.fileBytes != bytes || trailer.footerOffset % sectionAlignment != 0 ||
       trailer.footerOffset < sizeof(FileHeader) || layout.bytes > bytes ||
       trailer.footerOffset + layout.bytes + sizeof trailer != bytes) {
@@ -144,8 +135,6 @@ std::optional<FooterView> readFooter(const uint8_t* file, uint64_t bytes, uint32
   footer.postings.keys = {reinterpret_cast<const Term*>(body + layout.termKeys), trailer.terms};
   footer.postings.offsets = {reinterpret_cast<const uint32_t*>(body + layout.termOffsets), size_t(trailer.terms) + 1};
   footer.postings.records = {reinterpret_cast<const uint32_t*>(body + layout.postings), trailer.postings};
-  footer.codeOffsets = {reinterpret_cast<const uint32_t*>(body + layout.codeOffsets), size_t(trailer.chunks) + 1};
-  footer.codes = {reinterpret_cast<const uint16_t*>(body + layout.codes), trailer.codes};
   if (!consistent(footer, trailer.footerOffset, dim)) throw damaged();
   return footer;
 }

@@ -23,8 +23,6 @@ struct Directory {
   std::vector<RecordEntry> records;
   std::vector<ChunkEntry> chunks;
   uint64_t rows = 0;
-  std::vector<uint32_t> codeOffsets;
-  std::vector<uint16_t> codes;
 };
 
 FooterBytes assembleFooter(uint64_t footerOffset, const Directory& directory, const ActivePostings& postings);
@@ -34,8 +32,6 @@ struct FooterView {
   std::span<const RecordEntry> records;
   std::span<const ChunkEntry> chunks;
   SealedPostings postings;
-  std::span<const uint32_t> codeOffsets;
-  std::span<const uint16_t> codes;
 };
 
 /// The footer of a file that is mapped whole, or nothing if the file is not sealed. A damaged footer throws

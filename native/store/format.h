@@ -9,7 +9,7 @@
 // FileHeader
 //   offset size field
 //   0      8    magic "MAXSIMSG"
-//   8      4    formatVersion (1)
+//   8      4    formatVersion (2)
 //   12     4    crc32c of bytes [16, 64)
 //   16     8    segmentId
 //   24     4    dim, int8 components of a token vector, 1..1024
@@ -24,15 +24,11 @@
 //   24     4    chunks (>= 1)
 //   28     4    rows, token vectors of all chunks (>= chunks)
 //   32     4    terms
-//   36     4    codes, of all chunks; 0 = written without a codebook
-//   40     8    codebook, hash of the codebook the codes refer to; 0 = none
-//   48     12   zero
+//   36     24   zero
 //   60     4    crc32c of bytes [0, 60) and of the sections between the header and the vectors
 //   sections
 //     chunkRows    u32 [chunks]            rows of each chunk, each >= 1
 //     terms        u8  [terms][16]         hashes that filters match
-//     codeOffsets  u32 [chunks + 1]        only if codes > 0: chunk c has codes [codeOffsets[c], codeOffsets[c+1])
-//     codes        u16 [codes]             ascending and unique within a chunk
 //     vectors      i8  [rows][dim]         row-major, no padding between rows
 //     scales       f16 [rows]              component value = vector * scale
 //
@@ -42,12 +38,10 @@
 //     termKeys     u8 [terms][16]          ascending
 //     termOffsets  u32 [terms + 1]         term t matches postings [termOffsets[t], termOffsets[t+1])
 //     postings     u32 [postings]          record numbers, ascending within a term
-//     codeOffsets  u32 [chunks + 1]        chunk c has codes [codeOffsets[c], codeOffsets[c+1]) of this segment
-//     codes        u16 [codes]             those of the records again, side by side: a search scans them all
 //
 // FileTrailer
 //   0      8    magic "MAXSIMFT"
-//   8      4    formatVersion (1)
+//   8      4    formatVersion (2)
 //   12     4    crc32c of bytes [16, 64)
 //   16     8    footerOffset, where `records` starts
 //   24     8    fileBytes, including this trailer
@@ -57,7 +51,7 @@
 //   48     4    terms
 //   52     4    postings
 //   56     4    footerCrc: crc32c of [footerOffset, fileBytes - 64)
-//   60     4    codes
+//   60     4    zero
 //
 // The footer is synced before the trailer is written, so that a crash while sealing leaves an active file,
 // and a trailer with a bad footer is damage. The data of the last record is followed by at least 64 readable
@@ -75,7 +69,7 @@ static_assert(std::endian::native == std::endian::little, "segment files are map
 inline constexpr uint64_t fileMagic = 0x47534d495358414dull;     // "MAXSIMSG"
 inline constexpr uint64_t trailerMagic = 0x54464d495358414dull;  // "MAXSIMFT"
 inline constexpr uint32_t recordMagic = 0x4352584du;             // "MXRC"
-inline constexpr uint32_t formatVersion = 1;
+inline constexpr uint32_t formatVersion = 2;
 inline constexpr size_t sectionAlignment = 64;
 inline constexpr size_t termBytes = 16;
 inline constexpr uint32_t recordChunksMax = 1u << 20;
@@ -100,9 +94,7 @@ struct RecordHeader {
   uint32_t chunks;
   uint32_t rows;
   uint32_t terms;
-  uint32_t codes;
-  uint64_t codebook;
-  uint8_t zero[12];
+  uint8_t zero[24];
   uint32_t metaCrc;
 };
 static_assert(sizeof(RecordHeader) == 64);
@@ -119,7 +111,7 @@ struct FileTrailer {
   uint32_t terms;
   uint32_t postings;
   uint32_t footerCrc;
-  uint32_t codes;
+  uint32_t zero;
 };
 static_assert(sizeof(FileTrailer) == 64);
 
@@ -127,15 +119,12 @@ static_assert(sizeof(FileTrailer) == 64);
 struct RecordEntry {
   uint64_t offset;
   uint64_t versionId;
-  uint64_t codebook;
   uint32_t firstChunk;
   uint32_t chunks;
   uint32_t rows;
   uint32_t terms;
-  uint32_t codes;
-  uint32_t zero;
 };
-static_assert(sizeof(RecordEntry) == 48);
+static_assert(sizeof(RecordEntry) == 32);
 
 struct ChunkEntry {
   uint32_t record;
@@ -150,19 +139,15 @@ constexpr uint64_t alignSection(uint64_t bytes) { return (bytes + sectionAlignme
 struct RecordLayout {
   uint64_t chunkRows;
   uint64_t terms;
-  uint64_t codeOffsets;
-  uint64_t codes;
   uint64_t vectors;
   uint64_t scales;
   uint64_t bytes;
 
-  static constexpr RecordLayout of(uint32_t dim, uint32_t chunks, uint32_t rows, uint32_t terms, uint32_t codes) {
+  static constexpr RecordLayout of(uint32_t dim, uint32_t chunks, uint32_t rows, uint32_t terms) {
     RecordLayout layout{};
     layout.chunkRows = sizeof(RecordHeader);
     layout.terms = layout.chunkRows + alignSection(uint64_t(chunks) * 4);
-    layout.codeOffsets = layout.terms + alignSection(uint64_t(terms) * termBytes);
-    layout.codes = layout.codeOffsets + (codes > 0 ? alignSection((uint64_t(chunks) + 1) * 4) : 0);
-    layout.vectors = layout.codes + alignSection(uint64_t(codes) * 2);
+    layout.vectors = layout.terms + alignSection(uint64_t(terms) * termBytes);
     layout.scales = layout.vectors + alignSection(uint64_t(rows) * dim);
     layout.bytes = layout.scales + alignSection(uint64_t(rows) * 2);
     return layout;

@@ -25,18 +25,12 @@ std::vector<uint8_t> assembleRecord(const RecordParts& parts, uint32_t dim) {
   header.chunks = uint32_t(parts.chunkRows.size());
   header.rows = rows;
   header.terms = uint32_t(parts.terms.size() / termBytes);
-  header.codes = uint32_t(parts.codes.size());
-  header.codebook = parts.codebook;
-  const auto layout = RecordLayout::of(dim, header.chunks, rows, header.terms, header.codes);
+  const auto layout = RecordLayout::of(dim, header.chunks, rows, header.terms);
   header.bytes = layout.bytes;
 
   std::vector<uint8_t> bytes(layout.bytes);
   std::memcpy(bytes.data() + layout.chunkRows, parts.chunkRows.data(), parts.chunkRows.size() * 4);
   if (!parts.terms.empty()) std::memcpy(bytes.data() + layout.terms, parts.terms.data(), parts.terms.size());
-  if (!parts.codes.empty()) {
-    std::memcpy(bytes.data() + layout.codeOffsets, parts.codeOffsets.data(), parts.codeOffsets.size() * 4);
-    std::memcpy(bytes.data() + layout.codes, parts.codes.data(), parts.codes.size() * 2);
-  }
   std::memcpy(bytes.data() + layout.vectors, parts.vectors.data(), size_t(rows) * dim);
   std::memcpy(bytes.data() + layout.scales, parts.scales.data(), size_t(rows) * 2);
 
@@ -59,10 +53,10 @@ RecordView viewRecord(const uint8_t* bytes, uint64_t available, uint32_t dim) {
   std::memcpy(&header, bytes, sizeof header);
   if (header.magic != recordMagic || header.bytes > available || header.chunks == 0 ||
       header.chunks > recordChunksMax || header.rows < header.chunks || header.rows > recordRowsMax ||
-      header.terms > recordTermsMax || header.codes > header.rows) {
+      header.terms > recordTermsMax) {
     return {};
   }
-  const auto layout = RecordLayout::of(dim, header.chunks, header.rows, header.terms, header.codes);
+  const auto layout = RecordLayout::of(dim, header.chunks, header.rows, header.terms);
   if (layout.bytes != header.bytes) return {};
   return {bytes, layout};
 }

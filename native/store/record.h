@@ -10,7 +10,7 @@
 
 namespace maxsimd {
 
-/// What a caller hands over; `codes` and `codeOffsets` are filled in when there is a codebook.
+/// What a caller hands over.
 struct RecordParts {
   uint64_t versionId = 0;
   std::vector<uint32_t> chunkRows;
@@ -19,9 +19,6 @@ struct RecordParts {
   /// f16 [rows], likewise padded.
   std::vector<uint16_t> scales;
   std::vector<uint8_t> terms;
-  uint64_t codebook = 0;
-  std::vector<uint32_t> codeOffsets;
-  std::vector<uint16_t> codes;
 
   uint32_t rows() const;
 };
@@ -37,8 +34,6 @@ struct RecordView {
   const RecordHeader& header() const { return *reinterpret_cast<const RecordHeader*>(bytes); }
   const uint32_t* chunkRows() const { return reinterpret_cast<const uint32_t*>(bytes + layout.chunkRows); }
   const uint8_t* terms() const { return bytes + layout.terms; }
-  const uint32_t* codeOffsets() const { return reinterpret_cast<const uint32_t*>(bytes + layout.codeOffsets); }
-  const uint16_t* codes() const { return reinterpret_cast<const uint16_t*>(bytes + layout.codes); }
   const int8_t* vectors() const { return reinterpret_cast<const int8_t*>(bytes + layout.vectors); }
   const uint16_t* scales() const { return reinterpret_cast<const uint16_t*>(bytes + layout.scales); }
 

@@ -16,7 +16,6 @@ constexpr uint64_t allocationFirst = 256 << 10;
 constexpr uint64_t allocationStepMax = 16 << 20;
 constexpr uint64_t pageBytes = 4096;
 constexpr size_t crcStart = 16;
-constexpr uint32_t codeArenaBlock = 16 << 10;
 static_assert(sizeof(FileTrailer) >= readPaddingBytes && sectionAlignment >= readPaddingBytes);
 
 uint64_t alignPage(uint64_t bytes) { return (bytes + pageBytes - 1) & ~(pageBytes - 1); }
@@ -26,11 +25,6 @@ uint32_t headerChecksum(const FileHeader& header) {
 }
 
 bool chunksAddUp(const RecordView& view) {
-  if (view.header().codes > 0) {
-    const uint32_t* offsets = view.codeOffsets();
-    const uint32_t* last = offsets + view.header().chunks;
-    if (offsets[0] != 0 || *last != view.header().codes || !std::is_sorted(offsets, last + 1)) return false;
-  }
   uint64_t rows = 0;
   for (uint32_t c = 0; c < view.header().chunks; ++c) {
     if (view.chunkRows()[c] == 0) return false;
@@ -113,12 +107,7 @@ void Segment::openSealed(const FooterView& footer, std::shared_ptr<const Mapping
   checks_.grow(records);
   chunks_.grow(chunks);
   for (uint32_t r = 0; r < records; ++r) records_[r] = footer.records[r];
-  codes_.grow(chunks);
-  for (uint32_t c = 0; c < chunks; ++c) {
-    chunks_[c] = footer.chunks[c];
-    codes_[c] = {footer.codes.data() + footer.codeOffsets[c], footer.codeOffsets[c + 1] - footer.codeOffsets[c]};
-  }
-  footerMapping_ = mapping;
+  for (uint32_t c = 0; c < chunks; ++c) chunks_[c] = footer.chunks[c];
   sealedPostings_ = footer.postings;
   fileBytes_ = mapping->bytes();
   chunkCount_ = chunks;
@@ -197,19 +186,6 @@ uint32_t Segment::append(std::span<const uint8_t> record) {
   return number;
 }
 
-const uint16_t* Segment::keepCodes(const uint16_t* codes, uint32_t count) {
-  if (count > codeArenaFree_) {
-    codeArenaFree_ = std::max(count, codeArenaBlock);
-    codeArena_.push_back(std::make_unique<uint16_t[]>(codeArenaFree_));
-    codeArenaNext_ = codeArena_.back().get();
-  }
-  uint16_t* kept = codeArenaNext_;
-  std::copy_n(codes, count, kept);
-  codeArenaNext_ += count;
-  codeArenaFree_ -= count;
-  return kept;
-}
-
 void Segment::addRecord(const RecordView& view, uint64_t offset) {
   const RecordHeader& header = view.header();
   const uint32_t number = recordCount_;
@@ -218,26 +194,18 @@ void Segment::addRecord(const RecordView& view, uint64_t offset) {
   lives_.grow(number + 1);
   checks_.grow(number + 1);
   chunks_.grow(firstChunk + header.chunks);
-  codes_.grow(firstChunk + header.chunks);
   RecordEntry& entry = records_[number];
   entry = {};
   entry.offset = offset;
   entry.versionId = header.versionId;
-  entry.codebook = header.codebook;
   entry.firstChunk = firstChunk;
   entry.chunks = header.chunks;
   entry.rows = header.rows;
   entry.terms = header.terms;
-  entry.codes = header.codes;
-  const uint16_t* codes = header.codes > 0 ? keepCodes(view.codes(), header.codes) : nullptr;
   uint32_t row = 0;
   for (uint32_t c = 0; c < header.chunks; ++c) {
     chunks_[firstChunk + c] = {number, row};
     row += view.chunkRows()[c];
-    if (codes != nullptr) {
-      const uint32_t* offsets = view.codeOffsets() + c;
-      codes_[firstChunk + c] = {codes + offsets[0], offsets[1] - offsets[0]};
-    }
   }
   checks_[number] = metaGood | dataGood;
   {
@@ -265,14 +233,8 @@ void Segment::seal() {
   const uint32_t records = recordCount_, chunks = chunkCount_;
   Directory directory;
   directory.rows = rowCount_;
-  directory.codeOffsets.push_back(0);
   for (uint32_t r = 0; r < records; ++r) directory.records.push_back(records_[r]);
-  for (uint32_t c = 0; c < chunks; ++c) {
-    directory.chunks.push_back(chunks_[c]);
-    const auto codes = this->codes(c);
-    directory.codes.insert(directory.codes.end(), codes.begin(), codes.end());
-    directory.codeOffsets.push_back(uint32_t(directory.codes.size()));
-  }
+  for (uint32_t c = 0; c < chunks; ++c) directory.chunks.push_back(chunks_[c]);
   const FooterBytes footer = assembleFooter(end_, directory, activePostings_);
   reserve(footer.trailer.fileBytes);
   file_.write(end_, footer.body.data(), footer.body.size());
@@ -318,7 +280,7 @@ uint32_t Segment::chunkRows(uint32_t number) const {
 RecordView Segment::view(const Mapping& mapping, uint32_t record) const {
   const RecordEntry& entry = records_[record];
   return {mapping.base() + entry.offset,
-          RecordLayout::of(dim_, entry.chunks, entry.rows, entry.terms, entry.codes)};
+          RecordLayout::of(dim_, entry.chunks, entry.rows, entry.terms)};
 }
 
 std::vector<uint32_t> Segment::recordsMatching(std::span<const Term> terms, uint32_t recordCount) const {
@@ -348,8 +310,7 @@ bool Segment::check(const Mapping& mapping, uint32_t record, Check good, Check b
   const RecordHeader& header = view.header();
   const bool same = header.magic == recordMagic && header.bytes == view.layout.bytes &&
                     header.versionId == entry.versionId && header.chunks == entry.chunks &&
-                    header.rows == entry.rows && header.terms == entry.terms && header.codes == entry.codes &&
-                    header.codebook == entry.codebook;
+                    header.rows == entry.rows && header.terms == entry.terms;
   const bool intact = same && (good == metaGood ? view.metaIntact() : view.dataIntact());
   checks_[record].fetch_or(intact ? good : bad, std::memory_order_relaxed);
   return intact;

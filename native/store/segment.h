@@ -73,8 +73,6 @@ class Segment {
   const RecordEntry& record(uint32_t number) const { return records_[number]; }
   const ChunkEntry& chunk(uint32_t number) const { return chunks_[number]; }
   uint32_t chunkRows(uint32_t number) const;
-  /// Centroid codes of a chunk; empty if its record was written without a codebook.
-  std::span<const uint16_t> codes(uint32_t chunk) const { return {codes_[chunk].first, codes_[chunk].count}; }
   RecordView view(const Mapping& mapping, uint32_t record) const;
   /// Records below `recordCount` that carry all terms, ascending.
   std::vector<uint32_t> recordsMatching(std::span<const Term> terms, uint32_t recordCount) const;
@@ -89,10 +87,6 @@ class Segment {
   Life& life(uint32_t record) { return lives_[record]; }
 
  private:
-  struct Codes {
-    const uint16_t* first;
-    uint32_t count;
-  };
   enum Check : uint8_t { metaGood = 1, metaBad = 2, dataGood = 4, dataBad = 8 };
 
   Segment(uint64_t id, uint32_t dim, File file);
@@ -100,7 +94,6 @@ class Segment {
   void openActive(uint32_t recordsReferenced, uint64_t fileBytes);
   void reserve(uint64_t bytes);
   void addRecord(const RecordView& view, uint64_t offset);
-  const uint16_t* keepCodes(const uint16_t* codes, uint32_t count);
   void requireWritable() const;
   void setMapping(std::shared_ptr<const Mapping> mapping);
   bool check(const Mapping& mapping, uint32_t record, Check good, Check bad) const;
@@ -120,13 +113,6 @@ class Segment {
 
   StableVector<RecordEntry> records_;
   StableVector<ChunkEntry> chunks_;
-  /// Into the footer's mapping or, while the segment is active, into the arena: side by side, because a search
-  /// by codes reads all of them and nothing else.
-  StableVector<Codes> codes_;
-  std::vector<std::unique_ptr<uint16_t[]>> codeArena_;
-  uint16_t* codeArenaNext_ = nullptr;
-  uint32_t codeArenaFree_ = 0;
-  std::shared_ptr<const Mapping> footerMapping_;
   StableVector<Life> lives_;
   mutable StableVector<std::atomic<uint8_t>> checks_;
   std::atomic<uint32_t> recordCount_{0};

@@ -1,7 +1,7 @@
 // Random records and clustered vectors for tests.
 #pragma once
 
-#include "engine/codebook.h"
+#include "kernels/contract.h"
 #include "kernels/half.h"
 #include "store/record.h"
 #include "test/check.h"
@@ -71,19 +71,6 @@ inline RecordParts randomRecord(Random& random, const Clusters& clusters, uint64
   parts.vectors.resize(parts.vectors.size() + readPaddingBytes);
   for (const Term& one : terms) parts.terms.insert(parts.terms.end(), one.begin(), one.end());
   return parts;
-}
-
-inline std::shared_ptr<const Codebook> codebookOf(const Kernel& kernel, const Clusters& clusters) {
-  std::vector<int8_t> vectors(clusters.centres.size() * clusters.dim);
-  std::vector<float> scales(clusters.centres.size());
-  for (size_t c = 0; c < clusters.centres.size(); ++c) {
-    std::vector<float> centre = clusters.centres[c];
-    double square = 0;
-    for (const float value : centre) square += double(value) * value;
-    for (float& value : centre) value /= float(std::sqrt(square));
-    quantise(centre, vectors.data() + c * clusters.dim, &scales[c]);
-  }
-  return std::make_shared<const Codebook>(kernel, "test", clusters.dim, vectors, scales);
 }
 
 }  // namespace maxsimd::test

@@ -32,12 +32,10 @@ struct Fixture {
   std::shared_ptr<Index> index;
   std::vector<Document> documents;
 
-  Fixture(Random& random, uint32_t threads, bool withCodebook)
-      : clusters(random, dim, 150), engine(threads, "auto") {
-    IndexOptions options{dim, 1000, withCodebook ? codebookOf(engine.kernel(), clusters) : nullptr,
-                         std::make_shared<const MeanProjection>(dim), threads};
-    index = std::make_shared<Index>(engine.kernel(), std::move(options));
-  }
+  Fixture(Random& random, uint32_t threads)
+      : clusters(random, dim, 150),
+        engine(threads, "auto"),
+        index(std::make_shared<Index>(engine.kernel(), IndexOptions{dim, 1000})) {}
 
   void add(Random& random, uint64_t segment, uint32_t count) {
     for (uint32_t i = 0; i < count; ++i) {
@@ -109,7 +107,7 @@ std::vector<uint64_t> range(uint64_t first, uint64_t last) {
 }
 
 const Case exact("search", "the exact plan ranks as float64 does and sees exactly the snapshot", [](Random& random) {
-  Fixture fixture(random, 3, false);
+  Fixture fixture(random, 3);
   fixture.index->createSegment(1, fixture.directory.file("1.seg"));
   fixture.add(random, 1, 60);
   fixture.publish(5, range(0, 60));
@@ -144,24 +142,26 @@ const Case exact("search", "the exact plan ranks as float64 does and sees exactl
   CHECK_ERROR(fixture.publish(6, {}), ErrorCode::invalidArgument);
 });
 
-const Case plans("search", "codes and graphs keep the best of what exact search finds", [](Random& random) {
-  Fixture fixture(random, 2, true);
+const Case plans("search", "codes and lists keep the best of what exact search finds", [](Random& random) {
+  Fixture fixture(random, 2);
   fixture.index->createSegment(1, fixture.directory.file("1.seg"));
   fixture.add(random, 1, 2500);
   fixture.publish(1, range(0, 2500));
   fixture.index->seal(1);
-  fixture.index->buildGraph(1, {});
+  fixture.index->buildCodes(1, {});
   fixture.index->createSegment(2, fixture.directory.file("2.seg"));
   fixture.add(random, 2, 100);
   fixture.publish(2, range(2500, 2600), range(0, 30));
-  for (const Plan plan : {Plan::codes, Plan::graph}) {
+  uint32_t active = 0;
+  for (uint64_t v = 2500; v < 2600; ++v) active += uint32_t(fixture.documents[v].parts.chunkRows.size());
+  for (const Plan plan : {Plan::codes, Plan::lists}) {
     int found = 0, wanted = 0;
     for (int round = 0; round < 20; ++round) {
       SearchRequest request = fixture.request(random, 2, Plan::exact);
       const SearchOutcome truth = search(*fixture.index, fixture.engine.compute(), request);
       request.plan = plan;
       const SearchOutcome outcome = search(*fixture.index, fixture.engine.compute(), request);
-      CHECK(outcome.plan == plan && outcome.candidateCount == 60);
+      CHECK(outcome.plan == plan && outcome.candidateCount == 60 + active);
       std::set<Key> keys;
       for (const auto& result : outcome.results) keys.insert({result.versionId, result.chunkIndex});
       for (const auto& result : truth.results) {
@@ -179,12 +179,14 @@ const Case threads("search", "results do not depend on the number of threads", [
   std::vector<std::vector<std::pair<Key, float>>> runs;
   for (const uint32_t count : {1, 2, 5}) {
     Random same = start;
-    Fixture fixture(same, count, true);
+    Fixture fixture(same, count);
     fixture.index->createSegment(1, fixture.directory.file("1.seg"));
-    fixture.add(same, 1, 400);
-    fixture.publish(1, range(0, 400));
+    fixture.add(same, 1, 3000);
+    fixture.publish(1, range(0, 3000));
+    fixture.index->seal(1);
+    fixture.index->buildCodes(1, {});
     auto& run = runs.emplace_back();
-    for (const Plan plan : {Plan::exact, Plan::codes}) {
+    for (const Plan plan : {Plan::exact, Plan::codes, Plan::lists}) {
       for (int round = 0; round < 5; ++round) {
         const SearchRequest request = fixture.request(same, 1, plan);
         for (const auto& result : search(*fixture.index, fixture.engine.compute(), request).results) {
@@ -197,7 +199,7 @@ const Case threads("search", "results do not depend on the number of threads", [
 });
 
 const Case ties("search", "every chunk that ties with the last of top_k is returned", [](Random& random) {
-  Fixture fixture(random, 2, false);
+  Fixture fixture(random, 2);
   fixture.index->createSegment(1, fixture.directory.file("1.seg"));
   fixture.add(random, 1, 1);
   for (int copy = 0; copy < 30; ++copy) {
@@ -212,7 +214,7 @@ const Case ties("search", "every chunk that ties with the last of top_k is retur
 });
 
 const Case damage("search", "damage in a sealed record rejects the search that touches it", [](Random& random) {
-  Fixture fixture(random, 2, false);
+  Fixture fixture(random, 2);
   const std::string path = fixture.directory.file("1.seg");
   fixture.index->createSegment(1, path);
   fixture.add(random, 1, 10);
@@ -238,7 +240,7 @@ const Case damage("search", "damage in a sealed record rejects the search that t
 });
 
 const Case deadline("search", "a passed deadline ends a search", [](Random& random) {
-  Fixture fixture(random, 2, false);
+  Fixture fixture(random, 2);
   fixture.index->createSegment(1, fixture.directory.file("1.seg"));
   fixture.add(random, 1, 5);
   fixture.publish(1, range(0, 5));
@@ -249,7 +251,7 @@ const Case deadline("search", "a passed deadline ends a search", [](Random& rand
 
 const Case concurrent("concurrency", "searches beside appends, publications, syncs and seals see whole snapshots",
                       [](Random& random) {
-  Fixture fixture(random, 3, true);
+  Fixture fixture(random, 3);
   fixture.index->createSegment(1, fixture.directory.file("1.seg"));
   fixture.add(random, 1, 20);
   fixture.publish(1, range(0, 20));
@@ -274,10 +276,12 @@ const Case concurrent("concurrency", "searches beside appends, publications, syn
       }
     });
   }
+  std::vector<std::thread> builders;
   uint64_t segment = 1;
   for (uint64_t generation = 2; generation <= 25; ++generation) {
     if (generation % 8 == 0) {
       fixture.index->seal(segment);
+      builders.emplace_back([&, segment] { fixture.index->buildCodes(segment, {}); });
       ++segment;
       fixture.index->createSegment(segment, fixture.directory.file(std::to_string(segment) + ".seg"));
     }
@@ -296,7 +300,9 @@ const Case concurrent("concurrency", "searches beside appends, publications, syn
     published = generation;
   }
   done = true;
-  for (std::thread& reader : readers) reader.join();
+  for (auto* threads : {&readers, &builders}) {
+    for (std::thread& thread : *threads) thread.join();
+  }
 });
 
 }  // namespace

@@ -30,15 +30,12 @@ void writeFile(const std::string& path, const std::vector<uint8_t>& bytes) {
 
 struct Sample {
   Clusters clusters;
-  std::shared_ptr<const Codebook> codebook;
   std::vector<std::vector<uint8_t>> records;
 
   Sample(Random& random, uint32_t count) : clusters(random, dim, 40) {
-    codebook = codebookOf(scalarKernel, clusters);
     for (uint32_t r = 0; r < count; ++r) {
-      auto parts = randomRecord(random, clusters, 100 + r, {between(random, 1, 9), between(random, 1, 5)},
+      const auto parts = randomRecord(random, clusters, 100 + r, {between(random, 1, 9), between(random, 1, 5)},
                                 {term(uint8_t(r % 3)), term(9)});
-      codebook->assign(parts);
       records.push_back(assembleRecord(parts, dim));
     }
   }
@@ -56,9 +53,6 @@ void checkHolds(const Segment& segment, const Sample& sample, uint32_t count) {
     CHECK(entry.versionId == 100 + r);
     for (uint32_t c = 0; c < entry.chunks; ++c) {
       CHECK(segment.chunkRows(entry.firstChunk + c) == view.chunkRows()[c]);
-      const auto codes = segment.codes(entry.firstChunk + c);
-      CHECK(codes.size() == view.codeOffsets()[c + 1] - view.codeOffsets()[c]);
-      CHECK(std::equal(codes.begin(), codes.end(), view.codes() + view.codeOffsets()[c]));
     }
   }
   for (uint8_t t = 0; t < 3; ++t) {
@@ -234,7 +228,7 @@ const Case later("store", "a later format is refused, not misread", [](Random& r
   const Sample sample(random, 1);
   writeAll(sample, path);
   std::vector<uint8_t> bytes = readFile(path);
-  bytes[8] = 2;
+  bytes[8] = char(formatVersion + 1);
   writeFile(path, bytes);
   CHECK_ERROR(Segment::open(7, path, dim, 1), ErrorCode::unsupportedVersion);
   writeFile(path, {});

@@ -65,11 +65,9 @@ async function compactIndex({ catalog, engine, blobs }: IndexAccess, index: Inde
       onCorrupt: (_indexId, error) => void failures.push(error),
     },
   });
-  // Without a codebook nothing is derived here: the server does that when it next opens the index.
   const stored = await store.open({
     indexId: index.id,
     dim,
-    codebook: undefined,
     ledger: catalogSegments(catalog, index.id),
   });
   try {

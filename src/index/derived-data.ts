@@ -1,5 +1,5 @@
 /**
- * What searches derive from a sealed segment to be fast (graphs, codes): built one segment at a time, in the
+ * What searches derive from a sealed segment to be fast (centroid codes): built one segment at a time, in the
  * order asked for, never needed for a right answer. It is rebuilt whenever it is missing; a build that was
  * cut short leaves nothing but a temporary file, which the next open removes.
  */
@@ -36,7 +36,7 @@ export class DerivedData {
     const isWanted = (): boolean => segments.get(segment.id) === segment;
     if (segment.tokenVectors < tokenVectorsMin || !isWanted()) return;
     try {
-      await native.buildGraph(segment.id);
+      await native.buildCodes(segment.id);
       // Its files went while this one was being written.
       if (!isWanted()) await removeBlobs(blobs, segment.blob);
     } catch (error) {

@@ -10,7 +10,7 @@ import { removeBlobs } from './blob-removal.ts';
 import { CopyPace } from './copy-pace.ts';
 import { fromEngine, hasEngineCode } from './engine-errors.ts';
 import type { IndexSettings } from './index-settings.ts';
-import type { NativeCodebook, NativeEngine, NativeIndex } from './native.ts';
+import type { NativeEngine, NativeIndex } from './native.ts';
 import { Verification } from './scrub.ts';
 import type { SegmentLedger, StoredState } from './segment-ledger.ts';
 import { newSegment, type Segment } from './segment.ts';
@@ -28,7 +28,6 @@ export interface IndexStoreOptions {
 export interface OpenIndexInput {
   readonly indexId: string;
   readonly dim: number;
-  readonly codebook: NativeCodebook | undefined;
   readonly ledger: SegmentLedger;
 }
 
@@ -76,12 +75,11 @@ async function openIndex(
   input: OpenIndexInput,
 ): Promise<StoredIndex> {
   const { engine, blobs, settings, events } = options;
-  const { indexId, dim, codebook, ledger } = input;
+  const { indexId, dim, ledger } = input;
   const state = await ledger.loadState();
   const native = engine.createIndex({
     dim,
     exactTokenVectorsMax: options.exactTokenVectorsMax,
-    ...(codebook === undefined ? {} : { codebook }),
   });
   try {
     const segments = await openSegments(native, blobs, ledger, state);
@@ -96,8 +94,7 @@ async function openIndex(
       generation: state.generation,
       engine,
       ...shared,
-      // Without a codebook the engine has no use for graphs.
-      settings: codebook === undefined ? { ...settings, graphTokenVectorsMin: Infinity } : settings,
+      settings,
       events,
     });
   } catch (error) {

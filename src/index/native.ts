@@ -27,19 +27,9 @@ export interface EngineInfo {
   readonly threads: number;
 }
 
-export interface NativeCodebook {
-  readonly id: string;
-  readonly count: number;
-  /** int8 [count x dim]; value = vector * scale. */
-  readonly vectors: Int8Array;
-  /** f32 [count]. */
-  readonly scales: Float32Array;
-}
-
 export interface NativeIndexOptions {
   readonly dim: number;
-  readonly codebook?: NativeCodebook;
-  /** Token vectors that a search may scan exactly; above it candidates come from codes, then graphs. 0 = from the measured kernel rate and a budget of 2 ms. */
+  /** Token vectors that a search may scan exactly; above it candidates come from codes. 0 = from the measured kernel rate and a budget of 2 ms. */
   readonly exactTokenVectorsMax: number;
 }
 
@@ -63,7 +53,18 @@ export interface SegmentInfo {
   readonly chunks: number;
   readonly tokenVectors: number;
   readonly fileBytes: number;
-  readonly hasGraph: boolean;
+  /** Bytes of the file with its centroid codes; 0 = none yet, its chunks are scored exactly. */
+  readonly derivedBytes: number;
+  readonly centroids: number;
+}
+
+export interface CodesBuilt {
+  readonly chunks: number;
+  readonly bytes: number;
+  readonly centroids: number;
+  /** A codebook was fitted on this segment; otherwise one of the index was good enough. */
+  readonly fitted: boolean;
+  readonly milliseconds: number;
 }
 
 /** Columns: entry i says that record `records[i]` of segment `segmentIds[i]` is born / dies at a generation (0 = alive). */
@@ -87,7 +88,7 @@ export interface NativeSearch {
   /** Milliseconds from now; past it the search rejects with `deadline_exceeded`. */
   readonly timeoutMs: number;
   /** `exact` scans every live matching chunk (evaluation and tests); default `auto`. */
-  readonly plan?: 'auto' | 'exact' | 'codes' | 'graph';
+  readonly plan?: 'auto' | 'exact' | 'codes' | 'lists';
 }
 
 /** Best first by score; chunks tied with the last of top_k are included, so the caller can order ties by doc_id. */
@@ -103,7 +104,7 @@ export interface NativeSearchResult {
   /** Present when components were asked for: [results x query rows]. */
   readonly similarities?: Float32Array;
   readonly documentTokens?: Uint32Array;
-  readonly plan: 'exact' | 'codes' | 'graph';
+  readonly plan: 'exact' | 'codes' | 'lists';
   /** Milliseconds by stage. */
   readonly timings: {
     readonly queueMs: number;
@@ -142,10 +143,8 @@ export interface NativeIndex {
   sync(segmentId: number): Promise<void>;
   /** Writes the footer, syncs; the segment is immutable from now on. */
   seal(segmentId: number): Promise<SegmentInfo>;
-  /** Builds, self-checks and saves the candidate graph of a sealed segment in the background, then uses it. */
-  buildGraph(
-    segmentId: number,
-  ): Promise<{ readonly chunks: number; readonly bytes: number; readonly milliseconds: number }>;
+  /** Builds and saves the centroid codes of a sealed segment in the background, then uses them. */
+  buildCodes(segmentId: number): Promise<CodesBuilt>;
   /** Copies records into another (active) segment for compaction; returns their new numbers in order. */
   copyRecords(fromSegmentId: number, records: Uint32Array, toSegmentId: number): Promise<Uint32Array>;
   /** No search that starts later reads it; unmapped after the last reader. */

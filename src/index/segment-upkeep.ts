@@ -48,7 +48,7 @@ export class SegmentUpkeep {
       native: parts.native,
       blobs: parts.blobs,
       segments: parts.segments,
-      tokenVectorsMin: parts.settings.graphTokenVectorsMin,
+      tokenVectorsMin: parts.settings.codesTokenVectorsMin,
       onError: (error) => this.#report('derived data', error),
     });
   }
@@ -61,7 +61,7 @@ export class SegmentUpkeep {
   resume(): void {
     for (const info of this.#parts.native.segments()) {
       const segment = this.#parts.segments.get(info.segmentId);
-      if (segment?.state === 'sealed' && !info.hasGraph) this.#deriveInBackground(segment);
+      if (segment?.state === 'sealed' && info.derivedBytes === 0) this.#deriveInBackground(segment);
     }
     this.#mergeInBackground();
   }

@@ -63,7 +63,6 @@ export class IndexDirectory {
         store.open({
           indexId: row.id,
           dim: model.dim,
-          codebook: model.codebook,
           ledger: catalogSegments(catalog, row.id),
         }),
       work,

@@ -52,16 +52,16 @@ export function describeBlobStore(name: string, make: () => Promise<BlobStoreFix
     it('lists blobs under a prefix with their sizes, sidecars included, in order of name', async () => {
       await put('index-1/2.seg', '22');
       await put('index-1/1.seg', '1');
-      await put('index-1/1.seg.graph', '333');
+      await put('index-1/1.seg.codes', '333');
       await put('index-2/1.seg', '1');
       expect(await store.list('index-1/')).toEqual([
         { name: 'index-1/1.seg', bytes: 1 },
-        { name: 'index-1/1.seg.graph', bytes: 3 },
+        { name: 'index-1/1.seg.codes', bytes: 3 },
         { name: 'index-1/2.seg', bytes: 2 },
       ]);
       expect((await store.list('index-1/1.seg')).map(({ name: blob }) => blob)).toEqual([
         'index-1/1.seg',
-        'index-1/1.seg.graph',
+        'index-1/1.seg.codes',
       ]);
       expect(await store.list('')).toHaveLength(4);
       expect(await store.list('index-3/')).toEqual([]);

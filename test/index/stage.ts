@@ -137,7 +137,6 @@ export async function openStage(host: Host, settings: Partial<IndexSettings> = {
     store.open({
       indexId,
       dim,
-      codebook: undefined,
       ledger: withFaults(catalogSegments(catalog, indexId), faults),
     });
   let index = await open();

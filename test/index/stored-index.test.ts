@@ -186,7 +186,7 @@ describe('space', () => {
     const kept = await blobsOf(stage);
     await stage.reopen(async () => {
       await writeFile(await stage.blobs.create(`${stage.indexId}/999999.seg`), 'left by a crash');
-      await writeFile(await stage.blobs.create(`${stage.indexId}/999999.seg.graph`), 'its sidecar');
+      await writeFile(await stage.blobs.create(`${stage.indexId}/999999.seg.codes`), 'its sidecar');
     });
     expect(await blobsOf(stage)).toEqual(kept);
     expect(await docIds(stage)).toEqual(['a']);

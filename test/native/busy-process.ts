@@ -8,12 +8,12 @@ import { Worker, isMainThread } from 'node:worker_threads';
 import { createEngine } from '../../src/index/native.ts';
 import { Clusters, columns, noLives, randomFrom, temporaryDirectory } from './sample.ts';
 
-/** Searches, syncs, appends, a verification and a graph: in flight when it resolves, settled when `work` does. */
+/** Searches, syncs, appends, a verification and codes: in flight when it resolves, settled when `work` does. */
 async function startWork(): Promise<{ readonly work: Promise<unknown> }> {
   using directory = temporaryDirectory();
   const clusters = new Clusters(randomFrom(1), 64, 50);
   const engine = createEngine({ threads: 2, kernel: 'auto' });
-  const index = engine.createIndex({ dim: 64, exactTokenVectorsMax: 0, codebook: clusters.codebook() });
+  const index = engine.createIndex({ dim: 64, exactTokenVectorsMax: 0 });
   await index.createSegment(1, path.join(directory.path, '1.seg'));
   await index.createSegment(2, path.join(directory.path, '2.seg'));
   for (let version = 0; version < 1_500; version++) await index.append(1, clusters.record(version, [10]));

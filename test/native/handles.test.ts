@@ -35,7 +35,7 @@ const indexMethods: Readonly<Record<Exclude<keyof NativeIndex, 'close'>, (index:
   append: (index) => index.append(1, clusters.record(5, [4])),
   sync: (index) => index.sync(1),
   seal: (index) => index.seal(1),
-  buildGraph: (index) => index.buildGraph(1),
+  buildCodes: (index) => index.buildCodes(1),
   copyRecords: (index) => index.copyRecords(1, Uint32Array.of(0), 2),
   dropSegment: (index) => index.dropSegment(2),
   loadLives: (index) =>
@@ -67,7 +67,7 @@ type TestedEngine = NativeEngine & NativeProbe;
 let firstPath = '';
 
 async function openIndex(from: NativeEngine): Promise<NativeIndex> {
-  const index = from.createIndex({ dim, exactTokenVectorsMax: 0, codebook: clusters.codebook() });
+  const index = from.createIndex({ dim, exactTokenVectorsMax: 0 });
   firstPath = newPath();
   await index.createSegment(1, firstPath);
   await index.append(1, clusters.record(1, [3]));
@@ -99,7 +99,7 @@ describe('handle states', () => {
     '%s started before the index closes settles as if it had stayed open',
     async (name) => {
       const index = await openIndex(engine);
-      const needsSealed = name === 'buildGraph';
+      const needsSealed = name === 'buildCodes';
       if (needsSealed) await index.seal(1);
       if (name === 'copyRecords') await index.createSegment(2, newPath());
       if (name === 'openSegment') index.dropSegment(3);
@@ -135,7 +135,6 @@ describe('handle states', () => {
 describe('arguments', () => {
   const record = clusters.record(1, [2, 3]);
   const search = clusters.search(1);
-  const codebook = clusters.codebook();
   const badRecords = {
     'no chunks': { chunkRows: new Uint32Array(0) },
     'an empty chunk': { chunkRows: Uint32Array.of(5, 0) },
@@ -168,13 +167,6 @@ describe('arguments', () => {
     'a torn term': { filterTerms: new Uint8Array(15) },
     'components that are no boolean': { components: 1 },
   };
-  const badCodebooks = {
-    'no id': { id: '' },
-    'no centroids': { count: 0, vectors: new Int8Array(0), scales: new Float32Array(0) },
-    'a wrong count': { count: 3 },
-    'a scale of 0': { scales: new Float32Array(codebook.count) },
-    'short vectors': { vectors: new Int8Array(5) },
-  };
 
   it.each(Object.entries(badRecords))('append refuses %s', async (_, change) => {
     const index = await openIndex(engine);
@@ -186,11 +178,6 @@ describe('arguments', () => {
     const index = await openIndex(engine);
     expect(() => index.search({ ...search, ...change } as never)).toThrow(code('invalid_argument'));
     index.close();
-  });
-
-  it.each(Object.entries(badCodebooks))('createIndex refuses a codebook with %s', (_, change) => {
-    const options = { dim, exactTokenVectorsMax: 0, codebook: { ...codebook, ...change } };
-    expect(() => engine.createIndex(options)).toThrow(code('invalid_argument'));
   });
 
   it.each([0, 1025, -1, 1.5, Number.NaN, '16'])('createIndex refuses dim %s', (bad) => {
@@ -220,7 +207,7 @@ describe('arguments', () => {
     await expect(index.copyRecords(1, Uint32Array.of(7), 1)).rejects.toMatchObject({
       code: 'invalid_argument',
     });
-    await expect(index.buildGraph(1)).rejects.toMatchObject({ code: 'invalid_argument' });
+    await expect(index.buildCodes(1)).rejects.toMatchObject({ code: 'invalid_argument' });
     await expect(index.openSegment(4, path.join(directory.path, 'absent'), 0)).rejects.toMatchObject({
       code: 'io',
       errno: 2,

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { NativeCodebook, NativeRecord, NativeSearch } from '../../src/index/native.ts';
+import type { NativeRecord, NativeSearch } from '../../src/index/native.ts';
 
 export function temporaryDirectory(): { readonly path: string; readonly [Symbol.dispose]: () => void } {
   const directory = mkdtempSync(path.join(tmpdir(), 'maxsimd-native-'));
@@ -104,14 +104,6 @@ export class Clusters {
       timeoutMs: 60_000,
       ...options,
     };
-  }
-
-  codebook(): NativeCodebook {
-    const quantised = this.centres.map(quantise);
-    const vectors = new Int8Array(this.centres.length * this.dim);
-    quantised.forEach(({ values }, index) => vectors.set(values, index * this.dim));
-    const scales = Float32Array.from(quantised, ({ scale }) => scale);
-    return { id: 'clusters', count: this.centres.length, vectors, scales };
   }
 }
 

@@ -57,11 +57,11 @@ describe('kernels', () => {
 });
 
 describe('plans', () => {
-  it('codes and graphs find what an exhaustive search finds', async () => {
+  it('codes and lists find what an exhaustive search finds', async () => {
     const clusters = new Clusters(randomFrom(11), 64, 300);
-    const index = engine.createIndex({ dim: 64, exactTokenVectorsMax: 1_000, codebook: clusters.codebook() });
+    const index = engine.createIndex({ dim: 64, exactTokenVectorsMax: 1_000 });
     await index.createSegment(1, newPath());
-    const count = 6_000; // more than four times what a graph is asked for
+    const count = 6_000; // more than the lists hand on
     for (let version = 0; version < count; version++) {
       await index.append(1, clusters.record(version, [8 + (version % 17)], term(version % 5)));
     }
@@ -69,17 +69,22 @@ describe('plans', () => {
     index.publish(1, columns(1, all), noLives);
     index.publish(2, noLives, columns(1, all.slice(0, 500)));
     await index.seal(1);
-    const built = await index.buildGraph(1);
-    expect(built.chunks).toBe(count);
-    expect(index.segments()[0]).toMatchObject({ state: 'sealed', hasGraph: true });
+    const built = await index.buildCodes(1);
+    expect(built).toMatchObject({ chunks: count, fitted: true });
+    expect(index.segments()[0]).toMatchObject({
+      state: 'sealed',
+      derivedBytes: built.bytes,
+      centroids: built.centroids,
+    });
     for (const filterTerms of [undefined, term(3)]) {
-      const recall = { codes: 0, graph: 0 };
+      const recall = { codes: 0, lists: 0 };
       for (let round = 0; round < 20; round++) {
         const search = clusters.search(2, filterTerms && { filterTerms });
         const truth = keys(await index.search({ ...search, plan: 'exact' }));
-        for (const plan of ['codes', 'graph'] as const) {
+        for (const plan of ['codes', 'lists'] as const) {
           const result = await index.search({ ...search, plan, components: true });
-          expect(result.plan).toBe(plan);
+          // Few match the filter: their codes are scanned, whatever the plan.
+          expect(result.plan).toBe(filterTerms ? 'codes' : plan);
           expect(result.candidateCount).toBe(search.candidateK);
           expect(result.candidateRanks).toHaveLength(result.versionIds.length);
           expect(
@@ -92,14 +97,14 @@ describe('plans', () => {
         expect(automatic.plan).toBe('codes');
       }
       expect(recall.codes).toBeGreaterThan(0.9);
-      expect(recall.graph).toBeGreaterThan(0.9);
+      expect(recall.lists).toBeGreaterThan(0.9);
     }
     index.close();
   });
 
-  it('a reopened segment answers as before, graph included', async () => {
+  it('a reopened segment answers as before, codes included', async () => {
     const clusters = new Clusters(randomFrom(5), 32, 50);
-    const options = { dim: 32, exactTokenVectorsMax: 10, codebook: clusters.codebook() };
+    const options = { dim: 32, exactTokenVectorsMax: 10 };
     const file = newPath();
     const first = engine.createIndex(options);
     await first.createSegment(1, file);
@@ -107,16 +112,17 @@ describe('plans', () => {
     for (const version of versions) await first.append(1, clusters.record(version, [5, 3]));
     first.publish(1, columns(1, versions), noLives);
     const search = clusters.search(1, { components: true });
-    const before = await first.search({ ...search, plan: 'codes' });
     await first.seal(1);
-    await first.buildGraph(1);
+    const built = await first.buildCodes(1);
+    const before = await first.search({ ...search, plan: 'codes' });
+    expect(before.plan).toBe('codes');
     first.close();
     const second = engine.createIndex(options);
     expect(await second.openSegment(1, file, 300)).toMatchObject({
       state: 'sealed',
       records: 300,
       chunks: 600,
-      hasGraph: true,
+      derivedBytes: built.bytes,
     });
     second.loadLives({
       ...columns(1, versions),

@@ -1,0 +1,43 @@
+// One bit a chunk.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+namespace maxsimd {
+
+class Bitmap {
+ public:
+  static constexpr uint32_t wordBits = 64;
+
+  explicit Bitmap(uint32_t bits = 0) : bits_(bits), words_((uint64_t(bits) + wordBits - 1) / wordBits, 0) {}
+
+  uint32_t size() const { return bits_; }
+  /// False behind the end.
+  bool test(uint32_t bit) const { return bit < bits_ && words_[bit / wordBits] >> (bit % wordBits) & 1; }
+  void set(uint32_t bit) { words_[bit / wordBits] |= uint64_t(1) << (bit % wordBits); }
+  void reset(uint32_t bit) { words_[bit / wordBits] &= ~(uint64_t(1) << (bit % wordBits)); }
+
+  /// Grows with zeros.
+  void resize(uint32_t bits) {
+    bits_ = bits;
+    words_.resize((uint64_t(bits) + wordBits - 1) / wordBits, 0);
+  }
+
+  /// body(bit) for each bit set in [first, last), ascending; `first` is a multiple of `wordBits`.
+  template <typename Body>
+  void forEach(uint32_t first, uint32_t last, const Body& body) const {
+    for (uint32_t start = first; start < last && start < bits_; start += wordBits) {
+      uint64_t word = words_[start / wordBits];
+      if (last - start < wordBits) word &= (uint64_t(1) << (last - start)) - 1;
+      for (; word != 0; word &= word - 1) body(start + uint32_t(std::countr_zero(word)));
+    }
+  }
+
+ private:
+  uint32_t bits_;
+  std::vector<uint64_t> words_;
+};
+
+}  // namespace maxsimd

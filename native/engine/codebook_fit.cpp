@@ -1,0 +1,162 @@
+#include "engine/codebook_fit.h"
+
+#include "engine/nearest.h"
+#include "kernels/half.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <span>
+
+namespace maxsimd {
+namespace {
+
+constexpr uint32_t rounds = 8;
+/// Rows that place the groups.
+constexpr uint32_t groupSampleRows = 64 * 1024;
+constexpr uint32_t centroidsFewest = 256;
+constexpr uint32_t centroidsMost = 16384;
+
+/// Unit vectors as f32 sums and their int8 form.
+struct Centres {
+  uint32_t dim;
+  uint32_t count;
+  std::vector<int8_t> vectors;
+  std::vector<uint16_t> scales;
+
+  Centres(uint32_t dimension, uint32_t number)
+      : dim(dimension), count(number), vectors(size_t(number) * dimension + readPaddingBytes), scales(number + readPaddingBytes) {}
+
+  /// Row `k` = the direction of `direction`, f32 [dim].
+  void set(uint32_t k, std::span<const float> direction) {
+    float largest = 0.0f;
+    double square = 0.0;
+    for (const float value : direction) {
+      largest = std::max(largest, std::abs(value));
+      square += double(value) * value;
+    }
+    const float steps = largest > 0.0f ? 127.0f / largest : 0.0f;
+    for (uint32_t d = 0; d < dim; ++d) vectors[size_t(k) * dim + d] = int8_t(std::nearbyint(direction[d] * steps));
+    scales[k] = floatToHalf(largest > 0.0f ? float(largest / 127.0 / std::sqrt(square)) : 1.0f / 127.0f);
+  }
+
+  Chunk chunk() const { return {vectors.data(), scales.data(), count}; }
+};
+
+class Fit {
+ public:
+  Fit(const Kernel& kernel, uint32_t dim, const Deadline& deadline) : kernel_(kernel), dim_(dim), deadline_(deadline) {}
+
+  /// Spherical k-means of `rows` vectors; nearest[r] = the centre of row r at the end.
+  Centres centres(const int8_t* vectors, uint32_t rows, uint32_t count, std::vector<uint32_t>& nearest) {
+    Centres centres(dim_, count);
+    std::vector<float> direction(dim_);
+    std::vector<uint32_t> order(rows);
+    std::iota(order.begin(), order.end(), 0u);
+    std::shuffle(order.begin(), order.end(), random_);
+    const auto restart = [&](uint32_t k, uint32_t row) {
+      for (uint32_t d = 0; d < dim_; ++d) direction[d] = float(vectors[size_t(row) * dim_ + d]);
+      centres.set(k, direction);
+    };
+    for (uint32_t k = 0; k < count; ++k) restart(k, order[k % rows]);
+    std::vector<float> similarities(rows), sums;
+    std::vector<uint32_t> members;
+    nearest.resize(rows);
+    for (uint32_t round = 0; round < rounds && count > 1; ++round) {
+      deadline_.check();
+      nearestOf(kernel_, dim_, vectors, rows, centres.chunk(), similarities.data(), nearest.data());
+      sums.assign(size_t(count) * dim_, 0.0f);
+      members.assign(count, 0);
+      for (uint32_t r = 0; r < rows; ++r) add(vectors + size_t(r) * dim_, sums.data() + size_t(nearest[r]) * dim_), ++members[nearest[r]];
+      for (uint32_t k = 0; k < count; ++k) {
+        if (members[k] > 0) centres.set(k, {sums.data() + size_t(k) * dim_, dim_});
+        else restart(k, order[random_() % rows]);
+      }
+    }
+    nearestOf(kernel_, dim_, vectors, rows, centres.chunk(), similarities.data(), nearest.data());
+    return centres;
+  }
+
+ private:
+  /// A unit vector in the direction of `vector`: long and short token vectors weigh the same.
+  void add(const int8_t* vector, float* sum) const {
+    int32_t square = 0;
+    for (uint32_t d = 0; d < dim_; ++d) square += int32_t(vector[d]) * vector[d];
+    const float inverse = square > 0 ? 1.0f / std::sqrt(float(square)) : 0.0f;
+    for (uint32_t d = 0; d < dim_; ++d) sum[d] += float(vector[d]) * inverse;
+  }
+
+  const Kernel& kernel_;
+  const uint32_t dim_;
+  const Deadline& deadline_;
+  std::mt19937_64 random_{0x6d61787369};
+};
+
+/// Shares of `count` in proportion to `sizes` (> 0 each), at least 1 and at most the size itself.
+std::vector<uint32_t> apportion(const std::vector<uint32_t>& sizes, uint32_t count) {
+  const uint64_t total = std::accumulate(sizes.begin(), sizes.end(), uint64_t(0));
+  std::vector<uint32_t> shares;
+  uint64_t before = 0, given = 0;
+  for (const uint32_t size : sizes) {
+    before += size;
+    const uint64_t upTo = before * count / total;
+    shares.push_back(uint32_t(std::clamp<uint64_t>(upTo - std::min(upTo, given), 1, size)));
+    given += shares.back();
+  }
+  return shares;
+}
+
+}  // namespace
+
+uint32_t centroidsFor(uint64_t rows) {
+  return uint32_t(std::clamp<uint64_t>(std::bit_ceil(rows / 256 + 1), centroidsFewest, centroidsMost));
+}
+
+CodebookData fitCodebook(const Kernel& kernel, uint32_t dim, const std::vector<int8_t>& sample, uint32_t rows,
+                         uint32_t count, const Deadline& deadline) {
+  Fit fit(kernel, dim, deadline);
+  count = std::min(count, rows);
+  const uint32_t wanted = std::max(1u, uint32_t(std::bit_floor(uint32_t(std::sqrt(double(count))))));
+  std::vector<uint32_t> group;
+  Centres groups = fit.centres(sample.data(), std::min(rows, groupSampleRows), wanted, group);
+  std::vector<float> similarities(rows);
+  group.resize(rows);
+  nearestOf(kernel, dim, sample.data(), rows, groups.chunk(), similarities.data(), group.data());
+
+  std::vector<uint32_t> sizes(wanted, 0);
+  for (const uint32_t g : group) ++sizes[g];
+  std::vector<uint32_t> kept, keptSizes;
+  for (uint32_t g = 0; g < wanted; ++g) {
+    if (sizes[g] == 0) continue;
+    kept.push_back(g);
+    keptSizes.push_back(sizes[g]);
+  }
+  const std::vector<uint32_t> shares = apportion(keptSizes, count);
+
+  CodebookData data;
+  data.dim = dim;
+  data.groupStarts.push_back(0);
+  std::vector<int8_t> members;
+  std::vector<uint32_t> nearest;
+  for (size_t k = 0; k < kept.size(); ++k) {
+    const uint32_t g = kept[k];
+    members.clear();
+    for (uint32_t r = 0; r < rows; ++r) {
+      if (group[r] == g) members.insert(members.end(), sample.begin() + long(size_t(r) * dim), sample.begin() + long(size_t(r + 1) * dim));
+    }
+    members.resize(members.size() + readPaddingBytes);
+    const Centres centres = fit.centres(members.data(), keptSizes[k], shares[k], nearest);
+    data.centroids.insert(data.centroids.end(), centres.vectors.begin(), centres.vectors.end() - long(readPaddingBytes));
+    data.scales.insert(data.scales.end(), centres.scales.begin(), centres.scales.end() - long(readPaddingBytes));
+    data.groupStarts.push_back(data.groupStarts.back() + shares[k]);
+    data.groups.insert(data.groups.end(), groups.vectors.begin() + long(size_t(g) * dim), groups.vectors.begin() + long(size_t(g + 1) * dim));
+    data.groupScales.push_back(groups.scales[g]);
+  }
+  for (auto* vectors : {&data.centroids, &data.groups}) vectors->resize(vectors->size() + readPaddingBytes);
+  for (auto* scales : {&data.scales, &data.groupScales}) scales->resize(scales->size() + readPaddingBytes);
+  return data;
+}
+
+}  // namespace maxsimd

@@ -1,0 +1,282 @@
+#include "engine/codes.h"
+
+#include "store/crc32c.h"
+#include "store/durable_file.h"
+#include "store/error.h"
+#include "store/file.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace maxsimd {
+namespace {
+
+constexpr uint64_t codesMagic = 0x44434d495358414dull;  // "MAXSIMCD"
+constexpr uint32_t codesVersion = 1;
+constexpr size_t crcStart = 16;
+/// Token vectors assigned at a time, across records.
+constexpr uint32_t batchRows = 16 << 10;
+
+struct CodesHeader {
+  uint64_t magic;
+  uint32_t version;
+  uint32_t crc;
+  uint64_t segmentId;
+  uint32_t dim;
+  uint32_t centroids;
+  uint32_t groups;
+  uint32_t chunks;
+  uint32_t codes;
+  uint32_t bodyCrc;
+  uint8_t zero[16];
+};
+static_assert(sizeof(CodesHeader) == 64);
+
+uint32_t headerChecksum(const CodesHeader& header) {
+  return crc32c(reinterpret_cast<const uint8_t*>(&header) + crcStart, sizeof header - crcStart);
+}
+
+/// Byte offsets of the sections from the end of the header.
+struct CodesLayout {
+  uint64_t centroids, scales, groups, groupScales, groupStarts, codeOffsets, codes, listOffsets, lists, bytes;
+  uint64_t blocks;
+
+  explicit CodesLayout(const CodesHeader& header) {
+    const auto vectors = [&](uint64_t count) { return alignSection(count * header.dim + readPaddingBytes); };
+    const auto halves = [](uint64_t count) { return alignSection((count + readPaddingBytes) * 2); };
+    blocks = (uint64_t(header.chunks) + ChunkCodes::blockChunks - 1) / ChunkCodes::blockChunks;
+    centroids = 0;
+    scales = centroids + vectors(header.centroids);
+    groups = scales + halves(header.centroids);
+    groupScales = groups + vectors(header.groups);
+    groupStarts = groupScales + halves(header.groups);
+    codeOffsets = groupStarts + alignSection((uint64_t(header.groups) + 1) * 4);
+    codes = codeOffsets + alignSection((uint64_t(header.chunks) + 1) * 4);
+    listOffsets = codes + alignSection(uint64_t(header.codes) * 2);
+    lists = listOffsets + alignSection(blocks * (uint64_t(header.centroids) + 1) * 4);
+    bytes = lists + alignSection(uint64_t(header.codes) * 2);
+  }
+};
+
+template <typename T>
+void put(std::vector<uint8_t>& body, uint64_t offset, const std::vector<T>& values) {
+  if (!values.empty()) std::memcpy(body.data() + offset, values.data(), values.size() * sizeof(T));
+}
+
+template <typename T>
+std::span<const T> section(const uint8_t* body, uint64_t offset, size_t count) {
+  return {reinterpret_cast<const T*>(body + offset), count};
+}
+
+template <typename T>
+std::vector<T> copyOf(std::span<const T> values) {
+  return {values.begin(), values.end()};
+}
+
+/// Rows of records one after the other, in batches; `whole` is called with full batches and the rest.
+class RowBatches {
+ public:
+  RowBatches(const Segment& segment, const Deadline& deadline)
+      : segment_(segment), deadline_(deadline), dim_(segment.dim()), buffer_(size_t(batchRows) * dim_ + readPaddingBytes) {}
+
+  template <typename Whole>
+  void forEach(const Whole& whole) {
+    const auto mapping = segment_.mapping();
+    uint32_t filled = 0;
+    for (uint32_t number = 0; number < segment_.recordCount(); ++number) {
+      if (!segment_.dataIntact(*mapping, number)) {
+        throw Error(ErrorCode::corrupt, segment_.path() + ": damaged record " + std::to_string(number));
+      }
+      const int8_t* vectors = segment_.view(*mapping, number).vectors();
+      uint32_t left = segment_.record(number).rows;
+      while (left > 0) {
+        const uint32_t taken = std::min(left, batchRows - filled);
+        std::memcpy(buffer_.data() + size_t(filled) * dim_, vectors, size_t(taken) * dim_);
+        vectors += size_t(taken) * dim_;
+        left -= taken;
+        filled += taken;
+        if (filled == batchRows) {
+          deadline_.check();
+          whole(buffer_.data(), filled);
+          filled = 0;
+        }
+      }
+    }
+    if (filled > 0) whole(buffer_.data(), filled);
+  }
+
+ private:
+  const Segment& segment_;
+  const Deadline& deadline_;
+  const uint32_t dim_;
+  std::vector<int8_t> buffer_;
+};
+
+struct CodesOfChunks {
+  std::vector<uint32_t> offsets{0};
+  std::vector<uint16_t> codes;
+};
+
+CodesOfChunks assignAll(const Segment& segment, const Codebook& codebook, const Deadline& deadline) {
+  CodesOfChunks all;
+  const uint32_t chunks = segment.counts().chunks;
+  std::vector<uint16_t> assigned(batchRows), chunk;
+  uint32_t number = 0;
+  RowBatches(segment, deadline).forEach([&](const int8_t* vectors, uint32_t rows) {
+    codebook.assign(vectors, rows, assigned.data());
+    for (uint32_t row = 0; row < rows;) {
+      const uint32_t left = segment.chunkRows(number) - uint32_t(chunk.size());
+      const uint32_t taken = std::min(left, rows - row);
+      chunk.insert(chunk.end(), assigned.begin() + row, assigned.begin() + row + taken);
+      row += taken;
+      if (taken < left) continue;
+      std::sort(chunk.begin(), chunk.end());
+      all.codes.insert(all.codes.end(), chunk.begin(), std::unique(chunk.begin(), chunk.end()));
+      if (all.codes.size() > UINT32_MAX) throw Error(ErrorCode::invalidArgument, "segment holds too many codes");
+      all.offsets.push_back(uint32_t(all.codes.size()));
+      chunk.clear();
+      ++number;
+    }
+  });
+  if (number != chunks) throw std::logic_error("this is a bug: chunks without codes");
+  return all;
+}
+
+struct Lists {
+  /// [blocks][centroids + 1]
+  std::vector<uint32_t> offsets;
+  std::vector<uint16_t> chunks;
+};
+
+/// A counting sort of each block's codes.
+Lists invert(const CodesOfChunks& all, uint32_t centroids) {
+  Lists lists;
+  lists.chunks.resize(all.codes.size());
+  const auto chunks = uint32_t(all.offsets.size() - 1);
+  for (uint32_t first = 0; first < chunks; first += ChunkCodes::blockChunks) {
+    const uint32_t last = uint32_t(std::min<uint64_t>(uint64_t(first) + ChunkCodes::blockChunks, chunks));
+    const size_t start = lists.offsets.size();
+    lists.offsets.resize(start + centroids + 1, 0);
+    uint32_t* offsets = lists.offsets.data() + start;
+    for (uint32_t c = all.offsets[first]; c < all.offsets[last]; ++c) ++offsets[all.codes[c] + 1];
+    offsets[0] = all.offsets[first];
+    for (uint32_t k = 0; k < centroids; ++k) offsets[k + 1] += offsets[k];
+    std::vector<uint32_t> next(offsets, offsets + centroids);
+    for (uint32_t chunk = first; chunk < last; ++chunk) {
+      for (uint32_t c = all.offsets[chunk]; c < all.offsets[chunk + 1]; ++c) {
+        lists.chunks[next[all.codes[c]]++] = uint16_t(chunk - first);
+      }
+    }
+  }
+  return lists;
+}
+
+bool ascends(std::span<const uint32_t> offsets, uint64_t first, uint64_t last) {
+  return offsets.front() == first && offsets.back() == last && std::is_sorted(offsets.begin(), offsets.end());
+}
+
+}  // namespace
+
+std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const Kernel& kernel, const Intern& intern) {
+  std::shared_ptr<ChunkCodes> opened(new ChunkCodes);
+  try {
+    const File file = File::openExisting(pathOf(segment));
+    opened->mapping_ = file.map(file.size());
+  } catch (const Error&) {
+    return nullptr;
+  }
+  const Mapping& mapping = *opened->mapping_;
+  CodesHeader header;
+  if (mapping.bytes() < sizeof header) return nullptr;
+  std::memcpy(&header, mapping.base(), sizeof header);
+  if (header.magic != codesMagic || header.version != codesVersion || header.crc != headerChecksum(header)) return nullptr;
+  if (header.segmentId != segment.id() || header.dim != segment.dim()) return nullptr;
+  if (header.chunks != segment.counts().chunks || header.centroids < 1 || header.centroids > centroidsMax) return nullptr;
+  if (header.groups < 1 || header.groups > header.centroids) return nullptr;
+  const CodesLayout layout(header);
+  const uint8_t* body = mapping.base() + sizeof header;
+  if (mapping.bytes() != sizeof header + layout.bytes || header.bodyCrc != crc32c(body, layout.bytes)) return nullptr;
+
+  // What the checksum covers was written by `build`, but a wrong offset would lead outside the mapping.
+  opened->codeOffsets_ = section<uint32_t>(body, layout.codeOffsets, size_t(header.chunks) + 1);
+  opened->codes_ = section<uint16_t>(body, layout.codes, header.codes);
+  opened->lists_ = section<uint16_t>(body, layout.lists, header.codes);
+  opened->listOffsets_ = section<uint32_t>(body, layout.listOffsets, layout.blocks * (size_t(header.centroids) + 1));
+  if (!ascends(opened->codeOffsets_, 0, header.codes)) return nullptr;
+  if (std::any_of(opened->codes_.begin(), opened->codes_.end(), [&](uint16_t code) { return code >= header.centroids; })) return nullptr;
+  opened->listLengths_.assign(header.centroids, 0);
+  for (uint64_t block = 0; block < layout.blocks; ++block) {
+    const auto offsets = opened->listOffsets_.subspan(block * (size_t(header.centroids) + 1), size_t(header.centroids) + 1);
+    const uint64_t last = std::min<uint64_t>((block + 1) * blockChunks, header.chunks);
+    if (!ascends(offsets, opened->codeOffsets_[block * blockChunks], opened->codeOffsets_[last])) return nullptr;
+    for (uint32_t k = 0; k < header.centroids; ++k) opened->listLengths_[k] += offsets[k + 1] - offsets[k];
+  }
+  CodebookData data;
+  data.dim = header.dim;
+  data.centroids = copyOf(section<int8_t>(body, layout.centroids, size_t(header.centroids) * header.dim + readPaddingBytes));
+  data.scales = copyOf(section<uint16_t>(body, layout.scales, header.centroids + readPaddingBytes));
+  data.groups = copyOf(section<int8_t>(body, layout.groups, size_t(header.groups) * header.dim + readPaddingBytes));
+  data.groupScales = copyOf(section<uint16_t>(body, layout.groupScales, header.groups + readPaddingBytes));
+  data.groupStarts = copyOf(section<uint32_t>(body, layout.groupStarts, size_t(header.groups) + 1));
+  if (data.count() != header.centroids) return nullptr;
+  try {
+    opened->codebook_ = intern(Codebook(kernel, std::move(data)));
+  } catch (const Error&) {
+    return nullptr;
+  }
+  return opened;
+}
+
+std::shared_ptr<const ChunkCodes> ChunkCodes::build(const Segment& segment, const Kernel& kernel,
+                                                    const Codebook& codebook, const Intern& intern,
+                                                    const Deadline& deadline) {
+  const CodebookData& data = codebook.data();
+  const CodesOfChunks all = assignAll(segment, codebook, deadline);
+  const Lists lists = invert(all, codebook.count());
+  CodesHeader header{};
+  header.magic = codesMagic;
+  header.version = codesVersion;
+  header.segmentId = segment.id();
+  header.dim = segment.dim();
+  header.centroids = codebook.count();
+  header.groups = data.groupCount();
+  header.chunks = uint32_t(all.offsets.size() - 1);
+  header.codes = uint32_t(all.codes.size());
+  const CodesLayout layout(header);
+  std::vector<uint8_t> body(layout.bytes);
+  put(body, layout.centroids, data.centroids);
+  put(body, layout.scales, data.scales);
+  put(body, layout.groups, data.groups);
+  put(body, layout.groupScales, data.groupScales);
+  put(body, layout.groupStarts, data.groupStarts);
+  put(body, layout.codeOffsets, all.offsets);
+  put(body, layout.codes, all.codes);
+  put(body, layout.listOffsets, lists.offsets);
+  put(body, layout.lists, lists.chunks);
+  header.bodyCrc = crc32c(body.data(), body.size());
+  header.crc = headerChecksum(header);
+  replaceDurably(pathOf(segment), {{reinterpret_cast<const uint8_t*>(&header), sizeof header}, body});
+  auto opened = open(segment, kernel, intern);
+  if (!opened) throw std::logic_error("this is a bug: codes just saved cannot be opened");
+  return opened;
+}
+
+std::vector<int8_t> sampleTokenVectors(const Segment& segment, uint32_t rowsMax, uint32_t& rows, const Deadline& deadline) {
+  const uint64_t total = segment.counts().rows;
+  rows = uint32_t(std::min<uint64_t>(total, rowsMax));
+  const size_t dim = segment.dim();
+  std::vector<int8_t> sample(rows * dim + readPaddingBytes);
+  uint64_t before = 0;
+  uint32_t taken = 0;
+  RowBatches(segment, deadline).forEach([&](const int8_t* vectors, uint32_t count) {
+    // Row i of the sample is row i * total / rows of the segment.
+    for (; taken < rows && uint64_t(taken) * total / rows < before + count; ++taken) {
+      const uint64_t row = uint64_t(taken) * total / rows - before;
+      std::memcpy(sample.data() + taken * dim, vectors + row * dim, dim);
+    }
+    before += count;
+  });
+  return sample;
+}
+
+}  // namespace maxsimd

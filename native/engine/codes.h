@@ -1,0 +1,94 @@
+// What a sealed segment's chunks are known by before they are scored exactly: the set of centroids nearest to the
+// token vectors of each chunk, and for each centroid the chunks that have it.
+//
+// It lives in `<segment>.codes`, is derived data, and a damaged or foreign file is ignored:
+//
+//   offset size field
+//   0      8    magic "MAXSIMCD"
+//   8      4    formatVersion (1)
+//   12     4    crc32c of bytes [16, 64)
+//   16     8    segmentId
+//   24     4    dim
+//   28     4    centroids, 1..65536
+//   32     4    groups of centroids
+//   36     4    chunks
+//   40     4    codes, of all chunks
+//   44     4    crc32c of everything behind the header
+//   48     16   zero
+//   64          sections, each padded with zeros to a multiple of 64
+//     centroids    i8  [centroids][dim], then 64 bytes of zeros
+//     scales       f16 [centroids], likewise: component value = centroid * scale
+//     groups       i8  [groups][dim], likewise
+//     groupScales  f16 [groups], likewise
+//     groupStarts  u32 [groups + 1]               group g has the centroids [groupStarts[g], groupStarts[g+1])
+//     codeOffsets  u32 [chunks + 1]               chunk c has codes [codeOffsets[c], codeOffsets[c+1])
+//     codes        u16 [codes]                    ascending and unique within a chunk
+//     listOffsets  u32 [blocks][centroids + 1]    a block is 65,536 chunks; centroid k has lists [.[k], .[k+1])
+//     lists        u16 [codes]                    chunks of the block, counted from its first, ascending
+//
+// Unlike a segment it may be of any age: its codebook stays good for what it was fitted on.
+#pragma once
+
+#include "engine/codebook.h"
+#include "engine/deadline.h"
+#include "store/segment.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace maxsimd {
+
+class ChunkCodes {
+ public:
+  static constexpr uint32_t blockChunks = 65536;
+  /// Returns the codebook to use for equal content: an index holds each only once.
+  using Intern = std::function<std::shared_ptr<const Codebook>(Codebook)>;
+
+  static std::string pathOf(const Segment& segment) { return segment.path() + ".codes"; }
+
+  /// Nothing if there is no usable file beside the segment.
+  static std::shared_ptr<const ChunkCodes> open(const Segment& segment, const Kernel& kernel, const Intern& intern);
+  /// Assigns every token vector, saves durably and opens the file.
+  static std::shared_ptr<const ChunkCodes> build(const Segment& segment, const Kernel& kernel,
+                                                 const Codebook& codebook, const Intern& intern,
+                                                 const Deadline& deadline);
+
+  const Codebook& codebook() const { return *codebook_; }
+  std::shared_ptr<const Codebook> sharedCodebook() const { return codebook_; }
+  uint32_t chunks() const { return uint32_t(codeOffsets_.size()) - 1; }
+  uint64_t codeCount() const { return codes_.size(); }
+  uint64_t fileBytes() const { return mapping_->bytes(); }
+
+  std::span<const uint16_t> of(uint32_t chunk) const {
+    return codes_.subspan(codeOffsets_[chunk], codeOffsets_[chunk + 1] - codeOffsets_[chunk]);
+  }
+
+  uint32_t blocks() const { return (chunks() + blockChunks - 1) / blockChunks; }
+  /// Chunks of a block that have a centroid.
+  std::span<const uint16_t> list(uint32_t block, uint32_t centroid) const {
+    const uint32_t* offsets = listOffsets_.data() + size_t(block) * (codebook_->count() + 1) + centroid;
+    return lists_.subspan(offsets[0], offsets[1] - offsets[0]);
+  }
+  /// Chunks of the segment that have each centroid, u32 [centroids].
+  std::span<const uint32_t> listLengths() const { return listLengths_; }
+
+ private:
+  ChunkCodes() = default;
+
+  std::shared_ptr<const Mapping> mapping_;
+  std::shared_ptr<const Codebook> codebook_;
+  std::span<const uint32_t> codeOffsets_;
+  std::span<const uint16_t> codes_;
+  std::span<const uint32_t> listOffsets_;
+  std::span<const uint16_t> lists_;
+  std::vector<uint32_t> listLengths_;
+};
+
+/// An even sample of a segment's token vectors: i8 [returned rows x dim] followed by padding.
+std::vector<int8_t> sampleTokenVectors(const Segment& segment, uint32_t rowsMax, uint32_t& rows,
+                                       const Deadline& deadline);
+
+}  // namespace maxsimd
