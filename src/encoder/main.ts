@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { createLogger } from '../logging.ts';
 import { type EncoderArguments, inferenceThreads, parseEncoderArguments } from './arguments.ts';
+import { hasCudaLibrary } from './cuda-library.ts';
 import { EncoderCore } from './encoder-core.ts';
 import { createEncoderServer } from './server.ts';
 import { loadModel } from './served-model.ts';
@@ -43,7 +44,11 @@ async function start(options: EncoderArguments): Promise<void> {
     stuckMs: options['stuck-ms'],
     onFatal: (reason) => end(75, reason),
   });
-  if (pool.fallback !== undefined) log.warn({ reason: pool.fallback }, 'CUDA did not load; using the CPU');
+  if (pool.fallback !== undefined) {
+    // Most machines have none: that is worth no warning.
+    const level = hasCudaLibrary() ? 'warn' : 'info';
+    log[level]({ reason: pool.fallback }, 'CUDA did not load; using the CPU');
+  }
   const limits = tuning(options, pool.provider);
   const core = new EncoderCore(models, pool, limits);
   const server = createEncoderServer({

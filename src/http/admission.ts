@@ -56,5 +56,8 @@ export function admitRequests(
 }
 
 export function unknownRoute(): ServiceError {
-  return new ServiceError('not_found', 'there is nothing at this address');
+  return new ServiceError(
+    'not_found',
+    'there is nothing at this address with this method; /docs lists what there is',
+  );
 }

@@ -84,9 +84,12 @@ function decode(bytes: Buffer): string {
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);
-  } catch {
-    // The parser's own message quotes the body; it must reach neither answer nor log.
-    throw malformed('the body is not valid JSON');
+  } catch (error) {
+    // The parser's own message quotes the body, which must reach neither answer nor log; the place may.
+    const place = /\(line (\d+) column (\d+)\)$/.exec((error as Error).message);
+    throw malformed(
+      `the body is not valid JSON${place === null ? '' : `: see line ${place[1]}, column ${place[2]}`}`,
+    );
   }
 }
 

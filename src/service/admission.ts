@@ -64,8 +64,11 @@ export class AdmissionDesk {
   async #authenticate(authorization: string | undefined): Promise<Tenant> {
     const { catalog, keys } = this.#options;
     const apiKey = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1];
-    const keyId = apiKey === undefined ? undefined : keys.keyIdOf(apiKey);
-    if (apiKey === undefined || keyId === undefined) throw unauthenticated();
+    if (apiKey === undefined) {
+      throw unauthenticated('the API key is missing; send "Authorization: Bearer <API key>"');
+    }
+    const keyId = keys.keyIdOf(apiKey);
+    if (keyId === undefined) throw unauthenticated();
     const record = await this.#keys.get(keyId, () => catalog.findKey(keyId));
     if (record === undefined || !keys.matches(apiKey, record.hash) || record.key.revokedAtMs !== undefined) {
       throw unauthenticated();
@@ -101,8 +104,8 @@ export class AdmissionDesk {
   }
 }
 
-function unauthenticated(): ServiceError {
-  return new ServiceError('authentication_failed', 'the API key is missing, invalid or revoked');
+function unauthenticated(message = 'the API key is invalid or revoked'): ServiceError {
+  return new ServiceError('authentication_failed', message);
 }
 
 function shuttingDown(): ServiceError {

@@ -345,3 +345,34 @@ describe('bodies', () => {
     expect((await http.inject({ method: 'DELETE', url })).json()).toEqual({ deleted: false });
   });
 });
+
+describe('messages', () => {
+  test.each<[string, string | object, string]>([
+    ['search', {}, 'query: is required'],
+    ['search', { query: 7 }, 'query: must be a string, not number'],
+    ['search', { query: 'q', top_k: '3' }, 'top_k: must be a number, not string'],
+    ['search', { query: 'q', top_k: 1.5 }, 'top_k: must be a whole number'],
+    ['search', { query: 'q', top_k: 1000 }, 'top_k: must be at most 100'],
+    ['search', { query: 'q', top_k: 0 }, 'top_k: must be at least 1'],
+    ['search', { query: 'q', topk: 3 }, 'topk: unknown property'],
+    [
+      'search',
+      { query: 'q', return_components: 'yes' },
+      'return_components: must be true or false, not string',
+    ],
+    ['documents', { documents: [] }, 'documents: must have at least 1 item'],
+    ['documents', { documents: 'text' }, 'documents: must be an array, not string'],
+    ['documents', { documents: ['text'] }, 'documents.0: must be an object, not string'],
+    ['documents', { documents: [{ text: 'x' }] }, 'documents.0.doc_id: is required'],
+    ['search', "{'query':'q'}", 'the body is not valid JSON: see line 1, column 2'],
+    ['search', '{"query":', 'the body is not valid JSON'],
+  ])('of %s with %j is "%s"', async (route, body, message) => {
+    const response = await post(`/v1/indexes/${indexId}/${route}`, body);
+    expect(response.json<ErrorAnswer>().error.message).toBe(message);
+  });
+
+  test('of an index id that is none', async () => {
+    const response = await post('/v1/indexes/first/search', { query: 'q' });
+    expect(response.json<ErrorAnswer>().error.message).toBe('index_id: must be a UUID');
+  });
+});

@@ -31,6 +31,12 @@ describe('the service', () => {
       },
     );
 
+    it('says how a key is sent to whoever sent none', async () => {
+      expect(await rejection(stage.service.admit(undefined))).toMatchObject({
+        message: expect.stringContaining('Authorization: Bearer') as string,
+      });
+    });
+
     it('refuses a key whose secret is another one', async () => {
       const [a, b] = [await stage.newTenant(), await stage.newTenant()];
       const forged = b.apiKey.slice(0, 21) + a.apiKey.slice(21);
