@@ -143,7 +143,7 @@ describe('a foreign encoder that misbehaves', () => {
   });
 
   test('that is too slow: all are 503 by their deadline, and the late answers change nothing', async () => {
-    await expectRefusals({ delayMs: deadlineMs + 300 }, [search, score, upsert]);
+    await expectRefusals({ delayMs: deadlineMs + 2500 }, [search, score, upsert]);
     await eventually(() => (encoder.openCalls() === 0 ? true : undefined), {
       withinMs: 5000,
       what: 'no call to the encoder is left open',
