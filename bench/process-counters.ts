@@ -33,6 +33,16 @@ export function threadCounters(id: number): {
   return { mainSeconds, secondsByName };
 }
 
+/** CPU seconds that the whole machine was busy since its start, with what its host took away (`steal`). */
+export function machineSeconds(): number {
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = (
+    /^cpu +(.*)$/m.exec(textOf('/proc/stat'))?.[1] ?? ''
+  )
+    .split(' ')
+    .map(Number);
+  return (user + nice + system + irq + softirq + steal) / clockTicksPerSecond;
+}
+
 /** Fields of /proc/ENTRY/stat behind the command name, which may itself hold spaces. */
 export function statFields(entry: string): readonly string[] {
   const text = textOf(`/proc/${entry}/stat`);

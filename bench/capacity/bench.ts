@@ -161,7 +161,7 @@ async function measure(run: Run, rate: number, seconds: number): Promise<StepRep
   const before = await observe(target.metricsUrl, target.processId);
   gpu.take();
   const started = performance.now();
-  const { samples, sendLagMsMax } = await runLoad({
+  const { samples, sendLagsMs } = await runLoad({
     url: target.url,
     apiKey: target.apiKey,
     arrivals,
@@ -183,7 +183,7 @@ async function measure(run: Run, rate: number, seconds: number): Promise<StepRep
     samples,
     elapsedSeconds,
     p99Ms: options.p99Ms,
-    sendLagMsMax,
+    sendLagMsP99: quantile(sendLagsMs, 0.99),
     resources: resourcesBetween(before, after, gpu.take()),
   });
 }
@@ -194,7 +194,7 @@ export function stepReport(step: {
   readonly samples: readonly Sample[];
   readonly elapsedSeconds: number;
   readonly p99Ms: number;
-  readonly sendLagMsMax: number;
+  readonly sendLagMsP99: number;
   readonly resources: StepReport['resources'];
 }): StepReport {
   const { samples } = step;
@@ -224,7 +224,7 @@ export function stepReport(step: {
     latency_ms: latency,
     by_operation: byOperation(good),
     met_target: latency !== null && latency.p99 <= step.p99Ms && failed <= failedShareMax * samples.length,
-    send_lag_ms_max: step.sendLagMsMax,
+    send_lag_ms_p99: step.sendLagMsP99,
     resources: step.resources,
   };
 }

@@ -35,16 +35,16 @@ export interface LoadOptions {
 /** Resolves when every request has been answered or given up; the generator's own lag is in the result. */
 export async function runLoad(
   options: LoadOptions,
-): Promise<{ readonly samples: readonly Sample[]; readonly sendLagMsMax: number }> {
+): Promise<{ readonly samples: readonly Sample[]; readonly sendLagsMs: readonly number[] }> {
   const agent = new Agent({ keepAlive: true, maxSockets: options.outstandingMax });
   const samples: Sample[] = [];
   const outstanding = new Set<Promise<void>>();
   const start = performance.now();
-  let sendLagMsMax = 0;
+  const sendLagsMs: number[] = [];
   for (const arrival of options.arrivals) {
     await sleepUntil(start + arrival.dueMs);
     if (options.signal.aborted) break;
-    sendLagMsMax = Math.max(sendLagMsMax, performance.now() - start - arrival.dueMs);
+    sendLagsMs.push(performance.now() - start - arrival.dueMs);
     const note = (status: number): void => {
       const { operation, dueMs } = arrival;
       const sample = { operation, dueMs, latencyMs: performance.now() - start - dueMs, status };
@@ -62,13 +62,13 @@ export async function runLoad(
   }
   await Promise.all(outstanding);
   agent.destroy();
-  return { samples, sendLagMsMax };
+  return { samples, sendLagsMs };
 }
 
-/** Timers are a millisecond late at best: the last stretch is waited for by yielding turns. */
+/** Timers count whole milliseconds and are late by up to one: the last stretch is waited for by yielding turns. */
 async function sleepUntil(dueMs: number): Promise<void> {
-  const left = dueMs - performance.now();
-  if (left > 2) await new Promise((resolve) => setTimeout(resolve, left - 1.5));
+  const whole = Math.floor(dueMs - performance.now() - 0.5);
+  if (whole > 0) await new Promise((resolve) => setTimeout(resolve, whole));
   while (performance.now() < dueMs) await new Promise((resolve) => setImmediate(resolve));
 }
 

@@ -3,7 +3,7 @@
  * and after.
  */
 import { readdirSync } from 'node:fs';
-import { processCounters, statFields, threadCounters } from '../process-counters.ts';
+import { machineSeconds, processCounters, statFields, threadCounters } from '../process-counters.ts';
 import type { GpuUse } from './gpu-watch.ts';
 
 export interface Observation {
@@ -22,6 +22,7 @@ export interface Counters {
   /** All threads of the api process. */
   readonly apiSeconds: number;
   readonly encoderSeconds: number;
+  readonly machineSeconds: number;
   readonly writtenBytes: number;
 }
 
@@ -33,6 +34,8 @@ export interface StepResources {
   readonly engineCores: number | undefined;
   readonly apiCores: number | undefined;
   readonly encoderCores: number | undefined;
+  /** Of whatever runs on the machine, and of what its host took away from it. */
+  readonly machineCores: number | undefined;
   /** Of the benchmark itself. */
   readonly generatorCores: number;
   /** 99th percentile of the api's event-loop delay during the step, milliseconds. */
@@ -84,6 +87,7 @@ export function resourcesBetween(
       perSecond(({ apiSeconds }) => apiSeconds) ??
       (after.metrics.has(cpuMetric) ? delta(cpuMetric) / seconds : undefined),
     encoderCores: perSecond(({ encoderSeconds }) => encoderSeconds),
+    machineCores: perSecond((counters) => counters.machineSeconds),
     generatorCores: (after.generatorSeconds - before.generatorSeconds) / seconds,
     eventLoopDelayP99Ms:
       loopDelay === undefined ? undefined : Math.max(0, loopDelay * 1000 - loopDelayPeriodMs),
@@ -133,6 +137,7 @@ function countersOf(apiProcessId: number): Counters {
     engineSeconds: threads.secondsByName.get(engineThread) ?? 0,
     apiSeconds: api.cpuSeconds,
     encoderSeconds: sum(({ cpuSeconds }) => cpuSeconds),
+    machineSeconds: machineSeconds(),
     writtenBytes: api.writtenBytes + sum(({ writtenBytes }) => writtenBytes),
   };
 }

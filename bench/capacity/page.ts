@@ -103,6 +103,7 @@ function chartsOf({ rows, settings }: CapacityReport): readonly string[] {
       line('api, all threads', (row) => row.resources.apiCores),
       line('encoders', (row) => row.resources.encoderCores),
       line('load generator', (row) => row.resources.generatorCores),
+      line('whole machine', (row) => row.resources.machineCores),
     ]),
     chart('Event-loop delay p99, ms', [line('api', (row) => row.resources.eventLoopDelayP99Ms)]),
     ...(rows.some((row) => (row.resources.diskBytesPerSecond ?? 0) > 0)

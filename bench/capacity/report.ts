@@ -19,7 +19,8 @@ export interface StepReport {
     Partial<Record<Operation, { readonly requests: number; readonly p50: number; readonly p99: number }>>
   >;
   readonly met_target: boolean;
-  readonly send_lag_ms_max: number;
+  /** How late the load generator itself sent. */
+  readonly send_lag_ms_p99: number;
   readonly resources: StepResources;
 }
 
@@ -69,7 +70,7 @@ export function reportOf(run: {
             failing: failing?.resources,
             failedShare: failing === undefined ? 0 : failing.failed / failing.requests,
             cores: cpus().length,
-            sendLagMsMax: failing?.send_lag_ms_max ?? 0,
+            sendLagMsP99: failing?.send_lag_ms_p99 ?? 0,
             targetP99Ms: run.settings.p99_ms,
           }),
     interrupted: run.interrupted,
