@@ -72,7 +72,7 @@ export const configShape = {
     .default(0)
     .describe('Token vectors one search may scan exactly; 0 = measured for 2 ms.'),
   MAXSIMD_SEGMENT_TOKEN_VECTORS: integer(64, 2 ** 26)
-    .default(1_000_000)
+    .default(131_072)
     .describe('Token vectors at which a segment is sealed.'),
   MAXSIMD_TLS_CERT_FILE: z
     .string()

@@ -225,7 +225,12 @@ Napi::Value IndexObject::copyRecords(const Napi::CallbackInfo& info) {
 
 Napi::Value IndexObject::dropSegment(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    requireOpen().dropSegment(takeSegmentId(info[0]));
+    Index& index = requireOpen();
+    const uint64_t id = takeSegmentId(info[0]);
+    // Unmapping gigabytes takes long: the last reference goes on another thread.
+    auto held = std::make_shared<std::vector<SegmentSnapshot>>(index.snapshot());
+    index.dropSegment(id);
+    hub_->engine().files().post([held = std::move(held)]() mutable { held.reset(); });
     return info.Env().Undefined();
   });
 }

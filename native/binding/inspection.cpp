@@ -1,9 +1,10 @@
-// `NativeEngine.inspectSegment` (src/index/native.ts).
+// `NativeEngine.inspectSegment` and `.verifyCodes` (src/index/native.ts).
 #include "store/inspection.h"
 
 #include "binding/arguments.h"
 #include "binding/engine_object.h"
 #include "binding/task.h"
+#include "engine/codes.h"
 #include "engine/engine.h"
 
 #include <utility>
@@ -53,6 +54,15 @@ Napi::Value EngineObject::inspectSegment(const Napi::CallbackInfo& info) {
       return maxsimd::inspectSegment(path, referenced, range);
     };
     auto result = [](Napi::Env env, SegmentInspection& found) { return inspectionResult(env, found); };
+    return hub.start(info.Env(), hub.engine().background(), makeTask(std::move(execute), std::move(result)));
+  });
+}
+
+Napi::Value EngineObject::verifyCodes(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    AsyncHub& hub = requireOpen();
+    auto execute = [path = takeString(info[0], "path")] { return codesDamage(path); };
+    auto result = [](Napi::Env env, std::string& damage) -> Napi::Value { return Napi::String::New(env, damage); };
     return hub.start(info.Env(), hub.engine().background(), makeTask(std::move(execute), std::move(result)));
   });
 }

@@ -261,6 +261,24 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::build(const Segment& segment, cons
   return opened;
 }
 
+std::string codesDamage(const std::string& path) {
+  const File file = File::openReadOnly(path);
+  const uint64_t bytes = file.size();
+  CodesHeader header;
+  if (bytes < sizeof header) return "shorter than its header";
+  file.read(0, &header, sizeof header);
+  if (header.magic != codesMagic) return "not a file of codes";
+  if (header.version != codesVersion) {
+    throw Error(ErrorCode::unsupportedVersion,
+                path + ": codes format " + std::to_string(header.version) + " is not supported");
+  }
+  if (header.crc != headerChecksum(header)) return "damaged header";
+  if (bytes != sizeof header + CodesLayout(header).bytes) return "not as long as its header says";
+  const auto mapping = file.map(bytes);
+  const bool intact = crc32c(mapping->base() + sizeof header, bytes - sizeof header) == header.bodyCrc;
+  return intact ? "" : "damaged";
+}
+
 std::vector<int8_t> sampleTokenVectors(const Segment& segment, uint32_t rowsMax, uint32_t& rows, const Deadline& deadline) {
   const uint64_t total = segment.counts().rows;
   rows = uint32_t(std::min<uint64_t>(total, rowsMax));

@@ -87,6 +87,10 @@ class ChunkCodes {
   std::vector<uint32_t> listLengths_;
 };
 
+/// What is wrong with a file of codes by its header and checksums; empty = nothing. `unsupported_version` for one of
+/// another format.
+std::string codesDamage(const std::string& path);
+
 /// An even sample of a segment's token vectors: i8 [returned rows x dim] followed by padding.
 std::vector<int8_t> sampleTokenVectors(const Segment& segment, uint32_t rowsMax, uint32_t& rows,
                                        const Deadline& deadline);

@@ -1,6 +1,7 @@
 #include "engine/search.h"
 
 #include "engine/candidates.h"
+#include "engine/prefetch.h"
 #include "engine/query.h"
 
 #include <algorithm>
@@ -110,6 +111,7 @@ SearchOutcome search(const Index& index, Pool& pool, const SearchRequest& reques
   const auto chosen = Clock::now();
 
   std::vector<float> scores;
+  prefetchCold(selections, set.candidates);
   scoreExactly(index, pool, request, query, selections, set.candidates, scores);
   const std::vector<uint32_t> order = selectTop(scores, request.topK);
   for (const uint32_t position : order) {

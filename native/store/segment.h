@@ -80,6 +80,10 @@ class Segment {
   /// True if intact; the result of the first check is remembered. `data` covers vectors and scales, `meta` the rest.
   bool metaIntact(const Mapping& mapping, uint32_t record) const;
   bool dataIntact(const Mapping& mapping, uint32_t record) const;
+  /// Whether `dataIntact` will answer without reading the record.
+  bool dataChecked(uint32_t record) const {
+    return checks_[record].load(std::memory_order_relaxed) & (dataGood | dataBad);
+  }
   /// Reads the record again, whatever was remembered.
   bool recheck(const Mapping& mapping, uint32_t record) const;
 

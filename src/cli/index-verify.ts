@@ -34,7 +34,12 @@ export async function verifyIndexes(access: IndexAccess): Promise<CommandResult>
       problems.push(...verified.found.map((problem) => ({ index_id: index.id, file: row.blob, problem })));
     }
     for (const { name } of await access.blobs.list(`${index.id}/`)) {
-      if (!state.segments.some(({ blob }) => name.startsWith(blob))) unreferenced.push(name);
+      const segment = state.segments.find(({ blob }) => name.startsWith(blob));
+      if (segment === undefined) unreferenced.push(name);
+      if (segment === undefined || !name.endsWith('.codes')) continue;
+      const problem = await codesProblem(access, name);
+      if (problem === '' || (await isGone(access.catalog, index.id, segment.id))) continue;
+      problems.push({ index_id: index.id, file: name, problem });
     }
   }
   return {
@@ -55,6 +60,15 @@ export async function verifyIndexes(access: IndexAccess): Promise<CommandResult>
     ].join('\n'),
     failed: problems.length > 0,
   };
+}
+
+/** Derived data: a server ignores a damaged file and builds it anew. */
+async function codesProblem({ engine, blobs }: IndexAccess, name: string): Promise<string> {
+  try {
+    return await engine.verifyCodes(await blobs.open(name));
+  } catch (error) {
+    return messageOf(error);
+  }
 }
 
 interface VerifiedSegment {

@@ -20,11 +20,11 @@ export class CopyPace {
 
   /**
    * Resolves when these bytes may have been copied. `haste` >= 1 multiplies the pace: of a merge that the
-   * writers are leaving behind.
+   * writers are leaving behind. Rejects when `signal` cuts the wait short.
    */
-  async spend(bytes: number, haste: number): Promise<void> {
+  async spend(bytes: number, haste: number, signal?: AbortSignal): Promise<void> {
     const now = performance.now();
     this.#paidAt = Math.max(this.#paidAt, now) + bytes / (this.#bytesPerMs * haste);
-    if (this.#paidAt - now >= waitMsMin) await wait(this.#paidAt - now, undefined, { ref: false });
+    if (this.#paidAt - now >= waitMsMin) await wait(this.#paidAt - now, undefined, { signal });
   }
 }

@@ -195,7 +195,7 @@ export class Merge {
     for (const { source, records, first } of this.#copied) {
       for (let start = 0; start < records.length; start += moveRowsMax) {
         yield Array.from(records.subarray(start, start + moveRowsMax), (record, place) => ({
-          versionId: source.lives.span(record).versionId,
+          versionId: source.lives.versionId(record),
           to: { segmentId: this.#target?.id ?? 0, record: first + start + place },
         }));
       }
@@ -218,14 +218,15 @@ export class Merge {
     let row = 0;
     target.lives.reserve(count);
     for (const { source, records, first } of this.#copied) {
-      for (const [place, record] of records.entries()) {
-        if (!source.lives.isSeenSince(record, pinned)) continue;
-        const span = source.lives.span(record);
-        target.lives.add(first + place, span.versionId, span.born, span.died);
+      const { lives } = source;
+      for (let place = 0; place < records.length; place += 1) {
+        const record = records[place] ?? 0;
+        if (!lives.isSeenSince(record, pinned)) continue;
         kept[row] = first + place;
-        versionIds[row] = span.versionId;
-        born[row] = span.born;
-        died[row] = span.died;
+        versionIds[row] = lives.versionId(record);
+        born[row] = lives.born(record);
+        died[row] = lives.died(record);
+        target.lives.add(first + place, lives.versionId(record), lives.born(record), lives.died(record));
         row += 1;
       }
     }

@@ -206,6 +206,8 @@ export interface NativeEngine {
       readonly verifyBytesMax: number;
     },
   ): Promise<SegmentInspection>;
+  /** What is wrong with a file of centroid codes; '' = nothing. Rejects with `unsupported_version` for another format. */
+  verifyCodes(path: string): Promise<string>;
   close(): void;
 }
 

@@ -36,7 +36,7 @@ export class Scrub {
   readonly #pace: CopyPace;
   readonly #verifiedAtMs = new Map<number, number>();
   #running: Promise<void> | undefined;
-  #stopped = false;
+  readonly #stop = new AbortController();
 
   constructor(parts: ScrubParts) {
     this.#parts = parts;
@@ -47,7 +47,7 @@ export class Scrub {
   run(): Promise<void> {
     this.#running ??= this.#pass()
       .catch((error: unknown) => {
-        if (!this.#stopped) this.#parts.onError(error);
+        if (!this.#stop.signal.aborted) this.#parts.onError(error);
       })
       .finally(() => {
         this.#running = undefined;
@@ -56,7 +56,7 @@ export class Scrub {
   }
 
   stop(): void {
-    this.#stopped = true;
+    this.#stop.abort();
   }
 
   async #pass(): Promise<void> {
@@ -66,7 +66,7 @@ export class Scrub {
       const verifiedAtMs = this.#verifiedAtMs.get(segment.id) ?? Number.NEGATIVE_INFINITY;
       if (segment.state !== 'sealed' || nowMs() - verifiedAtMs < ageMsMax) continue;
       if (await this.#verify(segment)) this.#verifiedAtMs.set(segment.id, nowMs());
-      if (this.#stopped) return;
+      if (this.#stop.signal.aborted) return;
     }
   }
 
@@ -74,7 +74,7 @@ export class Scrub {
   async #verify(segment: Segment): Promise<boolean> {
     const { engine, blobs, segments, counts } = this.#parts;
     for (let firstRecord = 0; ;) {
-      if (this.#stopped || segments.get(segment.id) !== segment) return false;
+      if (this.#stop.signal.aborted || segments.get(segment.id) !== segment) return false;
       let found;
       try {
         found = await engine.inspectSegment(await blobs.open(segment.blob), {
@@ -92,7 +92,7 @@ export class Scrub {
       for (const { record, what } of found.damaged) this.#report(segment, record, what);
       firstRecord += found.recordsVerified;
       if (firstRecord >= found.records) return true;
-      await this.#pace.spend(batchBytes, 1);
+      await this.#pace.spend(batchBytes, 1, this.#stop.signal);
     }
   }
 

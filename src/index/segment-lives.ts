@@ -4,14 +4,6 @@
  */
 import { assertInvariant } from '../errors.ts';
 
-export interface VersionSpan {
-  readonly record: number;
-  readonly versionId: number;
-  readonly born: number;
-  /** 0 = alive. */
-  readonly died: number;
-}
-
 const recordsInitial = 64;
 
 export class SegmentLives {
@@ -91,14 +83,18 @@ export class SegmentLives {
     return seen;
   }
 
-  span(record: number): VersionSpan {
-    assertInvariant(record < this.#records && this.#versionIds[record] !== 0, 'the record is known');
-    return {
-      record,
-      versionId: this.#versionIds[record] ?? 0,
-      born: this.#born[record] ?? 0,
-      died: this.#died[record] ?? 0,
-    };
+  /** 0 = none. */
+  versionId(record: number): number {
+    return this.#versionIds[record] ?? 0;
+  }
+
+  born(record: number): number {
+    return this.#born[record] ?? 0;
+  }
+
+  /** 0 = alive. */
+  died(record: number): number {
+    return this.#died[record] ?? 0;
   }
 }
 

@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { dim, openHost, openStage, type Stage, type TestDocument } from './stage.ts';
 
 const sealedSegmentsMax = 2;
-const settings = { segmentTokenVectorsMax: 200_000, sealedSegmentsMax };
+const settings = { segmentTokenVectorsMax: 200_000, sealedSegmentsMax, codesTokenVectorsMin: Infinity };
 
 await using host = await openHost();
 await using stage = await openStage(host, { ...settings, sealedSegmentsMax: 100 });
