@@ -80,19 +80,28 @@ export class AdmissionDesk {
     const limit = tenant.limits.requestsPerMinute;
     const rate = this.#options.limiter.admitRate(tenant.id, limit, this.#options.nowMs());
     if (!rate.admitted) {
-      throw new ServiceError('rate_limit_exceeded', 'the tenant has used its requests of this minute', {
-        retryAfterSeconds: rate.retryAfterSeconds,
-      });
+      throw new ServiceError(
+        'rate_limit_exceeded',
+        `the tenant has used its ${limit} requests of this minute`,
+        {
+          retryAfterSeconds: rate.retryAfterSeconds,
+        },
+      );
     }
     return { limit, remaining: rate.remaining, resetSeconds: rate.retryAfterSeconds };
   }
 
   #acquireSlot(tenant: Tenant): Admission['permit'] {
-    const slot = this.#options.limiter.acquireSlot(tenant.id, tenant.limits.maxConcurrentRequests);
+    const most = tenant.limits.maxConcurrentRequests;
+    const slot = this.#options.limiter.acquireSlot(tenant.id, most);
     if (slot === undefined) {
-      throw new ServiceError('concurrency_limit_exceeded', 'the tenant has too many requests in flight', {
-        retryAfterSeconds: concurrencyRetrySeconds,
-      });
+      throw new ServiceError(
+        'concurrency_limit_exceeded',
+        `the tenant has ${most} requests in flight, which is its limit`,
+        {
+          retryAfterSeconds: concurrencyRetrySeconds,
+        },
+      );
     }
     const leave = this.#options.inFlight.enter();
     return {
