@@ -10,8 +10,8 @@
  * is passed, so that a record is rewritten as seldom as the bound allows. This is Bentley and Saxe's
  * logarithmic method made lazy; the least cost for a bound of k files is the binomial transform of Mathieu,
  * Staelin, Young and Yousefi (Bigtable Merge Compaction, arXiv 1407.3008), which the first merges follow:
- * 9, then 45 seals. Records rewritten per record written, from the simulation in the tests, after 64, 256,
- * 1024 and 4096 seals of equal size: 1.6, 2.6, 3.9 and 6.4.
+ * 9, then 45 seals. Token vectors rewritten per one written, from the simulation in the tests, after 64, 256,
+ * 488 (a million chunks of 64), 1024 and 4096 seals of equal size: 1.6, 2.6, 2.9, 3.9 and 6.4.
  *
  * Size is live token vectors. A merge for number never makes more than `tokenVectorsMax` of them, so that
  * the disk space and the time of one merge are bounded. The price: `sealedMax` holds up to

@@ -1,4 +1,7 @@
-/** Files of a format that this program does not know are refused by name, and nothing is done to them. */
+/**
+ * Segment files of a format that this program does not know are refused by name, and nothing is done to them;
+ * derived files are built anew.
+ */
 import { open, readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { documentAt, openHost, openStage, type Host } from './stage.ts';
@@ -55,5 +58,34 @@ describe('a segment file', () => {
     expect(await write(known)).toBe(version);
     await stage.reopen();
     expect(await stage.search()).toHaveLength(2);
+  });
+});
+
+describe('a file of centroid codes', () => {
+  const settings = { segmentTokenVectorsMax: 2, codesTokenVectorsMin: 1 };
+
+  it.each([
+    ['another format', 8, /codes format \d+ is not supported/],
+    ['a damaged header', 20, /damaged header/],
+    ['damaged contents', 100, /^damaged$/],
+  ])('with %s is told, ignored and built anew', async (_what, place, message) => {
+    await using stage = await openStage(host, settings);
+    await stage.upsert([documentAt('a', 0), documentAt('b', 1)]);
+    await stage.index().settled();
+    const codes = (await stage.blobs.list(`${stage.indexId}/`)).find(({ name }) => name.endsWith('.codes'));
+    const name = await stage.blobs.open(codes!.name);
+    const verdict = () => stage.engine.verifyCodes(name).catch((error: Error) => error.message);
+    expect(await verdict()).toBe('');
+    await stage.reopen(async () => {
+      await using file = await open(name, 'r+');
+      const { buffer } = await file.read(Buffer.alloc(1), 0, 1, place);
+      await file.write(Uint8Array.of(buffer[0]! ^ 0x55), 0, 1, place);
+      expect(await verdict()).toMatch(message);
+    });
+    expect(await stage.search()).toHaveLength(2);
+    await stage.index().settled();
+    expect(await verdict()).toBe('');
+    expect(stage.index().statistics().segments[0]?.derivedBytes).toBe(codes!.bytes);
+    expect([stage.errors, stage.corrupt]).toEqual([[], []]);
   });
 });

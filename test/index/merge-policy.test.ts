@@ -8,7 +8,7 @@ import {
   type MergeBounds,
 } from '../../src/index/merge-policy.ts';
 
-const sealTokenVectors = 500_000;
+const sealTokenVectors = 131_072;
 const bounds: MergeBounds = {
   sealedMax: 8,
   tokenVectorsMax: 128_000_000,
@@ -72,6 +72,7 @@ describe('merging for number', () => {
   it.each([
     [64, 1.7],
     [256, 2.7],
+    [488, 3],
     [1024, 4],
     [4096, 6.5],
   ])(
