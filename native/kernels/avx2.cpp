@@ -9,7 +9,6 @@
 
 #include <immintrin.h>
 
-#include "kernels/lanes.h"
 #include "kernels/lanes256.h"
 
 namespace maxsimd {
@@ -35,19 +34,6 @@ struct Avx2 : Lanes256 {
     __asm__("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0" : "+x"(sum), "=&x"(product) : "x"(query), "x"(document));
   }
 };
-
-TARGET int32_t dot(const int8_t* a, const int8_t* b, uint32_t dim) {
-  __m256i sum = _mm256_setzero_si256();
-  uint32_t d = 0;
-  for (; d + 16 <= dim; d += 16) {
-    const __m256i x = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a + d)));
-    const __m256i y = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b + d)));
-    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(x, y));
-  }
-  int32_t total = sumOfLanes(sum);
-  for (; d < dim; ++d) total += int32_t(a[d]) * int32_t(b[d]);
-  return total;
-}
 
 }  // namespace
 

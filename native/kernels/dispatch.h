@@ -11,7 +11,17 @@ namespace maxsimd {
 extern const Kernel scalarKernel;
 #if defined(__x86_64__)
 extern const Kernel avx2Kernel;
+extern const Kernel avxvnniKernel;
 extern const Kernel avx512vnniKernel;
+extern const Kernel amxKernel;
+#elif defined(__aarch64__)
+extern const Kernel neonKernel;
+#endif
+
+extern const FloatKernel scalarFloatKernel;
+#if defined(__x86_64__)
+extern const FloatKernel avx2FloatKernel;
+extern const FloatKernel avx512FloatKernel;
 #endif
 
 const CpuFeatures& cpuFeatures();
@@ -22,5 +32,9 @@ std::span<const Kernel* const> kernels();
 /// "auto" = the first supported one. nullptr for a name that is unknown or not supported here: the caller
 /// turns it into an error, never into another kernel.
 const Kernel* findKernel(std::string_view name);
+
+/// The same for floating point.
+std::span<const FloatKernel* const> floatKernels();
+const FloatKernel* findFloatKernel(std::string_view name);
 
 }  // namespace maxsimd

@@ -1,5 +1,6 @@
-// Every kernel this machine has against the scalar one, bit for bit, and the scalar one against float64.
-#include "engine/query.h"
+// Every kernel this machine has against the scalar one, bit for bit, and the scalar one against float64. On x86 with
+// AVX-512 VNNI that includes the avxvnni source in the encoding of AVX-512 and the amx source over emulated tiles.
+#include "engine/aligned.h"
 #include "kernels/code_levels.h"
 #include "kernels/dispatch.h"
 #include "kernels/half.h"
@@ -12,8 +13,28 @@
 #include <memory>
 #include <vector>
 
-namespace maxsimd::test {
+namespace maxsimd {
+
+#if defined(__x86_64__)
+extern const Kernel avxvnniAsEvexKernel;
+extern const Kernel amxEmulatedKernel;
+#endif
+
+namespace test {
 namespace {
+
+/// All that run here, but for the reference.
+std::vector<const Kernel*> comparedKernels() {
+  std::vector<const Kernel*> all(kernels().begin(), kernels().end());
+#if defined(__x86_64__)
+  all.push_back(&avxvnniAsEvexKernel);
+  all.push_back(&amxEmulatedKernel);
+#endif
+  std::erase_if(all, [](const Kernel* kernel) {
+    return kernel == &scalarKernel || !kernel->requires_(cpuFeatures());
+  });
+  return all;
+}
 
 /// Documents in a buffer that ends exactly `readPaddingBytes` behind the last row, so that the address
 /// sanitizer sees any kernel that reads further; rows start at an odd address.
@@ -71,8 +92,7 @@ void compareKernels(Random& random, uint32_t dim, uint32_t tokens, const std::ve
   const PreparedQuery reference(scalarKernel, vectors, dim, tokens);
   std::vector<float> scores(count);
   scalarKernel.maxsim(reference.query, documents.chunks.data(), count, scores.data());
-  for (const Kernel* kernel : kernels()) {
-    if (!kernel->requires_(cpuFeatures()) || kernel == &scalarKernel) continue;
+  for (const Kernel* kernel : comparedKernels()) {
     const uint64_t callsBefore = kernel->calls->load();
     const PreparedQuery prepared(*kernel, vectors, dim, tokens);
     std::vector<float> others(count);
@@ -108,17 +128,32 @@ const Case extremes("kernels", "agree on extreme values, -128 included on both s
   for (const uint32_t dim : {1, 3, 64, 127, 128, 1024}) compareKernels(random, dim, 33, {1, 8, 13}, true);
 });
 
-const Case fuzz("kernels", "agree on random shapes", [](Random& random) {
-  for (int round = 0; round < 150; ++round) {
-    std::vector<uint32_t> rows(between(random, 1, 6));
-    for (auto& count : rows) count = between(random, 1, 40);
-    const uint32_t dim = random() % 4 == 0 ? between(random, 1, 1024) : between(random, 1, 160);
-    compareKernels(random, dim, between(random, 1, 80), rows, random() % 8 == 0);
+/// Mostly up to `often`, at times up to `most`.
+uint32_t skewed(Random& random, uint32_t often, uint32_t most) {
+  return between(random, 1, random() % 4 == 0 ? most : often);
+}
+
+const Case fuzz("kernels", "agree on random shapes: dims to 1024, tokens to 512, unaligned rows", [](Random& random) {
+  for (int round = 0, most = rounds(120); round < most; ++round) {
+    const uint32_t dim = skewed(random, 160, dimMax), tokens = skewed(random, 80, queryTokensMax);
+    // The reference takes a nanosecond a product.
+    const uint32_t rowsMost = std::clamp(600000u / (dim * tokens), 1u, 70u);
+    std::vector<uint32_t> rows(between(random, 1, 4));
+    for (auto& count : rows) count = between(random, 1, rowsMost);
+    compareKernels(random, dim, tokens, rows, random() % 8 == 0);
+  }
+});
+
+const Case blocks("kernels", "agree on every number of rows around blocks and tiles", [](Random& random) {
+  std::vector<uint32_t> rows(70);
+  for (uint32_t count = 1; count <= rows.size(); ++count) rows[count - 1] = count;
+  for (const uint32_t dim : {96, 128}) {
+    for (const uint32_t tokens : {16, 32}) compareKernels(random, dim, tokens, rows, false);
   }
 });
 
 const Case reference("kernels", "scalar scores follow the definition in float64", [](Random& random) {
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0, most = rounds(30); round < most; ++round) {
     const uint32_t dim = between(random, 1, 300), tokens = between(random, 1, 70);
     const Documents documents(random, dim, {between(random, 1, 30)}, false);
     const Chunk& chunk = documents.chunks[0];
@@ -158,6 +193,11 @@ const Case halves("kernels", "f16 widens exactly and narrows to nearest even", [
   }
 });
 
+const Case names("kernels", "say what is compared here", [](Random&) {
+  for (const Kernel* kernel : comparedKernels()) std::printf("  compared %s\n", kernel->name);
+  CHECK(!comparedKernels().empty() || findKernel("auto") == &scalarKernel);
+});
+
 const Case choice("kernels", "a forced kernel is that one or nothing", [](Random&) {
   CHECK(findKernel("no such kernel") == nullptr);
   CHECK(findKernel("") == nullptr);
@@ -169,7 +209,7 @@ const Case choice("kernels", "a forced kernel is that one or nothing", [](Random
 });
 
 const Case levels("kernels", "sums of maxima over codes match a plain loop", [](Random& random) {
-  for (int round = 0; round < 50; ++round) {
+  for (int round = 0, most = rounds(50); round < most; ++round) {
     const uint32_t padded = 32 * between(random, 1, 4), rows = between(random, 1, 300);
     std::vector<uint8_t> table(size_t(padded) * rows);
     for (auto& value : table) value = uint8_t(random());
@@ -201,4 +241,5 @@ const Case checksum("kernels", "crc32c matches its definition at every length an
 });
 
 }  // namespace
-}  // namespace maxsimd::test
+}  // namespace test
+}  // namespace maxsimd

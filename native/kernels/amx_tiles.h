@@ -1,0 +1,45 @@
+// The eight tile registers of AMX. The native tests put an emulation in their place (MAXSIMD_TILES_HEADER), so that
+// the kernel's source runs where the instructions do not.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace maxsimd {
+namespace {
+
+#if defined(MAXSIMD_TILES_HEADER)
+#define TILE_TARGET
+#else
+#define TILE_TARGET ",amx-tile,amx-int8"
+#endif
+
+/// What LDTILECFG reads: palette 1, rows and bytes a row of each register.
+struct alignas(64) TileConfiguration {
+  uint8_t palette = 1;
+  uint8_t startRow = 0;
+  uint8_t reserved[14] = {};
+  uint16_t rowBytes[16] = {};
+  uint8_t rows[16] = {};
+};
+static_assert(sizeof(TileConfiguration) == 64);
+
+}  // namespace
+}  // namespace maxsimd
+
+#if defined(MAXSIMD_TILES_HEADER)
+#include MAXSIMD_TILES_HEADER
+#else
+
+// Macros because the registers are part of the instructions.
+#define TILE_CONFIGURE(configuration) _tile_loadconfig(configuration)
+#define TILE_RELEASE() _tile_release()
+#define TILE_ZERO(tile) _tile_zero(tile)
+#define TILE_LOAD(tile, from, stride) _tile_loadd(tile, from, stride)
+#define TILE_STORE(tile, to, stride) _tile_stored(tile, to, stride)
+/// sums += rows (int8) x columns (int8, four rows of the product's inner dimension side by side), int32.
+#define TILE_DOT(sums, rows, columns) _tile_dpbssd(sums, rows, columns)
+
+#endif
