@@ -8,6 +8,7 @@ import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
 import { describeEnvironment, root, type Environment } from '../environment.ts';
+import { measureAddonOverhead } from './addon-overhead.ts';
 import { median, pairedRatios, spread, type Spread } from '../statistics.ts';
 
 const samplesSchema = z.object({ wall_s: z.array(z.number()), cpu_s: z.array(z.number()) });
@@ -72,23 +73,31 @@ export interface KernelBenchOptions {
   readonly chunks: number;
   readonly rounds: number;
   readonly seed: number;
+  /** Size of the buffer whose reading time is the machine's read bandwidth; far beyond the caches to mean it. */
+  readonly bandwidthMebibytes: number;
   readonly command: string;
 }
 
-export function runKernelBench(options: KernelBenchOptions): KernelReport {
+export async function runKernelBench(options: KernelBenchOptions): Promise<KernelReport> {
   const program = build();
   const runs = options.dims.flatMap((dim) =>
     options.threads.map((threads) => runOnce(program, dim, threads, options)),
   );
   const main = runs.find((run) => run.dim === 128 && run.threads === 1) ?? runs[0];
   if (main === undefined) throw new Error('nothing was measured');
-  const details = ratiosOf(main);
+  const details = { ...ratiosOf(main), addon_overhead: await addonOverhead(options) };
   return {
     environment: describeEnvironment(options.command, ours(main)[0]?.name ?? 'none', options.threads),
     rows: runs.flatMap(rowsOf),
     ratios: Object.fromEntries(Object.entries(details).map(([name, ratio]) => [name, ratio.value])),
     ratio_details: details,
   };
+}
+
+/** Greater than 1 means that the way through the addon costs more than the kernel. */
+async function addonOverhead({ rounds, seed }: KernelBenchOptions): Promise<RatioReport> {
+  const ratios = await measureAddonOverhead({ dim: 128, tokens: 32, chunks: 500, rounds, seed });
+  return { value: median(ratios), spread: spread(ratios), against: 'the kernel alone' };
 }
 
 function build(): string {
@@ -112,6 +121,7 @@ function runOnce(program: string, dim: number, threads: number, options: KernelB
     hot: Math.min(500, options.chunks),
     rounds: options.rounds,
     seed: options.seed,
+    'bandwidth-mib': options.bandwidthMebibytes,
   }).flatMap(([name, value]) => [`--${name}`, String(value)]);
   const result = spawnSync(program, args, {
     encoding: 'utf8',

@@ -6,7 +6,7 @@ import { runKernelBench, type KernelReport } from './bench.ts';
 export const kernelUsage =
   'kernel [--dims 128,96] [--threads 1,2] [--chunks 20000] [--rounds 7] [--seed 1] [--json FILE]';
 
-export function kernelCommand(args: readonly string[], command: string): void {
+export async function kernelCommand(args: readonly string[], command: string): Promise<void> {
   const { values } = parseArgs({
     args: [...args],
     options: {
@@ -18,12 +18,13 @@ export function kernelCommand(args: readonly string[], command: string): void {
       json: { type: 'string' },
     },
   });
-  const report = runKernelBench({
+  const report = await runKernelBench({
     dims: values.dims.split(',').map(Number),
     threads: values.threads.split(',').map(Number),
     chunks: Number(values.chunks),
     rounds: Number(values.rounds),
     seed: Number(values.seed),
+    bandwidthMebibytes: 1024,
     command,
   });
   if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);

@@ -5,7 +5,7 @@
  * Scenarios: `hot` (a set that stays in cache), `random` (as many chunks picked over all of memory),
  * `memory` (all chunks, in order). Accuracy is against the float64 MaxSim of the f32 inputs.
  *
- * Arguments: --dim D --chunks N --hot N --query-rows N --rounds N --seed N --threads N
+ * Arguments: --dim D --chunks N --hot N --query-rows N --rounds N --seed N --threads N --bandwidth-mib N
  */
 #include "bandwidth.h"
 #include "contender.h"
@@ -26,7 +26,8 @@ namespace bench {
 namespace {
 
 struct Settings {
-    std::size_t dim = 128, chunks = 20000, hot = 500, query_rows = 32, rounds = 5, seed = 1, threads = 1;
+    std::size_t dim = 128, chunks = 20000, hot = 500, query_rows = 32, rounds = 5, seed = 1, threads = 1,
+                bandwidth_mib = 1024;
 };
 
 struct Sample {
@@ -151,7 +152,7 @@ int benchmark(const Settings &settings) {
     std::printf("{\"dim\":%zu,\"query_rows\":%zu,\"chunks\":%zu,\"token_vectors\":%zu,\"hot_chunks\":%zu,\"hot_token_vectors\":%zu,"
                 "\"threads\":%zu,\"seed\":%zu,\"read_bytes_per_second\":%.6g,\"contenders\":[",
                 settings.dim, settings.query_rows, chunks.count(), chunks.first.back(), hot.size(), hot_rows, settings.threads,
-                settings.seed, read_bandwidth(std::size_t{1} << 30));
+                settings.seed, read_bandwidth(settings.bandwidth_mib << 20));
     for (std::size_t c = 0; c < contenders.size(); ++c) {
         std::printf("%s{\"name\":\"%s\",\"family\":\"%s\",\"amx\":%s,\"packed_bytes\":%zu,\"top10\":%.6g,\"top100\":%.6g,"
                     "\"relative_error\":%.6g,\"scenarios\":{",
@@ -181,7 +182,7 @@ int main(int count, char **arguments) {
     const std::map<std::string, std::size_t *> flags = {
         {"--dim", &settings.dim},       {"--chunks", &settings.chunks}, {"--hot", &settings.hot},
         {"--rounds", &settings.rounds}, {"--seed", &settings.seed},     {"--threads", &settings.threads},
-        {"--query-rows", &settings.query_rows},
+        {"--query-rows", &settings.query_rows}, {"--bandwidth-mib", &settings.bandwidth_mib},
     };
     for (int i = 1; i + 1 < count; i += 2) {
         const auto flag = flags.find(arguments[i]);
