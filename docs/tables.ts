@@ -6,6 +6,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describeConfig } from '../src/config.ts';
 import { errorTable } from '../src/errors.ts';
+import { createRequestObserver } from '../src/http/observation.ts';
+import { createMetrics, type RegisteredMetric } from '../src/metrics/metrics.ts';
+import { registerServiceMetrics } from '../src/service-metrics.ts';
 
 export const readmePath = path.resolve(import.meta.dirname, '../README.md');
 
@@ -19,12 +22,31 @@ const tables: Readonly<Record<string, () => string>> = {
         row.description,
       ]),
     ),
+  metrics: () =>
+    table(
+      ['Metric', 'Type', 'Labels', 'Meaning'],
+      describeMetrics().map(({ name, type, labelNames = [], help }) => [
+        `\`${name}\``,
+        type,
+        labelNames.map((label) => `\`${label}\``).join(', '),
+        help,
+      ]),
+    ),
   errors: () =>
     table(
       ['HTTP', '`error.code`', 'Condition'],
       Object.entries(errorTable).map(([code, row]) => [String(row.httpStatus), `\`${code}\``, row.condition]),
     ),
 };
+
+/** Registers what a server registers; nothing is read before a scrape, so nothing need be there. */
+function describeMetrics(): readonly RegisteredMetric[] {
+  const metrics = createMetrics();
+  const absent = undefined as never;
+  createRequestObserver(absent, metrics);
+  registerServiceMetrics(metrics, { service: absent, engine: absent, encoders: absent });
+  return metrics.descriptions();
+}
 
 function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]): string =>

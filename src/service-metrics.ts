@@ -1,5 +1,6 @@
 /** What the metrics listener tells of store, engine and encoders: read when it is scraped. */
 import type { NativeEngine, SegmentInfo } from './index/native.ts';
+import { registerEncoderMetrics } from './encoder-metrics.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import type { RunningService } from './service/create-service.ts';
 import type { Encoders } from './start-encoders.ts';
@@ -13,9 +14,10 @@ export function registerServiceMetrics(
   }: {
     readonly service: Pick<RunningService, 'statistics'>;
     readonly engine: NativeEngine;
-    readonly encoders: Pick<Encoders, 'encoder' | 'events'>;
+    readonly encoders: Pick<Encoders, 'encoder' | 'events' | 'statistics'>;
   },
 ): void {
+  registerEncoderMetrics(metrics, encoders);
   const sum = (pick: (segment: SegmentInfo) => number) => () =>
     service.statistics().segments.reduce((total, segment) => total + pick(segment), 0);
   const gauge = (name: string, help: string, read: () => number): void =>

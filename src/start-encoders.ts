@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { ConfigError, type Config } from './config.ts';
 import { createEncoderPool, type EncoderPoolOptions } from './encoder/client.ts';
-import type { Encoder } from './encoder/contract.ts';
+import type { Encoder, EncoderStatistics } from './encoder/contract.ts';
 import { superviseEncoders, type EncoderSupervisor } from './encoder/supervisor.ts';
 import type { Logger } from './logging.ts';
 import { modelDirectoryOf } from './model-choice.ts';
@@ -13,6 +13,8 @@ export interface Encoders {
   readonly ready: Promise<void>;
   /** Times an encoder was taken into or out of use, or gave a corrupt reply. */
   readonly events: ReadonlyMap<string, number>;
+  /** Of each encoder, by a name that outlives it: its address, or `local-N`. */
+  statistics(): Promise<readonly (EncoderStatistics & { readonly name: string })[]>;
   close(): Promise<void>;
 }
 
@@ -41,6 +43,12 @@ export async function startEncoders(config: Config, logger: Logger): Promise<Enc
     encoder,
     ready,
     events,
+    async statistics() {
+      return (await encoder.statistics()).map((told) => {
+        const local = supervisor?.addresses.indexOf(told.address) ?? -1;
+        return { ...told, name: local === -1 ? told.address : `local-${local}` };
+      });
+    },
     async close() {
       await encoder.close();
       await supervisor?.close();

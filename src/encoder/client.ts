@@ -15,11 +15,17 @@ import type {
   EncodeOptions,
   Encoder,
   EncoderModel,
+  EncoderStatistics,
 } from './contract.ts';
 import { encodeOnce, type Unfinished } from './document-call.ts';
 import { Endpoint, type EndpointEvent, EndpointLost } from './endpoint.ts';
 import { CorruptReply, decodeCounts, decodeQuery } from './replies.ts';
-import { type CountTokensResponse, type ModelReference, retryDelayTrailer } from './wire.ts';
+import {
+  type CountTokensResponse,
+  type GetStatisticsResponse,
+  type ModelReference,
+  retryDelayTrailer,
+} from './wire.ts';
 
 export interface EncoderPoolOptions {
   /** `unix:/path` or `host:port`. */
@@ -35,6 +41,8 @@ export interface EncoderPoolOptions {
 }
 
 const defaults = { healWaitMs: 5000, waitingMax: 256, healthIntervalMs: 500, healthTimeoutMs: 1500 };
+
+const statisticsMsMax = 1000;
 
 /** Tries of one call in all. */
 const attemptsMax = 5;
@@ -141,6 +149,19 @@ class EncoderPool implements Encoder {
         endpoint.outstandingTokens -= tokens;
       }
     }
+  }
+
+  async statistics(): Promise<readonly EncoderStatistics[]> {
+    const told = this.#endpoints
+      .filter(({ admitted }) => admitted)
+      .map(async (endpoint) => {
+        const limits = { deadlineMs: Date.now() + statisticsMsMax, signal: new AbortController().signal };
+        const statistics = await endpoint.unary<GetStatisticsResponse>('getStatistics', {}, limits);
+        return { ...statistics, address: endpoint.address };
+      });
+    return (await Promise.allSettled(told)).flatMap((outcome) =>
+      outcome.status === 'fulfilled' ? [outcome.value] : [],
+    );
   }
 
   async close(): Promise<void> {

@@ -48,6 +48,34 @@ export interface EncodeTimings {
   readonly runMs: number;
 }
 
+/** What one encoder tells of itself; totals count from its start. */
+export interface EncoderStatistics {
+  readonly address: string;
+  /** Execution provider in use. */
+  readonly provider: string;
+  readonly deviceId: number;
+  readonly queuedTokens: number;
+  readonly queuedRequests: number;
+  readonly batches: number;
+  /** Of the batches: tokens of texts, and positions that were computed for them. */
+  readonly tokens: number;
+  readonly paddedTokens: number;
+  readonly rejected: number;
+  readonly expired: number;
+  readonly cancelled: number;
+  readonly tokensPerSecond: number;
+  readonly loopDelayP99Ms: number;
+  readonly residentBytes: number;
+  /** Requests by the milliseconds they spent in a stage: as many as lie up to each bound, then those beyond. */
+  readonly stages: readonly {
+    readonly kind: string;
+    readonly stage: string;
+    readonly counts: readonly number[];
+    readonly sumMs: number;
+  }[];
+  readonly stageBoundsMs: readonly number[];
+}
+
 export interface EncodedQuery {
   /** Tokenizer tokens of the whole text, special tokens excluded (what is charged). */
   readonly inputTokens: number;
@@ -102,5 +130,7 @@ export interface Encoder {
   encodeQuery(text: string, options: EncodeOptions): Promise<EncodedQuery>;
   /** Yields whole documents, in any order, each exactly once; bounded bytes in flight. */
   encodeDocuments(texts: readonly string[], options: EncodeDocumentsOptions): AsyncIterable<EncodedDocument>;
+  /** Of the encoders that are in use and answer at once. */
+  statistics(): Promise<readonly EncoderStatistics[]>;
   close(): Promise<void>;
 }

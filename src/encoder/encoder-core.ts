@@ -20,6 +20,7 @@ import { type SequenceDone, SequenceJob } from './sequence-job.ts';
 import type { ServedModel } from './served-model.ts';
 import type { SessionPool } from './session-pool.ts';
 import type { BatchKind, BatchOutput } from './session-protocol.ts';
+import { type StageHistogram, StageTimes } from './stage-times.ts';
 
 export interface EncodeRequest {
   readonly model: string;
@@ -71,6 +72,7 @@ export class EncoderCore {
   readonly models: readonly ServedModel[];
   readonly #pool: InferencePool;
   readonly #scheduler: Scheduler;
+  readonly #stageTimes = new StageTimes();
   /** Parts of batches that failed; they run before what waits. */
   readonly #retries: { readonly plan: BatchPlan; readonly budget: RetryBudget }[] = [];
   /** Padded tokens a second of the whole pool, smoothed; undefined before the first batch. */
@@ -82,8 +84,15 @@ export class EncoderCore {
     this.#scheduler = new Scheduler(options);
   }
 
-  statistics(): SchedulerStatistics & { readonly tokensPerSecond: number } {
-    return { ...this.#scheduler.statistics(), tokensPerSecond: this.#tokensPerSecond ?? 0 };
+  statistics(): SchedulerStatistics & {
+    readonly tokensPerSecond: number;
+    readonly stages: readonly StageHistogram[];
+  } {
+    return {
+      ...this.#scheduler.statistics(),
+      tokensPerSecond: this.#tokensPerSecond ?? 0,
+      stages: this.#stageTimes.snapshot(),
+    };
   }
 
   /** Tokens of each text, special tokens excluded. */
@@ -109,7 +118,9 @@ export class EncoderCore {
     const reservation = this.#reserve(sequence.ids.length);
     try {
       const { rows, queueMs, runMs } = await this.#runSequence('query', index, sequence, request);
-      return { ...queryRows(rows), inputTokens: tokens.length, timings: { tokenizeMs, queueMs, runMs } };
+      const timings = { tokenizeMs, queueMs, runMs };
+      this.#stageTimes.observe('query', timings);
+      return { ...queryRows(rows), inputTokens: tokens.length, timings };
     } finally {
       reservation.release();
     }
@@ -163,7 +174,10 @@ export class EncoderCore {
           documents,
           tokenizeMs,
           signal: request.signal,
-          write,
+          write: async (part) => {
+            if (part.timings !== undefined) this.#stageTimes.observe('document', part.timings);
+            await write(part);
+          },
           onRoom: () => this.#dispatch(),
           onDocument: (tokens) => reservation.shrink(tokens),
         });

@@ -4,11 +4,11 @@
  */
 import { ServerCredentials } from '@grpc/grpc-js';
 import { readFileSync } from 'node:fs';
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { createLogger } from '../logging.ts';
 import { type EncoderArguments, inferenceThreads, parseEncoderArguments } from './arguments.ts';
 import { hasCudaLibrary } from './cuda-library.ts';
 import { EncoderCore } from './encoder-core.ts';
+import { LoopDelay } from './loop-delay.ts';
 import { createEncoderServer } from './server.ts';
 import { loadModel } from './served-model.ts';
 import { SessionPool } from './session-pool.ts';
@@ -33,8 +33,7 @@ try {
 async function start(options: EncoderArguments): Promise<void> {
   const startedAt = performance.now();
   const models = await Promise.all(options['model-dir'].map(async (directory) => loadModel(directory)));
-  const loop = monitorEventLoopDelay({ resolution: 5 });
-  loop.enable();
+  const loop = new LoopDelay();
   const pool = await SessionPool.open({
     models: models.map((model) => model.session),
     provider: options.provider,
@@ -54,8 +53,9 @@ async function start(options: EncoderArguments): Promise<void> {
   const server = createEncoderServer({
     core,
     provider: pool.provider,
+    deviceId: options.device,
     log,
-    loopDelayP99Ms: () => loop.percentile(99) / 1e6,
+    loopDelayP99Ms: () => loop.p99Ms(),
   });
   await removeStaleSocket(options.listen);
   const port = await server.listen(options.listen, credentials(options));

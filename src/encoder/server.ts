@@ -7,6 +7,7 @@ import type { EncodeRequest, EncoderCore } from './encoder-core.ts';
 import { EncoderFailure, failureStatus } from './encoder-failure.ts';
 import { addHealthService } from './health.ts';
 import { QueryCalls, type QueriesCall } from './query-calls.ts';
+import { stageBoundsMs } from './stage-times.ts';
 import {
   bytesOf,
   type CountTokensRequest,
@@ -25,8 +26,9 @@ import {
 export interface EncoderServerOptions {
   readonly core: EncoderCore;
   readonly provider: string;
+  readonly deviceId: number;
   readonly log: Logger;
-  /** 99th percentile of the event loop's delay, milliseconds. */
+  /** 99th percentile of the event loop's delay of late, milliseconds. */
   readonly loopDelayP99Ms: () => number;
 }
 
@@ -75,6 +77,9 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
 
     getStatistics: unary<unknown, GetStatisticsResponse>(log, async () => ({
       ...core.statistics(),
+      stageBoundsMs,
+      provider: options.provider,
+      deviceId: options.deviceId,
       loopDelayP99Ms: options.loopDelayP99Ms(),
       residentBytes: process.memoryUsage.rss(),
     })),

@@ -35,6 +35,15 @@ export interface GetStatisticsResponse extends SchedulerStatistics {
   readonly tokensPerSecond: number;
   readonly loopDelayP99Ms: number;
   readonly residentBytes: number;
+  readonly provider: string;
+  readonly deviceId: number;
+  readonly stages: readonly {
+    readonly kind: string;
+    readonly stage: string;
+    readonly counts: readonly number[];
+    readonly sumMs: number;
+  }[];
+  readonly stageBoundsMs: readonly number[];
 }
 
 interface Targeted {

@@ -24,16 +24,35 @@ export interface MetricDescription {
 /** Read at scrape time: one number, or one per label set. */
 export type Reading = () => number | readonly Sample[] | Promise<number | readonly Sample[]>;
 
+export interface HistogramSample {
+  readonly labels: Labels;
+  /** Upper bounds in the metric's unit, increasing. */
+  readonly bounds: readonly number[];
+  /** Observations up to each bound and beyond the one before; one more count for those beyond all bounds. */
+  readonly counts: readonly number[];
+  readonly sum: number;
+}
+
+export type HistogramReading = () => Promise<readonly HistogramSample[]>;
+
+export interface RegisteredMetric extends MetricDescription {
+  readonly type: 'gauge' | 'counter' | 'histogram';
+}
+
 export interface Metrics {
   /** A value that goes up and down, read at scrape time. */
   registerGauge(description: MetricDescription, read: Reading): void;
   /** A total kept elsewhere that only grows, read at scrape time. */
   registerCounter(description: MetricDescription, read: Reading): void;
+  /** Counts per bucket kept elsewhere, read at scrape time. */
+  registerHistogram(description: MetricDescription, read: HistogramReading): void;
   counter(description: MetricDescription): (labels: Labels, increment?: number) => void;
   /** `buckets` are upper bounds in the metric's unit, increasing. */
   histogram(
     description: MetricDescription & { readonly buckets: readonly number[] },
   ): (labels: Labels, value: number) => void;
+  /** Everything registered but the metrics of the process, by name. */
+  descriptions(): readonly RegisteredMetric[];
   readonly contentType: string;
   /** The Prometheus text exposition of everything registered. */
   render(): Promise<string>;
@@ -50,7 +69,12 @@ export function createMetrics(): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, prefix: metricPrefix });
 
-  const shared = (description: MetricDescription) => ({
+  const registered: RegisteredMetric[] = [];
+  const shared = (type: RegisteredMetric['type'], description: MetricDescription) => {
+    registered.push({ ...description, name: `${metricPrefix}${description.name}`, type });
+    return settings(description);
+  };
+  const settings = (description: MetricDescription) => ({
     name: `${metricPrefix}${description.name}`,
     help: description.help,
     labelNames: [...(description.labelNames ?? [])],
@@ -60,7 +84,7 @@ export function createMetrics(): Metrics {
   return {
     registerGauge(description, read) {
       const gauge: Gauge = new Gauge({
-        ...shared(description),
+        ...shared('gauge', description),
         async collect() {
           const samples = await readSamples(read);
           // Label sets that are no longer reported must disappear, not freeze.
@@ -71,7 +95,7 @@ export function createMetrics(): Metrics {
     },
     registerCounter(description, read) {
       const counter: Counter = new Counter({
-        ...shared(description),
+        ...shared('counter', description),
         async collect() {
           const samples = await readSamples(read);
           counter.reset();
@@ -80,16 +104,53 @@ export function createMetrics(): Metrics {
       });
     },
     counter(description) {
-      const counter = new Counter(shared(description));
+      const counter = new Counter(shared('counter', description));
       return (labels, increment = 1) => counter.inc({ ...labels }, increment);
     },
     histogram(description) {
-      const histogram = new Histogram({ ...shared(description), buckets: [...description.buckets] });
+      const histogram = new Histogram({
+        ...shared('histogram', description),
+        buckets: [...description.buckets],
+      });
       return (labels, value) => histogram.observe({ ...labels }, value);
     },
+    registerHistogram(description, read) {
+      const { name, help } = shared('histogram', description);
+      const metric = {
+        name,
+        get: async () => ({
+          name,
+          help,
+          type: 'histogram',
+          aggregator: 'sum',
+          values: (await read()).flatMap((sample) => histogramLines(name, sample)),
+        }),
+      };
+      // prom-client asks a metric for no more than this; its own histograms cannot be set from outside.
+      registry.registerMetric(metric as unknown as Histogram);
+    },
+    descriptions: () => registered.toSorted((a, b) => (a.name < b.name ? -1 : 1)),
     contentType: registry.contentType,
     render: () => registry.metrics(),
   };
+}
+
+/** Prometheus buckets are cumulative. */
+function histogramLines(
+  name: string,
+  { labels, bounds, counts, sum }: HistogramSample,
+): { metricName: string; labels: Labels; value: number }[] {
+  let total = 0;
+  const buckets = counts.map((count, i) => {
+    total += count;
+    const le = bounds[i] === undefined ? '+Inf' : String(bounds[i]);
+    return { metricName: `${name}_bucket`, labels: { ...labels, le }, value: total };
+  });
+  return [
+    ...buckets,
+    { metricName: `${name}_sum`, labels, value: sum },
+    { metricName: `${name}_count`, labels, value: total },
+  ];
 }
 
 async function readSamples(read: Reading): Promise<readonly Sample[]> {

@@ -61,6 +61,10 @@ export class WordEncoder implements Encoder {
     );
   }
 
+  async statistics(): Promise<readonly []> {
+    return [];
+  }
+
   async countTokens(texts: readonly string[], _options: EncodeOptions): Promise<readonly number[]> {
     return texts.map((text) => wordsOf(text).length);
   }
