@@ -2,6 +2,7 @@
 import { capacityCommand, capacityUsage } from './capacity/command.ts';
 import { encoderCommand, encoderUsage } from './encoder/command.ts';
 import { kernelCommand, kernelUsage } from './kernel/command.ts';
+import { loopCommand, loopUsage } from './loop/command.ts';
 import { searchCommand, searchUsage } from './search/command.ts';
 import { embedCommand, embedUsage } from './search/embed.ts';
 import { fitCommand, fitUsage } from './search/fit-statistics.ts';
@@ -18,6 +19,7 @@ const commands: Readonly<Record<string, Command>> = {
   'search-embed': (args) => embedCommand(args, process.env),
   'search-fit': fitCommand,
   'search-resemblance': resemblanceCommand,
+  loop: (args, command) => loopCommand(args, command, process.env),
   stages: (args, command) => stagesCommand(args, command, process.env),
 };
 
@@ -33,6 +35,7 @@ if (run === undefined) {
     fitUsage,
     resemblanceUsage,
     stagesUsage,
+    loopUsage,
   ];
   process.stderr.write(
     `usage: npm run bench -- NAME [options]\n${usages.map((usage) => `  ${usage}\n`).join('')}`,

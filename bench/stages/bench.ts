@@ -7,7 +7,7 @@
  * Stages of one request follow one another, so their times add up to what the client waited. *Overhead* is that sum less
  * the model's run and the engine: what the service itself costs.
  */
-import { Agent, request as httpRequest } from 'node:http';
+import { connect, type Socket } from 'node:net';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -147,45 +147,69 @@ export function renderStages({ sides, settings, ratios }: StagesReport): string 
 
 /** Runs the queries one after another. */
 async function measureRound({ target, logged }: Side, queries: readonly string[]): Promise<Split[]> {
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const connection = new Connection(target.url);
   const splits: Split[] = [];
   try {
     for (const query of queries) {
-      const { requestId, totalMs } = await search(target, agent, query);
+      const { requestId, totalMs } = await connection.search(requestText(target, query));
       splits.push(splitOf(totalMs, await logged.take(requestId)));
     }
   } finally {
-    agent.destroy();
+    connection.close();
   }
   return splits;
 }
 
-async function search(
-  target: Target,
-  agent: Agent,
-  query: string,
-): Promise<{ readonly requestId: string; readonly totalMs: number }> {
-  const body = JSON.stringify({ query });
-  const url = new URL(`/v1/indexes/${target.indexId}/search`, target.url);
-  const headers = {
-    authorization: `Bearer ${target.apiKey}`,
-    'content-type': 'application/json',
-    'content-length': Buffer.byteLength(body),
-  };
-  return new Promise((resolve, reject) => {
-    const startedAt = performance.now();
-    const request = httpRequest(url, { method: 'POST', agent, headers }, (response) => {
-      response.resume();
-      response.once('end', () => {
-        const totalMs = performance.now() - startedAt;
-        if (response.statusCode === 200)
-          resolve({ requestId: String(response.headers['x-request-id']), totalMs });
-        else reject(new Error(`a search answered ${response.statusCode}`));
-      });
+/** One kept connection, and no more of HTTP than the answer needs: a client library would cost as much as the server. */
+class Connection {
+  readonly #socket: Socket;
+  #received = '';
+  #wake: (() => void) | undefined;
+
+  constructor(url: string) {
+    const { hostname, port } = new URL(url);
+    this.#socket = connect({ host: hostname, port: Number(port), noDelay: true });
+    this.#socket.setEncoding('latin1');
+    this.#socket.on('data', (chunk: string) => {
+      this.#received += chunk;
+      this.#wake?.();
     });
-    request.once('error', reject);
-    request.end(body);
-  });
+  }
+
+  /** Bytes of a request in, id of the request and time until the whole answer was there out. */
+  async search(request: string): Promise<{ readonly requestId: string; readonly totalMs: number }> {
+    const startedAt = performance.now();
+    this.#received = '';
+    this.#socket.write(request);
+    for (;;) {
+      const head = this.#received.indexOf('\r\n\r\n');
+      const length = Number(/\r\ncontent-length: (\d+)/i.exec(this.#received)?.[1]);
+      if (head !== -1 && this.#received.length >= head + 4 + length) break;
+      await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+    const totalMs = performance.now() - startedAt;
+    const requestId = /\r\nx-request-id: (\S+)/i.exec(this.#received)?.[1];
+    if (!this.#received.startsWith('HTTP/1.1 200 ') || requestId === undefined)
+      throw new Error(`a search answered ${this.#received.slice(0, 200)}`);
+    return { requestId, totalMs };
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+}
+
+function requestText({ indexId, apiKey, url }: Target, query: string): string {
+  const body = JSON.stringify({ query });
+  return [
+    `POST /v1/indexes/${indexId}/search HTTP/1.1`,
+    `host: ${new URL(url).host}`,
+    `authorization: Bearer ${apiKey}`,
+    'content-type: application/json',
+    `content-length: ${Buffer.byteLength(body)}`,
+    '',
+    body,
+  ].join('\r\n');
 }
 
 interface LoggedRequest {

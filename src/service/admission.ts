@@ -2,6 +2,7 @@
  * Who may start a request now: key and tenant (401, 403), then rate, then concurrency (429). A key that was
  * revoked, and a tenant that was suspended, are refused within the age of the cache.
  */
+import { timingSafeEqual } from 'node:crypto';
 import type { Catalog, KeyRecord, Tenant } from '../catalog/contract.ts';
 import { ServiceError } from '../errors.ts';
 import type { Admission } from './contract.ts';
@@ -34,6 +35,8 @@ const concurrencyRetrySeconds = 1;
 export class AdmissionDesk {
   readonly #options: AdmissionOptions;
   readonly #keys = new HotCache<KeyRecord>({ rowsMax: keysMax, maxAgeMs: keyAgeMsMax });
+  /** Keys that were found to match their record, for as long as that is kept: every request would pay for the hash. */
+  readonly #matched = new WeakMap<KeyRecord, Buffer>();
   #draining = false;
 
   constructor(options: AdmissionOptions) {
@@ -62,18 +65,30 @@ export class AdmissionDesk {
   }
 
   async #authenticate(authorization: string | undefined): Promise<Tenant> {
-    const { catalog, keys } = this.#options;
+    const { catalog } = this.#options;
     const apiKey = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1];
     if (apiKey === undefined) {
       throw unauthenticated('the API key is missing; send "Authorization: Bearer <API key>"');
     }
-    const keyId = keys.keyIdOf(apiKey);
+    const keyId = this.#options.keys.keyIdOf(apiKey);
     if (keyId === undefined) throw unauthenticated();
     const record = await this.#keys.get(keyId, () => catalog.findKey(keyId));
-    if (record === undefined || !keys.matches(apiKey, record.hash) || record.key.revokedAtMs !== undefined) {
+    if (record === undefined || !this.#matches(apiKey, record) || record.key.revokedAtMs !== undefined) {
       throw unauthenticated();
     }
     return record.tenant;
+  }
+
+  /** Takes the same time for every wrong key. */
+  #matches(apiKey: string, record: KeyRecord): boolean {
+    const given = Buffer.from(apiKey);
+    const matched = this.#matched.get(record);
+    if (matched !== undefined && matched.length === given.length && timingSafeEqual(matched, given)) {
+      return true;
+    }
+    if (!this.#options.keys.matches(apiKey, record.hash)) return false;
+    this.#matched.set(record, given);
+    return true;
   }
 
   #admitRate(tenant: Tenant): Admission['rate'] {

@@ -22,6 +22,7 @@ import { Upkeep } from './upkeep.ts';
 import { upsertDocuments } from './upsert-documents.ts';
 import { UsageRecorder } from './usage-recorder.ts';
 import { usageSummary } from './usage-summary.ts';
+import { VersionResolver } from './version-resolver.ts';
 
 export interface ServiceOptions {
   readonly catalog: Catalog;
@@ -100,6 +101,7 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
       nowMs,
     }),
     usage,
+    versions: new VersionResolver(catalog),
     defaultModel: options.defaultModel,
     nowMs,
   };

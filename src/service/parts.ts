@@ -8,6 +8,7 @@ import type { IndexDirectory } from './index-directory.ts';
 import type { ModelChoice } from './served-models.ts';
 import type { TokenAllowance } from './token-allowance.ts';
 import type { UsageRecorder } from './usage-recorder.ts';
+import type { VersionResolver } from './version-resolver.ts';
 
 export interface ServiceParts {
   readonly catalog: Catalog;
@@ -16,6 +17,7 @@ export interface ServiceParts {
   readonly indexes: IndexDirectory;
   readonly allowance: TokenAllowance;
   readonly usage: UsageRecorder;
+  readonly versions: VersionResolver;
   readonly defaultModel: ModelChoice;
   readonly nowMs: () => number;
 }

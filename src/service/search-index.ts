@@ -47,7 +47,7 @@ export async function searchIndex(
           );
           noteEngineTimings(context, result);
           const versions = await timed(context, 'resolve', () =>
-            parts.catalog.resolveVersions(row.id, [...new Set(result.versionIds)]),
+            parts.versions.resolve(row.id, [...new Set(result.versionIds)]),
           );
           // What a pinned snapshot refers to is gone only when the whole index is.
           if ([...result.versionIds].some((id) => !versions.has(id))) {

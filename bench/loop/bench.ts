@@ -1,0 +1,116 @@
+/**
+ * `npm run bench -- loop`: whether the largest legal upserts hold up the event loops. Sends 50 documents of 100 KiB (real
+ * text) in one request after another, for some seconds, and reads the 99th percentile of the event-loop delay of
+ * the api process and of the encoder from `/metrics`; a client beside it measures what a search waits.
+ */
+import { openTarget } from '../capacity/target.ts';
+import { describeEnvironment, type Environment } from '../environment.ts';
+import { median, quantile } from '../statistics.ts';
+import { packageTexts } from '../texts.ts';
+
+export interface LoopOptions {
+  readonly documents: number;
+  readonly documentBytes: number;
+  readonly seconds: number;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly command: string;
+  readonly onProgress: (line: string) => void;
+}
+
+export interface LoopReport {
+  readonly environment: Environment;
+  readonly settings: Pick<LoopOptions, 'documents' | 'documentBytes' | 'seconds'>;
+  /** Milliseconds: before the upserts and while they are in flight. */
+  readonly idle: Delays;
+  readonly loaded: Delays;
+}
+
+interface Delays {
+  readonly api_p99_ms: number;
+  readonly encoder_p99_ms: number;
+  readonly search_p50_ms: number;
+  readonly search_p99_ms: number;
+}
+
+/** prom-client's timer; its percentiles include the interval. */
+const apiResolutionMs = 10;
+
+export async function runLoopBench(options: LoopOptions): Promise<LoopReport> {
+  const target = await openTarget({
+    texts: packageTexts(50),
+    remote: undefined,
+    environment: options.environment,
+  });
+  try {
+    const headers = { authorization: `Bearer ${target.apiKey}`, 'content-type': 'application/json' };
+    const send = async (path: string, body: string, signal?: AbortSignal): Promise<void> => {
+      const response = await fetch(new URL(`/v1/indexes/${target.indexId}/${path}`, target.url), {
+        method: 'POST',
+        headers,
+        body,
+        ...(signal === undefined ? {} : { signal }),
+      });
+      await response.arrayBuffer();
+    };
+    const observe = async (seconds: number): Promise<Delays> => {
+      await scrape(target.metricsUrl!);
+      const waits: number[] = [];
+      const until = performance.now() + seconds * 1000;
+      while (performance.now() < until) {
+        const started = performance.now();
+        await send('search', JSON.stringify({ query: 'how is the event loop kept free' }));
+        waits.push(performance.now() - started);
+      }
+      const metrics = await scrape(target.metricsUrl!);
+      return {
+        api_p99_ms: metrics('maxsimd_nodejs_eventloop_lag_p99_seconds') * 1000 - apiResolutionMs,
+        encoder_p99_ms: metrics('maxsimd_encoder_loop_delay_p99_seconds{encoder="local-0"}') * 1000,
+        search_p50_ms: median(waits),
+        search_p99_ms: quantile(waits, 0.99),
+      };
+    };
+    const idle = await observe(options.seconds);
+    const body = upsertBody(options);
+    options.onProgress(`idle: ${JSON.stringify(idle)}; one body has ${body.length} bytes`);
+    const ending = new AbortController();
+    const upserts = (async () => {
+      while (!ending.signal.aborted) await send('documents', body, ending.signal).catch(() => undefined);
+    })();
+    const loaded = await observe(options.seconds);
+    ending.abort();
+    await upserts;
+    return {
+      environment: describeEnvironment(options.command, 'auto', []),
+      settings: {
+        documents: options.documents,
+        documentBytes: options.documentBytes,
+        seconds: options.seconds,
+      },
+      idle,
+      loaded,
+    };
+  } finally {
+    await target.close();
+  }
+}
+
+function upsertBody({ documents, documentBytes }: LoopOptions): string {
+  const text = packageTexts(400).join(' ');
+  return JSON.stringify({
+    documents: Array.from({ length: documents }, (_, i) => ({
+      doc_id: `long-${i}`,
+      text: Buffer.from(text.repeat(2).slice(i * 1000))
+        .subarray(0, documentBytes - 4)
+        .toString('utf8')
+        .replaceAll('\u{fffd}', ''),
+    })),
+  });
+}
+
+async function scrape(metricsUrl: string): Promise<(line: string) => number> {
+  const text = await (await fetch(metricsUrl)).text();
+  return (line) => {
+    const found = text.split('\n').find((candidate) => candidate.startsWith(`${line} `));
+    return Number(found?.slice(line.length + 1));
+  };
+}
