@@ -43,6 +43,11 @@ export const configShape = {
   MAXSIMD_ENCODER_THREADS: integer(0, 256)
     .default(0)
     .describe('Inference threads of a local encoder; 0 = one per core.'),
+  MAXSIMD_ENCODER_MEMORY_MIB: integer(0, 1 << 24)
+    .default(0)
+    .describe(
+      'Resident memory at which a local encoder is restarted; 0 = 60% of the memory, shared by the processes.',
+    ),
   MAXSIMD_ENCODER_WAIT_MS: integer(0, 60_000)
     .default(5_000)
     .describe(

@@ -1,5 +1,6 @@
 /** The encoders of this process: local ones that it supervises, or the addresses it was given. */
 import { readFile } from 'node:fs/promises';
+import { totalmem } from 'node:os';
 import { ConfigError, type Config } from './config.ts';
 import { createEncoderPool, type EncoderPoolOptions } from './encoder/client.ts';
 import type { Encoder, EncoderStatistics } from './encoder/contract.ts';
@@ -62,9 +63,20 @@ async function superviseLocal(config: Config): Promise<EncoderSupervisor> {
     modelDirectories: [await modelDirectoryOf(config)],
     provider: config.MAXSIMD_PROVIDER,
     threads: config.MAXSIMD_ENCODER_THREADS,
+    residentBytesMax: residentBytesMax(config),
     logLevel: config.MAXSIMD_LOG_LEVEL,
     onLog: (line) => process.stderr.write(`${line}\n`),
   });
+}
+
+/** What was asked for, or this share of the memory there is, divided among the processes. */
+const memoryShareMax = 0.6;
+
+function residentBytesMax(config: Config): number {
+  if (config.MAXSIMD_ENCODER_MEMORY_MIB > 0) return config.MAXSIMD_ENCODER_MEMORY_MIB * 2 ** 20;
+  // Undefined or beyond the machine where nothing constrains the process.
+  const available = Math.min(process.constrainedMemory() || Infinity, totalmem());
+  return (available * memoryShareMax) / config.MAXSIMD_ENCODER_PROCESSES;
 }
 
 async function readiness(supervisor: EncoderSupervisor | undefined, admitted: Promise<void>): Promise<void> {

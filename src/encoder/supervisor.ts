@@ -1,6 +1,6 @@
 /**
  * Keeps local encoder processes running: spawns them on unix sockets in a private directory, restarts one that
- * crashes (with growing delays), hangs (no answer to health checks) or outgrows its memory bound, and ends them all on
+ * crashes (with growing delays), does not get ready, hangs (no answer to health checks) or outgrows its memory bound, and ends them all on
  * `close`. The addresses stay the same across restarts. Children hold an IPC channel to this process and leave when it
  * closes, so none survives a kill of the api process.
  */
@@ -25,6 +25,8 @@ export interface EncoderSupervisorOptions {
   readonly onLog: (line: string) => void;
   /** Resident bytes above which a process is restarted; absent = unbounded. */
   readonly residentBytesMax?: number;
+  /** A process that is not ready within this time is killed and started again. */
+  readonly startMs?: number;
   /** A serving process that answers no health check for this long is killed. */
   readonly hangMs?: number;
   /** Further arguments of the encoder process. */
@@ -42,7 +44,7 @@ export interface EncoderSupervisor {
   close(): Promise<void>;
 }
 
-const defaults = { hangMs: 10_000 };
+const defaults = { startMs: 240_000, hangMs: 10_000 };
 const probeIntervalMs = 1000;
 const restartDelayMs = { first: 100, longest: 10_000 };
 /** A process that has been ready this long has its delay forgotten. */
@@ -141,10 +143,16 @@ class SupervisedEncoder {
     this.#child = child;
     let everReady = false;
     const watching = new AbortController();
+    const { startMs = defaults.startMs } = this.#options;
+    const startTimer = setTimeout(() => {
+      this.#log('error', `encoder is not ready after ${startMs} ms; killing it`);
+      child.kill('SIGKILL');
+    }, startMs).unref();
     forward(child.stderr!, this.#options.onLog);
     createInterface({ input: child.stdout! }).on('line', (line) => {
       if (!isReadyLine(line)) return;
       everReady = true;
+      clearTimeout(startTimer);
       this.#settle.resolve();
       this.#successor.resolve();
       this.#successor = Promise.withResolvers();
@@ -157,6 +165,7 @@ class SupervisedEncoder {
         resolve(null);
       });
     });
+    clearTimeout(startTimer);
     watching.abort();
     this.#child = undefined;
     return { code, everReady, ranMs: performance.now() - startedAt };

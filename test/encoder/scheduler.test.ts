@@ -91,6 +91,32 @@ describe('batches', () => {
     expect(waiting.next(0, room)).toBeUndefined();
   });
 
+  it('look ahead no further than the window, however well later texts would fit', () => {
+    const lengths = [30, 80, 80, 30, 30];
+    // 110 tokens of look-ahead hold the first two texts; the third reaches beyond.
+    const near = scheduler({ lookAheadBatches: 1.1 }, [new NotedJob('document', lengths)]);
+    expect(lengthsOf(near.next(0, room))).toEqual([30]);
+    const far = scheduler({}, [new NotedJob('document', lengths)]);
+    expect(lengthsOf(far.next(0, room))).toEqual([30, 30, 30]);
+  });
+
+  it('always hold the oldest entry that waits, so that none is passed over for ever', () => {
+    const lengths = fc.array(fc.integer({ min: 1, max: 150 }), { minLength: 1, maxLength: 40 });
+    fc.assert(
+      fc.property(fc.array(lengths, { minLength: 1, maxLength: 4 }), (given) => {
+        const jobs = given.map((each) => new NotedJob('document', each));
+        const waiting = scheduler({}, jobs);
+        for (;;) {
+          const oldest = jobs.find((job) => !job.exhausted)?.pending[0];
+          const plan = waiting.next(0, room);
+          if (plan === undefined) break;
+          expect(plan.entries.map(({ entry }) => entry)).toContain(oldest);
+        }
+        expect(jobs.every((job) => job.exhausted)).toBe(true);
+      }),
+    );
+  });
+
   it('hold a text longer than the budget alone', () => {
     const waiting = scheduler({}, [new NotedJob('document', [250, 250])]);
     expect(lengthsOf(waiting.next(0, room))).toEqual([250]);
@@ -250,6 +276,17 @@ describe('dead work', () => {
     expect(waiting.next(1000, room)).toBeUndefined();
     expect([gone.dropped, late.dropped, alive.dropped]).toEqual(['cancelled', 'expired', undefined]);
     expect(waiting.statistics()).toMatchObject({ cancelled: 1, expired: 1, batches: 1, tokens: 6 });
+  });
+
+  it('is dropped between its batches too, and leaves its place to the others', () => {
+    const gone = new NotedJob('document', [90, 90]);
+    const alive = new NotedJob('document', [90]);
+    const waiting = scheduler({}, [gone, alive]);
+    expect(waiting.next(0, room)?.entries[0]?.job).toBe(gone);
+    gone.cancelled = true;
+    expect(waiting.next(0, room)?.entries.map(({ job }) => job)).toEqual([alive]);
+    expect(waiting.next(0, room)).toBeUndefined();
+    expect(gone.dropped).toBe('cancelled');
   });
 });
 

@@ -1,13 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createEncoderPool, type EncoderPoolOptions } from '../../src/encoder/client.ts';
 import { superviseEncoders } from '../../src/encoder/supervisor.ts';
-import { makeCertificate } from '../end-to-end/harness/tls.ts';
+import { type Certificate, makeCertificate } from '../end-to-end/harness/tls.ts';
 import { callOptions, defaultModel, encodeAll, encodersOfTest, tinyModel, until } from './encoders.ts';
 
 const entry = path.resolve(import.meta.dirname, '../../src/encoder/main.ts');
@@ -65,6 +65,26 @@ describe('the supervisor', () => {
     expect(supervisor.addresses).toEqual([address]);
   });
 
+  it('replaces a process that never gets ready', async () => {
+    const logs: string[] = [];
+    const supervisor = await superviseEncoders({
+      processes: 1,
+      modelDirectories: [tinyModel],
+      provider: 'cpu',
+      threads: 1,
+      startMs: 5000,
+      onLog: (line) => logs.push(line),
+    });
+    onTestFinished(async () => supervisor.close());
+    const [first] = supervisor.processIds();
+    process.kill(first!, 'SIGSTOP');
+    await supervisor.ready;
+    expect(supervisor.processIds()).toHaveLength(1);
+    expect(supervisor.processIds()).not.toContain(first);
+    expect(isAlive(first!)).toBe(false);
+    expect(logs.join('\n')).toContain('encoder is not ready after 5000 ms');
+  }, 60_000);
+
   it('replaces a process that outgrows its memory bound', async () => {
     const logs: string[] = [];
     const supervisor = await superviseEncoders({
@@ -111,15 +131,20 @@ describe('the supervisor', () => {
 });
 
 describe('an encoder process by itself', () => {
-  async function secured(options: { clientAuthority: boolean }): Promise<{
+  async function freshCertificate(): Promise<Certificate> {
+    const directory = await mkdtemp(path.join(tmpdir(), 'maxsimd-test-'));
+    onTestFinished(async () => rm(directory, { recursive: true, force: true }));
+    return makeCertificate(directory);
+  }
+
+  /** An encoder that speaks TLS and, given their authority, asks clients for a certificate. */
+  async function secured(clients?: Certificate): Promise<{
     address: string;
     tls: NonNullable<EncoderPoolOptions['tls']>;
   }> {
-    const directory = await mkdtemp(path.join(tmpdir(), 'maxsimd-test-'));
-    onTestFinished(async () => rm(directory, { recursive: true, force: true }));
-    const { certificate, certificateFile, keyFile } = await makeCertificate(directory);
+    const { certificate, certificateFile, keyFile } = await freshCertificate();
     const secure = ['--tls-cert', certificateFile, '--tls-key', keyFile];
-    if (options.clientAuthority) secure.push('--tls-client-ca', certificateFile);
+    if (clients !== undefined) secure.push('--tls-client-ca', clients.certificateFile);
     const { line } = await firstLine(entry, [...plain('127.0.0.1:0'), ...secure]);
     const { address } = JSON.parse(line) as { address: string };
     return { address, tls: { ca: Buffer.from(certificate) } };
@@ -136,14 +161,29 @@ describe('an encoder process by itself', () => {
   }
 
   it('speaks TLS, and only that', async () => {
-    const { address, tls } = await secured({ clientAuthority: false });
+    const { address, tls } = await secured();
     expect(await isServed({ addresses: [address], tls })).toBe(true);
     expect(await isServed({ addresses: [address] })).toBe(false);
   });
 
-  it('turns away clients without a certificate where it asks for one', async () => {
-    const { address, tls } = await secured({ clientAuthority: true });
+  it('serves clients with a certificate of its authority, and turns away those with none or a foreign one', async () => {
+    const client = await freshCertificate();
+    const { address, tls } = await secured(client);
+    const shown = async ({ certificate, keyFile }: Certificate) => ({
+      ...tls,
+      certificate: Buffer.from(certificate),
+      key: await readFile(keyFile),
+    });
+    expect(await isServed({ addresses: [address], tls: await shown(client) })).toBe(true);
     expect(await isServed({ addresses: [address], tls })).toBe(false);
+    expect(await isServed({ addresses: [address], tls: await shown(await freshCertificate()) })).toBe(false);
+    expect(await isServed({ addresses: [address], tls: await shown(client) })).toBe(true);
+  });
+
+  it('is not believed when its certificate is of another authority', async () => {
+    const { address } = await secured();
+    const { certificate } = await freshCertificate();
+    expect(await isServed({ addresses: [address], tls: { ca: Buffer.from(certificate) } })).toBe(false);
   });
 
   it('listens again on the socket that a killed one left behind', async () => {
