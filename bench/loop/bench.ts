@@ -94,6 +94,14 @@ export async function runLoopBench(options: LoopOptions): Promise<LoopReport> {
   }
 }
 
+export function renderLoop({ idle, loaded }: LoopReport): string {
+  const line = (cells: readonly string[]): string =>
+    `${cells.map((cell, i) => (i === 0 ? cell.padEnd(12) : cell.padStart(16))).join('')}\n`;
+  const row = (name: string, delays: Delays): string =>
+    line([name, ...Object.values(delays).map((ms: number) => ms.toFixed(1))]);
+  return line(['', ...Object.keys(idle)]) + row('idle', idle) + row('in flight', loaded);
+}
+
 function upsertBody({ documents, documentBytes }: LoopOptions): string {
   const text = packageTexts(400).join(' ');
   return JSON.stringify({

@@ -1,7 +1,7 @@
 /** Command line of the event-loop benchmark. */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { runLoopBench } from './bench.ts';
+import { renderLoop, runLoopBench } from './bench.ts';
 
 export const loopUsage = 'loop [--documents 50] [--kib 100] [--seconds 15] [--json FILE]';
 
@@ -28,13 +28,5 @@ export async function loopCommand(
     onProgress: (line) => process.stderr.write(`${line}\n`),
   });
   if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
-  const line = (name: string, delays: typeof report.idle): string =>
-    `${name.padEnd(12)}${Object.values(delays)
-      .map((ms) => ms.toFixed(1).padStart(16))
-      .join('')}`;
-  process.stdout.write(
-    `${''.padEnd(12)}${Object.keys(report.idle)
-      .map((name) => name.padStart(16))
-      .join('')}\n${line('idle', report.idle)}\n${line('in flight', report.loaded)}\n`,
-  );
+  process.stdout.write(renderLoop(report));
 }

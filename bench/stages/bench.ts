@@ -46,6 +46,8 @@ export interface SideReport {
   >;
   /** Median overhead of each round. */
   readonly overhead_rounds: readonly number[];
+  /** Of every search, in order. */
+  readonly splits: readonly Split[];
 }
 
 /** In the order of a request. `transport` is gRPC both ways with what the two processes do for it. */
@@ -65,6 +67,7 @@ const stages = [
 ] as const;
 type Stage = (typeof stages)[number];
 
+/** Milliseconds of one search. */
 type Split = Readonly<Record<Stage | 'overhead' | 'total', number>>;
 
 interface Side {
@@ -271,6 +274,7 @@ function sideReport({ name, rounds }: Side): SideReport {
     stages: Object.fromEntries(
       [...stages, 'overhead' as const, 'total' as const].map((stage) => [stage, of(stage)]),
     ) as SideReport['stages'],
+    splits: all,
     overhead_rounds: rounds.map((splits) => median(splits.map(({ overhead }) => overhead))),
   };
 }
