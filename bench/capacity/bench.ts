@@ -135,9 +135,10 @@ export async function climb(
   for (let step = 0, halved = 0; step < stepsMax && halved <= halvings; step += 1) {
     const first = await attempt(rate);
     const ends = first?.met === false && bad === Number.POSITIVE_INFINITY;
-    const outcome = ends ? await attempt(rate) : first;
-    if (outcome === undefined) return;
-    outcome.keep();
+    const last = ends ? await attempt(rate) : first;
+    const outcome = last ?? first;
+    outcome?.keep();
+    if (outcome === undefined || last === undefined) return;
     if (outcome.met) good = rate;
     else bad = rate;
     if (bad === Number.POSITIVE_INFINITY) {

@@ -91,7 +91,7 @@ function chartsOf({ rows, settings }: CapacityReport): readonly string[] {
       : []),
     ...operations.map((operation) =>
       chart(
-        `Mean time of a ${operation} by stage, ms`,
+        `Mean time of ${operation === 'upsert' ? 'an' : 'a'} ${operation} by stage, ms`,
         stages
           .filter((name) => routes[operation].test(name))
           .map((name) => line(stageName(name), (row) => row.resources.stagesMs[name])),

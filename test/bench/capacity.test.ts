@@ -199,6 +199,11 @@ describe('the climb', () => {
 
   it('keeps what was measured before an interrupt, and measures given rates in their order', async () => {
     expect(await kept(1000, { interruptAt: 3 })).toHaveLength(2);
+    // Also a miss whose repetition did not come to its end.
+    expect(await kept(10, { interruptAt: 3 })).toEqual([
+      { rate: 8, met: true },
+      { rate: 12, met: false },
+    ]);
     expect((await kept(50, { rates: [40, 60, 10] })).map(({ rate }) => rate)).toEqual([40, 60, 10]);
   });
 });
