@@ -57,6 +57,10 @@ export class SegmentUpkeep {
     return this.#jobs.size > 0;
   }
 
+  get closed(): boolean {
+    return this.#isClosed;
+  }
+
   /** Takes up what an earlier process left: segments without derived data, merges that are due. */
   resume(): void {
     for (const info of this.#parts.native.segments()) {
@@ -104,6 +108,7 @@ export class SegmentUpkeep {
     return this.#merge?.locate(location) ?? location;
   }
 
+  /** Work at hand is given up as soon as it can be, and none is begun; the next open takes it up again. Idempotent. */
   close(): void {
     this.#isClosed = true;
     this.#closed.resolve();
@@ -164,14 +169,14 @@ export class SegmentUpkeep {
       sources,
     );
     this.#merge = merge;
-    try {
-      const outcome = await merge.run();
-      if (outcome.uncertain === undefined) return true;
+    const outcome = await merge.run();
+    if (outcome.uncertain !== undefined) {
+      // Cut short by closing it stays known: the ledger may name places that only this merge can tell.
       if (!this.#isClosed) this.#parts.onUncertain(outcome.uncertain);
       return false;
-    } finally {
-      this.#merge = undefined;
     }
+    this.#merge = undefined;
+    return true;
   }
 
   /** A merge must not take the space that upserts need. */

@@ -218,12 +218,17 @@ export class StoredIndex {
     return { segments: this.#parts.native.segments(), recordsLive };
   }
 
-  /** Idempotent. Background work that is cut short is taken up again at the next open. */
+  /** Gives up background work, which the next open takes up again; reads and writes go on. Idempotent. */
+  windDown(): void {
+    this.#upkeep.close();
+    this.#scrub.stop();
+  }
+
+  /** Idempotent. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#upkeep.close();
-    this.#scrub.stop();
+    this.windDown();
     this.#queue.fail(unavailable());
     this.#parts.native.close();
   }
@@ -296,7 +301,7 @@ export class StoredIndex {
     }
     await this.#upkeep.catchUp();
     // Goes on by itself, for as long as it takes.
-    if (this.usable) void this.#scrub.run();
+    if (this.usable && !this.#upkeep.closed) void this.#scrub.run();
   }
 
   #resumeSegments(): void {

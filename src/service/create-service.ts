@@ -141,6 +141,8 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
 
   async function drain(): Promise<void> {
     admission.drain();
+    // A merge may have minutes to go.
+    indexes.windDown();
     await Promise.all([upkeep.stop(), inFlight.idle()]);
     await indexes.close();
     await encoder.close();

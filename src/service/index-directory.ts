@@ -115,6 +115,11 @@ export class IndexDirectory {
     return unknown;
   }
 
+  /** Gives up what goes on in the background of open indexes; requests in flight go on. */
+  windDown(): void {
+    for (const stored of this.#registry.openIndexes()) stored.windDown();
+  }
+
   openIndexes(): readonly StoredIndex[] {
     return this.#registry.openIndexes();
   }

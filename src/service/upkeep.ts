@@ -5,6 +5,7 @@
  */
 import type { Catalog, IndexRow } from '../catalog/contract.ts';
 import { ServiceError } from '../errors.ts';
+import type { StoredIndex } from '../index/stored-index.ts';
 import type { IndexDirectory } from './index-directory.ts';
 
 export interface UpkeepOptions {
@@ -59,7 +60,7 @@ export class Upkeep {
     for (const indexId of indexes.openIds()) {
       if (this.#stopped) return;
       await this.#attempt('maintenance', async () => {
-        await indexes.useIfOpen(indexId, (stored) => stored.maintain());
+        await indexes.useIfOpen(indexId, (stored) => this.#maintainOpen(stored));
       });
     }
   }
@@ -77,11 +78,16 @@ export class Upkeep {
   async #maintain(row: IndexRow): Promise<void> {
     if (row.status === 'error') return;
     try {
-      await this.#options.indexes.use(row, (stored) => stored.maintain());
+      await this.#options.indexes.use(row, (stored) => this.#maintainOpen(stored));
     } catch (error) {
       // Gone meanwhile, or its model version is not served: nothing can be done for it now.
       if (!(error instanceof ServiceError)) throw error;
     }
+  }
+
+  /** An index may have been opened for this after the service began to drain. */
+  async #maintainOpen(stored: StoredIndex): Promise<void> {
+    if (!this.#stopped) await stored.maintain();
   }
 
   async #attempt(job: string, work: () => Promise<void>): Promise<void> {

@@ -279,6 +279,27 @@ describe('merging for number', () => {
     expect(stage.errors).toEqual([]);
   });
 
+  it('is given up when the index winds down, and commits go on finding what it has moved', async () => {
+    await using stage = await openStage(host, { segmentTokenVectorsMax: 4, wasteAgeMsMax: 0 });
+    for (let place = 0; place < 8; place += 1) await stage.upsert([documentAt(`d${place}`, 1)]);
+    await stage.index().settled();
+    await stage.remove('d0');
+    const held = stage.hold('swapSegments');
+    const merging = stage.index().maintain();
+    await held.reached;
+    stage.index().windDown();
+    held.release();
+    await merging;
+    await stage.remove('d1');
+    await stage.upsert([documentAt('d2', 5)]);
+    expect(await docIds(stage)).toEqual(['d2', 'd3', 'd4', 'd5', 'd6', 'd7']);
+    await stage.reopen();
+    expect(await docIds(stage)).toEqual(['d2', 'd3', 'd4', 'd5', 'd6', 'd7']);
+    await stage.index().maintain();
+    expect(await blobsOf(stage)).toEqual(await segmentsOf(stage));
+    expect([stage.errors, stage.corrupt]).toEqual([[], []]);
+  });
+
   it('waits for disk space, and comes back to it', async () => {
     await using stage = await openStage(host, { ...settings, sealedSegmentsMax: 100 });
     for (let place = 0; place < 40; place += 1) await stage.upsert([documentAt(`d${place}`, 1)]);
