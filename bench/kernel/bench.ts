@@ -75,6 +75,8 @@ export interface KernelBenchOptions {
   readonly seed: number;
   /** Size of the buffer whose reading time is the machine's read bandwidth; far beyond the caches to mean it. */
   readonly bandwidthMebibytes: number;
+  /** Contenders whose names contain one of these are left out. */
+  readonly without: readonly string[];
   readonly command: string;
 }
 
@@ -122,6 +124,7 @@ function runOnce(program: string, dim: number, threads: number, options: KernelB
     rounds: options.rounds,
     seed: options.seed,
     'bandwidth-mib': options.bandwidthMebibytes,
+    without: options.without.join(','),
   }).flatMap(([name, value]) => [`--${name}`, String(value)]);
   const result = spawnSync(program, args, {
     encoding: 'utf8',

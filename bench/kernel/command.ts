@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import { runKernelBench, type KernelReport } from './bench.ts';
 
 export const kernelUsage =
-  'kernel [--dims 128,96] [--threads 1,2] [--chunks 20000] [--rounds 7] [--seed 1] [--json FILE]';
+  'kernel [--dims 128,96] [--threads 1,2] [--chunks 20000] [--rounds 7] [--seed 1] [--without NAME,...] [--json FILE]';
 
 export async function kernelCommand(args: readonly string[], command: string): Promise<void> {
   const { values } = parseArgs({
@@ -15,6 +15,7 @@ export async function kernelCommand(args: readonly string[], command: string): P
       chunks: { type: 'string', default: '20000' },
       rounds: { type: 'string', default: '7' },
       seed: { type: 'string', default: '1' },
+      without: { type: 'string', default: '' },
       json: { type: 'string' },
     },
   });
@@ -25,6 +26,7 @@ export async function kernelCommand(args: readonly string[], command: string): P
     rounds: Number(values.rounds),
     seed: Number(values.seed),
     bandwidthMebibytes: 1024,
+    without: values.without.split(','),
     command,
   });
   if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);

@@ -5,7 +5,7 @@
  * Scenarios: `hot` (a set that stays in cache), `random` (as many chunks picked over all of memory),
  * `memory` (all chunks, in order). Accuracy is against the float64 MaxSim of the f32 inputs.
  *
- * Arguments: --dim D --chunks N --hot N --query-rows N --rounds N --seed N --threads N --bandwidth-mib N
+ * Arguments: --dim D --chunks N --hot N --query-rows N --rounds N --seed N --threads N --bandwidth-mib N --without NAME,...
  */
 #include "bandwidth.h"
 #include "contender.h"
@@ -20,6 +20,7 @@
 #include <map>
 #include <numeric>
 #include <random>
+#include <sstream>
 #include <thread>
 
 namespace bench {
@@ -28,6 +29,8 @@ namespace {
 struct Settings {
     std::size_t dim = 128, chunks = 20000, hot = 500, query_rows = 32, rounds = 5, seed = 1, threads = 1,
                 bandwidth_mib = 1024;
+    /** Parts of names of contenders to leave out, comma-separated. */
+    std::string without;
 };
 
 struct Sample {
@@ -95,6 +98,14 @@ void print_numbers(const char *name, const std::vector<double> &values) {
     std::printf("]");
 }
 
+bool left_out(const std::string &without, const std::string &name) {
+    std::stringstream parts(without);
+    for (std::string part; std::getline(parts, part, ',');) {
+        if (!part.empty() && name.find(part) != std::string::npos) return true;
+    }
+    return false;
+}
+
 int benchmark(const Settings &settings) {
     const Chunks chunks = make_chunks(settings.chunks, settings.dim, 16, 300, settings.seed);
     const std::vector<float> query = make_query(chunks, settings.query_rows, settings.seed + 1);
@@ -104,6 +115,8 @@ int benchmark(const Settings &settings) {
     std::vector<std::unique_ptr<Contender>> contenders = maxsimd_contenders();
     for (auto &peer : numkong_contenders()) contenders.push_back(std::move(peer));
     if (auto gemm = gemm_contender()) contenders.push_back(std::move(gemm));
+
+    std::erase_if(contenders, [&](const auto &contender) { return left_out(settings.without, contender->name()); });
 
     std::vector<std::uint32_t> all(chunks.count()), hot, random;
     std::iota(all.begin(), all.end(), 0u);
@@ -185,6 +198,10 @@ int main(int count, char **arguments) {
         {"--query-rows", &settings.query_rows}, {"--bandwidth-mib", &settings.bandwidth_mib},
     };
     for (int i = 1; i + 1 < count; i += 2) {
+        if (!std::strcmp(arguments[i], "--without")) {
+            settings.without = arguments[i + 1];
+            continue;
+        }
         const auto flag = flags.find(arguments[i]);
         if (flag == flags.end()) {
             std::fprintf(stderr, "unknown argument %s\n", arguments[i]);
