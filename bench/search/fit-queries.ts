@@ -29,13 +29,14 @@ export async function fitQueries(
   const { dim } = corpus;
   const queries = corpus.queries.filter((_, at) => at % Math.ceil(corpus.queries.length / queriesMax) === 0);
   const best = await bestDocuments(native, corpus, queries);
-  const pairs: Pairs = { asked: [], matched: [], deviations: [], lengths: [], queryOf: [] };
+  const pairs: Pairs = { asked: [], matched: [], lengths: [], queryOf: [] };
   for (const [at, query] of queries.entries()) {
     await addPairs(pairs, options, { query, at, document: best[at]! });
   }
   const count = pairs.queryOf.length;
   const asked = rotate(joined(pairs.asked, dim));
-  const matched = rotate(joined(pairs.matched, dim));
+  const matches = joined(pairs.matched, dim);
+  const matched = rotate(matches);
   const all = new Uint32Array(count);
   const askedMean = groupMeans(asked, all, 1, dim).means;
   const matchedMean = groupMeans(matched, all, 1, dim).means;
@@ -45,7 +46,7 @@ export async function fitQueries(
   const errors = a.map((value, i) => value - slope * b[i]!);
   const shared = groupMeans(errors, pairs.queryOf, queries.length, dim).means;
   const own = minus(errors, shared, pairs.queryOf, dim);
-  const clusterOf = await nearest(native, wordClusters, joined(pairs.deviations, dim), dim);
+  const clusterOf = await nearest(native, wordClusters, matches, dim);
   return {
     slope,
     arrays: {
@@ -58,10 +59,9 @@ export async function fitQueries(
 }
 
 interface Pairs {
-  /** Unit query rows, the rows they match, and the deviations of these from the mean of their chunk. */
+  /** Unit query rows and the rows they match. */
   readonly asked: Float32Array[];
   readonly matched: Float32Array[];
-  readonly deviations: Float32Array[];
   readonly lengths: number[];
   readonly queryOf: number[];
 }
@@ -81,7 +81,6 @@ async function addPairs(
   const first = chunkRows.subarray(0, chunk).reduce((sum, rows) => sum + rows, 0);
   const values = dequantised(matrices, dim, corpus.centring);
   const own = values.subarray(first * dim, (first + chunkRows[chunk]!) * dim);
-  const mean = groupMeans(own, new Uint32Array(chunkRows[chunk]!), 1, dim).means;
   for (let row = 0; row < query.rows; row++) {
     const vector = query.vectors.subarray(row * dim, (row + 1) * dim);
     const length = norm(vector);
@@ -90,7 +89,6 @@ async function addPairs(
     const match = own.slice(token * dim, (token + 1) * dim);
     pairs.asked.push(vector.map((value) => value / length));
     pairs.matched.push(match);
-    pairs.deviations.push(match.map((value, d) => value - mean[d]!));
     pairs.lengths.push(length);
     pairs.queryOf.push(at);
   }

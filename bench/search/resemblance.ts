@@ -50,7 +50,7 @@ export async function resemblanceCommand(args: readonly string[]): Promise<void>
   }
 }
 
-async function describe(native: NativeEngine, corpus: Corpus): Promise<Shares> {
+export async function describe(native: NativeEngine, corpus: Corpus): Promise<Shares> {
   const scores = await exactScores(native, corpus);
   const { pooled, coded, residual } = await approximateScores(native, corpus);
   return {

@@ -2,8 +2,9 @@
  * What the synthetic generator knows of real embeddings. Everything is expressed in the basis of the principal axes of
  * the token residuals, which no dot product notices and which makes that covariance diagonal.
  *
- * A token vector is: mean of its chunk (topic centre + parts of subtopic, document and chunk) + centre of its word
- * cluster + parts of its word, of the word in this topic and in this chunk + noise; brought to length 1 before centring.
+ * A token vector is: centre of its word cluster + shift of its chunk (of the topic, of the document, its own) + parts of
+ * its word, of the word in this topic and in this chunk + noise; brought to length 1 before centring. The words of a
+ * chunk are those it has already, those of the subject of its document (a few words of its topic), or any of its topic.
  *
  * File: one line of JSON (scalars and array lengths), then the arrays as f16 little-endian in the order of the line.
  */
@@ -14,13 +15,11 @@ export interface SyntheticStatistics {
   readonly source: string;
   readonly dim: number;
   readonly topics: number;
-  readonly subtopicsPerTopic: number;
   readonly words: number;
   /** Words of a cluster that the generator tells apart. */
   readonly wordsPerCluster: number;
   readonly scalars: {
-    /** Shares of the variance of chunk means around their topic: of the subtopic, of the document; the rest is a chunk's. */
-    readonly subtopicShare: number;
+    /** Share of the variance of chunk shifts around their topic that the chunks of a document have in common. */
     readonly documentShare: number;
     /** Chance that a token repeats a word its chunk has already. */
     readonly repeatChance: number;
@@ -30,16 +29,24 @@ export interface SyntheticStatistics {
     readonly chunkWordShare: number;
     /** A query row is so much of a token vector without its noise, plus queryBias, plus noise of query and row. */
     readonly querySlope: number;
+    /** Subjects of a topic and words of a subject; share of what a document's chunks have in common that its subject has. */
+    readonly subjectsPerTopic: number;
+    readonly subjectWords: number;
+    readonly subjectShiftShare: number;
+    /** Chance that a word that is not repeated is of the subject; scales of the noise of rows and of query rows. */
+    readonly subjectShare: number;
+    readonly noiseScale: number;
+    readonly queryNoise: number;
   };
   readonly arrays: {
     /** [dim] */
     readonly centring: Float32Array;
-    /** [topics x dim] and [topics]: means of chunk means, chances. */
-    readonly topicCentres: Float32Array;
+    /** [topics]: chances; [topics x dim]: mean shifts of their chunks. */
     readonly topicChances: Float32Array;
-    /** [dim x dim], lower triangle: covariance of chunk means around their topic. */
+    readonly topicShifts: Float32Array;
+    /** [dim x dim], lower triangle: covariance of chunk shifts around those of their topic. */
     readonly chunkSpread: Float32Array;
-    /** [words x dim]: mean deviation of a word cluster from the mean of its chunk. */
+    /** [words x dim]: mean of a word cluster. */
     readonly wordCentres: Float32Array;
     /** [words]: standard deviation of residuals by that of all. */
     readonly wordScales: Float32Array;

@@ -90,6 +90,9 @@ interface ChunkParts {
   readonly rows: Float32Array;
   readonly words: Uint32Array;
   readonly topic: number;
+  readonly subject: readonly number[];
+  /** f32 [dim] */
+  readonly shift: Float32Array;
   readonly noise: boolean;
 }
 
@@ -124,7 +127,7 @@ class Generator {
 
   /** Without noise, rows are what their words mean in this chunk. */
   document(document: number, chunkRows: Uint32Array, noise = true): MadeDocument {
-    const { dim, subtopicsPerTopic, arrays, scalars } = this.#statistics;
+    const { dim, arrays, scalars } = this.#statistics;
     const random = seededRandom(Math.imul(document + 1, 0x9e3779b1) ^ this.#seed);
     const rows = chunkRows.reduce((sum, count) => sum + count, 0);
     const made: MadeDocument = {
@@ -134,26 +137,25 @@ class Generator {
       exact: new Float32Array(rows * dim),
     };
     const topic = placeOf(this.#topicBounds, 0, this.#topicBounds.length, random());
-    const subtopic = topic * subtopicsPerTopic + Math.floor(random() * subtopicsPerTopic);
-    const ofSubtopic = seededRandom(Math.imul(subtopic + 1, 0xc2b2ae35) ^ this.#seed);
-    const subtopicPart = this.#spread(arrays.chunkSpread, Math.sqrt(scalars.subtopicShare), ofSubtopic);
-    const documentPart = this.#spread(arrays.chunkSpread, Math.sqrt(scalars.documentShare), random);
-    const ownShare = Math.max(0, 1 - scalars.subtopicShare - scalars.documentShare);
+    const { subjectsPerTopic, documentShare, subjectShiftShare } = scalars;
+    const place = topic * subjectsPerTopic + Math.floor(random() * subjectsPerTopic);
+    const ofSubject = seededRandom(Math.imul(place + 1, 0xc2b2ae35) ^ this.#seed);
+    const subject = this.#subject(topic, ofSubject);
+    const shared = this.#spread(arrays.chunkSpread, Math.sqrt(documentShare * subjectShiftShare), ofSubject);
+    const own = this.#spread(arrays.chunkSpread, Math.sqrt(documentShare * (1 - subjectShiftShare)), random);
     let row = 0;
     for (const count of chunkRows) {
-      const own = this.#spread(arrays.chunkSpread, Math.sqrt(ownShare), random);
-      const mean = own.map(
-        (value, d) => value + subtopicPart[d]! + documentPart[d]! + arrays.topicCentres[topic * dim + d]!,
-      );
+      const shift = this.#spread(arrays.chunkSpread, Math.sqrt(1 - documentShare), random);
+      for (let d = 0; d < dim; d++) shift[d]! += shared[d]! + own[d]! + arrays.topicShifts[topic * dim + d]!;
       const exact = made.exact.subarray(row * dim, (row + count) * dim);
-      this.#deviations({ rows: exact, words: made.words.subarray(row, row + count), topic, noise }, random);
-      recentre(exact, mean, dim);
+      const words = made.words.subarray(row, row + count);
+      this.#fill({ rows: exact, words, topic, subject, shift, noise }, random);
       row += count;
     }
     const values = new Float32Array(dim);
     for (row = 0; row < rows; row++) {
       const exact = made.exact.subarray(row * dim, (row + 1) * dim);
-      normalise(exact, arrays.centring);
+      normalise(exact);
       for (let d = 0; d < dim; d++) values[d] = exact[d]! - arrays.centring[d]!;
       made.scales[row] = quantiseRow(values, made.vectors, row * dim);
     }
@@ -173,10 +175,10 @@ class Generator {
       .map((row) => ({ row, key: Math.log(random()) / Math.max(1e-3, arrays.queryWords[words[row]!]!) }))
       .toSorted((a, b) => b.key - a.key)
       .slice(0, wanted);
-    const shared = this.#spread(arrays.querySpread, 1, random);
+    const shared = this.#spread(arrays.querySpread, scalars.queryNoise, random);
     const vectors = new Float32Array(rows.length * dim);
     for (const [at, { row }] of rows.entries()) {
-      const own = this.#spread(arrays.queryRowSpread, 1, random);
+      const own = this.#spread(arrays.queryRowSpread, scalars.queryNoise, random);
       const vector = vectors.subarray(at * dim, (at + 1) * dim);
       for (let d = 0; d < dim; d++) {
         vector[d] = scalars.querySlope * exact[row * dim + d]! + arrays.queryBias[d]! + shared[d]! + own[d]!;
@@ -188,17 +190,17 @@ class Generator {
     return { vectors, rows: rows.length };
   }
 
-  /** Deviations of a chunk's tokens from its mean, and their word clusters. */
-  #deviations({ rows, words, topic, noise }: ChunkParts, random: () => number): void {
+  /** The rows of a chunk before they are brought to length 1, and their word clusters. */
+  #fill({ rows, words, topic, subject, shift, noise }: ChunkParts, random: () => number): void {
     const { dim, wordsPerCluster, arrays, scalars } = this.#statistics;
     const { wordShare, topicWordShare, chunkWordShare } = scalars;
-    const noiseShare = noise ? Math.max(0, 1 - wordShare - topicWordShare - chunkWordShare) : 0;
-    const noiseScale = Math.sqrt(noiseShare);
+    const noiseShare = Math.max(0, 1 - wordShare - topicWordShare - chunkWordShare);
+    const noiseScale = noise ? Math.sqrt(noiseShare) * scalars.noiseScale : 0;
     const chosen: number[] = [];
     const parts = new Map<number, Float32Array>();
     const own = new Float32Array(dim);
     for (let row = 0; row < words.length; row++) {
-      const word = this.#word(topic, chosen, random);
+      const word = this.#word(topic, subject, chosen, random);
       chosen.push(word);
       const cluster = Math.floor(word / wordsPerCluster);
       words[row] = cluster;
@@ -212,6 +214,7 @@ class Generator {
       for (let d = 0; d < dim; d++) {
         rows[row * dim + d] =
           arrays.wordCentres[cluster * dim + d]! +
+          shift[d]! +
           scale * arrays.residualSpread[d]! * (part[d]! + noiseScale * own[d]!);
       }
     }
@@ -234,15 +237,28 @@ class Generator {
     return part;
   }
 
-  /** A word of the chunk once more, or one of the topic; the words of a cluster follow Zipf's law. */
-  #word(topic: number, chosen: readonly number[], random: () => number): number {
-    const { words, wordsPerCluster, scalars } = this.#statistics;
+  /** A word of the chunk once more, one of the subject, or one of the topic. */
+  #word(topic: number, subject: readonly number[], chosen: readonly number[], random: () => number): number {
+    const { scalars } = this.#statistics;
     if (chosen.length > 0 && random() < scalars.repeatChance) {
       return chosen[Math.floor(random() * chosen.length)]!;
     }
+    if (random() < scalars.subjectShare) return subject[Math.floor(random() * subject.length)]!;
+    return this.#wordOf(topic, random);
+  }
+
+  /** The words of a cluster follow Zipf's law. */
+  #wordOf(topic: number, random: () => number): number {
+    const { words, wordsPerCluster } = this.#statistics;
     const cluster = placeOf(this.#wordBounds, topic * words, words, random());
-    const rank = Math.min(wordsPerCluster - 1, Math.floor(wordsPerCluster ** random()) - 1);
+    const rank = Math.min(wordsPerCluster - 1, Math.floor((wordsPerCluster + 1) ** random()) - 1);
     return cluster * wordsPerCluster + rank;
+  }
+
+  /** The words of a subject, each as often as chance has it. */
+  #subject(topic: number, random: () => number): readonly number[] {
+    const { subjectWords } = this.#statistics.scalars;
+    return Array.from({ length: subjectWords }, () => this.#wordOf(topic, random));
   }
 
   #spread(lower: Float32Array, scale: number, random: () => number): Float32Array {
@@ -253,25 +269,10 @@ class Generator {
   }
 }
 
-/** Gives the rows the mean wanted. */
-function recentre(rows: Float32Array, mean: Float32Array, dim: number): void {
-  const shift = Float32Array.from(mean);
-  const share = dim / rows.length;
-  for (let row = 0; row < rows.length; row += dim) {
-    for (let d = 0; d < dim; d++) shift[d]! -= rows[row + d]! * share;
-  }
-  for (let row = 0; row < rows.length; row += dim) {
-    for (let d = 0; d < dim; d++) rows[row + d]! += shift[d]!;
-  }
-}
-
-/** To length 1, `shift` added before. */
-function normalise(row: Float32Array, shift?: Float32Array): void {
+/** To length 1. */
+function normalise(row: Float32Array): void {
   let square = 0;
-  for (let d = 0; d < row.length; d++) {
-    if (shift !== undefined) row[d]! += shift[d]!;
-    square += row[d]! * row[d]!;
-  }
+  for (let d = 0; d < row.length; d++) square += row[d]! * row[d]!;
   const factor = 1 / Math.sqrt(square || 1);
   for (let d = 0; d < row.length; d++) row[d]! *= factor;
 }
