@@ -8,6 +8,7 @@ import { embedCommand, embedUsage } from './search/embed.ts';
 import { fitCommand, fitUsage } from './search/fit-statistics.ts';
 import { resemblanceCommand, resemblanceUsage } from './search/resemblance.ts';
 import { stagesCommand, stagesUsage } from './stages/command.ts';
+import { storeCommand, storeUsage } from './store/command.ts';
 
 type Command = (args: readonly string[], command: string) => void | Promise<void>;
 
@@ -21,6 +22,7 @@ const commands: Readonly<Record<string, Command>> = {
   'search-resemblance': resemblanceCommand,
   loop: (args, command) => loopCommand(args, command, process.env),
   stages: (args, command) => stagesCommand(args, command, process.env),
+  store: storeCommand,
 };
 
 const [name = '', ...rest] = process.argv.slice(2);
@@ -36,6 +38,7 @@ if (run === undefined) {
     resemblanceUsage,
     stagesUsage,
     loopUsage,
+    storeUsage,
   ];
   process.stderr.write(
     `usage: npm run bench -- NAME [options]\n${usages.map((usage) => `  ${usage}\n`).join('')}`,

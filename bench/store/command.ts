@@ -1,0 +1,129 @@
+/**
+ * What the store costs: opening a large index, searching while it is rewritten, searching what is not in
+ * memory. All on files made here.
+ */
+import { writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { describeEnvironment } from '../environment.ts';
+import { quantile, spread, type Spread } from '../statistics.ts';
+import { openStoreStage, type StoreStage } from './stage.ts';
+
+export const storeUsage = 'store [--documents 100000] [--dim 16] [--rows 64] [--rounds 5] [--json FILE]';
+
+const openRounds = 5;
+const searchMs = 3_000;
+/** Nothing is rewritten unless a measurement asks for it. */
+const quiet = { wasteAgeMsMax: Number.MAX_SAFE_INTEGER };
+
+interface Latency {
+  readonly searches: number;
+  readonly p50_ms: number;
+  readonly p99_ms: number;
+  readonly maximum_ms: number;
+}
+
+export async function storeCommand(args: readonly string[], command: string): Promise<void> {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      documents: { type: 'string', default: '100000' },
+      dim: { type: 'string', default: '16' },
+      rows: { type: 'string', default: '64' },
+      rounds: { type: 'string', default: '5' },
+      json: { type: 'string' },
+    },
+  });
+  const shape = {
+    documents: positive(values.documents, 'documents'),
+    dim: positive(values.dim, 'dim'),
+    rows: positive(values.rows, 'rows'),
+  };
+  const rounds = positive(values.rounds, 'rounds');
+  await using stage = await openStoreStage(shape);
+  const index = await stage.open({ ...quiet, copyBytesPerSecond: Infinity });
+  await stage.fill(index, (documents) => {
+    if (documents % 50_000 === 0) process.stderr.write(`${documents} documents\n`);
+  });
+  await index.settled();
+  const { segments } = index.statistics();
+  await stage.close(index);
+  const report = {
+    environment: describeEnvironment(command, stage.kernel, []),
+    shape,
+    segments: segments.map(({ state, records, fileBytes, derivedBytes }) => ({
+      state,
+      records,
+      file_bytes: fileBytes,
+      derived_bytes: derivedBytes,
+    })),
+    open: { warm: await timeOpen(stage, false), cold: await timeOpen(stage, true) },
+    cold_search: await timeCold(stage, rounds),
+    merging: await timeMerging(stage, rounds),
+  };
+  if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
+  process.stdout.write(`${JSON.stringify({ ...report, environment: undefined }, null, 2)}\n`);
+}
+
+async function timeOpen(stage: StoreStage, cold: boolean): Promise<Spread> {
+  const times: number[] = [];
+  for (let round = 0; round < openRounds; round += 1) {
+    if (cold) await stage.dropCache();
+    const start = performance.now();
+    const index = await stage.open(quiet);
+    times.push(performance.now() - start);
+    await stage.close(index);
+  }
+  return spread(times);
+}
+
+/** Exact scoring of one document in 128, all over the files, the first time and again. */
+async function timeCold(stage: StoreStage, rounds: number): Promise<{ cold_ms: Spread; warm_ms: Spread }> {
+  const [cold, warm]: [number[], number[]] = [[], []];
+  for (let round = 0; round < rounds; round += 1) {
+    await stage.dropCache();
+    const index = await stage.open(quiet);
+    cold.push((await stage.search(index, round)).exactMs);
+    warm.push((await stage.search(index, round)).exactMs);
+    await stage.close(index);
+  }
+  return { cold_ms: spread(cold), warm_ms: spread(warm) };
+}
+
+/** Searches one after the other, undisturbed and while the whole index is rewritten at its pace, in turn. */
+async function timeMerging(stage: StoreStage, rounds: number) {
+  const times: { undisturbed: number[]; merging: number[] } = { undisturbed: [], merging: [] };
+  let merges = 0;
+  for (let round = 0; round < rounds; round += 1) {
+    for (const state of ['undisturbed', 'merging'] as const) {
+      const index = await stage.open(quiet);
+      if (state === 'merging') await stage.remove(index, round);
+      const rewritten = state === 'merging' ? index.mergeAll().then(() => (merges += 1)) : undefined;
+      const end = performance.now() + searchMs;
+      let isMerging = rewritten !== undefined;
+      void rewritten?.then(() => (isMerging = false));
+      while (rewritten === undefined ? performance.now() < end : isMerging) {
+        times[state].push((await stage.search(index)).ms);
+      }
+      await rewritten;
+      await stage.close(index);
+    }
+  }
+  const [undisturbed, merging] = [latency(times.undisturbed), latency(times.merging)];
+  return { merges, undisturbed, merging, p99_ratio: merging.p99_ms / undisturbed.p99_ms };
+}
+
+function latency(times: readonly number[]): Latency {
+  return {
+    searches: times.length,
+    p50_ms: quantile(times, 0.5),
+    p99_ms: quantile(times, 0.99),
+    maximum_ms: Math.max(...times),
+  };
+}
+
+function positive(text: string, name: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value < 1)
+    throw new Error(`--${name} takes positive integers, not "${text}"`);
+  return value;
+}
