@@ -67,7 +67,7 @@ void EngineObject::define(Napi::Env env, Napi::Object exports) {
                                         InstanceMethod<&EngineObject::kernelCalls>("kernelCalls"),
                                         InstanceMethod<&EngineObject::timeKernel>("timeKernel"),
                                         InstanceMethod<&EngineObject::inspectSegment>("inspectSegment"),
-                                        InstanceMethod<&EngineObject::verifyCodes>("verifyCodes"),
+                                        InstanceMethod<&EngineObject::inspectCodes>("inspectCodes"),
                                         InstanceMethod<&EngineObject::close>("close"),
                                     }));
 }

@@ -27,7 +27,7 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
   Napi::Value kernelCalls(const Napi::CallbackInfo& info);
   Napi::Value timeKernel(const Napi::CallbackInfo& info);
   Napi::Value inspectSegment(const Napi::CallbackInfo& info);
-  Napi::Value verifyCodes(const Napi::CallbackInfo& info);
+  Napi::Value inspectCodes(const Napi::CallbackInfo& info);
   Napi::Value close(const Napi::CallbackInfo& info);
   AsyncHub& requireOpen() const;
 

@@ -1,4 +1,4 @@
-// `NativeEngine.inspectSegment` and `.verifyCodes` (src/index/native.ts).
+// `NativeEngine.inspectSegment` and `.inspectCodes` (src/index/native.ts).
 #include "store/inspection.h"
 
 #include "binding/arguments.h"
@@ -58,11 +58,19 @@ Napi::Value EngineObject::inspectSegment(const Napi::CallbackInfo& info) {
   });
 }
 
-Napi::Value EngineObject::verifyCodes(const Napi::CallbackInfo& info) {
+Napi::Value EngineObject::inspectCodes(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     AsyncHub& hub = requireOpen();
-    auto execute = [path = takeString(info[0], "path")] { return codesDamage(path); };
-    auto result = [](Napi::Env env, std::string& damage) -> Napi::Value { return Napi::String::New(env, damage); };
+    auto execute = [path = takeString(info[0], "path"), verify = takeBoolean(info[1], "verify")] {
+      return maxsimd::inspectCodes(path, verify);
+    };
+    auto result = [](Napi::Env env, CodesInspection& found) -> Napi::Value {
+      Napi::Object object = Napi::Object::New(env);
+      object.Set("centroids", found.centroids);
+      object.Set("codes", found.codes);
+      object.Set("damage", found.damage);
+      return object;
+    };
     return hub.start(info.Env(), hub.engine().background(), makeTask(std::move(execute), std::move(result)));
   });
 }

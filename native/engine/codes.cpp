@@ -261,22 +261,26 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::build(const Segment& segment, cons
   return opened;
 }
 
-std::string codesDamage(const std::string& path) {
+CodesInspection inspectCodes(const std::string& path, bool verify) {
   const File file = File::openReadOnly(path);
   const uint64_t bytes = file.size();
   CodesHeader header;
-  if (bytes < sizeof header) return "shorter than its header";
+  if (bytes < sizeof header) return {0, 0, "shorter than its header"};
   file.read(0, &header, sizeof header);
-  if (header.magic != codesMagic) return "not a file of codes";
+  if (header.magic != codesMagic) return {0, 0, "not a file of codes"};
   if (header.version != codesVersion) {
     throw Error(ErrorCode::unsupportedVersion,
                 path + ": codes format " + std::to_string(header.version) + " is not supported");
   }
-  if (header.crc != headerChecksum(header)) return "damaged header";
-  if (bytes != sizeof header + CodesLayout(header).bytes) return "not as long as its header says";
-  const auto mapping = file.map(bytes);
-  const bool intact = crc32c(mapping->base() + sizeof header, bytes - sizeof header) == header.bodyCrc;
-  return intact ? "" : "damaged";
+  if (header.crc != headerChecksum(header)) return {0, 0, "damaged header"};
+  CodesInspection found{header.centroids, header.codes, ""};
+  if (bytes != sizeof header + CodesLayout(header).bytes) {
+    found.damage = "not as long as its header says";
+  } else if (verify) {
+    const auto mapping = file.map(bytes);
+    if (crc32c(mapping->base() + sizeof header, bytes - sizeof header) != header.bodyCrc) found.damage = "damaged";
+  }
+  return found;
 }
 
 std::vector<int8_t> sampleTokenVectors(const Segment& segment, uint32_t rowsMax, uint32_t& rows, const Deadline& deadline) {

@@ -87,9 +87,17 @@ class ChunkCodes {
   std::vector<uint32_t> listLengths_;
 };
 
-/// What is wrong with a file of codes by its header and checksums; empty = nothing. `unsupported_version` for one of
+struct CodesInspection {
+  uint32_t centroids = 0;
+  /// Of all chunks.
+  uint32_t codes = 0;
+  /// Empty = nothing is wrong.
+  std::string damage;
+};
+
+/// A file of codes by its header and, if `verify`, by the checksum of its contents. `unsupported_version` for one of
 /// another format.
-std::string codesDamage(const std::string& path);
+CodesInspection inspectCodes(const std::string& path, bool verify);
 
 /// An even sample of a segment's token vectors: i8 [returned rows x dim] followed by padding.
 std::vector<int8_t> sampleTokenVectors(const Segment& segment, uint32_t rowsMax, uint32_t& rows,

@@ -15,6 +15,8 @@ interface InspectedSegment {
   readonly problem: string | undefined;
   /** What is derived from the segment, by the ending of its file. */
   readonly derived: readonly { readonly name: string; readonly bytes: number }[];
+  /** Size of the codebook that its codes refer to; 0 = none, or none that can be read. */
+  readonly centroids: number;
 }
 
 interface InspectedIndex {
@@ -55,7 +57,8 @@ async function inspectIndex(access: IndexAccess, index: IndexRow): Promise<Inspe
     const derived = files
       .filter(({ name }) => name.startsWith(`${row.blob}.`))
       .map(({ name, bytes }) => ({ name: name.slice(row.blob.length + 1), bytes }));
-    const base = { row, live: live.get(row.id) ?? 0, derived };
+    const centroids = await centroidsOf(access, row);
+    const base = { row, live: live.get(row.id) ?? 0, derived, centroids };
     try {
       const found = await access.engine.inspectSegment(await access.blobs.open(row.blob), {
         recordsReferenced: row.recordsReferenced,
@@ -69,6 +72,15 @@ async function inspectIndex(access: IndexAccess, index: IndexRow): Promise<Inspe
     }
   }
   return { index, segments, plan: nextMerge(segments) };
+}
+
+async function centroidsOf({ engine, blobs }: IndexAccess, row: SegmentRow): Promise<number> {
+  try {
+    return (await engine.inspectCodes(await blobs.open(`${row.blob}.codes`), false)).centroids;
+  } catch {
+    // Not there, or of another format: `verify` tells which.
+    return 0;
+  }
 }
 
 /** A running server has merged the segment away since its name was read. */
@@ -158,6 +170,7 @@ function indexDocument({ index, segments, plan }: InspectedIndex): object {
       posting_bytes: segment.found?.postingBytes ?? null,
       waste_bytes: wasteBytes(segment),
       derived: segment.derived,
+      centroids: segment.centroids,
       problem: segment.problem ?? null,
     })),
   };
@@ -191,12 +204,16 @@ function indexText({ index, segments, plan }: InspectedIndex): string {
     String(segment.found?.tokenVectors ?? '?'),
     mebibytes(segment.found?.fileBytes ?? 0),
     mebibytes(wasteBytes(segment)),
-    segment.problem ??
-      (segment.derived.map(({ name, bytes }) => `${name} ${mebibytes(bytes)} MiB`).join(', ') || 'none'),
+    segment.problem ?? derivedText(segment),
   ]);
   return segments.length === 0
     ? summary
     : `${summary}\n${table(['segment', 'state', ...numeric, 'derived'], rows, numeric)}`;
+}
+
+function derivedText({ derived, centroids }: InspectedSegment): string {
+  const files = derived.map(({ name, bytes }) => `${name} ${mebibytes(bytes)} MiB`).join(', ') || 'none';
+  return centroids === 0 ? files : `${files} (${centroids} centroids)`;
 }
 
 export function mebibytes(bytes: number): string {

@@ -65,7 +65,8 @@ export async function verifyIndexes(access: IndexAccess): Promise<CommandResult>
 /** Derived data: a server ignores a damaged file and builds it anew. */
 async function codesProblem({ engine, blobs }: IndexAccess, name: string): Promise<string> {
   try {
-    return await engine.verifyCodes(await blobs.open(name));
+    const { damage } = await engine.inspectCodes(await blobs.open(name), true);
+    return damage;
   } catch (error) {
     return messageOf(error);
   }

@@ -185,6 +185,14 @@ export interface SegmentInspection {
   readonly versionIds: Float64Array;
 }
 
+export interface CodesInspection {
+  readonly centroids: number;
+  /** Of all chunks. */
+  readonly codes: number;
+  /** '' = nothing is wrong. */
+  readonly damage: string;
+}
+
 export interface NativeEngine {
   readonly info: EngineInfo;
   createIndex(options: NativeIndexOptions): NativeIndex;
@@ -206,8 +214,11 @@ export interface NativeEngine {
       readonly verifyBytesMax: number;
     },
   ): Promise<SegmentInspection>;
-  /** What is wrong with a file of centroid codes; '' = nothing. Rejects with `unsupported_version` for another format. */
-  verifyCodes(path: string): Promise<string>;
+  /**
+   * A file of centroid codes by its header and, if `verify`, by the checksum of its contents. Rejects with
+   * `unsupported_version` for another format.
+   */
+  inspectCodes(path: string, verify: boolean): Promise<CodesInspection>;
   close(): void;
 }
 

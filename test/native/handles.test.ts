@@ -58,7 +58,7 @@ const engineMethods: Readonly<Record<Exclude<keyof TestedEngine, 'close'>, (open
     score: (open) => open.score(score(), chunks()),
     kernelCalls: (open) => open.kernelCalls(),
     timeKernel: (open) => open.timeKernel(score(), chunks(), Uint32Array.of(1, 0), 2),
-    verifyCodes: (open) => open.verifyCodes(firstPath),
+    inspectCodes: (open) => open.inspectCodes(firstPath, true),
     inspectSegment: (open) =>
       open.inspectSegment(firstPath, { recordsReferenced: 0, firstRecord: 0, verifyBytesMax: 1 }),
   };
