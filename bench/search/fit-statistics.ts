@@ -19,12 +19,12 @@ const wordsPerCluster = 8;
 const rowsMax = 500_000;
 /** Not measured but chosen so that candidate recall comes near that of the real vectors (`resemblance.ts`). */
 const calibrated = {
-  subjectsPerTopic: 4,
+  subjectsPerTopic: 40,
   subjectWords: 60,
-  subjectShiftShare: 0.5,
+  subjectShiftShare: 0,
   subjectShare: 0.5,
   noiseScale: 1,
-  queryNoise: 1,
+  queryNoise: 0.7,
 };
 const quantilePoints = 33;
 const seed = 7;
