@@ -6,6 +6,7 @@
 #include "store/error.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 namespace maxsimd {
@@ -13,13 +14,12 @@ namespace {
 
 /// Chunk numbers whose codes one thread scans at a time; a multiple of a bitmap's words.
 constexpr uint32_t scanChunks = 8192;
-/// Survivors of the lists whose codes one thread scores at a time.
-constexpr size_t survivorBlock = 512;
+/// Survivors that one thread scores more finely at a time.
+constexpr size_t survivorBlock = 256;
 
 /// Ascending = best first: the level's complement, then the chunk.
 using Key = uint64_t;
 Key keyOf(uint32_t level, uint32_t chunk) { return uint64_t(~level) << 32 | chunk; }
-uint32_t levelOf(Key key) { return ~uint32_t(key >> 32); }
 
 void keepSmallest(std::vector<Key>& keys, size_t count) {
   if (keys.size() <= count) return;
@@ -27,14 +27,9 @@ void keepSmallest(std::vector<Key>& keys, size_t count) {
   keys.resize(count);
 }
 
-uint32_t levelOfChunk(const ChunkCodes& codes, const Codebook::Table& table, uint32_t chunk) {
-  const auto of = codes.of(chunk);
-  return sumOfMaxima(table.levels.data(), table.tokensPadded, of.data(), uint32_t(of.size()));
-}
-
-/// The best `count` of the selected chunks.
-std::vector<Key> scanCodes(const Selection& selection, const Codebook::Table& table, uint32_t count, Pool& pool,
-                           const Deadline& deadline) {
+/// The best `count` of the selected chunks by the sums of maxima over their codes, ascending by number.
+std::vector<uint32_t> surviveCodes(const Selection& selection, const Codebook::Table& table, uint32_t count, Pool& pool,
+                                   const Deadline& deadline) {
   const ChunkCodes& codes = *selection.snapshot.codes;
   const Bitmap& selected = selection.chunks->chunks;
   std::vector<std::vector<Key>> parts((selected.size() + scanChunks - 1) / scanChunks);
@@ -42,30 +37,55 @@ std::vector<Key> scanCodes(const Selection& selection, const Codebook::Table& ta
     deadline.check();
     const auto first = uint32_t(b * scanChunks);
     selected.forEach(first, first + scanChunks, [&](uint32_t chunk) {
-      parts[b].push_back(keyOf(levelOfChunk(codes, table, chunk), chunk));
+      const auto of = codes.of(chunk);
+      parts[b].push_back(keyOf(sumOfMaxima(table.levels.data(), table.tokensPadded, of.data(), uint32_t(of.size())), chunk));
     });
     keepSmallest(parts[b], count);
   });
   std::vector<Key> keys;
   for (const auto& part : parts) keys.insert(keys.end(), part.begin(), part.end());
   keepSmallest(keys, count);
-  return keys;
+  std::vector<uint32_t> chunks;
+  for (const Key key : keys) chunks.push_back(uint32_t(key));
+  std::sort(chunks.begin(), chunks.end());
+  return chunks;
 }
 
-/// The best `count` of those that the lists keep.
-std::vector<Key> scanLists(const Selection& selection, const Codebook::Table& table, uint32_t count, Pool& pool,
-                           const Deadline& deadline) {
-  const std::vector<uint32_t> survivors = surviveLists(selection, table, survivorsFor(count), pool, deadline);
-  std::vector<Key> keys(survivors.size());
-  pool.parallelFor((keys.size() + survivorBlock - 1) / survivorBlock, [&](size_t b) {
+struct Scored {
+  Candidate candidate;
+  /// Approximate MaxSim; of no meaning for a chunk without codes.
+  float score;
+  bool coded;
+};
+
+/// Uncoded ones first, for they stay whatever comes; then by score.
+bool isBetter(const Scored& a, const Scored& b) {
+  if (a.coded != b.coded) return !a.coded;
+  if (a.score != b.score) return a.score > b.score;
+  return a.candidate.segment != b.candidate.segment ? a.candidate.segment < b.candidate.segment
+                                                    : a.candidate.chunk < b.candidate.chunk;
+}
+
+/// Adds the best `count` of a segment's survivors by centroid and codewords of each token vector.
+void addRefined(const ChunkCodes& codes, const Codebook::Table& table, const std::vector<uint32_t>& survivors,
+                uint32_t segment, size_t count, Pool& pool, const Deadline& deadline, std::vector<Scored>& scored) {
+  const RefinedTable refined = table.refined(codes.codebook().data().subspaces());
+  std::vector<Scored> own(survivors.size());
+  pool.parallelFor((own.size() + survivorBlock - 1) / survivorBlock, [&](size_t b) {
     deadline.check();
-    const size_t last = std::min(keys.size(), (b + 1) * survivorBlock);
+    const size_t last = std::min(own.size(), (b + 1) * survivorBlock);
     for (size_t i = b * survivorBlock; i < last; ++i) {
-      keys[i] = keyOf(levelOfChunk(*selection.snapshot.codes, table, survivors[i]), survivors[i]);
+      const uint32_t chunk = survivors[i];
+      const auto of = codes.of(chunk);
+      const uint32_t sum = sumOfRefinedMaxima(refined, of.data(), codes.runs(chunk), uint32_t(of.size()), codes.residuals(chunk));
+      own[i] = {{segment, chunk}, table.refinedBase + table.refinedStep * float(sum), true};
     }
   });
-  keepSmallest(keys, count);
-  return keys;
+  if (own.size() > count) {
+    std::nth_element(own.begin(), own.begin() + long(count), own.end(), isBetter);
+    own.resize(count);
+  }
+  scored.insert(scored.end(), own.begin(), own.end());
 }
 
 bool useLists(const Selection& selection, const SearchRequest& request) {
@@ -128,11 +148,6 @@ CandidateSet everyChunk(const std::vector<Selection>& selections) {
 
 CandidateSet bestByCodes(const std::vector<Selection>& selections, Pool& pool, const SearchRequest& request,
                          const PackedQuery& query) {
-  struct Scored {
-    Candidate candidate;
-    float score;
-    bool coded;
-  };
   CandidateSet set;
   std::map<const Codebook*, Codebook::Table> tables;
   std::vector<Scored> scored;
@@ -147,28 +162,20 @@ CandidateSet bestByCodes(const std::vector<Selection>& selections, Pool& pool, c
     }
     const Codebook& codebook = codes->codebook();
     auto table = tables.find(&codebook);
-    if (table == tables.end()) table = tables.emplace(&codebook, codebook.table(query, pool)).first;
+    if (table == tables.end()) table = tables.emplace(&codebook, codebook.table(query, request.query, pool)).first;
     const bool byLists = useLists(selection, request);
     set.byLists |= byLists;
-    const auto scan = byLists ? scanLists : scanCodes;
-    for (const Key key : scan(selection, table->second, request.candidateK, pool, request.deadline)) {
-      scored.push_back({{s, uint32_t(key)}, table->second.base + table->second.step * float(levelOf(key)), true});
-    }
+    const auto survive = byLists ? surviveLists : surviveCodes;
+    const auto survivors = survive(selection, table->second, survivorsFor(request.candidateK), pool, request.deadline);
+    addRefined(*codes, table->second, survivors, s, request.candidateK, pool, request.deadline, scored);
   }
 
-  // Uncoded ones stay whatever comes; of the others the best.
-  const auto better = [](const Scored& a, const Scored& b) {
-    if (a.coded != b.coded) return !a.coded;
-    if (a.score != b.score) return a.score > b.score;
-    return a.candidate.segment != b.candidate.segment ? a.candidate.segment < b.candidate.segment
-                                                      : a.candidate.chunk < b.candidate.chunk;
-  };
-  std::sort(scored.begin(), scored.end(), better);
+  std::sort(scored.begin(), scored.end(), isBetter);
   const auto coded = std::find_if(scored.begin(), scored.end(), [](const Scored& one) { return one.coded; });
   const auto uncodedCount = size_t(coded - scored.begin());
   scored.resize(std::min(scored.size(), uncodedCount + request.candidateK));
   std::vector<uint32_t> order(scored.size());
-  for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::iota(order.begin(), order.end(), 0u);
   // Scored in order of position, for the sake of memory; the rank is remembered.
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
     const Candidate &x = scored[a].candidate, &y = scored[b].candidate;

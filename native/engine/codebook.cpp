@@ -28,6 +28,8 @@ bool usable(const CodebookData& data) {
            std::all_of(scales.begin(), scales.begin() + long(count),
                        [](uint16_t scale) { return halfIsFinite(scale) && halfToFloat(scale) > 0.0f; });
   };
+  if (!std::isfinite(data.share) || data.codewords.size() != size_t(data.subspaces()) * codewords * subspaceDim) return false;
+  if (!std::all_of(data.codewords.begin(), data.codewords.end(), [](float value) { return std::isfinite(value); })) return false;
   return fits(data.centroids, data.scales, data.count()) && fits(data.groups, data.groupScales, data.groupCount());
 }
 
@@ -35,7 +37,7 @@ uint64_t contentHash(const CodebookData& data) {
   const size_t scaleBytes = data.count() * sizeof(uint16_t);
   const uint32_t low = crc32c(data.scales.data(), scaleBytes, crc32c(data.centroids.data(), data.centroids.size()));
   const uint32_t high = crc32c(data.groupStarts.data(), data.groupStarts.size() * 4, crc32c(data.groups.data(), data.groups.size()));
-  return uint64_t(high) << 32 | low;
+  return uint64_t(crc32c(data.codewords.data(), data.codewords.size() * sizeof(float), high)) << 32 | low;
 }
 
 }  // namespace
@@ -43,6 +45,35 @@ uint64_t contentHash(const CodebookData& data) {
 Codebook::Codebook(const Kernel& kernel, CodebookData data) : kernel_(kernel), data_(std::move(data)) {
   if (!usable(data_)) throw Error(ErrorCode::corrupt, "damaged codebook");
   hash_ = contentHash(data_);
+  columns_.resize(data_.codewords.size());
+  halfSquares_.assign(size_t(data_.subspaces()) * codewords, 0.0f);
+  for (size_t m = 0; m < data_.subspaces(); ++m) {
+    for (size_t w = 0; w < codewords; ++w) {
+      for (size_t d = 0; d < subspaceDim; ++d) {
+        const float value = data_.codewords[(m * codewords + w) * subspaceDim + d];
+        columns_[(m * subspaceDim + d) * codewords + w] = value;
+        halfSquares_[m * codewords + w] += value * value / 2;
+      }
+    }
+  }
+}
+
+void Codebook::encode(const int8_t* vectors, const uint16_t* scales, uint32_t rows, const uint16_t* codes,
+                      uint8_t* bytes) const {
+  const uint32_t dim = data_.dim, subspaces = data_.subspaces();
+  std::vector<float> left(size_t(subspaces) * subspaceDim, 0.0f);
+  for (uint32_t r = 0; r < rows; ++r) {
+    const float scale = halfToFloat(scales[r]);
+    const float share = data_.share * halfToFloat(data_.scales[codes[r]]);
+    const int8_t* vector = vectors + size_t(r) * dim;
+    const int8_t* centroid = data_.centroids.data() + size_t(codes[r]) * dim;
+    for (uint32_t d = 0; d < dim; ++d) left[d] = float(vector[d]) * scale - float(centroid[d]) * share;
+    for (uint32_t m = 0; m < subspaces; ++m) {
+      *bytes++ = nearestCodeword(left.data() + size_t(m) * subspaceDim,
+                                 columns_.data() + size_t(m) * subspaceDim * codewords,
+                                 halfSquares_.data() + size_t(m) * codewords);
+    }
+  }
 }
 
 void Codebook::assign(const int8_t* vectors, uint32_t rows, uint16_t* codes) const {
@@ -89,7 +120,7 @@ void Codebook::assign(const int8_t* vectors, uint32_t rows, uint16_t* codes) con
   }
 }
 
-Codebook::Table Codebook::table(const PackedQuery& query, Pool& pool) const {
+Codebook::Table Codebook::table(const PackedQuery& query, std::span<const float> vectors, Pool& pool) const {
   const uint32_t stride = query.tokensPadded, count = this->count();
   const size_t blocks = (count + tableCentroids - 1) / tableCentroids;
   // A page fault a page would cost more than the products: the memory stays with the thread.
@@ -117,9 +148,9 @@ Codebook::Table Codebook::table(const PackedQuery& query, Pool& pool) const {
   });
 
   // The best of a chunk's centroids for a token is hardly ever among the worse half of all: steps begin at the mean.
-  Table table{query.tokens, (stride + 31) & ~31u, {}, 0.0f, 0.0f};
-  std::vector<float> mean(stride, 0.0f), factor(stride, 0.0f);
-  float range = 0.0f;
+  Table table{query.tokens, (stride + 31) & ~31u, {}, 0.0f, 0.0f, {}, 0, 0.0f, 0.0f};
+  std::vector<float> mean(stride, 0.0f), factor(stride, 0.0f), ranges(stride, 0.0f);
+  float range = 0.0f, floors = 0.0f, offsets = 0.0f;
   for (uint32_t i = 0; i < query.tokens; ++i) {
     float sum = 0.0f, most = -INFINITY;
     for (const Extremes& part : parts) {
@@ -127,24 +158,66 @@ Codebook::Table Codebook::table(const PackedQuery& query, Pool& pool) const {
       most = std::max(most, part.most[i]);
     }
     mean[i] = sum / float(count);
-    range = std::max(range, (most - mean[i]) * query.scales[i]);
-    table.base += mean[i] * query.scales[i] + query.offsets[i];
+    ranges[i] = (most - mean[i]) * query.scales[i];
+    range = std::max(range, ranges[i]);
+    floors += mean[i] * query.scales[i];
+    offsets += query.offsets[i];
   }
+  table.base = floors + offsets;
   table.step = range / levelMost;
   for (uint32_t i = 0; i < query.tokens && range > 0.0f; ++i) factor[i] = query.scales[i] / table.step;
   table.levels.resize(size_t(count) * table.tokensPadded);
   pool.parallelFor(blocks, [&](size_t b) {
     const auto first = uint32_t(b * tableCentroids);
     const uint32_t last = std::min(first + tableCentroids, count);
-    for (uint32_t k = first; k < last; ++k) {
-      const float* from = all + size_t(k) * stride;
-      uint8_t* to = table.levels.data() + size_t(k) * table.tokensPadded;
-      for (uint32_t i = 0; i < stride; ++i) {
-        to[i] = uint8_t(int32_t(std::clamp((from[i] - mean[i]) * factor[i] + 0.5f, 0.0f, levelMost)));
+    quantizeLevels(all + size_t(first) * stride, last - first, stride, mean.data(), factor.data(),
+                   table.levels.data() + size_t(first) * table.tokensPadded, table.tokensPadded);
+  });
+  refine(table, vectors, ranges, floors, offsets);
+  return table;
+}
+
+/// Steps of the residuals' table are as fine as sums of 8 bits allow: each subspace counts from its least similarity.
+void Codebook::refine(Table& table, std::span<const float> vectors, const std::vector<float>& ranges, float floors,
+                      float offsets) const {
+  const uint32_t dim = data_.dim, subspaces = data_.subspaces(), tokens = table.tokens;
+  thread_local std::vector<float> dots;
+  dots.assign(size_t(tokens) * subspaces * codewords, 0.0f);
+  std::vector<float> least(size_t(tokens) * subspaces);
+  float span = 0.0f, leasts = 0.0f;
+  for (uint32_t i = 0; i < tokens; ++i) {
+    float own = data_.share * ranges[i];
+    for (uint32_t m = 0; m < subspaces; ++m) {
+      float* row = dots.data() + (size_t(i) * subspaces + m) * codewords;
+      const uint32_t first = m * subspaceDim, last = std::min(first + subspaceDim, dim);
+      for (uint32_t d = first; d < last; ++d) {
+        const float component = vectors[size_t(i) * dim + d];
+        const float* column = columns_.data() + size_t(d) * codewords;
+        for (uint32_t w = 0; w < codewords; ++w) row[w] += component * column[w];
+      }
+      const auto [low, high] = std::minmax_element(row, row + codewords);
+      least[size_t(i) * subspaces + m] = *low;
+      leasts += *low;
+      own += *high - *low;
+    }
+    span = std::max(span, own);
+  }
+  // Every one of the terms may be rounded up by half a step.
+  table.refinedStep = span / (levelMost - float(subspaces + 1) / 2);
+  table.refinedBase = data_.share * floors + offsets + leasts;
+  table.residuals.assign(size_t(subspaces) * codewords * table.tokensPadded, 0);
+  if (!(table.refinedStep > 0.0f)) return;
+  table.levelFactor = uint16_t(data_.share * table.step / table.refinedStep * 256.0f);
+  const float inverse = 1.0f / table.refinedStep;
+  for (uint32_t m = 0; m < subspaces; ++m) {
+    uint8_t* to = table.residuals.data() + size_t(m) * codewords * table.tokensPadded;
+    for (uint32_t w = 0; w < codewords; ++w, to += table.tokensPadded) {
+      for (uint32_t i = 0; i < tokens; ++i) {
+        const size_t row = size_t(i) * subspaces + m;
+        to[i] = uint8_t(int32_t((dots[row * codewords + w] - least[row]) * inverse + 0.5f));
       }
     }
-  });
-  return table;
+  }
 }
 
 }  // namespace maxsimd

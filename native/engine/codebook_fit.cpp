@@ -16,6 +16,9 @@ namespace {
 constexpr uint32_t rounds = 8;
 /// Rows that place the groups.
 constexpr uint32_t groupSampleRows = 64 * 1024;
+/// Rows that place the codewords.
+constexpr uint32_t codewordSampleRows = 32 * 1024;
+constexpr uint32_t codewordRounds = 6;
 constexpr uint32_t centroidsFewest = 256;
 constexpr uint32_t centroidsMost = 16384;
 
@@ -108,14 +111,86 @@ std::vector<uint32_t> apportion(const std::vector<uint32_t>& sizes, uint32_t cou
   return shares;
 }
 
+/// K-means of rows of `subspaceDim` floats, starting from evenly spaced ones: f32 [256][subspaceDim].
+void fitSubspace(const std::vector<float>& rows, float* found) {
+  const size_t count = rows.size() / subspaceDim;
+  for (size_t w = 0; w < codewords; ++w) std::copy_n(rows.data() + w * count / codewords * subspaceDim, subspaceDim, found + w * subspaceDim);
+  std::vector<float> columns(size_t(subspaceDim) * codewords), halfSquares(codewords), sums;
+  std::vector<uint32_t> members;
+  for (uint32_t round = 0; round < codewordRounds; ++round) {
+    std::fill(halfSquares.begin(), halfSquares.end(), 0.0f);
+    for (size_t w = 0; w < codewords; ++w) {
+      for (size_t d = 0; d < subspaceDim; ++d) {
+        const float value = found[w * subspaceDim + d];
+        columns[d * codewords + w] = value;
+        halfSquares[w] += value * value / 2;
+      }
+    }
+    sums.assign(size_t(codewords) * subspaceDim, 0.0f);
+    members.assign(codewords, 0);
+    for (size_t r = 0; r < count; ++r) {
+      const float* row = rows.data() + r * subspaceDim;
+      const size_t w = nearestCodeword(row, columns.data(), halfSquares.data());
+      for (size_t d = 0; d < subspaceDim; ++d) sums[w * subspaceDim + d] += row[d];
+      ++members[w];
+    }
+    for (size_t w = 0; w < codewords; ++w) {
+      // A codeword nobody chose stays where it is.
+      for (size_t d = 0; d < subspaceDim && members[w] > 0; ++d) found[w * subspaceDim + d] = sums[w * subspaceDim + d] / float(members[w]);
+    }
+  }
+}
+
+/// `share` and `codewords` of a codebook whose centroids are there.
+void fitCodewords(const Kernel& kernel, CodebookData& data, const TokenSample& tokens, const Deadline& deadline) {
+  const uint32_t dim = data.dim, every = std::max(1u, tokens.rows / codewordSampleRows), count = (tokens.rows + every - 1) / every;
+  TokenSample few;
+  for (uint32_t r = 0; r < tokens.rows; r += every) {
+    const auto row = tokens.vectors.begin() + long(size_t(r) * dim);
+    few.vectors.insert(few.vectors.end(), row, row + dim);
+    few.scales.push_back(tokens.scales[r]);
+  }
+  few.vectors.resize(few.vectors.size() + readPaddingBytes);
+  data.codewords.assign(size_t(data.subspaces()) * codewords * subspaceDim, 0.0f);
+  std::vector<uint16_t> codes(count);
+  Codebook(kernel, data).assign(few.vectors.data(), count, codes.data());
+
+  const size_t width = size_t(data.subspaces()) * subspaceDim;
+  std::vector<float> own(count * width, 0.0f);
+  double dots = 0;
+  for (size_t r = 0; r < count; ++r) {
+    const float scale = halfToFloat(few.scales[r]), unit = halfToFloat(data.scales[codes[r]]);
+    for (uint32_t d = 0; d < dim; ++d) {
+      own[r * width + d] = float(few.vectors[r * dim + d]) * scale;
+      dots += double(own[r * width + d]) * double(float(data.centroids[size_t(codes[r]) * dim + d]) * unit);
+    }
+  }
+  data.share = float(dots / count);
+  std::vector<float> rows(count * subspaceDim);
+  for (uint32_t m = 0; m < data.subspaces(); ++m) {
+    deadline.check();
+    for (size_t r = 0; r < count; ++r) {
+      const float share = data.share * halfToFloat(data.scales[codes[r]]);
+      for (uint32_t d = 0; d < subspaceDim; ++d) {
+        const uint32_t component = m * subspaceDim + d;
+        const float centroid = component < dim ? float(data.centroids[size_t(codes[r]) * dim + component]) * share : 0.0f;
+        rows[r * subspaceDim + d] = own[r * width + component] - centroid;
+      }
+    }
+    fitSubspace(rows, data.codewords.data() + size_t(m) * codewords * subspaceDim);
+  }
+}
+
 }  // namespace
 
 uint32_t centroidsFor(uint64_t rows) {
   return uint32_t(std::clamp<uint64_t>(std::bit_ceil(rows / 256 + 1), centroidsFewest, centroidsMost));
 }
 
-CodebookData fitCodebook(const Kernel& kernel, uint32_t dim, const std::vector<int8_t>& sample, uint32_t rows,
-                         uint32_t count, const Deadline& deadline) {
+CodebookData fitCodebook(const Kernel& kernel, uint32_t dim, const TokenSample& tokens, uint32_t count,
+                         const Deadline& deadline) {
+  const std::vector<int8_t>& sample = tokens.vectors;
+  const uint32_t rows = tokens.rows;
   Fit fit(kernel, dim, deadline);
   count = std::min(count, rows);
   const uint32_t wanted = std::max(1u, uint32_t(std::bit_floor(uint32_t(std::sqrt(double(count))))));
@@ -156,6 +231,7 @@ CodebookData fitCodebook(const Kernel& kernel, uint32_t dim, const std::vector<i
   }
   for (auto* vectors : {&data.centroids, &data.groups}) vectors->resize(vectors->size() + readPaddingBytes);
   for (auto* scales : {&data.scales, &data.groupScales}) scales->resize(scales->size() + readPaddingBytes);
+  fitCodewords(kernel, data, tokens, deadline);
   return data;
 }
 

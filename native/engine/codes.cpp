@@ -28,7 +28,9 @@ struct CodesHeader {
   uint32_t chunks;
   uint32_t codes;
   uint32_t bodyCrc;
-  uint8_t zero[16];
+  uint32_t rows;
+  float share;
+  uint8_t zero[8];
 };
 static_assert(sizeof(CodesHeader) == 64);
 
@@ -38,21 +40,27 @@ uint32_t headerChecksum(const CodesHeader& header) {
 
 /// Byte offsets of the sections from the end of the header.
 struct CodesLayout {
-  uint64_t centroids, scales, groups, groupScales, groupStarts, codeOffsets, codes, listOffsets, lists, bytes;
-  uint64_t blocks;
+  uint64_t centroids, scales, groups, groupScales, groupStarts, codewords, codeOffsets, codes, runs, rowOffsets,
+      residuals, listOffsets, lists, bytes;
+  uint64_t blocks, subspaces;
 
   explicit CodesLayout(const CodesHeader& header) {
     const auto vectors = [&](uint64_t count) { return alignSection(count * header.dim + readPaddingBytes); };
     const auto halves = [](uint64_t count) { return alignSection((count + readPaddingBytes) * 2); };
     blocks = (uint64_t(header.chunks) + ChunkCodes::blockChunks - 1) / ChunkCodes::blockChunks;
+    subspaces = (uint64_t(header.dim) + subspaceDim - 1) / subspaceDim;
     centroids = 0;
     scales = centroids + vectors(header.centroids);
     groups = scales + halves(header.centroids);
     groupScales = groups + vectors(header.groups);
     groupStarts = groupScales + halves(header.groups);
-    codeOffsets = groupStarts + alignSection((uint64_t(header.groups) + 1) * 4);
+    codewords = groupStarts + alignSection((uint64_t(header.groups) + 1) * 4);
+    codeOffsets = codewords + alignSection(subspaces * maxsimd::codewords * subspaceDim * sizeof(float));
     codes = codeOffsets + alignSection((uint64_t(header.chunks) + 1) * 4);
-    listOffsets = codes + alignSection(uint64_t(header.codes) * 2);
+    runs = codes + alignSection(uint64_t(header.codes) * 2);
+    rowOffsets = runs + alignSection(header.codes);
+    residuals = rowOffsets + alignSection((uint64_t(header.chunks) + 1) * 4);
+    listOffsets = residuals + alignSection(uint64_t(header.rows) * subspaces);
     lists = listOffsets + alignSection(blocks * (uint64_t(header.centroids) + 1) * 4);
     bytes = lists + alignSection(uint64_t(header.codes) * 2);
   }
@@ -77,7 +85,7 @@ std::vector<T> copyOf(std::span<const T> values) {
 class RowBatches {
  public:
   RowBatches(const Segment& segment, const Deadline& deadline)
-      : segment_(segment), deadline_(deadline), dim_(segment.dim()), buffer_(size_t(batchRows) * dim_ + readPaddingBytes) {}
+      : segment_(segment), deadline_(deadline), dim_(segment.dim()), vectors_(size_t(batchRows) * dim_ + readPaddingBytes), scales_(batchRows) {}
 
   template <typename Whole>
   void forEach(const Whole& whole) {
@@ -87,54 +95,102 @@ class RowBatches {
       if (!segment_.dataIntact(*mapping, number)) {
         throw Error(ErrorCode::corrupt, segment_.path() + ": damaged record " + std::to_string(number));
       }
-      const int8_t* vectors = segment_.view(*mapping, number).vectors();
+      const RecordView view = segment_.view(*mapping, number);
+      const int8_t* vectors = view.vectors();
+      const uint16_t* scales = view.scales();
       uint32_t left = segment_.record(number).rows;
       while (left > 0) {
         const uint32_t taken = std::min(left, batchRows - filled);
-        std::memcpy(buffer_.data() + size_t(filled) * dim_, vectors, size_t(taken) * dim_);
+        std::memcpy(vectors_.data() + size_t(filled) * dim_, vectors, size_t(taken) * dim_);
+        std::copy_n(scales, taken, scales_.begin() + filled);
         vectors += size_t(taken) * dim_;
+        scales += taken;
         left -= taken;
         filled += taken;
         if (filled == batchRows) {
           deadline_.check();
-          whole(buffer_.data(), filled);
+          whole(vectors_.data(), scales_.data(), filled);
           filled = 0;
         }
       }
     }
-    if (filled > 0) whole(buffer_.data(), filled);
+    if (filled > 0) whole(vectors_.data(), scales_.data(), filled);
   }
 
  private:
   const Segment& segment_;
   const Deadline& deadline_;
   const uint32_t dim_;
-  std::vector<int8_t> buffer_;
+  std::vector<int8_t> vectors_;
+  std::vector<uint16_t> scales_;
 };
 
 struct CodesOfChunks {
   std::vector<uint32_t> offsets{0};
   std::vector<uint16_t> codes;
+  std::vector<uint8_t> runs;
+  std::vector<uint32_t> rowOffsets{0};
+  std::vector<uint8_t> residuals;
+};
+
+/// The token vectors of one chunk until all of them are there.
+class ChunkInMaking {
+ public:
+  explicit ChunkInMaking(uint32_t subspaces) : subspaces_(subspaces) {}
+
+  uint32_t rows() const { return uint32_t(codes_.size()); }
+
+  void add(const uint16_t* codes, const uint8_t* bytes, uint32_t rows) {
+    codes_.insert(codes_.end(), codes, codes + rows);
+    bytes_.insert(bytes_.end(), bytes, bytes + size_t(rows) * subspaces_);
+  }
+
+  void finish(CodesOfChunks& all) {
+    order_.resize(codes_.size());
+    for (uint32_t r = 0; r < order_.size(); ++r) order_[r] = r;
+    std::sort(order_.begin(), order_.end(), [&](uint32_t a, uint32_t b) { return codes_[a] != codes_[b] ? codes_[a] < codes_[b] : a < b; });
+    const size_t first = all.codes.size();
+    for (const uint32_t row : order_) {
+      if (all.codes.size() == first || all.codes.back() != codes_[row]) {
+        all.codes.push_back(codes_[row]);
+        all.runs.push_back(0);
+      }
+      if (all.runs.back() == UINT8_MAX) continue;
+      ++all.runs.back();
+      all.residuals.insert(all.residuals.end(), bytes_.begin() + long(size_t(row) * subspaces_), bytes_.begin() + long(size_t(row + 1) * subspaces_));
+    }
+    const size_t rows = all.residuals.size() / subspaces_;
+    if (all.codes.size() > UINT32_MAX || rows > UINT32_MAX) throw Error(ErrorCode::invalidArgument, "segment holds too many token vectors");
+    all.offsets.push_back(uint32_t(all.codes.size()));
+    all.rowOffsets.push_back(uint32_t(rows));
+    codes_.clear();
+    bytes_.clear();
+  }
+
+ private:
+  const uint32_t subspaces_;
+  std::vector<uint16_t> codes_;
+  std::vector<uint8_t> bytes_;
+  std::vector<uint32_t> order_;
 };
 
 CodesOfChunks assignAll(const Segment& segment, const Codebook& codebook, const Deadline& deadline) {
   CodesOfChunks all;
-  const uint32_t chunks = segment.counts().chunks;
-  std::vector<uint16_t> assigned(batchRows), chunk;
+  const uint32_t chunks = segment.counts().chunks, subspaces = codebook.data().subspaces();
+  std::vector<uint16_t> codes(batchRows);
+  std::vector<uint8_t> bytes(size_t(batchRows) * subspaces);
+  ChunkInMaking chunk(subspaces);
   uint32_t number = 0;
-  RowBatches(segment, deadline).forEach([&](const int8_t* vectors, uint32_t rows) {
-    codebook.assign(vectors, rows, assigned.data());
+  RowBatches(segment, deadline).forEach([&](const int8_t* vectors, const uint16_t* scales, uint32_t rows) {
+    codebook.assign(vectors, rows, codes.data());
+    codebook.encode(vectors, scales, rows, codes.data(), bytes.data());
     for (uint32_t row = 0; row < rows;) {
-      const uint32_t left = segment.chunkRows(number) - uint32_t(chunk.size());
+      const uint32_t left = segment.chunkRows(number) - chunk.rows();
       const uint32_t taken = std::min(left, rows - row);
-      chunk.insert(chunk.end(), assigned.begin() + row, assigned.begin() + row + taken);
+      chunk.add(codes.data() + row, bytes.data() + size_t(row) * subspaces, taken);
       row += taken;
       if (taken < left) continue;
-      std::sort(chunk.begin(), chunk.end());
-      all.codes.insert(all.codes.end(), chunk.begin(), std::unique(chunk.begin(), chunk.end()));
-      if (all.codes.size() > UINT32_MAX) throw Error(ErrorCode::invalidArgument, "segment holds too many codes");
-      all.offsets.push_back(uint32_t(all.codes.size()));
-      chunk.clear();
+      chunk.finish(all);
       ++number;
     }
   });
@@ -202,7 +258,16 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const
   opened->codes_ = section<uint16_t>(body, layout.codes, header.codes);
   opened->lists_ = section<uint16_t>(body, layout.lists, header.codes);
   opened->listOffsets_ = section<uint32_t>(body, layout.listOffsets, layout.blocks * (size_t(header.centroids) + 1));
-  if (!ascends(opened->codeOffsets_, 0, header.codes)) return nullptr;
+  opened->runs_ = section<uint8_t>(body, layout.runs, header.codes);
+  opened->rowOffsets_ = section<uint32_t>(body, layout.rowOffsets, size_t(header.chunks) + 1);
+  opened->residuals_ = section<uint8_t>(body, layout.residuals, size_t(header.rows) * layout.subspaces);
+  opened->subspaces_ = uint32_t(layout.subspaces);
+  if (!ascends(opened->codeOffsets_, 0, header.codes) || !ascends(opened->rowOffsets_, 0, header.rows)) return nullptr;
+  for (uint32_t c = 0; c < header.chunks; ++c) {
+    uint32_t rows = 0;
+    for (uint32_t k = opened->codeOffsets_[c]; k < opened->codeOffsets_[c + 1]; ++k) rows += opened->runs_[k];
+    if (rows != opened->rowOffsets_[c + 1] - opened->rowOffsets_[c]) return nullptr;
+  }
   if (std::any_of(opened->codes_.begin(), opened->codes_.end(), [&](uint16_t code) { return code >= header.centroids; })) return nullptr;
   opened->listLengths_.assign(header.centroids, 0);
   for (uint64_t block = 0; block < layout.blocks; ++block) {
@@ -218,6 +283,8 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const
   data.groups = copyOf(section<int8_t>(body, layout.groups, size_t(header.groups) * header.dim + readPaddingBytes));
   data.groupScales = copyOf(section<uint16_t>(body, layout.groupScales, header.groups + readPaddingBytes));
   data.groupStarts = copyOf(section<uint32_t>(body, layout.groupStarts, size_t(header.groups) + 1));
+  data.share = header.share;
+  data.codewords = copyOf(section<float>(body, layout.codewords, layout.subspaces * codewords * subspaceDim));
   if (data.count() != header.centroids) return nullptr;
   try {
     opened->codebook_ = intern(Codebook(kernel, std::move(data)));
@@ -242,6 +309,8 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::build(const Segment& segment, cons
   header.groups = data.groupCount();
   header.chunks = uint32_t(all.offsets.size() - 1);
   header.codes = uint32_t(all.codes.size());
+  header.rows = all.rowOffsets.back();
+  header.share = data.share;
   const CodesLayout layout(header);
   std::vector<uint8_t> body(layout.bytes);
   put(body, layout.centroids, data.centroids);
@@ -249,8 +318,12 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::build(const Segment& segment, cons
   put(body, layout.groups, data.groups);
   put(body, layout.groupScales, data.groupScales);
   put(body, layout.groupStarts, data.groupStarts);
+  put(body, layout.codewords, data.codewords);
   put(body, layout.codeOffsets, all.offsets);
   put(body, layout.codes, all.codes);
+  put(body, layout.runs, all.runs);
+  put(body, layout.rowOffsets, all.rowOffsets);
+  put(body, layout.residuals, all.residuals);
   put(body, layout.listOffsets, lists.offsets);
   put(body, layout.lists, lists.chunks);
   header.bodyCrc = crc32c(body.data(), body.size());
@@ -283,18 +356,21 @@ CodesInspection inspectCodes(const std::string& path, bool verify) {
   return found;
 }
 
-std::vector<int8_t> sampleTokenVectors(const Segment& segment, uint32_t rowsMax, uint32_t& rows, const Deadline& deadline) {
+TokenSample sampleTokenVectors(const Segment& segment, uint32_t rowsMax, const Deadline& deadline) {
   const uint64_t total = segment.counts().rows;
-  rows = uint32_t(std::min<uint64_t>(total, rowsMax));
   const size_t dim = segment.dim();
-  std::vector<int8_t> sample(rows * dim + readPaddingBytes);
+  TokenSample sample;
+  sample.rows = uint32_t(std::min<uint64_t>(total, rowsMax));
+  sample.vectors.resize(sample.rows * dim + readPaddingBytes);
+  sample.scales.resize(sample.rows + readPaddingBytes);
   uint64_t before = 0;
   uint32_t taken = 0;
-  RowBatches(segment, deadline).forEach([&](const int8_t* vectors, uint32_t count) {
+  RowBatches(segment, deadline).forEach([&](const int8_t* vectors, const uint16_t* scales, uint32_t count) {
     // Row i of the sample is row i * total / rows of the segment.
-    for (; taken < rows && uint64_t(taken) * total / rows < before + count; ++taken) {
-      const uint64_t row = uint64_t(taken) * total / rows - before;
-      std::memcpy(sample.data() + taken * dim, vectors + row * dim, dim);
+    for (; taken < sample.rows && uint64_t(taken) * total / sample.rows < before + count; ++taken) {
+      const uint64_t row = uint64_t(taken) * total / sample.rows - before;
+      std::memcpy(sample.vectors.data() + taken * dim, vectors + row * dim, dim);
+      sample.scales[taken] = scales[row];
     }
     before += count;
   });

@@ -14,15 +14,21 @@
 //   36     4    chunks
 //   40     4    codes, of all chunks
 //   44     4    crc32c of everything behind the header
-//   48     16   zero
+//   48     4    rows, token vectors with residual bytes
+//   52     4    share, f32
+//   56     8    zero
 //   64          sections, each padded with zeros to a multiple of 64
 //     centroids    i8  [centroids][dim], then 64 bytes of zeros
 //     scales       f16 [centroids], likewise: component value = centroid * scale
 //     groups       i8  [groups][dim], likewise
 //     groupScales  f16 [groups], likewise
 //     groupStarts  u32 [groups + 1]               group g has the centroids [groupStarts[g], groupStarts[g+1])
+//     codewords    f32 [subspaces][256][16]       subspaces = dim / 16, rounded up
 //     codeOffsets  u32 [chunks + 1]               chunk c has codes [codeOffsets[c], codeOffsets[c+1])
 //     codes        u16 [codes]                    ascending and unique within a chunk
+//     runs         u8  [codes]                    token vectors of the chunk that have the code; 255 stands for more
+//     rowOffsets   u32 [chunks + 1]               chunk c has residual rows [rowOffsets[c], rowOffsets[c+1])
+//     residuals    u8  [rows][subspaces]          nearest codewords of share * centroid's remainder, by code
 //     listOffsets  u32 [blocks][centroids + 1]    a block is 65,536 chunks; centroid k has lists [.[k], .[k+1])
 //     lists        u16 [codes]                    chunks of the block, counted from its first, ascending
 //
@@ -30,6 +36,7 @@
 #pragma once
 
 #include "engine/codebook.h"
+#include "engine/codebook_fit.h"
 #include "engine/deadline.h"
 #include "store/segment.h"
 
@@ -66,6 +73,10 @@ class ChunkCodes {
     return codes_.subspan(codeOffsets_[chunk], codeOffsets_[chunk + 1] - codeOffsets_[chunk]);
   }
 
+  /// Token vectors of each of its codes, and the codewords of these token vectors in the order of the codes.
+  const uint8_t* runs(uint32_t chunk) const { return runs_.data() + codeOffsets_[chunk]; }
+  const uint8_t* residuals(uint32_t chunk) const { return residuals_.data() + size_t(rowOffsets_[chunk]) * subspaces_; }
+
   uint32_t blocks() const { return (chunks() + blockChunks - 1) / blockChunks; }
   /// Chunks of a block that have a centroid.
   std::span<const uint16_t> list(uint32_t block, uint32_t centroid) const {
@@ -82,6 +93,10 @@ class ChunkCodes {
   std::shared_ptr<const Codebook> codebook_;
   std::span<const uint32_t> codeOffsets_;
   std::span<const uint16_t> codes_;
+  std::span<const uint8_t> runs_;
+  std::span<const uint32_t> rowOffsets_;
+  std::span<const uint8_t> residuals_;
+  uint32_t subspaces_ = 0;
   std::span<const uint32_t> listOffsets_;
   std::span<const uint16_t> lists_;
   std::vector<uint32_t> listLengths_;
@@ -99,8 +114,7 @@ struct CodesInspection {
 /// another format.
 CodesInspection inspectCodes(const std::string& path, bool verify);
 
-/// An even sample of a segment's token vectors: i8 [returned rows x dim] followed by padding.
-std::vector<int8_t> sampleTokenVectors(const Segment& segment, uint32_t rowsMax, uint32_t& rows,
-                                       const Deadline& deadline);
+/// An even sample of a segment's token vectors.
+TokenSample sampleTokenVectors(const Segment& segment, uint32_t rowsMax, const Deadline& deadline);
 
 }  // namespace maxsimd

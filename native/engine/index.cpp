@@ -139,9 +139,8 @@ Index::CodesBuilt Index::buildCodes(uint64_t id, const Deadline& deadline) {
   const bool fitted = codebook == nullptr;
   if (fitted) {
     const uint32_t count = centroidsFor(segment->counts().rows);
-    uint32_t rows = 0;
-    const auto sample = sampleTokenVectors(*segment, count * sampleRowsPerCentroid, rows, deadline);
-    codebook = intern(Codebook(kernel_, fitCodebook(kernel_, options_.dim, sample, rows, count, deadline)));
+    const TokenSample sample = sampleTokenVectors(*segment, count * sampleRowsPerCentroid, deadline);
+    codebook = intern(Codebook(kernel_, fitCodebook(kernel_, options_.dim, sample, count, deadline)));
   }
   auto codes = ChunkCodes::build(*segment, kernel_, *codebook, [this](Codebook same) { return intern(std::move(same)); }, deadline);
   const CodesBuilt built{codes->chunks(), codes->fileBytes(), codebook->count(), fitted};

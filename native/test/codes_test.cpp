@@ -29,9 +29,8 @@ ChunkCodes::Intern keepAll() {
 }
 
 Codebook fitted(const Kernel& kernel, const Segment& segment, uint32_t count) {
-  uint32_t rows = 0;
-  const auto sample = sampleTokenVectors(segment, count * sampleRowsPerCentroid, rows, {});
-  return Codebook(kernel, fitCodebook(kernel, dim, sample, rows, count, {}));
+  const TokenSample sample = sampleTokenVectors(segment, count * sampleRowsPerCentroid, {});
+  return Codebook(kernel, fitCodebook(kernel, dim, sample, count, {}));
 }
 
 const Case assigned("codes", "token vectors get a centroid about as near as the nearest of all", [](Random& random) {
@@ -41,8 +40,9 @@ const Case assigned("codes", "token vectors get a centroid about as near as the 
   const auto segment = sealedSegment(random, clusters, directory.file("7.seg"), 150);
   const Codebook codebook = fitted(kernel, *segment, 256);
   CHECK(codebook.count() <= 256 && codebook.count() >= 200);
-  uint32_t rows = 0;
-  const auto vectors = sampleTokenVectors(*segment, 3000, rows, {});
+  const TokenSample sample = sampleTokenVectors(*segment, 3000, {});
+  const uint32_t rows = sample.rows;
+  const std::vector<int8_t>& vectors = sample.vectors;
   CHECK(rows == 3000);
   std::vector<uint16_t> codes(rows);
   codebook.assign(vectors.data(), rows, codes.data());
