@@ -36,11 +36,14 @@ std::vector<uint32_t> surviveCodes(const Selection& selection, const Codebook::T
   pool.parallelFor(parts.size(), [&](size_t b) {
     deadline.check();
     const auto first = uint32_t(b * scanChunks);
+    std::vector<Key> keys;
+    keys.reserve(scanChunks);
     selected.forEach(first, first + scanChunks, [&](uint32_t chunk) {
       const auto of = codes.of(chunk);
-      parts[b].push_back(keyOf(sumOfMaxima(table.levels.data(), table.tokensPadded, of.data(), uint32_t(of.size())), chunk));
+      keys.push_back(keyOf(sumOfMaxima(table.levels.data(), table.tokensPadded, of.data(), uint32_t(of.size())), chunk));
     });
-    keepSmallest(parts[b], count);
+    keepSmallest(keys, count);
+    parts[b] = std::move(keys);
   });
   std::vector<Key> keys;
   for (const auto& part : parts) keys.insert(keys.end(), part.begin(), part.end());

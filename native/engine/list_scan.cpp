@@ -124,11 +124,13 @@ std::vector<uint32_t> surviveLists(const Selection& selection, const Codebook::T
       most = std::max(most, sum);
     });
     uint32_t least = most;
+    std::vector<Survivor> survivors;
     for (uint32_t kept = histogram[most]; kept < count && least > 1;) kept += histogram[--least];
     selected.forEach(first, first + ChunkCodes::blockChunks, [&](uint32_t chunk) {
       const uint32_t sum = gains.sum(chunk - first);
-      if (sum >= least && sum > 0) parts[b].push_back({sum, chunk});
+      if (sum >= least && sum > 0) survivors.push_back({sum, chunk});
     });
+    parts[b] = std::move(survivors);
   });
   std::vector<Survivor> all;
   for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());

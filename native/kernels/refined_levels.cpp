@@ -14,6 +14,10 @@ namespace {
 constexpr uint32_t lanes = 32;
 typedef uint8_t Levels __attribute__((vector_size(lanes), aligned(32)));
 typedef uint16_t Products __attribute__((vector_size(lanes * sizeof(uint16_t))));
+constexpr uint32_t quantized = 16;
+typedef float Floats __attribute__((vector_size(quantized * sizeof(float)), aligned(4)));
+typedef int32_t Integers __attribute__((vector_size(quantized * sizeof(int32_t))));
+typedef uint8_t Quantized __attribute__((vector_size(quantized)));
 constexpr uint32_t wide = 64;
 typedef float Wide __attribute__((vector_size(wide * sizeof(float)), aligned(4)));
 
@@ -50,12 +54,13 @@ MAXSIMD_CLONES
 void quantizeLevels(const float* similarities, uint32_t rows, uint32_t stride, const float* floors, const float* factors,
                     uint8_t* levels, uint32_t tokensPadded) {
   for (uint32_t k = 0; k < rows; ++k, similarities += stride, levels += tokensPadded) {
-    for (uint32_t first = 0; first < stride; first += 16) {
-      for (uint32_t i = first; i < first + 16; ++i) {
-        const float level = (similarities[i] - floors[i]) * factors[i] + 0.5f;
-        const float atLeast = level > 0.0f ? level : 0.0f;
-        levels[i] = uint8_t(int32_t(atLeast < 255.0f ? atLeast : 255.0f));
-      }
+    for (uint32_t i = 0; i < stride; i += quantized) {
+      const auto floor = *reinterpret_cast<const Floats*>(floors + i), factor = *reinterpret_cast<const Floats*>(factors + i);
+      Floats level = (*reinterpret_cast<const Floats*>(similarities + i) - floor) * factor + 0.5f;
+      level = level > 0.0f ? level : Floats{};
+      level = level < 255.0f ? level : Floats{} + 255.0f;
+      const Quantized rounded = __builtin_convertvector(__builtin_convertvector(level, Integers), Quantized);
+      std::memcpy(levels + i, &rounded, sizeof rounded);
     }
   }
 }
