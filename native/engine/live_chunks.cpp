@@ -39,6 +39,7 @@ std::shared_ptr<const LiveChunks> LiveTracker::at(uint64_t generation, uint32_t 
     auto live = std::make_shared<LiveChunks>(*known_);
     for (auto change = first; change != last; ++change) bring(*live, change->record, generation);
     changes_.erase(changes_.begin(), last);
+    completeFrom_ = generation;
     known_ = live;
     knownFrom_ = knownTo_ = generation;
     return live;
@@ -50,6 +51,7 @@ std::shared_ptr<const LiveChunks> LiveTracker::at(uint64_t generation, uint32_t 
   lock.lock();
   if (epoch == epoch_ && generation >= completeFrom_ && (known_ == nullptr || generation > knownTo_)) {
     changes_.erase(changes_.begin(), std::upper_bound(changes_.begin(), changes_.end(), generation, after));
+    completeFrom_ = generation;
     known_ = live;
     knownFrom_ = knownTo_ = generation;
   }

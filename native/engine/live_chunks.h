@@ -47,7 +47,7 @@ class LiveTracker {
   std::shared_ptr<const LiveChunks> known_;
   uint64_t knownFrom_ = 0;
   uint64_t knownTo_ = 0;
-  /// Every change after generation `completeFrom_` that `known_` does not have yet, ascending.
+  /// Every change after generation `completeFrom_`, ascending; `known_` has those up to it.
   std::vector<Change> changes_;
   uint64_t completeFrom_ = 0;
 };

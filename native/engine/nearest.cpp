@@ -3,7 +3,7 @@
 #include "engine/query.h"
 
 #include <algorithm>
-#include <numeric>
+#include <cmath>
 #include <vector>
 
 namespace maxsimd {
@@ -30,19 +30,29 @@ void nearestOf(const Kernel& kernel, uint32_t dim, const int8_t* vectors, uint32
 void nearestSeveral(const Kernel& kernel, uint32_t dim, const int8_t* vectors, uint32_t count, const Chunk& among,
                     uint32_t several, uint32_t* rows) {
   std::vector<float> similarities(size_t(among.rows) * blockVectors);
-  std::vector<uint32_t> order(among.rows);
   for (uint32_t first = 0; first < count; first += blockVectors) {
     const uint32_t block = std::min(blockVectors, count - first);
     const Query query(kernel, vectors + size_t(first) * dim, block, dim);
     const uint32_t stride = query.packed().tokensPadded;
     kernel.similarities(query.packed(), among, similarities.data());
-    for (uint32_t i = 0; i < block; ++i) {
-      std::iota(order.begin(), order.end(), 0u);
-      std::nth_element(order.begin(), order.begin() + long(several - 1), order.end(), [&](uint32_t a, uint32_t b) {
-        const float x = similarities[size_t(a) * stride + i], y = similarities[size_t(b) * stride + i];
-        return x > y || (x == y && a < b);
-      });
-      std::copy_n(order.begin(), several, rows + size_t(first + i) * several);
+    // One pass finds one neighbour of each vector of the block, side by side, and strikes it out for the next.
+    for (uint32_t found = 0; found < several; ++found) {
+      float most[blockVectors];
+      int32_t where[blockVectors];
+      std::fill_n(most, stride, -INFINITY);
+      std::fill_n(where, stride, 0);
+      for (uint32_t row = 0; row < among.rows; ++row) {
+        const float* from = similarities.data() + size_t(row) * stride;
+        for (uint32_t i = 0; i < stride; ++i) {
+          const bool better = from[i] > most[i];
+          most[i] = better ? from[i] : most[i];
+          where[i] = better ? int32_t(row) : where[i];
+        }
+      }
+      for (uint32_t i = 0; i < block; ++i) {
+        rows[size_t(first + i) * several + found] = uint32_t(where[i]);
+        similarities[size_t(where[i]) * stride + i] = -INFINITY;
+      }
     }
   }
 }

@@ -20,6 +20,7 @@ typedef int32_t Integers __attribute__((vector_size(quantized * sizeof(int32_t))
 typedef uint8_t Quantized __attribute__((vector_size(quantized)));
 constexpr uint32_t wide = 64;
 typedef float Wide __attribute__((vector_size(wide * sizeof(float)), aligned(4)));
+typedef int32_t WideIndexes __attribute__((vector_size(wide * sizeof(int32_t))));
 
 }  // namespace
 
@@ -67,19 +68,35 @@ void quantizeLevels(const float* similarities, uint32_t rows, uint32_t stride, c
 
 MAXSIMD_CLONES
 uint8_t nearestCodeword(const float* vector, const float* columns, const float* halfSquares) {
-  float similarities[codewords];
-  for (uint32_t first = 0; first < codewords; first += wide) {
-    Wide sum = -*reinterpret_cast<const Wide*>(halfSquares + first);
+  Wide most{};
+  WideIndexes where{};
+  for (int32_t first = 0; first < int32_t(codewords); first += wide) {
+    Wide similarity = -*reinterpret_cast<const Wide*>(halfSquares + first);
     for (uint32_t d = 0; d < subspaceDim; ++d) {
-      sum += vector[d] * *reinterpret_cast<const Wide*>(columns + d * codewords + first);
+      similarity += vector[d] * *reinterpret_cast<const Wide*>(columns + d * codewords + first);
     }
-    std::memcpy(similarities + first, &sum, sizeof sum);
+    if (first == 0) {
+      most = similarity;
+      continue;
+    }
+    const WideIndexes better = similarity > most;
+    most = better ? similarity : most;
+    where = better ? WideIndexes{} + first : where;
   }
-  float most = similarities[0];
-  for (uint32_t w = 1; w < codewords; ++w) most = similarities[w] > most ? similarities[w] : most;
-  uint32_t nearest = 0;
-  while (similarities[nearest] < most) ++nearest;
-  return uint8_t(nearest);
+  float similarities[wide];
+  int32_t firsts[wide];
+  std::memcpy(similarities, &most, sizeof most);
+  std::memcpy(firsts, &where, sizeof where);
+  // Halves against each other: 64 lanes, 32, 16, ...; an index travels with its similarity.
+  for (uint32_t i = 0; i < wide; ++i) firsts[i] += int32_t(i);
+  for (uint32_t half = wide / 2; half > 0; half /= 2) {
+    for (uint32_t i = 0; i < half; ++i) {
+      const bool better = similarities[i + half] > similarities[i];
+      similarities[i] = better ? similarities[i + half] : similarities[i];
+      firsts[i] = better ? firsts[i + half] : firsts[i];
+    }
+  }
+  return uint8_t(firsts[0]);
 }
 
 }  // namespace maxsimd
