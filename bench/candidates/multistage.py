@@ -101,38 +101,33 @@ def with_lists(
 
 
 def at_scale(
-    embeddings: Embeddings, codes: codebooks.Codes, left: residuals.Residuals, copies: int, probe: dict, count: int
-) -> Row:
-    """The cost of lists and residuals at `copies` times the chunks: the same ones again and again, as further numbers.
+    embeddings: Embeddings, codes: codebooks.Codes, copies: int, probing: tuple[dict[str, int], ...], count: int
+) -> Iterator[Row]:
+    """The cost of lists and codes at `copies` times the chunks: the same ones again and again, as further numbers.
     Probing meets `copies` times the entries; recall at that size is another matter."""
     more = replace(
-        codes,
-        codes=np.tile(codes.codes, copies),
-        offsets=ends(np.tile(np.diff(codes.offsets), copies)),
+        codes, codes=np.tile(codes.codes, copies), offsets=ends(np.tile(np.diff(codes.offsets), copies))
     )
-    row_offsets = ends(np.tile(np.diff(embeddings.offsets), copies))
     inverted = lists.inverted(more)
-    row_codes, row_parts = np.tile(left.row_codes, copies), np.tile(left.row_parts, (copies, 1))
-    walk, selected, tabled, ranked, entries = Clock(), Clock(), Clock(), Clock(), 0
     random = np.random.default_rng(1)
-    for query in embeddings.queries:
-        levels = codebooks.levels(query, codes.centroids)
-        probes = lists.probes(inverted, levels, len(query), **probe)
-        with walk:
-            sums, walked = lists.gains(inverted, probes)
-        entries += walked
-        with selected:
-            least = kernels.threshold(sums, count)
-        # Copies of a chunk lie one after the other among the best: take others, as far apart as real ones would be.
-        kept = best(sums, count)
-        elsewhere = random.integers(copies, size=len(kept)) * embeddings.chunks
-        kept = np.sort((kept + elsewhere) % len(sums)).astype(np.uint32)
-        assert least <= int(sums.max()), "this is a bug: a threshold above all sums"
-        with tabled:
-            tables = left.tables(query)
-        with ranked:
-            kernels.residual_scores(*tables, row_codes, row_parts, row_offsets, kept)
-    return {
-        "chunks": len(sums), "probing": probe, "survivors": count, "entries": entries // len(embeddings.queries),
-        "walk_ms": walk.ms, "threshold_ms": selected.ms, "tables_ms_numpy": tabled.ms, "residuals_ms": ranked.ms,
-    }  # fmt: skip
+    for probe in probing:
+        walk, selected, ranked, entries = Clock(), Clock(), Clock(), 0
+        for query in embeddings.queries:
+            levels = codebooks.levels(query, codes.centroids)
+            probes = lists.probes(inverted, levels, len(query), **probe)
+            with walk:
+                sums, walked = lists.gains(inverted, probes)
+            entries += walked
+            with selected:
+                kernels.threshold(sums, count)
+            # Copies of a chunk are among the best together: take some of each, as far apart as real ones would be.
+            kept = best(sums, count)
+            elsewhere = random.integers(copies, size=len(kept)) * embeddings.chunks
+            kept = np.sort((kept + elsewhere) % len(sums)).astype(np.uint32)
+            with ranked:
+                kernels.code_scores(levels, more.codes, more.offsets, kept)
+        yield {
+            "chunks": len(sums), "centroids": len(codes.centroids), "probing": probe, "survivors": count,
+            "entries": entries // len(embeddings.queries), "list_ms": walk.ms, "threshold_ms": selected.ms,
+            "codes_ms": ranked.ms,
+        }  # fmt: skip

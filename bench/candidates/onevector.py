@@ -4,68 +4,66 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+import codebooks
 import graph
-import residuals
+import kernels
 import vectors
 from embeddings import Embeddings
 from recall import KEPT, Recall, best
-from residuals import Residuals
 
 Row = dict[str, object]
 SURVIVORS = 4000
+HELD = (*KEPT, 1000, 2000, SURVIVORS)
 
 
 @dataclass(frozen=True)
-class Reranker:
-    """What chunks, in any order, are ranked by: MaxSim over codes and residuals."""
+class Kind:
+    """One way to make one vector a chunk: int8 of all chunks and f32 of all queries."""
 
+    name: str
+    stored: np.ndarray
+    queries: np.ndarray
+
+
+@dataclass(frozen=True)
+class Measurement:
     embeddings: Embeddings
-    left: Residuals
+    exact: np.ndarray
+    codes: codebooks.Codes
+    """What the nearest chunks are ranked by."""
 
-    @property
-    def bytes_per_chunk(self) -> float:
-        return len(self.embeddings.vectors) / self.embeddings.chunks * (2 + self.left.row_parts.shape[1])
+    @cached_property
+    def levels(self) -> list[np.ndarray]:
+        return [codebooks.levels(query, self.codes.centroids) for query in self.embeddings.queries]
 
-    def __call__(self, query: np.ndarray, chunks: np.ndarray) -> np.ndarray:
-        chunks = np.sort(chunks)
-        scores = residuals.scores(self.left, query, self.embeddings.offsets, chunks)
-        return chunks[best(scores, max(KEPT))]
+    def scanned(self, kind: Kind) -> list[Row]:
+        """By exact products with all chunks: the best that a graph over these int8 vectors could find."""
+        orders = [best(scores, SURVIVORS) for scores in vectors.products(kind.stored, kind.queries)]
+        return self._ranked(kind.name, orders, kind.stored.shape[1])
 
+    def by_graph(self, kind: Kind) -> Iterator[Row]:
+        """Through a USearch graph. Bytes are those of the saved graph, vectors included."""
+        index, seconds = graph.built(kind.stored)
+        size = round(index.serialized_length / self.embeddings.chunks)
+        for count in (KEPT[-1], SURVIVORS // 4, SURVIVORS // 2, SURVIVORS):
+            found, ms = graph.searched(index, kind.queries, count)
+            for row in self._ranked(f"graph of {kind.name}, {count} neighbours", found, size):
+                yield {**row, "graph_ms": round(ms, 3), "build_s": round(seconds, 1)}
 
-def scanned(
-    name: str, embeddings: Embeddings, exact: np.ndarray, kind, stored: np.ndarray, rerank: Reranker
-) -> list[Row]:
-    """By exact products with all chunks: the best that a graph over these int8 vectors could find."""
-    queries = np.array([kind.query(query) for query in embeddings.queries])
-    orders = [best(scores, SURVIVORS) for scores in vectors.products(stored, queries)]
-    return _ranked(name, embeddings, exact, orders, kind.dim, rerank)
-
-
-def by_graph(
-    name: str, embeddings: Embeddings, exact: np.ndarray, kind, stored: np.ndarray, rerank: Reranker
-) -> Iterator[Row]:
-    """Through a USearch graph. Bytes are those of the saved graph, vectors included."""
-    index, seconds = graph.built(stored)
-    queries = np.array([kind.query(query) for query in embeddings.queries])
-    size = round(index.serialized_length / embeddings.chunks)
-    for count in (KEPT[-1], SURVIVORS // 4, SURVIVORS // 2, SURVIVORS):
-        found, ms = graph.searched(index, queries, count)
-        for row in _ranked(f"graph of {name}, {count} neighbours", embeddings, exact, found, size, rerank):
-            yield {**row, "graph_ms": round(ms, 3), "build_s": round(seconds, 1)}
-
-
-def _ranked(
-    name: str, embeddings: Embeddings, exact: np.ndarray, orders: list, size: int, rerank: Reranker
-) -> list[Row]:
-    alone, after = Recall(exact, (*KEPT, 1000, 2000, SURVIVORS)), Recall(exact)
-    for number, (query, order) in enumerate(zip(embeddings.queries, orders)):
-        alone.add(number, order)
-        after.add(number, rerank(query, order[:SURVIVORS].copy()))
-    with_residuals = round(size + rerank.bytes_per_chunk)
-    return [
-        {"candidates": name, "bytes_per_chunk": size, **alone.line()},
-        {"candidates": f"{name} -> {SURVIVORS} by residuals", "bytes_per_chunk": with_residuals, **after.line()},
-    ]
+    def _ranked(self, name: str, orders: list[np.ndarray], size: int) -> list[Row]:
+        alone, after = Recall(self.exact, HELD), Recall(self.exact)
+        for number, (levels, order) in enumerate(zip(self.levels, orders)):
+            alone.add(number, order)
+            kept = np.sort(order[:SURVIVORS])
+            scores = kernels.code_scores(levels, self.codes.codes, self.codes.offsets, kept)
+            after.add(number, kept[best(scores, max(KEPT))])
+        code_bytes = 2 * len(self.codes.codes) / self.embeddings.chunks
+        reranked = f"{name} -> {SURVIVORS} by codes of {len(self.codes.centroids)}"
+        return [
+            {"candidates": name, "bytes_per_chunk": size, **alone.line()},
+            {"candidates": reranked, "bytes_per_chunk": round(size + code_bytes), **after.line()},
+        ]

@@ -75,8 +75,3 @@ def fitted(embeddings: Embeddings, row_codes: np.ndarray, means: np.ndarray, par
     if count == 16:
         found = found[:, 0::2] | found[:, 1::2] << 4
     return Residuals(means, entries, row_codes, found)
-
-
-def scores(left: Residuals, query: np.ndarray, offsets: np.ndarray, which: np.ndarray) -> np.ndarray:
-    """Of chunks `which`, i32: comparable within a query. Chunk c has rows offsets[c] to offsets[c + 1]."""
-    return kernels.residual_scores(*left.tables(query), left.row_codes, left.row_parts, offsets, which)

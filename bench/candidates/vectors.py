@@ -135,16 +135,6 @@ class Fitted:
         return summed if self.project is None else summed @ self.project
 
 
-class Leading:
-    """The first dimensions of vectors whose dimensions come in order of weight; chunk vectors are cut likewise."""
-
-    def __init__(self, kind: Fitted, dim: int):
-        self.kind, self.dim = kind, dim
-
-    def query(self, rows: np.ndarray) -> np.ndarray:
-        return self.kind.query(rows)[: self.dim]
-
-
 def chunk_vectors(embeddings: Embeddings, kinds: list) -> list[np.ndarray]:
     """int8 [chunks, dim], one array a kind. The mean of an even sample is taken away, for it changes no order; the
     scale is common to all chunks. Kinds fitted with the same training tokens share their MaxSim values."""
