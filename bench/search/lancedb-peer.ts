@@ -156,10 +156,11 @@ function familiesOf(lance: LanceModule, corpus: Corpus): readonly Family[] {
       name: `IVF_HNSW_SQ, ${graphPartitions} partitions`,
       config: lance.Index.hnswSq({ distanceType: 'cosine', numPartitions: graphPartitions }),
       settings: [
-        { nprobes: graphPartitions, refine: 1, ef: 150 },
-        { nprobes: graphPartitions, refine: 4, ef: 400 },
-        { nprobes: graphPartitions, refine: 10, ef: 1000 },
-        { nprobes: graphPartitions, refine: 20, ef: 2000 },
+        // It wants `ef` no smaller than what it asks of the graph, which is more than top_k times refine.
+        { nprobes: graphPartitions, refine: 1, ef: 1000 },
+        { nprobes: graphPartitions, refine: 2, ef: 2000 },
+        { nprobes: graphPartitions, refine: 4, ef: 4000 },
+        { nprobes: graphPartitions, refine: 10, ef: 10_000 },
       ],
     },
   ];
