@@ -22,7 +22,6 @@ constexpr uint32_t tileRows = 16;
 constexpr uint32_t tileTokens = 16;
 constexpr uint32_t tileDims = 64;
 constexpr uint32_t tileBytes = 1024;
-constexpr size_t prefetchBytes = 5120;
 
 std::atomic<uint64_t> calls{0};
 
@@ -169,7 +168,7 @@ TARGET_INLINE void multiplyChunk(const PackedQuery& query, const Chunk& chunk, c
     const uint32_t left = chunk.rows - first;
     const bool highRows = left > tileRows && chunk.rows >= 2 * tileRows;
     count = highRows ? 2 * tileRows : tileRows;
-    const size_t distance = size_t(first) * query.dim + prefetchBytes;
+    const size_t distance = size_t(first) * query.dim + Lanes512::prefetchBytes;
     for (size_t b = distance; b < distance + size_t(count) * query.dim; b += 64) {
       if (b < chunkBytes) {
         __builtin_prefetch(chunk.vectors + b);
