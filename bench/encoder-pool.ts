@@ -2,6 +2,7 @@
 import { createEncoderPool } from '../src/encoder/client.ts';
 import type { Encoder } from '../src/encoder/contract.ts';
 import { superviseEncoders } from '../src/encoder/supervisor.ts';
+import type { Device } from './encoder/contender.ts';
 
 export interface EncoderPool {
   readonly pool: Encoder;
@@ -10,13 +11,14 @@ export interface EncoderPool {
 }
 
 /** Resolves when the pool serves the model of the directory; fails with what the process said. */
-export async function startEncoder(modelDirectory: string, threads: number): Promise<EncoderPool> {
+export async function startEncoder(modelDirectory: string, device: Device): Promise<EncoderPool> {
   const logs: string[] = [];
   const supervisor = await superviseEncoders({
     processes: 1,
     modelDirectories: [modelDirectory],
-    provider: 'cpu',
-    threads,
+    provider: device.provider,
+    devices: [device.index],
+    threads: device.threads,
     onLog: (line) => logs.push(line),
   });
   const admitted = Promise.withResolvers<void>();

@@ -3,20 +3,21 @@
  * with the same number of threads. Within a round every side encodes the whole mix, in an order that rotates, so that
  * other work on the machine meets all alike; ratios are medians of rounds, each against its own neighbours.
  */
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { parseConfig } from '../../src/config.ts';
+import { runtimeVersion } from '../../src/encoder/cuda-library.ts';
 import { loadModel, type ServedModel } from '../../src/encoder/served-model.ts';
 import { modelDirectoryOf } from '../../src/model-choice.ts';
 import { describeEnvironment } from '../environment.ts';
 import { pairedRatios, spread, type Spread } from '../statistics.ts';
-import { agreementOf } from './agreement.ts';
-import type { Contender, Mix, RoundTiming } from './contender.ts';
+import { type Agreement, agreementOf } from './agreement.ts';
+import type { Contender, Device, Mix, RoundTiming } from './contender.ts';
 import { installPeers, peersDirectory } from './install-peers.ts';
+import { installPythonPeer } from './install-python.ts';
 import { openMaxsimd } from './maxsimd-contender.ts';
 import { makeMixes, readSource } from './mixes.ts';
 import { openPeers } from './peer-contender.ts';
+import { openPython } from './python-contender.ts';
 import type { EncoderReport, EncoderRow, RatioDetail } from './report.ts';
 
 export interface EncoderBenchOptions {
@@ -30,12 +31,19 @@ export interface EncoderBenchOptions {
   readonly mixes: readonly string[];
   /** Whether to install and run the peers that are not among our own dependencies. */
   readonly peers: boolean;
+  /** A Python 3 to install and run sentence-transformers with; without it that side is left out. */
+  readonly python: string | undefined;
+  readonly provider: 'cpu' | 'cuda';
+  /** Index of the GPU. */
+  readonly device: number;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly command: string;
   readonly onProgress: (line: string) => void;
 }
 
 const ours = 'maxsimd';
+/** f32 on the source weights: what accuracy is measured against where it runs. */
+const reference = 'sentence_transformers';
 
 /** What the project holds itself to: ours by the faster of the contenders. */
 const goals = [
@@ -57,22 +65,23 @@ interface Sides {
 }
 
 export async function runEncoderBench(options: EncoderBenchOptions): Promise<EncoderReport> {
-  const threads = availableParallelism();
+  const device = { provider: options.provider, index: options.device, threads: availableParallelism() };
   const modelDirectory = await modelDirectoryOf(parseConfig(options.environment));
   const model = await loadModel(modelDirectory);
   const source = await readSource(options.texts, options.beir);
   const mixes = makeMixes(model, { ...options, source }).filter(
     ({ name }) => options.mixes.length === 0 || options.mixes.includes(name),
   );
-  const { contenders, skipped, runtimes } = await openSides(options, modelDirectory, model, threads);
+  const { contenders, skipped, runtimes } = await openSides(options, modelDirectory, model, device);
   try {
     const rows: EncoderRow[] = [];
     for (const mix of mixes) rows.push(...(await measureMix(mix, contenders, model.dim, options)));
     const details = Object.fromEntries(goals.map((goal) => [goal.name, ratioOf(goal, rows)]));
     return {
-      environment: describeEnvironment(options.command, 'none', [threads]),
+      environment: describeEnvironment(options.command, 'none', [device.threads]),
       settings: {
         model: `${model.name}/${model.version}`,
+        device: device.provider === 'cpu' ? 'cpu' : `cuda:${device.index}`,
         source: source.description,
         texts: options.texts,
         rounds: options.rounds,
@@ -90,31 +99,43 @@ export async function runEncoderBench(options: EncoderBenchOptions): Promise<Enc
 }
 
 async function openSides(
-  { peers, onProgress }: EncoderBenchOptions,
+  { peers, python, onProgress }: EncoderBenchOptions,
   modelDirectory: string,
   model: ServedModel,
-  threads: number,
+  device: Device,
 ): Promise<Sides> {
   const contenders = new Map<string, Contender>();
   const skipped: { contender: string; reason: string }[] = [];
-  const runtimes: Record<string, string> = { 'onnxruntime-node': installedRuntimeVersion() };
-  const process = { modelDirectory, peersDirectory, threads };
-  contenders.set(ours, await openMaxsimd({ modelDirectory, model, threads }));
-  const bare = openPeers(['packed_session_per_core', 'packed_one_session', 'onnxruntime_loop'], {
-    ...process,
-    library: 'onnxruntime',
-  });
-  for (const [name, contender] of Object.entries(bare)) contenders.set(name, contender);
-  try {
+  const runtimes: Record<string, string> = { 'onnxruntime-node': runtimeVersion() };
+  const process = { modelDirectory, peersDirectory, device };
+  contenders.set(ours, await openMaxsimd({ modelDirectory, model, device }));
+  const bareNames = ['packed_session_per_core', 'packed_one_session', 'onnxruntime_loop'];
+  // A GPU is not shared out by core.
+  const names = device.provider === 'cpu' ? bareNames : bareNames.slice(1);
+  for (const [name, contender] of Object.entries(openPeers(names, { ...process, library: 'onnxruntime' })))
+    contenders.set(name, contender);
+  const optional = (contender: string, open: () => Contender): void => {
+    try {
+      contenders.set(contender, open());
+    } catch (error) {
+      skipped.push({ contender, reason: (error as Error).message });
+    }
+  };
+  optional('transformers_js', () => {
     if (!peers) throw new Error('not asked for');
+    if (device.provider === 'cuda') throw new Error('it runs on the CPU');
     const versions = installPeers(onProgress);
-    const { transformers_js } = openPeers(['transformers_js'], { ...process, library: 'transformers' });
-    contenders.set('transformers_js', transformers_js);
     runtimes['@huggingface/transformers'] =
       `${versions.transformers} on onnxruntime-node ${versions.onnxruntime}`;
-  } catch (error) {
-    skipped.push({ contender: 'transformers_js', reason: (error as Error).message });
-  }
+    return openPeers(['transformers_js'], { ...process, library: 'transformers' }).transformers_js;
+  });
+  optional(reference, () => {
+    if (python === undefined) throw new Error('not asked for (--python)');
+    const peer = installPythonPeer(python, peersDirectory, onProgress);
+    runtimes['python'] = peer.versions;
+    const name = device.provider === 'cpu' ? 'cpu' : (`cuda:${device.index}` as const);
+    return openPython({ peer, modelDirectory, threads: device.threads, device: name });
+  });
   return { contenders, skipped, runtimes };
 }
 
@@ -134,30 +155,34 @@ async function measureMix(
     order.push(order.shift()!);
     onProgress(`${mix.name}: round ${round + 1} of ${rounds}`);
   }
-  const reference = (await contenders.get(ours)!.vectors(agreementTexts)) ?? [];
+  const vectors = new Map<string, readonly Float32Array[] | undefined>();
+  for (const [name, contender] of contenders) vectors.set(name, await contender.vectors(agreementTexts));
+  const agreement = (name: string, other: string): Agreement | null => {
+    const [mine, theirs] = [vectors.get(other), vectors.get(name)];
+    return name === other || mine === undefined || theirs === undefined
+      ? null
+      : agreementOf(mine, theirs, dim);
+  };
   const oursTimings = timings.get(ours)!;
-  return Promise.all(
-    [...contenders].map(async ([name, contender]): Promise<EncoderRow> => {
-      const theirs = timings.get(name)!;
-      const vectors = name === ours ? undefined : await contender.vectors(agreementTexts);
-      return {
-        contender: name,
-        mix: mix.name,
-        kind: mix.kind,
-        texts: mix.texts.length,
-        tokens: mix.contentTokens,
-        settings: settings.get(name) ?? '',
-        tokens_per_second: spread(wallSeconds(theirs).map((seconds) => mix.contentTokens / seconds)),
-        texts_per_second: spread(wallSeconds(theirs).map((seconds) => mix.texts.length / seconds)),
-        tokens_per_cpu_second: spreadOf(cpuSeconds(theirs).map((seconds) => mix.contentTokens / seconds)),
-        ours_by_theirs:
-          name === ours ? null : spread(pairedRatios(wallSeconds(theirs), wallSeconds(oursTimings))),
-        ours_by_theirs_per_cpu_second:
-          name === ours ? null : spreadOf(pairedRatios(cpuSeconds(theirs), cpuSeconds(oursTimings))),
-        agreement_with_ours: vectors === undefined ? null : agreementOf(reference, vectors, dim),
-      };
-    }),
-  );
+  return [...timings].map(([name, theirs]): EncoderRow => {
+    return {
+      contender: name,
+      mix: mix.name,
+      kind: mix.kind,
+      texts: mix.texts.length,
+      tokens: mix.contentTokens,
+      settings: settings.get(name) ?? '',
+      tokens_per_second: spread(wallSeconds(theirs).map((seconds) => mix.contentTokens / seconds)),
+      texts_per_second: spread(wallSeconds(theirs).map((seconds) => mix.texts.length / seconds)),
+      tokens_per_cpu_second: spreadOf(cpuSeconds(theirs).map((seconds) => mix.contentTokens / seconds)),
+      ours_by_theirs:
+        name === ours ? null : spread(pairedRatios(wallSeconds(theirs), wallSeconds(oursTimings))),
+      ours_by_theirs_per_cpu_second:
+        name === ours ? null : spreadOf(pairedRatios(cpuSeconds(theirs), cpuSeconds(oursTimings))),
+      agreement_with_ours: agreement(name, ours),
+      agreement_with_f32: agreement(name, reference),
+    };
+  });
 }
 
 function wallSeconds(timings: readonly RoundTiming[]): readonly number[] {
@@ -195,9 +220,4 @@ function ratioOf(
     spread: ours_by_theirs,
     per_cpu_second: ours_by_theirs_per_cpu_second,
   };
-}
-
-function installedRuntimeVersion(): string {
-  const file = createRequire(import.meta.url).resolve('onnxruntime-node/package.json');
-  return (JSON.parse(readFileSync(file, 'utf8')) as { readonly version: string }).version;
 }

@@ -6,7 +6,7 @@ import { mixShapes } from './mixes.ts';
 import { renderTable } from './report.ts';
 
 export const encoderUsage =
-  'encoder [--texts 50] [--rounds 5] [--seed 1] [--mixes documents_mixed,...] [--beir DIR] [--no-peers] [--json FILE]';
+  'encoder [--texts 50] [--rounds 5] [--seed 1] [--mixes documents_mixed,...] [--beir DIR] [--device cpu|cuda:0] [--no-peers] [--python python3] [--json FILE]';
 
 /** `environment` chooses the model, as it does for the server (`MAXSIMD_MODEL`, `MAXSIMD_MODELS_DIR`). */
 export async function encoderCommand(
@@ -22,6 +22,8 @@ export async function encoderCommand(
       seed: { type: 'string', default: '1' },
       mixes: { type: 'string', default: '' },
       beir: { type: 'string' },
+      device: { type: 'string', default: 'cpu' },
+      python: { type: 'string' },
       'no-peers': { type: 'boolean', default: false },
       json: { type: 'string' },
     },
@@ -33,12 +35,21 @@ export async function encoderCommand(
     mixes: mixNames(values.mixes),
     beir: values.beir,
     peers: !values['no-peers'],
+    python: values.python,
+    ...deviceOf(values.device),
     environment,
     command,
     onProgress: (line) => process.stderr.write(`${line}\n`),
   });
   if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
   process.stdout.write(renderTable(report));
+}
+
+function deviceOf(text: string): { readonly provider: 'cpu' | 'cuda'; readonly device: number } {
+  if (text === 'cpu') return { provider: 'cpu', device: 0 };
+  const index = /^cuda:(\d+)$/.exec(text)?.[1];
+  if (index === undefined) throw new Error(`--device takes cpu or cuda:N, not "${text}"`);
+  return { provider: 'cuda', device: Number(index) };
 }
 
 function mixNames(text: string): readonly string[] {

@@ -3,7 +3,7 @@ import type { EncodeDocumentsOptions, Encoder, EncoderModel } from '../../src/en
 import type { ServedModel } from '../../src/encoder/served-model.ts';
 import { startEncoder } from '../encoder-pool.ts';
 import { processCounters } from '../process-counters.ts';
-import type { Contender, Mix, RoundTiming } from './contender.ts';
+import type { Contender, Device, Mix, RoundTiming } from './contender.ts';
 import { halfValue } from './agreement.ts';
 import { chunkTokensMax } from './mixes.ts';
 
@@ -14,11 +14,11 @@ const documentCalls = 2;
 export interface MaxsimdOptions {
   readonly modelDirectory: string;
   readonly model: ServedModel;
-  readonly threads: number;
+  readonly device: Device;
 }
 
-export async function openMaxsimd({ modelDirectory, model, threads }: MaxsimdOptions): Promise<Contender> {
-  const { pool, processIds, close } = await startEncoder(modelDirectory, threads);
+export async function openMaxsimd({ modelDirectory, model, device }: MaxsimdOptions): Promise<Contender> {
+  const { pool, processIds, close } = await startEncoder(modelDirectory, device);
   return new Maxsimd(pool, model, processIds, close);
 }
 

@@ -2,13 +2,12 @@
 import type { InferenceSession } from 'onnxruntime-node';
 import type { ServedModel } from '../../src/encoder/served-model.ts';
 import type { BatchKind } from '../../src/encoder/session-protocol.ts';
-import type { Contender, Mix, RoundTiming } from './contender.ts';
-import { type Feeds, feedsOf, openSession } from './onnxruntime-session.ts';
+import type { Contender, Device, Mix, RoundTiming } from './contender.ts';
+import { type Feeds, feedsOf, openSession, settingsFor } from './onnxruntime-session.ts';
 import { timed } from './timed.ts';
 
-export async function openLoopPeer(model: ServedModel, threads: number): Promise<Contender> {
-  const graphFile = model.session.graphs.cpu.file;
-  return new Loop(model, await openSession({ graphFile, threads, spinning: true }));
+export async function openLoopPeer(model: ServedModel, device: Device): Promise<Contender> {
+  return new Loop(model, await openSession(settingsFor(model, device)));
 }
 
 class Loop implements Contender {

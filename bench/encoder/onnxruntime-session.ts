@@ -1,28 +1,33 @@
 /** What the bare onnxruntime-node sides share: opening the model file, and making its inputs. */
 import { InferenceSession, Tensor } from 'onnxruntime-node';
+import { cudaProblem } from '../../src/encoder/cuda-library.ts';
+import type { ServedModel } from '../../src/encoder/served-model.ts';
+import type { Device } from './contender.ts';
 import type { PackedBatch } from './packing.ts';
 
 export interface SessionSettings {
   readonly graphFile: string;
-  readonly threads: number;
-  /** Whether idle threads spin (the runtime's default) or sleep. */
-  readonly spinning: boolean;
+  readonly device: Device;
+}
+
+/** The graph that our encoder runs on the device. */
+export function settingsFor({ session }: ServedModel, device: Device): SessionSettings {
+  return { graphFile: session.graphs[device.provider].file, device };
 }
 
 export type Feeds = Readonly<Record<string, Tensor>>;
 
-export async function openSession({
-  graphFile,
-  threads,
-  spinning,
-}: SessionSettings): Promise<InferenceSession> {
+/** With the runtime's defaults: idle threads spin. */
+export async function openSession({ graphFile, device }: SessionSettings): Promise<InferenceSession> {
+  const onGpu = device.provider === 'cuda';
+  const problem = onGpu ? cudaProblem() : undefined;
+  if (problem !== undefined) throw new Error(`cuda: ${problem}`);
   return InferenceSession.create(graphFile, {
-    executionProviders: ['cpu'],
-    intraOpNumThreads: threads,
+    executionProviders: onGpu ? [{ name: 'cuda', deviceId: device.index }, 'cpu'] : ['cpu'],
+    intraOpNumThreads: device.threads,
     interOpNumThreads: 1,
     graphOptimizationLevel: 'all',
     logSeverityLevel: 3,
-    extra: { session: { 'session.intra_op.allow_spinning': spinning ? '1' : '0' } },
   });
 }
 

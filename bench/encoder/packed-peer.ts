@@ -5,51 +5,49 @@
  */
 import { Worker } from 'node:worker_threads';
 import type { ServedModel } from '../../src/encoder/served-model.ts';
-import { type Contender, fastestOf, type Mix, type RoundTiming } from './contender.ts';
+import { type Contender, type Device, fastestOf, type Mix, type RoundTiming } from './contender.ts';
 import { fetchesOf } from './onnxruntime-loop.ts';
+import { settingsFor } from './onnxruntime-session.ts';
 import type { PackedRequest, PackedWorkerData } from './packed-worker.ts';
 import { packSequences } from './packing.ts';
 import { timed } from './timed.ts';
 
 /** Positions of a batch to choose from. */
-const batchTokens = [256, 512, 1024];
+const batchTokens = { cpu: [256, 512, 1024], cuda: [4096, 8192, 16_384, 32_768] };
 /** Positions that a sweep runs for each choice, spread over all lengths. */
 const sweepPositions = 2048;
 
 /** A session of one thread for every core. */
-export function openSessionPerCore(model: ServedModel, threads: number): Contender {
-  return open(model, threads, 1, `${threads} sessions of one thread`);
+export function openSessionPerCore(model: ServedModel, device: Device): Contender {
+  return new Packed(model, { ...device, threads: 1 }, device.threads);
 }
 
-/** One session that spreads every operator over all cores, as the runtime does by default. */
-export function openOneSession(model: ServedModel, threads: number): Contender {
-  return open(model, 1, threads, `one session of ${threads} threads`);
-}
-
-function open(model: ServedModel, sessions: number, threads: number, description: string): Contender {
-  const { graphs, usesTokenTypeIds } = model.session;
-  const graphFile = graphs.cpu.file;
-  return new Packed(
-    model,
-    new Sessions(sessions, { settings: { graphFile, threads, spinning: true }, usesTokenTypeIds }),
-    description,
-  );
+/** One session; on the CPU it spreads every operator over all cores, as the runtime does by default. */
+export function openOneSession(model: ServedModel, device: Device): Contender {
+  return new Packed(model, device, 1);
 }
 
 class Packed implements Contender {
   readonly #model: ServedModel;
   readonly #sessions: Sessions;
+  readonly #device: Device;
   readonly #description: string;
 
-  constructor(model: ServedModel, sessions: Sessions, description: string) {
+  constructor(model: ServedModel, device: Device, sessions: number) {
+    const { usesTokenTypeIds } = model.session;
     this.#model = model;
-    this.#sessions = sessions;
-    this.#description = description;
+    this.#device = device;
+    this.#sessions = new Sessions(sessions, { settings: settingsFor(model, device), usesTokenTypeIds });
+    this.#description =
+      device.provider === 'cuda' ? 'one session' : `${sessions} x ${device.threads} threads`;
   }
 
   async prepare(mix: Mix): Promise<string> {
     const fetches = fetchesOf(this.#model, mix.kind);
-    const options = batchTokens.map((tokens) => ({ tokens, batches: packSequences(mix.sequences, tokens) }));
+    const options = batchTokens[this.#device.provider].map((tokens) => ({
+      tokens,
+      batches: packSequences(mix.sequences, tokens),
+    }));
     const { tokens, batches } = await fastestOf(options, async (option) => {
       await this.#sessions.send({ type: 'prepare', batches: option.batches, fetches });
       const wanted = Math.max(1, Math.round(sweepPositions / option.tokens));

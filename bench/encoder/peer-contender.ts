@@ -1,7 +1,7 @@
 /** A contender that lives in a process of its own, so that no side's threads or memory weigh on another's. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import type { Contender, RoundTiming } from './contender.ts';
+import type { Contender, Device, RoundTiming } from './contender.ts';
 
 export interface PeerRequest {
   readonly id: number;
@@ -20,7 +20,7 @@ export interface PeerOptions {
   readonly library: 'onnxruntime' | 'transformers';
   readonly modelDirectory: string;
   readonly peersDirectory: string;
-  readonly threads: number;
+  readonly device: Device;
 }
 
 /** Starts the library's process; its contenders fail at their first call when it cannot load. */
@@ -28,10 +28,11 @@ export function openPeers<Name extends string>(
   names: readonly Name[],
   options: PeerOptions,
 ): Readonly<Record<Name, Contender>> {
-  const { library, modelDirectory, peersDirectory, threads } = options;
+  const { library, modelDirectory, peersDirectory, device } = options;
+  const { provider, index, threads } = device;
   const child = fork(
     fileURLToPath(new URL('./peer-process.ts', import.meta.url)),
-    [library, modelDirectory, peersDirectory, String(threads)],
+    [library, modelDirectory, peersDirectory, provider, String(index), String(threads)],
     // Structured clones carry typed arrays.
     { serialization: 'advanced', stdio: ['ignore', 'ignore', 'inherit', 'ipc'] },
   );

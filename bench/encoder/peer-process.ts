@@ -8,7 +8,14 @@ import type { PeerReply, PeerRequest } from './peer-contender.ts';
 import { openTransformersPeer } from './transformers-peer.ts';
 
 const given = z
-  .tuple([z.enum(['onnxruntime', 'transformers']), z.string(), z.string(), z.coerce.number().int().min(1)])
+  .tuple([
+    z.enum(['onnxruntime', 'transformers']),
+    z.string(),
+    z.string(),
+    z.enum(['cpu', 'cuda']),
+    z.coerce.number().int().min(0),
+    z.coerce.number().int().min(1),
+  ])
   .parse(process.argv.slice(2));
 
 const opened = open();
@@ -18,15 +25,16 @@ process.on('message', (request: PeerRequest) => {
 process.on('disconnect', () => process.exit(0));
 
 async function open(): Promise<Readonly<Record<string, Contender>>> {
-  const [library, modelDirectory, peersDirectory, threads] = given;
+  const [library, modelDirectory, peersDirectory, provider, index, threads] = given;
+  const device = { provider, index, threads };
   if (library === 'transformers') {
     return { transformers_js: await openTransformersPeer(modelDirectory, peersDirectory, threads) };
   }
   const model = await loadModel(modelDirectory);
   return {
-    packed_session_per_core: openSessionPerCore(model, threads),
-    packed_one_session: openOneSession(model, threads),
-    onnxruntime_loop: await openLoopPeer(model, threads),
+    packed_session_per_core: openSessionPerCore(model, device),
+    packed_one_session: openOneSession(model, device),
+    onnxruntime_loop: await openLoopPeer(model, device),
   };
 }
 

@@ -21,6 +21,8 @@ export interface EncoderRow {
   readonly ours_by_theirs_per_cpu_second: Spread | null;
   /** Null where there is nothing to compare. */
   readonly agreement_with_ours: Agreement | null;
+  /** With sentence-transformers in f32 on the source weights, where that side ran. */
+  readonly agreement_with_f32: Agreement | null;
 }
 
 export interface RatioDetail {
@@ -37,6 +39,8 @@ export interface EncoderReport {
   readonly environment: Environment;
   readonly settings: {
     readonly model: string;
+    /** `cpu` or `cuda:N`. */
+    readonly device: string;
     readonly source: string;
     readonly texts: number;
     readonly rounds: number;
@@ -54,7 +58,6 @@ export function renderTable({ environment, settings, rows, skipped, ratio_detail
   const lines = rows.map((row) => {
     const rate = row.tokens_per_second;
     const ratio = row.ours_by_theirs;
-    const cosine = row.agreement_with_ours;
     return [
       row.mix,
       row.contender,
@@ -65,7 +68,8 @@ export function renderTable({ environment, settings, rows, skipped, ratio_detail
         ? ''
         : `${ratio.median.toFixed(2)} (${ratio.minimum.toFixed(2)}..${ratio.maximum.toFixed(2)})`,
       row.ours_by_theirs_per_cpu_second?.median.toFixed(2) ?? '',
-      cosine === null ? '' : `${cosine.mean_cosine.toFixed(5)} / ${cosine.minimum_cosine.toFixed(5)}`,
+      cosines(row.agreement_with_ours),
+      cosines(row.agreement_with_f32),
       row.settings,
     ];
   });
@@ -78,6 +82,7 @@ export function renderTable({ environment, settings, rows, skipped, ratio_detail
     'ours / theirs (min..max)',
     'the same per CPU s',
     'cosine to ours, mean / min',
+    'cosine to f32, mean / min',
     'settings',
   ];
   const table = [header, header.map(() => '---'), ...lines].map((cells) => `| ${cells.join(' | ')} |`);
@@ -90,7 +95,7 @@ export function renderTable({ environment, settings, rows, skipped, ratio_detail
   const runtimes = Object.entries(settings.runtimes).map(([side, version]) => `${side} ${version}`);
   return [
     `${environment.cpu}, ${environment.threads.join(', ')} threads, commit ${environment.commit}`,
-    `${settings.model}; ${settings.source}; ${settings.texts} texts, ${settings.rounds} rounds; ${runtimes.join(', ')}`,
+    `${settings.model} on ${settings.device}; ${settings.source}; ${settings.texts} texts, ${settings.rounds} rounds; ${runtimes.join(', ')}`,
     '',
     ...table,
     '',
@@ -98,4 +103,10 @@ export function renderTable({ environment, settings, rows, skipped, ratio_detail
     ...ratios,
     '',
   ].join('\n');
+}
+
+function cosines(agreement: Agreement | null): string {
+  return agreement === null
+    ? ''
+    : `${agreement.mean_cosine.toFixed(5)} / ${agreement.minimum_cosine.toFixed(5)}`;
 }

@@ -42,7 +42,11 @@ export async function embedCommand(
   const model = await loadModel(modelDirectory);
   const chunkTokens = Number(values['chunk-tokens']);
   const source = await readTexts(Number(values.texts), values.beir);
-  const encoder = await startEncoder(modelDirectory, availableParallelism());
+  const encoder = await startEncoder(modelDirectory, {
+    provider: 'cpu',
+    index: 0,
+    threads: availableParallelism(),
+  });
   try {
     mkdirSync(directory, { recursive: true });
     const writer = new EmbeddingWriter(directory);

@@ -1,0 +1,75 @@
+/** sentence-transformers as a contender: a Python process that answers one JSON line with another. */
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import type { Readable, Writable } from 'node:stream';
+import type { Contender, Mix, RoundTiming } from './contender.ts';
+import type { PythonPeer } from './install-python.ts';
+
+const batchSizes = [1, 2, 4, 8, 16, 32];
+
+export interface PythonOptions {
+  readonly peer: PythonPeer;
+  readonly modelDirectory: string;
+  readonly threads: number;
+  readonly device: 'cpu' | `cuda:${number}`;
+}
+
+export function openPython({ peer, modelDirectory, threads, device }: PythonOptions): Contender {
+  return new Python(
+    spawn(peer.interpreter, [peer.script, modelDirectory, String(threads), device], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    }),
+  );
+}
+
+class Python implements Contender {
+  readonly #child: ChildProcessByStdio<Writable, Readable, null>;
+  readonly #ended: Promise<void>;
+  /** Calls are made one at a time. */
+  #waiting: PromiseWithResolvers<unknown> | undefined;
+
+  constructor(child: ChildProcessByStdio<Writable, Readable, null>) {
+    this.#child = child;
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      const { value, error } = JSON.parse(line) as { value?: unknown; error?: string };
+      if (error === undefined) this.#waiting?.resolve(value);
+      else this.#waiting?.reject(new Error(error));
+    });
+    this.#ended = new Promise((resolve) => {
+      child.once('close', (code) => {
+        this.#waiting?.reject(new Error(`the Python process ended with ${code}; its words are above`));
+        resolve();
+      });
+    });
+    // Its end is what a call sees, not the pipe that broke.
+    child.stdin.on('error', () => undefined);
+  }
+
+  async prepare({ kind, inFlight, texts }: Mix): Promise<string> {
+    const batch_sizes = kind === 'query' && inFlight === 1 ? [1] : batchSizes;
+    return (await this.#call({ method: 'prepare', texts, batch_sizes })) as string;
+  }
+
+  async round(): Promise<RoundTiming> {
+    return (await this.#call({ method: 'round' })) as RoundTiming;
+  }
+
+  async vectors(count: number): Promise<readonly Float32Array[]> {
+    const rows = (await this.#call({ method: 'vectors', count })) as readonly string[];
+    return rows.map((text) => new Float32Array(Uint8Array.from(Buffer.from(text, 'base64')).buffer));
+  }
+
+  async close(): Promise<void> {
+    this.#child.stdin.end();
+    await this.#ended;
+  }
+
+  async #call(request: object): Promise<unknown> {
+    const call = Promise.withResolvers<unknown>();
+    this.#waiting = call;
+    if (this.#child.exitCode !== null)
+      throw new Error(`the Python process ended with ${this.#child.exitCode}`);
+    this.#child.stdin.write(`${JSON.stringify(request)}\n`);
+    return call.promise;
+  }
+}
