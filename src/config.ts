@@ -66,6 +66,19 @@ export const configShape = {
     .enum(['auto', 'cpu', 'cuda'])
     .default('auto')
     .describe('ONNX Runtime execution provider; an explicit `cuda` that cannot load is an error.'),
+  MAXSIMD_DEVICES: z
+    .string()
+    .regex(/^(\d{1,3}(,\d{1,3})*)?$/)
+    .transform((text) => (text === '' ? [] : text.split(',').map(Number)))
+    .default([])
+    .describe('Comma-separated GPUs of the local encoder processes, one each in turn; empty = the first.'),
+  MAXSIMD_BATCH_TOKENS: integer(0, 1 << 20)
+    .default(0)
+    .describe('Padded tokens of a document batch; 0 = measured here once, when idle (`MAXSIMD_SWEEP`).'),
+  MAXSIMD_SWEEP: z
+    .enum(['off', 'idle', 'start'])
+    .default('idle')
+    .describe('When to measure the best document batch: in the first idle time, at start, or never.'),
   MAXSIMD_ENGINE_THREADS: integer(0, 256)
     .default(0)
     .describe('Threads of the search engine; 0 = one per core.'),

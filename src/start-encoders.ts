@@ -1,6 +1,7 @@
 /** The encoders of this process: local ones that it supervises, or the addresses it was given. */
 import { readFile } from 'node:fs/promises';
 import { totalmem } from 'node:os';
+import path from 'node:path';
 import { ConfigError, type Config } from './config.ts';
 import { createEncoderPool, type EncoderPoolOptions } from './encoder/client.ts';
 import type { Encoder, EncoderStatistics } from './encoder/contract.ts';
@@ -64,7 +65,13 @@ async function superviseLocal(config: Config): Promise<EncoderSupervisor> {
     provider: config.MAXSIMD_PROVIDER,
     threads: config.MAXSIMD_ENCODER_THREADS,
     residentBytesMax: residentBytesMax(config),
+    devices: config.MAXSIMD_DEVICES,
     logLevel: config.MAXSIMD_LOG_LEVEL,
+    extraArguments: Object.entries({
+      '--batch-tokens': String(config.MAXSIMD_BATCH_TOKENS),
+      '--sweep': config.MAXSIMD_SWEEP,
+      '--budget-cache': path.resolve(config.MAXSIMD_DATA_DIR, 'encoder-budgets.json'),
+    }).flat(),
     onLog: (line) => process.stderr.write(`${line}\n`),
   });
 }

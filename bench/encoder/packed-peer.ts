@@ -15,7 +15,7 @@ import { timed } from './timed.ts';
 /** Positions of a batch to choose from. */
 const batchTokens = { cpu: [256, 512, 1024], cuda: [4096, 8192, 16_384, 32_768] };
 /** Positions that a sweep runs for each choice, spread over all lengths. */
-const sweepPositions = 2048;
+const sweepPositions = 8192;
 
 /** A session of one thread for every core. */
 export function openSessionPerCore(model: ServedModel, device: Device): Contender {

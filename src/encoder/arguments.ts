@@ -17,6 +17,10 @@ const schema = z
     workers: integer(0, 64).default(0),
     /** Padded tokens of a document batch; 0 = the best known for the provider. */
     'batch-tokens': integer(0, 1 << 20).default(0),
+    /** When to measure which document batch is best: `idle` only where there is a file to remember it in. */
+    sweep: z.enum(['off', 'idle', 'start']).default('idle'),
+    /** JSON file of budgets that sweeps found. */
+    'budget-cache': z.string().default(''),
     'query-batch-tokens': integer(0, 1 << 20).default(0),
     'queue-tokens-max': integer(1, 2 ** 31).default(6_000_000),
     'queue-requests-max': integer(1, 1 << 20).default(1024),

@@ -89,7 +89,9 @@ export class DocumentJob implements Job {
     this.tenantId = options.tenantId;
     this.deadlineMs = options.deadlineMs;
     this.#documentsLeft = options.documents.length;
-    this.#chunkBytesMax = rowBytes(options) * options.rules.documentPositionsMax;
+    const { documentHead, tail } = options.rules;
+    this.#chunkBytesMax =
+      rowBytes(options) * (documentHead.length + options.chunking.maxTokens + tail.length);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.done = promise;
     this.#settle = { resolve, reject };

@@ -131,9 +131,14 @@ export class EncoderCore {
     return queryRows((await this.#runSequence('query', model, sequence, internalRequest())).rows);
   }
 
-  /** Runs one sequence as a document chunk: warm-up. */
-  async runDocumentSequence(model: number, sequence: Sequence): Promise<void> {
-    await this.#runSequence('document', model, sequence, internalRequest());
+  /** Runs one sequence as a document chunk: warm-up and the budget sweep. */
+  async runDocumentSequence(model: number, sequence: Sequence, signal?: AbortSignal): Promise<void> {
+    await this.#runSequence('document', model, sequence, internalRequest(signal));
+  }
+
+  /** Padded tokens of the document batches to come. */
+  useDocumentBudget(batchTokens: number): void {
+    this.#scheduler.useDocumentBudget(batchTokens);
   }
 
   /**
@@ -321,8 +326,10 @@ function queryRows(rows: BatchOutput): QueryRows {
 }
 
 /** Work of the encoder itself. */
-function internalRequest(): Pick<EncodeRequest, 'tenantId' | 'deadlineMs' | 'signal'> {
-  return { tenantId: '', deadlineMs: Infinity, signal: new AbortController().signal };
+function internalRequest(
+  signal = new AbortController().signal,
+): Pick<EncodeRequest, 'tenantId' | 'deadlineMs' | 'signal'> {
+  return { tenantId: '', deadlineMs: Infinity, signal };
 }
 
 /** Rows `from` to `to`. */

@@ -6,14 +6,16 @@ import { ServerCredentials } from '@grpc/grpc-js';
 import { readFileSync } from 'node:fs';
 import { createLogger } from '../logging.ts';
 import { type EncoderArguments, inferenceThreads, parseEncoderArguments } from './arguments.ts';
+import { budgetKey, readBudget } from './budget-cache.ts';
 import { hasCudaLibrary } from './cuda-library.ts';
 import { EncoderCore } from './encoder-core.ts';
+import { tuneBudget } from './idle-tuning.ts';
 import { LoopDelay } from './loop-delay.ts';
 import { createEncoderServer } from './server.ts';
 import { loadModel } from './served-model.ts';
 import { SessionPool } from './session-pool.ts';
 import { removeStaleSocket } from './stale-socket.ts';
-import { tuning } from './tuning.ts';
+import { idleBeforeSweepMs, sweepWanted, tuning } from './tuning.ts';
 import { checkGolden, warmUp } from './warm-up.ts';
 
 const given = parseEncoderArguments(process.argv.slice(2));
@@ -48,7 +50,10 @@ async function start(options: EncoderArguments): Promise<void> {
     const level = hasCudaLibrary() ? 'warn' : 'info';
     log[level]({ reason: pool.fallback }, 'CUDA did not load; using the CPU');
   }
-  const limits = tuning(options, pool.provider);
+  const { provider, workers } = pool;
+  const memory = { file: options['budget-cache'], key: budgetKey({ models, options, provider, workers }) };
+  const found = memory.file === '' ? undefined : readBudget(memory)?.batchTokens;
+  const limits = tuning(options, provider, found);
   const core = new EncoderCore(models, pool, limits);
   const server = createEncoderServer({
     core,
@@ -61,7 +66,15 @@ async function start(options: EncoderArguments): Promise<void> {
   const port = await server.listen(options.listen, credentials(options));
   await warmUp(core);
   await checkGolden(core, pool.provider);
+  const ending = new AbortController();
+  const tune = async (idleMs: number): Promise<void> => {
+    const { documentBatchTokens: batchTokens } = limits;
+    await tuneBudget({ core, provider, workers, batchTokens, idleMs, signal: ending.signal, memory, log });
+  };
+  const wanted = sweepWanted(options, found);
+  if (wanted === 'start') await tune(0);
   server.serve();
+  if (wanted === 'idle') void tune(idleBeforeSweepMs);
 
   let draining = false;
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
@@ -69,6 +82,7 @@ async function start(options: EncoderArguments): Promise<void> {
       if (draining) return;
       draining = true;
       log.info({ signal }, 'draining');
+      ending.abort();
       void server.drain().then(() => end(0, 'drained'));
     });
   }

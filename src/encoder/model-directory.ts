@@ -93,6 +93,8 @@ export interface ModelGraph {
   readonly file: string;
   /** Takes the place of the golden values' own. */
   readonly goldenTolerance: number | undefined;
+  /** Of the file, in hexadecimal. */
+  readonly sha256: string;
 }
 
 /** The graph that each provider runs. */
@@ -128,10 +130,10 @@ export async function openModelDirectory(directory: string): Promise<ModelDirect
     ? parse(manifestSchema, await read('manifest.json'), path.join(resolved, 'manifest.json'))
     : undefined;
   if (manifest !== undefined) await verifyFiles(resolved, manifest);
-  const graphs = { cpu: graphFor('cpu', resolved, manifest), cuda: graphFor('cuda', resolved, manifest) };
-  for (const { file } of Object.values(graphs)) {
-    if (!(await exists(file))) throw new ModelDirectoryError(`${resolved} has no ${path.basename(file)}`);
-  }
+  const graphs = {
+    cpu: await graphFor('cpu', resolved, manifest),
+    cuda: await graphFor('cuda', resolved, manifest),
+  };
   checkConsistency(resolved, config);
   return {
     directory: resolved,
@@ -154,23 +156,34 @@ export async function fileChecksum(file: string): Promise<string> {
   return hash.digest('hex');
 }
 
-function graphFor(provider: 'cpu' | 'cuda', directory: string, manifest: Manifest | undefined): ModelGraph {
+async function graphFor(
+  provider: 'cpu' | 'cuda',
+  directory: string,
+  manifest: Manifest | undefined,
+): Promise<ModelGraph> {
   const variant = manifest?.variants.find((each) => each.provider === provider);
-  if (variant !== undefined && manifest?.files[variant.file] === undefined) {
-    throw new ModelDirectoryError(
-      `${directory}: the variant ${variant.file} has no checksum in the manifest`,
-    );
+  const name = variant?.file ?? 'model.onnx';
+  const entry = manifest?.files[name];
+  if (variant !== undefined && entry === undefined) {
+    throw new ModelDirectoryError(`${directory}: the variant ${name} has no checksum in the manifest`);
   }
+  const file = path.join(directory, name);
+  if (!(await exists(file))) throw new ModelDirectoryError(`${directory} has no ${name}`);
   return {
-    file: path.join(directory, variant?.file ?? 'model.onnx'),
+    file,
     goldenTolerance: variant?.golden_tolerance,
+    sha256: entry === undefined ? await fileChecksum(file) : checksumOf(entry),
   };
+}
+
+function checksumOf(entry: z.output<typeof fileEntry>): string {
+  return (typeof entry === 'string' ? entry : entry.sha256).toLowerCase();
 }
 
 async function verifyFiles(directory: string, manifest: Manifest): Promise<void> {
   await Promise.all(
     Object.entries(manifest.files).map(async ([file, entry]) => {
-      const expected = (typeof entry === 'string' ? entry : entry.sha256).toLowerCase();
+      const expected = checksumOf(entry);
       const full = path.join(directory, file);
       if (!(await exists(full)))
         throw new ModelDirectoryError(`${full} is missing, though its manifest names it`);

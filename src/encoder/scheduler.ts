@@ -107,7 +107,7 @@ interface Candidate {
 }
 
 export class Scheduler {
-  readonly #options: SchedulerOptions;
+  #options: SchedulerOptions;
   readonly #lanes: Record<BatchKind, Lane> = {
     query: { jobs: new Set(), served: new Map(), floor: 0 },
     document: { jobs: new Set(), served: new Map(), floor: 0 },
@@ -127,6 +127,11 @@ export class Scheduler {
 
   statistics(): SchedulerStatistics {
     return { ...this.#counts, queuedTokens: this.#queuedTokens, queuedRequests: this.#queuedRequests };
+  }
+
+  /** From the next batch on. */
+  useDocumentBudget(documentBatchTokens: number): void {
+    this.#options = { ...this.#options, documentBatchTokens };
   }
 
   /** Admits a request, or undefined when the queue is full. */

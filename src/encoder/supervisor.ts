@@ -20,6 +20,8 @@ export interface EncoderSupervisorOptions {
   readonly provider: Provider;
   /** Inference threads of each process; 0 = one per core, shared between the processes. */
   readonly threads: number;
+  /** GPUs, one for each process in turn; absent = the first. */
+  readonly devices?: readonly number[];
   readonly logLevel?: string;
   /** One JSON log line of a child, or a line of ours in the same shape. */
   readonly onLog: (line: string) => void;
@@ -178,11 +180,18 @@ class SupervisedEncoder {
       modelDirectories,
       provider,
       threads,
+      devices = [0],
       logLevel = 'info',
       extraArguments = [],
     } = this.#options;
     const share = threads === 0 ? Math.max(1, Math.floor(availableParallelism() / processes)) : threads;
-    const named = { listen: this.address, provider, threads: String(share), 'log-level': logLevel };
+    const named = {
+      listen: this.address,
+      provider,
+      device: String(devices[this.#number % devices.length] ?? 0),
+      threads: String(share),
+      'log-level': logLevel,
+    };
     return [
       fileURLToPath(entry),
       ...Object.entries(named).flatMap(([name, value]) => [`--${name}`, value]),

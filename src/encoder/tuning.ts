@@ -1,4 +1,4 @@
-/** Batch sizes and bounds: what was asked for, or what was measured to be best for the provider. */
+/** Batch sizes and bounds: what was asked for, else what a sweep found here, else what is known of the provider. */
 import type { EncoderArguments } from './arguments.ts';
 import type { SchedulerOptions } from './scheduler.ts';
 
@@ -7,19 +7,36 @@ import type { SchedulerOptions } from './scheduler.ts';
  * 3% in tokens per CPU second, so the smallest wins: a query waits for the batch that runs.
  */
 const best = {
-  cpu: { documentBatchTokens: 256, queryBatchTokens: 256, lengthStep: 1 },
-  cuda: { documentBatchTokens: 16_384, queryBatchTokens: 2048, lengthStep: 16 },
+  cpu: { documentBatchTokens: 256, queryBatchTokens: 256, lengthStep: 1, lookAheadBatches: 32 },
+  cuda: { documentBatchTokens: 16_384, queryBatchTokens: 2048, lengthStep: 16, lookAheadBatches: 8 },
 } as const;
 
-export function tuning(options: EncoderArguments, provider: 'cpu' | 'cuda'): SchedulerOptions {
+export function tuning(
+  options: EncoderArguments,
+  provider: 'cpu' | 'cuda',
+  found: number | undefined,
+): SchedulerOptions {
   const known = best[provider];
   return {
-    documentBatchTokens: options['batch-tokens'] || known.documentBatchTokens,
+    documentBatchTokens: options['batch-tokens'] || (found ?? known.documentBatchTokens),
     queryBatchTokens: options['query-batch-tokens'] || known.queryBatchTokens,
     lengthStep: known.lengthStep,
-    lookAheadBatches: 8,
+    lookAheadBatches: known.lookAheadBatches,
     queryBurstMax: 8,
     queuedTokensMax: options['queue-tokens-max'],
     queuedRequestsMax: options['queue-requests-max'],
   };
+}
+
+/** How long no caller may have had work before a sweep begins. */
+export const idleBeforeSweepMs = 20_000;
+
+/** When to sweep: never when the budget was given or is known from an earlier sweep. */
+export function sweepWanted(
+  options: Pick<EncoderArguments, 'sweep' | 'batch-tokens' | 'budget-cache'>,
+  found: number | undefined,
+): 'start' | 'idle' | 'off' {
+  if (options['batch-tokens'] > 0 || found !== undefined) return 'off';
+  // Without a place to remember the result every start would sweep.
+  return options.sweep === 'idle' && options['budget-cache'] === '' ? 'off' : options.sweep;
 }
