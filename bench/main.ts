@@ -1,6 +1,7 @@
 /** `npm run bench -- NAME [options]`: runs one benchmark, prints its table and writes JSON where asked. */
 import { capacityCommand, capacityUsage } from './capacity/command.ts';
 import { encoderCommand, encoderUsage } from './encoder/command.ts';
+import { gpuCommand, gpuUsage } from './gpu/command.ts';
 import { kernelCommand, kernelUsage } from './kernel/command.ts';
 import { loopCommand, loopUsage } from './loop/command.ts';
 import { searchCommand, searchUsage } from './search/command.ts';
@@ -16,6 +17,7 @@ const commands: Readonly<Record<string, Command>> = {
   kernel: kernelCommand,
   capacity: (args, command) => capacityCommand(args, command, process.env),
   encoder: (args, command) => encoderCommand(args, command, process.env),
+  gpu: (args, command) => gpuCommand(args, command, process.env),
   search: searchCommand,
   'search-embed': (args) => embedCommand(args, process.env),
   'search-fit': fitCommand,
@@ -32,6 +34,7 @@ if (run === undefined) {
     kernelUsage,
     capacityUsage,
     encoderUsage,
+    gpuUsage,
     searchUsage,
     embedUsage,
     fitUsage,

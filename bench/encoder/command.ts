@@ -45,7 +45,7 @@ export async function encoderCommand(
   process.stdout.write(renderTable(report));
 }
 
-function deviceOf(text: string): { readonly provider: 'cpu' | 'cuda'; readonly device: number } {
+export function deviceOf(text: string): { readonly provider: 'cpu' | 'cuda'; readonly device: number } {
   if (text === 'cpu') return { provider: 'cpu', device: 0 };
   const index = /^cuda:(\d+)$/.exec(text)?.[1];
   if (index === undefined) throw new Error(`--device takes cpu or cuda:N, not "${text}"`);

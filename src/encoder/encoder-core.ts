@@ -4,6 +4,7 @@
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import { assertInvariant } from '../errors.ts';
+import { paddedTexts } from './batch-shape.ts';
 import { chunkingProblem } from './chunker.ts';
 import { querySequence, type Sequence } from './colbert-rules.ts';
 import type { ChunkingParameters, EncodeTimings } from './contract.ts';
@@ -73,6 +74,8 @@ export class EncoderCore {
   readonly #pool: InferencePool;
   readonly #scheduler: Scheduler;
   readonly #stageTimes = new StageTimes();
+  /** Where lengths are padded to a step, numbers of texts are too: a GPU. */
+  readonly #fixedShapes: boolean;
   /** Parts of batches that failed; they run before what waits. */
   readonly #retries: { readonly plan: BatchPlan; readonly budget: RetryBudget }[] = [];
   /** Padded tokens a second of the whole pool, smoothed; undefined before the first batch. */
@@ -82,6 +85,7 @@ export class EncoderCore {
     this.models = models;
     this.#pool = pool;
     this.#scheduler = new Scheduler(options);
+    this.#fixedShapes = options.lengthStep > 1;
   }
 
   statistics(): SchedulerStatistics & {
@@ -271,6 +275,9 @@ export class EncoderCore {
         model,
         ...packed(plan),
         paddedLength,
+        paddedTexts: this.#fixedShapes
+          ? paddedTexts(entries.length, paddedLength, this.#scheduler.budgetOf(kind))
+          : entries.length,
       });
       this.#observe(paddedLength * entries.length, runMs);
       const total = entries.reduce((sum, { entry }) => sum + entry.sequence.ids.length, 0);

@@ -64,7 +64,7 @@ async function start(options: EncoderArguments): Promise<void> {
   });
   await removeStaleSocket(options.listen);
   const port = await server.listen(options.listen, credentials(options));
-  await warmUp(core);
+  await warmUp(core, provider, limits);
   await checkGolden(core, pool.provider);
   const ending = new AbortController();
   const tune = async (idleMs: number): Promise<void> => {

@@ -134,6 +134,10 @@ export class Scheduler {
     this.#options = { ...this.#options, documentBatchTokens };
   }
 
+  budgetOf(kind: BatchKind): number {
+    return kind === 'query' ? this.#options.queryBatchTokens : this.#options.documentBatchTokens;
+  }
+
   /** Admits a request, or undefined when the queue is full. */
   reserve(): Reservation | undefined {
     if (this.#queuedRequests >= this.#options.queuedRequestsMax) {
@@ -207,7 +211,7 @@ export class Scheduler {
     const lane = this.#lanes[kind];
     const anchor = this.#anchor(lane);
     if (anchor === undefined) return undefined;
-    const budget = kind === 'query' ? this.#options.queryBatchTokens : this.#options.documentBatchTokens;
+    const budget = this.budgetOf(kind);
     const candidates = this.#lookAhead(lane, anchor, budget);
     const chosen = bestRun(candidates, anchor, budget);
     const taken = new Map<Job, Set<Entry>>();

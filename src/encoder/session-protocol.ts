@@ -43,6 +43,8 @@ export interface BatchMessage {
   readonly rows: number;
   /** Positions of the padded batch: at least the longest text. */
   readonly paddedLength: number;
+  /** Rows of the padded batch: at least the texts. */
+  readonly paddedTexts: number;
 }
 
 /** Rows of all texts of the batch, one after the other. */

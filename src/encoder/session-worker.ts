@@ -146,8 +146,8 @@ async function run(batch: BatchMessage): Promise<BatchOutput> {
 
 function feeds(batch: BatchMessage, model: SessionModel): Record<string, Tensor> {
   const texts = batch.lengths.length;
-  const shape = [texts, batch.paddedLength];
-  const ids = new BigInt64Array(texts * batch.paddedLength).fill(BigInt(model.padId));
+  const shape = [batch.paddedTexts, batch.paddedLength];
+  const ids = new BigInt64Array(batch.paddedTexts * batch.paddedLength).fill(BigInt(model.padId));
   const mask = new BigInt64Array(ids.length);
   let from = 0;
   for (let text = 0; text < texts; text++) {
@@ -157,6 +157,8 @@ function feeds(batch: BatchMessage, model: SessionModel): Record<string, Tensor>
     mask.fill(1n, to, to + batch.attended[text]!);
     from += length;
   }
+  // A text without one attended position would have no softmax.
+  for (let text = texts; text < batch.paddedTexts; text++) mask[text * batch.paddedLength] = 1n;
   return {
     input_ids: new Tensor('int64', ids, shape),
     attention_mask: new Tensor('int64', mask, shape),

@@ -4,8 +4,10 @@
  * the known rows), so that a wrong file or a miscompiled kernel never answers.
  */
 import { z } from 'zod';
+import { paddedLengths } from './batch-shape.ts';
 import { documentSequence, querySequence } from './colbert-rules.ts';
 import type { EncoderCore } from './encoder-core.ts';
+import type { SchedulerOptions } from './scheduler.ts';
 import type { ServedModel } from './served-model.ts';
 
 const goldenSchema = z.array(
@@ -20,8 +22,15 @@ const goldenSchema = z.array(
   }),
 );
 
-/** Runs texts of 8, 16, 32 ... tokens up to the longest one as a query and as a document. */
-export async function warmUp(core: EncoderCore): Promise<void> {
+/**
+ * Runs texts of 8, 16, 32 ... tokens up to the longest one as a query and as a document; on a GPU then a full batch of
+ * every length that batches are padded to.
+ */
+export async function warmUp(
+  core: EncoderCore,
+  provider: 'cpu' | 'cuda',
+  limits: SchedulerOptions,
+): Promise<void> {
   for (const [index, model] of core.models.entries()) {
     const { rules, tokenizer } = model;
     const filler = tokenizer.encode('a')[0] ?? 0;
@@ -32,6 +41,16 @@ export async function warmUp(core: EncoderCore): Promise<void> {
       const window = tokens.subarray(0, Math.min(length, model.windowTokensMax));
       await core.runDocumentSequence(index, documentSequence(rules, window));
       if (length === longest) break;
+    }
+    if (provider === 'cpu') continue;
+    const { lengthStep, documentBatchTokens } = limits;
+    for (const length of paddedLengths(lengthStep, model.windowTokensMax)) {
+      const sequence = documentSequence(
+        rules,
+        new Int32Array(Math.min(length, model.windowTokensMax)).fill(filler),
+      );
+      const count = Math.max(1, Math.floor(documentBatchTokens / length));
+      await Promise.all(Array.from({ length: count }, async () => core.runDocumentSequence(index, sequence)));
     }
   }
 }

@@ -1,0 +1,200 @@
+/**
+ * `npm run bench -- gpu`: what a device gives through onnxruntime-node before any service is around it. First whether every
+ * node of the graph runs on the device and whether its rows are those of the CPU graph, alone and in a batch; then the
+ * rate over batch sizes, and what taking the outputs back costs: the same runs with the int8 rows, with f32 rows, and
+ * with next to nothing copied out.
+ */
+import { InferenceSession, type Tensor } from 'onnxruntime-node';
+import { availableParallelism } from 'node:os';
+import { parseConfig } from '../../src/config.ts';
+import { cudaProblem, runtimeVersion } from '../../src/encoder/cuda-library.ts';
+import { documentSequence } from '../../src/encoder/colbert-rules.ts';
+import { loadModel, type ServedModel } from '../../src/encoder/served-model.ts';
+import { modelDirectoryOf } from '../../src/model-choice.ts';
+import { agreementOf, type Agreement } from '../encoder/agreement.ts';
+import type { Device } from '../encoder/contender.ts';
+import { readSource } from '../encoder/mixes.ts';
+import { feedsOf, openSession, settingsFor } from '../encoder/onnxruntime-session.ts';
+import { describeEnvironment, type Environment } from '../environment.ts';
+import { spread, type Spread } from '../statistics.ts';
+
+export interface GpuBenchOptions {
+  readonly device: Device;
+  readonly beir: string | undefined;
+  readonly rounds: number;
+  /** Padded tokens of the batches to measure. */
+  readonly batchTokens: readonly number[];
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly command: string;
+  readonly onProgress: (line: string) => void;
+}
+
+export interface GpuRow {
+  readonly batch_tokens: number;
+  /** What is copied out of the graph. */
+  readonly outputs: 'int8' | 'f32' | 'weights only';
+  readonly output_bytes: number;
+  readonly milliseconds: Spread;
+  readonly tokens_per_second: number;
+}
+
+export interface GpuReport {
+  readonly environment: Environment;
+  readonly settings: {
+    readonly model: string;
+    readonly graph: string;
+    readonly device: string;
+    readonly onnxruntime: string;
+  };
+  /** Null: every node runs on the device. Otherwise the runtime's words. */
+  readonly nodes_elsewhere: string | null;
+  /** `output` rows of this device's graph with those of the CPU's, on the CPU. */
+  readonly agreement_with_cpu_graph: Agreement;
+  /** int8 rows of texts alone and among others. */
+  readonly alone_and_in_batch: {
+    readonly components: number;
+    readonly differing_share: number;
+    readonly steps_max: number;
+  };
+  readonly rows: readonly GpuRow[];
+}
+
+/** Positions of every text of the timed batches: the service's default chunk, padded to the step of a GPU. */
+const textLength = 272;
+const comparedTexts = 24;
+
+export async function runGpuBench(options: GpuBenchOptions): Promise<GpuReport> {
+  const { device, rounds, batchTokens, onProgress } = options;
+  const problem = device.provider === 'cuda' ? cudaProblem() : undefined;
+  if (problem !== undefined) throw new Error(`cuda: ${problem}`);
+  const model = await loadModel(await modelDirectoryOf(parseConfig(options.environment)));
+  const { documents } = await readSource(64, options.beir);
+  const texts = documents.map((text) => documentSequence(model.rules, model.tokenizer.encode(text)).ids);
+  onProgress('loading the graphs');
+  const session = await openSession(settingsFor(model, device));
+  const elsewhere = await nodesElsewhere(model, device);
+  const some = texts.slice(0, comparedTexts).map((ids) => ids.subarray(0, textLength));
+  onProgress('comparing with the CPU');
+  const cpu = await openSession(
+    settingsFor(model, { provider: 'cpu', index: 0, threads: availableParallelism() }),
+  );
+  const agreement = agreementOf(await outputsOf(cpu, some), await outputsOf(session, some), model.dim);
+  const independence = await aloneAndInBatch(session, model, some);
+  const rows: GpuRow[] = [];
+  for (const tokens of batchTokens) {
+    onProgress(`batches of ${tokens} padded tokens`);
+    rows.push(...(await measure(session, model, texts, tokens, rounds)));
+  }
+  return {
+    environment: describeEnvironment(options.command, 'none', [device.threads]),
+    settings: {
+      model: `${model.name}/${model.version}`,
+      graph: model.session.graphs[device.provider].sha256,
+      device: device.provider === 'cpu' ? 'cpu' : `cuda:${device.index}`,
+      onnxruntime: runtimeVersion(),
+    },
+    nodes_elsewhere: elsewhere,
+    agreement_with_cpu_graph: agreement,
+    alone_and_in_batch: independence,
+    rows,
+  };
+}
+
+/** With the fallback forbidden, a session that has a node for another device does not open. */
+async function nodesElsewhere(model: ServedModel, device: Device): Promise<string | null> {
+  if (device.provider === 'cpu') return null;
+  try {
+    const session = await InferenceSession.create(model.session.graphs.cuda.file, {
+      executionProviders: [{ name: 'cuda', deviceId: device.index }],
+      extra: { session: { 'session.disable_cpu_ep_fallback': '1' } },
+    });
+    await session.release();
+    return null;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+/** f32 rows of each text, run alone. */
+async function outputsOf(session: InferenceSession, texts: readonly Int32Array[]): Promise<Float32Array[]> {
+  const rows: Float32Array[] = [];
+  for (const ids of texts) {
+    const outputs = await session.run(feedsOf({ ids, texts: 1, length: ids.length }, false), ['output']);
+    rows.push(outputs['output']!.data as Float32Array);
+  }
+  return rows;
+}
+
+/** Texts cut to one length, so that a batch of them needs no padding. */
+async function aloneAndInBatch(
+  session: InferenceSession,
+  model: ServedModel,
+  texts: readonly Int32Array[],
+): Promise<GpuReport['alone_and_in_batch']> {
+  const { int8Output } = model.session;
+  if (int8Output === undefined) throw new Error('the model has no int8 output');
+  const length = Math.min(...texts.map((ids) => ids.length));
+  const cut = texts.map((ids) => ids.subarray(0, length));
+  const run = async (batch: readonly Int32Array[]): Promise<Int8Array> => {
+    const ids = Int32Array.from(batch.flatMap((each) => [...each]));
+    const feeds = feedsOf({ ids, texts: batch.length, length }, model.session.usesTokenTypeIds);
+    return (await session.run(feeds, [int8Output]))[int8Output]!.data as Int8Array;
+  };
+  const together = await run(cut);
+  let differing = 0;
+  let stepsMax = 0;
+  for (const [text, ids] of cut.entries()) {
+    const alone = await run([ids]);
+    for (const [at, value] of alone.entries()) {
+      const steps = Math.abs(value - together[text * alone.length + at]!);
+      if (steps > 0) differing++;
+      stepsMax = Math.max(stepsMax, steps);
+    }
+  }
+  return {
+    components: together.length,
+    differing_share: differing / together.length,
+    steps_max: stepsMax,
+  };
+}
+
+/** The three sets of outputs in turn within a round. */
+async function measure(
+  session: InferenceSession,
+  { session: names, dim }: ServedModel,
+  texts: readonly Int32Array[],
+  batchTokens: number,
+  rounds: number,
+): Promise<readonly GpuRow[]> {
+  const count = Math.max(1, Math.floor(batchTokens / textLength));
+  const ids = new Int32Array(count * textLength);
+  const stream = texts.flatMap((each) => [...each]);
+  for (let at = 0; at < ids.length; at++) ids[at] = stream[at % stream.length]!;
+  const feeds = feedsOf({ ids, texts: count, length: textLength }, names.usesTokenTypeIds);
+  const sets = [
+    { outputs: 'int8', fetches: [names.int8Output, names.scaleOutput], bytes: dim + 4 },
+    { outputs: 'f32', fetches: ['output'], bytes: dim * 4 },
+    { outputs: 'weights only', fetches: [names.tokenWeightOutput], bytes: 4 },
+  ] as const;
+  const times = new Map<string, number[]>(sets.map(({ outputs }) => [outputs, []]));
+  for (let round = -1; round < rounds; round++) {
+    for (const { outputs, fetches } of sets) {
+      const startedAt = performance.now();
+      const result: Record<string, Tensor> = await session.run(feeds, fetches as readonly string[]);
+      const milliseconds = performance.now() - startedAt;
+      for (const tensor of Object.values(result)) tensor.dispose();
+      // The first round warms up.
+      if (round >= 0) times.get(outputs)?.push(milliseconds);
+    }
+  }
+  return sets.map(({ outputs, bytes }) => {
+    const milliseconds = spread(times.get(outputs) ?? []);
+    return {
+      batch_tokens: ids.length,
+      outputs,
+      output_bytes: bytes * ids.length,
+      milliseconds,
+      tokens_per_second: Math.round((ids.length / milliseconds.median) * 1000),
+    };
+  });
+}

@@ -1,0 +1,33 @@
+/** The GPU benchmark, dry: on the CPU graph it runs end to end and finds nothing to complain of. */
+import { describe, expect, it } from 'vitest';
+import { runGpuBench } from '../../bench/gpu/bench.ts';
+import { renderGpu } from '../../bench/gpu/command.ts';
+import { cudaProblem } from '../../src/encoder/cuda-library.ts';
+
+const options = {
+  beir: undefined,
+  rounds: 1,
+  batchTokens: [272],
+  environment: {},
+  command: 'test',
+  onProgress: () => undefined,
+};
+
+describe('the GPU benchmark', () => {
+  it('compares a device with the CPU and measures it with each set of outputs', async () => {
+    const report = await runGpuBench({ ...options, device: { provider: 'cpu', index: 0, threads: 2 } });
+    expect(report.nodes_elsewhere).toBeNull();
+    expect(report.agreement_with_cpu_graph.minimum_cosine).toBeGreaterThan(0.9999);
+    expect(report.alone_and_in_batch).toMatchObject({ differing_share: 0, steps_max: 0 });
+    expect(report.rows.map(({ outputs }) => outputs)).toEqual(['int8', 'f32', 'weights only']);
+    for (const row of report.rows) expect(row.tokens_per_second).toBeGreaterThan(0);
+    expect(renderGpu(report)).toContain('nodes on another device: none');
+  }, 60_000);
+
+  it('refuses a GPU that is not there, and says why', async () => {
+    const problem = cudaProblem();
+    const run = runGpuBench({ ...options, device: { provider: 'cuda', index: 0, threads: 2 } });
+    if (problem === undefined) expect((await run).rows).toHaveLength(3);
+    else await expect(run).rejects.toThrow(problem);
+  }, 60_000);
+});
