@@ -35,8 +35,8 @@ export interface IdleTuningOptions {
 const tokensMin = 4096;
 const batchesPerWorker = 4;
 const pollMs = 5;
-/** Half of the memory is for the search engine. */
-const memoryShare = 0.5;
+/** Well below the bound at which the supervisor restarts an encoder. */
+const memoryShare = 0.1;
 
 /** Sweeps, logs what was measured, and remembers the choice. Settles whatever happens: an encoder serves without it too. */
 export async function tuneBudget(
@@ -87,7 +87,8 @@ export async function tuneWhenIdle(options: IdleTuningOptions): Promise<BudgetSw
   try {
     const sweep = await sweepBudgets({
       candidates: documentBudgets(provider),
-      residentBytesMax: totalmem() * memoryShare,
+      // No constraint is told as none or as more than the machine has.
+      residentBytesMax: Math.min(process.constrainedMemory() || Infinity, totalmem()) * memoryShare,
       measure,
     });
     if (sweep.chosen !== undefined) core.useDocumentBudget(sweep.chosen.batchTokens);

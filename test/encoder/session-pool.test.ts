@@ -30,6 +30,7 @@ async function stage() {
       kept: undefined,
       rows: kind === 'query' ? ids.length : rows,
       paddedLength: ids.length,
+      paddedTexts: 1,
     });
   };
   return { pool, run };
