@@ -13,7 +13,7 @@ import { loadModel, type ServedModel } from '../../src/encoder/served-model.ts';
 import { modelDirectoryOf } from '../../src/model-choice.ts';
 import { agreementOf, type Agreement } from '../encoder/agreement.ts';
 import type { Device } from '../encoder/contender.ts';
-import { readSource } from '../encoder/mixes.ts';
+import { chunkTokensMax, readSource } from '../encoder/mixes.ts';
 import { feedsOf, openSession, settingsFor } from '../encoder/onnxruntime-session.ts';
 import { describeEnvironment, type Environment } from '../environment.ts';
 import { spread, type Spread } from '../statistics.ts';
@@ -59,7 +59,7 @@ export interface GpuReport {
   readonly rows: readonly GpuRow[];
 }
 
-/** Positions of every text of the timed batches: the service's default chunk, padded to the step of a GPU. */
+/** Positions of every text of the timed batches: the longest default chunk, padded to the step of a GPU. */
 const textLength = 272;
 const comparedTexts = 24;
 
@@ -69,11 +69,14 @@ export async function runGpuBench(options: GpuBenchOptions): Promise<GpuReport> 
   if (problem !== undefined) throw new Error(`cuda: ${problem}`);
   const model = await loadModel(await modelDirectoryOf(parseConfig(options.environment)));
   const { documents } = await readSource(64, options.beir);
-  const texts = documents.map((text) => documentSequence(model.rules, model.tokenizer.encode(text)).ids);
+  const window = Math.min(chunkTokensMax, model.windowTokensMax);
+  const texts = documents.map(
+    (text) => documentSequence(model.rules, model.tokenizer.encode(text).subarray(0, window)).ids,
+  );
   onProgress('loading the graphs');
   const session = await openSession(settingsFor(model, device));
   const elsewhere = await nodesElsewhere(model, device);
-  const some = texts.slice(0, comparedTexts).map((ids) => ids.subarray(0, textLength));
+  const some = texts.slice(0, comparedTexts);
   onProgress('comparing with the CPU');
   const cpu = await openSession(
     settingsFor(model, { provider: 'cpu', index: 0, threads: availableParallelism() }),

@@ -44,11 +44,10 @@ export async function warmUp(
     }
     if (provider === 'cpu') continue;
     const { lengthStep, documentBatchTokens } = limits;
-    for (const length of paddedLengths(lengthStep, model.windowTokensMax)) {
-      const sequence = documentSequence(
-        rules,
-        new Int32Array(Math.min(length, model.windowTokensMax)).fill(filler),
-      );
+    const special = rules.documentHead.length + rules.tail.length;
+    for (const length of paddedLengths(lengthStep, rules.documentPositionsMax)) {
+      const content = Math.min(length - special, model.windowTokensMax);
+      const sequence = documentSequence(rules, new Int32Array(content).fill(filler));
       const count = Math.max(1, Math.floor(documentBatchTokens / length));
       await Promise.all(Array.from({ length: count }, async () => core.runDocumentSequence(index, sequence)));
     }

@@ -1,9 +1,13 @@
 /** The shapes of batches on a GPU: few, large enough, and no larger than the budget. */
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { parseEncoderArguments } from '../../src/encoder/arguments.ts';
 import { paddedLengths, paddedTexts } from '../../src/encoder/batch-shape.ts';
-import { loadModel } from '../../src/encoder/served-model.ts';
+import { EncoderCore, type InferencePool } from '../../src/encoder/encoder-core.ts';
+import { loadModel, type ServedModel } from '../../src/encoder/served-model.ts';
 import { SessionPool } from '../../src/encoder/session-pool.ts';
+import { tuning } from '../../src/encoder/tuning.ts';
+import { warmUp } from '../../src/encoder/warm-up.ts';
 import { tinyModel } from './encoders.ts';
 
 describe('the number of texts in a padded batch', () => {
@@ -38,19 +42,26 @@ describe('the padded lengths', () => {
   });
 });
 
+/** The tiny model in a real session on the CPU. */
+async function openPool(model: ServedModel): Promise<SessionPool> {
+  const pool = await SessionPool.open({
+    models: [model.session],
+    provider: 'cpu',
+    deviceId: 0,
+    threads: 1,
+    workers: 1,
+    stuckMs: 60_000,
+    onFatal: (reason) => {
+      throw new Error(reason);
+    },
+  });
+  onTestFinished(async () => pool.close());
+  return pool;
+}
+
 describe('a batch with texts that are padding', () => {
   it('gives the rows of its own texts alone, unchanged', async () => {
-    const model = await loadModel(tinyModel);
-    const fatal: string[] = [];
-    const pool = await SessionPool.open({
-      models: [model.session],
-      provider: 'cpu',
-      deviceId: 0,
-      threads: 1,
-      workers: 1,
-      stuckMs: 60_000,
-      onFatal: (reason) => fatal.push(reason),
-    });
+    const pool = await openPool(await loadModel(tinyModel));
     const run = async (paddedTextCount: number, paddedLength: number) => {
       const { output } = await pool.run({
         kind: 'document',
@@ -67,7 +78,31 @@ describe('a batch with texts that are padding', () => {
     };
     const exact = await run(2, 5);
     expect(await run(8, 16)).toEqual(exact);
-    await pool.close();
-    expect(fatal).toEqual([]);
+  });
+});
+
+describe('the warm-up of a GPU', () => {
+  it('runs every padded length, in batches of few shapes', async () => {
+    const model = await loadModel(tinyModel);
+    const pool = await openPool(model);
+    const shapes = new Set<string>();
+    const watched: InferencePool = {
+      workers: 1,
+      hasRoom: (kind) => pool.hasRoom(kind),
+      run: async (batch) => {
+        if (batch.kind === 'document') shapes.add(`${batch.paddedTexts} x ${batch.paddedLength}`);
+        return pool.run(batch);
+      },
+    };
+    const limits = tuning(parseEncoderArguments(['--listen', 'x', '--model-dir', 'x']), 'cuda', 128);
+    await warmUp(new EncoderCore([model], watched, limits), 'cuda', limits);
+    const lengths = new Set([...shapes].map((shape) => Number(shape.split(' x ')[1])));
+    expect([...lengths].toSorted((a, b) => a - b)).toEqual(
+      paddedLengths(limits.lengthStep, model.rules.documentPositionsMax),
+    );
+    for (const shape of shapes) {
+      const [texts = 0, length = 0] = shape.split(' x ').map(Number);
+      expect([1, 2, 4, 8, Math.floor(128 / length)]).toContain(texts);
+    }
   });
 });
