@@ -110,13 +110,12 @@ class StateRows {
     const rows: SearchRow[] = [];
     for (const candidateK of candidateKs) {
       const settings: SearchSettings = { candidateK, topK, plan: 'auto', selectivity };
-      const { plan } = await this.#index.search(queries[0]!, settings);
       const row = await this.#row('maxsimd', settings, truth, queries);
       rows.push({
         ...row,
         candidate_k: candidateK,
         queries: unit === undefined ? 'weighted' : 'unit',
-        settings: `plan ${plan}, ${this.#index.segments()} segments`,
+        settings: `plan ${(await this.#plans(queries, settings)).join(' or ')}, ${this.#index.segments()} segments`,
       });
     }
     return rows;
@@ -147,6 +146,13 @@ class StateRows {
     const truth = await rankings(this.#searcher(settings), queries);
     writeFileSync(file, JSON.stringify(truth));
     return truth;
+  }
+
+  /** The engine chooses for each query. */
+  async #plans(queries: readonly Query[], settings: SearchSettings): Promise<readonly string[]> {
+    const plans = new Set<string>();
+    for (const query of queries) plans.add((await this.#index.search(query, settings)).plan);
+    return [...plans].toSorted();
   }
 
   #searcher(settings: SearchSettings): Searcher {
