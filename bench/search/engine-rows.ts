@@ -1,7 +1,7 @@
 /** The rows of our own engine: every state at every candidate_k, and the exhaustive scan that recall is held against. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { chunksOf, documentsOf, tokenVectorsOf, type Corpus, type Query } from './corpus.ts';
+import { chunksOf, documentsOf, rowOf, rowsOf, tokenVectorsOf, type Query } from './corpus.ts';
 import { OpenIndex, type IndexOptions, type SealedIndex, type SearchSettings } from './engine-index.ts';
 import { selectivities, type Selectivity } from './filters.ts';
 import { measure, rankings, type Effort, type Ranking, type Searcher } from './measure.ts';
@@ -169,8 +169,11 @@ class StateRows {
     const { corpus } = index;
     const { state, active_segment, changes } = this.#state;
     const measured = await measure(this.#searcher(settings), queries, truth, effort);
-    const written = [...changes.rewritten].reduce((sum, document) => sum + rowsIn(corpus, document), 0);
-    const deleted = changes.deleted.reduce((sum, document) => sum + chunksIn(corpus, document), 0);
+    const written = changes.rewritten.reduce(
+      (sum, document) => sum + rowOf(corpus, document + 1) - rowOf(corpus, document),
+      0,
+    );
+    const deleted = changes.deleted.reduce((sum, document) => sum + rowsOf(corpus, document).length, 0);
     const chunks = chunksOf(corpus) - deleted;
     const disk = this.#index.diskBytes();
     const matrices = (tokenVectorsOf(corpus) + written) * (corpus.dim + 2);
@@ -192,6 +195,7 @@ class StateRows {
       disk_bytes_per_chunk: disk / chunks,
       memory_bytes_per_chunk: Math.max(0, anonymousBytes() - this.#memoryBefore) / chunks,
       build_s: sealed.buildSeconds,
+      open_s: this.#index.openSeconds,
       settings: '',
     };
   }
@@ -202,15 +206,4 @@ function norm1(queries: readonly Query[]): string {
   let sum = 0;
   for (const { vectors } of queries) for (const value of vectors) sum += Math.abs(value);
   return sum.toFixed(3);
-}
-
-function rowsIn(corpus: Corpus, document: number): number {
-  return (
-    corpus.chunkRows[corpus.documentChunks[document + 1]!]! -
-    corpus.chunkRows[corpus.documentChunks[document]!]!
-  );
-}
-
-function chunksIn(corpus: Corpus, document: number): number {
-  return corpus.documentChunks[document + 1]! - corpus.documentChunks[document]!;
 }

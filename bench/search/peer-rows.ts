@@ -92,6 +92,7 @@ async function* rowsOf(peer: Peer, options: PeerRowOptions): AsyncGenerator<Sear
       disk_bytes_per_chunk: null,
       memory_bytes_per_chunk: null,
       build_s: built.buildSeconds,
+      open_s: null,
       settings,
     };
   }
