@@ -35,7 +35,7 @@ export interface IdleTuningOptions {
 const tokensMin = 4096;
 const batchesPerWorker = 4;
 const pollMs = 5;
-/** Well below the bound at which the supervisor restarts an encoder. */
+/** What a sweep may add, of the machine's memory: far below the bound at which the supervisor restarts an encoder. */
 const memoryShare = 0.1;
 
 /** Sweeps, logs what was measured, and remembers the choice. Settles whatever happens: an encoder serves without it too. */
@@ -88,7 +88,9 @@ export async function tuneWhenIdle(options: IdleTuningOptions): Promise<BudgetSw
     const sweep = await sweepBudgets({
       candidates: documentBudgets(provider),
       // No constraint is told as none or as more than the machine has.
-      residentBytesMax: Math.min(process.constrainedMemory() || Infinity, totalmem()) * memoryShare,
+      residentBytesMax:
+        process.memoryUsage.rss() +
+        Math.min(process.constrainedMemory() || Infinity, totalmem()) * memoryShare,
       measure,
     });
     if (sweep.chosen !== undefined) core.useDocumentBudget(sweep.chosen.batchTokens);
