@@ -1,11 +1,11 @@
 /** Reads the Prometheus text that a server started with `metrics` exposes. */
 import type { ServerProcess } from './server.ts';
 
-/** The value of one line, named as it stands there (labels included). */
-export async function readMetric(server: ServerProcess, line: string): Promise<number> {
+/** The value of a metric; of one with labels the sum over them. */
+export async function readMetric(server: ServerProcess, name: string): Promise<number> {
   if (server.metricsUrl === undefined) throw new Error('this server was started without metrics');
   const text = await (await fetch(server.metricsUrl)).text();
-  const found = text.split('\n').find((candidate) => candidate.startsWith(`${line} `));
-  if (found === undefined) throw new Error(`no metric ${line}`);
-  return Number(found.slice(line.length + 1));
+  const lines = text.split('\n').filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`));
+  if (lines.length === 0) throw new Error(`no metric ${name}`);
+  return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
 }

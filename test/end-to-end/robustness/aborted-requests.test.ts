@@ -4,7 +4,6 @@
  */
 import { expect, test } from 'vitest';
 
-import { EncoderProbe } from '../../../src/encoder/encoder-probe.ts';
 import { abandon, type Moment } from '../harness/abandon.ts';
 import { eventually } from '../harness/eventually.ts';
 import { readMetric } from '../harness/metrics.ts';
@@ -54,27 +53,31 @@ test('a thousand aborted requests leave nothing behind', async () => {
     }
   };
   await Promise.all(Array.from({ length: atOnce }, leaving));
+
   // Some were left in the middle of their answer, most before it.
   expect(answered).toBeGreaterThan(0);
   expect(answered).toBeLessThan(requests / 2);
   console.log(`${answered} of ${requests} answers had begun`);
 
   // Nothing is in flight, in the front end as in the encoder.
-  for (const gauge of ['maxsimd_http_requests_in_flight', 'maxsimd_requests_admitted']) {
+  for (const gauge of [
+    'maxsimd_http_requests_in_flight',
+    'maxsimd_requests_admitted',
+    'maxsimd_encoder_queue_tokens',
+    'maxsimd_encoder_queue_requests',
+  ]) {
     await eventually(async () => ((await readMetric(stage.server, gauge)) === 0 ? true : undefined), {
       withinMs: 20_000,
       what: `${gauge} is 0`,
     });
   }
-  expect(await readQueue(encoderAddress(stage.server.output().stderr))).toMatchObject({
-    queuedTokens: 0,
-    queuedRequests: 0,
-  });
+
   // Every slot is free.
   const together = await Promise.all(
     Array.from({ length: slots }, () => tenant.client.search(id, { query: 'light' })),
   );
   expect(together.map(({ status }) => status)).toEqual(Array.from({ length: slots }, () => 200));
+
   // Every token that was not charged can be spent: the allowance is cut down to five more, and five are used.
   const { usage } = await readUsage(tenant.client);
   const allowance = BigInt(usage.input_tokens) + 5n;
@@ -84,6 +87,7 @@ test('a thousand aborted requests leave nothing behind', async () => {
     { withinMs: 6000, everyMs: 100, what: 'the new limit holds' },
   );
   await put(tenant.client, id, [{ doc_id: 'last', text: textOfTokens(5) }]);
+
   // What was committed before its client left is whole, and nobody else's answers changed.
   expect((await readUsage(tenant.client)).usage.documents).toBe(usage.documents + 1);
   expect(await ask()).toEqual(before);
@@ -121,22 +125,6 @@ function asDocument({ subject, text }: { readonly subject: string; readonly text
   readonly text: string;
 } {
   return { doc_id: subject, text };
-}
-
-/** Where the server's own encoder listens, from its log. */
-function encoderAddress(log: string): string {
-  const address = /"address":"(unix:[^"]+)"/.exec(log)?.[1];
-  if (address === undefined) throw new Error('the log does not tell where the encoder listens');
-  return address;
-}
-
-async function readQueue(address: string): Promise<unknown> {
-  const probe = new EncoderProbe(address);
-  try {
-    return await probe.statistics(5000);
-  } finally {
-    probe.close();
-  }
 }
 
 function megabytes(bytes: number): string {
