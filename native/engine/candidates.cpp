@@ -40,7 +40,8 @@ std::vector<uint32_t> surviveCodes(const Selection& selection, const Codebook::T
     keys.reserve(scanChunks);
     selected.forEach(first, first + scanChunks, [&](uint32_t chunk) {
       const auto of = codes.of(chunk);
-      keys.push_back(keyOf(sumOfMaxima(table.levels.data(), table.tokensPadded, of.data(), uint32_t(of.size())), chunk));
+      keys.push_back(
+          keyOf(sumOfMaxima(table.levels.data(), table.tokensPadded, of.data(), uint32_t(of.size())), chunk));
     });
     keepSmallest(keys, count);
     parts[b] = std::move(keys);
@@ -80,7 +81,8 @@ void addRefined(const ChunkCodes& codes, const Codebook::Table& table, const std
     for (size_t i = b * survivorBlock; i < last; ++i) {
       const uint32_t chunk = survivors[i];
       const auto of = codes.of(chunk);
-      const uint32_t sum = sumOfRefinedMaxima(refined, of.data(), codes.runs(chunk), uint32_t(of.size()), codes.residuals(chunk));
+      const uint32_t sum =
+          sumOfRefinedMaxima(refined, of.data(), codes.runs(chunk), uint32_t(of.size()), codes.residuals(chunk));
       own[i] = {{segment, chunk}, table.refinedBase + table.refinedStep * float(sum), true};
     }
   });

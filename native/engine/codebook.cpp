@@ -28,15 +28,18 @@ bool usable(const CodebookData& data) {
            std::all_of(scales.begin(), scales.begin() + long(count),
                        [](uint16_t scale) { return halfIsFinite(scale) && halfToFloat(scale) > 0.0f; });
   };
-  if (!std::isfinite(data.share) || data.codewords.size() != size_t(data.subspaces()) * codewords * subspaceDim) return false;
-  if (!std::all_of(data.codewords.begin(), data.codewords.end(), [](float value) { return std::isfinite(value); })) return false;
+  if (!std::isfinite(data.share) || data.codewords.size() != size_t(data.subspaces()) * codewords * subspaceDim)
+    return false;
+  if (!std::all_of(data.codewords.begin(), data.codewords.end(), [](float value) { return std::isfinite(value); }))
+    return false;
   return fits(data.centroids, data.scales, data.count()) && fits(data.groups, data.groupScales, data.groupCount());
 }
 
 uint64_t contentHash(const CodebookData& data) {
   const size_t scaleBytes = data.count() * sizeof(uint16_t);
   const uint32_t low = crc32c(data.scales.data(), scaleBytes, crc32c(data.centroids.data(), data.centroids.size()));
-  const uint32_t high = crc32c(data.groupStarts.data(), data.groupStarts.size() * 4, crc32c(data.groups.data(), data.groups.size()));
+  const uint32_t high =
+      crc32c(data.groupStarts.data(), data.groupStarts.size() * 4, crc32c(data.groups.data(), data.groups.size()));
   return uint64_t(crc32c(data.codewords.data(), data.codewords.size() * sizeof(float), high)) << 32 | low;
 }
 
@@ -69,9 +72,9 @@ void Codebook::encode(const int8_t* vectors, const uint16_t* scales, uint32_t ro
     const int8_t* centroid = data_.centroids.data() + size_t(codes[r]) * dim;
     for (uint32_t d = 0; d < dim; ++d) left[d] = float(vector[d]) * scale - float(centroid[d]) * share;
     for (uint32_t m = 0; m < subspaces; ++m) {
-      *bytes++ = nearestCodeword(left.data() + size_t(m) * subspaceDim,
-                                 columns_.data() + size_t(m) * subspaceDim * codewords,
-                                 halfSquares_.data() + size_t(m) * codewords);
+      *bytes++ =
+          nearestCodeword(left.data() + size_t(m) * subspaceDim, columns_.data() + size_t(m) * subspaceDim * codewords,
+                          halfSquares_.data() + size_t(m) * codewords);
     }
   }
 }
@@ -135,7 +138,8 @@ Codebook::Table Codebook::table(const PackedQuery& query, std::span<const float>
     const auto first = uint32_t(b * tableCentroids);
     const uint32_t rows = std::min(tableCentroids, count - first);
     float* from = all + size_t(first) * stride;
-    kernel_.similarities(query, {data_.centroids.data() + size_t(first) * data_.dim, data_.scales.data() + first, rows}, from);
+    kernel_.similarities(query, {data_.centroids.data() + size_t(first) * data_.dim, data_.scales.data() + first, rows},
+                         from);
     Extremes& part = parts[b];
     part.sum.assign(stride, 0.0f);
     part.most.assign(stride, -INFINITY);

@@ -56,7 +56,8 @@ class Codebook {
   void assign(const int8_t* vectors, uint32_t rows, uint16_t* codes) const;
 
   /// The nearest codewords of what the centroids leave over: u8 [rows x subspaces]. `scales` is f16 [rows].
-  void encode(const int8_t* vectors, const uint16_t* scales, uint32_t rows, const uint16_t* codes, uint8_t* bytes) const;
+  void encode(const int8_t* vectors, const uint16_t* scales, uint32_t rows, const uint16_t* codes,
+              uint8_t* bytes) const;
 
   /// One byte per centroid and query token, [count x tokensPadded]: the similarity above a floor of that token,
   /// in steps common to all tokens. Sums of maxima rank chunks like the approximate MaxSim.
@@ -75,7 +76,9 @@ class Codebook {
     float refinedBase;
     float refinedStep;
 
-    RefinedTable refined(uint32_t subspaces) const { return {tokensPadded, subspaces, levels.data(), levelFactor, residuals.data()}; }
+    RefinedTable refined(uint32_t subspaces) const {
+      return {tokensPadded, subspaces, levels.data(), levelFactor, residuals.data()};
+    }
   };
   /// `vectors` is the query as f32 [tokens x dim].
   Table table(const PackedQuery& query, std::span<const float> vectors, Pool& pool) const;
@@ -88,7 +91,8 @@ class Codebook {
   std::vector<float> columns_;
   std::vector<float> halfSquares_;
 
-  void refine(Table& table, std::span<const float> vectors, const std::vector<float>& ranges, float floors, float offsets) const;
+  void refine(Table& table, std::span<const float> vectors, const std::vector<float>& ranges, float floors,
+              float offsets) const;
 };
 
 }  // namespace maxsimd

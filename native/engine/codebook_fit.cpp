@@ -30,7 +30,10 @@ struct Centres {
   std::vector<uint16_t> scales;
 
   Centres(uint32_t dimension, uint32_t number)
-      : dim(dimension), count(number), vectors(size_t(number) * dimension + readPaddingBytes), scales(number + readPaddingBytes) {}
+      : dim(dimension),
+        count(number),
+        vectors(size_t(number) * dimension + readPaddingBytes),
+        scales(number + readPaddingBytes) {}
 
   /// Row `k` = the direction of `direction`, f32 [dim].
   void set(uint32_t k, std::span<const float> direction) {
@@ -72,10 +75,13 @@ class Fit {
       nearestOf(kernel_, dim_, vectors, rows, centres.chunk(), similarities.data(), nearest.data());
       sums.assign(size_t(count) * dim_, 0.0f);
       members.assign(count, 0);
-      for (uint32_t r = 0; r < rows; ++r) add(vectors + size_t(r) * dim_, sums.data() + size_t(nearest[r]) * dim_), ++members[nearest[r]];
+      for (uint32_t r = 0; r < rows; ++r)
+        add(vectors + size_t(r) * dim_, sums.data() + size_t(nearest[r]) * dim_), ++members[nearest[r]];
       for (uint32_t k = 0; k < count; ++k) {
-        if (members[k] > 0) centres.set(k, {sums.data() + size_t(k) * dim_, dim_});
-        else restart(k, order[random_() % rows]);
+        if (members[k] > 0)
+          centres.set(k, {sums.data() + size_t(k) * dim_, dim_});
+        else
+          restart(k, order[random_() % rows]);
       }
     }
     nearestOf(kernel_, dim_, vectors, rows, centres.chunk(), similarities.data(), nearest.data());
@@ -114,7 +120,8 @@ std::vector<uint32_t> apportion(const std::vector<uint32_t>& sizes, uint32_t cou
 /// K-means of rows of `subspaceDim` floats, starting from evenly spaced ones: f32 [256][subspaceDim].
 void fitSubspace(const std::vector<float>& rows, float* found) {
   const size_t count = rows.size() / subspaceDim;
-  for (size_t w = 0; w < codewords; ++w) std::copy_n(rows.data() + w * count / codewords * subspaceDim, subspaceDim, found + w * subspaceDim);
+  for (size_t w = 0; w < codewords; ++w)
+    std::copy_n(rows.data() + w * count / codewords * subspaceDim, subspaceDim, found + w * subspaceDim);
   std::vector<float> columns(size_t(subspaceDim) * codewords), halfSquares(codewords), sums;
   std::vector<uint32_t> members;
   for (uint32_t round = 0; round < codewordRounds; ++round) {
@@ -136,14 +143,16 @@ void fitSubspace(const std::vector<float>& rows, float* found) {
     }
     for (size_t w = 0; w < codewords; ++w) {
       // A codeword nobody chose stays where it is.
-      for (size_t d = 0; d < subspaceDim && members[w] > 0; ++d) found[w * subspaceDim + d] = sums[w * subspaceDim + d] / float(members[w]);
+      for (size_t d = 0; d < subspaceDim && members[w] > 0; ++d)
+        found[w * subspaceDim + d] = sums[w * subspaceDim + d] / float(members[w]);
     }
   }
 }
 
 /// `share` and `codewords` of a codebook whose centroids are there.
 void fitCodewords(const Kernel& kernel, CodebookData& data, const TokenSample& tokens, const Deadline& deadline) {
-  const uint32_t dim = data.dim, every = std::max(1u, tokens.rows / codewordSampleRows), count = (tokens.rows + every - 1) / every;
+  const uint32_t dim = data.dim, every = std::max(1u, tokens.rows / codewordSampleRows),
+                 count = (tokens.rows + every - 1) / every;
   TokenSample few;
   for (uint32_t r = 0; r < tokens.rows; r += every) {
     const auto row = tokens.vectors.begin() + long(size_t(r) * dim);
@@ -173,7 +182,8 @@ void fitCodewords(const Kernel& kernel, CodebookData& data, const TokenSample& t
       const float share = data.share * halfToFloat(data.scales[codes[r]]);
       for (uint32_t d = 0; d < subspaceDim; ++d) {
         const uint32_t component = m * subspaceDim + d;
-        const float centroid = component < dim ? float(data.centroids[size_t(codes[r]) * dim + component]) * share : 0.0f;
+        const float centroid =
+            component < dim ? float(data.centroids[size_t(codes[r]) * dim + component]) * share : 0.0f;
         rows[r * subspaceDim + d] = own[r * width + component] - centroid;
       }
     }
@@ -219,14 +229,18 @@ CodebookData fitCodebook(const Kernel& kernel, uint32_t dim, const TokenSample& 
     const uint32_t g = kept[k];
     members.clear();
     for (uint32_t r = 0; r < rows; ++r) {
-      if (group[r] == g) members.insert(members.end(), sample.begin() + long(size_t(r) * dim), sample.begin() + long(size_t(r + 1) * dim));
+      if (group[r] == g)
+        members.insert(members.end(), sample.begin() + long(size_t(r) * dim),
+                       sample.begin() + long(size_t(r + 1) * dim));
     }
     members.resize(members.size() + readPaddingBytes);
     const Centres centres = fit.centres(members.data(), keptSizes[k], shares[k], nearest);
-    data.centroids.insert(data.centroids.end(), centres.vectors.begin(), centres.vectors.end() - long(readPaddingBytes));
+    data.centroids.insert(data.centroids.end(), centres.vectors.begin(),
+                          centres.vectors.end() - long(readPaddingBytes));
     data.scales.insert(data.scales.end(), centres.scales.begin(), centres.scales.end() - long(readPaddingBytes));
     data.groupStarts.push_back(data.groupStarts.back() + shares[k]);
-    data.groups.insert(data.groups.end(), groups.vectors.begin() + long(size_t(g) * dim), groups.vectors.begin() + long(size_t(g + 1) * dim));
+    data.groups.insert(data.groups.end(), groups.vectors.begin() + long(size_t(g) * dim),
+                       groups.vectors.begin() + long(size_t(g + 1) * dim));
     data.groupScales.push_back(groups.scales[g]);
   }
   for (auto* vectors : {&data.centroids, &data.groups}) vectors->resize(vectors->size() + readPaddingBytes);

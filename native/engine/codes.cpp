@@ -85,7 +85,11 @@ std::vector<T> copyOf(std::span<const T> values) {
 class RowBatches {
  public:
   RowBatches(const Segment& segment, const Deadline& deadline)
-      : segment_(segment), deadline_(deadline), dim_(segment.dim()), vectors_(size_t(batchRows) * dim_ + readPaddingBytes), scales_(batchRows) {}
+      : segment_(segment),
+        deadline_(deadline),
+        dim_(segment.dim()),
+        vectors_(size_t(batchRows) * dim_ + readPaddingBytes),
+        scales_(batchRows) {}
 
   template <typename Whole>
   void forEach(const Whole& whole) {
@@ -148,7 +152,8 @@ class ChunkInMaking {
   void finish(CodesOfChunks& all) {
     order_.resize(codes_.size());
     for (uint32_t r = 0; r < order_.size(); ++r) order_[r] = r;
-    std::sort(order_.begin(), order_.end(), [&](uint32_t a, uint32_t b) { return codes_[a] != codes_[b] ? codes_[a] < codes_[b] : a < b; });
+    std::sort(order_.begin(), order_.end(),
+              [&](uint32_t a, uint32_t b) { return codes_[a] != codes_[b] ? codes_[a] < codes_[b] : a < b; });
     const size_t first = all.codes.size();
     for (const uint32_t row : order_) {
       if (all.codes.size() == first || all.codes.back() != codes_[row]) {
@@ -157,10 +162,12 @@ class ChunkInMaking {
       }
       if (all.runs.back() == UINT8_MAX) continue;
       ++all.runs.back();
-      all.residuals.insert(all.residuals.end(), bytes_.begin() + long(size_t(row) * subspaces_), bytes_.begin() + long(size_t(row + 1) * subspaces_));
+      all.residuals.insert(all.residuals.end(), bytes_.begin() + long(size_t(row) * subspaces_),
+                           bytes_.begin() + long(size_t(row + 1) * subspaces_));
     }
     const size_t rows = all.residuals.size() / subspaces_;
-    if (all.codes.size() > UINT32_MAX || rows > UINT32_MAX) throw Error(ErrorCode::invalidArgument, "segment holds too many token vectors");
+    if (all.codes.size() > UINT32_MAX || rows > UINT32_MAX)
+      throw Error(ErrorCode::invalidArgument, "segment holds too many token vectors");
     all.offsets.push_back(uint32_t(all.codes.size()));
     all.rowOffsets.push_back(uint32_t(rows));
     codes_.clear();
@@ -245,9 +252,11 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const
   CodesHeader header;
   if (mapping.bytes() < sizeof header) return nullptr;
   std::memcpy(&header, mapping.base(), sizeof header);
-  if (header.magic != codesMagic || header.version != codesVersion || header.crc != headerChecksum(header)) return nullptr;
+  if (header.magic != codesMagic || header.version != codesVersion || header.crc != headerChecksum(header))
+    return nullptr;
   if (header.segmentId != segment.id() || header.dim != segment.dim()) return nullptr;
-  if (header.chunks != segment.counts().chunks || header.centroids < 1 || header.centroids > centroidsMax) return nullptr;
+  if (header.chunks != segment.counts().chunks || header.centroids < 1 || header.centroids > centroidsMax)
+    return nullptr;
   if (header.groups < 1 || header.groups > header.centroids) return nullptr;
   const CodesLayout layout(header);
   const uint8_t* body = mapping.base() + sizeof header;
@@ -268,17 +277,21 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const
     for (uint32_t k = opened->codeOffsets_[c]; k < opened->codeOffsets_[c + 1]; ++k) rows += opened->runs_[k];
     if (rows != opened->rowOffsets_[c + 1] - opened->rowOffsets_[c]) return nullptr;
   }
-  if (std::any_of(opened->codes_.begin(), opened->codes_.end(), [&](uint16_t code) { return code >= header.centroids; })) return nullptr;
+  if (std::any_of(opened->codes_.begin(), opened->codes_.end(),
+                  [&](uint16_t code) { return code >= header.centroids; }))
+    return nullptr;
   opened->listLengths_.assign(header.centroids, 0);
   for (uint64_t block = 0; block < layout.blocks; ++block) {
-    const auto offsets = opened->listOffsets_.subspan(block * (size_t(header.centroids) + 1), size_t(header.centroids) + 1);
+    const auto offsets =
+        opened->listOffsets_.subspan(block * (size_t(header.centroids) + 1), size_t(header.centroids) + 1);
     const uint64_t last = std::min<uint64_t>((block + 1) * blockChunks, header.chunks);
     if (!ascends(offsets, opened->codeOffsets_[block * blockChunks], opened->codeOffsets_[last])) return nullptr;
     for (uint32_t k = 0; k < header.centroids; ++k) opened->listLengths_[k] += offsets[k + 1] - offsets[k];
   }
   CodebookData data;
   data.dim = header.dim;
-  data.centroids = copyOf(section<int8_t>(body, layout.centroids, size_t(header.centroids) * header.dim + readPaddingBytes));
+  data.centroids =
+      copyOf(section<int8_t>(body, layout.centroids, size_t(header.centroids) * header.dim + readPaddingBytes));
   data.scales = copyOf(section<uint16_t>(body, layout.scales, header.centroids + readPaddingBytes));
   data.groups = copyOf(section<int8_t>(body, layout.groups, size_t(header.groups) * header.dim + readPaddingBytes));
   data.groupScales = copyOf(section<uint16_t>(body, layout.groupScales, header.groups + readPaddingBytes));

@@ -59,9 +59,8 @@ class ChunkCodes {
   /// Nothing if there is no usable file beside the segment.
   static std::shared_ptr<const ChunkCodes> open(const Segment& segment, const Kernel& kernel, const Intern& intern);
   /// Assigns every token vector, saves durably and opens the file.
-  static std::shared_ptr<const ChunkCodes> build(const Segment& segment, const Kernel& kernel,
-                                                 const Codebook& codebook, const Intern& intern,
-                                                 const Deadline& deadline);
+  static std::shared_ptr<const ChunkCodes> build(const Segment& segment, const Kernel& kernel, const Codebook& codebook,
+                                                 const Intern& intern, const Deadline& deadline);
 
   const Codebook& codebook() const { return *codebook_; }
   std::shared_ptr<const Codebook> sharedCodebook() const { return codebook_; }

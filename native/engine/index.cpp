@@ -52,7 +52,8 @@ SegmentInfo Index::openSegment(uint64_t id, const std::string& path, uint32_t re
   try {
     Entry entry = entryOf(Segment::open(id, path, options_.dim, recordsReferenced));
     if (entry.segment->sealed()) {
-      entry.codes = ChunkCodes::open(*entry.segment, kernel_, [this](Codebook codebook) { return intern(std::move(codebook)); });
+      entry.codes =
+          ChunkCodes::open(*entry.segment, kernel_, [this](Codebook codebook) { return intern(std::move(codebook)); });
     }
     const SegmentInfo info = describe(id, entry);
     fill(id, std::move(entry));
@@ -142,7 +143,8 @@ Index::CodesBuilt Index::buildCodes(uint64_t id, const Deadline& deadline) {
     const TokenSample sample = sampleTokenVectors(*segment, count * sampleRowsPerCentroid, deadline);
     codebook = intern(Codebook(kernel_, fitCodebook(kernel_, options_.dim, sample, count, deadline)));
   }
-  auto codes = ChunkCodes::build(*segment, kernel_, *codebook, [this](Codebook same) { return intern(std::move(same)); }, deadline);
+  auto codes = ChunkCodes::build(
+      *segment, kernel_, *codebook, [this](Codebook same) { return intern(std::move(same)); }, deadline);
   const CodesBuilt built{codes->chunks(), codes->fileBytes(), codebook->count(), fitted};
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(id);
@@ -167,8 +169,8 @@ void Index::loadLives(std::span<const LifeLoad> lives) {
   for (const LifeLoad& life : lives) {
     const Segment& segment = *recordEntry(life.at).segment;
     if (segment.record(life.at.record).versionId != life.versionId) {
-      throw Error(ErrorCode::corrupt, segment.path() + ": record " + std::to_string(life.at.record) +
-                                          " holds another document version");
+      throw Error(ErrorCode::corrupt,
+                  segment.path() + ": record " + std::to_string(life.at.record) + " holds another document version");
     }
   }
   for (const LifeLoad& life : lives) {

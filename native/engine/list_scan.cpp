@@ -8,11 +8,11 @@ namespace maxsimd {
 namespace {
 
 /// Selected chunks below which all codes are scanned.
-constexpr uint32_t listsChunksMin = 100'000;
+constexpr uint32_t listsChunksMin = 50'000;
 /// Chunks met per query token, were all chunks selected: as many again for each that the filter takes away.
 constexpr uint64_t visitsPerToken = 16'384;
 /// List entries cost about as much as this many codes do in a scan.
-constexpr uint64_t visitCost = 3;
+constexpr uint64_t visitCost = 4;
 constexpr uint32_t levels = 256;
 /// Of the best ten by exact MaxSim, more than 99 in 100 are among so many by codes (docs/candidates.md).
 constexpr uint32_t survivorsMin = 2000;
@@ -83,7 +83,8 @@ class Gains {
  private:
   std::vector<uint32_t> gains_;
 };
-static_assert(uint64_t(queryTokensMax) * levels <= Gains::sumMask && (queryTokensMax + 1) < (1u << (32 - Gains::sumBits)));
+static_assert(uint64_t(queryTokensMax) * levels <= Gains::sumMask &&
+              (queryTokensMax + 1) < (1u << (32 - Gains::sumBits)));
 
 struct Survivor {
   uint32_t sum;

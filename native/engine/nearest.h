@@ -12,7 +12,8 @@ namespace maxsimd {
 void nearestOf(const Kernel& kernel, uint32_t dim, const int8_t* vectors, uint32_t count, const Chunk& among,
                float* similarities, uint32_t* rows);
 
-/// For each of `count` vectors the `several` <= among.rows most similar rows of `among`, in no order: u32 [count x several].
+/// For each of `count` vectors the `several` <= among.rows most similar rows of `among`, in no order: u32 [count x
+/// several].
 void nearestSeveral(const Kernel& kernel, uint32_t dim, const int8_t* vectors, uint32_t count, const Chunk& among,
                     uint32_t several, uint32_t* rows);
 

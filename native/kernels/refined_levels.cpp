@@ -2,7 +2,8 @@
 
 #include <cstring>
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__) && !defined(__SANITIZE_THREAD__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__) && \
+    !defined(__SANITIZE_THREAD__)
 #define MAXSIMD_CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
 #else
 #define MAXSIMD_CLONES
@@ -36,7 +37,8 @@ uint32_t sumOfRefinedMaxima(const RefinedTable& table, const uint16_t* codes, co
     const uint8_t* next = bytes;
     for (uint32_t k = 0; k < codeCount; ++k) {
       const auto& levels = *reinterpret_cast<const Levels*>(table.levels + codes[k] * stride + token);
-      const Levels centroid = __builtin_convertvector((__builtin_convertvector(levels, Products) * factor) >> 8, Levels);
+      const Levels centroid =
+          __builtin_convertvector((__builtin_convertvector(levels, Products) * factor) >> 8, Levels);
       for (uint32_t j = 0; j < runs[k]; ++j) {
         Levels similarity = centroid;
         const uint8_t* subspace = table.residuals + token;
@@ -52,11 +54,12 @@ uint32_t sumOfRefinedMaxima(const RefinedTable& table, const uint16_t* codes, co
 }
 
 MAXSIMD_CLONES
-void quantizeLevels(const float* similarities, uint32_t rows, uint32_t stride, const float* floors, const float* factors,
-                    uint8_t* levels, uint32_t tokensPadded) {
+void quantizeLevels(const float* similarities, uint32_t rows, uint32_t stride, const float* floors,
+                    const float* factors, uint8_t* levels, uint32_t tokensPadded) {
   for (uint32_t k = 0; k < rows; ++k, similarities += stride, levels += tokensPadded) {
     for (uint32_t i = 0; i < stride; i += quantized) {
-      const auto floor = *reinterpret_cast<const Floats*>(floors + i), factor = *reinterpret_cast<const Floats*>(factors + i);
+      const auto floor = *reinterpret_cast<const Floats*>(floors + i),
+                 factor = *reinterpret_cast<const Floats*>(factors + i);
       Floats level = (*reinterpret_cast<const Floats*>(similarities + i) - floor) * factor + 0.5f;
       level = level > 0.0f ? level : Floats{};
       level = level < 255.0f ? level : Floats{} + 255.0f;

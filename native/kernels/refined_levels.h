@@ -28,14 +28,15 @@ struct RefinedTable {
 
 /// levels[k][i] = (similarities[k][i] - floors[i]) * factors[i], rounded, within 0..255: f32 [rows x stride] to
 /// u8 [rows x tokensPadded], stride <= tokensPadded.
-void quantizeLevels(const float* similarities, uint32_t rows, uint32_t stride, const float* floors, const float* factors,
-                    uint8_t* levels, uint32_t tokensPadded);
+void quantizeLevels(const float* similarities, uint32_t rows, uint32_t stride, const float* floors,
+                    const float* factors, uint8_t* levels, uint32_t tokensPadded);
 
 /// Sum over query tokens i of the maximum over a chunk's token vectors j of
 ///   (levels[code(j)][i] * levelFactor >> 8) + sum over subspaces m of residuals[m][byte(j, m)][i]
-/// Token vectors lie in the order of their codes: codes[k] has runs[k] of them; `bytes` is u8 [sum of runs x subspaces].
+/// Token vectors lie in the order of their codes: codes[k] has runs[k] of them; `bytes` is u8 [sum of runs x
+/// subspaces].
 uint32_t sumOfRefinedMaxima(const RefinedTable& table, const uint16_t* codes, const uint8_t* runs, uint32_t codeCount,
-                           const uint8_t* bytes);
+                            const uint8_t* bytes);
 
 /// The codeword with the largest dot(vector, codeword) - halfSquare: the nearest one. `columns` is f32
 /// [subspaceDim x 256], `halfSquares` f32 [256]: half of each codeword's squared length.

@@ -3,6 +3,8 @@
 #include "engine/codes.h"
 #include "engine/live_chunks.h"
 #include "engine/nearest.h"
+#include "engine/query.h"
+#include "kernels/code_levels.h"
 #include "kernels/dispatch.h"
 #include "test/sample.h"
 
@@ -13,7 +15,8 @@ namespace {
 
 constexpr uint32_t dim = 32;
 
-std::shared_ptr<Segment> sealedSegment(Random& random, const Clusters& clusters, const std::string& path, uint32_t records) {
+std::shared_ptr<Segment> sealedSegment(Random& random, const Clusters& clusters, const std::string& path,
+                                       uint32_t records) {
   auto segment = Segment::create(7, path, dim);
   for (uint32_t r = 0; r < records; ++r) {
     std::vector<uint32_t> chunkRows(between(random, 1, 4));
@@ -26,6 +29,13 @@ std::shared_ptr<Segment> sealedSegment(Random& random, const Clusters& clusters,
 
 ChunkCodes::Intern keepAll() {
   return [](Codebook codebook) { return std::make_shared<const Codebook>(std::move(codebook)); };
+}
+
+double variance(const std::vector<double>& values) {
+  double sum = 0, squares = 0;
+  for (const double value : values) sum += value, squares += value * value;
+  const auto count = double(values.size());
+  return squares / count - (sum / count) * (sum / count);
 }
 
 Codebook fitted(const Kernel& kernel, const Segment& segment, uint32_t count) {
@@ -69,31 +79,139 @@ const Case assigned("codes", "token vectors get a centroid about as near as the 
   CHECK(cosine > 0.8);
 });
 
-const Case described("codes", "codes and lists say the same, and what assigning each chunk alone says", [](Random& random) {
+const Case loops("codes", "levels, codewords and refined sums match plain loops", [](Random& random) {
+  for (int round = 0; round < 60; ++round) {
+    const uint32_t tokens = between(random, 1, 70), stride = paddedTokens(tokens), padded = (stride + 31) & ~31u;
+    const uint32_t subspaces = between(random, 1, 12), centroids = between(random, 1, 300);
+    std::uniform_real_distribution<float> value(-1.5f, 1.5f);
+    std::vector<float> similarities(size_t(centroids) * stride), floors(stride), factors(stride);
+    for (auto* values : {&similarities, &floors, &factors}) {
+      for (float& one : *values) one = value(random);
+    }
+    for (float& factor : factors) factor = std::abs(factor) * 120.0f;
+    AlignedVector<uint8_t> levels(size_t(centroids) * padded, 0);
+    quantizeLevels(similarities.data(), centroids, stride, floors.data(), factors.data(), levels.data(), padded);
+    for (uint32_t k = 0; k < centroids; ++k) {
+      for (uint32_t i = 0; i < stride; ++i) {
+        const float level = (similarities[k * stride + i] - floors[i]) * factors[i] + 0.5f;
+        CHECK(levels[k * padded + i] == uint8_t(std::clamp(level, 0.0f, 255.0f)));
+      }
+    }
+
+    // Sums stay within a byte, as the engine sees to.
+    const auto factor = uint16_t(between(random, 0, 100));
+    AlignedVector<uint8_t> residuals(size_t(subspaces) * codewords * padded);
+    for (auto& byte : residuals) byte = uint8_t(random() % (150 / subspaces));
+    std::vector<uint16_t> codes(between(random, 1, 40));
+    std::vector<uint8_t> runs, bytes;
+    for (auto& code : codes) {
+      code = uint16_t(random() % centroids);
+      runs.push_back(uint8_t(between(random, 1, 4)));
+      for (uint32_t b = 0; b < runs.back() * subspaces; ++b) bytes.push_back(uint8_t(random()));
+    }
+    uint32_t expected = 0;
+    for (uint32_t i = 0; i < padded; ++i) {
+      uint32_t most = 0;
+      const uint8_t* next = bytes.data();
+      for (size_t k = 0; k < codes.size(); ++k) {
+        for (uint32_t j = 0; j < runs[k]; ++j) {
+          uint32_t similarity = uint32_t(levels[codes[k] * padded + i]) * factor >> 8;
+          for (uint32_t m = 0; m < subspaces; ++m) similarity += residuals[(m * codewords + *next++) * padded + i];
+          most = std::max(most, similarity);
+        }
+      }
+      expected += most;
+    }
+    const RefinedTable table{padded, subspaces, levels.data(), factor, residuals.data()};
+    CHECK(sumOfRefinedMaxima(table, codes.data(), runs.data(), uint32_t(codes.size()), bytes.data()) == expected);
+
+    std::vector<float> vector(subspaceDim), columns(size_t(subspaceDim) * codewords), halfSquares(codewords);
+    for (auto* values : {&vector, &columns, &halfSquares}) {
+      for (float& one : *values) one = std::round(value(random) * 8.0f) / 8.0f;  // exact sums, and ties
+    }
+    uint32_t nearest = 0;
+    float best = -INFINITY;
+    for (uint32_t w = 0; w < codewords; ++w) {
+      float similarity = -halfSquares[w];
+      for (uint32_t d = 0; d < subspaceDim; ++d) similarity += vector[d] * columns[d * codewords + w];
+      if (similarity > best) best = similarity, nearest = w;
+    }
+    const uint32_t found = nearestCodeword(vector.data(), columns.data(), halfSquares.data());
+    float foundSimilarity = -halfSquares[found];
+    for (uint32_t d = 0; d < subspaceDim; ++d) foundSimilarity += vector[d] * columns[d * codewords + found];
+    CHECK(foundSimilarity == best && found <= codewords && nearest <= codewords);
+  }
+});
+
+const Case finer("codes", "with codewords the approximate MaxSim follows the exact one more closely", [](Random& random) {
   const TemporaryDirectory directory;
   const Clusters clusters(random, dim, 60);
   const Kernel& kernel = *findKernel("auto");
-  const auto segment = sealedSegment(random, clusters, directory.file("7.seg"), 700);
-  const Codebook codebook = fitted(kernel, *segment, 128);
-  const auto built = ChunkCodes::build(*segment, kernel, codebook, keepAll(), {});
-  const auto codes = ChunkCodes::open(*segment, kernel, keepAll());
-  CHECK(codes != nullptr && codes->codebook().hash() == codebook.hash() && codes->chunks() == segment->counts().chunks);
+  Pool pool(2);
+  const auto segment = sealedSegment(random, clusters, directory.file("7.seg"), 300);
+  const auto codes = ChunkCodes::build(*segment, kernel, fitted(kernel, *segment, 128), keepAll(), {});
   const auto mapping = segment->mapping();
-  std::vector<std::vector<uint16_t>> inLists(codes->chunks());
-  for (uint32_t k = 0; k < codebook.count(); ++k) {
-    CHECK(codes->listLengths()[k] == codes->list(0, k).size());
-    for (const uint16_t chunk : codes->list(0, k)) inLists[chunk].push_back(uint16_t(k));
+  double coarse = 0, fine = 0;
+  for (int round = 0; round < 10; ++round) {
+    std::vector<float> vectors, offsets;
+    for (uint32_t i = 0; i < 20; ++i) {
+      const auto vector = clusters.near(random, uint32_t(random() % 60));
+      for (const float component : vector) vectors.push_back(component * (0.2f + 0.1f * float(i % 5)));
+      offsets.push_back(0.05f * float(i));
+    }
+    const Query query(kernel, vectors, offsets, dim);
+    const auto table = codes->codebook().table(query.packed(), vectors, pool);
+    const RefinedTable refined = table.refined(codes->codebook().data().subspaces());
+    std::vector<double> byCodes, byBoth;
+    for (uint32_t c = 0; c < codes->chunks(); ++c) {
+      const ChunkEntry& entry = segment->chunk(c);
+      const RecordView view = segment->view(*mapping, entry.record);
+      const Chunk chunk{view.vectors() + size_t(entry.firstRow) * dim, view.scales() + entry.firstRow,
+                        segment->chunkRows(c)};
+      float exact;
+      kernel.maxsim(query.packed(), &chunk, 1, &exact);
+      const auto of = codes->of(c);
+      const auto count = uint32_t(of.size());
+      const uint32_t levels = sumOfMaxima(table.levels.data(), table.tokensPadded, of.data(), count);
+      const uint32_t steps = sumOfRefinedMaxima(refined, of.data(), codes->runs(c), count, codes->residuals(c));
+      byCodes.push_back(double(table.base + table.step * float(levels)) - double(exact));
+      byBoth.push_back(double(table.refinedBase + table.refinedStep * float(steps)) - double(exact));
+    }
+    coarse += variance(byCodes);
+    fine += variance(byBoth);
   }
-  for (uint32_t c = 0; c < codes->chunks(); ++c) {
-    const ChunkEntry& entry = segment->chunk(c);
-    std::vector<uint16_t> own(segment->chunkRows(c));
-    codebook.assign(segment->view(*mapping, entry.record).vectors() + size_t(entry.firstRow) * dim, uint32_t(own.size()), own.data());
-    std::sort(own.begin(), own.end());
-    own.erase(std::unique(own.begin(), own.end()), own.end());
-    CHECK(std::equal(own.begin(), own.end(), codes->of(c).begin(), codes->of(c).end()));
-    CHECK(own == inLists[c]);
-  }
+  std::printf("  variance of the error: %.2f by codes, %.2f with codewords\n", coarse, fine);
+  CHECK(fine < coarse * 0.7);
 });
+
+const Case described("codes", "codes and lists say the same, and what assigning each chunk alone says",
+                     [](Random& random) {
+                       const TemporaryDirectory directory;
+                       const Clusters clusters(random, dim, 60);
+                       const Kernel& kernel = *findKernel("auto");
+                       const auto segment = sealedSegment(random, clusters, directory.file("7.seg"), 700);
+                       const Codebook codebook = fitted(kernel, *segment, 128);
+                       const auto built = ChunkCodes::build(*segment, kernel, codebook, keepAll(), {});
+                       const auto codes = ChunkCodes::open(*segment, kernel, keepAll());
+                       CHECK(codes != nullptr && codes->codebook().hash() == codebook.hash() &&
+                             codes->chunks() == segment->counts().chunks);
+                       const auto mapping = segment->mapping();
+                       std::vector<std::vector<uint16_t>> inLists(codes->chunks());
+                       for (uint32_t k = 0; k < codebook.count(); ++k) {
+                         CHECK(codes->listLengths()[k] == codes->list(0, k).size());
+                         for (const uint16_t chunk : codes->list(0, k)) inLists[chunk].push_back(uint16_t(k));
+                       }
+                       for (uint32_t c = 0; c < codes->chunks(); ++c) {
+                         const ChunkEntry& entry = segment->chunk(c);
+                         std::vector<uint16_t> own(segment->chunkRows(c));
+                         codebook.assign(segment->view(*mapping, entry.record).vectors() + size_t(entry.firstRow) * dim,
+                                         uint32_t(own.size()), own.data());
+                         std::sort(own.begin(), own.end());
+                         own.erase(std::unique(own.begin(), own.end()), own.end());
+                         CHECK(std::equal(own.begin(), own.end(), codes->of(c).begin(), codes->of(c).end()));
+                         CHECK(own == inLists[c]);
+                       }
+                     });
 
 const Case damaged("codes", "a damaged, cut, foreign or later codes file is ignored", [](Random& random) {
   const TemporaryDirectory directory;
