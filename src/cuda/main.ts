@@ -43,7 +43,7 @@ function install(systemLibraries: boolean, python: string): void {
     host: host(),
     runtimeVersion: runtimeVersion(),
     places,
-    store: path.resolve(import.meta.dirname, '../../build/cuda'),
+    store: path.resolve(import.meta.dirname, '../../.cuda'),
     systemLibraries,
     fetch: pipFetch(python),
     onProgress: say,
