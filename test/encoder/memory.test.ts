@@ -15,7 +15,7 @@ function limitMemory(processId: number, moreBytes: number): void {
 }
 
 describe.runIf(process.platform === 'linux')('an encoder without memory for a batch', () => {
-  it('fails that request soon, keeps nothing of it, and serves the next one with the same rows', async () => {
+  it('answers or refuses soon, keeps nothing, and serves the next request with the same rows', async () => {
     const { pool, supervisor } = await encodersOfTest({
       modelDirectories: [defaultModel],
       extraArguments: ['--batch-tokens', '200000'],
@@ -32,7 +32,8 @@ describe.runIf(process.platform === 'linux')('an encoder without memory for a ba
       () => 'answered',
       (error: unknown) => (error as { readonly code: string }).code,
     );
-    expect(outcome).toBe('service_unavailable');
+    // Its parts are tried alone afterwards, which may succeed; what must not be is a hang or another failure.
+    expect(['answered', 'service_unavailable']).toContain(outcome);
     expect(performance.now() - startedAt).toBeLessThan(30_000);
 
     await until(() => pool.ready());
