@@ -19,6 +19,8 @@ constexpr uint32_t groupSampleRows = 64 * 1024;
 /// Rows that place the codewords.
 constexpr uint32_t codewordSampleRows = 32 * 1024;
 constexpr uint32_t codewordRounds = 6;
+/// Of the segment. More centroids rank better and make the table of a query dearer; residuals do the rest.
+constexpr uint32_t rowsPerCentroid = 512;
 constexpr uint32_t centroidsFewest = 256;
 constexpr uint32_t centroidsMost = 16384;
 
@@ -194,7 +196,7 @@ void fitCodewords(const Kernel& kernel, CodebookData& data, const TokenSample& t
 }  // namespace
 
 uint32_t centroidsFor(uint64_t rows) {
-  return uint32_t(std::clamp<uint64_t>(std::bit_ceil(rows / 256 + 1), centroidsFewest, centroidsMost));
+  return uint32_t(std::clamp<uint64_t>(std::bit_ceil(rows / rowsPerCentroid + 1), centroidsFewest, centroidsMost));
 }
 
 CodebookData fitCodebook(const Kernel& kernel, uint32_t dim, const TokenSample& tokens, uint32_t count,

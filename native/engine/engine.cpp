@@ -1,8 +1,8 @@
 #include "engine/engine.h"
 
 #include "engine/deadline.h"
+#include "engine/kernel_check.h"
 #include "engine/query.h"
-#include "kernels/dispatch.h"
 #include "store/error.h"
 
 #include <time.h>
@@ -17,14 +17,6 @@ namespace {
 constexpr double budgetMs = 2.0;
 constexpr uint32_t budgetTokens = 32;
 constexpr size_t scoreBlock = 8;
-
-const Kernel& chooseKernel(std::string_view name) {
-  const Kernel* kernel = findKernel(name);
-  if (kernel == nullptr) {
-    throw Error(ErrorCode::invalidArgument, "kernel " + std::string(name) + " is unknown or not supported here");
-  }
-  return *kernel;
-}
 
 /// Components of document vectors per `budgetMs`: passes over 1 MiB until a quarter of the budget is used.
 uint64_t measureRate(const Kernel& kernel) {
@@ -61,7 +53,7 @@ double threadCpuMs() {
 }  // namespace
 
 Engine::Engine(uint32_t threads, std::string_view kernel)
-    : kernel_(chooseKernel(kernel)),
+    : kernel_(trustedKernel(kernel)),
       rate_(measureRate(kernel_)),
       compute_(threads == 0 ? cores() : threads),
       files_(std::max(2u, compute_.threads() / 2)),

@@ -1,0 +1,22 @@
+// Which kernels the engine trusts.
+#include "engine/kernel_check.h"
+#include "kernels/dispatch.h"
+#include "test/check.h"
+
+namespace maxsimd::test {
+namespace {
+
+const Case trusted("kernels", "a kernel that differs from scalar in one score is not trusted", [](Random&) {
+  for (const Kernel* kernel : kernels()) {
+    if (kernel->requires_(cpuFeatures())) CHECK(agreesWithScalar(*kernel));
+  }
+  Kernel wrong = scalarKernel;
+  wrong.maxsim = [](const PackedQuery& query, const Chunk* chunks, size_t count, float* scores) {
+    scalarKernel.maxsim(query, chunks, count, scores);
+    scores[count - 1] += 1.0f;
+  };
+  CHECK(!agreesWithScalar(wrong));
+});
+
+}  // namespace
+}  // namespace maxsimd::test
