@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-import centroids
 import encoder
 import fit
 import graph
@@ -47,9 +46,6 @@ def main() -> None:
     (TARGET / F16).write_bytes(graph_f16.build(TARGET / INT8).SerializeToString(deterministic=True))
     onnx.checker.check_model(str(TARGET / F16))
     write_json(TARGET / "onnx_config.json", config(head))
-    directions, scales = centroids.quantised(centroids.fitted(fit.centred(states)))
-    (TARGET / "centroids.i8").write_bytes(directions.tobytes())
-    (TARGET / "centroids.scale.f32").write_bytes(scales.tobytes())
     write_json(TARGET / "manifest.json", manifest(graph.build(weights, head, graph.LinearF32())))
     print(f"{TARGET}: {sum(file.stat().st_size for file in TARGET.iterdir())} bytes")
 
@@ -99,7 +95,7 @@ def manifest(reference: onnx.ModelProto) -> dict:
     def agreement(one, other, name: str) -> dict:
         return {"reference": name} | verify.agreement(one, other, TARGET / "tokenizer.json", CACHE / "wheels")
 
-    names = (INT8, F16, "onnx_config.json", "tokenizer.json", "centroids.i8", "centroids.scale.f32")
+    names = (INT8, F16, "onnx_config.json", "tokenizer.json")
     return {
         "name": NAME,
         "version": VERSION,
@@ -125,16 +121,6 @@ def manifest(reference: onnx.ModelProto) -> dict:
                 "golden_tolerance": F16_GOLDEN_TOLERANCE,
             },
         ],
-        "candidates": {
-            "centroids": {
-                "file": "centroids.i8",
-                "scales": "centroids.scale.f32",
-                "count": centroids.COUNT,
-                "dim": fit.DIM,
-                "layout": "int8 row-major [count, dim]; f32 little-endian [count]; direction = int8 * scale",
-                "assignment": "largest dot product with (unit document vector - centring)",
-            }
-        },
         "quality": known_quality()["results"],
         "golden": golden(),
     }

@@ -180,9 +180,6 @@ def shipped(documents: Chunks, queries: Chunks, path: Path, file: str) -> tuple[
             served[documents.offsets[number] : documents.offsets[number + 1]] = values * scale[:, None]
         speed = {"tokens/s": round(len(served) / (time.perf_counter() - start))}
         np.save(path, served)
-    bounds = {"offsets": documents.offsets, "query_offsets": queries.offsets}
-    if file == build.INT8:
-        np.savez(path.parent / "vectors.npz", served=path.name, query_rows=query_rows, **bounds)
     return np.load(path, mmap_mode="r"), query_rows, speed
 
 

@@ -1,4 +1,4 @@
-"""Fits the head (projection, centring mean, token weights) and the candidate centroids.
+"""Fits the head: projection, centring mean, token weights.
 
 Everything is fitted on the text of `fit_text.py`; no evaluation data is read here.
 """
@@ -45,12 +45,6 @@ def hidden_states(weights: Weights, tokenizer_file: Path, wheels: Path, cache: P
 
 def head(states: np.ndarray) -> Head:
     return Head(orthogonal_projection(), document_vectors(states).mean(axis=0), token_weights())
-
-
-def centred(states: np.ndarray) -> np.ndarray:
-    """Unit document vectors minus their mean, f32 [tokens, dim]."""
-    vectors = document_vectors(states)
-    return vectors - vectors.mean(axis=0)
 
 
 def document_vectors(states: np.ndarray) -> np.ndarray:

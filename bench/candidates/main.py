@@ -29,7 +29,6 @@ import residuals
 import vectors
 
 Row = dict[str, object]
-MODEL = Path(__file__).parents[2] / "models" / "minilm-l6-maxsim" / "1"
 CENTROIDS = 4096
 CENTROIDS_MOST = 65536
 # Parts of a residual, and entries of each part.
@@ -93,11 +92,6 @@ class Comparison:
         return residuals.Residuals(means, kept["entries"], found, kept["row_parts"])
 
     def by_codes(self) -> Iterator[Row]:
-        shipped = np.fromfile(MODEL / "centroids.i8", np.int8).reshape(-1, embeddings.DIM).astype(np.float32)
-        shipped *= np.fromfile(MODEL / "centroids.scale.f32", np.float32)[:, None]
-        found = codebooks.assigned(self.data, shipped)
-        general = codebooks.gathered(self.data, found, shipped)
-        yield multistage.codes_alone(f"codes, {len(shipped)} of general text", self.data, self.exact, general)
         for count in (1024, CENTROIDS, 16384, CENTROIDS_MOST):
             codes = self.codes(count)
             yield multistage.codes_alone(f"codes, {count} of the collection", self.data, self.exact, codes)

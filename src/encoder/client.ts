@@ -285,7 +285,7 @@ class EncoderPool implements Encoder {
     for (const model of served) {
       const name = `${model.name}/${model.version}`;
       const known = this.#known.get(name) ?? model;
-      if (known.dim !== model.dim || known.codebook?.id !== model.codebook?.id) {
+      if (known.dim !== model.dim) {
         throw new CorruptReply(`the encoder serves another model as ${name}`);
       }
       this.#known.set(name, known);

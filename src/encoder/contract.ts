@@ -9,25 +9,12 @@ export interface ChunkingParameters {
   readonly minimumChunkTokens: number;
 }
 
-/** Centroid codebook for candidate generation: unit directions quantised to int8. */
-export interface Codebook {
-  /** Identity of the fit: codes made with another id are not comparable. */
-  readonly id: string;
-  readonly count: number;
-  /** int8 [count x dim]; value = vector * scale. */
-  readonly vectors: Int8Array;
-  /** f32 [count]. */
-  readonly scales: Float32Array;
-}
-
 export interface EncoderModel {
   readonly name: string;
   readonly version: string;
   readonly dim: number;
   /** Most content tokens of one document window (positions less special tokens). */
   readonly windowTokensMax: number;
-  /** Absent when the model ships none. */
-  readonly codebook: Codebook | undefined;
 }
 
 export interface EncodeOptions {

@@ -5,7 +5,7 @@
  *                      outputs `output` f32 [batch, tokens, dim], and those that `maxsimd` names
  *   tokenizer.json     Hugging Face tokenizer
  *   onnx_config.json   keys of the PyLate / next-plaid ONNX exports; our own under `maxsimd`
- *   manifest.json      optional: sha256 of the files (checked here), candidates, golden vectors, and under
+ *   manifest.json      optional: sha256 of the files (checked here), golden vectors, and under
  *                      `variants` the graph for each provider; without it model.onnx serves all
  *
  * Name and version come from the manifest, or from the last two parts of the path.
@@ -60,18 +60,6 @@ const manifestSchema = z.looseObject({
   version: z.union([z.string().min(1), z.number().int().transform(String)]).optional(),
   /** File -> sha256 in hexadecimal, or an object with it. */
   files: z.record(z.string(), fileEntry).default({}),
-  candidates: z
-    .looseObject({
-      centroids: z
-        .looseObject({
-          file: z.string(),
-          scales: z.string(),
-          count: z.number().int().min(1),
-          dim: z.number().int().min(1),
-        })
-        .optional(),
-    })
-    .optional(),
   golden: z.unknown().optional(),
   /** Graphs of the same model; several may name a provider, the first is taken. */
   variants: z

@@ -13,14 +13,9 @@ export class CorruptReply extends Error {
 const chunkRowsMax = 1 << 16;
 
 export function decodeInfo(info: GetInfoResponse): EncoderModel[] {
-  return info.models.map(({ name, version, dim, windowTokensMax, codebook }) => {
+  return info.models.map(({ name, version, dim, windowTokensMax }) => {
     ensure(name !== '' && version !== '' && dim >= 1 && windowTokensMax >= 1, 'model information');
-    if (codebook === null) return { name, version, dim, windowTokensMax, codebook: undefined };
-    const { id, count } = codebook;
-    const scales = floats(codebook.scales, count, 'codebook scales');
-    ensure(codebook.vectors.length === count * dim, 'codebook size');
-    const vectors = new Int8Array(alignedCopy(codebook.vectors, 1)!);
-    return { name, version, dim, windowTokensMax, codebook: { id, count, vectors, scales } };
+    return { name, version, dim, windowTokensMax };
   });
 }
 

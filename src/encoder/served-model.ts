@@ -1,7 +1,5 @@
 /** A model directory made ready to serve: tokenizer, rules, and what a session needs. */
-import { readCodebook } from './codebook.ts';
 import { type ColbertRules, windowTokensMax } from './colbert-rules.ts';
-import type { Codebook } from './contract.ts';
 import {
   type Manifest,
   type ModelDirectory,
@@ -16,7 +14,6 @@ export interface ServedModel {
   readonly version: string;
   readonly dim: number;
   readonly windowTokensMax: number;
-  readonly codebook: Codebook | undefined;
   readonly tokenizer: Tokenizer;
   readonly rules: ColbertRules;
   readonly session: SessionModel;
@@ -40,7 +37,6 @@ export async function loadModel(path: string): Promise<ServedModel> {
     version: directory.version,
     dim: config.embedding_dim,
     windowTokensMax: windowTokensMax(rules),
-    codebook: await readCodebook(directory),
     tokenizer,
     rules,
     session: {

@@ -62,15 +62,11 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
 
   server.addService(encoderService, {
     getInfo: unary<unknown, GetInfoResponse>(log, async () => ({
-      models: core.models.map(({ name, version, dim, windowTokensMax, codebook }): WireModel => ({
+      models: core.models.map(({ name, version, dim, windowTokensMax }): WireModel => ({
         name,
         version,
         dim,
         windowTokensMax,
-        codebook:
-          codebook === undefined
-            ? null
-            : { ...codebook, vectors: bytesOf(codebook.vectors), scales: bytesOf(codebook.scales) },
       })),
       provider: options.provider,
     })),

@@ -18,12 +18,6 @@ export interface ModelReference {
 export interface WireModel extends ModelReference {
   readonly dim: number;
   readonly windowTokensMax: number;
-  readonly codebook: {
-    readonly id: string;
-    readonly count: number;
-    readonly vectors: Uint8Array;
-    readonly scales: Uint8Array;
-  } | null;
 }
 
 export interface GetInfoResponse {

@@ -70,7 +70,7 @@ describe('a ColBERT directory', () => {
 
   it('is served under the names of its path', () => {
     expect(encoders.pool.models()).toEqual([
-      { name: 'colbert-tiny', version: '1', dim: 16, windowTokensMax: 21, codebook: undefined },
+      { name: 'colbert-tiny', version: '1', dim: 16, windowTokensMax: 21 },
     ]);
   });
 
@@ -174,25 +174,6 @@ describe('keys of onnx_config.json', () => {
         expect(Math.abs(back - similarity(q, plain!, row))).toBeLessThan(0.02);
       }
     }
-  });
-
-  it('a codebook in the manifest comes with the model, under an identity that its bytes decide', async () => {
-    const models = await Promise.all(
-      [7, 7, 8].map(async (value) => {
-        const model = await variant({});
-        await writeFile(path.join(model, 'centroids.i8'), new Int8Array(3 * 16).fill(-value));
-        await writeFile(path.join(model, 'centroids.f32'), Float32Array.of(0.5, 0.25, 0.125));
-        const centroids = { file: 'centroids.i8', scales: 'centroids.f32', count: 3, dim: 16 };
-        await writeFile(path.join(model, 'manifest.json'), JSON.stringify({ candidates: { centroids } }));
-        const { pool } = await encodersOfTest({ modelDirectories: [model] });
-        return pool.models()[0]!.codebook;
-      }),
-    );
-    const [first, same, other] = models;
-    expect(first).toMatchObject({ count: 3, scales: Float32Array.of(0.5, 0.25, 0.125) });
-    expect(first!.vectors).toEqual(new Int8Array(48).fill(-7));
-    expect(same!.id).toBe(first!.id);
-    expect(other!.id).not.toBe(first!.id);
   });
 
   it.each([

@@ -48,7 +48,7 @@ async function poolOn(
 ): Promise<{ pool: Encoder; events: EndpointEvent[] }> {
   const server = new Server();
   addHealthService(server)('SERVING');
-  const model = { name: 'm', version: '1', dim, windowTokensMax: 8, codebook: null };
+  const model = { name: 'm', version: '1', dim, windowTokensMax: 8 };
   const answer =
     (response: unknown) => (_: ServerUnaryCall<unknown, unknown>, callback: sendUnaryData<unknown>) => {
       callback(null, response);

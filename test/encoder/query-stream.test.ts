@@ -174,7 +174,7 @@ function open(address: string, reading = true) {
 async function peer(onQueries: (call: QueriesCall) => void): Promise<string> {
   const server = new Server();
   addHealthService(server)('SERVING');
-  const info = { models: [{ ...model, dim: 16, windowTokensMax: 21, codebook: null }], provider: 'cpu' };
+  const info = { models: [{ ...model, dim: 16, windowTokensMax: 21 }], provider: 'cpu' };
   const reply: EncodeQueryResponse = {
     inputTokens: 1,
     rows: 1,

@@ -23,7 +23,6 @@ export const wordModel: EncoderModel = {
   version: '1',
   dim,
   windowTokensMax: 300,
-  codebook: undefined,
 };
 
 export function wordsOf(text: string): readonly string[] {

@@ -90,7 +90,6 @@ export async function startForeignEncoder(): Promise<ForeignEncoder> {
             version: '1',
             dim: misbehaviour.dim ?? foreignDim,
             windowTokensMax: 300,
-            codebook: null,
           },
         ],
         provider: 'cpu',
