@@ -15,7 +15,10 @@ namespace {
 /// Chunk numbers whose codes one thread scans at a time; a multiple of a bitmap's words.
 constexpr uint32_t scanChunks = 8192;
 /// Survivors that one thread scores more finely at a time.
-constexpr size_t survivorBlock = 256;
+constexpr size_t survivorBlock = 128;
+constexpr uint32_t survivorsMin = 2000;
+constexpr uint32_t survivorsPerCandidate = 5;
+constexpr uint64_t manyChunks = 262'144;
 
 /// Ascending = best first: the level's complement, then the chunk.
 using Key = uint64_t;
@@ -93,10 +96,23 @@ void addRefined(const ChunkCodes& codes, const Codebook::Table& table, const std
   scored.insert(scored.end(), own.begin(), own.end());
 }
 
-bool useLists(const Selection& selection, const SearchRequest& request) {
-  if (request.plan == Plan::codes) return false;
-  if (request.plan == Plan::lists) return selection.chunks->count > survivorsFor(request.candidateK);
-  return worthLists(selection, request.candidateK);
+bool useLists(const Selection& selection, Plan plan, uint32_t survivors) {
+  if (plan == Plan::codes) return false;
+  if (plan == Plan::lists) return selection.chunks->count > survivors;
+  return worthLists(selection, survivors);
+}
+
+/// Survivors of all segments together: of the best ten by exact MaxSim more than 99 in 100 are among so many by codes
+/// (docs/candidates.md), and chunks that nearly tie grow with the index.
+uint64_t survivorsFor(uint32_t candidateK, uint64_t selected) {
+  const uint64_t few = std::max(survivorsMin, survivorsPerCandidate * candidateK);
+  return selected < manyChunks ? few : 2 * few;
+}
+
+/// A segment's part of them: by its chunks and half as many again, and room for all candidates to come from it.
+uint32_t partOf(uint64_t survivors, uint32_t candidateK, uint64_t own, uint64_t selected) {
+  if (own == selected) return uint32_t(std::min(survivors, own));
+  return uint32_t(std::min(own, std::max<uint64_t>(candidateK, 3 * survivors * own / (2 * selected))));
 }
 
 /// What the filter leaves of the live chunks.
@@ -156,6 +172,9 @@ CandidateSet bestByCodes(const std::vector<Selection>& selections, Pool& pool, c
   CandidateSet set;
   std::map<const Codebook*, Codebook::Table> tables;
   std::vector<Scored> scored;
+  uint64_t selected = 0;
+  for (const Selection& selection : selections) selected += selection.snapshot.codes ? selection.chunks->count : 0;
+  const uint64_t survivorCount = survivorsFor(request.candidateK, selected);
   for (uint32_t s = 0; s < selections.size(); ++s) {
     const Selection& selection = selections[s];
     if (selection.chunks->count == 0) continue;
@@ -168,10 +187,11 @@ CandidateSet bestByCodes(const std::vector<Selection>& selections, Pool& pool, c
     const Codebook& codebook = codes->codebook();
     auto table = tables.find(&codebook);
     if (table == tables.end()) table = tables.emplace(&codebook, codebook.table(query, request.query, pool)).first;
-    const bool byLists = useLists(selection, request);
+    const uint32_t part = partOf(survivorCount, request.candidateK, selection.chunks->count, selected);
+    const bool byLists = useLists(selection, request.plan, part);
     set.byLists |= byLists;
     const auto survive = byLists ? surviveLists : surviveCodes;
-    const auto survivors = survive(selection, table->second, survivorsFor(request.candidateK), pool, request.deadline);
+    const auto survivors = survive(selection, table->second, part, pool, request.deadline);
     addRefined(*codes, table->second, survivors, s, request.candidateK, pool, request.deadline, scored);
   }
 

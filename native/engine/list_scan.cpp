@@ -14,9 +14,6 @@ constexpr uint64_t visitsPerToken = 16'384;
 /// List entries cost about as much as this many codes do in a scan.
 constexpr uint64_t visitCost = 4;
 constexpr uint32_t levels = 256;
-/// Of the best ten by exact MaxSim, more than 99 in 100 are among so many by codes (docs/candidates.md).
-constexpr uint32_t survivorsMin = 2000;
-constexpr uint32_t survivorsPerCandidate = 6;
 
 struct Probe {
   uint16_t centroid;
@@ -93,12 +90,10 @@ struct Survivor {
 
 }  // namespace
 
-uint32_t survivorsFor(uint32_t candidateK) { return std::max(survivorsMin, survivorsPerCandidate * candidateK); }
-
-bool worthLists(const Selection& selection, uint32_t candidateK) {
+bool worthLists(const Selection& selection, uint32_t survivors) {
   const ChunkCodes& codes = *selection.snapshot.codes;
   const uint64_t selected = selection.chunks->count;
-  if (selected < listsChunksMin || selected <= survivorsFor(candidateK)) return false;
+  if (selected < listsChunksMin || selected <= survivors) return false;
   const uint64_t all = codes.chunks();
   const uint64_t visits = visitsPerToken * all / selected;
   // Per query token of a full table row of 32: a scan takes one step per code, whatever the tokens.

@@ -10,11 +10,8 @@
 
 namespace maxsimd {
 
-/// Chunks that the lists hand on for `candidateK` to be kept by codes.
-uint32_t survivorsFor(uint32_t candidateK);
-
 /// Whether walking lists is cheaper than scanning the codes of all selected chunks.
-bool worthLists(const Selection& selection, uint32_t candidateK);
+bool worthLists(const Selection& selection, uint32_t survivors);
 
 /// The `count` selected chunks with the largest partial sums, ascending by number; those that tie with the last are
 /// kept in order of their numbers.
