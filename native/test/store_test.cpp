@@ -87,7 +87,7 @@ const Case reopen("store", "an active segment reopens with what was appended and
   checkHolds(*segment, sample, 12);
   CHECK_ERROR(Segment::create(7, path, dim), ErrorCode::io);
   CHECK_ERROR(Segment::open(8, path, dim, 0), ErrorCode::corrupt);
-  CHECK_ERROR(Segment::open(7, path, dim + 1, 0), ErrorCode::corrupt);
+  CHECK_ERROR(Segment::open(7, path, dim + 1, 0), ErrorCode::invalidArgument);
   CHECK_ERROR(Segment::open(7, directory.file("absent.seg"), dim, 0), ErrorCode::io);
 });
 
