@@ -1,46 +1,68 @@
-/** `candidate_k` where it matters: an index too large for the exact-scan budget (set to almost nothing here). */
+/**
+ * `candidate_k` where it matters: an index too large for the exact-scan budget (set to almost nothing here), whose
+ * documents but for the last few lie in a sealed segment with codes; those of the active segment are scored exactly in
+ * any case.
+ */
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { expectReply } from '../harness/client.ts';
+import { readMetric } from '../harness/metrics.ts';
 import { createRandom } from '../harness/random.ts';
 import { find, makeIndex, put, useStage } from '../harness/stage.ts';
 import { passages, recombine } from '../harness/texts.ts';
 import { rankedWithComponents } from '../harness/wire.ts';
 
-const stage = useStage({ env: { MAXSIMD_EXACT_TOKEN_VECTORS: '1' } });
+const segmentTokenVectors = 36_000;
+const batchDocuments = 50;
+const stage = useStage({
+  metrics: true,
+  env: {
+    MAXSIMD_EXACT_TOKEN_VECTORS: '1',
+    MAXSIMD_SEGMENT_TOKEN_VECTORS: String(segmentTokenVectors),
+  },
+});
 
 describe('Candidates', () => {
   let id = '';
+  const considered = async (body: Readonly<Record<string, unknown>>): Promise<number> =>
+    (await find(stage.client, id, { query: 'wild yeasts and bacteria', ...body })).usage.candidate_count;
 
   beforeAll(async () => {
     const random = createRandom(11);
     ({ id } = await makeIndex(stage.client));
-    for (let batch = 0; batch < 12; batch += 1) {
-      const documents = Array.from({ length: 50 }, (_, position) => ({
-        doc_id: `d${batch}-${position}`,
-        text: recombine(random, 3),
-      }));
-      await put(stage.client, id, documents);
-    }
     await put(
       stage.client,
       id,
       passages.map((passage) => ({ doc_id: passage.subject, text: passage.text, metadata: { rare: true } })),
     );
+    const isFull = async () =>
+      (await readMetric(stage.server, 'maxsimd_store_token_vectors')) >= segmentTokenVectors;
+    for (let batch = 0; !(await isFull()); batch += 1) {
+      const documents = Array.from({ length: batchDocuments }, (_, position) => ({
+        doc_id: `d${batch}-${position}`,
+        text: recombine(random, 3),
+      }));
+      await put(stage.client, id, documents);
+    }
+  });
+
+  test('a sealed segment gets codes in the background', { timeout: 60_000 }, async () => {
+    await expect.poll(() => considered({}), { timeout: 50_000 }).toBeLessThan(200 + batchDocuments);
   });
 
   test('`candidate_count` as the number of candidates considered. decision: `candidate_k` min(500, max(200, 5 x top_k)), an explicit one below top_k is raised to it; `candidate_count` = chunks scored exactly', async () => {
-    const considered = async (body: Readonly<Record<string, unknown>>): Promise<number> =>
-      (await find(stage.client, id, { query: 'wild yeasts and bacteria', ...body })).usage.candidate_count;
-    expect(await considered({})).toBe(200);
-    expect(await considered({ top_k: 1 })).toBe(200);
-    expect(await considered({ top_k: 40 })).toBe(200);
-    expect(await considered({ top_k: 60 })).toBe(300);
-    expect(await considered({ top_k: 100 })).toBe(500);
-    expect(await considered({ candidate_k: 500 })).toBe(500);
-    expect(await considered({ candidate_k: 37 })).toBe(37);
-    expect(await considered({ candidate_k: 1, top_k: 1 })).toBe(1);
-    expect(await considered({ candidate_k: 5, top_k: 80 })).toBe(80);
+    // Chunks of the active segment, which have no codes to choose by: every search scores them.
+    const active = (await considered({ candidate_k: 1, top_k: 1 })) - 1;
+    expect(active).toBeLessThan(batchDocuments);
+    const chosen = async (body: Readonly<Record<string, unknown>>) => (await considered(body)) - active;
+    expect(await chosen({})).toBe(200);
+    expect(await chosen({ top_k: 1 })).toBe(200);
+    expect(await chosen({ top_k: 40 })).toBe(200);
+    expect(await chosen({ top_k: 60 })).toBe(300);
+    expect(await chosen({ top_k: 100 })).toBe(500);
+    expect(await chosen({ candidate_k: 500 })).toBe(500);
+    expect(await chosen({ candidate_k: 37 })).toBe(37);
+    expect(await chosen({ candidate_k: 5, top_k: 80 })).toBe(80);
   });
 
   test('candidates find what an exact scan finds', async () => {
