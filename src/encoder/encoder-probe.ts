@@ -2,7 +2,7 @@
 import { ChannelCredentials, type Client, type ServiceError } from '@grpc/grpc-js';
 import { EncoderClient, type GetStatisticsResponse } from './wire.ts';
 
-type Stub = Client & {
+type EncoderRpc = Client & {
   getStatistics(
     request: object,
     options: { deadline: number },
@@ -11,26 +11,26 @@ type Stub = Client & {
 };
 
 export class EncoderProbe {
-  readonly #stub: Stub;
+  readonly #rpc: EncoderRpc;
 
   constructor(address: string) {
-    this.#stub = new EncoderClient(address, ChannelCredentials.createInsecure(), {
+    this.#rpc = new EncoderClient(address, ChannelCredentials.createInsecure(), {
       'grpc.use_local_subchannel_pool': 1,
       'grpc.initial_reconnect_backoff_ms': 100,
       'grpc.max_reconnect_backoff_ms': 1000,
-    }) as unknown as Stub;
+    }) as unknown as EncoderRpc;
   }
 
   /** Undefined when it did not answer in time. */
   async statistics(timeoutMs: number): Promise<GetStatisticsResponse | undefined> {
     return new Promise((resolve) => {
-      this.#stub.getStatistics({}, { deadline: Date.now() + timeoutMs }, (error, response) => {
+      this.#rpc.getStatistics({}, { deadline: Date.now() + timeoutMs }, (error, response) => {
         resolve(error === null ? response : undefined);
       });
     });
   }
 
   close(): void {
-    this.#stub.close();
+    this.#rpc.close();
   }
 }

@@ -51,7 +51,7 @@ export interface CallOptions {
 
 type UnaryMethod = 'getInfo' | 'getStatistics' | 'countTokens' | 'encodeQuery';
 type UnaryCallback = (error: CallError | null, response: unknown) => void;
-type EncoderStub = Client &
+type EncoderRpc = Client &
   Record<
     UnaryMethod,
     (request: object, options: { deadline: number }, callback: UnaryCallback) => { cancel(): void }
@@ -80,7 +80,7 @@ export class Endpoint {
   /** Tokens (estimated) of the calls that are out. */
   outstandingTokens = 0;
   readonly #options: EndpointOptions;
-  readonly #stub: EncoderStub;
+  readonly #rpc: EncoderRpc;
   readonly #health: HealthClient;
   readonly #closed = new AbortController();
   readonly #queries: QueryStream;
@@ -96,7 +96,7 @@ export class Endpoint {
   constructor(options: EndpointOptions) {
     this.#options = options;
     this.address = options.address;
-    this.#stub = new EncoderClient(options.address, options.credentials, {
+    this.#rpc = new EncoderClient(options.address, options.credentials, {
       'grpc.max_receive_message_length': messageBytesMax,
       'grpc.max_send_message_length': messageBytesMax,
       'grpc.initial_reconnect_backoff_ms': 50,
@@ -105,10 +105,10 @@ export class Endpoint {
       'grpc.enable_retries': 0,
       'grpc.use_local_subchannel_pool': 1,
       'grpc.service_config_disable_resolution': 1,
-    }) as unknown as EncoderStub;
-    this.#health = healthClient(options.address, options.credentials, this.#stub);
+    }) as unknown as EncoderRpc;
+    this.#health = healthClient(options.address, options.credentials, this.#rpc);
     this.#queries = new QueryStream({
-      open: () => this.#stub.encodeQueries(),
+      open: () => this.#rpc.encodeQueries(),
       onDraining: () => this.#eject('it is draining', false),
     });
     void this.#watch();
@@ -136,7 +136,7 @@ export class Endpoint {
     const ended = AbortSignal.any([signal, this.#cut.signal]);
     ended.throwIfAborted();
     return new Promise<Response>((resolve, reject) => {
-      const call = this.#stub[method](request, { deadline: deadlineMs }, (error, response) => {
+      const call = this.#rpc[method](request, { deadline: deadlineMs }, (error, response) => {
         ended.removeEventListener('abort', abort);
         if (error === null) resolve(response as Response);
         else reject(error);
@@ -170,7 +170,7 @@ export class Endpoint {
     readonly stream: DocumentStream;
     readonly ended: AbortSignal;
   } {
-    const stream = this.#stub.encodeDocuments({ deadline: deadlineMs });
+    const stream = this.#rpc.encodeDocuments({ deadline: deadlineMs });
     return { stream, ended: AbortSignal.any([signal, this.#cut.signal]) };
   }
 
@@ -185,7 +185,7 @@ export class Endpoint {
     const reason = new EndpointLost('the pool is closed');
     this.#cut.abort(reason);
     this.#queries.close(reason);
-    this.#stub.close();
+    this.#rpc.close();
   }
 
   async #watch(): Promise<void> {
