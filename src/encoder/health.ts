@@ -33,5 +33,7 @@ const HealthRpc = makeGenericClientConstructor(service, 'grpc.health.v1.Health')
 
 /** A client over the channel that another client already has. */
 export function healthClient(address: string, credentials: ChannelCredentials, shared: Client): HealthClient {
-  return new HealthRpc(address, credentials, { channelOverride: shared.getChannel() }) as unknown as HealthClient;
+  return new HealthRpc(address, credentials, {
+    channelOverride: shared.getChannel(),
+  }) as unknown as HealthClient;
 }
