@@ -3,7 +3,8 @@
  *
  * A call goes to the encoder with the fewest tokens outstanding that serves its model version. What is safe is tried again
  * within the deadline: a query whose encoder went away, and of a document call only those documents that were
- * not given out yet, so none comes twice. When no encoder is up the call waits a moment for one to heal.
+ * not given out yet, so none comes twice. When no encoder is up the call waits a moment for one to heal. A document
+ * that ends one encoder process after the other is found out and refused (see `crash-suspects.ts`).
  */
 import { ChannelCredentials, status } from '@grpc/grpc-js';
 import { ServiceError } from '../errors.ts';
@@ -17,9 +18,10 @@ import type {
   EncoderModel,
   EncoderStatistics,
 } from './contract.ts';
-import { encodeOnce, type Unfinished } from './document-call.ts';
+import { CrashSuspects, Turns } from './crash-suspects.ts';
+import { type Attempt, encodeOnce, type Unfinished } from './document-call.ts';
 import { Endpoint, type EndpointEvent, EndpointLost } from './endpoint.ts';
-import { CorruptReply, decodeCounts, decodeQuery } from './replies.ts';
+import { CorruptReply, decodeCounts, decodeQuery, refusedDocument } from './replies.ts';
 import {
   type CountTokensResponse,
   type GetStatisticsResponse,
@@ -62,6 +64,8 @@ class EncoderPool implements Encoder {
   /** Every version that was ever served, as it was told first. */
   readonly #known = new Map<string, EncoderModel>();
   readonly #waiting = new Set<() => void>();
+  /** Documents that may end an encoder run one at a time. */
+  readonly #suspectTurns = new Turns();
   #closed = false;
 
   constructor(options: EncoderPoolOptions) {
@@ -137,18 +141,71 @@ class EncoderPool implements Encoder {
       inputTokens: undefined,
     };
     const tries = new Tries(options);
+    const suspects = new CrashSuspects();
     while (unfinished.texts.size > 0) {
-      const { endpoint, model } = await this.#pick(options, tries);
-      const tokens = tokensOf(unfinished.texts.values());
-      endpoint.outstandingTokens += tokens;
+      const attempt: Attempt = { positions: suspects.next([...unfinished.texts.keys()]), started: false };
+      const endTurn = suspects.alone ? await this.#suspectTurn(options) : () => undefined;
       try {
-        for await (const document of encodeOnce(endpoint, model, unfinished, options)) yield document;
-      } catch (error) {
-        this.#failed(endpoint, error, tries, options);
+        const crashed = yield* this.#attempt(attempt, { unfinished, tries, options });
+        const documentIndex = crashed ? suspects.count(attempt.positions) : undefined;
+        if (documentIndex === undefined) continue;
+        tries.forgive();
+        unfinished.texts.delete(documentIndex);
+        const inputTokens = unfinished.inputTokens![documentIndex]!;
+        yield refusedDocument({
+          documentIndex,
+          inputTokens,
+          problem: 'the encoder ends when it runs this text',
+        });
       } finally {
-        endpoint.outstandingTokens -= tokens;
+        endTurn();
       }
     }
+  }
+
+  /** Sends documents to one encoder; tells at the end whether its process ended while it had them. */
+  async *#attempt(
+    attempt: Attempt,
+    {
+      unfinished,
+      tries,
+      options,
+    }: { readonly unfinished: Unfinished; readonly tries: Tries; readonly options: EncodeDocumentsOptions },
+  ): AsyncGenerator<EncodedDocument, boolean, undefined> {
+    const { endpoint, model } = await this.#pick(options, tries);
+    const { instance } = endpoint;
+    const tokens = tokensOf(attempt.positions.map((position) => unfinished.texts.get(position)!));
+    endpoint.outstandingTokens += tokens;
+    try {
+      yield* encodeOnce(endpoint, model, { unfinished, attempt, options });
+      return false;
+    } catch (error) {
+      this.#failed(endpoint, error, tries, options);
+    } finally {
+      endpoint.outstandingTokens -= tokens;
+    }
+    return attempt.started && this.#hasEnded(endpoint, instance, options);
+  }
+
+  async #suspectTurn({ deadlineMs, signal }: EncodeOptions): Promise<() => void> {
+    const late = AbortSignal.timeout(Math.max(0, deadlineMs - Date.now()));
+    try {
+      return await this.#suspectTurns.take(AbortSignal.any([signal, late]));
+    } catch (error) {
+      signal.throwIfAborted();
+      throw unavailable('the deadline passed while encoding', { cause: error });
+    }
+  }
+
+  /** Whether that process of an encoder is known to have ended: another one has taken its place. */
+  async #hasEnded(
+    endpoint: Endpoint,
+    instance: string,
+    { deadlineMs, signal }: EncodeOptions,
+  ): Promise<boolean> {
+    const waitUntilMs = Math.min(Date.now() + this.#healWaitMs, deadlineMs);
+    while (!endpoint.admitted && (await this.#change(waitUntilMs, signal))) signal.throwIfAborted();
+    return endpoint.admitted && instance !== '' && endpoint.instance !== instance;
   }
 
   async statistics(): Promise<readonly EncoderStatistics[]> {
@@ -313,6 +370,11 @@ class Tries {
   count(error: unknown): void {
     this.#made++;
     this.#last = error;
+  }
+
+  /** What was counted had a cause that is gone. */
+  forgive(): void {
+    this.#made = 0;
   }
 
   refused(endpoint: Endpoint, refusal: ServiceError): void {

@@ -79,6 +79,8 @@ export interface EncodedDocument {
   readonly documentIndex: number;
   /** Tokenizer tokens of the whole text, overlaps counted once, special tokens excluded. */
   readonly inputTokens: number;
+  /** Why this text could not be encoded though the encoder works; such a document has no chunks. */
+  readonly problem?: string;
   /** Rows of each chunk, in order; empty when the text has no tokens at all. */
   readonly chunkRows: Uint32Array;
   /** int8 [sum(chunkRows) x dim], centred by the model's mean. */

@@ -1,6 +1,6 @@
 /**
  * The client's side of one `EncodeDocuments` call to one encoder: send the documents, hand their token counts over, say
- * proceed, give out documents as they become whole. The pool calls it again with what is left.
+ * proceed, give out documents as they become whole. The pool calls it again with what is left, or with a part of it.
  */
 import { ServiceError } from '../errors.ts';
 import type { EncodedDocument, EncodeDocumentsOptions, EncoderModel } from './contract.ts';
@@ -16,25 +16,41 @@ export interface Unfinished {
   inputTokens: readonly number[] | undefined;
 }
 
-/** Encodes what is unfinished; a document is off the list before it is yielded. */
+export interface Attempt {
+  /** The unfinished documents that are sent. */
+  readonly positions: readonly number[];
+  /** Whether the encoder was told to run them. */
+  started: boolean;
+}
+
+/** Encodes unfinished documents; one is off the list before it is yielded. */
 export async function* encodeOnce(
   endpoint: Endpoint,
   model: EncoderModel,
-  unfinished: Unfinished,
-  options: EncodeDocumentsOptions,
+  {
+    unfinished,
+    attempt,
+    options,
+  }: {
+    readonly unfinished: Unfinished;
+    readonly attempt: Attempt;
+    readonly options: EncodeDocumentsOptions;
+  },
 ): AsyncGenerator<EncodedDocument, void, undefined> {
-  const positions = [...unfinished.texts.keys()];
+  const { positions } = attempt;
+  const texts = positions.map((position) => unfinished.texts.get(position)!);
   const { stream, ended } = endpoint.documents(options);
   const messages = new MessageReader<EncodeDocumentsResponse>(stream, ended);
   try {
     // Not awaited before the reads: an encoder that refuses stops reading, and says so.
-    const sent = send(stream, openMessage(positions.length, options), unfinished.texts.values(), ended);
+    const sent = send(stream, openMessage(positions.length, options), texts, ended);
     sent.catch(() => undefined);
     const { tokenCounts } = (await messages.next()) ?? {};
     if (tokenCounts === undefined) throw new CorruptReply("the encoder's reply has no token counts");
     const counts = [...decodeCounts(tokenCounts.tokenCounts, positions.length)];
     await agree(unfinished, positions, counts, options);
     await sent;
+    attempt.started = true;
     await writeMessage(stream, { proceed: {} } satisfies EncodeDocumentsRequest, ended);
     stream.end();
     const collector = new DocumentCollector(model.dim, counts);

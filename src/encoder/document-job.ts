@@ -21,6 +21,8 @@ export interface DocumentPart {
   readonly last: boolean;
   /** Of the whole document, with its last part. */
   readonly timings: EncodeTimings | undefined;
+  /** Why the document cannot be encoded: with its last part, which has no chunks. */
+  readonly problem?: Error;
 }
 
 export interface DocumentJobOptions {
@@ -54,6 +56,7 @@ interface OpenDocument {
   emitted: number;
   queueMs: number | undefined;
   runMs: number;
+  refused: boolean;
 }
 
 /** Bytes of rows that may be taken and not yet written. */
@@ -144,12 +147,47 @@ export class DocumentJob implements Job {
   deliver(entry: Entry, rows: BatchOutput, { startedAt, runMs }: EntryRun): void {
     assertInvariant(rows.kind === 'document', 'a document got query rows');
     if (this.#failed) return;
-    const { document, chunk } = this.#places.get(entry.position)!;
-    this.#places.delete(entry.position);
+    const { document, chunk } = this.#placeOf(entry);
+    if (document.refused) {
+      this.#giveBack(entry);
+      return;
+    }
     document.finished.set(chunk, rows);
     document.queueMs ??= Math.max(0, startedAt - this.#startedAt);
     document.runMs += runMs;
     this.#emit(document);
+  }
+
+  /** Ends the document of this entry; the others go on. */
+  refuse(entry: Entry, problem: Error): void {
+    if (this.#failed) return;
+    const { document } = this.#placeOf(entry);
+    this.#giveBack(entry);
+    if (document.refused) return;
+    document.refused = true;
+    for (const { vectors, scales } of document.finished.values()) {
+      this.#bytesAhead -= vectors.byteLength + scales.byteLength;
+    }
+    document.finished.clear();
+    this.#pending = this.#pending.filter(({ position }) => {
+      if (this.#places.get(position)?.document !== document) return true;
+      this.#places.delete(position);
+      return false;
+    });
+    void this.#send(document, { ready: [], bytes: 0, problem });
+  }
+
+  #placeOf({ position }: Entry): { document: OpenDocument; chunk: number } {
+    const place = this.#places.get(position);
+    assertInvariant(place !== undefined, 'an entry ends once');
+    this.#places.delete(position);
+    return place;
+  }
+
+  /** The rows of this entry will not be written. */
+  #giveBack(entry: Entry): void {
+    this.#bytesAhead -= this.#bytesOf(entry);
+    this.#options.onRoom();
   }
 
   *#entries(): Generator<Entry, void, undefined> {
@@ -160,6 +198,7 @@ export class DocumentJob implements Job {
       const windows: TokenWindow[] = [...tokenWindows(tokens.length, chunking, windowTokensMax(rules))];
       const document = this.#openDocument(index, windows.length);
       for (const [chunk, { start, end }] of windows.entries()) {
+        if (document.refused) break;
         this.#places.set(position, { document, chunk });
         yield { sequence: documentSequence(rules, tokens.subarray(start, end)), position };
         position++;
@@ -168,7 +207,15 @@ export class DocumentJob implements Job {
   }
 
   #openDocument(index: number, chunks: number): OpenDocument {
-    const document = { index, chunks, finished: new Map(), emitted: 0, queueMs: undefined, runMs: 0 };
+    const document = {
+      index,
+      chunks,
+      finished: new Map(),
+      emitted: 0,
+      queueMs: undefined,
+      runMs: 0,
+      refused: false,
+    };
     this.#open.set(index, document);
     return document;
   }
@@ -195,17 +242,32 @@ export class DocumentJob implements Job {
       ready.push(finished);
       bytes += finished.vectors.byteLength + finished.scales.byteLength;
       if (bytes < partBytes && chunk + 1 < document.chunks) continue;
-      void this.#write(document, ready, bytes);
+      this.#write(document, ready, bytes);
       ready = [];
       bytes = 0;
     }
-    if (document.chunks === 0) void this.#write(document, [], 0);
+    if (document.chunks === 0) this.#write(document, [], 0);
   }
 
-  async #write(document: OpenDocument, ready: readonly Finished[], bytes: number): Promise<void> {
+  #write(document: OpenDocument, ready: readonly Finished[], bytes: number): void {
     for (let i = 0; i < ready.length; i++) document.finished.delete(document.emitted + i);
     document.emitted += ready.length;
-    const last = document.emitted === document.chunks;
+    void this.#send(document, { ready, bytes, problem: undefined });
+  }
+
+  async #send(
+    document: OpenDocument,
+    {
+      ready,
+      bytes,
+      problem,
+    }: {
+      readonly ready: readonly Finished[];
+      readonly bytes: number;
+      readonly problem: Error | undefined;
+    },
+  ): Promise<void> {
+    const last = problem !== undefined || document.emitted === document.chunks;
     const { tokenizeMs, write, onRoom, onDocument, documents } = this.#options;
     if (last) {
       this.#open.delete(document.index);
@@ -222,6 +284,7 @@ export class DocumentJob implements Job {
         timings: last
           ? { tokenizeMs: tokenizeMs[document.index]!, queueMs: document.queueMs ?? 0, runMs: document.runMs }
           : undefined,
+        ...(problem === undefined ? {} : { problem }),
       });
     } catch (error) {
       this.fail(error as Error);

@@ -15,6 +15,9 @@ import {
   requestBounds,
 } from './wire.ts';
 
+/** What a caller is told of a document that cannot be encoded; the log says what the runtime said. */
+const refusalMessage = 'the model cannot encode this text';
+
 export type DocumentCall = ServerDuplexStream<EncodeDocumentsRequest, EncodeDocumentsResponse>;
 
 /** Serves the call up to its end; rejects with what went wrong. */
@@ -22,7 +25,14 @@ export async function serveDocuments(
   core: EncoderCore,
   call: DocumentCall,
   signal: AbortSignal,
-  targeted: (open: OpenMessage) => EncodeRequest,
+  {
+    targeted,
+    onRefusal,
+  }: {
+    readonly targeted: (open: OpenMessage) => EncodeRequest;
+    /** Told of each document that cannot be encoded. */
+    readonly onRefusal: (problem: Error) => void;
+  },
 ): Promise<void> {
   const messages = new MessageReader<EncodeDocumentsRequest>(call, signal);
   const write = async (message: EncodeDocumentsResponse): Promise<void> =>
@@ -35,7 +45,10 @@ export async function serveDocuments(
     await write({ tokenCounts: { tokenCounts: bytesOf(admitted.tokenCounts) } });
     const { proceed } = await nextMessage(messages);
     if (proceed === undefined) throw new EncoderFailure('invalid', 'proceed must follow the documents');
-    await admitted.run(async (part) => write({ part: partMessage(part) }));
+    await admitted.run(async (part) => {
+      if (part.problem !== undefined) onRefusal(part.problem);
+      await write({ part: partMessage(part) });
+    });
   } finally {
     admitted.release();
   }
@@ -78,6 +91,7 @@ function partMessage(part: DocumentPart): NonNullable<EncodeDocumentsResponse['p
     scales: joined(part.scales),
     last: part.last,
     timings: part.timings ?? null,
+    problem: part.problem === undefined ? '' : refusalMessage,
   };
 }
 

@@ -60,7 +60,7 @@ interface RetryBudget {
   failedRunsLeft: number;
 }
 
-/** Enough to find one or two texts among hundreds by halving. */
+/** Enough to find one or two texts among hundreds by halving; then, if the model works at all, each runs alone. */
 const failedRunsMax = 16;
 
 /** A run that would end this many times past its deadline is refused instead of begun. */
@@ -281,22 +281,52 @@ export class EncoderCore {
       });
       this.#observe(paddedLength * entries.length, runMs);
       const total = entries.reduce((sum, { entry }) => sum + entry.sequence.ids.length, 0);
+      const spoilt: BatchPlan['entries'][number][] = [];
       let row = 0;
-      for (const { job, entry } of entries) {
+      for (const each of entries) {
+        const { job, entry } = each;
         const end = row + entry.sequence.rows;
         const rows = slice(output, row, end, this.models[model]!.dim);
         row = end;
-        job.deliver(entry, rows, { startedAt, runMs: (runMs * entry.sequence.ids.length) / total });
+        if (rows.kind === 'document' && !rows.scales.every(isSoundScale)) spoilt.push(each);
+        else job.deliver(entry, rows, { startedAt, runMs: (runMs * entry.sequence.ids.length) / total });
+      }
+      if (spoilt.length > 0) {
+        await this.#failed({ ...plan, entries: spoilt }, budget, new Error('the model gave no numbers'));
       }
     } catch (error) {
-      const failure = new EncoderFailure('internal', (error as Error).message, { cause: error });
-      if (entries.length > 1 && --budget.failedRunsLeft > 0) {
-        for (const half of halves(plan)) this.#retry(half, budget);
-      } else {
-        for (const { job } of entries) job.fail(failure);
-      }
+      await this.#failed(plan, budget, error as Error);
     }
     this.#dispatch();
+  }
+
+  /**
+   * Finds the texts that fail their batch by halving it. A chunk that fails alone costs its document where the model
+   * still runs a text that it is known to run; where it does not, or a query fails, the whole job fails.
+   */
+  async #failed(plan: BatchPlan, budget: RetryBudget, error: Error): Promise<void> {
+    const { entries, kind, model } = plan;
+    const failure = new EncoderFailure('internal', error.message, { cause: error });
+    if (entries.length > 1 && --budget.failedRunsLeft > 0) {
+      for (const half of halves(plan)) this.#retry(half, budget);
+    } else if (kind === 'query' || !(await this.#runsAtAll(model))) {
+      for (const { job } of entries) job.fail(failure);
+    } else if (entries.length > 1) {
+      for (const entry of entries) this.#retry({ ...plan, entries: [entry] }, budget);
+    } else {
+      for (const { job, entry } of entries) job.refuse(entry, failure);
+    }
+  }
+
+  /** Whether the model still runs the text that it was warmed up with. */
+  async #runsAtAll(index: number): Promise<boolean> {
+    const { rules, tokenizer } = this.models[index]!;
+    try {
+      const { vectors } = await this.runQuerySequence(index, querySequence(rules, tokenizer.encode('a')));
+      return vectors.every(Number.isFinite);
+    } catch {
+      return false;
+    }
   }
 
   /** One text may have failed its batch: the others get another run without it. */
@@ -317,6 +347,11 @@ export class EncoderCore {
     if (paddedTokens < tellingTokens && rate < (known ?? Infinity)) return;
     this.#tokensPerSecond = known === undefined ? rate : known * 0.8 + rate * 0.2;
   }
+}
+
+/** Half bits that are neither negative nor infinite nor no number. */
+function isSoundScale(bits: number): boolean {
+  return bits < 0x7c00;
 }
 
 function halves(plan: BatchPlan): BatchPlan[] {

@@ -89,6 +89,7 @@ export class Endpoint {
   #cut = new AbortController();
   #poke = new AbortController();
   #models: readonly EncoderModel[] = [];
+  #instance = '';
   #admitted = false;
   /** Why it was not admitted the last time; told once, not at every check. */
   #refusal: string | undefined;
@@ -121,6 +122,11 @@ export class Endpoint {
 
   get admitted(): boolean {
     return this.#admitted;
+  }
+
+  /** Of the process that was admitted last; empty when it does not tell. */
+  get instance(): string {
+    return this.#instance;
   }
 
   serves(name: string, version: string): boolean {
@@ -228,6 +234,7 @@ export class Endpoint {
       const models = decodeInfo(info);
       this.#options.checkModels(models);
       this.#models = models;
+      this.#instance = info.instance ?? '';
       this.#admitted = true;
       this.#refusal = undefined;
       this.#tell('admitted', this.#models.map(({ name, version }) => `${name}/${version}`).join(' '));

@@ -63,7 +63,7 @@ export class DocumentCollector {
 
   /** Takes a part; gives the document back when this was its last one. */
   add(message: PartMessage): EncodedDocument | undefined {
-    const { documentIndex, last } = message;
+    const { documentIndex, last, problem = '' } = message;
     ensure(documentIndex < this.#inputTokens.length && !this.#complete.has(documentIndex), 'document index');
     const parts = this.#parts.get(documentIndex) ?? [];
     parts.push(decodePart(message, this.#dim));
@@ -73,11 +73,19 @@ export class DocumentCollector {
     }
     this.#parts.delete(documentIndex);
     this.#complete.add(documentIndex);
-    const document = joined(parts);
     const inputTokens = this.#inputTokens[documentIndex]!;
+    if (problem !== '') return refusedDocument({ documentIndex, inputTokens, problem });
+    const document = joined(parts);
     ensure((inputTokens === 0) === (document.chunkRows.length === 0), 'number of chunks');
     return { documentIndex, inputTokens, ...document, timings: timingsOf(message.timings) };
   }
+}
+
+/** A document that cannot be encoded. */
+export function refusedDocument(
+  document: Required<Pick<EncodedDocument, 'documentIndex' | 'inputTokens' | 'problem'>>,
+): EncodedDocument {
+  return { ...document, ...joined([]), timings: timingsOf(null) };
 }
 
 function decodePart(message: PartMessage, dim: number): Part {

@@ -48,6 +48,8 @@ export interface Job {
   drop(reason: 'cancelled' | 'expired'): void;
   /** Rows of a taken entry. */
   deliver(entry: Entry, rows: BatchOutput, run: EntryRun): void;
+  /** This taken entry alone cannot be run; others of the job may. */
+  refuse(entry: Entry, problem: Error): void;
   fail(error: Error): void;
 }
 
@@ -198,6 +200,11 @@ export class Scheduler {
   #dropDead(nowMs: number): void {
     for (const lane of Object.values(this.#lanes)) {
       for (const job of lane.jobs) {
+        if (job.exhausted && !job.cancelled) {
+          // What it had left was refused.
+          this.#remove(lane, job);
+          continue;
+        }
         if (!job.cancelled && job.deadlineMs > nowMs) continue;
         const reason = job.cancelled ? 'cancelled' : 'expired';
         this.#counts[reason]++;

@@ -68,6 +68,10 @@ export class SequenceJob implements Job {
     this.#settle.resolve({ rows, queueMs: Math.max(0, startedAt - this.#startedAt), runMs });
   }
 
+  refuse(_: Entry, problem: Error): void {
+    this.fail(problem);
+  }
+
   fail(error: Error): void {
     this.#settle.reject(error);
   }

@@ -1,5 +1,6 @@
 /** The gRPC server of an encoder process: messages in, messages out, failures as statuses. */
 import { Server, type ServerCredentials, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js';
+import { randomUUID } from 'node:crypto';
 import type { Logger } from '../logging.ts';
 import { type CallError, callError } from './call-error.ts';
 import { type DocumentCall, serveDocuments } from './document-stream.ts';
@@ -59,6 +60,7 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
   });
   const setHealth = addHealthService(server);
   const queryCalls = new Set<QueryCalls>();
+  const instance = randomUUID();
 
   server.addService(encoderService, {
     getInfo: unary<unknown, GetInfoResponse>(log, async () => ({
@@ -69,6 +71,7 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
         windowTokensMax,
       })),
       provider: options.provider,
+      instance,
     })),
 
     getStatistics: unary<unknown, GetStatisticsResponse>(log, async () => ({
@@ -104,7 +107,11 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
     encodeDocuments: (call: DocumentCall) => {
       const limits = limitsOf(call);
       const { signal } = limits;
-      serveDocuments(core, call, signal, (open) => targeted(open, limits)).then(
+      serveDocuments(core, call, signal, {
+        targeted: (open) => targeted(open, limits),
+        // The runtime speaks of nodes and shapes, not of the text.
+        onRefusal: ({ message }) => log.error({ reason: message }, 'a document cannot be encoded'),
+      }).then(
         () => call.end(),
         (error: unknown) => {
           call.emit('error', asStatus(error, signal, log));

@@ -23,6 +23,7 @@ export interface WireModel extends ModelReference {
 export interface GetInfoResponse {
   readonly models: readonly WireModel[];
   readonly provider: string;
+  readonly instance?: string;
 }
 
 export interface GetStatisticsResponse extends SchedulerStatistics {
@@ -110,6 +111,8 @@ export interface PartMessage {
   readonly scales: Uint8Array;
   readonly last: boolean;
   readonly timings: EncodeTimings | null;
+  /** Not empty: the document cannot be encoded. */
+  readonly problem?: string;
 }
 
 /** One of the fields is set. */

@@ -1,10 +1,11 @@
 /**
  * Scoring transient documents: query and documents are encoded side by side once their tokens are reserved,
  * each document is scored as it arrives and dropped. One result per document, its best chunk. A document
- * without tokens has no chunk and so no result. Nothing is stored but the usage.
+ * without tokens has no chunk and so no result; one that the model cannot encode refuses the request, whose answer has
+ * no place for it. Nothing is stored but the usage.
  */
 import type { EncodedDocument, EncodedQuery } from '../encoder/contract.ts';
-import { assertInvariant } from '../errors.ts';
+import { assertInvariant, invalid } from '../errors.ts';
 import { chunkingOf } from './create-index.ts';
 import type { DocumentInput, RankedResponse, RequestContext, ResultItem, ScoreRequest } from './contract.ts';
 import { assertWanted, encodeOptions, requestUsage, timed, type ServiceParts } from './parts.ts';
@@ -86,6 +87,9 @@ async function scoreAll(
     assertWanted(context, parts.nowMs());
     const input = request.documents[document.documentIndex];
     assertInvariant(input !== undefined, 'an encoded document was submitted');
+    if (document.problem !== undefined) {
+      throw invalid(`documents.${document.documentIndex}.text`, document.problem, 'text_not_encodable');
+    }
     documentTokens += document.inputTokens;
     chunkCounts[document.documentIndex] = document.chunkRows.length;
     if (document.chunkRows.length === 0) continue;

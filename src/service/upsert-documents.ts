@@ -107,7 +107,8 @@ async function encodeInto(
     seen.add(document.documentIndex);
     noteEncoderTimings(context, document);
     if (document.chunkRows.length === 0) {
-      batch.failed.push({ docId: input.docId, error: 'the document produced no chunks' });
+      const error = document.problem ?? 'the document produced no chunks';
+      batch.failed.push({ docId: input.docId, error });
       continue;
     }
     const versionId = versionIds[document.documentIndex];

@@ -54,6 +54,8 @@ class NotedJob implements Job {
     this.pending = this.pending.filter((entry) => !entries.has(entry));
   }
 
+  refuse(): void {}
+
   drop(reason: string): void {
     this.dropped = reason;
   }

@@ -44,6 +44,24 @@ describe('upserting', () => {
     expect(usage).toMatchObject({ documentUpserts: 2, documents: 2, requests: 3 });
   });
 
+  it('reports a document that cannot be encoded as failed, with the reason, and charges nothing for it', async () => {
+    const tenant = await stage.newTenant();
+    const indexId = await tenant.createIndex();
+    stage.encoder.problemOf = (text) => (text.includes('poison') ? 'no model takes this' : undefined);
+    try {
+      const answer = await tenant.upsert(indexId, { a: 'first text', b: 'some poison here', c: 'third' });
+      expect(answer).toMatchObject({
+        upsertedDocuments: 2,
+        failed: [{ docId: 'b', error: 'no model takes this' }],
+        usage: { inputTokens: 3, documentCount: 2, chunkCount: 2 },
+      });
+      const { usage } = await stage.service.usage(tenant.context());
+      expect(usage).toMatchObject({ inputTokens: 3n, documentUpserts: 2, documents: 2 });
+    } finally {
+      stage.encoder.problemOf = () => undefined;
+    }
+  });
+
   it('answers a batch in which nothing could be stored, without a charge', async () => {
     const tenant = await stage.newTenant();
     const indexId = await tenant.createIndex();

@@ -39,6 +39,8 @@ export class WordEncoder implements Encoder {
   /** Texts that went through inference (tokens counted only are not among them). */
   readonly inferred: string[] = [];
   /** Awaited before each document is given out. */
+  /** What keeps a text from being encoded. */
+  problemOf: (text: string) => string | undefined = () => undefined;
   beforeDocument: (text: string) => Promise<void> = async () => undefined;
   beforeQuery: (text: string) => Promise<void> = async () => undefined;
   closed = false;
@@ -93,14 +95,17 @@ export class WordEncoder implements Encoder {
     for (const [documentIndex, text] of [...texts.entries()].toReversed()) {
       await unlessAborted(this.beforeDocument(text), options.signal);
       this.inferred.push(text);
-      const words = wordsOf(text);
+      const problem = this.problemOf(text);
+      const inputTokens = wordsOf(text).length;
+      const words = problem === undefined ? wordsOf(text) : [];
       const { maxTokens } = options.chunking;
       const chunkRows = Uint32Array.from({ length: Math.ceil(words.length / maxTokens) }, (_chunk, index) =>
         Math.min(maxTokens, words.length - index * maxTokens),
       );
       yield {
         documentIndex,
-        inputTokens: words.length,
+        inputTokens,
+        ...(problem === undefined ? {} : { problem }),
         chunkRows,
         vectors: Int8Array.from(words.flatMap((word) => [...vectorOf(word)])),
         scales: new Uint16Array(words.length).fill(scaleBits),
