@@ -117,6 +117,7 @@ describe('Search an index', () => {
       true: { n: true },
       array: { n: [1, { a: 1, b: [2] }] },
       object: { n: { a: 1, b: { c: null } } },
+      operator: { n: { $gt: 3 } },
       large: { n: 9007199254740991 },
       zero: { n: 0 },
       sixteen,
@@ -146,6 +147,8 @@ describe('Search an index', () => {
     expect(await matching('{"n":[1]}')).toEqual([]);
     expect(await matching('{"n":{"b":{"c":null},"a":1}}')).toEqual(['object']);
     expect(await matching('{"n":{"a":1}}')).toEqual([]);
+    // No operators: an object that looks like one is a value.
+    expect(await matching('{"n":{"$gt":3}}')).toEqual(['operator']);
     expect(await matching('{"n":9007199254740991}')).toEqual(['large']);
     expect(await matching('{"s":"a"}')).toEqual(['one', 'text']);
     expect(await matching('{"s":"a","n":1}')).toEqual(['one']);
