@@ -6,25 +6,17 @@
 #include <immintrin.h>
 
 #include "kernels/float_lanes.h"
+#include "kernels/floats512.h"
 
 namespace maxsimd {
 namespace {
 
-struct FloatAvx512 {
-  using Floats = __m512;
-  static constexpr uint32_t lanes = 16;
+struct FloatAvx512 : Floats512 {
   static constexpr uint32_t rows = 8;
 
   TARGET_INLINE __m512 zero() { return _mm512_setzero_ps(); }
-  TARGET_INLINE __m512 load(const float* from) { return _mm512_load_ps(from); }
-  TARGET_INLINE void store(float* to, __m512 values) { _mm512_store_ps(to, values); }
-  TARGET_INLINE __m512 fill(float value) { return _mm512_set1_ps(value); }
   TARGET_INLINE __m512 broadcast(const float* from) { return _mm512_set1_ps(*from); }
   TARGET_INLINE void fusedAdd(__m512& sum, __m512 a, __m512 b) { sum = _mm512_fmadd_ps(a, b, sum); }
-  TARGET_INLINE __m512 maximum(__m512 a, __m512 b) { return _mm512_max_ps(a, b); }
-  TARGET_INLINE void widen(const uint16_t* halves, float* out) {
-    _mm256_storeu_ps(out, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(halves))));
-  }
 };
 
 }  // namespace

@@ -1,20 +1,15 @@
 // The shape shared by floating-point kernels: lanes are query tokens, as in lanes.h, and each lane adds up its dot
 // over the dimensions in order. The query is packed as [tile of 16 tokens][dim][16 tokens].
 //
-// Included after TARGET is defined. `Ops` supplies Floats, lanes (16 or 8), rows (at most 8), zero, load, store,
+// Included after TARGET is defined. `Ops` supplies Floats, lanes (16 or 8), rows (at most 8), zero, loadFloats, store,
 // fill, broadcast, fusedAdd(sum, query, document), maximum, and widen(halves, 8 floats).
 #pragma once
 
-#if !defined(TARGET)
-#error "TARGET names the instructions of the kernel that includes this"
-#endif
-
 #include "kernels/dispatch.h"
 #include "kernels/half.h"
+#include "kernels/target.h"
 
 #include <cstring>
-
-#define TARGET_INLINE TARGET __attribute__((always_inline)) static inline
 
 namespace maxsimd {
 namespace {
@@ -70,8 +65,8 @@ struct FloatLaneKernel {
     EACH_ROW(DECLARE)
 #undef DECLARE
     for (uint32_t d = 0; d < dim; ++d) {
-      const Floats queryA = Ops::load(query);
-      [[maybe_unused]] const Floats queryB = two ? Ops::load(query + lanes) : queryA;
+      const Floats queryA = Ops::loadFloats(query);
+      [[maybe_unused]] const Floats queryB = two ? Ops::loadFloats(query + lanes) : queryA;
       query += tileTokens;
 #define STEP(r)                                              \
   if constexpr (r < Ops::rows) {                             \
@@ -82,8 +77,8 @@ struct FloatLaneKernel {
       EACH_ROW(STEP)
 #undef STEP
     }
-    Floats bestA = Ops::load(best);
-    [[maybe_unused]] Floats bestB = two ? Ops::load(best + lanes) : bestA;
+    Floats bestA = Ops::loadFloats(best);
+    [[maybe_unused]] Floats bestB = two ? Ops::loadFloats(best + lanes) : bestA;
 #define EMIT(r)                                                 \
   if constexpr (r < Ops::rows) {                                \
     bestA = Ops::maximum(bestA, a##r);                          \

@@ -9,8 +9,7 @@
 //
 // A ragged tail is filled by repeating the last row, which a maximum does not notice.
 //
-// Included by the source of one kernel, which first defines TARGET, the attribute that names its instructions
-// (inline functions of several instruction sets must not meet in one). `Ops` supplies
+// Included by the source of one kernel, which first defines TARGET (see target.h). `Ops` supplies
 //   Element, group            what a converted row is made of, and how many fill 32 bits
 //   biased                    whether documents are converted to value + 128
 //   Ints, Floats, lanes       registers of one 32-bit lane per token
@@ -23,17 +22,12 @@
 //   loadFloats, store, fill, maximum, keep(best, arguments, similarities, row)
 #pragma once
 
-#if !defined(TARGET)
-#error "TARGET names the instructions of the kernel that includes this"
-#endif
-
 #include "kernels/dispatch.h"
 #include "kernels/half.h"
+#include "kernels/target.h"
 
 #include <cstring>
 #include <type_traits>
-
-#define TARGET_INLINE TARGET __attribute__((always_inline)) static inline
 
 namespace maxsimd {
 namespace {

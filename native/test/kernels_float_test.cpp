@@ -1,8 +1,8 @@
 // Every floating-point kernel this machine has against the scalar one, bit for bit, and that one against float64.
-#include "engine/aligned.h"
 #include "kernels/dispatch.h"
 #include "kernels/half.h"
 #include "test/check.h"
+#include "test/prepared_query.h"
 
 #include <cmath>
 #include <cstring>
@@ -40,21 +40,7 @@ struct FloatDocuments {
   }
 };
 
-struct FloatQuery {
-  AlignedVector<uint8_t> packed;
-  AlignedVector<float> scales, offsets;
-  PackedQuery query;
-
-  FloatQuery(const FloatKernel& kernel, const std::vector<float>& vectors, uint32_t dim, uint32_t tokens)
-      : packed(kernel.packedBytes(dim, tokens)), scales(paddedTokens(tokens)), offsets(paddedTokens(tokens)) {
-    kernel.pack(vectors.data(), dim, tokens, packed.data());
-    for (uint32_t i = 0; i < tokens; ++i) {
-      scales[i] = 0.25f * float(i % 3 + 1);
-      offsets[i] = 0.25f * float(i % 5) - 0.5f;
-    }
-    query = {dim, tokens, paddedTokens(tokens), packed.data(), scales.data(), offsets.data()};
-  }
-};
+constexpr float scaleStep = 0.25f;
 
 std::vector<float> randomVectors(Random& random, uint32_t dim, uint32_t tokens) {
   std::normal_distribution<float> normal;
@@ -66,7 +52,7 @@ std::vector<float> randomVectors(Random& random, uint32_t dim, uint32_t tokens) 
 void compareFloatKernels(Random& random, uint32_t dim, uint32_t tokens, const std::vector<uint32_t>& rows) {
   const FloatDocuments documents(random, dim, rows, random() % 2 == 0);
   const std::vector<float> vectors = randomVectors(random, dim, tokens);
-  const FloatQuery reference(scalarFloatKernel, vectors, dim, tokens);
+  const PreparedQuery reference(scalarFloatKernel, vectors, dim, tokens, scaleStep);
   const size_t count = rows.size();
   std::vector<float> f32(count), f16(count), others(count);
   scalarFloatKernel.maxsimF32(reference.query, documents.chunksF32.data(), count, f32.data());
@@ -74,7 +60,7 @@ void compareFloatKernels(Random& random, uint32_t dim, uint32_t tokens, const st
   for (const FloatKernel* kernel : floatKernels()) {
     if (!kernel->requires_(cpuFeatures())) continue;
     const uint64_t callsBefore = kernel->calls->load();
-    const FloatQuery prepared(*kernel, vectors, dim, tokens);
+    const PreparedQuery prepared(*kernel, vectors, dim, tokens, scaleStep);
     kernel->maxsimF32(prepared.query, documents.chunksF32.data(), count, others.data());
     CHECK(std::memcmp(f32.data(), others.data(), count * sizeof(float)) == 0);
     kernel->maxsimF16(prepared.query, documents.chunksF16.data(), count, others.data());
@@ -102,7 +88,7 @@ const Case reference("kernels", "f32 and f16: scalar scores follow the definitio
     const uint32_t dim = between(random, 1, 300), tokens = between(random, 1, 70);
     const FloatDocuments documents(random, dim, {between(random, 1, 30)}, true);
     const std::vector<float> vectors = randomVectors(random, dim, tokens);
-    const FloatQuery prepared(scalarFloatKernel, vectors, dim, tokens);
+    const PreparedQuery prepared(scalarFloatKernel, vectors, dim, tokens, scaleStep);
     float f32, f16;
     scalarFloatKernel.maxsimF32(prepared.query, documents.chunksF32.data(), 1, &f32);
     scalarFloatKernel.maxsimF16(prepared.query, documents.chunksF16.data(), 1, &f16);

@@ -1,11 +1,11 @@
 // Every kernel this machine has against the scalar one, bit for bit, and the scalar one against float64. On x86 with
 // AVX-512 VNNI that includes the avxvnni source in the encoding of AVX-512 and the amx source over emulated tiles.
-#include "engine/aligned.h"
 #include "kernels/code_levels.h"
 #include "kernels/dispatch.h"
 #include "kernels/half.h"
 #include "store/crc32c.h"
 #include "test/check.h"
+#include "test/prepared_query.h"
 
 #include <algorithm>
 #include <cmath>
@@ -67,21 +67,7 @@ struct Documents {
   }
 };
 
-struct PreparedQuery {
-  AlignedVector<uint8_t> packed;
-  AlignedVector<float> scales, offsets;
-  PackedQuery query;
-
-  PreparedQuery(const Kernel& kernel, const std::vector<int8_t>& vectors, uint32_t dim, uint32_t tokens)
-      : packed(kernel.packedBytes(dim, tokens)), scales(paddedTokens(tokens)), offsets(paddedTokens(tokens)) {
-    kernel.pack(vectors.data(), dim, tokens, packed.data());
-    for (uint32_t i = 0; i < tokens; ++i) {
-      scales[i] = 0.001f * float(i % 7 + 1);
-      offsets[i] = 0.25f * float(i % 5) - 0.5f;
-    }
-    query = {dim, tokens, paddedTokens(tokens), packed.data(), scales.data(), offsets.data()};
-  }
-};
+constexpr float scaleStep = 0.001f;
 
 void compareKernels(Random& random, uint32_t dim, uint32_t tokens, const std::vector<uint32_t>& rows, bool extreme) {
   const Documents documents(random, dim, rows, extreme);
@@ -89,12 +75,12 @@ void compareKernels(Random& random, uint32_t dim, uint32_t tokens, const std::ve
   for (auto& value : vectors) value = extreme ? (random() % 2 ? int8_t(-128) : int8_t(127)) : int8_t(random());
   const uint32_t padded = paddedTokens(tokens);
   const size_t count = documents.chunks.size();
-  const PreparedQuery reference(scalarKernel, vectors, dim, tokens);
+  const PreparedQuery reference(scalarKernel, vectors, dim, tokens, scaleStep);
   std::vector<float> scores(count);
   scalarKernel.maxsim(reference.query, documents.chunks.data(), count, scores.data());
   for (const Kernel* kernel : comparedKernels()) {
     const uint64_t callsBefore = kernel->calls->load();
-    const PreparedQuery prepared(*kernel, vectors, dim, tokens);
+    const PreparedQuery prepared(*kernel, vectors, dim, tokens, scaleStep);
     std::vector<float> others(count);
     kernel->maxsim(prepared.query, documents.chunks.data(), count, others.data());
     CHECK(std::memcmp(scores.data(), others.data(), count * sizeof(float)) == 0);
@@ -159,7 +145,7 @@ const Case reference("kernels", "scalar scores follow the definition in float64"
     const Chunk& chunk = documents.chunks[0];
     std::vector<int8_t> vectors(size_t(tokens) * dim);
     for (auto& value : vectors) value = int8_t(random());
-    const PreparedQuery prepared(scalarKernel, vectors, dim, tokens);
+    const PreparedQuery prepared(scalarKernel, vectors, dim, tokens, scaleStep);
     float score;
     scalarKernel.maxsim(prepared.query, &chunk, 1, &score);
     double expected = 0, magnitude = 0;

@@ -1,0 +1,31 @@
+// A query as a kernel wants it, with scales and offsets that differ from token to token.
+#pragma once
+
+#include "engine/aligned.h"
+#include "kernels/dispatch.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace maxsimd::test {
+
+struct PreparedQuery {
+  AlignedVector<uint8_t> packed;
+  AlignedVector<float> scales, offsets;
+  PackedQuery query;
+
+  /// `Kernel` with int8 or `FloatKernel` with f32 values [tokens x dim]; scales are small multiples of `scaleStep`.
+  template <typename AnyKernel, typename Value>
+  PreparedQuery(const AnyKernel& kernel, const std::vector<Value>& vectors, uint32_t dim, uint32_t tokens,
+                float scaleStep)
+      : packed(kernel.packedBytes(dim, tokens)), scales(paddedTokens(tokens)), offsets(paddedTokens(tokens)) {
+    kernel.pack(vectors.data(), dim, tokens, packed.data());
+    for (uint32_t i = 0; i < tokens; ++i) {
+      scales[i] = scaleStep * float(i % 7 + 1);
+      offsets[i] = 0.25f * float(i % 5) - 0.5f;
+    }
+    query = {dim, tokens, paddedTokens(tokens), packed.data(), scales.data(), offsets.data()};
+  }
+};
+
+}  // namespace maxsimd::test
