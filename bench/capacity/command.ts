@@ -1,6 +1,8 @@
 /** Command line of the capacity benchmark. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { integer, positiveNumber } from '../options.ts';
+import { writeJson } from '../write-json.ts';
 import { runCapacityBench } from './bench.ts';
 import { compareReports } from './compare.ts';
 import { renderHtml } from './page.ts';
@@ -47,18 +49,18 @@ export async function capacityCommand(
   }
   const progress = createProgress(process.stderr);
   const write = (report: CapacityReport): void => {
-    if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
+    writeJson(values.json, report);
     if (values.html !== undefined) writeFileSync(values.html, renderHtml(report));
   };
   const report = await runCapacityBench({
     mix: parseMix(values.mix),
-    p99Ms: positive(values['p99-ms'], 'p99-ms'),
-    stepSeconds: positive(values['step-seconds'], 'step-seconds'),
-    firstRate: positive(values['first-rate'], 'first-rate'),
-    rates: values.rates === '' ? [] : values.rates.split(',').map((rate) => positive(rate, 'rates')),
+    p99Ms: positiveNumber(values['p99-ms'], 'p99-ms'),
+    stepSeconds: positiveNumber(values['step-seconds'], 'step-seconds'),
+    firstRate: positiveNumber(values['first-rate'], 'first-rate'),
+    rates: values.rates === '' ? [] : values.rates.split(',').map((rate) => positiveNumber(rate, 'rates')),
     beir: values.beir,
-    documents: positive(values.documents, 'documents'),
-    seed: Number(values.seed),
+    documents: integer(values.documents, 'documents'),
+    seed: integer(values.seed, 'seed', 0),
     remote:
       values.url === undefined
         ? undefined
@@ -88,10 +90,4 @@ function interruptSignal(onInterrupt: () => void): AbortSignal {
     });
   }
   return controller.signal;
-}
-
-function positive(text: string, name: string): number {
-  const value = Number(text);
-  if (!(value > 0)) throw new Error(`--${name} takes positive numbers, not "${text}"`);
-  return value;
 }

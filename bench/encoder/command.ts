@@ -1,6 +1,7 @@
 /** Command line of the encoder benchmark. */
-import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { device, integer, names } from '../options.ts';
+import { writeJson } from '../write-json.ts';
 import { runEncoderBench } from './bench.ts';
 import { mixShapes } from './mixes.ts';
 import { renderTable } from './report.ts';
@@ -29,40 +30,22 @@ export async function encoderCommand(
     },
   });
   const report = await runEncoderBench({
-    texts: positive(values.texts, 'texts'),
-    rounds: positive(values.rounds, 'rounds'),
-    seed: positive(values.seed, 'seed'),
-    mixes: mixNames(values.mixes),
+    texts: integer(values.texts, 'texts'),
+    rounds: integer(values.rounds, 'rounds'),
+    seed: integer(values.seed, 'seed'),
+    mixes: names(
+      values.mixes,
+      mixShapes.map(({ name }) => name),
+      'mixes',
+    ),
     beir: values.beir,
     peers: !values['no-peers'],
     python: values.python,
-    ...deviceOf(values.device),
+    ...device(values.device, 'device'),
     environment,
     command,
     onProgress: (line) => process.stderr.write(`${line}\n`),
   });
-  if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
+  writeJson(values.json, report);
   process.stdout.write(renderTable(report));
-}
-
-export function deviceOf(text: string): { readonly provider: 'cpu' | 'cuda'; readonly device: number } {
-  if (text === 'cpu') return { provider: 'cpu', device: 0 };
-  const index = /^cuda:(\d+)$/.exec(text)?.[1];
-  if (index === undefined) throw new Error(`--device takes cpu or cuda:N, not "${text}"`);
-  return { provider: 'cuda', device: Number(index) };
-}
-
-function mixNames(text: string): readonly string[] {
-  const known = mixShapes.map(({ name }) => name);
-  const names = text.split(',').filter((name) => name !== '');
-  const unknown = names.find((name) => !known.includes(name));
-  if (unknown !== undefined) throw new Error(`--mixes: no mix ${unknown}; there are ${known.join(', ')}`);
-  return names;
-}
-
-function positive(text: string, name: string): number {
-  const value = Number(text);
-  if (!Number.isSafeInteger(value) || value < 1)
-    throw new Error(`--${name} takes positive integers, not "${text}"`);
-  return value;
 }

@@ -1,8 +1,8 @@
 /** Command line of the GPU benchmark. */
-import { writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import { deviceOf } from '../encoder/command.ts';
+import { device, integer, integers } from '../options.ts';
+import { writeJson } from '../write-json.ts';
 import { type GpuReport, runGpuBench } from './bench.ts';
 
 export const gpuUsage =
@@ -23,17 +23,17 @@ export async function gpuCommand(
       json: { type: 'string' },
     },
   });
-  const { provider, device: index } = deviceOf(values.device);
+  const { provider, device: index } = device(values.device, 'device');
   const report = await runGpuBench({
     device: { provider, index, threads: availableParallelism() },
     beir: values.beir,
-    rounds: Number(values.rounds),
-    batchTokens: values['batch-tokens'].split(',').map(Number),
+    rounds: integer(values.rounds, 'rounds'),
+    batchTokens: integers(values['batch-tokens'], 'batch-tokens'),
     environment,
     command,
     onProgress: (line) => process.stderr.write(`${line}\n`),
   });
-  if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
+  writeJson(values.json, report);
   process.stdout.write(renderGpu(report));
 }
 

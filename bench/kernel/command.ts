@@ -1,6 +1,7 @@
 /** Command line of the kernel benchmark. */
-import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { integer, integers } from '../options.ts';
+import { writeJson } from '../write-json.ts';
 import { runKernelBench, type KernelReport } from './bench.ts';
 
 export const kernelUsage =
@@ -20,16 +21,16 @@ export async function kernelCommand(args: readonly string[], command: string): P
     },
   });
   const report = await runKernelBench({
-    dims: values.dims.split(',').map(Number),
-    threads: values.threads.split(',').map(Number),
-    chunks: Number(values.chunks),
-    rounds: Number(values.rounds),
-    seed: Number(values.seed),
+    dims: integers(values.dims, 'dims'),
+    threads: integers(values.threads, 'threads'),
+    chunks: integer(values.chunks, 'chunks'),
+    rounds: integer(values.rounds, 'rounds'),
+    seed: integer(values.seed, 'seed', 0),
     bandwidthMebibytes: 1024,
     without: values.without.split(','),
     command,
   });
-  if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
+  writeJson(values.json, report);
   process.stdout.write(render(report));
 }
 

@@ -1,6 +1,7 @@
 /** Command line of the event-loop benchmark. */
-import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { integer } from '../options.ts';
+import { writeJson } from '../write-json.ts';
 import { renderLoop, runLoopBench } from './bench.ts';
 
 export const loopUsage = 'loop [--documents 50] [--kib 100] [--seconds 15] [--json FILE]';
@@ -20,13 +21,13 @@ export async function loopCommand(
     },
   });
   const report = await runLoopBench({
-    documents: Number(values.documents),
-    documentBytes: Number(values.kib) * 1024,
-    seconds: Number(values.seconds),
+    documents: integer(values.documents, 'documents'),
+    documentBytes: integer(values.kib, 'kib') * 1024,
+    seconds: integer(values.seconds, 'seconds'),
     environment,
     command,
     onProgress: (line) => process.stderr.write(`${line}\n`),
   });
-  if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
+  writeJson(values.json, report);
   process.stdout.write(renderLoop(report));
 }

@@ -1,7 +1,8 @@
 /** Command line of the search benchmark. */
-import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { integer, names } from '../options.ts';
+import { writeJson } from '../write-json.ts';
 import { root } from '../environment.ts';
 import { runSearchBench } from './bench.ts';
 import { parts } from './engine-rows.ts';
@@ -31,40 +32,20 @@ export async function searchCommand(args: readonly string[], command: string): P
     },
   });
   const report = await runSearchBench({
-    chunks: integer(values.chunks, 'chunks', 1),
+    chunks: integer(values.chunks, 'chunks'),
     embeddings: values.embeddings,
-    meanRows: integer(values['mean-rows'], 'mean-rows', 1),
-    queries: integer(values.queries, 'queries', 1),
-    searches: integer(values.searches, 'searches', 1),
-    budgetMs: integer(values['budget-ms'], 'budget-ms', 1),
-    parts: new Set(namesOf(values.parts, parts, 'parts')),
-    peers: namesOf(values.peers, peerNames, 'peers'),
+    meanRows: integer(values['mean-rows'], 'mean-rows'),
+    queries: integer(values.queries, 'queries'),
+    searches: integer(values.searches, 'searches'),
+    budgetMs: integer(values['budget-ms'], 'budget-ms'),
+    parts: new Set(names(values.parts, parts, 'parts')),
+    peers: names(values.peers, peerNames, 'peers'),
     threads: integer(values.threads, 'threads', 0),
     seed: integer(values.seed, 'seed', 0),
     cache: values.cache,
     command,
     onProgress: (line) => process.stderr.write(`${line}\n`),
   });
-  if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
+  writeJson(values.json, report);
   process.stdout.write(renderTable(report));
-}
-
-/** Names given with commas between; none when the text is empty. */
-function namesOf<Name extends string>(text: string, known: readonly Name[], option: string): readonly Name[] {
-  return text
-    .split(',')
-    .filter((name) => name !== '')
-    .map((name) => {
-      const found = known.find((one) => one === name);
-      if (found === undefined) throw new Error(`--${option}: no ${name}; there are ${known.join(', ')}`);
-      return found;
-    });
-}
-
-function integer(text: string, option: string, least: number): number {
-  const value = Number(text);
-  if (!Number.isSafeInteger(value) || value < least) {
-    throw new Error(`--${option} takes integers from ${least}, not "${text}"`);
-  }
-  return value;
 }

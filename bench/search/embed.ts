@@ -8,6 +8,7 @@
 import { mkdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
+import { integer } from '../options.ts';
 import { parseConfig } from '../../src/config.ts';
 import type { EncodedDocument, Encoder } from '../../src/encoder/contract.ts';
 import { loadModel, type ServedModel } from '../../src/encoder/served-model.ts';
@@ -40,8 +41,8 @@ export async function embedCommand(
   if (directory === undefined) throw new Error(`usage: ${embedUsage}`);
   const modelDirectory = await modelDirectoryOf(parseConfig(environment));
   const model = await loadModel(modelDirectory);
-  const chunkTokens = Number(values['chunk-tokens']);
-  const source = await readTexts(Number(values.texts), values.beir);
+  const chunkTokens = integer(values['chunk-tokens'], 'chunk-tokens');
+  const source = await readTexts(integer(values.texts, 'texts'), values.beir);
   const encoder = await startEncoder(modelDirectory, {
     provider: 'cpu',
     index: 0,

@@ -1,6 +1,7 @@
 /** Command line of the benchmark of one search's stages. */
-import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { integer } from '../options.ts';
+import { writeJson } from '../write-json.ts';
 import { renderStages, runStagesBench } from './bench.ts';
 
 export const stagesUsage =
@@ -24,21 +25,14 @@ export async function stagesCommand(
   });
   const report = await runStagesBench({
     beir: values.beir,
-    documents: positive(values.documents, 'documents'),
-    queries: positive(values.queries, 'queries'),
-    rounds: positive(values.rounds, 'rounds'),
+    documents: integer(values.documents, 'documents'),
+    queries: integer(values.queries, 'queries'),
+    rounds: integer(values.rounds, 'rounds'),
     against: values.against,
     environment,
     command,
     onProgress: (line) => process.stderr.write(`${line}\n`),
   });
-  if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
+  writeJson(values.json, report);
   process.stdout.write(renderStages(report));
-}
-
-function positive(text: string, name: string): number {
-  const value = Number(text);
-  if (!Number.isSafeInteger(value) || value < 1)
-    throw new Error(`--${name} takes positive integers, not "${text}"`);
-  return value;
 }

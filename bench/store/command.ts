@@ -2,8 +2,9 @@
  * What the store costs: opening a large index, searching while it is rewritten, searching what is not in
  * memory. All on files made here.
  */
-import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { integer } from '../options.ts';
+import { writeJson } from '../write-json.ts';
 import { describeEnvironment } from '../environment.ts';
 import { quantile, spread, type Spread } from '../statistics.ts';
 import { openStoreStage, type StoreStage } from './stage.ts';
@@ -34,11 +35,11 @@ export async function storeCommand(args: readonly string[], command: string): Pr
     },
   });
   const shape = {
-    documents: positive(values.documents, 'documents'),
-    dim: positive(values.dim, 'dim'),
-    rows: positive(values.rows, 'rows'),
+    documents: integer(values.documents, 'documents'),
+    dim: integer(values.dim, 'dim'),
+    rows: integer(values.rows, 'rows'),
   };
-  const rounds = positive(values.rounds, 'rounds');
+  const rounds = integer(values.rounds, 'rounds');
   await using stage = await openStoreStage(shape);
   const index = await stage.open({ ...quiet, copyBytesPerSecond: Infinity });
   await stage.fill(index, (documents) => {
@@ -60,7 +61,7 @@ export async function storeCommand(args: readonly string[], command: string): Pr
     cold_search: await timeCold(stage, rounds),
     merging: await timeMerging(stage, rounds),
   };
-  if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
+  writeJson(values.json, report);
   process.stdout.write(`${JSON.stringify({ ...report, environment: undefined }, null, 2)}\n`);
 }
 
@@ -119,11 +120,4 @@ function latency(times: readonly number[]): Latency {
     p99_ms: quantile(times, 0.99),
     maximum_ms: Math.max(...times),
   };
-}
-
-function positive(text: string, name: string): number {
-  const value = Number(text);
-  if (!Number.isSafeInteger(value) || value < 1)
-    throw new Error(`--${name} takes positive integers, not "${text}"`);
-  return value;
 }
