@@ -1,14 +1,14 @@
 /** The shapes of batches on a GPU: few, large enough, and no larger than the budget. */
 import * as fc from 'fast-check';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parseEncoderArguments } from '../../src/encoder/arguments.ts';
 import { paddedLengths, paddedTexts } from '../../src/encoder/batch-shape.ts';
 import { EncoderCore, type InferencePool } from '../../src/encoder/encoder-core.ts';
-import { loadModel, type ServedModel } from '../../src/encoder/served-model.ts';
-import { SessionPool } from '../../src/encoder/session-pool.ts';
+import { loadModel } from '../../src/encoder/served-model.ts';
 import { tuning } from '../../src/encoder/tuning.ts';
 import { warmUp } from '../../src/encoder/warm-up.ts';
 import { tinyModel } from './encoders.ts';
+import { sessionsOfTest } from './sessions.ts';
 
 describe('the number of texts in a padded batch', () => {
   it('is the next power of two, or what fills the budget', () => {
@@ -42,26 +42,9 @@ describe('the padded lengths', () => {
   });
 });
 
-/** The tiny model in a real session on the CPU. */
-async function openPool(model: ServedModel): Promise<SessionPool> {
-  const pool = await SessionPool.open({
-    models: [model.session],
-    provider: 'cpu',
-    deviceId: 0,
-    threads: 1,
-    workers: 1,
-    stuckMs: 60_000,
-    onFatal: (reason) => {
-      throw new Error(reason);
-    },
-  });
-  onTestFinished(async () => pool.close());
-  return pool;
-}
-
 describe('a batch with texts that are padding', () => {
   it('gives the rows of its own texts alone, unchanged', async () => {
-    const pool = await openPool(await loadModel(tinyModel));
+    const pool = await sessionsOfTest(await loadModel(tinyModel));
     const run = async (paddedTextCount: number, paddedLength: number) => {
       const { output } = await pool.run({
         kind: 'document',
@@ -84,7 +67,7 @@ describe('a batch with texts that are padding', () => {
 describe('the warm-up of a GPU', () => {
   it('runs every padded length, in batches of few shapes', async () => {
     const model = await loadModel(tinyModel);
-    const pool = await openPool(model);
+    const pool = await sessionsOfTest(model);
     const shapes = new Set<string>();
     const watched: InferencePool = {
       workers: 1,

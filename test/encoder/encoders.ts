@@ -29,11 +29,10 @@ export interface Encoders {
   close(): Promise<void>;
 }
 
-/** Spawns encoders and waits until the pool is ready. */
-export async function startEncoders(
+/** Spawns one encoder of the tiny model, where nothing else is said, and does not wait for it. */
+export async function spawnEncoders(
   options: Partial<EncoderSupervisorOptions> = {},
-  poolOptions: Partial<EncoderPoolOptions> = {},
-): Promise<Encoders> {
+): Promise<{ readonly supervisor: EncoderSupervisor; readonly logs: string[] }> {
   const logs: string[] = [];
   const supervisor = await superviseEncoders({
     processes: 1,
@@ -43,6 +42,15 @@ export async function startEncoders(
     onLog: (line) => logs.push(line),
     ...options,
   });
+  return { supervisor, logs };
+}
+
+/** Spawns encoders and waits until the pool is ready. */
+export async function startEncoders(
+  options: Partial<EncoderSupervisorOptions> = {},
+  poolOptions: Partial<EncoderPoolOptions> = {},
+): Promise<Encoders> {
+  const { supervisor, logs } = await spawnEncoders(options);
   const events: EndpointEvent[] = [];
   const pool = createEncoderPool({
     addresses: supervisor.addresses,

@@ -1,24 +1,13 @@
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { documentSequence } from '../../src/encoder/colbert-rules.ts';
 import { loadModel } from '../../src/encoder/served-model.ts';
-import { SessionPool } from '../../src/encoder/session-pool.ts';
 import type { BatchKind } from '../../src/encoder/session-protocol.ts';
 import { tinyModel } from './encoders.ts';
+import { sessionsOfTest } from './sessions.ts';
 
 async function stage() {
   const model = await loadModel(tinyModel);
-  const pool = await SessionPool.open({
-    models: [model.session],
-    provider: 'cpu',
-    deviceId: 0,
-    threads: 1,
-    workers: 1,
-    stuckMs: 60_000,
-    onFatal: (reason) => {
-      throw new Error(reason);
-    },
-  });
-  onTestFinished(async () => pool.close());
+  const pool = await sessionsOfTest(model);
   const run = async (kind: BatchKind) => {
     const { ids, attended, rows } = documentSequence(model.rules, model.tokenizer.encode('the'));
     return pool.run({

@@ -6,9 +6,16 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createEncoderPool, type EncoderPoolOptions } from '../../src/encoder/client.ts';
-import { superviseEncoders } from '../../src/encoder/supervisor.ts';
 import { type Certificate, makeCertificate } from '../end-to-end/harness/tls.ts';
-import { callOptions, defaultModel, encodeAll, encodersOfTest, tinyModel, until } from './encoders.ts';
+import {
+  callOptions,
+  defaultModel,
+  encodeAll,
+  encodersOfTest,
+  spawnEncoders,
+  tinyModel,
+  until,
+} from './encoders.ts';
 
 const entry = path.resolve(import.meta.dirname, '../../src/encoder/main.ts');
 
@@ -66,15 +73,7 @@ describe('the supervisor', () => {
   });
 
   it('replaces a process that never gets ready', async () => {
-    const logs: string[] = [];
-    const supervisor = await superviseEncoders({
-      processes: 1,
-      modelDirectories: [tinyModel],
-      provider: 'cpu',
-      threads: 1,
-      startMs: 5000,
-      onLog: (line) => logs.push(line),
-    });
+    const { supervisor, logs } = await spawnEncoders({ startMs: 5000 });
     onTestFinished(async () => supervisor.close());
     const [first] = supervisor.processIds();
     process.kill(first!, 'SIGSTOP');
@@ -86,15 +85,7 @@ describe('the supervisor', () => {
   }, 60_000);
 
   it('replaces a process that outgrows its memory bound', async () => {
-    const logs: string[] = [];
-    const supervisor = await superviseEncoders({
-      processes: 1,
-      modelDirectories: [tinyModel],
-      provider: 'cpu',
-      threads: 1,
-      onLog: (line) => logs.push(line),
-      residentBytesMax: 1,
-    });
+    const { supervisor, logs } = await spawnEncoders({ residentBytesMax: 1 });
     onTestFinished(async () => supervisor.close());
     const [first] = supervisor.processIds();
     await supervisor.ready;

@@ -234,6 +234,19 @@ describe('merging for number', () => {
       .statistics()
       .segments.filter(({ state }) => state === 'sealed').length;
 
+  /** Eight documents, `d0` removed, and a merge held where the ledger has moved them and memory has not. */
+  async function mergeUpToSwap(
+    stage: Stage,
+  ): Promise<{ readonly merging: Promise<unknown>; readonly release: () => void }> {
+    for (let place = 0; place < 8; place += 1) await stage.upsert([documentAt(`d${place}`, 1)]);
+    await stage.index().settled();
+    await stage.remove('d0');
+    const held = stage.hold('swapSegments');
+    const merging = stage.index().maintain();
+    await held.reached;
+    return { merging, release: () => held.release() };
+  }
+
   it('keeps the bound while documents arrive, without being asked', async () => {
     await using stage = await openStage(host, settings);
     const ids = Array.from({ length: 120 }, (_, place) => `d${String(place).padStart(3, '0')}`);
@@ -260,17 +273,11 @@ describe('merging for number', () => {
 
   it('lets commits go on between the transactions that move versions, wherever they find them', async () => {
     await using stage = await openStage(host, { segmentTokenVectorsMax: 4, wasteAgeMsMax: 0 });
-    for (let place = 0; place < 8; place += 1) await stage.upsert([documentAt(`d${place}`, 1)]);
-    await stage.index().settled();
-    await stage.remove('d0');
-    const held = stage.hold('swapSegments');
-    const merging = stage.index().maintain();
-    await held.reached;
-    // The ledger has moved them all; memory has not.
+    const { merging, release } = await mergeUpToSwap(stage);
     await stage.remove('d1');
     await stage.upsert([documentAt('d2', 5)]);
     expect(await docIds(stage)).toEqual(['d2', 'd3', 'd4', 'd5', 'd6', 'd7']);
-    held.release();
+    release();
     await merging;
     expect(await docIds(stage)).toEqual(['d2', 'd3', 'd4', 'd5', 'd6', 'd7']);
     await stage.remove('d3');
@@ -281,14 +288,9 @@ describe('merging for number', () => {
 
   it('is given up when the index winds down, and commits go on finding what it has moved', async () => {
     await using stage = await openStage(host, { segmentTokenVectorsMax: 4, wasteAgeMsMax: 0 });
-    for (let place = 0; place < 8; place += 1) await stage.upsert([documentAt(`d${place}`, 1)]);
-    await stage.index().settled();
-    await stage.remove('d0');
-    const held = stage.hold('swapSegments');
-    const merging = stage.index().maintain();
-    await held.reached;
+    const { merging, release } = await mergeUpToSwap(stage);
     stage.index().windDown();
-    held.release();
+    release();
     await merging;
     await stage.remove('d1');
     await stage.upsert([documentAt('d2', 5)]);
