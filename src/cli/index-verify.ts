@@ -31,7 +31,7 @@ export async function verifyIndexes(access: IndexAccess): Promise<CommandResult>
       counts.segments += 1;
       counts.records += verified.records;
       counts.bytes += verified.bytes;
-      problems.push(...verified.found.map((problem) => ({ index_id: index.id, file: row.blob, problem })));
+      for (const problem of verified.found) problems.push({ index_id: index.id, file: row.blob, problem });
     }
     for (const { name } of await access.blobs.list(`${index.id}/`)) {
       const segment = state.segments.find(({ blob }) => name.startsWith(blob));
@@ -96,8 +96,11 @@ async function verifySegment(
     if (row.state === 'sealed' && inspection.state !== 'sealed') {
       found.push('is sealed in the catalog and has no footer');
     }
-    found.push(...misplacedVersions(row, state, inspection.versionIds));
-    return { records: inspection.recordsVerified, bytes: inspection.fileBytes, found };
+    return {
+      records: inspection.recordsVerified,
+      bytes: inspection.fileBytes,
+      found: [...found, ...misplacedVersions(row, state, inspection.versionIds)],
+    };
   } catch (error) {
     return { records: 0, bytes: 0, found: [messageOf(error)] };
   }
