@@ -14,7 +14,7 @@ const flag = z.enum(['true', 'false', '1', '0']).transform((text) => text === 't
 const integer = (minimum: number, maximum: number) => z.coerce.number().int().min(minimum).max(maximum);
 
 /** Environment name -> schema with default and description. */
-export const configShape = {
+const configShape = {
   MAXSIMD_HTTP_HOST: z.string().default('127.0.0.1').describe('Address the API listens on.'),
   MAXSIMD_HTTP_PORT: integer(0, 65535)
     .default(8080)
@@ -121,7 +121,7 @@ const schema = z.strictObject(configShape);
 export type Config = Readonly<z.output<typeof schema>>;
 
 /** Variables of the command line itself; `serve` ignores them. */
-export const commandLineVariables = ['MAXSIMD_URL', 'MAXSIMD_API_KEY'] as const;
+const commandLineVariables = ['MAXSIMD_URL', 'MAXSIMD_API_KEY'] as const;
 
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';

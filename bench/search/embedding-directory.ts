@@ -16,7 +16,7 @@ import { closeSync, existsSync, openSync, readFileSync, readSync, statSync, writ
 import path from 'node:path';
 import { documentsHolding, type Corpus, type Query, type TokenMatrices } from './corpus.ts';
 
-export const fileNames = {
+const fileNames = {
   vectors: 'vectors.i8',
   scales: 'scales.f16',
   chunkRows: 'chunk_rows.u32',

@@ -230,7 +230,7 @@ async function sealSegment(index: NativeIndex, segmentId: number): Promise<void>
   if (tokenVectors >= codesTokenVectorsMin) await index.buildCodes(segmentId);
 }
 
-/** As many segments of about equal size as compaction leaves. */
+/** As many segments of about equal size as merges leave. */
 function splitEvenly(corpus: Corpus): readonly number[] {
   const rows = tokenVectorsOf(corpus);
   const segments = Math.min(sealedSegmentsMax, Math.ceil(rows / segmentTokenVectorsMax));

@@ -10,7 +10,7 @@ import type { SearchRow } from './report.ts';
 import { activeStates, churnedState, staticState, type IndexState } from './states.ts';
 
 export const topK = 100;
-export const candidateKs: readonly number[] = [100, 200, 500];
+const candidateKs: readonly number[] = [100, 200, 500];
 
 export type Part = 'static' | 'active' | 'churned' | 'filtered' | 'unit' | 'exhaustive';
 export const parts: readonly Part[] = ['static', 'unit', 'exhaustive', 'active', 'churned', 'filtered'];

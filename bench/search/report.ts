@@ -60,7 +60,7 @@ export interface SearchReport {
 }
 
 /** How much lower a recall may be and still count as equal. */
-export const recallTolerance = 0.005;
+const recallTolerance = 0.005;
 
 /**
  * Our throughput at `candidateK` by the best throughput of a peer's setting whose recall@10 is not lower by more than

@@ -25,7 +25,7 @@ export function activeStates(corpus: Corpus): readonly IndexState[] {
   });
 }
 
-/** A quarter of the documents, drawn by chance, replaced by themselves and a quarter deleted; nothing compacted. */
+/** A quarter of the documents, drawn by chance, replaced by themselves and a quarter deleted; nothing merged. */
 export function churnedState(corpus: Corpus, seed: number): IndexState {
   const random = seededRandom(seed);
   const rewritten: number[] = [];

@@ -153,7 +153,7 @@ export interface ResolvedVersion {
   readonly metadata: string;
 }
 
-/** Moves of a compaction: `from` records now lie at `to`; whatever died meanwhile is re-applied by the catalog. */
+/** Moves of a merge: versions now lie at `to`; one that died meanwhile stays dead. */
 export interface SwapSegmentsInput {
   readonly indexId: string;
   readonly removedSegmentIds: readonly number[];

@@ -82,10 +82,7 @@ export async function evaluate(command: EvalCommand): Promise<CommandResult> {
 }
 
 /** Documents by their best chunk, the query's own document left out; keeps the order of the answer. */
-export function rankDocuments(
-  query: Query,
-  results: readonly { readonly doc_id: string }[],
-): readonly string[] {
+function rankDocuments(query: Query, results: readonly { readonly doc_id: string }[]): readonly string[] {
   const ranking = new Set(results.map((result) => result.doc_id));
   ranking.delete(query.id);
   return [...ranking];

@@ -39,7 +39,7 @@ export async function inspectIndexes(access: IndexAccess): Promise<CommandResult
 }
 
 /** Live versions of each segment. */
-export function liveRecords(state: IndexState): ReadonlyMap<number, number> {
+function liveRecords(state: IndexState): ReadonlyMap<number, number> {
   const live = new Map<number, number>();
   for (const [row, segmentId] of state.versions.segmentIds.entries()) {
     if (state.versions.died[row] === 0) live.set(segmentId, (live.get(segmentId) ?? 0) + 1);

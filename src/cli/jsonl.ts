@@ -22,7 +22,7 @@ export interface ReadLinesOptions {
   readonly lineBytesMax?: number;
 }
 
-export const lineBytesMaxDefault = 16 * 1024 * 1024;
+const lineBytesMaxDefault = 16 * 1024 * 1024;
 const lineFeed = 0x0a;
 
 /** Blank lines are counted but not yielded. An unreadable or damaged file is a `CommandFailure`. */

@@ -138,7 +138,7 @@ export async function openModelDirectory(directory: string): Promise<ModelDirect
 }
 
 /** sha256 of a file, in hexadecimal. */
-export async function fileChecksum(file: string): Promise<string> {
+async function fileChecksum(file: string): Promise<string> {
   const hash = createHash('sha256');
   await pipeline(createReadStream(file, { highWaterMark: 1 << 20 }), hash);
   return hash.digest('hex');

@@ -11,7 +11,7 @@ import { z } from 'zod';
 import { addition, answers } from './answers.ts';
 import { protocolStatuses } from './schemas/errors.ts';
 
-export const apiVersion = '0.1.0-alpha';
+const apiVersion = '0.1.0-alpha';
 
 type Document = Partial<OpenAPIV3_1.Document>;
 type Operation = OpenAPIV3_1.OperationObject;

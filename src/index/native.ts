@@ -145,7 +145,7 @@ export interface NativeIndex {
   seal(segmentId: number): Promise<SegmentInfo>;
   /** Builds and saves the centroid codes of a sealed segment in the background, then uses them. */
   buildCodes(segmentId: number): Promise<CodesBuilt>;
-  /** Copies records into another (active) segment for compaction; returns their new numbers in order. */
+  /** Copies records into another (active) segment for a merge; returns their new numbers in order. */
   copyRecords(fromSegmentId: number, records: Uint32Array, toSegmentId: number): Promise<Uint32Array>;
   /** No search that starts later reads it; unmapped after the last reader. */
   dropSegment(segmentId: number): void;

@@ -9,7 +9,7 @@ export interface Segment {
   readonly blob: string;
   readonly lives: SegmentLives;
   state: 'active' | 'retired' | 'sealed';
-  /** A write or a sync failed: the file is never written again, its live records move by compaction. */
+  /** A write or a sync failed: the file is never written again, its live records move by a merge. */
   poisoned: boolean;
   /** A background job is sealing it, or filling it and will. */
   sealing: boolean;

@@ -1,5 +1,5 @@
 /**
- * Many holders or one: commits share it, the swap of a compaction takes it alone. First come, first
+ * Many holders or one: commits share it, the swap of a merge takes it alone. First come, first
  * served, so that neither side starves.
  */
 export class SharedLock {

@@ -5,7 +5,7 @@
  */
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 
-export const metricPrefix = 'maxsimd_';
+const metricPrefix = 'maxsimd_';
 
 export type Labels = Readonly<Record<string, string>>;
 

@@ -70,14 +70,14 @@ export function describeSegments(current: () => CatalogUnderTest): void {
     });
   });
 
-  describe('compaction', () => {
+  describe('a merge', () => {
     it('moves what it moved and keeps what died meanwhile dead', async () => {
       const writer = await start();
       const { catalog, index } = writer;
       const [a, b, c] = await writer.upsert(['a', 'b', 'c']);
       await writer.delete('c');
       const target = await newSegment(catalog, index.id);
-      // The snapshot of the compaction: a and b live. Then b dies, a newcomer goes elsewhere.
+      // The snapshot of the merge: a and b live. Then b dies, a newcomer goes elsewhere.
       await writer.delete('b');
       const newcomer = await DocumentWriter.start(catalog, index.tenantId);
       await newcomer.upsert(['a']);

@@ -3,7 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import path from 'node:path';
 
 const root = path.resolve(import.meta.dirname, '../..');
-export const sourceEntry = path.join(root, 'src/cli/main.ts');
+const sourceEntry = path.join(root, 'src/cli/main.ts');
 export const compiledEntry = path.join(root, 'dist/cli/main.js');
 
 export interface Finished {

@@ -81,7 +81,7 @@ describe('visibility', () => {
     expect(await docIds(stage)).toEqual(['first', 'second']);
   });
 
-  it('is of every document exactly once while they are replaced and segments are compacted', async () => {
+  it('is of every document exactly once while they are replaced and segments are merged', async () => {
     await using stage = await openStage(host, { segmentTokenVectorsMax: 16, wasteAgeMsMax: 0 });
     const ids = ['a', 'b', 'c', 'd'];
     await stage.upsert(ids.map((id) => documentAt(id, 0)));
@@ -208,7 +208,7 @@ describe('space', () => {
       await using stage = await openStage(host, { wasteAgeMsMax: 0 });
       await stage.upsert([documentAt('a', 0), documentAt('b', 1), documentAt('c', 2)]);
       await stage.remove('b');
-      // Seals what was active, so that the fault meets the compaction itself.
+      // Seals what was active, so that the fault meets the merge itself.
       await stage.reopen();
       stage.faults.set(step, engineError('io', calls));
       await stage.index().maintain();

@@ -24,7 +24,7 @@ export interface WriterOptions {
   readonly busyTimeoutMs: number;
 }
 
-export function assertSqliteVersion(connection: Connection): void {
+function assertSqliteVersion(connection: Connection): void {
   const text = connection.prepare<[], string>('SELECT sqlite_version()').pluck().get() ?? '0.0.0';
   const version = text.split('.').map(Number);
   for (const [place, minimum] of versionMinimum.entries()) {
@@ -90,7 +90,7 @@ async function enterWalMode(connection: Connection, busyTimeoutMs: number): Prom
 }
 
 /** The driver's error code (`SQLITE_FULL`, ...), `undefined` for any other error. */
-export function sqliteCode(error: unknown): string | undefined {
+function sqliteCode(error: unknown): string | undefined {
   return error instanceof Database.SqliteError ? error.code : undefined;
 }
 

@@ -8,7 +8,7 @@ export type CreateIndexResult =
   | { readonly outcome: 'duplicate_name' }
   | { readonly outcome: 'too_many_indexes' };
 
-/** `segment_id` of a dead version whose record a compaction dropped. Ids start at 1. */
+/** `segment_id` of a dead version whose record a merge dropped. Ids start at 1. */
 const noSegment = 0;
 
 export function indexOperations(connection: Connection) {

@@ -8,7 +8,7 @@
  * A document *version* is a row from its birth until it is forgotten; `died = 0` means live, and the
  * partial unique index keeps at most one live version of a document. `versions_placed` covers everything
  * an index is opened from, so that metadata pages are never read for it. A version without a record
- * (`segment_id = 0`) was dead when its segment was compacted away and waits to be forgotten.
+ * (`segment_id = 0`) was dead when its segment was merged away and waits to be forgotten.
  *
  * Deleting an index removes its row and leaves its key in `purges`; the document rows go in small
  * batches afterwards (`purge-operations.ts`). Keys are AUTOINCREMENT, so no new index inherits them.

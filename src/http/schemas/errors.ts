@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { errorTable } from '../../errors.ts';
 import type { ErrorCode } from '../../errors.ts';
 
-export const errorCodes = Object.keys(errorTable) as [ErrorCode, ...ErrorCode[]];
+const errorCodes = Object.keys(errorTable) as [ErrorCode, ...ErrorCode[]];
 
 export const ErrorBody = z
   .strictObject({
@@ -38,5 +38,3 @@ export const protocolStatuses = {
   417: 'An `Expect` header other than `100-continue`.',
   431: 'The header is too large.',
 } as const;
-
-export type ProtocolStatus = keyof typeof protocolStatuses;

@@ -51,7 +51,7 @@ const Components = z
   })
   .meta({ id: 'Components' });
 
-export const RankedResult = z
+const RankedResult = z
   .strictObject({
     doc_id: z.string(),
     chunk_id: z.string().meta({

@@ -61,7 +61,7 @@ export interface TenantLimits {
 }
 
 /** Limits that tests which are not about limits never meet. */
-export const generous: TenantLimits = { requestsPerMinute: 1_000_000, maxConcurrentRequests: 64 };
+const generous: TenantLimits = { requestsPerMinute: 1_000_000, maxConcurrentRequests: 64 };
 
 export interface TestTenant {
   readonly id: string;
@@ -106,7 +106,7 @@ export async function operate(server: ServerProcess, ...args: readonly string[])
   }
 }
 
-export function limitFlags(limits: TenantLimits): string[] {
+function limitFlags(limits: TenantLimits): string[] {
   const flags: readonly (readonly [string, number | bigint | undefined])[] = [
     ['--requests-per-minute', limits.requestsPerMinute],
     ['--max-concurrent-requests', limits.maxConcurrentRequests],
