@@ -2,7 +2,8 @@
  * The SQLite catalog: two databases in the data directory.
  *
  * `catalog.db` commits with `synchronous=FULL`: what it answers survives a power cut. `usage.db` commits
- * with `synchronous=NORMAL`, to the operating system only, so that a search does not wait for a disk.
+ * with `synchronous=NORMAL`, to the operating system only; what a search is charged waits not even for that
+ * (`usage-journal.ts`).
  * Each has one writer thread in this process (started by the first write); other processes, the command
  * line among them, may write at the same time and are waited for. Small reads run on the calling thread,
  * reads of documents in a reader thread, loading a whole index in another.
@@ -23,7 +24,8 @@ import type { SmallReads } from './small-reads.ts';
 import { ThreadClient } from './thread-client.ts';
 import type { ThreadOptions } from './thread-client.ts';
 import type { ReaderThreadData } from './reader-thread.ts';
-import type { UsageOperations } from './usage-operations.ts';
+import { foldJournals, removeAbandonedJournals } from './usage-journal.ts';
+import { UsageLedger } from './usage-ledger.ts';
 import type { WriterThreadData } from './writer-thread.ts';
 
 export interface OpenCatalogOptions {
@@ -80,7 +82,7 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
     throw toOperatingError(error);
   }
   const [catalogConnection, usageConnection] = connections as [Connection, Connection];
-  const reads = smallReads(catalogConnection, usageConnection);
+  const reads = smallReads(catalogConnection, usageConnection, directory);
 
   const writerThread = (database: Database): ThreadOptions => ({
     entry: 'writer-thread',
@@ -99,16 +101,14 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
     onBackgroundFailure,
   };
   const writer = new ThreadClient<CatalogWriter>(writerThread(catalogDatabase));
-  const usageWriter = new ThreadClient<UsageOperations>(writerThread(usageDatabase));
+  const usage = new UsageLedger(directory, writerThread(usageDatabase));
   const pointReader = new ThreadClient<ReadOperations>(readerThread);
   const scanReader = new ThreadClient<ReadOperations>(readerThread);
   const ids = new IdPool((count) => writer.request('reserveIds', count), idBlockSize);
   let closed: Promise<void> | undefined;
 
-  const eraseUsage = async (tenantId: string): Promise<void> => {
-    await usageWriter.request('deleteTenantUsage', tenantId);
-  };
-  await Promise.all(reads.erasedTenantsWithUsage().map(eraseUsage)).catch(onBackgroundFailure);
+  const erased = reads.erasedTenantsWithUsage().map((tenantId) => usage.eraseTenant(tenantId));
+  await Promise.all(erased).catch(onBackgroundFailure);
 
   return {
     ...readsOf(reads),
@@ -118,7 +118,7 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
     setTenantLimits: (tenantId, limits) => writer.request('setTenantLimits', { tenantId, limits }),
     async deleteTenant(tenantId) {
       const deleted = await writer.request('deleteTenant', tenantId);
-      if (deleted !== undefined) await eraseUsage(tenantId);
+      if (deleted !== undefined) await usage.eraseTenant(tenantId);
       return deleted;
     },
     createKey: (input) => writer.request('createKey', input),
@@ -161,12 +161,12 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
 
     async recordUsage(event) {
       checkUsage(event);
-      return usageWriter.request('recordUsage', event);
+      usage.record(event);
     },
     async ping() {
       await Promise.all([
         writer.request('ping', undefined),
-        usageWriter.request('ping', undefined),
+        usage.ping(),
         // Every thread a request may need is up before the first one waits for it.
         pointReader.request('countStored', { indexId: '', docIds: [] }),
       ]);
@@ -188,7 +188,7 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
   async function closeAll(): Promise<void> {
     // Readers first: the last writer then leaves the databases without a WAL.
     for (const connection of connections) connection.close();
-    for (const thread of [pointReader, scanReader, usageWriter, writer]) await thread.close();
+    for (const thread of [pointReader, scanReader, usage, writer]) await thread.close();
   }
 }
 
@@ -221,11 +221,18 @@ async function openForReading(directory: string, database: Database): Promise<Co
   const connection = await openWriter({ path: file, durability: database.durability, busyTimeoutMs });
   try {
     migrate(connection, database.migrations);
+    if (database === usageDatabase) foldLeftovers(connection, directory);
     // While the writing connection is open: a reader can neither create a database nor its WAL.
     return openReader(file);
   } finally {
     connection.close();
   }
+}
+
+/** Usage that a process recorded and did not live to fold; files of living ones are folded as far as they go. */
+function foldLeftovers(connection: Connection, directory: string): void {
+  connection.transaction(() => foldJournals(connection, directory)).immediate();
+  removeAbandonedJournals(connection, directory);
 }
 
 function fileOf(directory: string, database: Database): string {

@@ -94,6 +94,17 @@ export interface UsageColumns {
   readonly scores: bigint;
 }
 
+/** An event as a row of its own. */
+export function usageColumns(event: UsageEvent): UsageColumns {
+  return {
+    requests: BigInt(event.requests ?? 0),
+    input_tokens: event.inputTokens ?? 0n,
+    document_upserts: BigInt(event.documentUpserts ?? 0),
+    searches: BigInt(event.searches ?? 0),
+    scores: BigInt(event.scores ?? 0),
+  };
+}
+
 /** Parameters of `addUsageSql`. */
 export function usageParameters(event: UsageEvent): readonly (string | number | bigint)[] {
   return [

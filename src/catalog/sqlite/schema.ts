@@ -123,9 +123,17 @@ ${commitMarkers}`,
   ],
 };
 
+/** How many bytes of each journal of usage are in `usage_months` (see `usage-journal.ts`). */
+const usageJournals = `
+CREATE TABLE usage_journals (
+  name TEXT PRIMARY KEY,
+  folded_bytes INTEGER NOT NULL,
+  at_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;`;
+
 export const usageMigrations: Migrations = {
   database: 'usage.db',
-  steps: [`${usageMonths}\n${commitMarkers}`],
+  steps: [`${usageMonths}\n${commitMarkers}`, usageJournals],
 };
 
 /** Brings a database to the newest version in one transaction. Safe when two processes open at once. */

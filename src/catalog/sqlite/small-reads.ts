@@ -6,8 +6,17 @@
  */
 import type { ApiKey, IndexRow, KeyRecord, Tenant, UsageTotals } from '../contract.ts';
 import type { Connection } from './connection.ts';
-import { indexColumns, keyColumns, tenantColumns, toApiKey, toIndexRow, toTenant } from './rows.ts';
+import {
+  indexColumns,
+  keyColumns,
+  tenantColumns,
+  toApiKey,
+  toIndexRow,
+  toTenant,
+  usageColumns,
+} from './rows.ts';
 import type { IndexColumns, KeyColumns, TenantColumns, UsageColumns } from './rows.ts';
+import { OpenJournals } from './usage-journal.ts';
 
 interface KeyRecordColumns extends TenantColumns, KeyColumns {
   readonly hash: Uint8Array;
@@ -16,7 +25,8 @@ interface KeyRecordColumns extends TenantColumns, KeyColumns {
 const selectUsage = `SELECT requests, input_tokens, document_upserts, searches, scores
   FROM usage_months WHERE tenant_id = ? AND month = ?`;
 
-export function smallReads(catalog: Connection, usage: Connection) {
+/** `directory`: with the journals of usage that is on its way into `usage`. */
+export function smallReads(catalog: Connection, usage: Connection, directory: string) {
   const tenant = catalog
     .prepare<[string], TenantColumns>(`SELECT ${tenantColumns} FROM tenants WHERE id = ?`)
     .safeIntegers();
@@ -43,8 +53,27 @@ export function smallReads(catalog: Connection, usage: Connection) {
     .prepare<[string], number>('SELECT documents_stored FROM tenants WHERE id = ?')
     .pluck();
   const committedUsage = catalog.prepare<[string, string], UsageColumns>(selectUsage).safeIntegers();
+  const foldedBytes = usage
+    .prepare<[string], number>('SELECT folded_bytes FROM usage_journals WHERE name = ?')
+    .pluck();
   const otherUsage = usage.prepare<[string, string], UsageColumns>(selectUsage).safeIntegers();
   const usageTenants = usage.prepare<[], string>('SELECT DISTINCT tenant_id FROM usage_months').pluck();
+
+  /** From one snapshot of the database and files that were open before it: what is folded meanwhile counts once. */
+  const recordedUsage = (tenantId: string, month: string): readonly (UsageColumns | undefined)[] => {
+    const open = new OpenJournals(directory);
+    try {
+      return usage.transaction(() => [
+        otherUsage.get(tenantId, month),
+        ...[...open.unfolded((name) => foldedBytes.get(name) ?? 0)]
+          .flatMap(({ events }) => events)
+          .filter((event) => event.tenantId === tenantId && event.month === month)
+          .map(usageColumns),
+      ])();
+    } finally {
+      open.close();
+    }
+  };
 
   const getTenant = (tenantId: string): Tenant | undefined => {
     const row = tenant.get(tenantId);
@@ -70,7 +99,7 @@ export function smallReads(catalog: Connection, usage: Connection) {
     listIndexIds: (): readonly string[] => indexIds.all(),
 
     usageTotals: (tenantId: string, month: string): UsageTotals => {
-      const rows = [committedUsage.get(tenantId, month), otherUsage.get(tenantId, month)];
+      const rows = [committedUsage.get(tenantId, month), ...recordedUsage(tenantId, month)];
       const sum = (column: keyof UsageColumns): bigint =>
         rows.reduce((total, row) => total + (row?.[column] ?? 0n), 0n);
       return {

@@ -1,16 +1,16 @@
 /** Writes on `usage.db`. Every function runs inside the usage writer's transaction. */
-import type { UsageEvent } from '../contract.ts';
 import type { Connection } from './connection.ts';
-import { addUsageSql, usageParameters } from './rows.ts';
+import { foldJournals } from './usage-journal.ts';
 
-export function usageOperations(connection: Connection) {
-  const add = connection.prepare(addUsageSql);
+export function usageOperations(connection: Connection, directory: string) {
   const deleteUsage = connection.prepare('DELETE FROM usage_months WHERE tenant_id = ?');
   return {
-    recordUsage(event: UsageEvent): void {
-      add.run(...usageParameters(event));
+    foldJournals(): void {
+      foldJournals(connection, directory);
     },
     deleteTenantUsage(tenantId: string): void {
+      // First what is on its way, or it would come back.
+      foldJournals(connection, directory);
       deleteUsage.run(tenantId);
     },
     ping(): void {

@@ -4,6 +4,7 @@
  * the event loop of the service nor a waiting commit pays for an fsync that is not its own.
  */
 import { randomUUID } from 'node:crypto';
+import path from 'node:path';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { assertInvariant } from '../../errors.ts';
 import { catalogOperations } from './catalog-operations.ts';
@@ -143,5 +144,9 @@ function createWriter(database: Connection): Writer {
         operations: catalogOperations(database),
         purge: purgeOperations(database),
       })
-    : new Writer({ connection: database, groupCommit, operations: usageOperations(database) });
+    : new Writer({
+        connection: database,
+        groupCommit,
+        operations: usageOperations(database, path.dirname(data.path)),
+      });
 }
