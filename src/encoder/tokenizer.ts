@@ -4,7 +4,8 @@
  * without added tokens of that kind. Special tokens come from the model's rules, never from the text.
  *
  * BERT tokenizers get a normaliser and a word splitter that agree with Hugging Face's on every code point
- * (`bert-text.ts`).
+ * (`bert-text.ts`), and a WordPiece of our own (`word-pieces.ts`): the library spends ten times as long on passing
+ * strings from step to step.
  *
  * A long text is tokenised in slices with a turn of the event loop between them, so that 100 KiB of text do not
  * hold up the thread that answers health checks and queries. Slices end at ASCII white space or
@@ -15,6 +16,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { z } from 'zod';
 import { assertInvariant } from '../errors.ts';
 import { bertNormalizer, bertWords } from './bert-text.ts';
+import { createWordPieces } from './word-pieces.ts';
 
 export interface Tokenizer {
   /** Ids that the tokenizer puts before and after a text (`CLS`, `SEP`). */
@@ -53,6 +55,11 @@ const tokenizerSchema = z.looseObject({
     })
     .nullish(),
   pre_tokenizer: z.looseObject({ type: z.string() }).nullish(),
+  model: z.looseObject({
+    type: z.string().nullish(),
+    continuing_subword_prefix: z.string().default('##'),
+    max_input_chars_per_word: z.number().default(100),
+  }),
 });
 
 /** Characters of a slice: about 2 ms of work. */
@@ -66,20 +73,30 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
 
   const isSpecial = (token: { content: string; special: boolean }): boolean =>
     token.special || options.specialStrings.includes(token.content);
-  const plain = new LibraryTokenizer(
-    { ...options.tokenizer, added_tokens: described.added_tokens.filter((token) => !isSpecial(token)) },
-    options.tokenizerConfig,
-  );
-  const { normalizer, pre_tokenizer: preTokenizer } = described;
+  const added = described.added_tokens.filter((token) => !isSpecial(token));
+  const plain = new LibraryTokenizer({ ...options.tokenizer, added_tokens: added }, options.tokenizerConfig);
+  const { normalizer, pre_tokenizer: preTokenizer, model } = described;
+  let idsOf = (text: string): readonly number[] => plain.encode(text, { add_special_tokens: false }).ids;
   const isBert = normalizer?.type === 'BertNormalizer' && preTokenizer?.type === 'BertPreTokenizer';
   if (isBert) {
-    plain.normalizer = bertNormalizer({
+    const normalize = bertNormalizer({
       cleanText: normalizer.clean_text,
       chineseCharacters: normalizer.handle_chinese_chars,
       stripAccents: normalizer.strip_accents ?? normalizer.lowercase,
       lowercase: normalizer.lowercase,
     });
+    plain.normalizer = normalize;
     plain.pre_tokenizer = bertWords;
+    const unknown = plain.model?.unk_token_id;
+    if (model.type === 'WordPiece' && unknown !== undefined && added.length === 0) {
+      const piecesOf = createWordPieces({
+        vocabulary: plain.model.tokens_to_ids,
+        continuationPrefix: model.continuing_subword_prefix,
+        unknownId: unknown,
+        charactersMax: model.max_input_chars_per_word,
+      });
+      idsOf = (text) => piecesOf(bertWords(normalize(text)));
+    }
   }
 
   const lowercaseFirst = options.lowercase && !(isBert && normalizer.lowercase);
@@ -91,8 +108,7 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
 
   const encode = (text: string): Int32Array => {
     const given = lowercaseFirst ? text.toLowerCase() : text;
-    const { ids } = plain.encode(given, { add_special_tokens: false });
-    const result = Int32Array.from(ids);
+    const result = new Int32Array(idsOf(given));
     for (let i = 0; i < result.length; i++) {
       if (forbidden.has(result[i]!)) result[i] = unknownId ?? 0;
     }
