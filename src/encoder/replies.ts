@@ -129,7 +129,10 @@ function floats(bytes: Uint8Array, count: number, what: string): Float32Array {
   const copy = alignedCopy(bytes, 4);
   ensure(copy !== undefined && copy.byteLength === count * 4, what);
   const values = new Float32Array(copy);
-  for (const value of values) ensure(Number.isFinite(value), what);
+  // Zero times a finite number is zero, times any other it is not a number: one sum instead of thousands of calls.
+  let finite = 0;
+  for (let i = 0; i < values.length; i++) finite += values[i]! * 0;
+  ensure(finite === 0, what);
   return values;
 }
 

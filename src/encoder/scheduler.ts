@@ -219,8 +219,9 @@ export class Scheduler {
     const anchor = this.#anchor(lane);
     if (anchor === undefined) return undefined;
     const budget = this.budgetOf(kind);
-    const candidates = this.#lookAhead(lane, anchor, budget);
-    const chosen = bestRun(candidates, anchor, budget);
+    // A query that finds the encoder idle has nothing to be packed with.
+    const alone = lane.jobs.size === 1 && anchor.job.peek(1) === undefined;
+    const chosen = alone ? [anchor] : bestRun(this.#lookAhead(lane, anchor, budget), anchor, budget);
     const taken = new Map<Job, Set<Entry>>();
     for (const { job, entry, length } of chosen) {
       const entries = taken.get(job) ?? new Set();
