@@ -5,6 +5,7 @@
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { assertInvariant } from '../errors.ts';
+import { BatchDesk } from './batch-desk.ts';
 import { hasCudaLibrary } from './cuda-library.ts';
 import type {
   BatchKind,
@@ -36,14 +37,16 @@ export interface SessionPoolOptions extends Pick<SessionWorkerData, 'models' | '
 interface Flight {
   readonly kind: BatchKind;
   readonly paddedTokens: number;
-  startedAt: number | undefined;
   readonly resolve: (result: BatchResult) => void;
   readonly reject: (error: Error) => void;
 }
 
 interface Slot {
   readonly worker: Worker;
+  readonly desk: BatchDesk;
   readonly flights: Map<number, Flight>;
+  /** When the batch that runs was posted, or the one before it ended; meaningless without flights. */
+  runningSince: number;
 }
 
 interface Ready {
@@ -128,16 +131,22 @@ export class SessionPool {
       slot.flights.set(batchId, {
         kind: batch.kind,
         paddedTokens: batch.paddedLength * batch.lengths.length,
-        startedAt: undefined,
         resolve,
         reject,
       });
       const message: BatchMessage = { ...batch, type: 'batch', batchId };
+      if (slot.flights.size === 1) slot.runningSince = performance.now();
+      const answered = slot.desk.put(message, this.#options.models[batch.model]!.dim);
+      if (answered !== undefined) {
+        void answered.then(() => this.#receive(slot, slot.desk.collect()));
+        return;
+      }
       const arrays = [message.ids, message.lengths, message.attended, message.kept];
       const transferred = arrays
         .filter((array) => array !== undefined)
         .map((array) => array.buffer as ArrayBuffer);
       slot.worker.postMessage(message, transferred);
+      slot.desk.ring();
     });
   }
 
@@ -152,11 +161,8 @@ export class SessionPool {
     if (message.type === 'ready' || message.type === 'failed') return;
     const flight = slot.flights.get(message.batchId);
     assertInvariant(flight !== undefined, 'a worker answered a batch that it was not given');
-    if (message.type === 'started') {
-      flight.startedAt = performance.now();
-      return;
-    }
     slot.flights.delete(message.batchId);
+    slot.runningSince = performance.now();
     if (message.type === 'error') {
       flight.reject(new Error(`inference failed: ${message.message}`));
     } else {
@@ -167,11 +173,9 @@ export class SessionPool {
 
   #watch(): void {
     const now = performance.now();
-    for (const { flights } of this.#slots) {
-      for (const { startedAt } of flights.values()) {
-        if (startedAt !== undefined && now - startedAt > this.#options.stuckMs) {
-          this.#die(`a batch has been running for ${Math.round(now - startedAt)} ms`);
-        }
+    for (const { flights, runningSince } of this.#slots) {
+      if (flights.size > 0 && now - runningSince > this.#options.stuckMs) {
+        this.#die(`a batch has been running for ${Math.round(now - runningSince)} ms`);
       }
     }
   }
@@ -198,8 +202,9 @@ function openWorker(options: SessionPoolOptions, provider: Provider): Slot {
   const entry = new URL(`./session-worker${path.extname(import.meta.filename)}`, import.meta.url);
   const { models, deviceId, threads } = options;
   const intraOpThreads = Math.max(1, Math.floor(threads / workersOn('cpu', options)));
-  const data: SessionWorkerData = { models, provider, deviceId, intraOpThreads };
-  return { worker: new Worker(entry, { workerData: data }), flights: new Map() };
+  const desk = new BatchDesk();
+  const data: SessionWorkerData = { models, provider, deviceId, intraOpThreads, desk: desk.memory };
+  return { worker: new Worker(entry, { workerData: data }), desk, flights: new Map(), runningSince: 0 };
 }
 
 async function untilReady(slot: Slot): Promise<Ready> {

@@ -1,4 +1,7 @@
-/** Messages between the gRPC thread and a session worker thread: plain data, large arrays transferred. */
+/**
+ * Messages between the gRPC thread and a session worker thread: plain data, large arrays transferred. Small query batches
+ * go over the `BatchDesk`.
+ */
 import type { ModelGraphs } from './model-directory.ts';
 
 export type Provider = 'auto' | 'cpu' | 'cuda';
@@ -25,6 +28,8 @@ export interface SessionWorkerData {
   readonly deviceId: number;
   /** Threads of ONNX Runtime inside one run. */
   readonly intraOpThreads: number;
+  /** Memory of the `BatchDesk`. */
+  readonly desk: SharedArrayBuffer;
 }
 
 export interface BatchMessage {
@@ -55,7 +60,6 @@ export type BatchOutput =
 export type WorkerReply =
   | { readonly type: 'ready'; readonly provider: 'cpu' | 'cuda'; readonly fallback: string | undefined }
   | { readonly type: 'failed'; readonly message: string }
-  | { readonly type: 'started'; readonly batchId: number }
   | {
       readonly type: 'done';
       readonly batchId: number;

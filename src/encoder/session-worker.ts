@@ -1,6 +1,6 @@
 /**
  * The worker thread that owns ONNX Runtime, and its only importer. `session.run` blocks the thread it is called
- * on, whatever its promise says, so nothing else lives here.
+ * on, whatever its promise says, so nothing else lives here, and between batches the thread sleeps altogether.
  *
  * Batches that arrived during a run are read after it, queries before documents: a document batch prepared ahead
  * never delays a query that came later.
@@ -8,6 +8,7 @@
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { assertInvariant } from '../errors.ts';
+import { BatchDesk } from './batch-desk.ts';
 import { cudaProblem } from './cuda-library.ts';
 import { halfBits, quantizeRows } from './quantize.ts';
 import type {
@@ -21,14 +22,10 @@ import type {
 assertInvariant(parentPort !== null, 'the session worker runs in a worker thread');
 const port = parentPort;
 const data = workerData as SessionWorkerData;
-const pending: BatchMessage[] = [];
-let running = false;
+const desk = new BatchDesk(data.desk);
 
 const sessions = await open();
-port.on('message', (message: BatchMessage) => {
-  pending.push(message);
-  if (!running) void pump();
-});
+if (sessions.length > 0) await work();
 
 async function open(): Promise<InferenceSession[]> {
   const attempts: ('cpu' | 'cuda')[] = data.provider === 'auto' ? ['cuda', 'cpu'] : [data.provider];
@@ -65,31 +62,43 @@ async function createSession(model: SessionModel, provider: 'cpu' | 'cuda'): Pro
   });
 }
 
-async function pump(): Promise<void> {
-  running = true;
-  for (;;) {
-    for (let next = receiveMessageOnPort(port); next !== undefined; next = receiveMessageOnPort(port)) {
-      pending.push(next.message as BatchMessage);
-    }
-    const query = pending.findIndex((batch) => batch.kind === 'query');
-    const [batch] = pending.splice(Math.max(query, 0), 1);
-    if (batch === undefined) break;
-    await runAndReply(batch);
-  }
-  running = false;
+/** A batch and the way it came, which is the way of its answer. */
+interface Pending {
+  readonly batch: BatchMessage;
+  readonly onDesk: boolean;
 }
 
-async function runAndReply(batch: BatchMessage): Promise<void> {
-  reply({ type: 'started', batchId: batch.batchId });
+/** Until the thread is terminated. */
+async function work(): Promise<never> {
+  const pending: Pending[] = [];
+  for (;;) {
+    const rings = desk.rings();
+    for (let next = receiveMessageOnPort(port); next !== undefined; next = receiveMessageOnPort(port)) {
+      pending.push({ batch: next.message as BatchMessage, onDesk: false });
+    }
+    const laid = desk.take();
+    if (laid !== undefined) pending.push({ batch: laid, onDesk: true });
+    const query = pending.findIndex(({ batch }) => batch.kind === 'query');
+    const [next] = pending.splice(Math.max(query, 0), 1);
+    if (next === undefined) desk.sleep(rings);
+    else await runAndReply(next);
+  }
+}
+
+async function runAndReply({ batch, onDesk }: Pending): Promise<void> {
+  const { batchId } = batch;
   const startedAt = performance.now();
   try {
     const output = await run(batch);
     const runMs = performance.now() - startedAt;
+    if (onDesk && output.kind === 'query') return desk.answer(output, runMs);
     const buffers = [output.vectors.buffer as ArrayBuffer];
     buffers.push((output.kind === 'query' ? output.offsets : output.scales).buffer as ArrayBuffer);
-    port.postMessage({ type: 'done', batchId: batch.batchId, runMs, output } satisfies WorkerReply, buffers);
+    port.postMessage({ type: 'done', batchId, runMs, output } satisfies WorkerReply, buffers);
   } catch (error) {
-    reply({ type: 'error', batchId: batch.batchId, message: (error as Error).message });
+    const { message } = error as Error;
+    if (onDesk) desk.fail(message);
+    else reply({ type: 'error', batchId, message });
   }
 }
 
