@@ -7,9 +7,13 @@ let model: PoisonousModel;
 let encoders: Encoders;
 beforeAll(async () => {
   model = await makePoisonousModel();
-  encoders = await startEncoders({ modelDirectories: [model.directory] });
+  // Read by the processes it spawns; `crashing` kills them only where a test runs it.
+  process.env['NODE_OPTIONS'] = model.nodeOptions;
+  // An encoder that dies again and again is restarted after longer and longer delays.
+  encoders = await startEncoders({ modelDirectories: [model.directory] }, { healWaitMs: 20_000 });
 });
 afterAll(async () => {
+  delete process.env['NODE_OPTIONS'];
   await encoders?.close();
   await model?.remove();
 });
@@ -58,4 +62,27 @@ describe.each(['failing', 'spoiling'] as const)('a %s text', (kind) => {
       true,
     );
   });
+});
+
+describe('texts that end the process', () => {
+  it('are refused, two requests of them at once, and those of a third are not taken for them', async () => {
+    const poison = `${model.words.crashing} the`;
+    const innocent = 'the late interaction';
+    const batches = [
+      [innocent, poison, innocent],
+      [poison, innocent],
+      Array.from({ length: 8 }, () => innocent),
+    ];
+    const deadlineMs = Date.now() + 100_000;
+    const encoded = await Promise.all(
+      batches.map(async (texts) => encodeAll(encoders.pool, texts, { deadlineMs })),
+    );
+    const problems = encoded.map((documents) => documents.map((document) => document.problem));
+    const refused = 'the encoder ends when it runs this text';
+    expect(problems).toEqual(
+      batches.map((texts) => texts.map((text) => (text === poison ? refused : undefined))),
+    );
+    const [expected] = await encodeAll(encoders.pool, [innocent]);
+    expect(encoded[2]?.map(({ vectors }) => vectors)).toEqual(batches[2]?.map(() => expected?.vectors));
+  }, 120_000);
 });
