@@ -91,7 +91,9 @@ export async function serve(config: Config): Promise<void> {
     }),
     (app) => app.close(),
   );
-  const metricsServer = createMetricsServer(metrics);
+  const metricsServer = createMetricsServer(metrics, (error) =>
+    logger.error({ err: error }, 'metrics could not be read'),
+  );
   starting.defer(() => closeNow(metricsServer));
 
   await encoders.ready;

@@ -6,11 +6,15 @@ import { createServer } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Metrics } from './metrics.ts';
 
-/** Not yet listening; the caller chooses host and port. */
-export function createMetricsServer(metrics: Metrics): Server {
+/** Not yet listening; the caller chooses host and port. `onError` is told why a reading failed. */
+export function createMetricsServer(metrics: Metrics, onError: (error: unknown) => void): Server {
   const server = createServer((request, response) => {
     request.resume();
-    void answer(metrics, request, response);
+    void answer(metrics, request, response).catch((error: unknown) => {
+      // A reading that fails must not look like a service with nothing to report.
+      if (!response.headersSent) response.writeHead(500).end();
+      onError(error);
+    });
   });
   server.requestTimeout = 10_000;
   server.headersTimeout = 5_000;
@@ -23,12 +27,7 @@ async function answer(metrics: Metrics, request: IncomingMessage, response: Serv
   } else if (request.method !== 'GET' && request.method !== 'HEAD') {
     response.writeHead(405, { allow: 'GET, HEAD' }).end();
   } else {
-    try {
-      const text = await metrics.render();
-      response.writeHead(200, { 'content-type': metrics.contentType }).end(text);
-    } catch {
-      // A reading that fails must not look like a service with nothing to report.
-      response.writeHead(500).end();
-    }
+    const text = await metrics.render();
+    response.writeHead(200, { 'content-type': metrics.contentType }).end(text);
   }
 }

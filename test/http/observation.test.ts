@@ -191,7 +191,8 @@ describe('metrics', () => {
 
   test('are served on a listener of their own', async () => {
     const metrics = createMetrics();
-    const server = createMetricsServer(metrics);
+    const errors: unknown[] = [];
+    const server = createMetricsServer(metrics, (error) => errors.push(error));
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -204,7 +205,9 @@ describe('metrics', () => {
     metrics.registerGauge({ name: 'broken', help: 'Fails.' }, () => {
       throw new Error('x');
     });
+    expect(errors).toEqual([]);
     expect((await fetch(`${base}/metrics`)).status).toBe(500);
+    expect(errors).toEqual([expect.objectContaining({ message: 'x' })]);
     server.close();
     server.closeAllConnections();
     await once(server, 'close');
