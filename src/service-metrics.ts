@@ -83,7 +83,7 @@ export function registerServiceMetrics(
   metrics.registerCounter(
     {
       name: 'encoder_events_total',
-      help: 'Encoders admitted, ejected, corrupt replies.',
+      help: 'Encoders admitted, ejected, corrupt replies, documents that ended encoders.',
       labelNames: ['event'],
     },
     () => [...encoders.events].map(([event, value]) => ({ labels: { event }, value })),

@@ -18,7 +18,7 @@ import type {
   EncoderModel,
   EncoderStatistics,
 } from './contract.ts';
-import { CrashSuspects, Turns } from './crash-suspects.ts';
+import { CrashSuspects, type Loss, Turns } from './crash-suspects.ts';
 import { type Attempt, encodeOnce, type Unfinished } from './document-call.ts';
 import { Endpoint, type EndpointEvent, EndpointLost } from './endpoint.ts';
 import { CorruptReply, decodeCounts, decodeQuery, refusedDocument } from './replies.ts';
@@ -143,48 +143,56 @@ class EncoderPool implements Encoder {
     const tries = new Tries(options);
     const suspects = new CrashSuspects();
     while (unfinished.texts.size > 0) {
-      const attempt: Attempt = { positions: suspects.next([...unfinished.texts.keys()]), started: false };
-      const endTurn = suspects.alone ? await this.#suspectTurn(options) : () => undefined;
+      // Once an encoder is there, it mostly is known what became of the one before.
+      await this.#pick(options, tries);
+      const { alone } = suspects;
+      const positions = [...unfinished.texts.keys()].slice(0, alone ? 1 : undefined);
+      const endTurn = alone ? await this.#suspectTurn(options) : () => undefined;
       try {
-        const crashed = yield* this.#attempt(attempt, { unfinished, tries, options });
-        const documentIndex = crashed ? suspects.count(attempt.positions) : undefined;
-        if (documentIndex === undefined) continue;
+        const loss = yield* this.#attempt(positions, { unfinished, tries, options });
+        if (loss === undefined) continue;
+        if (!alone) {
+          suspects.lostTogether(loss);
+          continue;
+        }
+        const [position] = positions as [number];
+        if (!(await this.#becomesReplaced(loss, options)) || !suspects.endedAlone(position)) continue;
+        const problem = 'the encoder ends when it runs this text';
+        this.#onEvent({ event: 'fatal_document', address: loss.address, reason: problem });
         tries.forgive();
-        unfinished.texts.delete(documentIndex);
-        const inputTokens = unfinished.inputTokens![documentIndex]!;
-        yield refusedDocument({
-          documentIndex,
-          inputTokens,
-          problem: 'the encoder ends when it runs this text',
-        });
+        unfinished.texts.delete(position);
+        const inputTokens = unfinished.inputTokens![position]!;
+        yield refusedDocument({ documentIndex: position, inputTokens, problem });
       } finally {
         endTurn();
       }
     }
   }
 
-  /** Sends documents to one encoder; tells at the end whether its process ended while it had them. */
+  /** Sends documents to one encoder; tells when it was lost after it had begun to run them. */
   async *#attempt(
-    attempt: Attempt,
+    positions: readonly number[],
     {
       unfinished,
       tries,
       options,
     }: { readonly unfinished: Unfinished; readonly tries: Tries; readonly options: EncodeDocumentsOptions },
-  ): AsyncGenerator<EncodedDocument, boolean, undefined> {
+  ): AsyncGenerator<EncodedDocument, Loss | undefined, undefined> {
     const { endpoint, model } = await this.#pick(options, tries);
-    const { instance } = endpoint;
-    const tokens = tokensOf(attempt.positions.map((position) => unfinished.texts.get(position)!));
+    const { address, instance } = endpoint;
+    const attempt: Attempt = { positions, started: false };
+    const tokens = tokensOf(positions.map((position) => unfinished.texts.get(position)!));
     endpoint.outstandingTokens += tokens;
     try {
       yield* encodeOnce(endpoint, model, { unfinished, attempt, options });
-      return false;
+      return undefined;
     } catch (error) {
       this.#failed(endpoint, error, tries, options);
     } finally {
       endpoint.outstandingTokens -= tokens;
     }
-    return attempt.started && this.#hasEnded(endpoint, instance, options);
+    const isReplaced = (): boolean => instance !== '' && endpoint.instance !== instance;
+    return attempt.started ? { address, isReplaced } : undefined;
   }
 
   async #suspectTurn({ deadlineMs, signal }: EncodeOptions): Promise<() => void> {
@@ -197,15 +205,11 @@ class EncoderPool implements Encoder {
     }
   }
 
-  /** Whether that process of an encoder is known to have ended: another one has taken its place. */
-  async #hasEnded(
-    endpoint: Endpoint,
-    instance: string,
-    { deadlineMs, signal }: EncodeOptions,
-  ): Promise<boolean> {
+  /** Waits for it a moment. */
+  async #becomesReplaced(loss: Loss, { deadlineMs, signal }: EncodeOptions): Promise<boolean> {
     const waitUntilMs = Math.min(Date.now() + this.#healWaitMs, deadlineMs);
-    while (!endpoint.admitted && (await this.#change(waitUntilMs, signal))) signal.throwIfAborted();
-    return endpoint.admitted && instance !== '' && endpoint.instance !== instance;
+    while (!loss.isReplaced() && (await this.#change(waitUntilMs, signal))) signal.throwIfAborted();
+    return loss.isReplaced();
   }
 
   async statistics(): Promise<readonly EncoderStatistics[]> {

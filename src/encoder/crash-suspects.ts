@@ -11,30 +11,31 @@
 const crashesTogetherMax = 2;
 const crashesAloneMax = 2;
 
+/** An encoder that was lost while it had documents. */
+export interface Loss {
+  readonly address: string;
+  /** Whether another process is known to have taken its place; it may become so later. */
+  readonly isReplaced: () => boolean;
+}
+
 /** The documents of one call. */
 export class CrashSuspects {
-  #together = 0;
+  readonly #together: Loss[] = [];
   #alone: { readonly position: number; crashes: number } | undefined;
 
-  /** Whether documents are sent one by one. */
+  /** Whether documents are to go one by one. */
   get alone(): boolean {
-    return this.#together >= crashesTogetherMax;
+    return this.#together.filter((loss) => loss.isReplaced()).length >= crashesTogetherMax;
   }
 
-  /** Of the documents left, those to send next. */
-  next(left: readonly number[]): readonly number[] {
-    return this.alone ? left.slice(0, 1) : left;
+  lostTogether(loss: Loss): void {
+    this.#together.push(loss);
   }
 
-  /** A process ended under these documents; gives back the one that is to blame, if it is known. */
-  count(positions: readonly number[]): number | undefined {
-    if (!this.alone) {
-      this.#together++;
-      return undefined;
-    }
-    const position = positions[0]!;
+  /** A process ended under this document alone; true when it is to blame. */
+  endedAlone(position: number): boolean {
     if (this.#alone?.position !== position) this.#alone = { position, crashes: 0 };
-    return ++this.#alone.crashes === crashesAloneMax ? position : undefined;
+    return ++this.#alone.crashes === crashesAloneMax;
   }
 }
 

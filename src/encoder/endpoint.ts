@@ -39,7 +39,7 @@ export interface EndpointOptions {
 }
 
 export interface EndpointEvent {
-  readonly event: 'admitted' | 'ejected' | 'corrupt_reply';
+  readonly event: 'admitted' | 'ejected' | 'corrupt_reply' | 'fatal_document';
   readonly address: string;
   readonly reason: string;
 }

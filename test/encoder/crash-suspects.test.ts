@@ -3,25 +3,33 @@ import { describe, expect, it } from 'vitest';
 import { CrashSuspects, Turns } from '../../src/encoder/crash-suspects.ts';
 
 describe('documents of a call', () => {
-  it('go together until two processes ended, then one by one', () => {
+  const lost = (replaced: { yet: boolean }) => ({ address: 'a', isReplaced: () => replaced.yet });
+
+  it('go together until two processes are known to have ended', () => {
     const suspects = new CrashSuspects();
-    expect(suspects.next([0, 1, 2])).toEqual([0, 1, 2]);
-    expect(suspects.count([0, 1, 2])).toBeUndefined();
-    expect(suspects.next([1, 2])).toEqual([1, 2]);
-    expect(suspects.count([1, 2])).toBeUndefined();
+    const first = { yet: true };
+    const second = { yet: false };
+    suspects.lostTogether(lost(first));
+    suspects.lostTogether(lost(second));
+    expect(suspects.alone).toBe(false);
+    second.yet = true;
     expect(suspects.alone).toBe(true);
-    expect(suspects.next([1, 2])).toEqual([1]);
+  });
+
+  it('go together however often an encoder was lost that is still the same', () => {
+    const suspects = new CrashSuspects();
+    for (let i = 0; i < 9; i++) suspects.lostTogether(lost({ yet: false }));
+    expect(suspects.alone).toBe(false);
   });
 
   it('are blamed when two processes ended under one alone, not when one did', () => {
     const suspects = new CrashSuspects();
-    for (let i = 0; i < 2; i++) suspects.count([0, 1, 2]);
-    expect(suspects.count([0])).toBeUndefined();
+    expect(suspects.endedAlone(0)).toBe(false);
     // The first came through at its second try: what it was counted for is forgotten.
-    expect(suspects.count([1])).toBeUndefined();
-    expect(suspects.count([1])).toBe(1);
-    expect(suspects.count([2])).toBeUndefined();
-    expect(suspects.count([2])).toBe(2);
+    expect(suspects.endedAlone(1)).toBe(false);
+    expect(suspects.endedAlone(1)).toBe(true);
+    expect(suspects.endedAlone(2)).toBe(false);
+    expect(suspects.endedAlone(2)).toBe(true);
   });
 });
 
