@@ -5,7 +5,7 @@ import type { Connection } from '../../src/catalog/sqlite/connection.ts';
 import { GroupCommit, sequenceReader } from '../../src/catalog/sqlite/group-commit.ts';
 import type { Outcome, Work } from '../../src/catalog/sqlite/group-commit.ts';
 import { migrate, usageMigrations } from '../../src/catalog/sqlite/schema.ts';
-import { newDirectory } from './temporary-directory.ts';
+import { newDirectory } from '../temporary-directory.ts';
 
 describe('group commit', () => {
   let file: string;

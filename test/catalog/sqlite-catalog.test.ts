@@ -1,6 +1,6 @@
 import { openCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
 import { describeCatalog } from './conformance.ts';
-import { newDirectory } from './temporary-directory.ts';
+import { newDirectory } from '../temporary-directory.ts';
 
 describeCatalog('SQLite', async () => {
   const directory = await newDirectory();

@@ -8,7 +8,7 @@ import { openWriter } from '../../src/catalog/sqlite/connection.ts';
 import { openCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
 import type { SqliteCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
 import { DocumentWriter, month, newTenant, usageOf } from './fixture.ts';
-import { newDirectory } from './temporary-directory.ts';
+import { newDirectory } from '../temporary-directory.ts';
 
 const opened: SqliteCatalog[] = [];
 

@@ -10,7 +10,7 @@ import { describe, expect, it } from 'vitest';
 import { openCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
 import type { SqliteCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
 import { month, newTenant } from './fixture.ts';
-import { newDirectory } from './temporary-directory.ts';
+import { newDirectory } from '../temporary-directory.ts';
 
 const program = path.join(import.meta.dirname, 'commit-process.ts');
 

@@ -8,7 +8,7 @@ import { openCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
 import type { SqliteCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
 import { OpenJournals, UsageJournal } from '../../src/catalog/sqlite/usage-journal.ts';
 import { month, newTenant, usageOf } from './fixture.ts';
-import { newDirectory } from './temporary-directory.ts';
+import { newDirectory } from '../temporary-directory.ts';
 
 const opened: SqliteCatalog[] = [];
 

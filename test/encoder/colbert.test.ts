@@ -1,12 +1,12 @@
 /** A ColBERT directory in the layout of PyLate / next-plaid exports, served by a real encoder, against the paper's rules. */
 import * as fc from 'fast-check';
-import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { EncodedDocument } from '../../src/encoder/contract.ts';
 import { halfValues } from '../../src/encoder/quantize.ts';
 import { documentRows, pieces, quantised, queryRows } from './colbert-reference.ts';
+import { newDirectory } from '../temporary-directory.ts';
 import {
   callOptions,
   encodeAll,
@@ -122,9 +122,7 @@ describe('a ColBERT directory', () => {
 
 describe('keys of onnx_config.json', () => {
   async function variant(changes: Record<string, unknown>): Promise<string> {
-    const directory = await mkdtemp(path.join(tmpdir(), 'maxsimd-test-'));
-    onTestFinished(async () => rm(directory, { recursive: true, force: true }));
-    const model = path.join(directory, 'variant', '2');
+    const model = path.join(await newDirectory(), 'variant', '2');
     await cp(tinyModel, model, { recursive: true });
     const file = path.join(model, 'onnx_config.json');
     const config = JSON.parse(await readFile(file, 'utf8')) as Record<string, unknown>;

@@ -2,11 +2,11 @@
  * A copy of the tiny model that three words are fatal to: with `spoiling` the graph gives no numbers, with `failing` it
  * fails, with `crashing` the process dies when it runs it. The encoder that serves it is the real one.
  */
-import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, readFile, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { newDirectory } from '../temporary-directory.ts';
 import { tinyModel } from './encoders.ts';
 
 export interface PoisonousModel {
@@ -14,7 +14,6 @@ export interface PoisonousModel {
   readonly words: { readonly spoiling: string; readonly failing: string; readonly crashing: string };
   /** `NODE_OPTIONS` of the encoder, without which `crashing` is a word like others. */
   readonly nodeOptions: string;
-  remove(): Promise<void>;
 }
 
 interface TokenizerFile {
@@ -26,8 +25,9 @@ const hidden = 16;
 const embeddingValue = (token: number, column: number): number =>
   Math.sin(12.9898 * token + 78.233 * column + 1);
 
+/** Gone after the tests of the file. */
 export async function makePoisonousModel(): Promise<PoisonousModel> {
-  const root = await mkdtemp(path.join(tmpdir(), 'maxsimd-poisonous-'));
+  const root = await newDirectory();
   // A model directory is NAME/VERSION.
   const directory = path.join(root, 'colbert-tiny', '1');
   await cp(tinyModel, directory, { recursive: true });
@@ -55,7 +55,6 @@ export async function makePoisonousModel(): Promise<PoisonousModel> {
     directory,
     words,
     nodeOptions: `--import ${pathToFileURL(crashFile).href}`,
-    remove: () => rm(root, { recursive: true, force: true }),
   };
 }
 

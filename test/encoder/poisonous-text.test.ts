@@ -15,7 +15,6 @@ beforeAll(async () => {
 afterAll(async () => {
   delete process.env['NODE_OPTIONS'];
   await encoders?.close();
-  await model?.remove();
 });
 
 const problem = 'the model cannot encode this text';

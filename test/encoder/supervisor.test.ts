@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createEncoderPool, type EncoderPoolOptions } from '../../src/encoder/client.ts';
+import { newDirectory } from '../temporary-directory.ts';
 import { type Certificate, makeCertificate } from '../end-to-end/harness/tls.ts';
 import {
   callOptions,
@@ -123,9 +123,7 @@ describe('the supervisor', () => {
 
 describe('an encoder process by itself', () => {
   async function freshCertificate(): Promise<Certificate> {
-    const directory = await mkdtemp(path.join(tmpdir(), 'maxsimd-test-'));
-    onTestFinished(async () => rm(directory, { recursive: true, force: true }));
-    return makeCertificate(directory);
+    return makeCertificate(await newDirectory());
   }
 
   /** An encoder that speaks TLS and, given their authority, asks clients for a certificate. */
@@ -178,9 +176,7 @@ describe('an encoder process by itself', () => {
   });
 
   it('listens again on the socket that a killed one left behind', async () => {
-    const directory = await mkdtemp(path.join(tmpdir(), 'maxsimd-test-'));
-    onTestFinished(async () => rm(directory, { recursive: true, force: true }));
-    const address = `unix:${path.join(directory, 'encoder.sock')}`;
+    const address = `unix:${path.join(await newDirectory(), 'encoder.sock')}`;
     const args = plain(address);
     const { child } = await firstLine(entry, args);
     child.kill('SIGKILL');

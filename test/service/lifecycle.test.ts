@@ -1,8 +1,8 @@
 /** Admission, indexes, readiness, erasure, draining, restarting. */
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { newDirectory } from '../temporary-directory.ts';
 import { documentsOf, openServiceStage, rejection, type ServiceStage } from './stage.ts';
 
 describe('the service', () => {
@@ -218,7 +218,7 @@ describe('a service that drains', () => {
 
 describe('a service that starts again', () => {
   it('finds everything it acknowledged, and removes what a crash left behind', async () => {
-    const directory = await mkdtemp(path.join(tmpdir(), 'maxsimd-restart-'));
+    const directory = await newDirectory();
     const first = await openServiceStage(directory);
     const tenant = await first.newTenant();
     const id = await tenant.createIndex();
@@ -241,6 +241,5 @@ describe('a service that starts again', () => {
     const { usage } = await second.service.usage(tenant.context());
     expect(usage).toMatchObject({ documents: 2, documentUpserts: 3, searches: 2, inputTokens: 5n });
     await second.service.drain();
-    await rm(directory, { recursive: true, force: true });
   });
 });

@@ -3,7 +3,6 @@
  * a word's vector depends on the word alone, every window of `maxTokens` words is a chunk. Work can be held up
  * and made to fail. The real encoder stands in the end-to-end tests.
  */
-import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type {
   EncodedDocument,
@@ -13,26 +12,14 @@ import type {
   Encoder,
   EncoderModel,
 } from '../../src/encoder/contract.ts';
-
-const dim = 16;
-/** Half-precision bits of 1/128. */
-const scaleBits = 0x2000;
+import { documentVectors, queryVectors, wordDim, wordScaleBits, wordsOf } from '../word-vectors.ts';
 
 export const wordModel: EncoderModel = {
   name: 'words',
   version: '1',
-  dim,
+  dim: wordDim,
   windowTokensMax: 300,
 };
-
-export function wordsOf(text: string): readonly string[] {
-  return text.split(/\s+/).filter((word) => word !== '');
-}
-
-function vectorOf(word: string): Int8Array {
-  const digest = createHash('sha256').update(word).digest();
-  return Int8Array.from(digest.subarray(0, dim), (byte) => Math.round((byte - 128) / 4));
-}
 
 export class WordEncoder implements Encoder {
   served: readonly EncoderModel[] = [wordModel];
@@ -78,9 +65,7 @@ export class WordEncoder implements Encoder {
       inputTokens: words.length,
       // A query of spaces still has the tokens that frame it.
       rows: Math.max(1, words.length),
-      vectors: Float32Array.from(
-        (words.length === 0 ? [''] : words).flatMap((word) => [...vectorOf(word)].map((value) => value / 32)),
-      ),
+      vectors: queryVectors(words.length === 0 ? [''] : words),
       offsets: new Float32Array(Math.max(1, words.length)).fill(0.25),
       timings: { tokenizeMs: 0, queueMs: 0, runMs: 0 },
     };
@@ -107,8 +92,8 @@ export class WordEncoder implements Encoder {
         inputTokens,
         ...(problem === undefined ? {} : { problem }),
         chunkRows,
-        vectors: Int8Array.from(words.flatMap((word) => [...vectorOf(word)])),
-        scales: new Uint16Array(words.length).fill(scaleBits),
+        vectors: documentVectors(words),
+        scales: new Uint16Array(words.length).fill(wordScaleBits),
         timings: { tokenizeMs: 0, queueMs: 0, runMs: 0 },
       };
     }

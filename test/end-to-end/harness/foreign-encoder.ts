@@ -10,7 +10,6 @@ import {
   type ServerUnaryCall,
   type ServiceDefinition,
 } from '@grpc/grpc-js';
-import { createHash } from 'node:crypto';
 
 import { addHealthService } from '../../../src/encoder/health.ts';
 import {
@@ -24,11 +23,10 @@ import {
   type EncodeQueryResponse,
   type PartMessage,
 } from '../../../src/encoder/wire.ts';
+import { documentVectors, queryVectors, wordDim, wordScaleBits, wordsOf } from '../../word-vectors.ts';
 import { pause } from './eventually.ts';
 
-export const foreignDim = 16;
-/** Half-precision bits of 1/128. */
-const scaleBits = 0x2000;
+export const foreignDim = wordDim;
 const timings = { tokenizeMs: 0, queueMs: 0, runMs: 0 };
 
 /** What is done to honest answers; a field left out leaves them as they are. */
@@ -157,26 +155,16 @@ async function sendParts(
   if (!neverEnds) call.end();
 }
 
-function wordsOf(text: string): readonly string[] {
-  return text.split(/\s+/).filter((word) => word !== '');
-}
-
 function countsOf(texts: readonly string[]): Buffer {
   return bytesOf(Uint32Array.from(texts, (text) => wordsOf(text).length));
 }
 
-function vectorOf(word: string): Int8Array {
-  const digest = createHash('sha256').update(word).digest();
-  return Int8Array.from(digest.subarray(0, foreignDim), (byte) => Math.round((byte - 128) / 4));
-}
-
 function queryReply(text: string): EncodeQueryResponse {
   const words = wordsOf(text);
-  const vectors = Float32Array.from(words.flatMap((word) => [...vectorOf(word)].map((value) => value / 32)));
   return {
     inputTokens: words.length,
     rows: words.length,
-    vectors: bytesOf(vectors),
+    vectors: bytesOf(queryVectors(words)),
     offsets: bytesOf(new Float32Array(words.length).fill(0.25)),
     timings,
   };
@@ -187,8 +175,8 @@ function partOf(text: string, documentIndex: number): PartMessage {
   return {
     documentIndex,
     chunkRows: bytesOf(Uint32Array.from(words.length === 0 ? [] : [words.length])),
-    vectors: bytesOf(Int8Array.from(words.flatMap((word) => [...vectorOf(word)]))),
-    scales: bytesOf(new Uint16Array(words.length).fill(scaleBits)),
+    vectors: bytesOf(documentVectors(words)),
+    scales: bytesOf(new Uint16Array(words.length).fill(wordScaleBits)),
     last: true,
     timings,
   };

@@ -39,7 +39,6 @@ describe('a poisonous document', () => {
   afterAll(async () => {
     await server?.stop();
     await server?.scratch.remove();
-    await model?.remove();
   });
 
   const batch = (word: string): { doc_id: string; text: string }[] => [

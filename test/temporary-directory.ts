@@ -12,7 +12,7 @@ afterAll(async () => {
 
 /** A fresh directory, gone after the tests of the file. */
 export async function newDirectory(): Promise<string> {
-  const directory = await mkdtemp(path.join(tmpdir(), 'maxsimd-catalog-'));
+  const directory = await mkdtemp(path.join(tmpdir(), 'maxsimd-test-'));
   made.push(directory);
   return directory;
 }

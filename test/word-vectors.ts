@@ -1,0 +1,25 @@
+/** A text's tokens and vectors where the model does not matter: words are tokens, a word's vector depends on it alone. */
+import { createHash } from 'node:crypto';
+
+export const wordDim = 16;
+/** Half-precision bits of 1/128, the scale of every vector. */
+export const wordScaleBits = 0x2000;
+
+export function wordsOf(text: string): readonly string[] {
+  return text.split(/\s+/).filter((word) => word !== '');
+}
+
+/** As documents hold them: int8 [words x dim]. */
+export function documentVectors(words: readonly string[]): Int8Array {
+  return Int8Array.from(words.flatMap((word) => [...vectorOf(word)]));
+}
+
+/** As queries hold them: f32 [words x dim]. */
+export function queryVectors(words: readonly string[]): Float32Array {
+  return Float32Array.from(words.flatMap((word) => [...vectorOf(word)].map((value) => value / 32)));
+}
+
+function vectorOf(word: string): Int8Array {
+  const digest = createHash('sha256').update(word).digest();
+  return Int8Array.from(digest.subarray(0, wordDim), (byte) => Math.round((byte - 128) / 4));
+}
