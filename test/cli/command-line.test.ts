@@ -1,8 +1,6 @@
 /** The words of the command line: help, usage errors, exit codes. */
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { newDirectory } from '../temporary-directory.ts';
 import { run, runJson } from './command-process.ts';
 
 const secret = 'qkv_live_secret\nvalue';
@@ -50,7 +48,7 @@ describe('the command line', () => {
     [['search', 'x', '--index', 'i', '--key', 'k', '--filter', '{'], /--filter is not valid JSON/],
     [['search', 'x', '--index', 'i', '--key', secret], /holds characters that no key has/],
   ] as const)('refuses %j with exit code 2 and one line', async (args, message) => {
-    const environment = { MAXSIMD_DATA_DIR: mkdtempSync(path.join(tmpdir(), 'maxsimd-cli-')) };
+    const environment = { MAXSIMD_DATA_DIR: await newDirectory() };
     const plain = await run(args, { environment });
     expect(plain.exitCode).toBe(2);
     expect(plain.stdout).toBe('');

@@ -1,9 +1,9 @@
 /** The package's bin: the sources compiled to `dist/`, because Node strips no types under node_modules. */
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { newDirectory } from '../temporary-directory.ts';
 import { compiledEntry, run, runJson } from './command-process.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
@@ -26,7 +26,7 @@ describe('the compiled command line', () => {
   });
 
   it('runs from any directory, imports no TypeScript, and makes a tenant', async () => {
-    const cwd = mkdtempSync(path.join(tmpdir(), 'maxsimd-compiled-'));
+    const cwd = await newDirectory();
     const environment = { MAXSIMD_DATA_DIR: path.join(cwd, 'data'), NODE_OPTIONS: '--no-strip-types' };
     const help = await run(['--help'], { entry: compiledEntry, cwd, environment });
     expect(help.stdout).toMatch(/^Usage: maxsimd/);
@@ -35,6 +35,5 @@ describe('the compiled command line', () => {
     const { exitCode, document } = await runJson(args, { entry: compiledEntry, cwd, environment });
     expect(exitCode).toBe(0);
     expect(document.api_key).toMatch(/^qkv_live_/);
-    rmSync(cwd, { recursive: true });
   });
 });

@@ -1,12 +1,12 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseLine, readLines, type Line } from '../../src/cli/jsonl.ts';
+import { newDirectory } from '../temporary-directory.ts';
 
-const directory = mkdtempSync(path.join(tmpdir(), 'maxsimd-jsonl-'));
+const directory = await newDirectory();
 
 async function read(name: string, content: string | Buffer, lineBytesMax?: number): Promise<readonly Line[]> {
   const file = path.join(directory, name);
