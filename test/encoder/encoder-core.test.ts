@@ -112,6 +112,23 @@ describe('a run that fails', () => {
     expect(stage.core.statistics()).toMatchObject({ queuedRequests: 0, queuedTokens: 0 });
   });
 
+  it('of documents is no document’s fault where the model runs nothing at all', async () => {
+    const stage = await core(() => true);
+    const chunking = { maxTokens: 20, overlapTokens: 0, minimumChunkTokens: 1 };
+    async function* texts() {
+      yield* ['the late', 'interaction', 'document'];
+    }
+    const admitted = await stage.core.admitDocuments(texts(), { ...stage.request, chunking });
+    const parts: unknown[] = [];
+    const running = admitted.run(async (part) => void parts.push(part));
+    running.catch(() => undefined);
+    await stage.sessions.drain();
+    await expect(running).rejects.toMatchObject({ kind: 'internal', message: 'the graph failed' });
+    admitted.release();
+    expect(parts).toEqual([]);
+    expect(stage.core.statistics()).toMatchObject({ queuedRequests: 0, queuedTokens: 0 });
+  });
+
   it('is not tried again for a caller that has gone', async () => {
     let poison = -1;
     const stage = await core((ids) => ids.includes(poison));
