@@ -21,7 +21,8 @@ import type { TokenHold } from './token-allowance.ts';
 /** What became of the batch before the commit. */
 interface Batch {
   readonly versions: DocumentVersion[];
-  readonly failed: { readonly docId: string; readonly error: string }[];
+  /** In the order of the request. */
+  failed: readonly { readonly docId: string; readonly error: string }[];
   inputTokens: number;
   chunks: number;
 }
@@ -99,6 +100,7 @@ async function encodeInto(
   );
   const versionIds = await parts.catalog.allocateIds(documents.length);
   const seen = new Set<number>();
+  const errors = new Map<number, string>();
   const started = performance.now();
   for await (const document of encoded) {
     assertWanted(context, parts.nowMs());
@@ -107,8 +109,7 @@ async function encodeInto(
     seen.add(document.documentIndex);
     noteEncoderTimings(context, document);
     if (document.chunkRows.length === 0) {
-      const error = document.problem ?? 'the document produced no chunks';
-      batch.failed.push({ docId: input.docId, error });
+      errors.set(document.documentIndex, document.problem ?? 'the document produced no chunks');
       continue;
     }
     const versionId = versionIds[document.documentIndex];
@@ -120,6 +121,10 @@ async function encodeInto(
   }
   context.timings['encode'] = performance.now() - started - (context.timings['append'] ?? 0);
   assertInvariant(seen.size === documents.length, 'every document is encoded');
+  batch.failed = documents.flatMap(({ docId }, index) => {
+    const error = errors.get(index);
+    return error === undefined ? [] : { docId, error };
+  });
   return batch;
 }
 

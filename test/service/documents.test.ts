@@ -67,7 +67,7 @@ describe('upserting', () => {
     const indexId = await tenant.createIndex();
     const context = tenant.context();
     const answer = await stage.service.upsertDocuments(context, indexId, documentsOf({ a: ' ', b: '\n' }));
-    expect(answer).toMatchObject({ upsertedDocuments: 0, failed: [{ docId: 'b' }, { docId: 'a' }] });
+    expect(answer).toMatchObject({ upsertedDocuments: 0, failed: [{ docId: 'a' }, { docId: 'b' }] });
     await stage.service.countRequest(context);
     const { usage } = await stage.service.usage(tenant.context());
     expect(usage).toMatchObject({ inputTokens: 0n, documentUpserts: 0, documents: 0, requests: 1 });
