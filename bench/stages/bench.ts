@@ -7,7 +7,6 @@
  * Stages of one request follow one another, so their times add up to what the client waited. *Overhead* is that sum less
  * the model's run and the engine: what the service itself costs.
  */
-import { connect, type Socket } from 'node:net';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -15,6 +14,8 @@ import { openTarget, type Target } from '../capacity/target.ts';
 import { describeEnvironment, type Environment } from '../environment.ts';
 import { median, quantile } from '../statistics.ts';
 import { packageTexts } from '../texts.ts';
+import { Connection, requestText } from './connection.ts';
+import { type Floor, measureFloor } from './floor.ts';
 
 export interface StagesOptions {
   /** Folder with `corpus.jsonl.gz` and `queries.jsonl`; without it texts of the installed packages. */
@@ -23,6 +24,8 @@ export interface StagesOptions {
   /** Queries of a round. */
   readonly queries: number;
   readonly rounds: number;
+  /** Searches before the first round, at least. */
+  readonly warmUp: number;
   /** Folder of another checkout, built and installed, to compare with. */
   readonly against: string | undefined;
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -32,8 +35,15 @@ export interface StagesOptions {
 
 export interface StagesReport {
   readonly environment: Environment;
-  readonly settings: { readonly documents: number; readonly searches: number; readonly texts: string };
+  readonly settings: {
+    readonly documents: number;
+    readonly searches: number;
+    readonly warm_up: number;
+    readonly texts: string;
+  };
   readonly sides: readonly SideReport[];
+  /** What bare Fastify and a bare gRPC stream cost for the same bytes, milliseconds. */
+  readonly floor: Floor;
   /** Median overhead of a round, the other checkout's over this one's. */
   readonly ratios: { readonly overhead_against?: number };
 }
@@ -81,6 +91,7 @@ export async function runStagesBench(options: StagesOptions): Promise<StagesRepo
   const { texts, queries } =
     options.beir === undefined ? packageTextsAndQueries(options) : collection(options);
   const sides: Side[] = [];
+  let floor: Floor;
   try {
     for (const [name, checkout] of [
       ['this', undefined],
@@ -98,7 +109,12 @@ export async function runStagesBench(options: StagesOptions): Promise<StagesRepo
       });
       sides.push({ name, target, logged, rounds: [] });
     }
-    for (const side of sides) await measureRound(side, queries);
+    // The compilers of both processes go on optimising for about a thousand searches.
+    for (let asked = 0; asked < options.warmUp; asked += queries.length) {
+      for (const side of sides) await measureRound(side, queries);
+    }
+    options.onProgress('measuring the floor of this machine');
+    floor = await floorOf(sides[0]!.target, queries);
     for (let round = 0; round < options.rounds; round++) {
       const order = round % 2 === 0 ? sides : sides.toReversed();
       for (const side of order) {
@@ -119,9 +135,11 @@ export async function runStagesBench(options: StagesOptions): Promise<StagesRepo
     settings: {
       documents: texts.length,
       searches: queries.length * options.rounds,
+      warm_up: options.warmUp,
       texts: options.beir === undefined ? 'installed packages' : path.basename(options.beir),
     },
     sides: reports,
+    floor,
     ratios:
       own === undefined || against === undefined
         ? {}
@@ -133,7 +151,7 @@ export async function runStagesBench(options: StagesOptions): Promise<StagesRepo
   };
 }
 
-export function renderStages({ sides, settings, ratios }: StagesReport): string {
+export function renderStages({ sides, settings, floor, ratios }: StagesReport): string {
   const lines = [
     `${settings.searches} searches of ${settings.texts}, ${settings.documents} documents; ms, p50 (p95)`,
   ];
@@ -143,9 +161,24 @@ export function renderStages({ sides, settings, ratios }: StagesReport): string 
   for (const stage of [...stages, 'overhead', 'total'] as const) {
     lines.push(`${stage.padEnd(12)}${sides.map((side) => cell(side.stages[stage])).join('')}`);
   }
+  lines.push(`floor: bare Fastify ${floor.http.toFixed(3)}, bare gRPC stream ${floor.grpc.toFixed(3)}`);
   if (ratios.overhead_against !== undefined)
     lines.push(`overhead, against / this: ${ratios.overhead_against.toFixed(2)}`);
   return `${lines.join('\n')}\n`;
+}
+
+/** With a query of middling length and the size of its answer. */
+async function floorOf(target: Target, queries: readonly string[]): Promise<Floor> {
+  const query = queries.toSorted((a, b) => a.length - b.length)[queries.length >> 1]!;
+  const connection = new Connection(target.url);
+  try {
+    const { body } = await connection.exchange(searchText(target, query));
+    // About a row a word and a half, and the vectors of the default model.
+    const rows = Math.ceil(query.split(' ').length * 1.5);
+    return await measureFloor({ query, answerCharacters: body.length, rows, dim: 128 });
+  } finally {
+    connection.close();
+  }
 }
 
 /** Runs the queries one after another. */
@@ -154,7 +187,7 @@ async function measureRound({ target, logged }: Side, queries: readonly string[]
   const splits: Split[] = [];
   try {
     for (const query of queries) {
-      const { requestId, totalMs } = await connection.search(requestText(target, query));
+      const { requestId, totalMs } = await connection.exchange(searchText(target, query));
       splits.push(splitOf(totalMs, await logged.take(requestId)));
     }
   } finally {
@@ -163,56 +196,12 @@ async function measureRound({ target, logged }: Side, queries: readonly string[]
   return splits;
 }
 
-/** One kept connection, and no more of HTTP than the answer needs: a client library would cost as much as the server. */
-class Connection {
-  readonly #socket: Socket;
-  #received = '';
-  #wake: (() => void) | undefined;
-
-  constructor(url: string) {
-    const { hostname, port } = new URL(url);
-    this.#socket = connect({ host: hostname, port: Number(port), noDelay: true });
-    this.#socket.setEncoding('latin1');
-    this.#socket.on('data', (chunk: string) => {
-      this.#received += chunk;
-      this.#wake?.();
-    });
-  }
-
-  /** Bytes of a request in, id of the request and time until the whole answer was there out. */
-  async search(request: string): Promise<{ readonly requestId: string; readonly totalMs: number }> {
-    const startedAt = performance.now();
-    this.#received = '';
-    this.#socket.write(request);
-    for (;;) {
-      const head = this.#received.indexOf('\r\n\r\n');
-      const length = Number(/\r\ncontent-length: (\d+)/i.exec(this.#received)?.[1]);
-      if (head !== -1 && this.#received.length >= head + 4 + length) break;
-      await new Promise<void>((resolve) => (this.#wake = resolve));
-    }
-    const totalMs = performance.now() - startedAt;
-    const requestId = /\r\nx-request-id: (\S+)/i.exec(this.#received)?.[1];
-    if (!this.#received.startsWith('HTTP/1.1 200 ') || requestId === undefined)
-      throw new Error(`a search answered ${this.#received.slice(0, 200)}`);
-    return { requestId, totalMs };
-  }
-
-  close(): void {
-    this.#socket.destroy();
-  }
-}
-
-function requestText({ indexId, apiKey, url }: Target, query: string): string {
-  const body = JSON.stringify({ query });
-  return [
-    `POST /v1/indexes/${indexId}/search HTTP/1.1`,
-    `host: ${new URL(url).host}`,
-    `authorization: Bearer ${apiKey}`,
-    'content-type: application/json',
-    `content-length: ${Buffer.byteLength(body)}`,
-    '',
-    body,
-  ].join('\r\n');
+function searchText({ indexId, apiKey, url }: Target, query: string): string {
+  return requestText(
+    new URL(`/v1/indexes/${indexId}/search`, url),
+    { query },
+    { authorization: `Bearer ${apiKey}` },
+  );
 }
 
 interface LoggedRequest {

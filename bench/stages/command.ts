@@ -5,7 +5,7 @@ import { writeJson } from '../write-json.ts';
 import { renderStages, runStagesBench } from './bench.ts';
 
 export const stagesUsage =
-  'stages [--beir DIR] [--documents 300] [--queries 100] [--rounds 6] [--against CHECKOUT] [--json FILE]';
+  'stages [--beir DIR] [--documents 300] [--queries 100] [--rounds 6] [--warm-up 1000] [--against CHECKOUT] [--json FILE]';
 
 export async function stagesCommand(
   args: readonly string[],
@@ -19,6 +19,7 @@ export async function stagesCommand(
       documents: { type: 'string', default: '300' },
       queries: { type: 'string', default: '100' },
       rounds: { type: 'string', default: '6' },
+      'warm-up': { type: 'string', default: '1000' },
       against: { type: 'string' },
       json: { type: 'string' },
     },
@@ -28,6 +29,7 @@ export async function stagesCommand(
     documents: integer(values.documents, 'documents'),
     queries: integer(values.queries, 'queries'),
     rounds: integer(values.rounds, 'rounds'),
+    warmUp: integer(values['warm-up'], 'warm-up'),
     against: values.against,
     environment,
     command,

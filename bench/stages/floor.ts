@@ -1,0 +1,98 @@
+/**
+ * The floor under a search's overhead on this machine: the same bytes over bare Fastify and over a bare gRPC stream, one
+ * after another and with a pause before each, because in a search both ends have slept, too.
+ */
+import { ChannelCredentials } from '@grpc/grpc-js';
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as pause } from 'node:timers/promises';
+import { QueryStream, type QueryDuplex } from '../../src/encoder/query-stream.ts';
+import { EncoderClient } from '../../src/encoder/wire.ts';
+import { median } from '../statistics.ts';
+import { Connection, requestText } from './connection.ts';
+
+/** Medians, milliseconds, there and back. */
+export interface Floor {
+  readonly http: number;
+  readonly grpc: number;
+}
+
+export interface FloorOptions {
+  readonly query: string;
+  readonly answerCharacters: number;
+  readonly rows: number;
+  readonly dim: number;
+}
+
+const exchanges = 1000;
+const warmUpExchanges = 1000;
+const pauseMs = 3;
+
+export async function measureFloor(options: FloorOptions): Promise<Floor> {
+  const directory = mkdtempSync(path.join(tmpdir(), 'maxsimd-floor-'));
+  const socket = path.join(directory, 'floor.sock');
+  const { answerCharacters, rows, dim } = options;
+  const entry = path.join(import.meta.dirname, 'floor-process.ts');
+  const server = spawn(
+    process.execPath,
+    [entry, String(answerCharacters), String(rows), String(dim), socket],
+    {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    },
+  );
+  try {
+    const lines = createInterface({ input: server.stdout })[Symbol.asyncIterator]();
+    const { value = '' } = (await lines.next()) as { readonly value?: string };
+    const { url } = JSON.parse(value) as { readonly url: string };
+    return {
+      http: await overHttp(url, options.query),
+      grpc: await overGrpc(`unix:${socket}`, options.query),
+    };
+  } finally {
+    server.kill();
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+async function overHttp(url: string, query: string): Promise<number> {
+  const connection = new Connection(url);
+  const request = requestText(new URL(url), { query });
+  try {
+    return await medianOf(async () => (await connection.exchange(request)).totalMs);
+  } finally {
+    connection.close();
+  }
+}
+
+async function overGrpc(address: string, query: string): Promise<number> {
+  const client = new EncoderClient(address, ChannelCredentials.createInsecure()) as unknown as {
+    encodeQueries(): QueryDuplex;
+    close(): void;
+  };
+  const stream = new QueryStream({ open: () => client.encodeQueries(), onDraining: () => undefined });
+  const request = { model: { name: 'floor', version: '1' }, tenantId: 'floor', text: query };
+  const { signal } = new AbortController();
+  try {
+    return await medianOf(async () => {
+      const startedAt = performance.now();
+      await stream.query(request, Date.now() + 10_000, signal);
+      return performance.now() - startedAt;
+    });
+  } finally {
+    stream.close(new Error('measured'));
+    client.close();
+  }
+}
+
+async function medianOf(exchange: () => Promise<number>): Promise<number> {
+  for (let i = 0; i < warmUpExchanges; i++) await exchange();
+  const times: number[] = [];
+  for (let i = 0; i < exchanges; i++) {
+    await pause(pauseMs);
+    times.push(await exchange());
+  }
+  return median(times);
+}
