@@ -122,7 +122,7 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
     encode: (text) => encode(text.toWellFormed()),
     encodeInSlices: async (text, signal) => {
       const wellFormed = text.toWellFormed();
-      const slices = isBert ? textSlices(wellFormed) : [wellFormed];
+      const slices = isBert && wellFormed.length > sliceCharacters ? textSlices(wellFormed) : [wellFormed];
       const parts: Int32Array[] = [];
       for (const slice of slices) {
         if (parts.length > 0) await turn();

@@ -173,9 +173,9 @@ export function removeAbandonedJournals(connection: Connection, directory: strin
 }
 
 function recordOf(event: UsageEvent): string {
-  const values = JSON.stringify(usageParameters(event), (_, value: unknown) =>
-    typeof value === 'bigint' ? String(value) : value,
-  );
+  const { tenantId, month, requests = 0, inputTokens = 0n, documentUpserts = 0, searches = 0 } = event;
+  const counts = `${requests},"${inputTokens}",${documentUpserts},${searches},${event.scores ?? 0}`;
+  const values = `[${JSON.stringify(tenantId)},${JSON.stringify(month)},${counts}]`;
   return `${checksumOf(values)} ${values}\n`;
 }
 
