@@ -66,8 +66,10 @@ export async function buildSealed(
       const documents = range(segmentStarts[segment]!, segmentStarts[segment + 1]!);
       await writeSegment(index, options.corpus, { segmentId: segment + 1, directory, documents, version: 0 });
       await sealSegment(index, segment + 1);
-      onProgress(`built segment ${segment + 1} of ${segmentStarts.length - 1}`);
+      onProgress(`sealed segment ${segment + 1} of ${segmentStarts.length - 1}`);
     }
+    index.publish(1, columnsOf(recordsOf(segmentStarts)), columnsOf([]));
+    await buildCodes(index, onProgress);
   } finally {
     index.close();
   }
@@ -136,6 +138,7 @@ export class OpenIndex {
       for (const record of part.keys()) born.push({ segmentId, record });
       if (seal && number + 1 < parts.length) await sealSegment(index, segmentId);
     }
+    await buildCodes(index, () => {});
     const died = [...rewritten, ...deleted].map((document) => ({
       segmentId: segmentOf(document),
       record: document - segmentStarts[segmentOf(document) - 1]!,
@@ -226,8 +229,24 @@ async function writeSegment(
 
 async function sealSegment(index: NativeIndex, segmentId: number): Promise<void> {
   await index.sync(segmentId);
-  const { tokenVectors } = await index.seal(segmentId);
-  if (tokenVectors >= codesTokenVectorsMin) await index.buildCodes(segmentId);
+  await index.seal(segmentId);
+}
+
+/** Of segments without codes and of those whose codes are outdated, until there are none: what the service's upkeep does. */
+async function buildCodes(index: NativeIndex, onProgress: (line: string) => void): Promise<void> {
+  for (;;) {
+    const wanted = index
+      .segments()
+      .find(
+        ({ state, tokenVectors, derivedBytes, codesOutdated }) =>
+          state === 'sealed' && tokenVectors >= codesTokenVectorsMin && (derivedBytes === 0 || codesOutdated),
+      );
+    if (wanted === undefined) return;
+    const { milliseconds, centroids } = await index.buildCodes(wanted.segmentId);
+    onProgress(
+      `built codes of segment ${wanted.segmentId}: ${centroids} centroids, ${(milliseconds / 1000).toFixed(1)} s`,
+    );
+  }
 }
 
 /** As many segments of about equal size as merges leave. */
@@ -254,6 +273,17 @@ function splitFull(corpus: Corpus, documents: readonly number[]): readonly (read
     rows += rowOf(corpus, document + 1) - rowOf(corpus, document);
   }
   return parts;
+}
+
+/** Of sealed segments that start at these documents. */
+function recordsOf(
+  segmentStarts: readonly number[],
+): readonly { readonly segmentId: number; readonly record: number }[] {
+  return segmentStarts
+    .slice(1)
+    .flatMap((end, segment) =>
+      range(0, end - segmentStarts[segment]!).map((record) => ({ segmentId: segment + 1, record })),
+    );
 }
 
 function columnsOf(lives: readonly { readonly segmentId: number; readonly record: number }[]) {

@@ -25,6 +25,7 @@ Napi::Object segmentInfo(Napi::Env env, const SegmentInfo& info) {
   object.Set("fileBytes", double(info.counts.fileBytes));
   object.Set("derivedBytes", double(info.derivedBytes));
   object.Set("centroids", info.centroids);
+  object.Set("codesOutdated", Napi::Boolean::New(env, info.codesOutdated));
   return object;
 }
 

@@ -19,6 +19,9 @@ class Bitmap {
   void set(uint32_t bit) { words_[bit / wordBits] |= uint64_t(1) << (bit % wordBits); }
   void reset(uint32_t bit) { words_[bit / wordBits] &= ~(uint64_t(1) << (bit % wordBits)); }
 
+  /// Bits [64 * number, 64 * number + 64), the first in the lowest place.
+  uint64_t word(uint32_t number) const { return words_[number]; }
+
   /// Grows with zeros.
   void resize(uint32_t bits) {
     bits_ = bits;

@@ -1,8 +1,9 @@
 #include "engine/candidates.h"
 
+#include "engine/code_scan.h"
 #include "engine/list_scan.h"
+#include "engine/query_tables.h"
 #include "engine/search.h"
-#include "kernels/code_levels.h"
 #include "store/error.h"
 
 #include <algorithm>
@@ -12,51 +13,11 @@
 namespace maxsimd {
 namespace {
 
-/// Chunk numbers whose codes one thread scans at a time; a multiple of a bitmap's words.
-constexpr uint32_t scanChunks = 8192;
 /// Survivors that one thread scores more finely at a time.
 constexpr size_t survivorBlock = 128;
 constexpr uint32_t survivorsMin = 2000;
-constexpr uint32_t survivorsPerCandidate = 5;
+constexpr uint32_t survivorsPerCandidate = 6;
 constexpr uint64_t manyChunks = 262'144;
-
-/// Ascending = best first: the level's complement, then the chunk.
-using Key = uint64_t;
-Key keyOf(uint32_t level, uint32_t chunk) { return uint64_t(~level) << 32 | chunk; }
-
-void keepSmallest(std::vector<Key>& keys, size_t count) {
-  if (keys.size() <= count) return;
-  std::nth_element(keys.begin(), keys.begin() + long(count), keys.end());
-  keys.resize(count);
-}
-
-/// The best `count` of the selected chunks by the sums of maxima over their codes, ascending by number.
-std::vector<uint32_t> surviveCodes(const Selection& selection, const Codebook::Table& table, uint32_t count, Pool& pool,
-                                   const Deadline& deadline) {
-  const ChunkCodes& codes = *selection.snapshot.codes;
-  const Bitmap& selected = selection.chunks->chunks;
-  std::vector<std::vector<Key>> parts((selected.size() + scanChunks - 1) / scanChunks);
-  pool.parallelFor(parts.size(), [&](size_t b) {
-    deadline.check();
-    const auto first = uint32_t(b * scanChunks);
-    std::vector<Key> keys;
-    keys.reserve(scanChunks);
-    selected.forEach(first, first + scanChunks, [&](uint32_t chunk) {
-      const auto of = codes.of(chunk);
-      keys.push_back(
-          keyOf(sumOfMaxima(table.levels.data(), table.tokensPadded, of.data(), uint32_t(of.size())), chunk));
-    });
-    keepSmallest(keys, count);
-    parts[b] = std::move(keys);
-  });
-  std::vector<Key> keys;
-  for (const auto& part : parts) keys.insert(keys.end(), part.begin(), part.end());
-  keepSmallest(keys, count);
-  std::vector<uint32_t> chunks;
-  for (const Key key : keys) chunks.push_back(uint32_t(key));
-  std::sort(chunks.begin(), chunks.end());
-  return chunks;
-}
 
 struct Scored {
   Candidate candidate;
@@ -73,46 +34,48 @@ bool isBetter(const Scored& a, const Scored& b) {
                                                     : a.candidate.chunk < b.candidate.chunk;
 }
 
-/// Adds the best `count` of a segment's survivors by centroid and codewords of each token vector.
-void addRefined(const ChunkCodes& codes, const Codebook::Table& table, const std::vector<uint32_t>& survivors,
-                uint32_t segment, size_t count, Pool& pool, const Deadline& deadline, std::vector<Scored>& scored) {
-  const RefinedTable refined = table.refined(codes.codebook().data().subspaces());
-  std::vector<Scored> own(survivors.size());
-  pool.parallelFor((own.size() + survivorBlock - 1) / survivorBlock, [&](size_t b) {
-    deadline.check();
-    const size_t last = std::min(own.size(), (b + 1) * survivorBlock);
-    for (size_t i = b * survivorBlock; i < last; ++i) {
-      const uint32_t chunk = survivors[i];
-      const auto of = codes.of(chunk);
-      const uint32_t sum =
-          sumOfRefinedMaxima(refined, of.data(), codes.runs(chunk), uint32_t(of.size()), codes.residuals(chunk));
-      own[i] = {{segment, chunk}, table.refinedBase + table.refinedStep * float(sum), true};
-    }
-  });
-  if (own.size() > count) {
-    std::nth_element(own.begin(), own.begin() + long(count), own.end(), isBetter);
-    own.resize(count);
-  }
-  scored.insert(scored.end(), own.begin(), own.end());
-}
-
-bool useLists(const Selection& selection, Plan plan, uint32_t survivors) {
-  if (plan == Plan::codes) return false;
-  if (plan == Plan::lists) return selection.chunks->count > survivors;
-  return worthLists(selection, survivors);
-}
-
-/// Survivors of all segments together: of the best ten by exact MaxSim more than 99 in 100 are among so many by codes
-/// (docs/candidates.md), and chunks that nearly tie grow with the index.
-uint64_t survivorsFor(uint32_t candidateK, uint64_t selected) {
-  const uint64_t few = std::max(survivorsMin, survivorsPerCandidate * candidateK);
+/// Of the best ten by exact MaxSim more than 99 in 100 are among so many by codes (docs/candidates.md), and chunks that
+/// nearly tie grow with the index.
+uint32_t survivorsFor(uint32_t candidateK, std::span<const CodedSegment> segments) {
+  uint64_t selected = 0;
+  for (const CodedSegment& coded : segments) selected += coded.selected->count;
+  const uint32_t few = std::max(survivorsMin, survivorsPerCandidate * candidateK);
   return selected < manyChunks ? few : 2 * few;
 }
 
-/// A segment's part of them: by its chunks and half as many again, and room for all candidates to come from it.
-uint32_t partOf(uint64_t survivors, uint32_t candidateK, uint64_t own, uint64_t selected) {
-  if (own == selected) return uint32_t(std::min(survivors, own));
-  return uint32_t(std::min(own, std::max<uint64_t>(candidateK, 3 * survivors * own / (2 * selected))));
+/// The best `count` of the survivors by centroid and codewords of each token vector.
+std::vector<Scored> refineSurvivors(std::span<const CodedSegment> segments, const std::vector<Candidate>& survivors,
+                                    size_t count, Pool& pool, const Deadline& deadline) {
+  std::vector<const CodedSegment*> bySegment;
+  for (const CodedSegment& coded : segments) {
+    bySegment.resize(std::max<size_t>(bySegment.size(), coded.segment + 1));
+    bySegment[coded.segment] = &coded;
+  }
+  std::vector<Scored> scored(survivors.size());
+  pool.parallelFor((scored.size() + survivorBlock - 1) / survivorBlock, [&](size_t b) {
+    deadline.check();
+    const size_t last = std::min(scored.size(), (b + 1) * survivorBlock);
+    for (size_t i = b * survivorBlock; i < last; ++i) {
+      if (i + 1 < last) bySegment[survivors[i + 1].segment]->codes->prefetch(survivors[i + 1].chunk);
+      const auto [segment, chunk] = survivors[i];
+      const CodebookTable& table = *bySegment[segment]->table;
+      const ChunkCodes& codes = *bySegment[segment]->codes;
+      const auto of = codes.of(chunk);
+      const uint32_t sum = sumOfRefinedMaxima(table.refined, of.data(), codes.runs(chunk), uint32_t(of.size()),
+                                              codes.residuals(chunk), codes.rows(chunk));
+      scored[i] = {{segment, chunk}, table.refinedBase + table.refinedStep * float(sum), true};
+    }
+  });
+  if (scored.size() > count) {
+    std::nth_element(scored.begin(), scored.begin() + long(count), scored.end(), isBetter);
+    scored.resize(count);
+  }
+  return scored;
+}
+
+bool useLists(std::span<const CodedSegment> segments, Plan plan, uint32_t tokens, uint32_t count) {
+  if (plan != Plan::automatic) return plan == Plan::lists;
+  return listScanCost(segments, tokens, count) < codeScanCost(segments, tokens);
 }
 
 /// What the filter leaves of the live chunks.
@@ -167,38 +130,41 @@ CandidateSet everyChunk(const std::vector<Selection>& selections) {
   return set;
 }
 
-CandidateSet bestByCodes(const std::vector<Selection>& selections, Pool& pool, const SearchRequest& request,
-                         const PackedQuery& query) {
+CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& selections, Pool& pool,
+                         const SearchRequest& request, const PackedQuery& query) {
   CandidateSet set;
-  std::map<const Codebook*, Codebook::Table> tables;
+  std::vector<CodedSegment> segments;
+  std::vector<const Codebook*> codebooks;
   std::vector<Scored> scored;
-  uint64_t selected = 0;
-  for (const Selection& selection : selections) selected += selection.snapshot.codes ? selection.chunks->count : 0;
-  const uint64_t survivorCount = survivorsFor(request.candidateK, selected);
   for (uint32_t s = 0; s < selections.size(); ++s) {
-    const Selection& selection = selections[s];
-    if (selection.chunks->count == 0) continue;
-    const ChunkCodes* codes = selection.snapshot.codes.get();
-    if (codes == nullptr) {
-      const Bitmap& chunks = selection.chunks->chunks;
-      chunks.forEach(0, chunks.size(), [&](uint32_t chunk) { scored.push_back({{s, chunk}, 0.0f, false}); });
-      continue;
+    const LiveChunks& selected = *selections[s].chunks;
+    if (selected.count == 0) continue;
+    if (const ChunkCodes* codes = selections[s].snapshot.codes.get()) {
+      segments.push_back({s, &selected, codes, nullptr});
+      if (std::find(codebooks.begin(), codebooks.end(), &codes->codebook()) == codebooks.end())
+        codebooks.push_back(&codes->codebook());
+    } else {
+      selected.chunks.forEach(0, selected.chunks.size(),
+                              [&](uint32_t chunk) { scored.push_back({{s, chunk}, 0.0f, false}); });
     }
-    const Codebook& codebook = codes->codebook();
-    auto table = tables.find(&codebook);
-    if (table == tables.end()) table = tables.emplace(&codebook, codebook.table(query, request.query, pool)).first;
-    const uint32_t part = partOf(survivorCount, request.candidateK, selection.chunks->count, selected);
-    const bool byLists = useLists(selection, request.plan, part);
-    set.byLists |= byLists;
-    const auto survive = byLists ? surviveLists : surviveCodes;
-    const auto survivors = survive(selection, table->second, part, pool, request.deadline);
-    addRefined(*codes, table->second, survivors, s, request.candidateK, pool, request.deadline, scored);
   }
+  const QueryTables tables(kernel, query, request.query, codebooks, pool);
+  for (CodedSegment& coded : segments) {
+    const auto codebook = std::find(codebooks.begin(), codebooks.end(), &coded.codes->codebook());
+    coded.table = &tables.of(size_t(codebook - codebooks.begin()));
+  }
+  const uint32_t count = survivorsFor(request.candidateK, segments);
+  std::vector<Candidate> survivors;
+  if (useLists(segments, request.plan, query.tokens, count)) {
+    survivors = surviveLists(segments, query.tokens, count, pool, request.deadline);
+  }
+  // Lists may meet too few chunks.
+  set.byLists = survivors.size() >= request.candidateK;
+  if (!set.byLists) survivors = surviveCodes(segments, count, pool, request.deadline);
+  const auto refined = refineSurvivors(segments, survivors, request.candidateK, pool, request.deadline);
+  scored.insert(scored.end(), refined.begin(), refined.end());
 
   std::sort(scored.begin(), scored.end(), isBetter);
-  const auto coded = std::find_if(scored.begin(), scored.end(), [](const Scored& one) { return one.coded; });
-  const auto uncodedCount = size_t(coded - scored.begin());
-  scored.resize(std::min(scored.size(), uncodedCount + request.candidateK));
   std::vector<uint32_t> order(scored.size());
   std::iota(order.begin(), order.end(), 0u);
   // Scored in order of position, for the sake of memory; the rank is remembered.

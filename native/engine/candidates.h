@@ -5,6 +5,7 @@
 #include "engine/index.h"
 #include "engine/live_chunks.h"
 #include "engine/pool.h"
+#include "engine/survivors.h"
 #include "kernels/contract.h"
 
 #include <cstdint>
@@ -21,12 +22,6 @@ struct SearchRequest;
 struct Selection {
   SegmentSnapshot snapshot;
   std::shared_ptr<const LiveChunks> chunks;
-};
-
-struct Candidate {
-  /// Position among the selections.
-  uint32_t segment;
-  uint32_t chunk;
 };
 
 struct Preselected {
@@ -52,9 +47,10 @@ std::vector<Selection> selectLive(const std::vector<SegmentSnapshot>& snapshots,
 /// Every selected chunk.
 CandidateSet everyChunk(const std::vector<Selection>& selections);
 
-/// The `candidateK` best by codes, and every chunk of segments without codes: those can only be scored exactly.
-CandidateSet bestByCodes(const std::vector<Selection>& selections, Pool& pool, const SearchRequest& request,
-                         const PackedQuery& query);
+/// The `candidateK` best by codes, and every chunk of segments without codes: those can only be scored exactly. At
+/// least one selection has codes and chunks.
+CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& selections, Pool& pool,
+                         const SearchRequest& request, const PackedQuery& query);
 
 /// The token matrix of a candidate; `corrupt` if its record is damaged.
 Chunk exactChunk(const Selection& selection, uint32_t chunk);

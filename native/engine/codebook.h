@@ -1,15 +1,12 @@
 // Centroids of token vectors, in groups, and codewords for what the centroids leave over: what a segment's chunks are
 // described by (codes.h).
 //
-// A query scores all centroids once (`table`); the approximate MaxSim of a chunk is then a maximum over its few
-// codes (PLAID, arXiv 2205.09707), and a finer one a maximum over centroid plus codewords of each token vector.
-// Token vectors find their centroid in two steps: the nearest groups, then the nearest centroid among those. A
-// codebook is fitted on an index's own token vectors (codebook_fit.h); one fitted on general text finds far fewer
-// of the best chunks.
+// Token vectors find their centroid in two steps: the nearest groups, then the nearest centroid among those. An index
+// has one codebook, fitted on all of its sealed segments (codebook_fit.h): one fitted on other text, be it of the same
+// index, finds far fewer of the best chunks, and one for each segment makes tables dearer or centroids fewer.
 #pragma once
 
-#include "engine/pool.h"
-#include "engine/query.h"
+#include "engine/aligned.h"
 #include "kernels/contract.h"
 #include "kernels/refined_levels.h"
 
@@ -33,6 +30,8 @@ struct CodebookData {
   std::vector<uint32_t> groupStarts;
   /// A token vector is about `share` times its centroid: mean of their dot products.
   float share = 1.0f;
+  /// Token vectors of the index when it was fitted, whatever the sample; UINT32_MAX stands for more.
+  uint32_t fittedRows = 0;
   /// Of what is left over: f32 [subspaces][256][subspaceDim], zeros where a subspace goes beyond dim.
   std::vector<float> codewords;
 
@@ -47,9 +46,9 @@ class Codebook {
   Codebook(const Kernel& kernel, CodebookData data);
 
   const CodebookData& data() const { return data_; }
+  uint32_t count() const { return data_.count(); }
   /// Of the content.
   uint64_t hash() const { return hash_; }
-  uint32_t count() const { return data_.count(); }
 
   /// codes[r] = the centroid with the largest dot product with row r, among those of the nearest groups.
   /// `vectors` is i8 [rows x dim] and followed by `readPaddingBytes`.
@@ -59,29 +58,9 @@ class Codebook {
   void encode(const int8_t* vectors, const uint16_t* scales, uint32_t rows, const uint16_t* codes,
               uint8_t* bytes) const;
 
-  /// One byte per centroid and query token, [count x tokensPadded]: the similarity above a floor of that token,
-  /// in steps common to all tokens. Sums of maxima rank chunks like the approximate MaxSim.
-  struct Table {
-    uint32_t tokens;
-    /// Padded to whole 32-byte steps, whose missing tokens stay at level 0.
-    uint32_t tokensPadded;
-    AlignedVector<uint8_t> levels;
-    /// approximate score = base + step * sum of maxima
-    float base;
-    float step;
-    /// As RefinedTable has them.
-    AlignedVector<uint8_t> residuals;
-    uint16_t levelFactor;
-    /// finer score = refinedBase + refinedStep * sum of refined maxima
-    float refinedBase;
-    float refinedStep;
-
-    RefinedTable refined(uint32_t subspaces) const {
-      return {tokensPadded, subspaces, levels.data(), levelFactor, residuals.data()};
-    }
-  };
-  /// `vectors` is the query as f32 [tokens x dim].
-  Table table(const PackedQuery& query, std::span<const float> vectors, Pool& pool) const;
+  /// Mean dot product of token vectors with their centroids: `data().share` for those it was fitted on, less for
+  /// others.
+  double share(const int8_t* vectors, const uint16_t* scales, uint32_t rows) const;
 
  private:
   const Kernel& kernel_;
@@ -90,9 +69,6 @@ class Codebook {
   /// The codewords as columns, f32 [subspaces][subspaceDim][256], and half their squared lengths.
   std::vector<float> columns_;
   std::vector<float> halfSquares_;
-
-  void refine(Table& table, std::span<const float> vectors, const std::vector<float>& ranges, float floors,
-              float offsets) const;
 };
 
 }  // namespace maxsimd

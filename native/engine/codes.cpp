@@ -1,5 +1,6 @@
 #include "engine/codes.h"
 
+#include "engine/cache_lines.h"
 #include "store/crc32c.h"
 #include "store/durable_file.h"
 #include "store/error.h"
@@ -12,7 +13,7 @@ namespace maxsimd {
 namespace {
 
 constexpr uint64_t codesMagic = 0x44434d495358414dull;  // "MAXSIMCD"
-constexpr uint32_t codesVersion = 1;
+constexpr uint32_t codesVersion = 2;
 constexpr size_t crcStart = 16;
 /// Token vectors assigned at a time, across records.
 constexpr uint32_t batchRows = 16 << 10;
@@ -27,10 +28,11 @@ struct CodesHeader {
   uint32_t groups;
   uint32_t chunks;
   uint32_t codes;
-  uint32_t bodyCrc;
+  uint32_t directoryCrc;
   uint32_t rows;
   float share;
-  uint8_t zero[8];
+  uint32_t restCrc;
+  uint32_t fittedRows;
 };
 static_assert(sizeof(CodesHeader) == 64);
 
@@ -40,8 +42,10 @@ uint32_t headerChecksum(const CodesHeader& header) {
 
 /// Byte offsets of the sections from the end of the header.
 struct CodesLayout {
-  uint64_t centroids, scales, groups, groupScales, groupStarts, codewords, codeOffsets, codes, runs, rowOffsets,
-      residuals, listOffsets, lists, bytes;
+  uint64_t centroids, scales, groups, groupScales, groupStarts, codewords, codeOffsets, rowOffsets, listOffsets;
+  /// The first section behind the directory.
+  uint64_t codes;
+  uint64_t runs, residuals, lists, bytes;
   uint64_t blocks, subspaces;
 
   explicit CodesLayout(const CodesHeader& header) {
@@ -56,12 +60,12 @@ struct CodesLayout {
     groupStarts = groupScales + halves(header.groups);
     codewords = groupStarts + alignSection((uint64_t(header.groups) + 1) * 4);
     codeOffsets = codewords + alignSection(subspaces * maxsimd::codewords * subspaceDim * sizeof(float));
-    codes = codeOffsets + alignSection((uint64_t(header.chunks) + 1) * 4);
+    rowOffsets = codeOffsets + alignSection((uint64_t(header.chunks) + 1) * 4);
+    listOffsets = rowOffsets + alignSection((uint64_t(header.chunks) + 1) * 4);
+    codes = listOffsets + alignSection(blocks * (uint64_t(header.centroids) + 1) * 4);
     runs = codes + alignSection(uint64_t(header.codes) * 2);
-    rowOffsets = runs + alignSection(header.codes);
-    residuals = rowOffsets + alignSection((uint64_t(header.chunks) + 1) * 4);
-    listOffsets = residuals + alignSection(uint64_t(header.rows) * subspaces);
-    lists = listOffsets + alignSection(blocks * (uint64_t(header.centroids) + 1) * 4);
+    residuals = runs + alignSection(header.codes);
+    lists = residuals + alignSection(uint64_t(header.rows) * subspaces);
     bytes = lists + alignSection(uint64_t(header.codes) * 2);
   }
 };
@@ -240,6 +244,13 @@ bool ascends(std::span<const uint32_t> offsets, uint64_t first, uint64_t last) {
 
 }  // namespace
 
+void ChunkCodes::prefetch(uint32_t chunk) const {
+  const auto own = of(chunk);
+  prefetchLines(own.data(), own.size_bytes());
+  prefetchLines(runs(chunk), own.size());
+  prefetchLines(residuals(chunk), size_t(rows(chunk)) * subspaces_);
+}
+
 std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const Kernel& kernel, const Intern& intern) {
   std::shared_ptr<ChunkCodes> opened(new ChunkCodes);
   try {
@@ -260,7 +271,8 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const
   if (header.groups < 1 || header.groups > header.centroids) return nullptr;
   const CodesLayout layout(header);
   const uint8_t* body = mapping.base() + sizeof header;
-  if (mapping.bytes() != sizeof header + layout.bytes || header.bodyCrc != crc32c(body, layout.bytes)) return nullptr;
+  if (mapping.bytes() != sizeof header + layout.bytes || header.directoryCrc != crc32c(body, layout.codes))
+    return nullptr;
 
   // What the checksum covers was written by `build`, but a wrong offset would lead outside the mapping.
   opened->codeOffsets_ = section<uint32_t>(body, layout.codeOffsets, size_t(header.chunks) + 1);
@@ -272,14 +284,6 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const
   opened->residuals_ = section<uint8_t>(body, layout.residuals, size_t(header.rows) * layout.subspaces);
   opened->subspaces_ = uint32_t(layout.subspaces);
   if (!ascends(opened->codeOffsets_, 0, header.codes) || !ascends(opened->rowOffsets_, 0, header.rows)) return nullptr;
-  for (uint32_t c = 0; c < header.chunks; ++c) {
-    uint32_t rows = 0;
-    for (uint32_t k = opened->codeOffsets_[c]; k < opened->codeOffsets_[c + 1]; ++k) rows += opened->runs_[k];
-    if (rows != opened->rowOffsets_[c + 1] - opened->rowOffsets_[c]) return nullptr;
-  }
-  if (std::any_of(opened->codes_.begin(), opened->codes_.end(),
-                  [&](uint16_t code) { return code >= header.centroids; }))
-    return nullptr;
   opened->listLengths_.assign(header.centroids, 0);
   for (uint64_t block = 0; block < layout.blocks; ++block) {
     const auto offsets =
@@ -297,6 +301,7 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const
   data.groupScales = copyOf(section<uint16_t>(body, layout.groupScales, header.groups + readPaddingBytes));
   data.groupStarts = copyOf(section<uint32_t>(body, layout.groupStarts, size_t(header.groups) + 1));
   data.share = header.share;
+  data.fittedRows = header.fittedRows;
   data.codewords = copyOf(section<float>(body, layout.codewords, layout.subspaces * codewords * subspaceDim));
   if (data.count() != header.centroids) return nullptr;
   try {
@@ -324,6 +329,7 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::build(const Segment& segment, cons
   header.codes = uint32_t(all.codes.size());
   header.rows = all.rowOffsets.back();
   header.share = data.share;
+  header.fittedRows = data.fittedRows;
   const CodesLayout layout(header);
   std::vector<uint8_t> body(layout.bytes);
   put(body, layout.centroids, data.centroids);
@@ -339,7 +345,8 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::build(const Segment& segment, cons
   put(body, layout.residuals, all.residuals);
   put(body, layout.listOffsets, lists.offsets);
   put(body, layout.lists, lists.chunks);
-  header.bodyCrc = crc32c(body.data(), body.size());
+  header.directoryCrc = crc32c(body.data(), layout.codes);
+  header.restCrc = crc32c(body.data() + layout.codes, layout.bytes - layout.codes);
   header.crc = headerChecksum(header);
   replaceDurably(pathOf(segment), {{reinterpret_cast<const uint8_t*>(&header), sizeof header}, body});
   auto opened = open(segment, kernel, intern);
@@ -360,33 +367,50 @@ CodesInspection inspectCodes(const std::string& path, bool verify) {
   }
   if (header.crc != headerChecksum(header)) return {0, 0, "damaged header"};
   CodesInspection found{header.centroids, header.codes, ""};
-  if (bytes != sizeof header + CodesLayout(header).bytes) {
+  const CodesLayout layout(header);
+  if (bytes != sizeof header + layout.bytes) {
     found.damage = "not as long as its header says";
   } else if (verify) {
     const auto mapping = file.map(bytes);
-    if (crc32c(mapping->base() + sizeof header, bytes - sizeof header) != header.bodyCrc) found.damage = "damaged";
+    const uint8_t* body = mapping->base() + sizeof header;
+    if (crc32c(body, layout.codes) != header.directoryCrc)
+      found.damage = "damaged directory";
+    else if (crc32c(body + layout.codes, layout.bytes - layout.codes) != header.restCrc)
+      found.damage = "damaged";
   }
   return found;
 }
 
-TokenSample sampleTokenVectors(const Segment& segment, uint32_t rowsMax, const Deadline& deadline) {
-  const uint64_t total = segment.counts().rows;
-  const size_t dim = segment.dim();
+TokenSample sampleTokenVectors(std::span<const std::shared_ptr<const Segment>> segments, uint32_t rowsMax,
+                               const Deadline& deadline) {
+  uint64_t total = 0;
+  for (const auto& segment : segments) total += segment->counts().rows;
+  const size_t dim = segments.empty() ? 0 : segments.front()->dim();
+  const auto wanted = uint32_t(std::min<uint64_t>(total, rowsMax));
   TokenSample sample;
-  sample.rows = uint32_t(std::min<uint64_t>(total, rowsMax));
-  sample.vectors.resize(sample.rows * dim + readPaddingBytes);
-  sample.scales.resize(sample.rows + readPaddingBytes);
   uint64_t before = 0;
-  uint32_t taken = 0;
-  RowBatches(segment, deadline).forEach([&](const int8_t* vectors, const uint16_t* scales, uint32_t count) {
-    // Row i of the sample is row i * total / rows of the segment.
-    for (; taken < sample.rows && uint64_t(taken) * total / sample.rows < before + count; ++taken) {
-      const uint64_t row = uint64_t(taken) * total / sample.rows - before;
-      std::memcpy(sample.vectors.data() + taken * dim, vectors + row * dim, dim);
-      sample.scales[taken] = scales[row];
+  for (const auto& segment : segments) {
+    const uint64_t end = before + segment->counts().rows;
+    try {
+      RowBatches(*segment, deadline).forEach([&](const int8_t* vectors, const uint16_t* scales, uint32_t count) {
+        // Row i of the sample is row i * total / wanted of all.
+        uint64_t i = (before * wanted + total - 1) / total;
+        for (uint64_t row; (row = i * total / wanted) < before + count; ++i) {
+          if (row < before) continue;
+          const int8_t* vector = vectors + (row - before) * dim;
+          sample.vectors.insert(sample.vectors.end(), vector, vector + dim);
+          sample.scales.push_back(scales[row - before]);
+        }
+        before += count;
+      });
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::corrupt) throw;
     }
-    before += count;
-  });
+    before = end;
+  }
+  sample.rows = uint32_t(sample.scales.size());
+  sample.vectors.resize(sample.vectors.size() + readPaddingBytes);
+  sample.scales.resize(sample.scales.size() + readPaddingBytes);
   return sample;
 }
 

@@ -5,7 +5,7 @@
 //
 //   offset size field
 //   0      8    magic "MAXSIMCD"
-//   8      4    formatVersion (1)
+//   8      4    formatVersion (2)
 //   12     4    crc32c of bytes [16, 64)
 //   16     8    segmentId
 //   24     4    dim
@@ -13,11 +13,12 @@
 //   32     4    groups of centroids
 //   36     4    chunks
 //   40     4    codes, of all chunks
-//   44     4    crc32c of everything behind the header
+//   44     4    crc32c of the sections of the directory
 //   48     4    rows, token vectors with residual bytes
 //   52     4    share, f32
-//   56     8    zero
-//   64          sections, each padded with zeros to a multiple of 64
+//   56     4    crc32c of the other sections
+//   60     4    token vectors of the index when the codebook was fitted, at most 2^32 - 1
+//   64          sections, each padded with zeros to a multiple of 64; first those of the directory:
 //     centroids    i8  [centroids][dim], then 64 bytes of zeros
 //     scales       f16 [centroids], likewise: component value = centroid * scale
 //     groups       i8  [groups][dim], likewise
@@ -25,14 +26,16 @@
 //     groupStarts  u32 [groups + 1]               group g has the centroids [groupStarts[g], groupStarts[g+1])
 //     codewords    f32 [subspaces][256][16]       subspaces = dim / 16, rounded up
 //     codeOffsets  u32 [chunks + 1]               chunk c has codes [codeOffsets[c], codeOffsets[c+1])
+//     rowOffsets   u32 [chunks + 1]               chunk c has residual rows [rowOffsets[c], rowOffsets[c+1])
+//     listOffsets  u32 [blocks][centroids + 1]    a block is 65,536 chunks; centroid k has lists [.[k], .[k+1])
+//   then
 //     codes        u16 [codes]                    ascending and unique within a chunk
 //     runs         u8  [codes]                    token vectors of the chunk that have the code; 255 stands for more
-//     rowOffsets   u32 [chunks + 1]               chunk c has residual rows [rowOffsets[c], rowOffsets[c+1])
 //     residuals    u8  [rows][subspaces]          nearest codewords of share * centroid's remainder, by code
-//     listOffsets  u32 [blocks][centroids + 1]    a block is 65,536 chunks; centroid k has lists [.[k], .[k+1])
 //     lists        u16 [codes]                    chunks of the block, counted from its first, ascending
 //
-// Unlike a segment it may be of any age: its codebook stays good for what it was fitted on.
+// The directory is checked when the file is opened, the rest (97 in 100 bytes) by `inspectCodes`: what stands there
+// decides which chunks are scored exactly, never a score, and no value of it leads outside the file or a table.
 #pragma once
 
 #include "engine/codebook.h"
@@ -63,7 +66,7 @@ class ChunkCodes {
                                                  const Intern& intern, const Deadline& deadline);
 
   const Codebook& codebook() const { return *codebook_; }
-  std::shared_ptr<const Codebook> sharedCodebook() const { return codebook_; }
+  const std::shared_ptr<const Codebook>& sharedCodebook() const { return codebook_; }
   uint32_t chunks() const { return uint32_t(codeOffsets_.size()) - 1; }
   uint64_t codeCount() const { return codes_.size(); }
   uint64_t fileBytes() const { return mapping_->bytes(); }
@@ -72,9 +75,14 @@ class ChunkCodes {
     return codes_.subspan(codeOffsets_[chunk], codeOffsets_[chunk + 1] - codeOffsets_[chunk]);
   }
 
+  /// Token vectors of a chunk, 255 of one code at most.
+  uint32_t rows(uint32_t chunk) const { return rowOffsets_[chunk + 1] - rowOffsets_[chunk]; }
   /// Token vectors of each of its codes, and the codewords of these token vectors in the order of the codes.
   const uint8_t* runs(uint32_t chunk) const { return runs_.data() + codeOffsets_[chunk]; }
   const uint8_t* residuals(uint32_t chunk) const { return residuals_.data() + size_t(rowOffsets_[chunk]) * subspaces_; }
+
+  /// Asks for the memory of a chunk's codes, runs and residuals.
+  void prefetch(uint32_t chunk) const;
 
   uint32_t blocks() const { return (chunks() + blockChunks - 1) / blockChunks; }
   /// Chunks of a block that have a centroid.
@@ -113,7 +121,8 @@ struct CodesInspection {
 /// another format.
 CodesInspection inspectCodes(const std::string& path, bool verify);
 
-/// An even sample of a segment's token vectors.
-TokenSample sampleTokenVectors(const Segment& segment, uint32_t rowsMax, const Deadline& deadline);
+/// An even sample of the token vectors of sealed segments. What cannot be read because a record is damaged is left out.
+TokenSample sampleTokenVectors(std::span<const std::shared_ptr<const Segment>> segments, uint32_t rowsMax,
+                               const Deadline& deadline);
 
 }  // namespace maxsimd

@@ -8,6 +8,38 @@
 namespace maxsimd {
 namespace {
 
+/// Sealed token vectors now by those when the codebook was fitted, from which on it is fitted anew: each doubling costs
+/// as much as all before it.
+constexpr double growthMost = 2.0;
+/// From which on it is fitted anew if the segment's token vectors are unlike those it was fitted on,
+constexpr double growthUnlike = 1.25;
+/// which is so if their dot products with their centroids are so much less in the mean.
+constexpr double shareUnlike = 0.02;
+constexpr uint32_t shareSampleRows = 8192;
+
+/// Token vectors of records that are live now.
+uint64_t liveRows(const Segment& segment) {
+  uint64_t rows = 0;
+  for (uint32_t r = 0; r < segment.recordCount(); ++r) {
+    const Life& life = segment.life(r);
+    if (life.born() != generationNever && life.died() == generationNever) rows += segment.record(r).rows;
+  }
+  return rows;
+}
+
+/// Whether a codebook is to be fitted anew for an index of so many token vectors and this segment of it.
+bool outgrown(const Codebook& codebook, uint64_t rows, const std::shared_ptr<const Segment>& segment,
+              const Deadline& deadline) {
+  const CodebookData& data = codebook.data();
+  if (data.fittedRows == UINT32_MAX) return false;
+  const double growth = double(rows) / std::max(1u, data.fittedRows);
+  if (growth >= growthMost) return true;
+  if (growth < growthUnlike) return false;
+  const TokenSample sample = sampleTokenVectors({&segment, 1}, shareSampleRows, deadline);
+  if (sample.rows == 0) return false;
+  return codebook.share(sample.vectors.data(), sample.scales.data(), sample.rows) < double(data.share) - shareUnlike;
+}
+
 Error unknownSegment(uint64_t id) {
   return Error(ErrorCode::invalidArgument, "segment " + std::to_string(id) + " is not open");
 }
@@ -55,9 +87,8 @@ SegmentInfo Index::openSegment(uint64_t id, const std::string& path, uint32_t re
       entry.codes =
           ChunkCodes::open(*entry.segment, kernel_, [this](Codebook codebook) { return intern(std::move(codebook)); });
     }
-    const SegmentInfo info = describe(id, entry);
     fill(id, std::move(entry));
-    return info;
+    return info(id);
   } catch (...) {
     dropSegment(id);
     throw;
@@ -73,7 +104,7 @@ void Index::sync(uint64_t id) { find(id)->sync(); }
 SegmentInfo Index::seal(uint64_t id) {
   const auto segment = find(id);
   segment->seal();
-  return describe(id, {segment, nullptr, nullptr});
+  return info(id);
 }
 
 std::vector<uint32_t> Index::copyRecords(uint64_t from, std::span<const uint32_t> records, uint64_t to,
@@ -119,34 +150,56 @@ std::shared_ptr<const Codebook> Index::intern(Codebook codebook) {
   return shared;
 }
 
-/// The finest codebook of the others, unless the segment holds half of the index or more: then null.
-std::shared_ptr<const Codebook> Index::codebookFor(const Segment& segment) const {
-  const std::lock_guard lock(mutex_);
-  uint64_t rows = 0;
-  std::shared_ptr<const Codebook> finest;
+/// The one fitted on the most token vectors; null if no segment has codes.
+std::shared_ptr<const Codebook> Index::newestCodebook() const {
+  const auto age = [](const Codebook& codebook) { return std::pair(codebook.data().fittedRows, codebook.hash()); };
+  std::shared_ptr<const Codebook> newest;
   for (const auto& [id, entry] : entries_) {
-    if (entry.segment == nullptr || !entry.segment->sealed()) continue;
-    rows += entry.segment->counts().rows;
-    if (entry.codes == nullptr || entry.segment.get() == &segment) continue;
-    if (finest == nullptr || entry.codes->codebook().count() > finest->count()) finest = entry.codes->sharedCodebook();
+    if (entry.codes == nullptr) continue;
+    if (newest == nullptr || age(entry.codes->codebook()) > age(*newest)) newest = entry.codes->sharedCodebook();
   }
-  return segment.counts().rows * 2 >= rows ? nullptr : finest;
+  return newest;
+}
+
+/// The newest of the index as long as it stands for what the index holds and for this segment; else a new one.
+std::shared_ptr<const Codebook> Index::codebookFor(const std::shared_ptr<const Segment>& segment,
+                                                   const Deadline& deadline) {
+  std::shared_ptr<const Codebook> newest;
+  std::vector<std::shared_ptr<const Segment>> sealed;
+  {
+    const std::lock_guard lock(mutex_);
+    newest = newestCodebook();
+    for (const auto& [id, entry] : entries_) {
+      if (entry.segment != nullptr && entry.segment->sealed()) sealed.push_back(entry.segment);
+    }
+  }
+  // Live ones: a merge has all of its records twice until the sources are gone.
+  uint64_t rows = 0;
+  std::vector<std::shared_ptr<const Segment>> sources{segment};
+  for (const auto& source : sealed) {
+    const uint64_t live = liveRows(*source);
+    rows += live;
+    if (live > 0 && source != segment) sources.push_back(source);
+  }
+  rows = std::max(rows, segment->counts().rows);
+  if (newest != nullptr && !outgrown(*newest, rows, segment, deadline)) return newest;
+  const uint32_t count = centroidsFor(rows);
+  const TokenSample sample = sampleTokenVectors(sources, count * sampleRowsPerCentroid, deadline);
+  if (sample.rows == 0) throw Error(ErrorCode::corrupt, segment->path() + ": no record can be read");
+  CodebookData data = fitCodebook(kernel_, options_.dim, sample, count, deadline);
+  data.fittedRows = uint32_t(std::min<uint64_t>(rows, UINT32_MAX));
+  return intern(Codebook(kernel_, std::move(data)));
 }
 
 Index::CodesBuilt Index::buildCodes(uint64_t id, const Deadline& deadline) {
-  const auto segment = find(id);
+  const std::shared_ptr<const Segment> segment = find(id);
   require(segment->sealed() && segment->counts().chunks > 0, "codes are built for sealed segments with chunks");
-  auto codebook = codebookFor(*segment);
-  const bool fitted = codebook == nullptr;
-  if (fitted) {
-    const uint32_t count = centroidsFor(segment->counts().rows);
-    const TokenSample sample = sampleTokenVectors(*segment, count * sampleRowsPerCentroid, deadline);
-    codebook = intern(Codebook(kernel_, fitCodebook(kernel_, options_.dim, sample, count, deadline)));
-  }
+  const auto codebook = codebookFor(segment, deadline);
   auto codes = ChunkCodes::build(
       *segment, kernel_, *codebook, [this](Codebook same) { return intern(std::move(same)); }, deadline);
-  const CodesBuilt built{codes->chunks(), codes->fileBytes(), codebook->count(), fitted};
   const std::lock_guard lock(mutex_);
+  const bool fitted = newestCodebook() != codebook;
+  const CodesBuilt built{codes->chunks(), codes->fileBytes(), codebook->count(), fitted};
   const auto found = entries_.find(id);
   if (found != entries_.end() && found->second.segment == segment) found->second.codes = std::move(codes);
   return built;
@@ -213,17 +266,25 @@ Index::Entry Index::entryOf(std::shared_ptr<Segment> segment) {
   return {std::move(segment), std::move(live), nullptr};
 }
 
-SegmentInfo Index::describe(uint64_t id, const Entry& entry) {
+SegmentInfo Index::describe(uint64_t id, const Entry& entry, const Codebook* newest) {
   const ChunkCodes* codes = entry.codes.get();
-  return {id, entry.segment->counts(), codes == nullptr ? 0 : codes->fileBytes(),
-          codes == nullptr ? 0 : codes->codebook().count()};
+  if (codes == nullptr) return {id, entry.segment->counts(), 0, 0, false};
+  return {id, entry.segment->counts(), codes->fileBytes(), codes->codebook().count(), &codes->codebook() != newest};
+}
+
+SegmentInfo Index::info(uint64_t id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(id);
+  if (found == entries_.end() || found->second.segment == nullptr) throw unknownSegment(id);
+  return describe(id, found->second, newestCodebook().get());
 }
 
 std::vector<SegmentInfo> Index::segments() const {
   std::vector<SegmentInfo> infos;
   const std::lock_guard lock(mutex_);
+  const auto newest = newestCodebook();
   for (const auto& [id, entry] : entries_) {
-    if (entry.segment != nullptr) infos.push_back(describe(id, entry));
+    if (entry.segment != nullptr) infos.push_back(describe(id, entry, newest.get()));
   }
   return infos;
 }

@@ -43,6 +43,8 @@ struct SegmentInfo {
   /// Of the codes; 0 = none yet.
   uint64_t derivedBytes;
   uint32_t centroids;
+  /// They were made with an older codebook than the index has now: to be built again.
+  bool codesOutdated;
 };
 
 class Index {
@@ -68,10 +70,11 @@ class Index {
     uint32_t chunks;
     uint64_t bytes;
     uint32_t centroids;
-    /// A codebook was fitted on this segment; otherwise one of the index was good enough.
+    /// A new codebook was fitted: codes of other segments are outdated now.
     bool fitted;
   };
-  /// Codes of a sealed segment with chunks. A segment that holds half of the index or more gets a codebook of its own.
+  /// Codes of a sealed segment with chunks. The index's codebook is fitted anew when it no longer stands for the index:
+  /// codes of other segments are outdated then, good for searches though dearer.
   CodesBuilt buildCodes(uint64_t id, const Deadline& deadline);
   void dropSegment(uint64_t id);
 
@@ -106,11 +109,14 @@ class Index {
   void claim(uint64_t id);
   void fill(uint64_t id, Entry entry);
   static Entry entryOf(std::shared_ptr<Segment> segment);
-  static SegmentInfo describe(uint64_t id, const Entry& entry);
+  static SegmentInfo describe(uint64_t id, const Entry& entry, const Codebook* newest);
+  SegmentInfo info(uint64_t id) const;
   const Entry& recordEntry(const LifeChange& change) const;
+
   /// The codebook with this content that the index has already, or this one.
   std::shared_ptr<const Codebook> intern(Codebook codebook);
-  std::shared_ptr<const Codebook> codebookFor(const Segment& segment) const;
+  std::shared_ptr<const Codebook> newestCodebook() const;
+  std::shared_ptr<const Codebook> codebookFor(const std::shared_ptr<const Segment>& segment, const Deadline& deadline);
 
   const Kernel& kernel_;
   const IndexOptions options_;

@@ -1,55 +1,112 @@
 #include "engine/list_scan.h"
 
+#include "engine/cache_lines.h"
+
 #include <algorithm>
 #include <array>
-#include <numeric>
+#include <bit>
 
 namespace maxsimd {
 namespace {
 
-/// Selected chunks below which all codes are scanned.
-constexpr uint32_t listsChunksMin = 50'000;
-/// Chunks met per query token, were all chunks selected: as many again for each that the filter takes away.
-constexpr uint64_t visitsPerToken = 16'384;
-/// List entries cost about as much as this many codes do in a scan.
-constexpr uint64_t visitCost = 4;
+/// Selected chunks met per query token: with fewer, more of the best are on no list that is walked.
+constexpr float visitsPerSurvivor = 5;
+constexpr double nanosecondsPerVisit = 3;
+/// Finding the best sums.
+constexpr double nanosecondsPerChunk = 2;
 constexpr uint32_t levels = 256;
+/// One centroid in so many says at which level a token's lists hold enough.
+constexpr uint32_t sampledEvery = 16;
+/// Lists are collected down to the level at which the sample meets so many times the visits.
+constexpr float sampleMargin = 4;
 
-struct Probe {
-  uint16_t centroid;
-  /// Above the least level looked at for this token.
-  uint8_t gain;
+using Visits = std::vector<std::array<float, levels>>;
+
+/// The highest level, at least 1, from which on `wanted` chunks are met: of each token, u8 [tokens].
+std::vector<uint8_t> levelsMeeting(const Visits& met, float wanted) {
+  std::vector<uint8_t> least;
+  for (const auto& token : met) {
+    uint32_t level = levels - 1;
+    for (float sum = token[level]; sum < wanted && level > 1;) sum += token[--level];
+    least.push_back(uint8_t(level));
+  }
+  return least;
+}
+
+/// Segments with the same table, and what a list of theirs is expected to meet.
+struct ListedSegments {
+  const CodebookTable* table;
+  uint32_t centroids;
+  /// Selected chunks on the lists of each centroid, were they spread evenly.
+  std::vector<float> met;
 };
 
-/// The lists a token walks, best first: enough to meet `visits` chunks.
-std::vector<std::vector<Probe>> chooseProbes(const ChunkCodes& codes, const Codebook::Table& table, uint64_t visits) {
-  const std::span<const uint32_t> lengths = codes.listLengths();
-  const auto count = uint32_t(lengths.size());
-  std::vector<std::array<uint64_t, levels>> met(table.tokens);
-  for (auto& token : met) token.fill(0);
-  for (uint32_t k = 0; k < count; ++k) {
-    const uint8_t* row = table.levels.data() + size_t(k) * table.tokensPadded;
-    for (uint32_t i = 0; i < table.tokens; ++i) met[i][row[i]] += lengths[k];
+std::vector<ListedSegments> groupByTable(std::span<const CodedSegment> segments) {
+  std::vector<ListedSegments> groups;
+  for (const CodedSegment& coded : segments) {
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& one) { return one.table == coded.table; });
+    const std::span<const uint32_t> lengths = coded.codes->listLengths();
+    if (group == groups.end())
+      group = groups.insert(groups.end(), {coded.table, uint32_t(lengths.size()), std::vector<float>(lengths.size())});
+    const float share = float(coded.selected->count) / float(coded.codes->chunks());
+    for (size_t k = 0; k < lengths.size(); ++k) group->met[k] += float(lengths[k]) * share;
   }
-  std::vector<uint8_t> least(table.tokens);
-  for (uint32_t i = 0; i < table.tokens; ++i) {
-    uint32_t level = levels - 1;
-    for (uint64_t sum = met[i][level]; sum < visits && level > 1;) sum += met[i][--level];
-    least[i] = uint8_t(level);
-  }
-  std::vector<std::vector<Probe>> probes(table.tokens);
-  for (uint32_t k = 0; k < count; ++k) {
-    if (lengths[k] == 0) continue;
-    const uint8_t* row = table.levels.data() + size_t(k) * table.tokensPadded;
-    for (uint32_t i = 0; i < table.tokens; ++i) {
-      // A gain of at least 1 for being met at all.
-      if (row[i] >= least[i]) probes[i].push_back({uint16_t(k), uint8_t(row[i] - least[i] + 1)});
+  return groups;
+}
+
+/// Bounds below which no list is worth collecting: an estimate from some of the centroids.
+std::vector<uint8_t> estimateBounds(const std::vector<ListedSegments>& groups, uint32_t tokens, float visits) {
+  Visits met(tokens);
+  for (const auto& [table, centroids, expected] : groups) {
+    for (uint32_t k = 0; k < centroids; k += sampledEvery) {
+      const uint8_t* row = table->refined.levels + size_t(k) * table->refined.tokensPadded;
+      for (uint32_t i = 0; i < tokens; ++i) met[i][row[i]] += expected[k] * float(sampledEvery);
     }
   }
-  for (auto& token : probes) {
-    std::sort(token.begin(), token.end(), [](const Probe& a, const Probe& b) {
-      return a.gain != b.gain ? a.gain > b.gain : a.centroid < b.centroid;
-    });
+  return levelsMeeting(met, visits * sampleMargin);
+}
+
+struct Probe {
+  uint16_t code;
+  /// Above the least level looked at for this token, and 1 for being met at all.
+  uint8_t gain;
+};
+/// The lists that each token walks, best first.
+using Probes = std::vector<std::vector<Probe>>;
+
+/// Of each group.
+std::vector<Probes> chooseProbes(const std::vector<ListedSegments>& groups, uint32_t tokens, float visits) {
+  std::vector<uint8_t> bounds = estimateBounds(groups, tokens, visits);
+  bounds.resize(groups.front().table->refined.tokensPadded, 0);
+  std::vector<std::vector<LevelEntry>> entries(groups.size());
+  std::vector<uint8_t> least;
+  // Twice at most: where the sample knew too little, everything above 0 is collected.
+  for (bool again = true; again;) {
+    Visits met(tokens);
+    for (size_t g = 0; g < groups.size(); ++g) {
+      const RefinedTable& table = groups[g].table->refined;
+      entries[g].clear();
+      collectLevels(table.levels, groups[g].centroids, table.tokensPadded, bounds.data(), entries[g]);
+      for (const LevelEntry& entry : entries[g]) met[entry.token][entry.level] += groups[g].met[entry.code];
+    }
+    least = levelsMeeting(met, visits);
+    again = false;
+    for (uint32_t i = 0; i < tokens; ++i) {
+      if (least[i] >= bounds[i]) continue;
+      bounds[i] = 1;
+      again = true;
+    }
+  }
+  std::vector<Probes> probes(groups.size(), Probes(tokens));
+  for (size_t g = 0; g < groups.size(); ++g) {
+    for (const LevelEntry& entry : entries[g]) {
+      if (entry.level < least[entry.token]) continue;
+      probes[g][entry.token].push_back({entry.code, uint8_t(entry.level - least[entry.token] + 1)});
+    }
+    for (auto& token : probes[g]) {
+      std::sort(token.begin(), token.end(),
+                [](const Probe& a, const Probe& b) { return a.gain != b.gain ? a.gain > b.gain : a.code < b.code; });
+    }
   }
   return probes;
 }
@@ -57,89 +114,127 @@ std::vector<std::vector<Probe>> chooseProbes(const ChunkCodes& codes, const Code
 /// What the chunks of one block gain: the sum in the low bits, above it the last token that added to it.
 class Gains {
  public:
-  static constexpr uint32_t sumBits = 18;
-  static constexpr uint32_t sumMask = (1u << sumBits) - 1;
+  static constexpr uint32_t sumMask = (1u << survivorSumBits) - 1;
 
   Gains() : gains_(ChunkCodes::blockChunks) {}
 
-  void collect(const ChunkCodes& codes, uint32_t block, const std::vector<std::vector<Probe>>& probes) {
+  void collect(const ChunkCodes& codes, uint32_t block, const Probes& probes) {
     std::fill(gains_.begin(), gains_.end(), 0u);
+    lists_.clear();
+    tokens_ = uint32_t(probes.size());
     for (uint32_t i = 0; i < probes.size(); ++i) {
-      const uint32_t stamp = (i + 1) << sumBits;
       for (const Probe& probe : probes[i]) {
-        for (const uint16_t chunk : codes.list(block, probe.centroid)) {
-          const uint32_t gain = gains_[chunk];
-          if ((gain & ~sumMask) != stamp) gains_[chunk] = stamp | ((gain & sumMask) + probe.gain);
-        }
+        const auto chunks = codes.list(block, probe.code);
+        if (!chunks.empty()) lists_.push_back({chunks, (i + 1) << survivorSumBits, probe.gain});
+      }
+    }
+    for (size_t l = 0; l < lists_.size(); ++l) {
+      if (l + prefetchedLists < lists_.size()) {
+        const auto& ahead = lists_[l + prefetchedLists].chunks;
+        prefetchLines(ahead.data(), ahead.size_bytes());
+      }
+      const auto [chunks, stamp, added] = lists_[l];
+      for (const uint16_t chunk : chunks) {
+        const uint32_t gain = gains_[chunk];
+        // The first list of a token is its best one.
+        gains_[chunk] = (gain & ~sumMask) == stamp ? gain : stamp | ((gain & sumMask) + added);
       }
     }
   }
 
-  uint32_t sum(uint32_t chunk) const { return gains_[chunk] & sumMask; }
+  /// The best `count` of the selected chunks, and some of those next to the last of them: from `first` on, where the
+  /// block starts.
+  std::vector<Survivor> best(const CodedSegment& coded, uint32_t first, uint32_t count) {
+    const Bitmap& selected = coded.selected->chunks;
+    const uint32_t chunks = std::min(ChunkCodes::blockChunks, selected.size() - first);
+    uint32_t* const sums = gains_.data();
+    for (uint32_t c = 0; c < ChunkCodes::blockChunks && c < chunks; c += Bitmap::wordBits) {
+      for (uint32_t i = 0; i < Bitmap::wordBits; ++i) sums[c + i] &= sumMask;
+      for (uint64_t others = ~selected.word((first + c) / Bitmap::wordBits); others != 0; others &= others - 1)
+        sums[c + uint32_t(std::countr_zero(others))] = 0;
+    }
+    // Side by side, because the same one again and again would wait for itself.
+    constexpr uint32_t lanes = 4;
+    const uint32_t buckets = (tokens_ * levels >> bucketBits) + 1;
+    counts_.assign(size_t(buckets) * lanes, 0);
+    for (uint32_t c = 0; c < roundUp(chunks); c += lanes) {
+      for (uint32_t l = 0; l < lanes; ++l) ++counts_[(sums[c + l] >> bucketBits) * lanes + l];
+    }
+    uint32_t bucket = buckets, kept = 0;
+    while (bucket > 1 && kept < count) {
+      --bucket;
+      for (uint32_t l = 0; l < lanes; ++l) kept += counts_[bucket * lanes + l];
+    }
+    const uint32_t least = std::max(1u, bucket << bucketBits);
+    std::vector<Survivor> survivors;
+    survivors.reserve(kept);
+    for (uint32_t c = 0; c < roundUp(chunks); c += Bitmap::wordBits) {
+      uint32_t most = 0;
+      for (uint32_t i = 0; i < Bitmap::wordBits; ++i) most = std::max(most, sums[c + i]);
+      for (uint32_t i = 0; i < Bitmap::wordBits && most >= least; ++i) {
+        if (sums[c + i] >= least) survivors.push_back(survivorOf(sums[c + i], coded.segment, first + c + i));
+      }
+    }
+    return survivors;
+  }
 
  private:
+  struct List {
+    std::span<const uint16_t> chunks;
+    uint32_t stamp;
+    uint32_t added;
+  };
+  /// Lists are short and far apart: the memory of so many is asked for ahead.
+  static constexpr size_t prefetchedLists = 8;
+  static constexpr uint32_t bucketBits = 3;
+
+  static uint32_t roundUp(uint32_t chunks) { return (chunks + Bitmap::wordBits - 1) & ~(Bitmap::wordBits - 1); }
+
   std::vector<uint32_t> gains_;
+  std::vector<List> lists_;
+  std::vector<uint32_t> counts_;
+  uint32_t tokens_ = 0;
 };
 static_assert(uint64_t(queryTokensMax) * levels <= Gains::sumMask &&
-              (queryTokensMax + 1) < (1u << (32 - Gains::sumBits)));
-
-struct Survivor {
-  uint32_t sum;
-  uint32_t chunk;
-};
+              (queryTokensMax + 1) < (1u << (32 - survivorSumBits)));
 
 }  // namespace
 
-bool worthLists(const Selection& selection, uint32_t survivors) {
-  const ChunkCodes& codes = *selection.snapshot.codes;
-  const uint64_t selected = selection.chunks->count;
-  if (selected < listsChunksMin || selected <= survivors) return false;
-  const uint64_t all = codes.chunks();
-  const uint64_t visits = visitsPerToken * all / selected;
-  // Per query token of a full table row of 32: a scan takes one step per code, whatever the tokens.
-  return visits * visitCost * 32 < codes.codeCount() * selected / all;
+std::vector<Candidate> surviveLists(std::span<const CodedSegment> segments, uint32_t tokens, uint32_t count, Pool& pool,
+                                    const Deadline& deadline) {
+  const std::vector<ListedSegments> groups = groupByTable(segments);
+  const std::vector<Probes> probes = chooseProbes(groups, tokens, visitsPerSurvivor * float(count));
+  struct Task {
+    const CodedSegment* coded;
+    const Probes* probes;
+    uint32_t block;
+  };
+  std::vector<Task> tasks;
+  for (const CodedSegment& coded : segments) {
+    size_t g = 0;
+    while (groups[g].table != coded.table) ++g;
+    for (uint32_t block = 0; block < coded.codes->blocks(); ++block) tasks.push_back({&coded, &probes[g], block});
+  }
+  std::vector<std::vector<Survivor>> parts(tasks.size());
+  pool.parallelFor(tasks.size(), [&](size_t t) {
+    deadline.check();
+    const auto [coded, walked, block] = tasks[t];
+    thread_local Gains ownGains;
+    Gains& gains = ownGains;
+    gains.collect(*coded->codes, block, *walked);
+    parts[t] = gains.best(*coded, block * ChunkCodes::blockChunks, count);
+  });
+  return mergeSurvivors(parts, count);
 }
 
-std::vector<uint32_t> surviveLists(const Selection& selection, const Codebook::Table& table, uint32_t count, Pool& pool,
-                                   const Deadline& deadline) {
-  const ChunkCodes& codes = *selection.snapshot.codes;
-  const Bitmap& selected = selection.chunks->chunks;
-  const uint64_t visits = visitsPerToken * codes.chunks() / std::max(1u, selection.chunks->count);
-  const auto probes = chooseProbes(codes, table, visits);
-  std::vector<std::vector<Survivor>> parts(codes.blocks());
-  pool.parallelFor(parts.size(), [&](size_t b) {
-    deadline.check();
-    thread_local Gains gains;
-    gains.collect(codes, uint32_t(b), probes);
-    const auto first = uint32_t(b) * ChunkCodes::blockChunks;
-    std::vector<uint32_t> histogram(size_t(table.tokens) * levels + 1);
-    uint32_t most = 0;
-    selected.forEach(first, first + ChunkCodes::blockChunks, [&](uint32_t chunk) {
-      const uint32_t sum = gains.sum(chunk - first);
-      ++histogram[sum];
-      most = std::max(most, sum);
-    });
-    uint32_t least = most;
-    std::vector<Survivor> survivors;
-    for (uint32_t kept = histogram[most]; kept < count && least > 1;) kept += histogram[--least];
-    selected.forEach(first, first + ChunkCodes::blockChunks, [&](uint32_t chunk) {
-      const uint32_t sum = gains.sum(chunk - first);
-      if (sum >= least && sum > 0) survivors.push_back({sum, chunk});
-    });
-    parts[b] = std::move(survivors);
-  });
-  std::vector<Survivor> all;
-  for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
-  if (all.size() > count) {
-    std::nth_element(all.begin(), all.begin() + count, all.end(), [](const Survivor& a, const Survivor& b) {
-      return a.sum != b.sum ? a.sum > b.sum : a.chunk < b.chunk;
-    });
-    all.resize(count);
+double listScanCost(std::span<const CodedSegment> segments, uint32_t tokens, uint32_t count) {
+  double selected = 0, chunks = 0;
+  for (const CodedSegment& coded : segments) {
+    selected += coded.selected->count;
+    chunks += coded.codes->chunks();
   }
-  std::vector<uint32_t> chunks;
-  for (const Survivor& one : all) chunks.push_back(one.chunk);
-  std::sort(chunks.begin(), chunks.end());
-  return chunks;
+  return double(visitsPerSurvivor) * count * tokens * chunks / selected * nanosecondsPerVisit +
+         chunks * nanosecondsPerChunk;
 }
 
 }  // namespace maxsimd

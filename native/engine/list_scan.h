@@ -3,19 +3,22 @@
 // MaxSim of WARP, arXiv 2501.17788, with the least level looked at standing for tokens without a hit).
 #pragma once
 
-#include "engine/candidates.h"
+#include "engine/deadline.h"
+#include "engine/pool.h"
+#include "engine/survivors.h"
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace maxsimd {
 
-/// Whether walking lists is cheaper than scanning the codes of all selected chunks.
-bool worthLists(const Selection& selection, uint32_t survivors);
+/// The `count` selected chunks with the largest partial sums, by segment and chunk; fewer if the lists walked hold
+/// fewer.
+std::vector<Candidate> surviveLists(std::span<const CodedSegment> segments, uint32_t tokens, uint32_t count, Pool& pool,
+                                    const Deadline& deadline);
 
-/// The `count` selected chunks with the largest partial sums, ascending by number; those that tie with the last are
-/// kept in order of their numbers.
-std::vector<uint32_t> surviveLists(const Selection& selection, const Codebook::Table& table, uint32_t count, Pool& pool,
-                                   const Deadline& deadline);
+/// Of `count` survivors, as `codeScanCost` has it.
+double listScanCost(std::span<const CodedSegment> segments, uint32_t tokens, uint32_t count);
 
 }  // namespace maxsimd

@@ -105,7 +105,7 @@ SearchOutcome search(const Index& index, Pool& pool, const SearchRequest& reques
 
   const CandidateSet set = scansExactly(index, request, selections)
                                ? everyChunk(selections)
-                               : bestByCodes(selections, pool, request, query.packed());
+                               : bestByCodes(index.kernel(), selections, pool, request, query.packed());
   outcome.preselected = !set.preselected.empty();
   outcome.plan = !outcome.preselected ? Plan::exact : set.byLists ? Plan::lists : Plan::codes;
   const auto chosen = Clock::now();

@@ -2,7 +2,7 @@
 //
 // Plans. `exact` scores every live matching chunk. `codes` scores all of them approximately by centroid codes
 // and some thousand survivors of all segments more finely by codewords of each token vector; the best `candidateK`
-// of these exactly. `lists` finds the survivors of large segments by the inverted lists of the query's nearest
+// of these exactly. `lists` finds the survivors by the inverted lists of the query's nearest
 // centroids. Chunks of a segment that has no codes yet are scored exactly in every plan.
 // Results do not depend on the number of threads.
 #pragma once

@@ -1,6 +1,6 @@
 // Approximate MaxSim over centroid codes, the inner loop: byte-wise maxima of a few table rows, then their sum.
 //
-//   level[i] = max over c of table[codes[c]][i]     u8, i < tokensPadded (a multiple of 32)
+//   level[i] = max over c of table[codes[c] & codeMask][i]     u8, i < tokensPadded (a multiple of 32)
 //   result   = sum over i of level[i]               <= 512 * 255
 //
 // 32 tokens stay in registers over all codes of a chunk. SSE2 and NEON are baselines of their architectures:
@@ -18,13 +18,14 @@
 
 namespace maxsimd {
 
-inline uint32_t sumOfMaxima(const uint8_t* table, uint32_t tokensPadded, const uint16_t* codes, uint32_t count) {
+inline uint32_t sumOfMaxima(const uint8_t* table, uint32_t tokensPadded, uint16_t codeMask, const uint16_t* codes,
+                            uint32_t count) {
   uint32_t sum = 0;
   for (uint32_t token = 0; token < tokensPadded; token += 32) {
 #if defined(__x86_64__)
     __m128i low = _mm_setzero_si128(), high = _mm_setzero_si128();
     for (uint32_t c = 0; c < count; ++c) {
-      const auto* row = reinterpret_cast<const __m128i*>(table + size_t(codes[c]) * tokensPadded + token);
+      const auto* row = reinterpret_cast<const __m128i*>(table + size_t(codes[c] & codeMask) * tokensPadded + token);
       low = _mm_max_epu8(low, _mm_loadu_si128(row));
       high = _mm_max_epu8(high, _mm_loadu_si128(row + 1));
     }
@@ -34,7 +35,7 @@ inline uint32_t sumOfMaxima(const uint8_t* table, uint32_t tokensPadded, const u
 #elif defined(__aarch64__)
     uint8x16_t low = vdupq_n_u8(0), high = vdupq_n_u8(0);
     for (uint32_t c = 0; c < count; ++c) {
-      const uint8_t* row = table + size_t(codes[c]) * tokensPadded + token;
+      const uint8_t* row = table + size_t(codes[c] & codeMask) * tokensPadded + token;
       low = vmaxq_u8(low, vld1q_u8(row));
       high = vmaxq_u8(high, vld1q_u8(row + 16));
     }
@@ -43,7 +44,7 @@ inline uint32_t sumOfMaxima(const uint8_t* table, uint32_t tokensPadded, const u
     for (uint32_t i = token; i < token + 32; ++i) {
       uint8_t level = 0;
       for (uint32_t c = 0; c < count; ++c) {
-        const uint8_t value = table[size_t(codes[c]) * tokensPadded + i];
+        const uint8_t value = table[size_t(codes[c] & codeMask) * tokensPadded + i];
         if (value > level) level = value;
       }
       sum += level;

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace maxsimd {
 
@@ -18,9 +19,11 @@ inline constexpr uint32_t codewords = 256;
 struct RefinedTable {
   uint32_t tokensPadded;
   uint32_t subspaces;
-  /// u8 [centroids x tokensPadded], 64-byte aligned
+  /// u8 [codeMask + 1][tokensPadded], 64-byte aligned
   const uint8_t* levels;
-  /// A level counts levelFactor / 256 steps of `residuals`; at most 256.
+  /// Of codes as they are read from a file: whatever stands there, no row outside is read. 2^n - 1.
+  uint16_t codeMask;
+  /// A level counts levelFactor / 256 steps of `residuals`, at most 255 for the largest level.
   uint16_t levelFactor;
   /// u8 [subspaces x 256 x tokensPadded], 64-byte aligned; a sum over subspaces and the largest level is at most 255.
   const uint8_t* residuals;
@@ -33,10 +36,28 @@ void quantizeLevels(const float* similarities, uint32_t rows, uint32_t stride, c
 
 /// Sum over query tokens i of the maximum over a chunk's token vectors j of
 ///   (levels[code(j)][i] * levelFactor >> 8) + sum over subspaces m of residuals[m][byte(j, m)][i]
-/// Token vectors lie in the order of their codes: codes[k] has runs[k] of them; `bytes` is u8 [sum of runs x
-/// subspaces].
+/// Token vectors lie in the order of their codes: codes[k] has runs[k] of them, all together `rows`, and no more are
+/// read if the runs say so; `bytes` is u8 [rows x subspaces].
 uint32_t sumOfRefinedMaxima(const RefinedTable& table, const uint16_t* codes, const uint8_t* runs, uint32_t codeCount,
-                            const uint8_t* bytes);
+                            const uint8_t* bytes, uint32_t rows);
+
+/// highest[i] = the largest levels[k][i]: u8 [rows x tokensPadded] to u8 [tokensPadded].
+void highestLevels(const uint8_t* levels, uint32_t rows, uint32_t tokensPadded, uint8_t* highest);
+
+/// A token's level at one centroid.
+struct LevelEntry {
+  uint16_t code;
+  uint16_t token;
+  uint8_t level;
+};
+/// Appends, code by code, every levels[code][i] >= least[i] > 0 of u8 [rows x tokensPadded].
+void collectLevels(const uint8_t* levels, uint32_t rows, uint32_t tokensPadded, const uint8_t* least,
+                   std::vector<LevelEntry>& entries);
+
+/// dots[w][i] = sum over d of codewords[w][d] * columns[d][i], in order; least[i] and most[i] over all w.
+/// `codewords` is f32 [256][subspaceDim], `columns` f32 [subspaceDim][stride], stride a multiple of 16.
+void codewordSimilarities(const float* codewords, const float* columns, uint32_t stride, float* dots, float* least,
+                          float* most);
 
 /// The codeword with the largest dot(vector, codeword) - halfSquare: the nearest one. `columns` is f32
 /// [subspaceDim x 256], `halfSquares` f32 [256]: half of each codeword's squared length.

@@ -1,9 +1,12 @@
 // Codebooks against brute force, damaged code files, and live chunks against the lives themselves.
 #include "engine/codebook_fit.h"
 #include "engine/codes.h"
+#include "engine/index.h"
 #include "engine/live_chunks.h"
 #include "engine/nearest.h"
 #include "engine/query.h"
+#include "engine/query_tables.h"
+#include "engine/search.h"
 #include "kernels/code_levels.h"
 #include "kernels/dispatch.h"
 #include "test/sample.h"
@@ -27,10 +30,6 @@ std::shared_ptr<Segment> sealedSegment(Random& random, const Clusters& clusters,
   return segment;
 }
 
-ChunkCodes::Intern keepAll() {
-  return [](Codebook codebook) { return std::make_shared<const Codebook>(std::move(codebook)); };
-}
-
 double variance(const std::vector<double>& values) {
   double sum = 0, squares = 0;
   for (const double value : values) sum += value, squares += value * value;
@@ -38,8 +37,12 @@ double variance(const std::vector<double>& values) {
   return squares / count - (sum / count) * (sum / count);
 }
 
-Codebook fitted(const Kernel& kernel, const Segment& segment, uint32_t count) {
-  const TokenSample sample = sampleTokenVectors(segment, count * sampleRowsPerCentroid, {});
+ChunkCodes::Intern keepAll() {
+  return [](Codebook codebook) { return std::make_shared<const Codebook>(std::move(codebook)); };
+}
+
+Codebook fitted(const Kernel& kernel, const std::shared_ptr<const Segment>& segment, uint32_t count) {
+  const TokenSample sample = sampleTokenVectors({&segment, 1}, count * sampleRowsPerCentroid, {});
   return Codebook(kernel, fitCodebook(kernel, dim, sample, count, {}));
 }
 
@@ -48,9 +51,10 @@ const Case assigned("codes", "token vectors get a centroid about as near as the 
   const Clusters clusters(random, dim, 60);
   const Kernel& kernel = *findKernel("auto");
   const auto segment = sealedSegment(random, clusters, directory.file("7.seg"), 150);
-  const Codebook codebook = fitted(kernel, *segment, 256);
+  const Codebook codebook = fitted(kernel, segment, 256);
   CHECK(codebook.count() <= 256 && codebook.count() >= 200);
-  const TokenSample sample = sampleTokenVectors(*segment, 3000, {});
+  const std::shared_ptr<const Segment> readable = segment;
+  const TokenSample sample = sampleTokenVectors({&readable, 1}, 3000, {});
   const uint32_t rows = sample.rows;
   const std::vector<int8_t>& vectors = sample.vectors;
   CHECK(rows == 3000);
@@ -89,7 +93,7 @@ const Case loops("codes", "levels, codewords and refined sums match plain loops"
       for (float& one : *values) one = value(random);
     }
     for (float& factor : factors) factor = std::abs(factor) * 120.0f;
-    AlignedVector<uint8_t> levels(size_t(centroids) * padded, 0);
+    AlignedVector<uint8_t> levels(size_t(std::bit_ceil(centroids)) * padded, 0);
     quantizeLevels(similarities.data(), centroids, stride, floors.data(), factors.data(), levels.data(), padded);
     for (uint32_t k = 0; k < centroids; ++k) {
       for (uint32_t i = 0; i < stride; ++i) {
@@ -122,8 +126,51 @@ const Case loops("codes", "levels, codewords and refined sums match plain loops"
       }
       expected += most;
     }
-    const RefinedTable table{padded, subspaces, levels.data(), factor, residuals.data()};
-    CHECK(sumOfRefinedMaxima(table, codes.data(), runs.data(), uint32_t(codes.size()), bytes.data()) == expected);
+    const RefinedTable table{padded, subspaces,       levels.data(), uint16_t(std::bit_ceil(centroids) - 1),
+                             factor, residuals.data()};
+    const auto codeCount = uint32_t(codes.size()), rows = uint32_t(bytes.size() / subspaces);
+    CHECK(sumOfRefinedMaxima(table, codes.data(), runs.data(), codeCount, bytes.data(), rows) == expected);
+
+    std::vector<uint8_t> highest(padded), least(padded, 0);
+    highestLevels(levels.data(), centroids, padded, highest.data());
+    for (uint32_t i = 0; i < tokens; ++i) least[i] = uint8_t(between(random, 0, 255));
+    std::vector<LevelEntry> entries;
+    collectLevels(levels.data(), centroids, padded, least.data(), entries);
+    size_t entry = 0;
+    for (uint32_t k = 0; k < centroids; ++k) {
+      for (uint32_t i = 0; i < padded; ++i) {
+        const uint8_t level = levels[k * padded + i];
+        CHECK(level <= highest[i]);
+        if (least[i] == 0 || level < least[i]) continue;
+        CHECK(entry < entries.size() && entries[entry].code == k && entries[entry].token == i &&
+              entries[entry].level == level);
+        ++entry;
+      }
+    }
+    CHECK(entry == entries.size());
+    for (uint32_t i = 0; i < padded; ++i) {
+      uint8_t most = 0;
+      for (uint32_t k = 0; k < centroids; ++k) most = std::max(most, levels[k * padded + i]);
+      CHECK(highest[i] == most);
+    }
+
+    std::vector<float> words(size_t(codewords) * subspaceDim), sides(size_t(subspaceDim) * stride);
+    for (auto* values : {&words, &sides}) {
+      for (float& one : *values) one = value(random);
+    }
+    std::vector<float> dots(size_t(codewords) * stride), low(stride), high(stride);
+    codewordSimilarities(words.data(), sides.data(), stride, dots.data(), low.data(), high.data());
+    for (uint32_t i = 0; i < stride; ++i) {
+      float smallest = INFINITY, largest = -INFINITY;
+      for (uint32_t w = 0; w < codewords; ++w) {
+        float dot = 0;
+        for (uint32_t d = 0; d < subspaceDim; ++d) dot += words[w * subspaceDim + d] * sides[d * stride + i];
+        CHECK(dots[w * stride + i] == dot);
+        smallest = std::min(smallest, dot);
+        largest = std::max(largest, dot);
+      }
+      CHECK(low[i] == smallest && high[i] == largest);
+    }
 
     std::vector<float> vector(subspaceDim), columns(size_t(subspaceDim) * codewords), halfSquares(codewords);
     for (auto* values : {&vector, &columns, &halfSquares}) {
@@ -143,46 +190,51 @@ const Case loops("codes", "levels, codewords and refined sums match plain loops"
   }
 });
 
-const Case finer("codes", "with codewords the approximate MaxSim follows the exact one more closely", [](Random& random) {
-  const TemporaryDirectory directory;
-  const Clusters clusters(random, dim, 60);
-  const Kernel& kernel = *findKernel("auto");
-  Pool pool(2);
-  const auto segment = sealedSegment(random, clusters, directory.file("7.seg"), 300);
-  const auto codes = ChunkCodes::build(*segment, kernel, fitted(kernel, *segment, 128), keepAll(), {});
-  const auto mapping = segment->mapping();
-  double coarse = 0, fine = 0;
-  for (int round = 0; round < 10; ++round) {
-    std::vector<float> vectors, offsets;
-    for (uint32_t i = 0; i < 20; ++i) {
-      const auto vector = clusters.near(random, uint32_t(random() % 60));
-      for (const float component : vector) vectors.push_back(component * (0.2f + 0.1f * float(i % 5)));
-      offsets.push_back(0.05f * float(i));
-    }
-    const Query query(kernel, vectors, offsets, dim);
-    const auto table = codes->codebook().table(query.packed(), vectors, pool);
-    const RefinedTable refined = table.refined(codes->codebook().data().subspaces());
-    std::vector<double> byCodes, byBoth;
-    for (uint32_t c = 0; c < codes->chunks(); ++c) {
-      const ChunkEntry& entry = segment->chunk(c);
-      const RecordView view = segment->view(*mapping, entry.record);
-      const Chunk chunk{view.vectors() + size_t(entry.firstRow) * dim, view.scales() + entry.firstRow,
-                        segment->chunkRows(c)};
-      float exact;
-      kernel.maxsim(query.packed(), &chunk, 1, &exact);
-      const auto of = codes->of(c);
-      const auto count = uint32_t(of.size());
-      const uint32_t levels = sumOfMaxima(table.levels.data(), table.tokensPadded, of.data(), count);
-      const uint32_t steps = sumOfRefinedMaxima(refined, of.data(), codes->runs(c), count, codes->residuals(c));
-      byCodes.push_back(double(table.base + table.step * float(levels)) - double(exact));
-      byBoth.push_back(double(table.refinedBase + table.refinedStep * float(steps)) - double(exact));
-    }
-    coarse += variance(byCodes);
-    fine += variance(byBoth);
-  }
-  std::printf("  variance of the error: %.2f by codes, %.2f with codewords\n", coarse, fine);
-  CHECK(fine < coarse * 0.7);
-});
+const Case finer("codes", "with codewords the approximate MaxSim follows the exact one more closely",
+                 [](Random& random) {
+                   const TemporaryDirectory directory;
+                   const Clusters clusters(random, dim, 60);
+                   const Kernel& kernel = *findKernel("auto");
+                   Pool pool(2);
+                   const auto segment = sealedSegment(random, clusters, directory.file("7.seg"), 300);
+                   const auto codes = ChunkCodes::build(*segment, kernel, fitted(kernel, segment, 128), keepAll(), {});
+                   const auto mapping = segment->mapping();
+                   double coarse = 0, fine = 0;
+                   for (int round = 0; round < 10; ++round) {
+                     std::vector<float> vectors, offsets;
+                     for (uint32_t i = 0; i < 20; ++i) {
+                       const auto vector = clusters.near(random, uint32_t(random() % 60));
+                       for (const float component : vector) vectors.push_back(component * (0.2f + 0.1f * float(i % 5)));
+                       offsets.push_back(0.05f * float(i));
+                     }
+                     const Query query(kernel, vectors, offsets, dim);
+                     const Codebook* const codebook = &codes->codebook();
+                     const QueryTables tables(kernel, query.packed(), vectors, {&codebook, 1}, pool);
+                     const CodebookTable& table = tables.of(0);
+                     const RefinedTable& refined = table.refined;
+                     std::vector<double> byCodes, byBoth;
+                     for (uint32_t c = 0; c < codes->chunks(); ++c) {
+                       const ChunkEntry& entry = segment->chunk(c);
+                       const RecordView view = segment->view(*mapping, entry.record);
+                       const Chunk chunk{view.vectors() + size_t(entry.firstRow) * dim, view.scales() + entry.firstRow,
+                                         segment->chunkRows(c)};
+                       float exact;
+                       kernel.maxsim(query.packed(), &chunk, 1, &exact);
+                       const auto of = codes->of(c);
+                       const auto count = uint32_t(of.size());
+                       const uint32_t levels =
+                           sumOfMaxima(refined.levels, refined.tokensPadded, refined.codeMask, of.data(), count);
+                       const uint32_t steps = sumOfRefinedMaxima(refined, of.data(), codes->runs(c), count,
+                                                                 codes->residuals(c), codes->rows(c));
+                       byCodes.push_back(double(tables.base() + tables.step() * float(levels)) - double(exact));
+                       byBoth.push_back(double(table.refinedBase + table.refinedStep * float(steps)) - double(exact));
+                     }
+                     coarse += variance(byCodes);
+                     fine += variance(byBoth);
+                   }
+                   std::printf("  variance of the error: %.2f by codes, %.2f with codewords\n", coarse, fine);
+                   CHECK(fine < coarse * 0.7);
+                 });
 
 const Case described("codes", "codes and lists say the same, and what assigning each chunk alone says",
                      [](Random& random) {
@@ -190,10 +242,10 @@ const Case described("codes", "codes and lists say the same, and what assigning 
                        const Clusters clusters(random, dim, 60);
                        const Kernel& kernel = *findKernel("auto");
                        const auto segment = sealedSegment(random, clusters, directory.file("7.seg"), 700);
-                       const Codebook codebook = fitted(kernel, *segment, 128);
+                       const Codebook codebook = fitted(kernel, segment, 128);
                        const auto built = ChunkCodes::build(*segment, kernel, codebook, keepAll(), {});
                        const auto codes = ChunkCodes::open(*segment, kernel, keepAll());
-                       CHECK(codes != nullptr && codes->codebook().hash() == codebook.hash() &&
+                       CHECK(codes != nullptr && codes->codebook().data().centroids == codebook.data().centroids &&
                              codes->chunks() == segment->counts().chunks);
                        const auto mapping = segment->mapping();
                        std::vector<std::vector<uint16_t>> inLists(codes->chunks());
@@ -213,33 +265,97 @@ const Case described("codes", "codes and lists say the same, and what assigning 
                        }
                      });
 
-const Case damaged("codes", "a damaged, cut, foreign or later codes file is ignored", [](Random& random) {
+/// What stands in the file of codes of a segment.
+class CodesFile {
+ public:
+  explicit CodesFile(std::string path) : path_(std::move(path)) {
+    std::ifstream file(path_, std::ios::binary);
+    whole_.assign(std::istreambuf_iterator<char>(file), {});
+  }
+
+  const std::vector<char>& whole() const { return whole_; }
+  const std::string& path() const { return path_; }
+  void write(const std::vector<char>& bytes) const {
+    std::ofstream(path_, std::ios::binary | std::ios::trunc).write(bytes.data(), long(bytes.size()));
+  }
+
+ private:
+  const std::string path_;
+  std::vector<char> whole_;
+};
+
+const Case damaged("codes", "a cut, foreign or later codes file, or a damaged directory, is ignored",
+                   [](Random& random) {
+                     const TemporaryDirectory directory;
+                     const Clusters clusters(random, dim, 20);
+                     const Kernel& kernel = *findKernel("auto");
+                     const auto segment = sealedSegment(random, clusters, directory.file("7.seg"), 20);
+                     const auto built = ChunkCodes::build(*segment, kernel, fitted(kernel, segment, 64), keepAll(), {});
+                     const CodesFile file(ChunkCodes::pathOf(*segment));
+                     const auto* base = reinterpret_cast<const char*>(built->of(0).data());
+                     const auto opensWith = [&](const std::vector<char>& bytes) {
+                       file.write(bytes);
+                       return ChunkCodes::open(*segment, kernel, keepAll()) != nullptr;
+                     };
+                     CHECK(opensWith(file.whole()));
+                     // Its codes are the first section behind the directory.
+                     std::vector<char> codes(base, base + built->of(0).size_bytes());
+                     const auto end =
+                         size_t(std::search(file.whole().begin(), file.whole().end(), codes.begin(), codes.end()) -
+                                file.whole().begin());
+                     CHECK(end > 64 && end < file.whole().size());
+                     for (int round = 0; round < 60; ++round) {
+                       std::vector<char> bytes = file.whole();
+                       const size_t at = round < 20 ? random() % 64 : random() % end;
+                       bytes[at] = char(bytes[at] ^ (1 << (random() % 8)));
+                       CHECK(!opensWith(bytes));
+                     }
+                     for (const size_t bytes :
+                          {size_t(0), size_t(63), size_t(64), file.whole().size() - 64, file.whole().size() - 1}) {
+                       CHECK(!opensWith({file.whole().begin(), file.whole().begin() + long(bytes)}));
+                     }
+                     CHECK(opensWith(file.whole()));
+                   });
+
+const Case scrambled("codes", "codes full of nonsense lead nowhere outside and are found out", [](Random& random) {
   const TemporaryDirectory directory;
   const Clusters clusters(random, dim, 20);
   const Kernel& kernel = *findKernel("auto");
-  const auto segment = sealedSegment(random, clusters, directory.file("7.seg"), 20);
-  ChunkCodes::build(*segment, kernel, fitted(kernel, *segment, 64), keepAll(), {});
-  const std::string path = ChunkCodes::pathOf(*segment);
-  std::vector<char> whole;
-  {
-    std::ifstream file(path, std::ios::binary);
-    whole.assign(std::istreambuf_iterator<char>(file), {});
+  Pool pool(2);
+  Index index(kernel, {dim, 0});
+  const std::string path = directory.file("7.seg");
+  index.createSegment(7, path);
+  std::vector<Index::LifeChange> born;
+  for (uint32_t r = 0; r < 300; ++r)
+    born.push_back({7, index.append(7, randomRecord(random, clusters, r, {between(random, 1, 40)}))});
+  index.publish(1, born, {});
+  index.seal(7);
+  index.buildCodes(7, {});
+  const CodesFile file(path + ".codes");
+  const auto codes = index.snapshot().front().codes;
+  const size_t directoryEnd = [&] {
+    const auto own = codes->of(0);
+    const auto* first = reinterpret_cast<const char*>(own.data());
+    return size_t(std::search(file.whole().begin(), file.whole().end(), first, first + own.size_bytes()) -
+                  file.whole().begin());
+  }();
+  for (int round = 0; round < 10; ++round) {
+    std::vector<char> bytes = file.whole();
+    for (size_t at = directoryEnd; at < bytes.size(); ++at) bytes[at] = char(round == 0 ? 0xff : random());
+    file.write(bytes);
+    CHECK(inspectCodes(file.path(), false).damage.empty());
+    CHECK(!inspectCodes(file.path(), true).damage.empty());
+    Index other(kernel, {dim, 0});
+    other.openSegment(7, path, 300);
+    CHECK(other.segments().front().derivedBytes > 0);
+    other.publish(1, born, {});
+    std::vector<float> query(size_t(5) * dim);
+    for (float& component : query) component = float(int32_t(random() % 201) - 100) / 100.0f;
+    for (const Plan plan : {Plan::codes, Plan::lists}) {
+      const SearchRequest request{query, std::vector<float>(5, 0.0f), 10, 50, 1, {}, false, plan, {}};
+      CHECK(search(other, pool, request).results.size() >= 10);
+    }
   }
-  const auto opensWith = [&](const std::vector<char>& bytes) {
-    std::ofstream(path, std::ios::binary | std::ios::trunc).write(bytes.data(), long(bytes.size()));
-    return ChunkCodes::open(*segment, kernel, keepAll()) != nullptr;
-  };
-  CHECK(opensWith(whole));
-  for (int round = 0; round < 60; ++round) {
-    std::vector<char> bytes = whole;
-    const uint32_t at = round < 20 ? uint32_t(random() % 64) : uint32_t(random() % bytes.size());
-    bytes[at] = char(bytes[at] ^ (1 << (random() % 8)));
-    CHECK(!opensWith(bytes));
-  }
-  for (const size_t bytes : {size_t(0), size_t(63), size_t(64), whole.size() - 64, whole.size() - 1}) {
-    CHECK(!opensWith({whole.begin(), whole.begin() + long(bytes)}));
-  }
-  CHECK(opensWith(whole));
 });
 
 const Case live("codes", "live chunks are those the lives show, whatever was asked before", [](Random& random) {

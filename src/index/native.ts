@@ -56,13 +56,15 @@ export interface SegmentInfo {
   /** Bytes of the file with its centroid codes; 0 = none yet, its chunks are scored exactly. */
   readonly derivedBytes: number;
   readonly centroids: number;
+  /** They were made with an older codebook than the index has now: `buildCodes` again. */
+  readonly codesOutdated: boolean;
 }
 
 export interface CodesBuilt {
   readonly chunks: number;
   readonly bytes: number;
   readonly centroids: number;
-  /** A codebook was fitted on this segment; otherwise one of the index was good enough. */
+  /** A new codebook was fitted: codes of other segments are outdated now. */
   readonly fitted: boolean;
   readonly milliseconds: number;
 }

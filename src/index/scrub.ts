@@ -1,7 +1,7 @@
 /**
- * Holds the records of sealed segments against their checksums in the background, besides the check that
- * each record gets when a search first touches it: slowly, one segment after the other, each again after a
- * while. What it reads does not push out of the page cache what searches use.
+ * Holds the records and codes of sealed segments against their checksums in the background, besides the check
+ * that each record gets when a search first touches it: slowly, one segment after the other, each again after a
+ * while. Of the records, what it reads does not push out of the page cache what searches use.
  */
 import type { BlobStore } from './blob-store.ts';
 import { CopyPace } from './copy-pace.ts';
@@ -15,7 +15,7 @@ export class Verification {
 }
 
 export interface ScrubParts {
-  readonly engine: Pick<NativeEngine, 'inspectSegment'>;
+  readonly engine: Pick<NativeEngine, 'inspectSegment' | 'inspectCodes'>;
   readonly blobs: BlobStore;
   readonly segments: ReadonlyMap<number, Segment>;
   readonly counts: Verification;
@@ -26,6 +26,8 @@ export interface ScrubParts {
   readonly pinnedGeneration: () => number;
   /** A record that is referenced is damaged. */
   readonly onCorrupt: (error: Error) => void;
+  /** They are to be built anew: until then they may hand on the wrong chunks, but no wrong score. */
+  readonly onDamagedCodes: (segment: Segment) => void;
   readonly onError: (error: unknown) => void;
 }
 
@@ -91,9 +93,28 @@ export class Scrub {
       counts.recordsDamaged += found.damaged.length;
       for (const { record, what } of found.damaged) this.#report(segment, record, what);
       firstRecord += found.recordsVerified;
-      if (firstRecord >= found.records) return true;
+      if (firstRecord >= found.records) break;
       await this.#pace.spend(batchBytes, 1, this.#stop.signal);
     }
+    await this.#verifyCodes(segment);
+    return true;
+  }
+
+  async #verifyCodes(segment: Segment): Promise<void> {
+    const { engine, blobs, segments, onDamagedCodes, onError } = this.#parts;
+    const [codes] = await blobs.list(`${segment.blob}.codes`);
+    if (codes === undefined) return;
+    try {
+      const { damage } = await engine.inspectCodes(await blobs.open(codes.name), true);
+      if (damage !== '' && segments.get(segment.id) === segment) {
+        onError(new Error(`${codes.name}: ${damage}; built anew`));
+        onDamagedCodes(segment);
+      }
+    } catch (error) {
+      // Merged away meanwhile.
+      if (segments.get(segment.id) === segment) throw error;
+    }
+    await this.#pace.spend(codes.bytes, 1, this.#stop.signal);
   }
 
   #report(segment: Segment, record: number, what: string): void {

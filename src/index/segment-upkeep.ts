@@ -49,6 +49,7 @@ export class SegmentUpkeep {
       blobs: parts.blobs,
       segments: parts.segments,
       tokenVectorsMin: parts.settings.codesTokenVectorsMin,
+      onOutdated: (segments) => segments.forEach((segment) => this.derive(segment)),
       onError: (error) => this.#report('derived data', error),
     });
   }
@@ -61,12 +62,9 @@ export class SegmentUpkeep {
     return this.#isClosed;
   }
 
-  /** Takes up what an earlier process left: segments without derived data, merges that are due. */
+  /** Takes up what an earlier process left: derived data to be built, merges that are due. */
   resume(): void {
-    for (const info of this.#parts.native.segments()) {
-      const segment = this.#parts.segments.get(info.segmentId);
-      if (segment?.state === 'sealed' && info.derivedBytes === 0) this.#deriveInBackground(segment);
-    }
+    for (const segment of this.#derived.due()) this.derive(segment);
     this.#mergeInBackground();
   }
 
@@ -80,9 +78,16 @@ export class SegmentUpkeep {
       } finally {
         segment.sealing = false;
       }
-      this.#deriveInBackground(segment);
+      this.derive(segment);
       this.#mergeInBackground();
     });
+  }
+
+  /** Builds its derived data, again if there are some. */
+  derive(segment: Segment): void {
+    this.#inBackground('derived data', () =>
+      Promise.race([this.#derived.build(segment), this.#closed.promise]),
+    );
   }
 
   /** Seals what waits for it and merges until nothing is due; resolves when all background work has ended. */
@@ -131,12 +136,6 @@ export class SegmentUpkeep {
       if (hasEngineCode(error, 'io')) segment.poisoned = true;
       throw error;
     }
-  }
-
-  #deriveInBackground(segment: Segment): void {
-    this.#inBackground('derived data', () =>
-      Promise.race([this.#derived.build(segment), this.#closed.promise]),
-    );
   }
 
   #mergeInBackground(all = false): void {

@@ -45,7 +45,7 @@ export interface StoredIndexParts {
   readonly settings: IndexSettings;
   /** Of the merges of all indexes together. */
   readonly pace: CopyPace;
-  readonly engine: Pick<NativeEngine, 'inspectSegment'>;
+  readonly engine: Pick<NativeEngine, 'inspectSegment' | 'inspectCodes'>;
   readonly verification: Verification;
   readonly events: StoredIndexEvents;
 }
@@ -123,6 +123,7 @@ export class StoredIndex {
       nowMs: parts.settings.nowMs,
       pinnedGeneration: () => this.#pins.oldest(this.#queue.published),
       onCorrupt: (error) => this.#noteCorruption(error),
+      onDamagedCodes: (segment) => this.#upkeep.derive(segment),
       onError: (error) => this.#noteBackgroundError('verification', error),
     });
     this.#resumeSegments();

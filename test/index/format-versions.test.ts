@@ -67,7 +67,7 @@ describe('a file of centroid codes', () => {
   it.each([
     ['another format', 8, /codes format \d+ is not supported/],
     ['a damaged header', 20, /damaged header/],
-    ['damaged contents', 100, /^damaged$/],
+    ['a damaged directory', 100, /^damaged directory$/],
   ])('with %s is told, ignored and built anew', async (_what, place, message) => {
     await using stage = await openStage(host, settings);
     await stage.upsert([documentAt('a', 0), documentAt('b', 1)]);

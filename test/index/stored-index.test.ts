@@ -1,5 +1,5 @@
 /** What an open index promises while things happen at once, and when something fails. */
-import { open, writeFile } from 'node:fs/promises';
+import { open, readFile, writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import {
@@ -353,6 +353,26 @@ describe('verification in the background', () => {
     expect(stage.corrupt).toEqual([]);
     expect(stage.errors).toMatchObject([{ message: expect.stringMatching(/record 1.*it is dead/) }]);
     expect(await docIds(stage)).toEqual(['a']);
+  });
+
+  it('builds damaged codes anew and says so', async () => {
+    await using stage = await openStage(host, { segmentTokenVectorsMax: 2, codesTokenVectorsMin: 1 });
+    await stage.upsert([documentAt('a', 0), documentAt('b', 1)]);
+    await stage.index().settled();
+    const codes = (await stage.blobs.list(`${stage.indexId}/`)).find(({ name }) => name.endsWith('.codes'));
+    const file = await stage.blobs.open(codes!.name);
+    const intact = await readFile(file);
+    // Behind the directory, where opening does not look.
+    await writeFile(file, Buffer.from(intact.with(intact.length - 1, 1)));
+    await stage.reopen();
+    expect(await docIds(stage)).toEqual(['a', 'b']);
+    expect(stage.errors).toEqual([]);
+    await stage.index().verified();
+    expect(stage.errors.splice(0)).toMatchObject([
+      { message: expect.stringMatching(/codes: damaged; built anew/) },
+    ]);
+    await stage.index().settled();
+    expect(await readFile(file)).toEqual(intact);
   });
 
   it('comes back to a segment only after a while', async () => {

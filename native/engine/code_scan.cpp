@@ -1,0 +1,52 @@
+#include "engine/code_scan.h"
+
+#include "kernels/code_levels.h"
+
+namespace maxsimd {
+namespace {
+
+/// Chunk numbers that one thread scans at a time; a multiple of a bitmap's words.
+constexpr uint32_t taskChunks = 8192;
+/// A code's step for 32 query tokens: a row of the table from the second-level cache.
+constexpr double nanosecondsPerCode = 1.1;
+
+}  // namespace
+
+std::vector<Candidate> surviveCodes(std::span<const CodedSegment> segments, uint32_t count, Pool& pool,
+                                    const Deadline& deadline) {
+  struct Task {
+    const CodedSegment* coded;
+    uint32_t first;
+  };
+  std::vector<Task> tasks;
+  for (const CodedSegment& coded : segments) {
+    for (uint32_t first = 0; first < coded.selected->chunks.size(); first += taskChunks)
+      tasks.push_back({&coded, first});
+  }
+  std::vector<std::vector<Survivor>> parts(tasks.size());
+  pool.parallelFor(tasks.size(), [&](size_t t) {
+    deadline.check();
+    const auto [coded, first] = tasks[t];
+    const RefinedTable& table = coded->table->refined;
+    std::vector<Survivor> survivors;
+    coded->selected->chunks.forEach(first, first + taskChunks, [&, coded = coded](uint32_t chunk) {
+      const auto of = coded->codes->of(chunk);
+      const uint32_t sum =
+          sumOfMaxima(table.levels, table.tokensPadded, table.codeMask, of.data(), uint32_t(of.size()));
+      survivors.push_back(survivorOf(sum, coded->segment, chunk));
+    });
+    keepBest(survivors, count);
+    parts[t] = std::move(survivors);
+  });
+  return mergeSurvivors(parts, count);
+}
+
+double codeScanCost(std::span<const CodedSegment> segments, uint32_t tokens) {
+  double codes = 0;
+  for (const CodedSegment& coded : segments) {
+    codes += double(coded.codes->codeCount()) * coded.selected->count / coded.codes->chunks();
+  }
+  return codes * ((tokens + 31) / 32) * nanosecondsPerCode;
+}
+
+}  // namespace maxsimd

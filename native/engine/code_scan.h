@@ -1,0 +1,22 @@
+// The chunks that deserve a finer look, by the codes of every selected one: a sum of maxima over levels (PLAID, arXiv
+// 2205.09707).
+#pragma once
+
+#include "engine/deadline.h"
+#include "engine/pool.h"
+#include "engine/survivors.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace maxsimd {
+
+/// The `count` selected chunks with the largest sums, by segment and chunk.
+std::vector<Candidate> surviveCodes(std::span<const CodedSegment> segments, uint32_t count, Pool& pool,
+                                    const Deadline& deadline);
+
+/// Nanoseconds of processor time, on a machine that makes the ratio to `listScanCost` right.
+double codeScanCost(std::span<const CodedSegment> segments, uint32_t tokens);
+
+}  // namespace maxsimd
