@@ -1,5 +1,6 @@
 /** Usage between its recording and `usage.db`: it counts once, whoever reads, folds, dies or starts again. */
 import Database from 'better-sqlite3';
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync } from 'node:fs';
 import { appendFile, readFile, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -10,6 +11,7 @@ import { OpenJournals, UsageJournal } from '../../src/catalog/sqlite/usage-journ
 import { month, newTenant, usageOf } from './fixture.ts';
 import { newDirectory } from '../temporary-directory.ts';
 
+const journalModule = path.join(import.meta.dirname, '../../src/catalog/sqlite/usage-journal.ts');
 const opened: SqliteCatalog[] = [];
 
 async function open(directory: string): Promise<SqliteCatalog> {
@@ -124,6 +126,39 @@ describe('the journal of usage', () => {
     expect(eventsIn(directory)).toBe(1);
   });
 
+  it('counts nothing of a record that was written in part', async () => {
+    const directory = await newDirectory();
+    const program = `
+      import { UsageJournal } from ${JSON.stringify(journalModule)};
+      const journal = new UsageJournal(process.argv[1]);
+      for (let i = 0; i < 40; i++) {
+        try {
+          journal.append({ tenantId: 'tenant', month: '2026-10', requests: 1 });
+          console.log('recorded');
+        } catch (error) {
+          console.log(error.code);
+        }
+      }`;
+    // No file may grow beyond 1 KiB: a write across the limit is cut there.
+    const { stdout } = spawnSync(
+      'bash',
+      [
+        '-c',
+        'ulimit -f 1; exec "$0" "$@"',
+        process.execPath,
+        '--input-type=module',
+        '-e',
+        program,
+        directory,
+      ],
+      { encoding: 'utf8' },
+    );
+    const outcomes = stdout.trim().split('\n');
+    expect(outcomes).toHaveLength(40);
+    expect(new Set(outcomes)).toEqual(new Set(['recorded', 'service_unavailable']));
+    expect(eventsIn(directory)).toBe(outcomes.filter((outcome) => outcome === 'recorded').length);
+  });
+
   it('goes on in a new file after an hour without an event', async () => {
     const { directory, tenantId } = await newCatalog();
     let nowMs = 0;
@@ -134,6 +169,8 @@ describe('the journal of usage', () => {
     journal.append(event);
     expect(journals(directory)).toHaveLength(1);
     nowMs += 3_600_000;
+    journal.open();
+    expect(journals(directory)).toHaveLength(1);
     journal.append(event);
     expect(journals(directory)).toHaveLength(2);
     expect(eventsIn(directory)).toBe(3);

@@ -1,7 +1,7 @@
 /**
  * Usage on its way into `usage.db`: files that are only appended to, one a process. An append is one write to the
  * operating system, which survives the death of the process; a commit of the database on its own thread takes
- * thirty times as long, mostly to wake that thread.
+ * several times as long, mostly to wake that thread.
  *
  * `usage.db` holds how much of each file was folded into it, in the transaction that folds (`foldJournals`). So
  * an event counts once whoever folds and however often, and readers add what is not folded yet. Only its
@@ -11,8 +11,17 @@
  * as a decimal string). What follows a line that is incomplete or fails its checksum does not count.
  */
 import { randomUUID } from 'node:crypto';
-import { closeSync, fstatSync, ftruncateSync, openSync, readdirSync, readSync } from 'node:fs';
-import { statSync, unlinkSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readdirSync,
+  readSync,
+  statSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
 import path from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { UsageEvent } from '../contract.ts';
@@ -28,11 +37,18 @@ const fileIdleMsMax = 3_600_000;
 /** A file not appended to for this long has no owner: its owner would have left it. */
 const abandonedMs = 24 * fileIdleMsMax;
 
+interface File {
+  readonly name: string;
+  readonly fd: number;
+  bytes: number;
+  usedAtMs: number;
+}
+
 /** Appends the events of this process. */
 export class UsageJournal {
   readonly #directory: string;
   readonly #nowMs: () => number;
-  #current: { readonly name: string; readonly fd: number; bytes: number; usedAtMs: number } | undefined;
+  #current: File | undefined;
   readonly #left: string[] = [];
 
   /** `directory`: beside `usage.db`. */
@@ -45,8 +61,8 @@ export class UsageJournal {
   append(event: UsageEvent): void {
     const line = Buffer.from(recordOf(event));
     try {
-      this.open();
-      const file = this.#current!;
+      if (this.#isSpent()) this.leave();
+      const file = (this.#current ??= this.#create());
       const written = writeSync(file.fd, line, 0, line.length, file.bytes);
       if (written !== line.length) throw new Error('the disk took part of a record');
       file.bytes += line.length;
@@ -57,15 +73,13 @@ export class UsageJournal {
     }
   }
 
-  /** Makes sure that there is a file to append to. */
+  /** Makes sure that there is a file; throws `service_unavailable`. */
   open(): void {
-    const nowMs = this.#nowMs();
-    const file = this.#current;
-    if (file !== undefined && file.bytes < fileBytesMax && nowMs - file.usedAtMs < fileIdleMsMax) return;
-    this.leave();
-    const name = `usage-${randomUUID()}.journal`;
-    const fd = openSync(path.join(this.#directory, name), 'wx', 0o600);
-    this.#current = { name, fd, bytes: 0, usedAtMs: nowMs };
+    try {
+      this.#current ??= this.#create();
+    } catch (error) {
+      throw unavailable(error);
+    }
   }
 
   /** The next event goes to a new file. */
@@ -90,14 +104,29 @@ export class UsageJournal {
     for (const name of names) unlinkSync(path.join(this.#directory, name));
   }
 
+  #create(): File {
+    const name = `usage-${randomUUID()}.journal`;
+    const fd = openSync(path.join(this.#directory, name), 'wx', 0o600);
+    return { name, fd, bytes: 0, usedAtMs: this.#nowMs() };
+  }
+
+  #isSpent(): boolean {
+    const file = this.#current;
+    if (file === undefined) return false;
+    return file.bytes >= fileBytesMax || this.#nowMs() - file.usedAtMs >= fileIdleMsMax;
+  }
+
   /** What a failed write left behind it must not count, and nothing may follow it. */
   #abandon(): void {
     const file = this.#current;
     if (file === undefined) return;
+    this.#current = undefined;
+    this.#left.push(file.name);
     try {
       ftruncateSync(file.fd, file.bytes);
-    } finally {
-      this.leave();
+      closeSync(file.fd);
+    } catch {
+      // A part of a record at the end of a file does not count either.
     }
   }
 }
