@@ -7,6 +7,7 @@
 #include "store/error.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <string>
 
@@ -17,7 +18,8 @@ namespace {
 constexpr size_t survivorBlock = 128;
 constexpr uint32_t survivorsMin = 2000;
 constexpr uint32_t survivorsPerCandidate = 6;
-constexpr uint64_t manyChunks = 262'144;
+/// Beyond so many chunks survivors grow with the root of their number.
+constexpr double manyChunks = 100'000;
 
 struct Scored {
   Candidate candidate;
@@ -40,7 +42,7 @@ uint32_t survivorsFor(uint32_t candidateK, std::span<const CodedSegment> segment
   uint64_t selected = 0;
   for (const CodedSegment& coded : segments) selected += coded.selected->count;
   const uint32_t few = std::max(survivorsMin, survivorsPerCandidate * candidateK);
-  return selected < manyChunks ? few : 2 * few;
+  return uint32_t(few * std::sqrt(std::max(1.0, double(selected) / manyChunks)));
 }
 
 /// The best `count` of the survivors by centroid and codewords of each token vector.

@@ -22,7 +22,7 @@ constexpr uint32_t codewordRounds = 6;
 /// Of the segment. More centroids rank better and make the table of a query dearer; residuals do the rest.
 constexpr uint32_t rowsPerCentroid = 512;
 constexpr uint32_t centroidsFewest = 256;
-constexpr uint32_t centroidsMost = 16384;
+constexpr uint32_t centroidsMost = 65536;
 
 /// Unit vectors as f32 sums and their int8 form.
 struct Centres {

@@ -10,7 +10,7 @@ namespace maxsimd {
 namespace {
 
 /// Selected chunks met per query token: with fewer, more of the best are on no list that is walked.
-constexpr float visitsPerSurvivor = 5;
+constexpr float visitsPerSurvivor = 6;
 constexpr double nanosecondsPerVisit = 3;
 /// Finding the best sums.
 constexpr double nanosecondsPerChunk = 2;

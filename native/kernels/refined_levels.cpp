@@ -61,9 +61,11 @@ __attribute__((always_inline)) inline uint32_t sumOfMaxima(const RefinedTable& t
 MAXSIMD_CLONES
 uint32_t sumOfRefinedMaxima(const RefinedTable& table, const uint16_t* codes, const uint8_t* runs, uint32_t codeCount,
                             const uint8_t* bytes, uint32_t rows) {
-  // 128 dimensions and up to 32 query tokens are what most models have.
+  // 128 dimensions and up to 32 or 64 query tokens are what most models have.
   if (table.subspaces == 8 && table.tokensPadded == 32)
     return sumOfMaxima<8, 32>(table, codes, runs, codeCount, bytes, rows);
+  if (table.subspaces == 8 && table.tokensPadded == 64)
+    return sumOfMaxima<8, 64>(table, codes, runs, codeCount, bytes, rows);
   return sumOfMaxima<0, 0>(table, codes, runs, codeCount, bytes, rows);
 }
 
