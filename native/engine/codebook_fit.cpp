@@ -19,8 +19,11 @@ constexpr uint32_t groupSampleRows = 64 * 1024;
 /// Rows that place the codewords.
 constexpr uint32_t codewordSampleRows = 32 * 1024;
 constexpr uint32_t codewordRounds = 6;
-/// Of the segment. More centroids rank better and make the table of a query dearer; residuals do the rest.
+/// Of the index. More centroids rank better and make the table of a query dearer; residuals do the rest.
 constexpr uint32_t rowsPerCentroid = 512;
+/// As long as the table costs little beside the rest of a search: so few.
+constexpr uint32_t rowsPerCheapCentroid = 64;
+constexpr uint32_t cheapCentroids = 8192;
 constexpr uint32_t centroidsFewest = 256;
 constexpr uint32_t centroidsMost = 65536;
 
@@ -196,7 +199,9 @@ void fitCodewords(const Kernel& kernel, CodebookData& data, const TokenSample& t
 }  // namespace
 
 uint32_t centroidsFor(uint64_t rows) {
-  return uint32_t(std::clamp<uint64_t>(std::bit_ceil(rows / rowsPerCentroid + 1), centroidsFewest, centroidsMost));
+  const uint64_t cheap = std::bit_floor(std::min<uint64_t>(rows / rowsPerCheapCentroid, cheapCentroids));
+  const uint64_t wanted = std::max(cheap, std::bit_ceil(rows / rowsPerCentroid + 1));
+  return uint32_t(std::clamp<uint64_t>(wanted, centroidsFewest, centroidsMost));
 }
 
 CodebookData fitCodebook(const Kernel& kernel, uint32_t dim, const TokenSample& tokens, uint32_t count,
