@@ -275,6 +275,12 @@ class CodesFile {
 
   const std::vector<char>& whole() const { return whole_; }
   const std::string& path() const { return path_; }
+  /// Where the directory ends: the codes of the first chunk are what follows it.
+  size_t directoryEnd(const ChunkCodes& codes) const {
+    const auto* own = reinterpret_cast<const char*>(codes.of(0).data());
+    const auto found = std::search(whole_.begin(), whole_.end(), own, own + codes.of(0).size_bytes());
+    return size_t(found - whole_.begin());
+  }
   void write(const std::vector<char>& bytes) const {
     std::ofstream(path_, std::ios::binary | std::ios::trunc).write(bytes.data(), long(bytes.size()));
   }
@@ -292,17 +298,12 @@ const Case damaged("codes", "a cut, foreign or later codes file, or a damaged di
                      const auto segment = sealedSegment(random, clusters, directory.file("7.seg"), 20);
                      const auto built = ChunkCodes::build(*segment, kernel, fitted(kernel, segment, 64), keepAll(), {});
                      const CodesFile file(ChunkCodes::pathOf(*segment));
-                     const auto* base = reinterpret_cast<const char*>(built->of(0).data());
                      const auto opensWith = [&](const std::vector<char>& bytes) {
                        file.write(bytes);
                        return ChunkCodes::open(*segment, kernel, keepAll()) != nullptr;
                      };
                      CHECK(opensWith(file.whole()));
-                     // Its codes are the first section behind the directory.
-                     std::vector<char> codes(base, base + built->of(0).size_bytes());
-                     const auto end =
-                         size_t(std::search(file.whole().begin(), file.whole().end(), codes.begin(), codes.end()) -
-                                file.whole().begin());
+                     const size_t end = file.directoryEnd(*built);
                      CHECK(end > 64 && end < file.whole().size());
                      for (int round = 0; round < 60; ++round) {
                        std::vector<char> bytes = file.whole();
@@ -332,13 +333,7 @@ const Case scrambled("codes", "codes full of nonsense lead nowhere outside and a
   index.seal(7);
   index.buildCodes(7, {});
   const CodesFile file(path + ".codes");
-  const auto codes = index.snapshot().front().codes;
-  const size_t directoryEnd = [&] {
-    const auto own = codes->of(0);
-    const auto* first = reinterpret_cast<const char*>(own.data());
-    return size_t(std::search(file.whole().begin(), file.whole().end(), first, first + own.size_bytes()) -
-                  file.whole().begin());
-  }();
+  const size_t directoryEnd = file.directoryEnd(*index.snapshot().front().codes);
   for (int round = 0; round < 10; ++round) {
     std::vector<char> bytes = file.whole();
     for (size_t at = directoryEnd; at < bytes.size(); ++at) bytes[at] = char(round == 0 ? 0xff : random());
