@@ -104,7 +104,8 @@ void Index::sync(uint64_t id) { find(id)->sync(); }
 SegmentInfo Index::seal(uint64_t id) {
   const auto segment = find(id);
   segment->seal();
-  return info(id);
+  // Not looked up: it may have been dropped meanwhile.
+  return describe(id, {segment, nullptr, nullptr}, nullptr);
 }
 
 std::vector<uint32_t> Index::copyRecords(uint64_t from, std::span<const uint32_t> records, uint64_t to,
