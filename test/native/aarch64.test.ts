@@ -1,18 +1,25 @@
 /**
  * The kernels of 64-bit Arm without such a machine: kernels and their tests compiled with a cross compiler and
- * run under emulation of a CPU with SDOT. Needs Debian's g++-aarch64-linux-gnu and qemu-user.
+ * run under emulation of a CPU with SDOT. The cross compiler and the emulator are installed where they are missing.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import { expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
+import { installDebianPackages } from './debian-packages.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 const native = path.join(root, 'native');
 const compiler = 'aarch64-linux-gnu-g++';
 const emulator = 'qemu-aarch64';
 
-const missing = [compiler, emulator].filter((tool) => spawnSync(tool, ['--version']).status !== 0);
+const isMissing = (tool: string): boolean => spawnSync(tool, ['--version']).status !== 0;
+
+let whyNot: string | undefined;
+beforeAll(() => {
+  if (![compiler, emulator].some(isMissing)) return;
+  whyNot = installDebianPackages(['g++-aarch64-linux-gnu', 'qemu-user']);
+}, 900_000);
 
 function run(command: string, args: readonly string[], environment: NodeJS.ProcessEnv = {}): string {
   const { status, signal, stdout, stderr } = spawnSync(command, args, {
@@ -25,7 +32,7 @@ function run(command: string, args: readonly string[], environment: NodeJS.Proce
 }
 
 it('the NEON kernel agrees with the reference under emulation', { timeout: 300_000 }, (context) => {
-  context.skip(missing.length > 0, `${missing.join(' and ')} not installed`);
+  context.skip(whyNot !== undefined, `no cross compiler or emulator: ${whyNot}`);
   const directory = path.join(root, 'build', 'aarch64');
   mkdirSync(directory, { recursive: true });
   const program = path.join(directory, 'kernels_test');
