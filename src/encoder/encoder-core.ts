@@ -84,7 +84,7 @@ export class EncoderCore {
   constructor(models: readonly ServedModel[], pool: InferencePool, options: SchedulerOptions) {
     this.models = models;
     this.#pool = pool;
-    this.#scheduler = new Scheduler(options);
+    this.#scheduler = new Scheduler(options, pool.workers);
     this.#fixedShapes = options.lengthStep > 1;
   }
 

@@ -8,8 +8,11 @@
  *   document batch comes first, so documents never starve;
  * - the tenant that was served the fewest tokens gives the anchor, its oldest entry (start-time fair queueing over
  *   tokens; Goyal et al., SIGCOMM 1996); a tenant that returns starts level with the others;
- * - around the anchor, entries of similar length fill the budget, from a bounded look-ahead that takes the
- *   anchor's tenant first and older jobs before younger ones, so that padding is small and jobs end in turn;
+ * - around the anchor, entries of similar length fill the budget as far as that is cheaper than batches of their own; they
+ *   come from a bounded look-ahead that takes the anchor's tenant first and older jobs before younger ones, so that
+ *   jobs end in turn;
+ * - what waits is shared out: the last batches are smaller, so that no worker is idle while another still runs a full
+ *   one (guided self-scheduling; Polychronopoulos and Kuck, IEEE Transactions on Computers C-36, 1987);
  * - jobs whose caller has gone or whose deadline has passed are dropped here, before they run, and counted;
  * - admission is bounded in tokens and requests and refuses at once; whatever its size, a request is admitted
  *   when nothing else waits.
@@ -67,12 +70,20 @@ export interface SchedulerOptions {
   readonly queryBatchTokens: number;
   /** Lengths are padded to a multiple of this. */
   readonly lengthStep: number;
+  /** What a run costs whatever it holds, in padded tokens: the price of another batch instead of more padding. */
+  readonly runTokens: number;
   /** Look-ahead in tokens, in units of the budget. */
   readonly lookAheadBatches: number;
   readonly queryBurstMax: number;
   readonly queuedTokensMax: number;
   readonly queuedRequestsMax: number;
 }
+
+/** Texts of a look-ahead: choosing among them must not hold up the thread. */
+const lookAheadTextsMax = 2048;
+
+/** A worker's share of what waits, in what a run costs: a smaller batch would cost more than waiting for it. */
+const shareRunsMin = 12;
 
 export interface SchedulerStatistics {
   readonly queuedTokens: number;
@@ -110,6 +121,7 @@ interface Candidate {
 
 export class Scheduler {
   #options: SchedulerOptions;
+  readonly #workers: number;
   readonly #lanes: Record<BatchKind, Lane> = {
     query: { jobs: new Set(), served: new Map(), floor: 0 },
     document: { jobs: new Set(), served: new Map(), floor: 0 },
@@ -119,8 +131,10 @@ export class Scheduler {
   #queriesInARow = 0;
   readonly #counts = { batches: 0, tokens: 0, paddedTokens: 0, rejected: 0, expired: 0, cancelled: 0 };
 
-  constructor(options: SchedulerOptions) {
+  /** `workers` batches run at a time. */
+  constructor(options: SchedulerOptions, workers: number) {
     this.#options = options;
+    this.#workers = workers;
   }
 
   get queuedTokens(): number {
@@ -221,7 +235,7 @@ export class Scheduler {
     const budget = this.budgetOf(kind);
     // A query that finds the encoder idle has nothing to be packed with.
     const alone = lane.jobs.size === 1 && anchor.job.peek(1) === undefined;
-    const chosen = alone ? [anchor] : bestRun(this.#lookAhead(lane, anchor, budget), anchor, budget);
+    const chosen = alone ? [anchor] : this.#choose(this.#lookAhead(lane, anchor, budget), anchor, budget);
     const taken = new Map<Job, Set<Entry>>();
     for (const { job, entry, length } of chosen) {
       const entries = taken.get(job) ?? new Set();
@@ -262,13 +276,14 @@ export class Scheduler {
    */
   #lookAhead(lane: Lane, anchor: Candidate, budget: number): Candidate[] {
     const candidates: Candidate[] = [anchor];
+    const tokensMax = budget * this.#options.lookAheadBatches;
     let tokens = anchor.length;
     const jobs = [...lane.jobs].filter((job) => job.model === anchor.job.model);
     const own = jobs.filter((job) => job.tenantId === anchor.job.tenantId);
     const others = jobs.filter((job) => job.tenantId !== anchor.job.tenantId);
     for (const job of [...own, ...others]) {
       for (let offset = 0; ; offset++) {
-        if (tokens >= budget * this.#options.lookAheadBatches) return candidates;
+        if (tokens >= tokensMax || candidates.length >= lookAheadTextsMax) return candidates;
         const entry = job.peek(offset);
         if (entry === undefined) break;
         if (entry === anchor.entry) continue;
@@ -278,6 +293,14 @@ export class Scheduler {
       }
     }
     return candidates;
+  }
+
+  /** The anchor's batch; the last ones shrink, so that the workers end together. */
+  #choose(candidates: readonly Candidate[], anchor: Candidate, budget: number): Candidate[] {
+    const { runTokens } = this.#options;
+    const waiting = candidates.reduce((sum, { length }) => sum + length, 0);
+    const share = this.#workers === 1 ? budget : Math.max(waiting / this.#workers, runTokens * shareRunsMin);
+    return cheapestBatch(candidates, anchor, { budget: Math.min(budget, share), runTokens });
   }
 
   #candidate(job: Job, entry: Entry): Candidate {
@@ -300,25 +323,32 @@ export class Scheduler {
 }
 
 /**
- * Of all runs of candidates sorted by length that hold the anchor and whose padded cost fits the budget, the one
- * with the most real tokens; of equal ones the one with less padding.
+ * The anchor's batch when all candidates, sorted by length, are cut into the batches that cost least together: each its
+ * padded tokens and those of a run. The cheapest cut of the first n is found from those of fewer.
  */
-function bestRun(candidates: Candidate[], anchor: Candidate, budget: number): Candidate[] {
+function cheapestBatch(
+  candidates: readonly Candidate[],
+  anchor: Candidate,
+  { budget, runTokens }: { readonly budget: number; readonly runTokens: number },
+): Candidate[] {
   // Stable: among equal lengths the older stays in front.
   const sorted = candidates.toSorted((a, b) => a.length - b.length);
-  const at = sorted.indexOf(anchor);
-  const sums = [0];
-  for (const { length } of sorted) sums.push(sums.at(-1)! + length);
-  let best = { first: at, end: at + 1, real: anchor.length, padded: anchor.length };
-  for (let last = at; last < sorted.length; last++) {
-    const longest = sorted[last]!.length;
-    const count = Math.floor(budget / longest);
-    if (count < last - at + 1) break;
-    const first = Math.max(0, last - count + 1);
-    const end = last + 1;
-    const real = sums[end]! - sums[first]!;
-    const padded = longest * (end - first);
-    if (real > best.real || (real === best.real && padded < best.padded)) best = { first, end, real, padded };
+  /** Of the first n candidates: their cost, and where the last of their batches begins. */
+  const costs = new Float64Array(sorted.length + 1);
+  const begins = new Uint32Array(sorted.length + 1);
+  for (let end = 1; end <= sorted.length; end++) {
+    const longest = sorted[end - 1]!.length;
+    const countMax = Math.max(1, Math.floor(budget / longest));
+    costs[end] = Infinity;
+    for (let begin = end - 1; begin >= 0 && end - begin <= countMax; begin--) {
+      const cost = costs[begin]! + longest * (end - begin) + runTokens;
+      if (cost >= costs[end]!) continue;
+      costs[end] = cost;
+      begins[end] = begin;
+    }
   }
-  return sorted.slice(best.first, best.end);
+  const at = sorted.indexOf(anchor);
+  let end = sorted.length;
+  while (begins[end]! > at) end = begins[end]!;
+  return sorted.slice(begins[end], end);
 }

@@ -12,6 +12,7 @@ const options = {
   documentBatchTokens: 4096,
   queryBatchTokens: 4096,
   lengthStep: 1,
+  runTokens: 4096,
   lookAheadBatches: 8,
   queryBurstMax: 8,
   queuedTokensMax: 100_000,

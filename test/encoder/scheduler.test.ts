@@ -13,6 +13,7 @@ const options: SchedulerOptions = {
   documentBatchTokens: 100,
   queryBatchTokens: 40,
   lengthStep: 1,
+  runTokens: 5,
   lookAheadBatches: 8,
   queryBurstMax: 3,
   queuedTokensMax: 1000,
@@ -69,8 +70,11 @@ class NotedJob implements Job {
   }
 }
 
-function scheduler(changes: Partial<SchedulerOptions> = {}, jobs: readonly Job[] = []): Scheduler {
-  const made = new Scheduler({ ...options, ...changes });
+function scheduler(
+  { workers = 1, ...changes }: Partial<SchedulerOptions> & { readonly workers?: number } = {},
+  jobs: readonly Job[] = [],
+): Scheduler {
+  const made = new Scheduler({ ...options, ...changes }, workers);
   for (const job of jobs) made.add(job);
   return made;
 }
@@ -91,6 +95,62 @@ describe('batches', () => {
     expect(lengthsOf(waiting.next(0, room))).toEqual([90]);
     expect(lengthsOf(waiting.next(0, room))).toEqual([3]);
     expect(waiting.next(0, room)).toBeUndefined();
+  });
+
+  it('cost together what the cheapest cut of the sorted texts costs, a run being worth some tokens', () => {
+    const costOf = (lengths: readonly number[]): number =>
+      options.runTokens + Math.max(...lengths) * lengths.length;
+    /** Of every way to cut, each mask telling where. */
+    const cheapest = (lengths: readonly number[]): number => {
+      const sorted = lengths.toSorted((a, b) => a - b);
+      let best = Infinity;
+      for (let mask = 0; mask < 2 ** (sorted.length - 1); mask++) {
+        const groups: number[][] = [[]];
+        for (const [i, length] of sorted.entries()) {
+          groups.at(-1)!.push(length);
+          if (mask & (1 << i)) groups.push([]);
+        }
+        const cut = groups.filter((group) => group.length > 0);
+        const legal = cut.every(
+          (group) => group.length === 1 || Math.max(...group) * group.length <= options.documentBatchTokens,
+        );
+        if (legal)
+          best = Math.min(
+            best,
+            cut.reduce((sum, group) => sum + costOf(group), 0),
+          );
+      }
+      return best;
+    };
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 1, maxLength: 8 }), (lengths) => {
+        const waiting = scheduler({}, [new NotedJob('document', lengths)]);
+        let cost = 0;
+        for (let plan = waiting.next(0, room); plan !== undefined; plan = waiting.next(0, room)) {
+          cost += costOf(lengthsOf(plan)!);
+        }
+        expect(cost).toBe(cheapest(lengths));
+      }),
+    );
+  });
+
+  it('fill the budget whatever the padding where a run is dear', () => {
+    const lengths = [20, 4, 4, 20];
+    const cheap = scheduler({}, [new NotedJob('document', lengths)]);
+    expect(lengthsOf(cheap.next(0, room))).toEqual([20, 20]);
+    const dear = scheduler({ runTokens: 1000 }, [new NotedJob('document', lengths)]);
+    expect(lengthsOf(dear.next(0, room))).toEqual([4, 4, 20, 20]);
+  });
+
+  it('share the last texts out among the workers', () => {
+    const lengths = [40, 40, 40, 40];
+    const one = scheduler({ documentBatchTokens: 160 }, [new NotedJob('document', lengths)]);
+    expect(lengthsOf(one.next(0, room))).toEqual(lengths);
+    const two = scheduler({ documentBatchTokens: 160, workers: 2 }, [new NotedJob('document', lengths)]);
+    expect(lengthsOf(two.next(0, room))).toEqual([40, 40]);
+    // Less than a dozen runs are worth is not cut any further.
+    const little = scheduler({ documentBatchTokens: 160, workers: 2 }, [new NotedJob('document', [30, 30])]);
+    expect(lengthsOf(little.next(0, room))).toEqual([30, 30]);
   });
 
   it('look ahead no further than the window, however well later texts would fit', () => {
