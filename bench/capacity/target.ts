@@ -124,7 +124,8 @@ async function startServer({ environment, checkout = root, onLogLine }: TargetOp
   };
 }
 
-async function readyUrl(server: ChildProcess): Promise<string> {
+/** Where a process serves, once it has said so in a line of JSON. */
+export async function readyUrl(server: ChildProcess): Promise<string> {
   if (server.stdout === null) throw new Error('the server has no standard output');
   for await (const line of createInterface({ input: server.stdout })) {
     if (!line.startsWith('{')) continue;

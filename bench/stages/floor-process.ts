@@ -37,5 +37,5 @@ await new Promise<void>((resolve, reject) => {
     error === null ? resolve() : reject(error),
   );
 });
-process.stdout.write(`${JSON.stringify({ url })}\n`);
+process.stdout.write(`${JSON.stringify({ event: 'ready', url })}\n`);
 process.stdin.resume().on('end', () => process.exit(0));

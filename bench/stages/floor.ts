@@ -7,10 +7,10 @@ import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { QueryStream, type QueryDuplex } from '../../src/encoder/query-stream.ts';
 import { EncoderClient } from '../../src/encoder/wire.ts';
+import { readyUrl } from '../capacity/target.ts';
 import { median } from '../statistics.ts';
 import { Connection, requestText } from './connection.ts';
 
@@ -44,9 +44,7 @@ export async function measureFloor(options: FloorOptions): Promise<Floor> {
     },
   );
   try {
-    const lines = createInterface({ input: server.stdout })[Symbol.asyncIterator]();
-    const { value = '' } = (await lines.next()) as { readonly value?: string };
-    const { url } = JSON.parse(value) as { readonly url: string };
+    const url = await readyUrl(server);
     return {
       http: await overHttp(url, options.query),
       grpc: await overGrpc(`unix:${socket}`, options.query),

@@ -9,8 +9,8 @@ import type { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { openCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
 import type { SqliteCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
+import { newCatalog, nodeWithFileLimit } from './stage.ts';
 import { month, newTenant } from './fixture.ts';
-import { newDirectory } from '../temporary-directory.ts';
 
 const program = path.join(import.meta.dirname, 'commit-process.ts');
 
@@ -24,13 +24,11 @@ class CommitProcess {
   readonly #child: ChildProcessByStdio<null, Readable, null>;
   readonly #closed: Promise<unknown>;
 
-  /** `fileKibMax`: the largest file the process may write (`ulimit -f`); beyond, writes fail with EFBIG. */
   constructor(
     args: readonly string[],
     options: { readonly onLine?: (process: CommitProcess) => void; readonly fileKibMax?: number } = {},
   ) {
-    const limit = options.fileKibMax === undefined ? '' : `ulimit -f ${options.fileKibMax}; `;
-    this.#child = spawn('bash', ['-c', `${limit}exec "$0" "$@"`, process.execPath, program, ...args], {
+    this.#child = spawn(...nodeWithFileLimit(options.fileKibMax ?? 'unlimited', [program, ...args]), {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     const lines = createInterface({ input: this.#child.stdout });
@@ -98,14 +96,6 @@ function expectSound(directory: string): void {
     expect(database.pragma('integrity_check', { simple: true }), file).toBe('ok');
     database.close();
   }
-}
-
-async function newCatalog(): Promise<{ directory: string; tenantId: string }> {
-  const directory = await newDirectory();
-  const catalog = await openCatalog({ directory });
-  const { id: tenantId } = await newTenant(catalog);
-  await catalog.close();
-  return { directory, tenantId };
 }
 
 describe('a process killed while it commits', () => {

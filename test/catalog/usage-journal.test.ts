@@ -8,8 +8,9 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { openCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
 import type { SqliteCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
 import { OpenJournals, UsageJournal } from '../../src/catalog/sqlite/usage-journal.ts';
-import { month, newTenant, usageOf } from './fixture.ts';
 import { newDirectory } from '../temporary-directory.ts';
+import { newCatalog, nodeWithFileLimit } from './stage.ts';
+import { month, usageOf } from './fixture.ts';
 
 const journalModule = path.join(import.meta.dirname, '../../src/catalog/sqlite/usage-journal.ts');
 const opened: SqliteCatalog[] = [];
@@ -18,15 +19,6 @@ async function open(directory: string): Promise<SqliteCatalog> {
   const catalog = await openCatalog({ directory });
   opened.push(catalog);
   return catalog;
-}
-
-/** A catalog with one tenant, closed. */
-async function newCatalog(): Promise<{ directory: string; tenantId: string }> {
-  const directory = await newDirectory();
-  const catalog = await openCatalog({ directory });
-  const { id: tenantId } = await newTenant(catalog);
-  await catalog.close();
-  return { directory, tenantId };
 }
 
 function journals(directory: string): string[] {
@@ -139,20 +131,9 @@ describe('the journal of usage', () => {
           console.log(error.code);
         }
       }`;
-    // No file may grow beyond 1 KiB: a write across the limit is cut there.
-    const { stdout } = spawnSync(
-      'bash',
-      [
-        '-c',
-        'ulimit -f 1; exec "$0" "$@"',
-        process.execPath,
-        '--input-type=module',
-        '-e',
-        program,
-        directory,
-      ],
-      { encoding: 'utf8' },
-    );
+    const { stdout } = spawnSync(...nodeWithFileLimit(1, ['--input-type=module', '-e', program, directory]), {
+      encoding: 'utf8',
+    });
     const outcomes = stdout.trim().split('\n');
     expect(outcomes).toHaveLength(40);
     expect(new Set(outcomes)).toEqual(new Set(['recorded', 'service_unavailable']));

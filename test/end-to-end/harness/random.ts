@@ -1,4 +1,5 @@
-/** A seeded generator (mulberry32), so that a failing random test can be run again from its printed seed. */
+/** A seeded generator, so that a failing random test can be run again from its printed seed. */
+import { seededRandom } from '../../../bench/seeded-random.ts';
 
 export interface Random {
   readonly seed: number;
@@ -10,13 +11,7 @@ export interface Random {
 }
 
 export function createRandom(seed: number): Random {
-  let state = seed >>> 0;
-  const next = (): number => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
+  const next = seededRandom(seed);
   const integer = (minimum: number, maximum: number): number =>
     minimum + Math.floor(next() * (maximum - minimum + 1));
   return {
