@@ -1,4 +1,4 @@
-/** Uniform numbers in [0, 1). mulberry32: 32 bits of state are plenty for a benchmark's choices. */
+/** Uniform numbers in [0, 1). mulberry32: 32 bits of state are plenty for the choices of benchmarks and tests. */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

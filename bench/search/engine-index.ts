@@ -238,8 +238,8 @@ async function buildCodes(index: NativeIndex, onProgress: (line: string) => void
     const wanted = index
       .segments()
       .find(
-        ({ state, tokenVectors, derivedBytes, codesOutdated }) =>
-          state === 'sealed' && tokenVectors >= codesTokenVectorsMin && (derivedBytes === 0 || codesOutdated),
+        ({ state, tokenVectors, centroids, codesOutdated }) =>
+          state === 'sealed' && tokenVectors >= codesTokenVectorsMin && (centroids === 0 || codesOutdated),
       );
     if (wanted === undefined) return;
     const { milliseconds, centroids } = await index.buildCodes(wanted.segmentId);

@@ -68,6 +68,7 @@ void EngineObject::define(Napi::Env env, Napi::Object exports) {
                                         InstanceMethod<&EngineObject::timeKernel>("timeKernel"),
                                         InstanceMethod<&EngineObject::inspectSegment>("inspectSegment"),
                                         InstanceMethod<&EngineObject::inspectCodes>("inspectCodes"),
+                                        InstanceMethod<&EngineObject::inspectPostings>("inspectPostings"),
                                         InstanceMethod<&EngineObject::close>("close"),
                                     }));
 }

@@ -24,6 +24,7 @@ Napi::Object segmentInfo(Napi::Env env, const SegmentInfo& info) {
   object.Set("tokenVectors", double(info.counts.rows));
   object.Set("fileBytes", double(info.counts.fileBytes));
   object.Set("derivedBytes", double(info.derivedBytes));
+  object.Set("postingBytes", double(info.counts.postingBytes));
   object.Set("centroids", info.centroids);
   object.Set("codesOutdated", Napi::Boolean::New(env, info.codesOutdated));
   return object;
@@ -86,6 +87,7 @@ Napi::Function IndexObject::define(Napi::Env env) {
                          InstanceMethod<&IndexObject::sync>("sync"),
                          InstanceMethod<&IndexObject::seal>("seal"),
                          InstanceMethod<&IndexObject::buildCodes>("buildCodes"),
+                         InstanceMethod<&IndexObject::buildPostings>("buildPostings"),
                          InstanceMethod<&IndexObject::copyRecords>("copyRecords"),
                          InstanceMethod<&IndexObject::dropSegment>("dropSegment"),
                          InstanceMethod<&IndexObject::loadLives>("loadLives"),
@@ -206,6 +208,16 @@ Napi::Value IndexObject::buildCodes(const Napi::CallbackInfo& info) {
       return object;
     };
     return hub_->start(info.Env(), hub_->engine().background(), makeTask(std::move(execute), std::move(result)));
+  });
+}
+
+Napi::Value IndexObject::buildPostings(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    requireOpen();
+    auto execute = [index = index_, id = takeSegmentId(info[0]), deadline = untilStopped()] {
+      index->buildPostings(id, deadline);
+    };
+    return hub_->start(info.Env(), hub_->engine().background(), makeTask(std::move(execute)));
   });
 }
 

@@ -26,6 +26,7 @@ class IndexObject : public Napi::ObjectWrap<IndexObject> {
   Napi::Value sync(const Napi::CallbackInfo& info);
   Napi::Value seal(const Napi::CallbackInfo& info);
   Napi::Value buildCodes(const Napi::CallbackInfo& info);
+  Napi::Value buildPostings(const Napi::CallbackInfo& info);
   Napi::Value copyRecords(const Napi::CallbackInfo& info);
   Napi::Value dropSegment(const Napi::CallbackInfo& info);
   Napi::Value loadLives(const Napi::CallbackInfo& info);

@@ -1,4 +1,4 @@
-// `NativeEngine.inspectSegment` and `.inspectCodes` (src/index/native.ts).
+// `NativeEngine.inspectSegment`, `.inspectCodes` and `.inspectPostings` (src/index/native.ts).
 #include "store/inspection.h"
 
 #include "binding/arguments.h"
@@ -6,6 +6,7 @@
 #include "binding/task.h"
 #include "engine/codes.h"
 #include "engine/engine.h"
+#include "store/postings.h"
 
 #include <utility>
 
@@ -23,7 +24,6 @@ Napi::Value inspectionResult(Napi::Env env, const SegmentInspection& found) {
   object.Set("tokenVectors", double(found.rows));
   object.Set("recordBytes", double(found.recordBytes));
   object.Set("directoryBytes", double(found.directoryBytes));
-  object.Set("postingBytes", double(found.postingBytes));
   object.Set("recordsVerified", found.recordsVerified);
   Napi::Array damaged = Napi::Array::New(env);
   for (const RecordDamage& damage : found.damaged) {
@@ -37,6 +37,22 @@ Napi::Value inspectionResult(Napi::Env env, const SegmentInspection& found) {
   for (size_t r = 0; r < found.versionIds.size(); ++r) versionIds[r] = double(found.versionIds[r]);
   object.Set("versionIds", versionIds);
   return object;
+}
+
+/// `inspect(path, verify)` of a derived file; `setCounts` adds what is said of it besides its damage.
+template <typename Found, typename SetCounts>
+Napi::Value inspectDerived(AsyncHub& hub, const Napi::CallbackInfo& info, Found (*inspect)(const std::string&, bool),
+                           SetCounts setCounts) {
+  auto execute = [inspect, path = takeString(info[0], "path"), verify = takeBoolean(info[1], "verify")] {
+    return inspect(path, verify);
+  };
+  auto result = [setCounts](Napi::Env env, Found& found) -> Napi::Value {
+    Napi::Object object = Napi::Object::New(env);
+    setCounts(object, found);
+    object.Set("damage", found.damage);
+    return object;
+  };
+  return hub.start(info.Env(), hub.engine().background(), makeTask(std::move(execute), std::move(result)));
 }
 
 }  // namespace
@@ -60,18 +76,20 @@ Napi::Value EngineObject::inspectSegment(const Napi::CallbackInfo& info) {
 
 Napi::Value EngineObject::inspectCodes(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    AsyncHub& hub = requireOpen();
-    auto execute = [path = takeString(info[0], "path"), verify = takeBoolean(info[1], "verify")] {
-      return maxsimd::inspectCodes(path, verify);
-    };
-    auto result = [](Napi::Env env, CodesInspection& found) -> Napi::Value {
-      Napi::Object object = Napi::Object::New(env);
+    return inspectDerived(requireOpen(), info, maxsimd::inspectCodes, [](Napi::Object& object, CodesInspection& found) {
       object.Set("centroids", found.centroids);
       object.Set("codes", found.codes);
-      object.Set("damage", found.damage);
-      return object;
-    };
-    return hub.start(info.Env(), hub.engine().background(), makeTask(std::move(execute), std::move(result)));
+    });
+  });
+}
+
+Napi::Value EngineObject::inspectPostings(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    return inspectDerived(requireOpen(), info, maxsimd::inspectPostings,
+                          [](Napi::Object& object, PostingsInspection& found) {
+                            object.Set("terms", found.terms);
+                            object.Set("postings", found.postings);
+                          });
   });
 }
 

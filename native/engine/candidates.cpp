@@ -112,11 +112,13 @@ Chunk exactChunk(const Selection& selection, uint32_t chunk) {
 std::vector<Selection> selectLive(const std::vector<SegmentSnapshot>& snapshots, uint64_t generation,
                                   const std::optional<std::vector<Term>>& terms, const Deadline& deadline) {
   std::vector<Selection> selections;
+  const Checkpoint checkpoint = [&deadline] { deadline.check(); };
   for (const SegmentSnapshot& snapshot : snapshots) {
-    deadline.check();
+    checkpoint();
     auto live = snapshot.live->at(generation, snapshot.records);
     if (terms && live->count > 0) {
-      live = filtered(*snapshot.segment, *live, snapshot.segment->recordsMatching(*terms, snapshot.records));
+      const auto matching = snapshot.segment->recordsMatching(*terms, snapshot.records, checkpoint);
+      live = filtered(*snapshot.segment, *live, matching);
     }
     selections.push_back({snapshot, std::move(live)});
   }

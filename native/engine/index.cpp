@@ -87,8 +87,10 @@ SegmentInfo Index::openSegment(uint64_t id, const std::string& path, uint32_t re
       entry.codes =
           ChunkCodes::open(*entry.segment, kernel_, [this](Codebook codebook) { return intern(std::move(codebook)); });
     }
-    fill(id, std::move(entry));
-    return info(id);
+    fill(id, entry);
+    // Not looked up: it may have been dropped meanwhile.
+    const std::lock_guard lock(mutex_);
+    return describe(id, entry, newestCodebook().get());
   } catch (...) {
     dropSegment(id);
     throw;
@@ -206,6 +208,10 @@ Index::CodesBuilt Index::buildCodes(uint64_t id, const Deadline& deadline) {
   return built;
 }
 
+void Index::buildPostings(uint64_t id, const Deadline& deadline) {
+  find(id)->buildPostings([&deadline] { deadline.check(); });
+}
+
 void Index::dropSegment(uint64_t id) {
   const std::lock_guard lock(mutex_);
   entries_.erase(id);
@@ -269,15 +275,10 @@ Index::Entry Index::entryOf(std::shared_ptr<Segment> segment) {
 
 SegmentInfo Index::describe(uint64_t id, const Entry& entry, const Codebook* newest) {
   const ChunkCodes* codes = entry.codes.get();
-  if (codes == nullptr) return {id, entry.segment->counts(), 0, 0, false};
-  return {id, entry.segment->counts(), codes->fileBytes(), codes->codebook().count(), &codes->codebook() != newest};
-}
-
-SegmentInfo Index::info(uint64_t id) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = entries_.find(id);
-  if (found == entries_.end() || found->second.segment == nullptr) throw unknownSegment(id);
-  return describe(id, found->second, newestCodebook().get());
+  const SegmentCounts counts = entry.segment->counts();
+  if (codes == nullptr) return {id, counts, counts.postingBytes, 0, false};
+  return {id, counts, counts.postingBytes + codes->fileBytes(), codes->codebook().count(),
+          &codes->codebook() != newest};
 }
 
 std::vector<SegmentInfo> Index::segments() const {

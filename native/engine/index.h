@@ -40,8 +40,9 @@ struct SegmentSnapshot {
 struct SegmentInfo {
   uint64_t id;
   SegmentCounts counts;
-  /// Of the codes; 0 = none yet.
+  /// Of codes and postings.
   uint64_t derivedBytes;
+  /// 0 = no codes yet.
   uint32_t centroids;
   /// They were made with an older codebook than the index has now: to be built again.
   bool codesOutdated;
@@ -76,6 +77,8 @@ class Index {
   /// Codes of a sealed segment with chunks. The index's codebook is fitted anew when it no longer stands for the index:
   /// codes of other segments are outdated then, good for searches though dearer.
   CodesBuilt buildCodes(uint64_t id, const Deadline& deadline);
+  /// Of a sealed segment, from its records: filters look its terms up again.
+  void buildPostings(uint64_t id, const Deadline& deadline);
   void dropSegment(uint64_t id);
 
   struct LifeChange {
@@ -110,7 +113,6 @@ class Index {
   void fill(uint64_t id, Entry entry);
   static Entry entryOf(std::shared_ptr<Segment> segment);
   static SegmentInfo describe(uint64_t id, const Entry& entry, const Codebook* newest);
-  SegmentInfo info(uint64_t id) const;
   const Entry& recordEntry(const LifeChange& change) const;
 
   /// The codebook with this content that the index has already, or this one.

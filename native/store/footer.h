@@ -2,7 +2,6 @@
 #pragma once
 
 #include "store/format.h"
-#include "store/postings.h"
 
 #include <cstdint>
 #include <optional>
@@ -13,25 +12,25 @@
 namespace maxsimd {
 
 struct FooterBytes {
-  /// Directory and postings, a multiple of 64 long.
+  /// The directory, a multiple of 64 long.
   std::vector<uint8_t> body;
   FileTrailer trailer;
 };
 
-/// What a footer is made of besides postings.
 struct Directory {
   std::vector<RecordEntry> records;
   std::vector<ChunkEntry> chunks;
   uint64_t rows = 0;
 };
 
-FooterBytes assembleFooter(uint64_t footerOffset, const Directory& directory, const ActivePostings& postings);
+FooterBytes assembleFooter(uint64_t footerOffset, const Directory& directory);
 
 struct FooterView {
   uint64_t rows;
+  /// Tells contents of the same segment id apart.
+  uint32_t crc;
   std::span<const RecordEntry> records;
   std::span<const ChunkEntry> chunks;
-  SealedPostings postings;
 };
 
 /// The footer of a file that is mapped whole, or nothing if the file is not sealed. A damaged footer throws

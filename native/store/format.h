@@ -2,7 +2,7 @@
 //
 //   FileHeader                       64 bytes
 //   record 0, record 1, ...          each starts at a multiple of 64 and is a multiple of 64 long
-//   [sealed only] directory, postings, FileTrailer (the last 64 bytes of the file)
+//   [sealed only] directory, FileTrailer (the last 64 bytes of the file)
 //
 // All integers are little-endian; every section starts at a multiple of 64 bytes and is padded with zeros.
 //
@@ -32,24 +32,21 @@
 //     vectors      i8  [rows][dim]         row-major, no padding between rows
 //     scales       f16 [rows]              component value = vector * scale
 //
-// Directory and postings, covered by the trailer's footerCrc
+// Directory, covered by the trailer's footerCrc
 //     records      RecordEntry [records]
 //     chunks       ChunkEntry [chunks]
-//     termKeys     u8 [terms][16]          ascending
-//     termOffsets  u32 [terms + 1]         term t matches postings [termOffsets[t], termOffsets[t+1])
-//     postings     u32 [postings]          record numbers, ascending within a term
 //
 // FileTrailer
 //   0      8    magic "MAXSIMFT"
-//   8      4    formatVersion (2)
+//   8      4    footerVersion (3)
 //   12     4    crc32c of bytes [16, 64)
 //   16     8    footerOffset, where `records` starts
 //   24     8    fileBytes, including this trailer
 //   32     4    records
 //   36     4    chunks
 //   40     8    rows
-//   48     4    terms
-//   52     4    postings
+//   48     4    0; in version 2 terms, whose lookup follows the directory and is not used any more (postings.h)
+//   52     4    0; in version 2 postings
 //   56     4    footerCrc: crc32c of [footerOffset, fileBytes - 64)
 //   60     4    zero
 //
@@ -70,6 +67,9 @@ inline constexpr uint64_t fileMagic = 0x47534d495358414dull;     // "MAXSIMSG"
 inline constexpr uint64_t trailerMagic = 0x54464d495358414dull;  // "MAXSIMFT"
 inline constexpr uint32_t recordMagic = 0x4352584du;             // "MXRC"
 inline constexpr uint32_t formatVersion = 2;
+inline constexpr uint32_t footerVersion = 3;
+/// Its directory is followed by the postings.
+inline constexpr uint32_t footerVersionWithPostings = 2;
 inline constexpr size_t sectionAlignment = 64;
 inline constexpr size_t termBytes = 16;
 inline constexpr uint32_t recordChunksMax = 1u << 20;

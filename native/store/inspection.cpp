@@ -39,8 +39,6 @@ void inspectSealed(const File& file, const uint8_t* mapped, const FooterView& fo
   found.records = uint32_t(footer.records.size());
   found.chunks = uint32_t(footer.chunks.size());
   found.rows = footer.rows;
-  found.postingBytes = footer.postings.keys.size_bytes() + footer.postings.offsets.size_bytes() +
-                       footer.postings.records.size_bytes();
   found.directoryBytes = footer.records.size_bytes() + footer.chunks.size_bytes();
   // The directory starts where the last record ends.
   const auto* directory = reinterpret_cast<const uint8_t*>(footer.records.data());

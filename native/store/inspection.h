@@ -21,10 +21,9 @@ struct SegmentInspection {
   uint32_t records = 0;
   uint32_t chunks = 0;
   uint64_t rows = 0;
-  /// Of records with headers and padding; of the directory; of what filters look up.
+  /// Of records with headers and padding; of the directory.
   uint64_t recordBytes = 0;
   uint64_t directoryBytes = 0;
-  uint64_t postingBytes = 0;
   /// Records whose checksums were looked at, from the first one asked for, and those that are damaged.
   uint32_t recordsVerified = 0;
   std::vector<RecordDamage> damaged;

@@ -1,20 +1,49 @@
-// Which records carry a filter term: in memory while a segment is active, in its footer once it is sealed.
+// Which records carry a filter term: in memory while a segment is active, in a file beside it once it is sealed.
+//
+// The file is `<segment>.postings`, derived from the terms of the segment's records. One that is missing, damaged, of
+// another format or of another content is not used: filters read the records until it has been built anew.
+//
+//   offset size field
+//   0      8    magic "MAXSIMPO"
+//   8      4    formatVersion (1)
+//   12     4    crc32c of bytes [16, 64)
+//   16     8    segmentId
+//   24     4    records of the segment
+//   28     4    terms
+//   32     4    postings, of all terms
+//   36     4    footerCrc of the segment's trailer
+//   40     4    crc32c of the directory
+//   44     20   zero
+//   64          directory, each section padded with zeros to a multiple of 64:
+//     termKeys     u8  [terms][16]         ascending
+//     termOffsets  u32 [terms + 1]         term t matches postings [termOffsets[t], termOffsets[t+1])
+//     termCrcs     u32 [terms]             crc32c of each term's postings
+//   then, likewise padded
+//     postings     u32 [postings]          record numbers, ascending within a term
+//
+// The directory is checked when the file is opened, the postings of a term when a filter first asks for it, and all of
+// them by `inspectPostings`.
 #pragma once
 
+#include "store/file.h"
 #include "store/format.h"
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace maxsimd {
 
 using Term = std::array<uint8_t, termBytes>;
 
-/// Ordered by term, so that a footer can be written straight from it. Not synchronised.
+/// Ordered by term, so that a file can be written straight from it. Not synchronised.
 class ActivePostings {
  public:
   /// Records arrive in ascending order; a term given twice for one record counts once.
@@ -39,13 +68,55 @@ class ActivePostings {
   std::map<Term, std::vector<uint32_t>> byTerm_;
 };
 
-/// The three arrays of a footer (format.h), as they lie in the mapping.
-struct SealedPostings {
-  std::span<const Term> keys;
-  std::span<const uint32_t> offsets;
-  std::span<const uint32_t> records;
-
-  std::vector<uint32_t> find(const Term& term) const;
+/// The content that a file of postings belongs to.
+struct PostingsOwner {
+  uint64_t segmentId;
+  uint32_t records;
+  uint32_t footerCrc;
 };
+
+class SealedPostings {
+ public:
+  static std::string pathOf(const std::string& segmentPath) { return segmentPath + ".postings"; }
+
+  /// Nothing if there is no usable file beside the segment.
+  static std::shared_ptr<const SealedPostings> open(const std::string& segmentPath, const PostingsOwner& owner);
+  /// Saves durably, in place of whatever file there was, and opens it.
+  static std::shared_ptr<const SealedPostings> save(const std::string& segmentPath, const PostingsOwner& owner,
+                                                    const ActivePostings& postings);
+
+  /// Records that carry the term, or nothing if its postings are damaged.
+  std::optional<std::vector<uint32_t>> find(const Term& term) const;
+  uint64_t fileBytes() const { return mapping_->bytes(); }
+
+ private:
+  friend struct PostingsInspection inspectPostings(const std::string& path, bool verify);
+
+  SealedPostings(std::shared_ptr<const Mapping> mapping, uint32_t records);
+  bool readDirectory(uint32_t terms, uint32_t postings, uint32_t crc);
+  std::span<const uint32_t> list(size_t term) const;
+  bool intact(size_t term) const;
+
+  std::shared_ptr<const Mapping> mapping_;
+  uint32_t records_;
+  std::span<const Term> keys_;
+  std::span<const uint32_t> offsets_;
+  std::span<const uint32_t> crcs_;
+  std::span<const uint32_t> postings_;
+  /// Of each term whether its postings were found intact.
+  std::unique_ptr<std::atomic<bool>[]> checked_;
+};
+
+struct PostingsInspection {
+  uint32_t terms = 0;
+  /// Of all terms.
+  uint32_t postings = 0;
+  /// Empty = nothing is wrong.
+  std::string damage;
+};
+
+/// A file of postings by its header and, if `verify`, by the checksums of its contents. `unsupported_version` for one
+/// of another format.
+PostingsInspection inspectPostings(const std::string& path, bool verify);
 
 }  // namespace maxsimd

@@ -1,8 +1,8 @@
 #include "store/segment.h"
 
 #include "kernels/contract.h"
-#include "store/crc32c.h"
 #include "store/error.h"
+#include "store/sections.h"
 
 #include <unistd.h>
 
@@ -15,14 +15,10 @@ namespace {
 constexpr uint64_t allocationFirst = 256 << 10;
 constexpr uint64_t allocationStepMax = 16 << 20;
 constexpr uint64_t pageBytes = 4096;
-constexpr size_t crcStart = 16;
+constexpr uint32_t checkpointRecords = 256;
 static_assert(sizeof(FileTrailer) >= readPaddingBytes && sectionAlignment >= readPaddingBytes);
 
 uint64_t alignPage(uint64_t bytes) { return (bytes + pageBytes - 1) & ~(pageBytes - 1); }
-
-uint32_t headerChecksum(const FileHeader& header) {
-  return crc32c(reinterpret_cast<const uint8_t*>(&header) + crcStart, sizeof header - crcStart);
-}
 
 bool chunksAddUp(const RecordView& view) {
   uint64_t rows = 0;
@@ -108,13 +104,14 @@ void Segment::openSealed(const FooterView& footer, std::shared_ptr<const Mapping
   chunks_.grow(chunks);
   for (uint32_t r = 0; r < records; ++r) records_[r] = footer.records[r];
   for (uint32_t c = 0; c < chunks; ++c) chunks_[c] = footer.chunks[c];
-  sealedPostings_ = footer.postings;
   fileBytes_ = mapping->bytes();
   chunkCount_ = chunks;
   rowCount_ = footer.rows;
+  footerCrc_ = footer.crc;
   sealed_ = true;
   setMapping(std::move(mapping));
   recordCount_.store(records, std::memory_order_release);
+  sealedPostings_ = SealedPostings::open(path(), postingsOwner());
 }
 
 void Segment::openActive(uint32_t recordsReferenced, uint64_t fileBytes) {
@@ -128,6 +125,8 @@ void Segment::openActive(uint32_t recordsReferenced, uint64_t fileBytes) {
     addRecord(view, offset);
     offset += view.layout.bytes;
   }
+  // Left by a seal that did not come to its end.
+  unlink(SealedPostings::pathOf(path()).c_str());
   // The tail is cut, and a hole put behind the last record: readable without needing free space now.
   file_.truncate(offset);
   const uint64_t readable = alignPage(offset + readPaddingBytes);
@@ -145,6 +144,8 @@ SegmentCounts Segment::counts() const {
   counts.chunks = chunkCount_;
   counts.rows = rowCount_;
   counts.fileBytes = fileBytes_;
+  const std::shared_lock lock(postingsMutex_);
+  counts.postingBytes = sealedPostings_ == nullptr ? 0 : sealedPostings_->fileBytes();
   return counts;
 }
 
@@ -235,8 +236,9 @@ void Segment::seal() {
   directory.rows = rowCount_;
   for (uint32_t r = 0; r < records; ++r) directory.records.push_back(records_[r]);
   for (uint32_t c = 0; c < chunks; ++c) directory.chunks.push_back(chunks_[c]);
-  const FooterBytes footer = assembleFooter(end_, directory, activePostings_);
+  const FooterBytes footer = assembleFooter(end_, directory);
   reserve(footer.trailer.fileBytes);
+  auto postings = SealedPostings::save(path(), {id_, records, footer.trailer.footerCrc}, activePostings_);
   file_.write(end_, footer.body.data(), footer.body.size());
   sync();
   try {
@@ -251,8 +253,9 @@ void Segment::seal() {
   const auto view = readFooter(mapping->base(), mapping->bytes(), dim_, file_.path());
   if (!view) throw std::logic_error("this is a bug: a footer just written cannot be read");
   {
-    const std::unique_lock postings(postingsMutex_);
-    sealedPostings_ = view->postings;
+    const std::unique_lock lock(postingsMutex_);
+    sealedPostings_ = std::move(postings);
+    footerCrc_ = footer.trailer.footerCrc;
     activePostings_.clear();
     setMapping(std::move(mapping));
     sealed_ = true;
@@ -283,12 +286,72 @@ RecordView Segment::view(const Mapping& mapping, uint32_t record) const {
           RecordLayout::of(dim_, entry.chunks, entry.rows, entry.terms)};
 }
 
-std::vector<uint32_t> Segment::recordsMatching(std::span<const Term> terms, uint32_t recordCount) const {
+void Segment::buildPostings(const Checkpoint& checkpoint) {
+  require(sealed(), "the postings of an active segment are in memory");
+  const std::lock_guard lock(writing_);
+  const auto mapping = this->mapping();
+  ActivePostings postings;
+  for (uint32_t r = 0; r < recordCount_; ++r) {
+    if (r % checkpointRecords == 0) checkpoint();
+    if (metaIntact(*mapping, r)) {
+      postings.add(r, view(*mapping, r).terms(), records_[r].terms);
+    } else if (lives_[r].born() != generationNever && lives_[r].died() == generationNever) {
+      throw Error(ErrorCode::corrupt, path() + ": damaged record " + std::to_string(r));
+    }
+  }
+  auto saved = SealedPostings::save(path(), postingsOwner(), postings);
+  const std::unique_lock exchange(postingsMutex_);
+  sealedPostings_ = std::move(saved);
+}
+
+std::optional<std::vector<std::vector<uint32_t>>> Segment::postingsOf(std::span<const Term> terms) const {
   std::vector<std::vector<uint32_t>> lists;
+  std::shared_ptr<const SealedPostings> sealed;
   {
     const std::shared_lock lock(postingsMutex_);
-    for (const Term& term : terms) lists.push_back(sealed_ ? sealedPostings_.find(term) : activePostings_.find(term));
+    if (!sealed_) {
+      for (const Term& term : terms) lists.push_back(activePostings_.find(term));
+      return lists;
+    }
+    sealed = sealedPostings_;
   }
+  if (sealed == nullptr) return std::nullopt;
+  for (const Term& term : terms) {
+    auto list = sealed->find(term);
+    if (!list) {
+      const std::unique_lock lock(postingsMutex_);
+      if (sealedPostings_ == sealed) sealedPostings_ = nullptr;
+      return std::nullopt;
+    }
+    lists.push_back(std::move(*list));
+  }
+  return lists;
+}
+
+std::vector<uint32_t> Segment::recordsCarrying(std::span<const Term> terms, uint32_t recordCount,
+                                               const Checkpoint& checkpoint) const {
+  const auto mapping = this->mapping();
+  std::vector<uint32_t> carrying;
+  for (uint32_t r = 0; r < recordCount; ++r) {
+    if (r % checkpointRecords == 0) checkpoint();
+    if (!metaIntact(*mapping, r)) {
+      checks_[r].fetch_or(dataBad, std::memory_order_relaxed);
+      carrying.push_back(r);
+      continue;
+    }
+    const uint8_t* own = view(*mapping, r).terms();
+    const std::span<const Term> all{reinterpret_cast<const Term*>(own), records_[r].terms};
+    const auto carries = [&all](const Term& term) { return std::find(all.begin(), all.end(), term) != all.end(); };
+    if (std::all_of(terms.begin(), terms.end(), carries)) carrying.push_back(r);
+  }
+  return carrying;
+}
+
+std::vector<uint32_t> Segment::recordsMatching(std::span<const Term> terms, uint32_t recordCount,
+                                               const Checkpoint& checkpoint) const {
+  auto found = postingsOf(terms);
+  if (!found) return recordsCarrying(terms, recordCount, checkpoint);
+  std::vector<std::vector<uint32_t>>& lists = *found;
   std::sort(lists.begin(), lists.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
   std::vector<uint32_t> matching = std::move(lists.front());
   for (size_t t = 1; t < lists.size() && !matching.empty(); ++t) {
@@ -302,8 +365,8 @@ std::vector<uint32_t> Segment::recordsMatching(std::span<const Term> terms, uint
 
 bool Segment::check(const Mapping& mapping, uint32_t record, Check good, Check bad) const {
   const uint8_t known = checks_[record].load(std::memory_order_relaxed);
-  if (known & good) return true;
   if (known & bad) return false;
+  if (known & good) return true;
   const RecordView view = this->view(mapping, record);
   // The header must describe the record that the directory describes, or its checksums cover something else.
   const RecordEntry& entry = records_[record];

@@ -7,13 +7,16 @@
 
 #include "store/file.h"
 #include "store/footer.h"
+#include "store/postings.h"
 #include "store/record.h"
 #include "store/stable_vector.h"
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <span>
 #include <string>
@@ -42,7 +45,12 @@ struct SegmentCounts {
   uint32_t chunks;
   uint64_t rows;
   uint64_t fileBytes;
+  /// Of the file of postings in use; 0 = none.
+  uint64_t postingBytes;
 };
+
+/// Called every few records; what it throws ends the work.
+using Checkpoint = std::function<void()>;
 
 /// Of a file of `bytes` bytes; `corrupt` or `unsupported_version` if it is not a segment that can be read.
 FileHeader readFileHeader(const File& file, uint64_t bytes);
@@ -65,7 +73,10 @@ class Segment {
   uint32_t append(std::span<const uint8_t> record);
   /// Everything appended before the call is durable when it returns.
   void sync();
+  /// Its postings are durable before anything says that it is sealed.
   void seal();
+  /// Saves the postings of a sealed segment anew, from the terms of its records; `corrupt` if a live one is damaged.
+  void buildPostings(const Checkpoint& checkpoint);
 
   // Reading. Take `recordCount` first and the mapping after it: the mapping then covers those records.
   uint32_t recordCount() const { return recordCount_.load(std::memory_order_acquire); }
@@ -74,8 +85,10 @@ class Segment {
   const ChunkEntry& chunk(uint32_t number) const { return chunks_[number]; }
   uint32_t chunkRows(uint32_t number) const;
   RecordView view(const Mapping& mapping, uint32_t record) const;
-  /// Records below `recordCount` that carry all terms, ascending.
-  std::vector<uint32_t> recordsMatching(std::span<const Term> terms, uint32_t recordCount) const;
+  /// Records below `recordCount` that carry all terms, ascending. Without usable postings the records are read, and
+  /// those that are damaged are among them: whoever scores one finds that out.
+  std::vector<uint32_t> recordsMatching(std::span<const Term> terms, uint32_t recordCount,
+                                        const Checkpoint& checkpoint) const;
 
   /// True if intact; the result of the first check is remembered. `data` covers vectors and scales, `meta` the rest.
   bool metaIntact(const Mapping& mapping, uint32_t record) const;
@@ -101,6 +114,11 @@ class Segment {
   void requireWritable() const;
   void setMapping(std::shared_ptr<const Mapping> mapping);
   bool check(const Mapping& mapping, uint32_t record, Check good, Check bad) const;
+  /// Of each term; nothing if it cannot be told without reading the records.
+  std::optional<std::vector<std::vector<uint32_t>>> postingsOf(std::span<const Term> terms) const;
+  std::vector<uint32_t> recordsCarrying(std::span<const Term> terms, uint32_t recordCount,
+                                        const Checkpoint& checkpoint) const;
+  PostingsOwner postingsOwner() const { return {id_, recordCount_, footerCrc_}; }
 
   const uint64_t id_;
   const uint32_t dim_;
@@ -126,7 +144,10 @@ class Segment {
 
   mutable std::shared_mutex postingsMutex_;
   ActivePostings activePostings_;
-  SealedPostings sealedPostings_;
+  /// Null when there are none, or when they were found damaged.
+  mutable std::shared_ptr<const SealedPostings> sealedPostings_;
+  /// Of a sealed segment.
+  uint32_t footerCrc_ = 0;
 };
 
 }  // namespace maxsimd

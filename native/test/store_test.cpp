@@ -2,6 +2,7 @@
 #include "kernels/dispatch.h"
 #include "store/crc32c.h"
 #include "store/error.h"
+#include "store/inspection.h"
 #include "store/segment.h"
 #include "test/sample.h"
 
@@ -27,6 +28,8 @@ void writeFile(const std::string& path, const std::vector<uint8_t>& bytes) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file.write(reinterpret_cast<const char*>(bytes.data()), long(bytes.size()));
 }
+
+const Checkpoint uninterrupted = [] {};
 
 struct Sample {
   Clusters clusters;
@@ -59,10 +62,10 @@ void checkHolds(const Segment& segment, const Sample& sample, uint32_t count) {
     std::vector<uint32_t> expected;
     for (uint32_t r = t; r < count; r += 3) expected.push_back(r);
     const std::vector<Term> terms{term(t), term(9)};
-    CHECK(segment.recordsMatching(terms, count) == expected);
+    CHECK(segment.recordsMatching(terms, count, uninterrupted) == expected);
   }
   const std::vector<Term> none{term(77)};
-  CHECK(segment.recordsMatching(none, count).empty());
+  CHECK(segment.recordsMatching(none, count, uninterrupted).empty());
 }
 
 std::shared_ptr<Segment> writeAll(const Sample& sample, const std::string& path) {
@@ -217,9 +220,156 @@ const Case crashWhileSealing("store", "a crash while sealing leaves an active se
     writeFile(path, bytes);
     const auto segment = Segment::open(7, path, dim, 5);
     CHECK(!segment->sealed());
+    CHECK(!std::filesystem::exists(SealedPostings::pathOf(path)));
     checkHolds(*segment, sample, 5);
     if (cut % 7 == 0) segment->seal();
   }
+});
+
+const Case derivedPostings("store", "filters match the same with damaged, foreign or no postings", [](Random& random) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("7.seg"), file = SealedPostings::pathOf(path);
+  const Sample sample(random, 20);
+  writeAll(sample, path)->seal();
+  const std::vector<uint8_t> whole = readFile(file);
+  CHECK(inspectPostings(file, true).damage.empty() && inspectPostings(file, false).terms == 4);
+  CHECK(inspectPostings(file, true).postings == 40);
+  // Terms 0, 1, 2 and 9; the rest of the last section is padding.
+  const uint64_t postingsAt = 64 + alignSection(4 * termBytes) + alignSection(5 * 4) + alignSection(4 * 4);
+  CHECK(whole.size() == postingsAt + alignSection(40 * 4));
+  const auto checkMended = [&](bool usable) {
+    const auto segment = Segment::open(7, path, dim, 20);
+    if (!usable) CHECK(segment->counts().postingBytes == 0);
+    checkHolds(*segment, sample, 20);
+    segment->buildPostings(uninterrupted);
+    CHECK(segment->counts().postingBytes == whole.size() && readFile(file) == whole);
+    checkHolds(*segment, sample, 20);
+  };
+  CHECK(Segment::open(7, path, dim, 20)->counts().postingBytes == whole.size());
+  std::filesystem::remove(file);
+  checkMended(false);
+  for (size_t bytes = 0; bytes < whole.size(); bytes += between(random, 1, 9)) {
+    writeFile(file, {whole.begin(), whole.begin() + long(bytes)});
+    CHECK(!inspectPostings(file, true).damage.empty());
+    checkMended(false);
+  }
+  for (int round = 0; round < rounds(150); ++round) {
+    std::vector<uint8_t> bytes = whole;
+    const uint64_t at = random() % (postingsAt + 40 * 4);
+    bytes[at] ^= uint8_t(1 << random() % 8);
+    writeFile(file, bytes);
+    if (at >= 8 && at < 12) {
+      CHECK_ERROR(inspectPostings(file, false), ErrorCode::unsupportedVersion);
+    } else {
+      CHECK(!inspectPostings(file, true).damage.empty());
+    }
+    // Postings are checked when they are asked for: the damaged ones are then not used any more.
+    checkMended(at >= postingsAt);
+    const auto damaged = [&] {
+      writeFile(file, bytes);
+      const auto segment = Segment::open(7, path, dim, 20);
+      checkHolds(*segment, sample, 20);
+      return segment->counts().postingBytes;
+    };
+    CHECK(damaged() == 0);
+    std::filesystem::remove(file);
+  }
+  // Intact, but of another content of the same name.
+  const Sample other(random, 20);
+  writeAll(other, directory.file("other.seg"))->seal();
+  std::filesystem::rename(SealedPostings::pathOf(directory.file("other.seg")), file);
+  CHECK(inspectPostings(file, true).damage.empty());
+  checkMended(false);
+});
+
+const Case unreadableTerms("store", "a record whose terms cannot be read is found out, and no postings leave it out",
+                           [](Random& random) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("7.seg"), file = SealedPostings::pathOf(path);
+  const Sample sample(random, 6);
+  uint64_t termsAt;
+  {
+    const auto segment = writeAll(sample, path);
+    segment->seal();
+    const auto mapping = segment->mapping();
+    termsAt = uint64_t(segment->view(*mapping, 4).terms() - mapping->base());
+  }
+  std::vector<uint8_t> bytes = readFile(path);
+  bytes[termsAt] ^= 1;
+  writeFile(path, bytes);
+  std::filesystem::remove(file);
+  const auto segment = Segment::open(7, path, dim, 6);
+  CHECK(segment->dataIntact(*segment->mapping(), 4));
+  const std::vector<Term> terms{term(0)};
+  CHECK((segment->recordsMatching(terms, 6, uninterrupted) == std::vector<uint32_t>{0, 3, 4}));
+  // Scoring it is an error now, like any other damaged record.
+  CHECK(!segment->dataIntact(*segment->mapping(), 4) && segment->dataIntact(*segment->mapping(), 3));
+  segment->life(4).setBorn(1);
+  CHECK_ERROR(segment->buildPostings(uninterrupted), ErrorCode::corrupt);
+  CHECK(segment->counts().postingBytes == 0 && !std::filesystem::exists(file));
+  segment->life(4).setDied(2);
+  segment->buildPostings(uninterrupted);
+  CHECK((segment->recordsMatching(terms, 6, uninterrupted) == std::vector<uint32_t>{0, 3}));
+  const Checkpoint stop = [] { throw Error(ErrorCode::deadlineExceeded, "stopped"); };
+  CHECK_ERROR(segment->buildPostings(stop), ErrorCode::deadlineExceeded);
+  std::filesystem::remove(file);
+  CHECK_ERROR(Segment::open(7, path, dim, 6)->recordsMatching(terms, 6, stop), ErrorCode::deadlineExceeded);
+});
+
+const Case unsaved("store", "a segment is not sealed before its postings are saved", [](Random& random) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("7.seg"), temporary = SealedPostings::pathOf(path) + ".tmp";
+  const Sample sample(random, 3);
+  const auto segment = writeAll(sample, path);
+  CHECK_ERROR(segment->buildPostings(uninterrupted), ErrorCode::invalidArgument);
+  std::filesystem::create_directory(temporary);
+  CHECK_ERROR(segment->seal(), ErrorCode::io);
+  CHECK(!segment->sealed() && !Segment::open(7, path, dim, 3)->sealed());
+  checkHolds(*segment, sample, 3);
+  std::filesystem::remove(temporary);
+  segment->seal();
+  CHECK(segment->sealed() && segment->counts().postingBytes > 0);
+  checkHolds(*segment, sample, 3);
+});
+
+/// The segment as it was sealed when postings were part of the footer.
+std::vector<uint8_t> withPostingsInFooter(std::vector<uint8_t> bytes, uint32_t terms, uint32_t postings) {
+  FileTrailer trailer;
+  std::memcpy(&trailer, bytes.data() + bytes.size() - sizeof trailer, sizeof trailer);
+  bytes.resize(bytes.size() - sizeof trailer);
+  // Nobody reads them.
+  bytes.resize(bytes.size() + alignSection(terms * termBytes) + alignSection((terms + 1) * 4) +
+                   alignSection(postings * 4),
+               uint8_t(0xab));
+  trailer.version = footerVersionWithPostings;
+  trailer.fileBytes = bytes.size() + sizeof trailer;
+  trailer.terms = terms;
+  trailer.postings = postings;
+  trailer.footerCrc = crc32c(bytes.data() + trailer.footerOffset, bytes.size() - trailer.footerOffset);
+  const auto* raw = reinterpret_cast<const uint8_t*>(&trailer);
+  trailer.crc = crc32c(raw + 16, sizeof trailer - 16);
+  bytes.insert(bytes.end(), raw, raw + sizeof trailer);
+  return bytes;
+}
+
+const Case earlier("store", "a segment with postings in its footer is read, and gets them beside it", [](Random& random) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("7.seg"), file = SealedPostings::pathOf(path);
+  const Sample sample(random, 20);
+  writeAll(sample, path)->seal();
+  writeFile(path, withPostingsInFooter(readFile(path), 4, 40));
+  // Whatever lies beside it belongs to another content.
+  for (const bool beside : {true, false}) {
+    if (!beside) std::filesystem::remove(file);
+    const auto segment = Segment::open(7, path, dim, 20);
+    CHECK(segment->sealed() && segment->counts().postingBytes == 0);
+    checkHolds(*segment, sample, 20);
+  }
+  Segment::open(7, path, dim, 20)->buildPostings(uninterrupted);
+  const auto segment = Segment::open(7, path, dim, 20);
+  CHECK(segment->counts().postingBytes > 0);
+  checkHolds(*segment, sample, 20);
+  CHECK(inspectSegment(path, 20, {0, UINT64_MAX}).recordsVerified == 20);
 });
 
 const Case later("store", "a later format is refused, not misread", [](Random& random) {

@@ -1,5 +1,6 @@
 /** `maxsimd index inspect`: what the files of an index hold, from the catalog and from the files themselves. */
 import type { Catalog, IndexRow, IndexState, SegmentRow } from '../catalog/contract.ts';
+import { derivedEndings } from '../index/derived-data.ts';
 import { defaultIndexSettings } from '../index/index-settings.ts';
 import { planMerge, type MergePlan } from '../index/merge-policy.ts';
 import type { SegmentInspection } from '../index/native.ts';
@@ -17,6 +18,8 @@ interface InspectedSegment {
   readonly derived: readonly { readonly name: string; readonly bytes: number }[];
   /** Size of the codebook that its codes refer to; 0 = none, or none that can be read. */
   readonly centroids: number;
+  /** Distinct ones that its postings look up, likewise. */
+  readonly terms: number;
 }
 
 interface InspectedIndex {
@@ -57,8 +60,7 @@ async function inspectIndex(access: IndexAccess, index: IndexRow): Promise<Inspe
     const derived = files
       .filter(({ name }) => name.startsWith(`${row.blob}.`))
       .map(({ name, bytes }) => ({ name: name.slice(row.blob.length + 1), bytes }));
-    const centroids = await centroidsOf(access, row);
-    const base = { row, live: live.get(row.id) ?? 0, derived, centroids };
+    const base = { row, live: live.get(row.id) ?? 0, derived, ...(await derivedCounts(access, row)) };
     try {
       const found = await access.engine.inspectSegment(await access.blobs.open(row.blob), {
         recordsReferenced: row.recordsReferenced,
@@ -74,13 +76,19 @@ async function inspectIndex(access: IndexAccess, index: IndexRow): Promise<Inspe
   return { index, segments, plan: nextMerge(segments) };
 }
 
-async function centroidsOf({ engine, blobs }: IndexAccess, row: SegmentRow): Promise<number> {
-  try {
-    return (await engine.inspectCodes(await blobs.open(`${row.blob}.codes`), false)).centroids;
-  } catch {
-    // Not there, or of another format: `verify` tells which.
-    return 0;
-  }
+async function derivedCounts(
+  { engine, blobs }: IndexAccess,
+  row: SegmentRow,
+): Promise<Pick<InspectedSegment, 'centroids' | 'terms'>> {
+  const [codes, postings] = await Promise.allSettled([
+    blobs.open(row.blob + derivedEndings.codes).then((file) => engine.inspectCodes(file, false)),
+    blobs.open(row.blob + derivedEndings.postings).then((file) => engine.inspectPostings(file, false)),
+  ]);
+  // Not there, or of another format: `verify` tells which.
+  return {
+    centroids: codes.status === 'fulfilled' ? codes.value.centroids : 0,
+    terms: postings.status === 'fulfilled' ? postings.value.terms : 0,
+  };
 }
 
 /** A running server has merged the segment away since its name was read. */
@@ -133,7 +141,7 @@ function totals(segments: readonly InspectedSegment[]) {
     chunks: sum(({ found }) => found?.chunks ?? 0),
     tokenVectors: sum(({ found }) => found?.tokenVectors ?? 0),
     fileBytes: sum(({ found }) => found?.fileBytes ?? 0),
-    lookupBytes: sum(({ found }) => (found?.directoryBytes ?? 0) + (found?.postingBytes ?? 0)),
+    directoryBytes: sum(({ found }) => found?.directoryBytes ?? 0),
     derivedBytes: derived,
     wasteBytes: sum(wasteBytes),
   };
@@ -153,7 +161,7 @@ function indexDocument({ index, segments, plan }: InspectedIndex): object {
     chunks: sum.chunks,
     token_vectors: sum.tokenVectors,
     file_bytes: sum.fileBytes,
-    directory_and_posting_bytes: sum.lookupBytes,
+    directory_bytes: sum.directoryBytes,
     derived_bytes: sum.derivedBytes,
     waste_bytes: sum.wasteBytes,
     next_merge: plan === undefined ? null : { reason: plan.reason, segment_ids: plan.segmentIds },
@@ -167,10 +175,10 @@ function indexDocument({ index, segments, plan }: InspectedIndex): object {
       dim: segment.found?.dim ?? null,
       file_bytes: segment.found?.fileBytes ?? null,
       directory_bytes: segment.found?.directoryBytes ?? null,
-      posting_bytes: segment.found?.postingBytes ?? null,
       waste_bytes: wasteBytes(segment),
       derived: segment.derived,
       centroids: segment.centroids,
+      filter_terms: segment.terms,
       problem: segment.problem ?? null,
     })),
   };
@@ -178,7 +186,7 @@ function indexDocument({ index, segments, plan }: InspectedIndex): object {
 
 function indexText({ index, segments, plan }: InspectedIndex): string {
   const sum = totals(segments);
-  const perChunk = sum.chunks === 0 ? 0 : (sum.lookupBytes + sum.derivedBytes) / sum.chunks;
+  const perChunk = sum.chunks === 0 ? 0 : (sum.directoryBytes + sum.derivedBytes) / sum.chunks;
   const summary = fields([
     ['index', `${index.id} (${index.name}), tenant ${index.tenantId}`],
     ['status', index.status],
@@ -187,7 +195,7 @@ function indexText({ index, segments, plan }: InspectedIndex): string {
     ['files', `${mebibytes(sum.fileBytes)} MiB, of it ${mebibytes(sum.wasteBytes)} MiB waste`],
     [
       'for searches',
-      `${mebibytes(sum.lookupBytes)} MiB directory and postings, ${mebibytes(sum.derivedBytes)} MiB derived: ${Math.round(perChunk)} bytes a chunk`,
+      `${mebibytes(sum.directoryBytes)} MiB directory, ${mebibytes(sum.derivedBytes)} MiB derived: ${Math.round(perChunk)} bytes a chunk`,
     ],
     [
       'next merge',
@@ -211,9 +219,13 @@ function indexText({ index, segments, plan }: InspectedIndex): string {
     : `${summary}\n${table(['segment', 'state', ...numeric, 'derived'], rows, numeric)}`;
 }
 
-function derivedText({ derived, centroids }: InspectedSegment): string {
+function derivedText({ derived, centroids, terms }: InspectedSegment): string {
   const files = derived.map(({ name, bytes }) => `${name} ${mebibytes(bytes)} MiB`).join(', ') || 'none';
-  return centroids === 0 ? files : `${files} (${centroids} centroids)`;
+  const counts = [
+    ...(centroids === 0 ? [] : [`${centroids} centroids`]),
+    ...(terms === 0 ? [] : [`${terms} filter terms`]),
+  ];
+  return counts.length === 0 ? files : `${files} (${counts.join(', ')})`;
 }
 
 export function mebibytes(bytes: number): string {

@@ -3,6 +3,7 @@
  * also beside a running server.
  */
 import type { IndexRow, IndexState, SegmentRow } from '../catalog/contract.ts';
+import { derivedEndings } from '../index/derived-data.ts';
 import { messageOf } from './failure.ts';
 import { stateOf, type IndexAccess } from './index-access.ts';
 import { isGone } from './index-inspect.ts';
@@ -35,9 +36,11 @@ export async function verifyIndexes(access: IndexAccess): Promise<CommandResult>
     }
     for (const { name } of await access.blobs.list(`${index.id}/`)) {
       const segment = state.segments.find(({ blob }) => name.startsWith(blob));
-      if (segment === undefined) unreferenced.push(name);
-      if (segment === undefined || !name.endsWith('.codes')) continue;
-      const problem = await codesProblem(access, name);
+      if (segment === undefined || name.endsWith('.tmp')) {
+        unreferenced.push(name);
+        continue;
+      }
+      const problem = await derivedProblem(access, name);
       if (problem === '' || (await isGone(access.catalog, index.id, segment.id))) continue;
       problems.push({ index_id: index.id, file: name, problem });
     }
@@ -63,10 +66,13 @@ export async function verifyIndexes(access: IndexAccess): Promise<CommandResult>
 }
 
 /** Derived data: a server ignores a damaged file and builds it anew. */
-async function codesProblem({ engine, blobs }: IndexAccess, name: string): Promise<string> {
+async function derivedProblem({ engine, blobs }: IndexAccess, name: string): Promise<string> {
   try {
-    const { damage } = await engine.inspectCodes(await blobs.open(name), true);
-    return damage;
+    if (name.endsWith(derivedEndings.codes))
+      return (await engine.inspectCodes(await blobs.open(name), true)).damage;
+    if (name.endsWith(derivedEndings.postings))
+      return (await engine.inspectPostings(await blobs.open(name), true)).damage;
+    return '';
   } catch (error) {
     return messageOf(error);
   }

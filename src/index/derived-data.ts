@@ -1,8 +1,8 @@
 /**
- * What searches derive from a sealed segment to be fast (centroid codes): built one segment at a time, in the
- * order asked for, never needed for a right answer. It is rebuilt whenever it is missing, and where a later
- * build has outdated it; a build that was cut short leaves nothing but a temporary file, which the next open
- * removes.
+ * What searches derive from a sealed segment to be fast: centroid codes, and the postings of its filter terms,
+ * which sealing writes. Codes are built one segment at a time, in the order asked for. Neither is needed for a
+ * right answer. Both are built again whenever they are missing, codes also where a later build has outdated them;
+ * a build that was cut short leaves nothing but a temporary file, which the next open removes.
  */
 import type { BlobStore } from './blob-store.ts';
 import { removeBlobs } from './blob-removal.ts';
@@ -20,16 +20,20 @@ export interface DerivedDataParts {
   readonly onError: (error: unknown) => void;
 }
 
+/** Endings of the names of files beside a segment's. */
+export const derivedEndings = { codes: '.codes', postings: '.postings' } as const;
+
 export class DerivedData {
   readonly #parts: DerivedDataParts;
   #last: Promise<void> = Promise.resolve();
   readonly #waiting = new Map<Segment, Promise<void>>();
+  readonly #postings = new Map<Segment, Promise<void>>();
 
   constructor(parts: DerivedDataParts) {
     this.#parts = parts;
   }
 
-  /** Resolves when the segment has its derived data, needs none, is gone, or the build has failed and was reported. */
+  /** Resolves when the segment has its codes, needs none, is gone, or the build has failed and was reported. */
   build(segment: Segment): Promise<void> {
     const waiting = this.#waiting.get(segment);
     if (waiting !== undefined) return waiting;
@@ -41,23 +45,51 @@ export class DerivedData {
     return this.#last;
   }
 
-  /** Sealed segments that have none, or outdated ones. */
+  /** Likewise for its postings. */
+  buildPostings(segment: Segment): Promise<void> {
+    const running =
+      this.#postings.get(segment) ??
+      this.#save(segment, () => this.#parts.native.buildPostings(segment.id)).finally(() =>
+        this.#postings.delete(segment),
+      );
+    this.#postings.set(segment, running);
+    return running;
+  }
+
+  /** Sealed segments that have no codes, or outdated ones. */
   due(): readonly Segment[] {
     const { native, segments, tokenVectorsMin } = this.#parts;
-    return native.segments().flatMap(({ segmentId, derivedBytes, codesOutdated }) => {
+    return native.segments().flatMap(({ segmentId, centroids, codesOutdated }) => {
       const segment = segments.get(segmentId);
       if (segment?.state !== 'sealed' || segment.tokenVectors < tokenVectorsMin) return [];
-      return derivedBytes === 0 || codesOutdated ? [segment] : [];
+      return centroids === 0 || codesOutdated ? [segment] : [];
+    });
+  }
+
+  /** Sealed segments without postings that can be used. */
+  withoutPostings(): readonly Segment[] {
+    const { native, segments } = this.#parts;
+    return native.segments().flatMap(({ segmentId, postingBytes }) => {
+      const segment = segments.get(segmentId);
+      return segment?.state === 'sealed' && postingBytes === 0 ? [segment] : [];
     });
   }
 
   async #build(segment: Segment): Promise<void> {
-    const { native, blobs, segments, tokenVectorsMin, onOutdated, onError } = this.#parts;
-    const isWanted = (): boolean => segments.get(segment.id) === segment;
-    if (segment.tokenVectors < tokenVectorsMin || !isWanted()) return;
-    try {
+    const { native, tokenVectorsMin, onOutdated } = this.#parts;
+    if (segment.tokenVectors < tokenVectorsMin) return;
+    await this.#save(segment, async () => {
       const { fitted } = await native.buildCodes(segment.id);
       if (fitted) onOutdated(this.due());
+    });
+  }
+
+  async #save(segment: Segment, work: () => Promise<void>): Promise<void> {
+    const { blobs, segments, onError } = this.#parts;
+    const isWanted = (): boolean => segments.get(segment.id) === segment;
+    if (!isWanted()) return;
+    try {
+      await work();
       // Its files went while this one was being written.
       if (!isWanted()) await removeBlobs(blobs, segment.blob);
     } catch (error) {

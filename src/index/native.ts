@@ -53,8 +53,11 @@ export interface SegmentInfo {
   readonly chunks: number;
   readonly tokenVectors: number;
   readonly fileBytes: number;
-  /** Bytes of the file with its centroid codes; 0 = none yet, its chunks are scored exactly. */
+  /** Bytes of the files with its centroid codes and postings. */
   readonly derivedBytes: number;
+  /** Of the file of postings; 0 = none that can be used, filters read its records: `buildPostings`. */
+  readonly postingBytes: number;
+  /** Size of the codebook; 0 = no codes yet, its chunks are scored exactly. */
   readonly centroids: number;
   /** They were made with an older codebook than the index has now: `buildCodes` again. */
   readonly codesOutdated: boolean;
@@ -143,10 +146,12 @@ export interface NativeIndex {
   append(segmentId: number, record: NativeRecord): Promise<{ readonly record: number }>;
   /** fdatasync, shared by callers that wait at the same time. After a failure the segment refuses every later append. */
   sync(segmentId: number): Promise<void>;
-  /** Writes the footer, syncs; the segment is immutable from now on. */
+  /** Writes postings and footer, syncs; the segment is immutable from now on. */
   seal(segmentId: number): Promise<SegmentInfo>;
   /** Builds and saves the centroid codes of a sealed segment in the background, then uses them. */
   buildCodes(segmentId: number): Promise<CodesBuilt>;
+  /** Saves what filters of a sealed segment look up in the background, from its records, then uses it. */
+  buildPostings(segmentId: number): Promise<void>;
   /** Copies records into another (active) segment for a merge; returns their new numbers in order. */
   copyRecords(fromSegmentId: number, records: Uint32Array, toSegmentId: number): Promise<Uint32Array>;
   /** No search that starts later reads it; unmapped after the last reader. */
@@ -177,10 +182,9 @@ export interface SegmentInspection {
   readonly records: number;
   readonly chunks: number;
   readonly tokenVectors: number;
-  /** Records with headers and padding; directory; what filters look up. The rest is file header, trailer, space kept ready. */
+  /** Records with headers and padding; directory. The rest is file header, trailer, space kept ready. */
   readonly recordBytes: number;
   readonly directoryBytes: number;
-  readonly postingBytes: number;
   readonly recordsVerified: number;
   readonly damaged: readonly { readonly record: number; readonly what: string }[];
   /** Of each record. */
@@ -191,6 +195,14 @@ export interface CodesInspection {
   readonly centroids: number;
   /** Of all chunks. */
   readonly codes: number;
+  /** '' = nothing is wrong. */
+  readonly damage: string;
+}
+
+export interface PostingsInspection {
+  readonly terms: number;
+  /** Of all terms. */
+  readonly postings: number;
   /** '' = nothing is wrong. */
   readonly damage: string;
 }
@@ -221,6 +233,8 @@ export interface NativeEngine {
    * `unsupported_version` for another format.
    */
   inspectCodes(path: string, verify: boolean): Promise<CodesInspection>;
+  /** The same for a file of postings. */
+  inspectPostings(path: string, verify: boolean): Promise<PostingsInspection>;
   close(): void;
 }
 

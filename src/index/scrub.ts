@@ -1,10 +1,11 @@
 /**
- * Holds the records and codes of sealed segments against their checksums in the background, besides the check
+ * Holds the records, codes and postings of sealed segments against their checksums in the background, besides the check
  * that each record gets when a search first touches it: slowly, one segment after the other, each again after a
  * while. Of the records, what it reads does not push out of the page cache what searches use.
  */
 import type { BlobStore } from './blob-store.ts';
 import { CopyPace } from './copy-pace.ts';
+import { derivedEndings } from './derived-data.ts';
 import type { NativeEngine } from './native.ts';
 import type { Segment } from './segment.ts';
 
@@ -15,7 +16,7 @@ export class Verification {
 }
 
 export interface ScrubParts {
-  readonly engine: Pick<NativeEngine, 'inspectSegment' | 'inspectCodes'>;
+  readonly engine: Pick<NativeEngine, 'inspectSegment' | 'inspectCodes' | 'inspectPostings'>;
   readonly blobs: BlobStore;
   readonly segments: ReadonlyMap<number, Segment>;
   readonly counts: Verification;
@@ -28,6 +29,8 @@ export interface ScrubParts {
   readonly onCorrupt: (error: Error) => void;
   /** They are to be built anew: until then they may hand on the wrong chunks, but no wrong score. */
   readonly onDamagedCodes: (segment: Segment) => void;
+  /** They are to be built anew: until then filters read the records where they meet the damage. */
+  readonly onDamagedPostings: (segment: Segment) => void;
   readonly onError: (error: unknown) => void;
 }
 
@@ -96,25 +99,38 @@ export class Scrub {
       if (firstRecord >= found.records) break;
       await this.#pace.spend(batchBytes, 1, this.#stop.signal);
     }
-    await this.#verifyCodes(segment);
+    const { onDamagedCodes, onDamagedPostings } = this.#parts;
+    const { codes, postings } = derivedEndings;
+    await this.#verifyDerived(segment, codes, (file) => engine.inspectCodes(file, true), onDamagedCodes);
+    await this.#verifyDerived(
+      segment,
+      postings,
+      (file) => engine.inspectPostings(file, true),
+      onDamagedPostings,
+    );
     return true;
   }
 
-  async #verifyCodes(segment: Segment): Promise<void> {
-    const { engine, blobs, segments, onDamagedCodes, onError } = this.#parts;
-    const [codes] = await blobs.list(`${segment.blob}.codes`);
-    if (codes === undefined) return;
+  async #verifyDerived(
+    segment: Segment,
+    ending: string,
+    inspect: (file: string) => Promise<{ readonly damage: string }>,
+    onDamaged: (segment: Segment) => void,
+  ): Promise<void> {
+    const { blobs, segments, onError } = this.#parts;
+    const [derived] = await blobs.list(segment.blob + ending);
+    if (derived === undefined) return;
     try {
-      const { damage } = await engine.inspectCodes(await blobs.open(codes.name), true);
+      const { damage } = await inspect(await blobs.open(derived.name));
       if (damage !== '' && segments.get(segment.id) === segment) {
-        onError(new Error(`${codes.name}: ${damage}; built anew`));
-        onDamagedCodes(segment);
+        onError(new Error(`${derived.name}: ${damage}; built anew`));
+        onDamaged(segment);
       }
     } catch (error) {
       // Merged away meanwhile.
       if (segments.get(segment.id) === segment) throw error;
     }
-    await this.#pace.spend(codes.bytes, 1, this.#stop.signal);
+    await this.#pace.spend(derived.bytes, 1, this.#stop.signal);
   }
 
   #report(segment: Segment, record: number, what: string): void {

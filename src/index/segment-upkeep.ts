@@ -65,6 +65,7 @@ export class SegmentUpkeep {
   /** Takes up what an earlier process left: derived data to be built, merges that are due. */
   resume(): void {
     for (const segment of this.#derived.due()) this.derive(segment);
+    this.#mendPostings();
     this.#mergeInBackground();
   }
 
@@ -83,16 +84,24 @@ export class SegmentUpkeep {
     });
   }
 
-  /** Builds its derived data, again if there are some. */
+  /** Builds its codes, again if there are some. */
   derive(segment: Segment): void {
     this.#inBackground('derived data', () =>
       Promise.race([this.#derived.build(segment), this.#closed.promise]),
     );
   }
 
+  /** Likewise its postings. */
+  derivePostings(segment: Segment): void {
+    this.#inBackground('derived data', () =>
+      Promise.race([this.#derived.buildPostings(segment), this.#closed.promise]),
+    );
+  }
+
   /** Seals what waits for it and merges until nothing is due; resolves when all background work has ended. */
   async catchUp(): Promise<void> {
     this.#retireWastefulActive();
+    this.#mendPostings();
     for (const segment of this.#parts.segments.values()) {
       if (segment.state === 'retired' && segment.writers === 0) this.seal(segment);
     }
@@ -250,6 +259,11 @@ export class SegmentUpkeep {
       const found = { records: info.records, live, fileBytes: large, wasteSinceMs, poisoned: false };
       if (isWasteful(found, settings.wasteAgeMsMax, nowMs)) writer.retire(segment);
     }
+  }
+
+  /** They were missing, or a search has found them damaged. */
+  #mendPostings(): void {
+    for (const segment of this.#derived.withoutPostings()) this.derivePostings(segment);
   }
 
   #inBackground(job: string, work: () => Promise<void>): void {

@@ -45,7 +45,7 @@ export interface StoredIndexParts {
   readonly settings: IndexSettings;
   /** Of the merges of all indexes together. */
   readonly pace: CopyPace;
-  readonly engine: Pick<NativeEngine, 'inspectSegment' | 'inspectCodes'>;
+  readonly engine: Pick<NativeEngine, 'inspectSegment' | 'inspectCodes' | 'inspectPostings'>;
   readonly verification: Verification;
   readonly events: StoredIndexEvents;
 }
@@ -124,6 +124,7 @@ export class StoredIndex {
       pinnedGeneration: () => this.#pins.oldest(this.#queue.published),
       onCorrupt: (error) => this.#noteCorruption(error),
       onDamagedCodes: (segment) => this.#upkeep.derive(segment),
+      onDamagedPostings: (segment) => this.#upkeep.derivePostings(segment),
       onError: (error) => this.#noteBackgroundError('verification', error),
     });
     this.#resumeSegments();

@@ -25,7 +25,7 @@ beforeAll(async () => {
   ({ client, key } = await createTenant(server));
   ({ id: indexId } = await makeIndex(client));
   for (let place = 0; place < documents; place += 1) {
-    await put(client, indexId, [{ doc_id: `d${place}`, text: textOfTokens(20) }]);
+    await put(client, indexId, [{ doc_id: `d${place}`, text: textOfTokens(20), metadata: { place } }]);
   }
   for (let place = 0; place < 10; place += 1) await client.deleteDocument(indexId, `d${place}`);
 });
@@ -48,7 +48,11 @@ describe('beside a running server', () => {
     for (const segment of index.segments) {
       expect(segment).toMatchObject({ problem: null, dim: expect.any(Number) });
       expect(segment.file_bytes).toBeGreaterThan(segment.token_vectors * segment.dim);
+      if (segment.state === 'active') continue;
+      expect(segment.derived).toEqual([{ name: 'postings', bytes: expect.any(Number) }]);
+      expect(segment.filter_terms).toBe(segment.records);
     }
+    expect(index.derived_bytes).toBeGreaterThan(0);
     const live = index.segments.reduce((sum: number, segment: { live: number }) => sum + segment.live, 0);
     expect(live).toBe(documents - 10);
     const text = await run(['index', 'inspect'], operator);
@@ -101,18 +105,19 @@ describe('without a server', () => {
   });
 
   it.each([
-    ['record', 4096, /record \d+ is damaged/],
-    ['footer', -100, /damaged footer/],
-    ['header', 20, /damaged segment header/],
-    ['format', 8, /segment format \d+ is not supported/],
-  ])('verify names a damaged %s and fails', async (_what, place, message) => {
-    const segment = (await readdir(directory())).find((name) => name.endsWith('.seg')) ?? '';
-    const file = path.join(directory(), segment);
-    const restore = await flipByte(file, place);
+    ['record', '.seg', 4096, /record \d+ is damaged/],
+    ['footer', '.seg', -100, /damaged footer/],
+    ['header', '.seg', 20, /damaged segment header/],
+    ['format', '.seg', 8, /segment format \d+ is not supported/],
+    ['directory of postings', '.postings', 64, /damaged directory/],
+    ['format of postings', '.postings', 8, /postings format \d+ is not supported/],
+  ])('verify names a damaged %s and fails', async (_what, ending, place, message) => {
+    const name = (await readdir(directory())).find((file) => file.endsWith(ending)) ?? '';
+    const restore = await flipByte(path.join(directory(), name), place);
     const { exitCode, document } = await runJson(['index', 'verify'], operator);
     expect(exitCode).toBe(1);
     expect(document.problems).toMatchObject([
-      { index_id: indexId, file: `${indexId}/${segment}`, problem: expect.stringMatching(message) },
+      { index_id: indexId, file: `${indexId}/${name}`, problem: expect.stringMatching(message) },
     ]);
     expect((await run(['index', 'verify', indexId], operator)).stdout).toMatch(message);
     await restore();

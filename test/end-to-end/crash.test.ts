@@ -4,7 +4,7 @@
  * acknowledged and no more than what was in flight besides. Segments are small, so that merges go on all the
  * time and are struck as well.
  */
-import { readdir } from 'node:fs/promises';
+import { readdir, rm, stat, truncate } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
@@ -178,9 +178,22 @@ describe('kill -9 of the api process', () => {
   /** Segments that were there right after a kill, by file name. */
   const segmentsSeen = new Set<string>();
 
-  async function segmentFiles(): Promise<readonly string[]> {
-    const names = await readdir(path.join(scratch.data, 'segments', indexId));
-    return names.filter((name) => name.endsWith('.seg'));
+  const segmentDirectory = () => path.join(scratch.data, 'segments', indexId);
+
+  async function segmentFiles(ending = '.seg'): Promise<readonly string[]> {
+    const names = await readdir(segmentDirectory());
+    return names.filter((name) => name.endsWith(ending));
+  }
+
+  /** Derived files may go, or be cut short, at any time. */
+  async function damagePostings(): Promise<void> {
+    for (const name of await segmentFiles('.postings')) {
+      const file = path.join(segmentDirectory(), name);
+      const { size } = await stat(file);
+      const kept = random.integer(0, 2 * size);
+      if (kept < size) await truncate(file, kept);
+      else if (kept % 2 === 0) await rm(file);
+    }
   }
 
   /** After a round that failed the model is no measure any more. */
@@ -195,6 +208,7 @@ describe('kill -9 of the api process', () => {
       trusted = false;
       await importUntilKilled();
       for (const name of await segmentFiles()) segmentsSeen.add(name);
+      if (round % 3 === 0) await damagePostings();
       server = await startServer({ scratch, env });
       client = connect(server.url, key);
       await expectRecovered();
@@ -214,7 +228,10 @@ describe('kill -9 of the api process', () => {
         MAXSIMD_DATA_DIR: scratch.data,
       });
       const [found] = inspection.parse(JSON.parse(stdout)).data;
-      return found !== undefined && found.segments_sealed <= sealedSegmentsMax ? found : undefined;
+      if (found === undefined || found.segments_sealed > sealedSegmentsMax) return undefined;
+      const isComplete = ({ state, derived }: (typeof found.segments)[number]): boolean =>
+        state === 'active' || derived.some(({ name }) => name === 'postings');
+      return found.segments.every(isComplete) ? found : undefined;
     };
     const index = await eventually(caughtUp, { withinMs: 30_000, what: 'merges catch up' });
     const files = await segmentFiles();
@@ -259,7 +276,13 @@ const inspection = z.object({
   data: z.array(
     z.object({
       segments_sealed: z.number(),
-      segments: z.array(z.object({ problem: z.string().nullable() })),
+      segments: z.array(
+        z.object({
+          state: z.string(),
+          problem: z.string().nullable(),
+          derived: z.array(z.object({ name: z.string() })),
+        }),
+      ),
     }),
   ),
 });

@@ -61,21 +61,23 @@ describe('a segment file', () => {
   });
 });
 
-describe('a file of centroid codes', () => {
+describe.each(['codes', 'postings'] as const)('a file of %s', (kind) => {
   const settings = { segmentTokenVectorsMax: 2, codesTokenVectorsMin: 1 };
+  const inspect = { codes: 'inspectCodes', postings: 'inspectPostings' } as const;
 
   it.each([
-    ['another format', 8, /codes format \d+ is not supported/],
+    ['another format', 8, new RegExp(`${kind} format \\d+ is not supported`)],
     ['a damaged header', 20, /damaged header/],
     ['a damaged directory', 100, /^damaged directory$/],
   ])('with %s is told, ignored and built anew', async (_what, place, message) => {
     await using stage = await openStage(host, settings);
-    await stage.upsert([documentAt('a', 0), documentAt('b', 1)]);
+    await stage.upsert([documentAt('a', 0, { is: 'a' }), documentAt('b', 1)]);
     await stage.index().settled();
-    const codes = (await stage.blobs.list(`${stage.indexId}/`)).find(({ name }) => name.endsWith('.codes'));
-    const name = await stage.blobs.open(codes!.name);
+    const statistics = stage.index().statistics();
+    const files = await stage.blobs.list(`${stage.indexId}/`);
+    const name = await stage.blobs.open(files.find((file) => file.name.endsWith(kind))!.name);
     const verdict = () =>
-      stage.engine.inspectCodes(name, true).then(
+      stage.engine[inspect[kind]](name, true).then(
         ({ damage }) => damage,
         (error: Error) => error.message,
       );
@@ -87,9 +89,11 @@ describe('a file of centroid codes', () => {
       expect(await verdict()).toMatch(message);
     });
     expect(await stage.search()).toHaveLength(2);
+    expect(await stage.search({ is: 'a' })).toHaveLength(1);
     await stage.index().settled();
     expect(await verdict()).toBe('');
-    expect(stage.index().statistics().segments[0]?.derivedBytes).toBe(codes!.bytes);
+    expect(stage.index().statistics()).toEqual(statistics);
+    expect(await stage.blobs.list(`${stage.indexId}/`)).toEqual(files);
     expect([stage.errors, stage.corrupt]).toEqual([[], []]);
   });
 });

@@ -45,13 +45,14 @@ async function files(
 ): Promise<{ readonly blobsAsInLedger: boolean; readonly withinBound: boolean }> {
   const blobs = await of.blobs.list(`${of.indexId}/`);
   const { segments } = await of.catalog.loadIndexState(of.indexId);
-  const named = segments.map(({ blob }) => blob).toSorted();
+  const named = segments.map(({ blob }) => blob);
+  const kept = blobs.map(({ name }) => name.replace(/\.postings$/, ''));
   const sealed = of
     .index()
     .statistics()
     .segments.filter(({ state }) => state === 'sealed').length;
   return {
-    blobsAsInLedger: JSON.stringify(blobs.map(({ name }) => name).toSorted()) === JSON.stringify(named),
+    blobsAsInLedger: JSON.stringify([...new Set(kept)].toSorted()) === JSON.stringify(named.toSorted()),
     withinBound: sealed <= sealedSegmentsMax,
   };
 }

@@ -288,6 +288,15 @@ function withFaults<T extends object>(real: T, faults: Map<string, Error>): T {
   });
 }
 
+/** The one file of this kind beside a segment. */
+export async function derivedFile(stage: Stage, kind: string): Promise<string> {
+  const blobs = await stage.blobs.list(`${stage.indexId}/`);
+  const [derived, ...others] = blobs.filter(({ name }) => name.endsWith(`.${kind}`));
+  if (derived === undefined || others.length > 0)
+    throw new Error(`${blobs.length} files, not one of ${kind}`);
+  return stage.blobs.open(derived.name);
+}
+
 interface Hold {
   readonly reached: () => void;
   readonly released: Promise<void>;

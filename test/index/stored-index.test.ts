@@ -3,6 +3,7 @@ import { open, readFile, writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import {
+  derivedFile,
   documentAt,
   engineError,
   expected,
@@ -187,8 +188,9 @@ describe('space', () => {
     await stage.reopen(async () => {
       await writeFile(await stage.blobs.create(`${stage.indexId}/999999.seg`), 'left by a crash');
       await writeFile(await stage.blobs.create(`${stage.indexId}/999999.seg.codes`), 'its sidecar');
+      await writeFile(await stage.blobs.create(`${kept[0]}.postings.tmp`), 'a sidecar cut short');
     });
-    expect(await blobsOf(stage)).toEqual(kept);
+    expect((await stage.blobs.list(`${stage.indexId}/`)).map(({ name }) => name)).toEqual(kept);
     expect(await docIds(stage)).toEqual(['a']);
   });
 
@@ -355,21 +357,24 @@ describe('verification in the background', () => {
     expect(await docIds(stage)).toEqual(['a']);
   });
 
-  it('builds damaged codes anew and says so', async () => {
+  it.each([
+    ['codes', 1],
+    // The last section is one record number, padded to 64 bytes.
+    ['postings', 64],
+  ])('builds damaged %s anew and says so', async (kind, fromEnd) => {
     await using stage = await openStage(host, { segmentTokenVectorsMax: 2, codesTokenVectorsMin: 1 });
-    await stage.upsert([documentAt('a', 0), documentAt('b', 1)]);
+    await stage.upsert([documentAt('a', 0, { is: 'a' }), documentAt('b', 1)]);
     await stage.index().settled();
-    const codes = (await stage.blobs.list(`${stage.indexId}/`)).find(({ name }) => name.endsWith('.codes'));
-    const file = await stage.blobs.open(codes!.name);
+    const file = await derivedFile(stage, kind);
     const intact = await readFile(file);
     // Behind the directory, where opening does not look.
-    await writeFile(file, Buffer.from(intact.with(intact.length - 1, 1)));
+    await writeFile(file, Buffer.from(intact.with(intact.length - fromEnd, 1)));
     await stage.reopen();
     expect(await docIds(stage)).toEqual(['a', 'b']);
     expect(stage.errors).toEqual([]);
     await stage.index().verified();
     expect(stage.errors.splice(0)).toMatchObject([
-      { message: expect.stringMatching(/codes: damaged; built anew/) },
+      { message: expect.stringMatching(`${kind}: damaged; built anew`) },
     ]);
     await stage.index().settled();
     expect(await readFile(file)).toEqual(intact);

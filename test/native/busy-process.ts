@@ -5,13 +5,14 @@
 import { once } from 'node:events';
 import path from 'node:path';
 import { Worker, isMainThread } from 'node:worker_threads';
+import { seededRandom } from '../../bench/seeded-random.ts';
 import { createEngine } from '../../src/index/native.ts';
-import { Clusters, columns, noLives, randomFrom, temporaryDirectory } from './sample.ts';
+import { Clusters, columns, noLives, temporaryDirectory } from './sample.ts';
 
 /** Searches, syncs, appends, a verification and codes: in flight when it resolves, settled when `work` does. */
 async function startWork(): Promise<{ readonly work: Promise<unknown> }> {
   using directory = temporaryDirectory();
-  const clusters = new Clusters(randomFrom(1), 64, 50);
+  const clusters = new Clusters(seededRandom(1), 64, 50);
   const engine = createEngine({ threads: 2, kernel: 'auto' });
   const index = engine.createIndex({ dim: 64, exactTokenVectorsMax: 0 });
   await index.createSegment(1, path.join(directory.path, '1.seg'));

@@ -1,16 +1,17 @@
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { seededRandom } from '../../bench/seeded-random.ts';
 import {
   createEngine,
   type NativeEngine,
   type NativeIndex,
   type NativeProbe,
 } from '../../src/index/native.ts';
-import { Clusters, columns, noLives, randomFrom, temporaryDirectory } from './sample.ts';
+import { Clusters, columns, noLives, temporaryDirectory } from './sample.ts';
 
 const directory = temporaryDirectory();
 const dim = 16;
-const clusters = new Clusters(randomFrom(7), dim, 20);
+const clusters = new Clusters(seededRandom(7), dim, 20);
 let files = 0;
 const newPath = () => path.join(directory.path, `${(files += 1)}.seg`);
 const engine = createEngine({ threads: 2, kernel: 'auto' });
@@ -36,6 +37,7 @@ const indexMethods: Readonly<Record<Exclude<keyof NativeIndex, 'close'>, (index:
   sync: (index) => index.sync(1),
   seal: (index) => index.seal(1),
   buildCodes: (index) => index.buildCodes(1),
+  buildPostings: (index) => index.buildPostings(1),
   copyRecords: (index) => index.copyRecords(1, Uint32Array.of(0), 2),
   dropSegment: (index) => index.dropSegment(2),
   loadLives: (index) =>
@@ -59,6 +61,7 @@ const engineMethods: Readonly<Record<Exclude<keyof TestedEngine, 'close'>, (open
     kernelCalls: (open) => open.kernelCalls(),
     timeKernel: (open) => open.timeKernel(score(), chunks(), Uint32Array.of(1, 0), 2),
     inspectCodes: (open) => open.inspectCodes(firstPath, true),
+    inspectPostings: (open) => open.inspectPostings(firstPath, true),
     inspectSegment: (open) =>
       open.inspectSegment(firstPath, { recordsReferenced: 0, firstRecord: 0, verifyBytesMax: 1 }),
   };
@@ -100,7 +103,7 @@ describe('handle states', () => {
     '%s started before the index closes settles as if it had stayed open',
     async (name) => {
       const index = await openIndex(engine);
-      const needsSealed = name === 'buildCodes';
+      const needsSealed = name === 'buildCodes' || name === 'buildPostings';
       if (needsSealed) await index.seal(1);
       if (name === 'copyRecords') await index.createSegment(2, newPath());
       if (name === 'openSegment') index.dropSegment(3);
@@ -209,6 +212,7 @@ describe('arguments', () => {
       code: 'invalid_argument',
     });
     await expect(index.buildCodes(1)).rejects.toMatchObject({ code: 'invalid_argument' });
+    await expect(index.buildPostings(1)).rejects.toMatchObject({ code: 'invalid_argument' });
     await expect(index.openSegment(4, path.join(directory.path, 'absent'), 0)).rejects.toMatchObject({
       code: 'io',
       errno: 2,

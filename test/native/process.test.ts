@@ -4,8 +4,9 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, describe, expect, it } from 'vitest';
+import { seededRandom } from '../../bench/seeded-random.ts';
 import { createEngine } from '../../src/index/native.ts';
-import { Clusters, columns, noLives, randomFrom, temporaryDirectory } from './sample.ts';
+import { Clusters, columns, noLives, temporaryDirectory } from './sample.ts';
 
 const directory = temporaryDirectory();
 const engine = createEngine({ threads: 2, kernel: 'auto' });
@@ -45,7 +46,7 @@ describe('process and threads', () => {
   });
 
   it('concurrent syncs of a segment all settle', async () => {
-    const clusters = new Clusters(randomFrom(2), 16, 5);
+    const clusters = new Clusters(seededRandom(2), 16, 5);
     const index = engine.createIndex({ dim: 16, exactTokenVectorsMax: 0 });
     await index.createSegment(1, path.join(directory.path, 'sync.seg'));
     await Promise.all(
@@ -81,7 +82,7 @@ describe('storage', () => {
       using mountPoint = temporaryDirectory();
       expect(mountTiny(mountPoint.path)).toBe(true);
       try {
-        const clusters = new Clusters(randomFrom(4), 128, 5);
+        const clusters = new Clusters(seededRandom(4), 128, 5);
         const index = engine.createIndex({ dim: 128, exactTokenVectorsMax: 0 });
         const file = path.join(mountPoint.path, '1.seg');
         await index.createSegment(1, file);

@@ -9,17 +9,6 @@ export function temporaryDirectory(): { readonly path: string; readonly [Symbol.
   return { path: directory, [Symbol.dispose]: () => rmSync(directory, { recursive: true, force: true }) };
 }
 
-/** Numbers in [0, 1) from a seed (mulberry32). */
-export function randomFrom(seed: number): () => number {
-  let state = seed | 0;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
-  };
-}
-
 const halfView = new Uint16Array(1);
 const halfFloat = new Float16Array(halfView.buffer);
 

@@ -1,0 +1,169 @@
+#include "store/postings.h"
+
+#include "store/durable_file.h"
+#include "store/error.h"
+#include "store/sections.h"
+
+#include <algorithm>
+
+namespace maxsimd {
+namespace {
+
+constexpr uint64_t postingsMagic = 0x4f504d495358414dull;  // "MAXSIMPO"
+constexpr uint32_t postingsVersion = 1;
+
+struct PostingsHeader {
+  uint64_t magic;
+  uint32_t version;
+  uint32_t crc;
+  uint64_t segmentId;
+  uint32_t records;
+  uint32_t terms;
+  uint32_t postings;
+  uint32_t footerCrc;
+  uint32_t directoryCrc;
+  uint8_t zero[20];
+};
+static_assert(sizeof(PostingsHeader) == 64);
+
+uint32_t checksumOf(std::span<const uint32_t> list) { return crc32c(list.data(), list.size_bytes()); }
+
+/// Byte offsets of the sections from the end of the header.
+struct PostingsLayout {
+  uint64_t termOffsets, termCrcs;
+  /// Behind the directory.
+  uint64_t postings;
+  uint64_t bytes;
+
+  PostingsLayout(uint64_t terms, uint64_t postingCount) {
+    termOffsets = alignSection(terms * termBytes);
+    termCrcs = termOffsets + alignSection((terms + 1) * 4);
+    postings = termCrcs + alignSection(terms * 4);
+    bytes = postings + alignSection(postingCount * 4);
+  }
+};
+
+/// The file's header, or why it has none that can be read.
+const char* readHeader(const File& file, uint64_t bytes, PostingsHeader& header) {
+  if (bytes < sizeof header) return "shorter than its header";
+  file.read(0, &header, sizeof header);
+  if (header.magic != postingsMagic) return "not a file of postings";
+  if (header.version != postingsVersion) {
+    throw Error(ErrorCode::unsupportedVersion,
+                file.path() + ": postings format " + std::to_string(header.version) + " is not supported");
+  }
+  if (header.crc != headerChecksum(header)) return "damaged header";
+  if (bytes != sizeof header + PostingsLayout(header.terms, header.postings).bytes) {
+    return "not as long as its header says";
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+SealedPostings::SealedPostings(std::shared_ptr<const Mapping> mapping, uint32_t records)
+    : mapping_(std::move(mapping)), records_(records) {}
+
+/// False if it is damaged; the file is as long as the counts say.
+bool SealedPostings::readDirectory(uint32_t terms, uint32_t postings, uint32_t crc) {
+  const PostingsLayout layout(terms, postings);
+  const uint8_t* body = mapping_->base() + sizeof(PostingsHeader);
+  if (crc32c(body, layout.postings) != crc) return false;
+  keys_ = section<Term>(body, 0, terms);
+  offsets_ = section<uint32_t>(body, layout.termOffsets, size_t(terms) + 1);
+  crcs_ = section<uint32_t>(body, layout.termCrcs, terms);
+  postings_ = section<uint32_t>(body, layout.postings, postings);
+  checked_ = std::make_unique<std::atomic<bool>[]>(terms);
+  // What the checksum covers was written by `save`, but a wrong offset would lead outside the mapping.
+  return offsets_.front() == 0 && offsets_.back() == postings && std::is_sorted(offsets_.begin(), offsets_.end());
+}
+
+std::shared_ptr<const SealedPostings> SealedPostings::open(const std::string& segmentPath, const PostingsOwner& owner) {
+  try {
+    const File file = File::openReadOnly(pathOf(segmentPath));
+    const uint64_t bytes = file.size();
+    PostingsHeader header;
+    if (readHeader(file, bytes, header) != nullptr) return nullptr;
+    if (header.segmentId != owner.segmentId || header.records != owner.records || header.footerCrc != owner.footerCrc)
+      return nullptr;
+    std::shared_ptr<SealedPostings> opened(new SealedPostings(file.map(bytes), owner.records));
+    return opened->readDirectory(header.terms, header.postings, header.directoryCrc) ? opened : nullptr;
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+std::shared_ptr<const SealedPostings> SealedPostings::save(const std::string& segmentPath, const PostingsOwner& owner,
+                                                           const ActivePostings& postings) {
+  std::vector<Term> keys;
+  std::vector<uint32_t> offsets{0}, crcs, matches;
+  for (const auto& [term, carriers] : postings.terms()) {
+    keys.push_back(term);
+    matches.insert(matches.end(), carriers.begin(), carriers.end());
+    offsets.push_back(uint32_t(matches.size()));
+    crcs.push_back(checksumOf(carriers));
+  }
+  if (matches.size() > UINT32_MAX) throw Error(ErrorCode::invalidArgument, "segment holds too many terms");
+  const PostingsLayout layout(keys.size(), matches.size());
+  std::vector<uint8_t> body(layout.bytes);
+  putSection(body, 0, keys);
+  putSection(body, layout.termOffsets, offsets);
+  putSection(body, layout.termCrcs, crcs);
+  putSection(body, layout.postings, matches);
+  PostingsHeader header{};
+  header.magic = postingsMagic;
+  header.version = postingsVersion;
+  header.segmentId = owner.segmentId;
+  header.records = owner.records;
+  header.terms = uint32_t(keys.size());
+  header.postings = uint32_t(matches.size());
+  header.footerCrc = owner.footerCrc;
+  header.directoryCrc = crc32c(body.data(), layout.postings);
+  header.crc = headerChecksum(header);
+  replaceDurably(pathOf(segmentPath), {{reinterpret_cast<const uint8_t*>(&header), sizeof header}, body});
+  auto opened = open(segmentPath, owner);
+  if (!opened) throw std::logic_error("this is a bug: postings just saved cannot be opened");
+  return opened;
+}
+
+std::span<const uint32_t> SealedPostings::list(size_t term) const {
+  return postings_.subspan(offsets_[term], offsets_[term + 1] - offsets_[term]);
+}
+
+bool SealedPostings::intact(size_t term) const {
+  const auto records = list(term);
+  return checksumOf(records) == crcs_[term] && std::is_sorted(records.begin(), records.end()) &&
+         (records.empty() || records.back() < records_);
+}
+
+std::optional<std::vector<uint32_t>> SealedPostings::find(const Term& term) const {
+  const auto found = std::lower_bound(keys_.begin(), keys_.end(), term);
+  if (found == keys_.end() || *found != term) return std::vector<uint32_t>{};
+  const size_t t = size_t(found - keys_.begin());
+  if (!checked_[t].load(std::memory_order_relaxed)) {
+    if (!intact(t)) return std::nullopt;
+    checked_[t].store(true, std::memory_order_relaxed);
+  }
+  const auto records = list(t);
+  return std::vector<uint32_t>(records.begin(), records.end());
+}
+
+PostingsInspection inspectPostings(const std::string& path, bool verify) {
+  const File file = File::openReadOnly(path);
+  const uint64_t bytes = file.size();
+  PostingsHeader header;
+  if (const char* damage = readHeader(file, bytes, header)) return {0, 0, damage};
+  PostingsInspection found{header.terms, header.postings, ""};
+  if (!verify) return found;
+  SealedPostings postings(file.map(bytes), header.records);
+  if (!postings.readDirectory(header.terms, header.postings, header.directoryCrc)) {
+    found.damage = "damaged directory";
+    return found;
+  }
+  for (size_t t = 0; t < header.terms && found.damage.empty(); ++t) {
+    if (!postings.intact(t)) found.damage = "damaged";
+  }
+  return found;
+}
+
+}  // namespace maxsimd
