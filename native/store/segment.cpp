@@ -29,6 +29,21 @@ bool chunksAddUp(const RecordView& view) {
   return rows == view.header().rows;
 }
 
+/// Keeps of ascending numbers those that another, longer list has, in steps that double until they reach the next one:
+/// as fast for lists of one length as for one that is a thousand times as long.
+void keepCommon(std::vector<uint32_t>& numbers, std::span<const uint32_t> other) {
+  size_t kept = 0;
+  for (const uint32_t number : numbers) {
+    size_t step = 1;
+    while (step < other.size() && other[step] < number) step *= 2;
+    const auto reached = other.begin() + long(std::min(step + 1, other.size()));
+    other = other.subspan(size_t(std::lower_bound(other.begin() + long(step / 2), reached, number) - other.begin()));
+    if (other.empty()) break;
+    if (other.front() == number) numbers[kept++] = number;
+  }
+  numbers.resize(kept);
+}
+
 void checkFileHeader(const File& file, uint64_t id, uint32_t dim, uint64_t bytes) {
   const FileHeader header = readFileHeader(file, bytes);
   if (header.segmentId != id) throw Error(ErrorCode::corrupt, file.path() + ": another segment's file");
@@ -354,11 +369,7 @@ std::vector<uint32_t> Segment::recordsMatching(std::span<const Term> terms, uint
   std::vector<std::vector<uint32_t>>& lists = *found;
   std::sort(lists.begin(), lists.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
   std::vector<uint32_t> matching = std::move(lists.front());
-  for (size_t t = 1; t < lists.size() && !matching.empty(); ++t) {
-    std::erase_if(matching, [&list = lists[t]](uint32_t record) {
-      return !std::binary_search(list.begin(), list.end(), record);
-    });
-  }
+  for (size_t t = 1; t < lists.size(); ++t) keepCommon(matching, lists[t]);
   std::erase_if(matching, [recordCount](uint32_t record) { return record >= recordCount; });
   return matching;
 }

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -280,6 +281,43 @@ const Case derivedPostings("store", "filters match the same with damaged, foreig
   std::filesystem::rename(SealedPostings::pathOf(directory.file("other.seg")), file);
   CHECK(inspectPostings(file, true).damage.empty());
   checkMended(false);
+});
+
+const Case several("store", "a filter of several terms matches the records that carry all of them", [](Random& random) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("7.seg");
+  const Clusters clusters(random, dim, 4);
+  constexpr uint32_t records = 3000;
+  // Carried by one record in so many.
+  const std::vector<uint32_t> rarities{1, 2, 3, 50, 1000, 100000};
+  std::vector<std::vector<Term>> carried(records);
+  const auto segment = Segment::create(7, path, dim);
+  for (uint32_t r = 0; r < records; ++r) {
+    for (uint8_t t = 0; t < rarities.size(); ++t) {
+      if (random() % rarities[t] == 0) carried[r].push_back(term(t));
+    }
+    segment->append(assembleRecord(randomRecord(random, clusters, r, {1}, carried[r]), dim));
+  }
+  const auto checkAll = [&](const Segment& read) {
+    for (uint32_t set = 1; set < 1u << rarities.size(); ++set) {
+      std::vector<Term> terms;
+      for (uint8_t t = 0; t < rarities.size(); ++t) {
+        if (set >> t & 1) terms.push_back(term(t));
+      }
+      const uint32_t count = between(random, 0, records);
+      std::vector<uint32_t> expected;
+      for (uint32_t r = 0; r < count; ++r) {
+        const auto carries = [&](const Term& one) { return std::count(carried[r].begin(), carried[r].end(), one) > 0; };
+        if (std::all_of(terms.begin(), terms.end(), carries)) expected.push_back(r);
+      }
+      CHECK(read.recordsMatching(terms, count, uninterrupted) == expected);
+    }
+  };
+  checkAll(*segment);
+  segment->seal();
+  checkAll(*segment);
+  std::filesystem::remove(SealedPostings::pathOf(path));
+  checkAll(*Segment::open(7, path, dim, records));
 });
 
 const Case unreadableTerms("store", "a record whose terms cannot be read is found out, and no postings leave it out",
