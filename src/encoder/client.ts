@@ -3,7 +3,7 @@
  *
  * A call goes to the encoder with the fewest tokens outstanding that serves its model version. What is safe is tried again
  * within the deadline: a query whose encoder went away, and of a document call only those documents that were
- * not given out yet, so none comes twice. When no encoder is up the call waits a moment for one to heal. A document
+ * not given out yet, so none comes twice. When no encoder is up the call waits a moment for one to heal. A text
  * that ends one encoder process after the other is found out and refused (see `crash-suspects.ts`).
  */
 import { ChannelCredentials, status } from '@grpc/grpc-js';
@@ -18,10 +18,10 @@ import type {
   EncoderModel,
   EncoderStatistics,
 } from './contract.ts';
-import { CrashSuspects, type Loss, Turns } from './crash-suspects.ts';
+import { CrashSuspects, type Loss, SuspectQuery, Turns } from './crash-suspects.ts';
 import { type Attempt, encodeOnce, type Unfinished } from './document-call.ts';
 import { Endpoint, type EndpointEvent, EndpointLost } from './endpoint.ts';
-import { CorruptReply, decodeCounts, decodeQuery, refusedDocument } from './replies.ts';
+import { CorruptReply, decodeCounts, decodeQuery, refusedDocument, refusedQuery } from './replies.ts';
 import {
   type CountTokensResponse,
   type GetStatisticsResponse,
@@ -49,6 +49,8 @@ const statisticsMsMax = 1000;
 /** Tries of one call in all. */
 const attemptsMax = 5;
 
+const fatalMessage = 'the encoder ends when it runs this text';
+
 /** About what a text costs, before it is tokenised. */
 const charactersPerToken = 4;
 
@@ -64,7 +66,7 @@ class EncoderPool implements Encoder {
   /** Every version that was ever served, as it was told first. */
   readonly #known = new Map<string, EncoderModel>();
   readonly #waiting = new Set<() => void>();
-  /** Documents that may end an encoder run one at a time. */
+  /** Texts that may end an encoder run one at a time. */
   readonly #suspectTurns = new Turns();
   #closed = false;
 
@@ -127,9 +129,28 @@ class EncoderPool implements Encoder {
 
   async encodeQuery(text: string, options: EncodeOptions): Promise<EncodedQuery> {
     const request = { ...target(options), text: text.toWellFormed() };
-    return this.#tried(options, tokensOf([text]), async (endpoint, model) => {
-      return decodeQuery(await endpoint.query(request, options), model.dim);
-    });
+    const tries = new Tries(options);
+    const suspect = new SuspectQuery();
+    for (;;) {
+      const endTurn = suspect.alone ? await this.#suspectTurn(options) : undefined;
+      try {
+        const outcome = await this.#tryOnce(options, tries, tokensOf([text]), async (endpoint, model) =>
+          decodeQuery(await endpoint.query(request, options), model.dim),
+        );
+        if ('result' in outcome) return outcome.result;
+        const { loss, wasAlone } = outcome;
+        suspect.lost(loss, wasAlone || endTurn !== undefined);
+        for (const accusation of suspect.accusations) await this.#becomesReplaced(accusation, options);
+        if (suspect.guilty) {
+          this.#onEvent({ event: 'fatal_query', address: loss.address, reason: fatalMessage });
+          return refusedQuery(fatalMessage);
+        }
+        // Once an encoder is there, it mostly is known what became of this one.
+        await this.#pick(options, tries);
+      } finally {
+        endTurn?.();
+      }
+    }
   }
 
   async *encodeDocuments(
@@ -157,12 +178,11 @@ class EncoderPool implements Encoder {
         }
         const [position] = positions as [number];
         if (!(await this.#becomesReplaced(loss, options)) || !suspects.endedAlone(position)) continue;
-        const problem = 'the encoder ends when it runs this text';
-        this.#onEvent({ event: 'fatal_document', address: loss.address, reason: problem });
+        this.#onEvent({ event: 'fatal_document', address: loss.address, reason: fatalMessage });
         tries.forgive();
         unfinished.texts.delete(position);
         const inputTokens = unfinished.inputTokens![position]!;
-        yield refusedDocument({ documentIndex: position, inputTokens, problem });
+        yield refusedDocument({ documentIndex: position, inputTokens, problem: fatalMessage });
       } finally {
         endTurn();
       }
@@ -179,20 +199,18 @@ class EncoderPool implements Encoder {
     }: { readonly unfinished: Unfinished; readonly tries: Tries; readonly options: EncodeDocumentsOptions },
   ): AsyncGenerator<EncodedDocument, Loss | undefined, undefined> {
     const { endpoint, model } = await this.#pick(options, tries);
-    const { address, instance } = endpoint;
+    const loss = lossOf(endpoint);
     const attempt: Attempt = { positions, started: false };
-    const tokens = tokensOf(positions.map((position) => unfinished.texts.get(position)!));
-    endpoint.outstandingTokens += tokens;
+    const call = endpoint.begin(tokensOf(positions.map((position) => unfinished.texts.get(position)!)));
     try {
       yield* encodeOnce(endpoint, model, { unfinished, attempt, options });
       return undefined;
     } catch (error) {
       this.#failed(endpoint, error, tries, options);
     } finally {
-      endpoint.outstandingTokens -= tokens;
+      call.end();
     }
-    const isReplaced = (): boolean => instance !== '' && endpoint.instance !== instance;
-    return attempt.started ? { address, isReplaced } : undefined;
+    return attempt.started ? loss : undefined;
   }
 
   async #suspectTurn({ deadlineMs, signal }: EncodeOptions): Promise<() => void> {
@@ -238,15 +256,28 @@ class EncoderPool implements Encoder {
   ): Promise<T> {
     const tries = new Tries(options);
     for (;;) {
-      const { endpoint, model } = await this.#pick(options, tries);
-      endpoint.outstandingTokens += tokens;
-      try {
-        return await attempt(endpoint, model);
-      } catch (error) {
-        this.#failed(endpoint, error, tries, options);
-      } finally {
-        endpoint.outstandingTokens -= tokens;
-      }
+      const outcome = await this.#tryOnce(options, tries, tokens, attempt);
+      if ('result' in outcome) return outcome.result;
+    }
+  }
+
+  /** The result, or how the encoder was lost; throws when there is no use in another try. */
+  async #tryOnce<T>(
+    options: EncodeOptions,
+    tries: Tries,
+    tokens: number,
+    attempt: (endpoint: Endpoint, model: EncoderModel) => Promise<T>,
+  ): Promise<{ readonly result: T } | { readonly loss: Loss; readonly wasAlone: boolean }> {
+    const { endpoint, model } = await this.#pick(options, tries);
+    const loss = lossOf(endpoint);
+    const call = endpoint.begin(tokens);
+    try {
+      return { result: await attempt(endpoint, model) };
+    } catch (error) {
+      this.#failed(endpoint, error, tries, options);
+      return { loss, wasAlone: call.wasAlone() };
+    } finally {
+      call.end();
     }
   }
 
@@ -391,6 +422,12 @@ class Tries {
       throw unavailable('the deadline passed while encoding', { cause: this.#last });
     if (this.#made >= attemptsMax) throw unavailable('the encoders keep failing', { cause: this.#last });
   }
+}
+
+/** How the process that the endpoint leads to now would be lost. */
+function lossOf(endpoint: Endpoint): Loss {
+  const { address, instance } = endpoint;
+  return { address, isReplaced: () => instance !== '' && endpoint.instance !== instance };
 }
 
 function target({ model, modelVersion, tenantId }: EncodeOptions): {

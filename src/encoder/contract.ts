@@ -64,6 +64,8 @@ export interface EncoderStatistics {
 }
 
 export interface EncodedQuery {
+  /** Why this text could not be encoded though the encoder works; such a query has no rows and no tokens. */
+  readonly problem?: string;
   /** Tokenizer tokens of the whole text, special tokens excluded (what is charged). */
   readonly inputTokens: number;
   readonly rows: number;

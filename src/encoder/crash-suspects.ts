@@ -1,9 +1,11 @@
 /**
- * Finds the document that ends the encoder process that runs it (a fault in the runtime, memory used up), so that the
- * others of its request are encoded and it is refused.
+ * Finds the text that ends the encoder process that runs it (a fault in the runtime, memory used up), so that it is
+ * refused, and the other documents of its request are encoded.
  *
  * Documents go together until two processes have ended under them. From then on each goes alone, one suspect at a time
  * in the whole pool, so that nobody is blamed for another's crash; one that ends two processes alone is the culprit.
+ * A query goes with whatever else its encoder has, and alone in the same way. Where it happened to be the only call that
+ * this pool had there, it was alone already.
  * Only a process that was replaced counts: connections that break and encoders that hang are nobody's fault.
  */
 
@@ -25,7 +27,7 @@ export class CrashSuspects {
 
   /** Whether documents are to go one by one. */
   get alone(): boolean {
-    return this.#together.filter((loss) => loss.isReplaced()).length >= crashesTogetherMax;
+    return replaced(this.#together) >= crashesTogetherMax;
   }
 
   lostTogether(loss: Loss): void {
@@ -37,6 +39,34 @@ export class CrashSuspects {
     if (this.#alone?.position !== position) this.#alone = { position, crashes: 0 };
     return ++this.#alone.crashes === crashesAloneMax;
   }
+}
+
+/** The text of one query. */
+export class SuspectQuery {
+  readonly #together: Loss[] = [];
+  readonly #alone: Loss[] = [];
+
+  /** Whether it is to go alone. */
+  get alone(): boolean {
+    return replaced(this.#together) >= crashesTogetherMax || this.#alone.length > 0;
+  }
+
+  lost(loss: Loss, wasAlone: boolean): void {
+    (wasAlone ? this.#alone : this.#together).push(loss);
+  }
+
+  /** What may be its fault, enough for a verdict once it is known which processes ended; else empty. */
+  get accusations(): readonly Loss[] {
+    return this.#alone.length < crashesAloneMax ? [] : this.#alone;
+  }
+
+  get guilty(): boolean {
+    return replaced(this.#alone) >= crashesAloneMax;
+  }
+}
+
+function replaced(losses: readonly Loss[]): number {
+  return losses.filter((loss) => loss.isReplaced()).length;
 }
 
 /** Lets one after another, in the order they came. */

@@ -5,7 +5,7 @@
 import type { ServerDuplexStream } from '@grpc/grpc-js';
 import type { DocumentPart } from './document-job.ts';
 import type { DocumentsRequest, EncodeRequest, EncoderCore } from './encoder-core.ts';
-import { EncoderFailure } from './encoder-failure.ts';
+import { EncoderFailure, refusalMessage } from './encoder-failure.ts';
 import { MessageReader, writeMessage } from './message-stream.ts';
 import {
   bytesOf,
@@ -14,9 +14,6 @@ import {
   type OpenMessage,
   requestBounds,
 } from './wire.ts';
-
-/** What a caller is told of a document that cannot be encoded; the log says what the runtime said. */
-const refusalMessage = 'the model cannot encode this text';
 
 export type DocumentCall = ServerDuplexStream<EncodeDocumentsRequest, EncodeDocumentsResponse>;
 

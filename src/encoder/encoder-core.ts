@@ -10,6 +10,7 @@ import { querySequence, type Sequence } from './colbert-rules.ts';
 import type { ChunkingParameters, EncodeTimings } from './contract.ts';
 import { DocumentJob, type DocumentPart } from './document-job.ts';
 import { EncoderFailure } from './encoder-failure.ts';
+import { areFinite } from './finite.ts';
 import {
   type BatchPlan,
   type Reservation,
@@ -58,6 +59,8 @@ export type InferencePool = Pick<SessionPool, 'hasRoom' | 'run' | 'workers'>;
 /** What a batch that failed may still cost: shared by all its parts, so that a broken session is not tried for ever. */
 interface RetryBudget {
   failedRunsLeft: number;
+  /** Whether this run is to tell if the model works: then it speaks of no other. */
+  readonly isProbe?: boolean;
 }
 
 /** Enough to find one or two texts among hundreds by halving; then, if the model works at all, each runs alone. */
@@ -78,6 +81,8 @@ export class EncoderCore {
   readonly #fixedShapes: boolean;
   /** Parts of batches that failed; they run before what waits. */
   readonly #retries: { readonly plan: BatchPlan; readonly budget: RetryBudget }[] = [];
+  /** Models that are being asked whether they work. */
+  readonly #probes = new Map<number, Promise<boolean>>();
   /** Padded tokens a second of the whole pool, smoothed; undefined before the first batch. */
   #tokensPerSecond: number | undefined;
 
@@ -288,7 +293,7 @@ export class EncoderCore {
         const end = row + entry.sequence.rows;
         const rows = slice(output, row, end, this.models[model]!.dim);
         row = end;
-        if (rows.kind === 'document' && !rows.scales.every(isSoundScale)) spoilt.push(each);
+        if (!areNumbers(rows)) spoilt.push(each);
         else job.deliver(entry, rows, { startedAt, runMs: (runMs * entry.sequence.ids.length) / total });
       }
       if (spoilt.length > 0) {
@@ -301,15 +306,15 @@ export class EncoderCore {
   }
 
   /**
-   * Finds the texts that fail their batch by halving it. A chunk that fails alone costs its document where the model
-   * still runs a text that it is known to run; where it does not, or a query fails, the whole job fails.
+   * Finds the texts that fail their batch by halving it. One that fails alone is refused where the model still runs a
+   * text that it is known to run: it costs its document or is its query. Where the model does not, the whole job fails.
    */
   async #failed(plan: BatchPlan, budget: RetryBudget, error: Error): Promise<void> {
-    const { entries, kind, model } = plan;
+    const { entries, model } = plan;
     const failure = new EncoderFailure('internal', error.message, { cause: error });
     if (entries.length > 1 && --budget.failedRunsLeft > 0) {
       for (const half of halves(plan)) this.#retry(half, budget);
-    } else if (kind === 'query' || !(await this.#runsAtAll(model))) {
+    } else if (budget.isProbe === true || !(await this.#runsAtAll(model))) {
       for (const { job } of entries) job.fail(failure);
     } else if (entries.length > 1) {
       for (const entry of entries) this.#retry({ ...plan, entries: [entry] }, budget);
@@ -318,15 +323,30 @@ export class EncoderCore {
     }
   }
 
-  /** Whether the model still runs the text that it was warmed up with. */
-  async #runsAtAll(index: number): Promise<boolean> {
-    const { rules, tokenizer } = this.models[index]!;
-    try {
-      const { vectors } = await this.runQuerySequence(index, querySequence(rules, tokenizer.encode('a')));
-      return vectors.every(Number.isFinite);
-    } catch {
-      return false;
+  /** Whether the model still runs a text that it is known to run; found out once for all who ask meanwhile. */
+  async #runsAtAll(model: number): Promise<boolean> {
+    let answer = this.#probes.get(model);
+    if (answer === undefined) {
+      answer = this.#probe(model).finally(() => this.#probes.delete(model));
+      this.#probes.set(model, answer);
     }
+    this.#dispatch();
+    return answer;
+  }
+
+  async #probe(model: number): Promise<boolean> {
+    const { rules, tokenizer } = this.models[model]!;
+    const sequence = querySequence(rules, tokenizer.encode('a'));
+    const job = new SequenceJob({ ...internalRequest(), kind: 'query', model, sequence });
+    // In front, and in no batch with what may fail it.
+    this.#retries.unshift({
+      plan: this.#scheduler.alone(job),
+      budget: { failedRunsLeft: 0, isProbe: true },
+    });
+    return job.done.then(
+      () => true,
+      () => false,
+    );
   }
 
   /** One text may have failed its batch: the others get another run without it. */
@@ -347,6 +367,10 @@ export class EncoderCore {
     if (paddedTokens < tellingTokens && rate < (known ?? Infinity)) return;
     this.#tokensPerSecond = known === undefined ? rate : known * 0.8 + rate * 0.2;
   }
+}
+
+function areNumbers(rows: BatchOutput): boolean {
+  return rows.kind === 'document' ? rows.scales.every(isSoundScale) : areFinite(rows.vectors);
 }
 
 /** Half bits that are neither negative nor infinite nor no number. */

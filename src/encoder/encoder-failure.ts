@@ -19,6 +19,14 @@ export interface EncoderFailureOptions {
   readonly cause?: unknown;
 }
 
+/** The model cannot run this text, though it runs others. The message is the runtime's, for the log alone. */
+export class TextRefused extends Error {
+  override readonly name = 'TextRefused';
+}
+
+/** What callers are told of such a text. */
+export const refusalMessage = 'the model cannot encode this text';
+
 export class EncoderFailure extends Error {
   override readonly name = 'EncoderFailure';
   readonly kind: FailureKind;

@@ -39,7 +39,7 @@ export interface EndpointOptions {
 }
 
 export interface EndpointEvent {
-  readonly event: 'admitted' | 'ejected' | 'corrupt_reply' | 'fatal_document';
+  readonly event: 'admitted' | 'ejected' | 'corrupt_reply' | 'fatal_document' | 'fatal_query';
   readonly address: string;
   readonly reason: string;
 }
@@ -77,8 +77,6 @@ export class EndpointLost extends Error {
 
 export class Endpoint {
   readonly address: string;
-  /** Tokens (estimated) of the calls that are out. */
-  outstandingTokens = 0;
   readonly #options: EndpointOptions;
   readonly #rpc: EncoderRpc;
   readonly #health: HealthClient;
@@ -91,6 +89,8 @@ export class Endpoint {
   #models: readonly EncoderModel[] = [];
   #instance = '';
   #admitted = false;
+  #outstandingTokens = 0;
+  #callsBegun = 0;
   /** Why it was not admitted the last time; told once, not at every check. */
   #refusal: string | undefined;
 
@@ -118,6 +118,24 @@ export class Endpoint {
   /** What it serves; empty while it is ejected. */
   get models(): readonly EncoderModel[] {
     return this.#admitted ? this.#models : [];
+  }
+
+  /** Tokens (estimated) of the calls that are out. */
+  get outstandingTokens(): number {
+    return this.#outstandingTokens;
+  }
+
+  /** Notes a call of about so many tokens until its `end`; whether no other of this pool was out at any time of it. */
+  begin(tokens: number): { readonly wasAlone: () => boolean; readonly end: () => void } {
+    const begunAlone = this.#outstandingTokens === 0;
+    const number = ++this.#callsBegun;
+    this.#outstandingTokens += tokens;
+    return {
+      wasAlone: () => begunAlone && number === this.#callsBegun,
+      end: () => {
+        this.#outstandingTokens -= tokens;
+      },
+    };
   }
 
   get admitted(): boolean {

@@ -3,6 +3,7 @@
  * numbers is a `CorruptReply`: the request fails, and no score is ever computed from it.
  */
 import type { EncodedDocument, EncodedQuery, EncoderModel, EncodeTimings } from './contract.ts';
+import { areFinite } from './finite.ts';
 import { alignedCopy, type EncodeQueryResponse, type GetInfoResponse, type PartMessage } from './wire.ts';
 
 export class CorruptReply extends Error {
@@ -26,7 +27,8 @@ export function decodeCounts(bytes: Uint8Array, count: number): Uint32Array {
 }
 
 export function decodeQuery(reply: EncodeQueryResponse, dim: number): EncodedQuery {
-  const { inputTokens, rows } = reply;
+  const { inputTokens, rows, problem = '' } = reply;
+  if (problem !== '') return refusedQuery(problem);
   ensure(rows >= 1 && rows <= chunkRowsMax, 'query rows');
   return {
     inputTokens,
@@ -34,6 +36,18 @@ export function decodeQuery(reply: EncodeQueryResponse, dim: number): EncodedQue
     vectors: floats(reply.vectors, rows * dim, 'query vectors'),
     offsets: floats(reply.offsets, rows, 'query offsets'),
     timings: timingsOf(reply.timings),
+  };
+}
+
+/** A query that cannot be encoded. */
+export function refusedQuery(problem: string): EncodedQuery {
+  return {
+    problem,
+    inputTokens: 0,
+    rows: 0,
+    vectors: new Float32Array(),
+    offsets: new Float32Array(),
+    timings: timingsOf(null),
   };
 }
 
@@ -129,10 +143,7 @@ function floats(bytes: Uint8Array, count: number, what: string): Float32Array {
   const copy = alignedCopy(bytes, 4);
   ensure(copy !== undefined && copy.byteLength === count * 4, what);
   const values = new Float32Array(copy);
-  // Zero times a finite number is zero, times any other it is not a number: one sum instead of thousands of calls.
-  let finite = 0;
-  for (let i = 0; i < values.length; i++) finite += values[i]! * 0;
-  ensure(finite === 0, what);
+  ensure(areFinite(values), what);
   return values;
 }
 

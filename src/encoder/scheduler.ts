@@ -195,6 +195,15 @@ export class Scheduler {
     lane.served.set(job.tenantId, Math.max(lane.floor, lane.served.get(job.tenantId) ?? 0));
   }
 
+  /** A batch of the next entry of a job that is not among those that wait. */
+  alone(job: Job): BatchPlan {
+    const entry = job.peek(0);
+    assertInvariant(entry !== undefined, 'a job alone has an entry');
+    const chosen = this.#candidate(job, entry);
+    job.take(new Set([entry]));
+    return { kind: job.kind, model: job.model, entries: [chosen], paddedLength: chosen.length };
+  }
+
   /** The next batch, of the kinds that there is room for; undefined when nothing can run now. */
   next(nowMs: number, room: Readonly<Record<BatchKind, boolean>>): BatchPlan | undefined {
     this.#dropDead(nowMs);

@@ -1,6 +1,6 @@
 /** One text on its way through the scheduler: a job of a single entry. Queries are these. */
 import type { Sequence } from './colbert-rules.ts';
-import { EncoderFailure } from './encoder-failure.ts';
+import { EncoderFailure, TextRefused } from './encoder-failure.ts';
 import type { Entry, EntryRun, Job } from './scheduler.ts';
 import type { BatchKind, BatchOutput } from './session-protocol.ts';
 
@@ -69,7 +69,7 @@ export class SequenceJob implements Job {
   }
 
   refuse(_: Entry, problem: Error): void {
-    this.fail(problem);
+    this.fail(new TextRefused(problem.message, { cause: problem }));
   }
 
   fail(error: Error): void {

@@ -5,7 +5,7 @@ import type { Logger } from '../logging.ts';
 import { type CallError, callError } from './call-error.ts';
 import { type DocumentCall, serveDocuments } from './document-stream.ts';
 import type { EncodeRequest, EncoderCore } from './encoder-core.ts';
-import { EncoderFailure, failureStatus } from './encoder-failure.ts';
+import { EncoderFailure, failureStatus, refusalMessage, TextRefused } from './encoder-failure.ts';
 import { addHealthService } from './health.ts';
 import { QueryCalls, type QueriesCall } from './query-calls.ts';
 import { stageBoundsMs } from './stage-times.ts';
@@ -92,12 +92,12 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
     }),
 
     encodeQuery: unary<EncodeQueryRequest, EncodeQueryResponse>(log, async (request, call) =>
-      encodeQuery(core, request, limitsOf(call)),
+      encodeQuery(options, request, limitsOf(call)),
     ),
 
     encodeQueries: (call: QueriesCall) => {
       const calls = new QueryCalls(call, {
-        encode: async (request, limits) => encodeQuery(core, request, limits),
+        encode: async (request, limits) => encodeQuery(options, request, limits),
         statusOf: (error) => asStatus(error, undefined, log),
         onEnd: () => queryCalls.delete(calls),
       });
@@ -164,15 +164,31 @@ async function answer<Response>(
   callback(null, response);
 }
 
+const refusedQueryResponse: EncodeQueryResponse = {
+  inputTokens: 0,
+  rows: 0,
+  vectors: Buffer.alloc(0),
+  offsets: Buffer.alloc(0),
+  timings: null,
+  problem: refusalMessage,
+};
+
 async function encodeQuery(
-  core: EncoderCore,
+  { core, log }: Pick<EncoderServerOptions, 'core' | 'log'>,
   request: EncodeQueryRequest,
   limits: CallLimits,
 ): Promise<EncodeQueryResponse> {
   if (Buffer.byteLength(request.text) > requestBounds.queryBytes) {
     throw new EncoderFailure('invalid', `the query exceeds ${requestBounds.queryBytes} bytes`);
   }
-  const query = await core.encodeQuery(request.text, targeted(request, limits));
+  let query;
+  try {
+    query = await core.encodeQuery(request.text, targeted(request, limits));
+  } catch (error) {
+    if (!(error instanceof TextRefused)) throw error;
+    log.error({ reason: error.message }, 'a query cannot be encoded');
+    return refusedQueryResponse;
+  }
   return {
     inputTokens: query.inputTokens,
     rows: query.offsets.length,

@@ -64,6 +64,8 @@ export interface EncodeQueryResponse {
   readonly vectors: Uint8Array;
   readonly offsets: Uint8Array;
   readonly timings: EncodeTimings | null;
+  /** Not empty: the query cannot be encoded. */
+  readonly problem?: string;
 }
 
 /** `query` or `cancel` is set. */

@@ -1,7 +1,7 @@
 /** What the operations are made of. Composition happens in `create-service.ts`. */
 import type { Catalog } from '../catalog/contract.ts';
-import type { EncodeOptions, Encoder } from '../encoder/contract.ts';
-import { ServiceError } from '../errors.ts';
+import type { EncodedQuery, EncodeOptions, Encoder } from '../encoder/contract.ts';
+import { invalid, ServiceError } from '../errors.ts';
 import type { NativeEngine } from '../index/native.ts';
 import type { RequestContext, RequestUsage } from './contract.ts';
 import type { IndexDirectory } from './index-directory.ts';
@@ -33,6 +33,17 @@ export function encodeOptions(
     deadlineMs: context.deadlineMs,
     signal: context.signal,
   };
+}
+
+/** Encodes the text of the field `query`; one that the model cannot encode is a fault of the request. */
+export async function encodedQuery(
+  { encoder }: Pick<ServiceParts, 'encoder'>,
+  text: string,
+  options: EncodeOptions,
+): Promise<EncodedQuery> {
+  const query = await encoder.encodeQuery(text, options);
+  if (query.problem !== undefined) throw invalid('query', query.problem, 'text_not_encodable');
+  return query;
 }
 
 /** Ends work that nobody waits for any more: the client has gone, or the deadline has passed. */

@@ -1,14 +1,21 @@
 /**
  * Scoring transient documents: query and documents are encoded side by side once their tokens are reserved,
  * each document is scored as it arrives and dropped. One result per document, its best chunk. A document
- * without tokens has no chunk and so no result; one that the model cannot encode refuses the request, whose answer has
- * no place for it. Nothing is stored but the usage.
+ * without tokens has no chunk and so no result; one that the model cannot encode, or such a query, refuses the request, whose
+ * answer has no place for it. Nothing is stored but the usage.
  */
 import type { EncodedDocument, EncodedQuery } from '../encoder/contract.ts';
 import { assertInvariant, invalid } from '../errors.ts';
 import { chunkingOf } from './create-index.ts';
 import type { DocumentInput, RankedResponse, RequestContext, ResultItem, ScoreRequest } from './contract.ts';
-import { assertWanted, encodeOptions, requestUsage, timed, type ServiceParts } from './parts.ts';
+import {
+  assertWanted,
+  encodedQuery,
+  encodeOptions,
+  requestUsage,
+  timed,
+  type ServiceParts,
+} from './parts.ts';
 import { byRank, componentsOf } from './ranking.ts';
 import { defaultModel } from './served-models.ts';
 import type { TokenHold } from './token-allowance.ts';
@@ -76,7 +83,7 @@ async function scoreAll(
       onTokenCounts: async (documentTokens) => {
         const [queryTokens = 0] = await parts.encoder.countTokens([request.query], options);
         hold.reserve(documentTokens.reduce((sum, tokens) => sum + BigInt(tokens), BigInt(queryTokens)));
-        query.resolve(parts.encoder.encodeQuery(request.query, options));
+        query.resolve(encodedQuery(parts, request.query, options));
       },
     },
   );

@@ -8,7 +8,14 @@ import type { EncodedQuery, EncoderModel } from '../encoder/contract.ts';
 import { metadataTerms } from '../index/metadata-terms.ts';
 import type { NativeSearchResult } from '../index/native.ts';
 import type { RankedResponse, RequestContext, ResultItem, SearchRequest } from './contract.ts';
-import { assertWanted, encodeOptions, requestUsage, timed, type ServiceParts } from './parts.ts';
+import {
+  assertWanted,
+  encodedQuery,
+  encodeOptions,
+  requestUsage,
+  timed,
+  type ServiceParts,
+} from './parts.ts';
 import { byRank, componentsOf } from './ranking.ts';
 import { modelOfIndex } from './served-models.ts';
 import type { TokenHold } from './token-allowance.ts';
@@ -109,7 +116,7 @@ async function encodeQuery(
     const [tokens = 0] = await timed(context, 'count', () => parts.encoder.countTokens([text], options));
     hold.reserve(BigInt(tokens));
   }
-  const query = await timed(context, 'encode', () => parts.encoder.encodeQuery(text, options));
+  const query = await timed(context, 'encode', () => encodedQuery(parts, text, options));
   context.timings['encoder_tokenize'] = query.timings.tokenizeMs;
   context.timings['encoder_queue'] = query.timings.queueMs;
   context.timings['encoder_run'] = query.timings.runMs;

@@ -1,10 +1,10 @@
 /** Who is blamed when encoders end, and in which turn suspects run. */
 import { describe, expect, it } from 'vitest';
-import { CrashSuspects, Turns } from '../../src/encoder/crash-suspects.ts';
+import { CrashSuspects, SuspectQuery, Turns } from '../../src/encoder/crash-suspects.ts';
+
+const lost = (replaced: { yet: boolean }) => ({ address: 'a', isReplaced: () => replaced.yet });
 
 describe('documents of a call', () => {
-  const lost = (replaced: { yet: boolean }) => ({ address: 'a', isReplaced: () => replaced.yet });
-
   it('go together until two processes are known to have ended', () => {
     const suspects = new CrashSuspects();
     const first = { yet: true };
@@ -30,6 +30,34 @@ describe('documents of a call', () => {
     expect(suspects.endedAlone(1)).toBe(true);
     expect(suspects.endedAlone(2)).toBe(false);
     expect(suspects.endedAlone(2)).toBe(true);
+  });
+});
+
+describe('a query', () => {
+  it('is blamed when two processes ended under it alone, never for those that ended under others too', () => {
+    const suspect = new SuspectQuery();
+    for (let i = 0; i < 9; i++) suspect.lost(lost({ yet: true }), false);
+    expect(suspect).toMatchObject({ alone: true, accusations: [], guilty: false });
+    const second = { yet: false };
+    suspect.lost(lost({ yet: true }), true);
+    expect(suspect).toMatchObject({ accusations: [], guilty: false });
+    suspect.lost(lost(second), true);
+    expect(suspect.accusations).toHaveLength(2);
+    expect(suspect.guilty).toBe(false);
+    second.yet = true;
+    expect(suspect.guilty).toBe(true);
+  });
+
+  it('goes with others until two processes ended, and alone once one ended under it alone', () => {
+    const suspect = new SuspectQuery();
+    suspect.lost(lost({ yet: true }), false);
+    suspect.lost(lost({ yet: false }), false);
+    expect(suspect.alone).toBe(false);
+    suspect.lost(lost({ yet: true }), false);
+    expect(suspect.alone).toBe(true);
+    const single = new SuspectQuery();
+    single.lost(lost({ yet: false }), true);
+    expect(single.alone).toBe(true);
   });
 });
 

@@ -95,9 +95,27 @@ describe('a run that fails', () => {
     const outcomes = await encodeTogether(stage, texts);
     expect(outcomes.filter((outcome) => outcome === 'answered')).toHaveLength(39);
     expect(outcomes[17]).toBe('the graph failed');
-    // The first alone, the others together, then six halvings of 39.
-    expect(stage.sessions.batches.length).toBeLessThanOrEqual(2 + 2 * 6);
+    // The first alone, the others together, six halvings of 39, and one run to see that the model works.
+    expect(stage.sessions.batches.length).toBeLessThanOrEqual(2 + 2 * 6 + 1);
     expect(stage.core.statistics()).toMatchObject({ queuedRequests: 0, queuedTokens: 0 });
+  });
+
+  it('is the fault of a query only where the model runs other texts', async () => {
+    let poison = -1;
+    const working = await core((ids) => ids.includes(poison));
+    ({ poison } = working);
+    const refused = working.core.encodeQuery('document', working.request);
+    refused.catch(() => undefined);
+    await new Promise((resolve) => setImmediate(resolve));
+    await working.sessions.drain();
+    await expect(refused).rejects.toMatchObject({ name: 'TextRefused', message: 'the graph failed' });
+    const broken = await core(() => true);
+    const failed = broken.core.encodeQuery('document', broken.request);
+    failed.catch(() => undefined);
+    await new Promise((resolve) => setImmediate(resolve));
+    await broken.sessions.drain();
+    await expect(failed).rejects.toMatchObject({ name: 'EncoderFailure', kind: 'internal' });
+    expect(broken.sessions.batches).toHaveLength(2);
   });
 
   it('is not tried for ever when no text can be run', async () => {

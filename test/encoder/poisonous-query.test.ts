@@ -1,0 +1,88 @@
+/** Queries that the model cannot encode, in real encoders: they are refused, whatever runs beside them is not. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { EncodedQuery, Encoder } from '../../src/encoder/contract.ts';
+import { callOptions, encodersOfTest } from './encoders.ts';
+import { makePoisonousModel, type PoisonousModel } from './poisonous-model.ts';
+
+let model: PoisonousModel;
+beforeAll(async () => {
+  model = await makePoisonousModel();
+  // Read by the processes it spawns; `crashing` kills them only where a test runs it.
+  process.env['NODE_OPTIONS'] = model.nodeOptions;
+});
+afterAll(() => {
+  delete process.env['NODE_OPTIONS'];
+});
+
+const honest = 'the late interaction';
+
+// An encoder that dies again and again is restarted after longer and longer delays.
+const start = async () => encodersOfTest({ modelDirectories: [model.directory] }, { healWaitMs: 20_000 });
+
+/** `count` queries at once, the sixth of them poisonous. */
+async function encodeTogether(pool: Encoder, count: number, poison: string) {
+  const texts = Array.from({ length: count }, (_, i) => (i === 5 ? poison : honest));
+  const deadlineMs = Date.now() + 100_000;
+  const queries = await Promise.all(
+    texts.map(async (text) => pool.encodeQuery(text, callOptions(pool, { deadlineMs }))),
+  );
+  const [poisoned] = queries.splice(5, 1);
+  return { poisoned, others: queries };
+}
+
+/** What shares a batch moves the last bits. */
+function expectLike(query: EncodedQuery, expected: EncodedQuery): void {
+  expect(query.problem).toBeUndefined();
+  expect(query.rows).toBe(expected.rows);
+  const differences = query.vectors.map((value, i) => Math.abs(value - expected.vectors[i]!));
+  expect(Math.max(...differences)).toBeLessThan(1e-5);
+}
+
+describe('a query that the model cannot run', () => {
+  it('is refused, those that share its batch are what they are without it', async () => {
+    const { pool, events, logs } = await start();
+    const alone = await pool.encodeQuery(honest, callOptions(pool));
+    for (const kind of ['failing', 'spoiling'] as const) {
+      const { poisoned, others } = await encodeTogether(pool, 30, `the ${model.words[kind]}`);
+      expect(poisoned).toMatchObject({
+        problem: 'the model cannot encode this text',
+        inputTokens: 0,
+        rows: 0,
+      });
+      expect(others).toHaveLength(29);
+      for (const query of others) expectLike(query, alone);
+    }
+    const [statistics] = await pool.statistics();
+    expect(statistics).toMatchObject({ queuedRequests: 0, queuedTokens: 0 });
+    const causes = logs.filter((line) => line.includes('a query cannot be encoded'));
+    expect(causes.some((line) => line.includes('inference failed'))).toBe(true);
+    expect(causes.some((line) => line.includes('no numbers'))).toBe(true);
+    expect(events.map(({ event }) => event)).toEqual(['admitted']);
+  });
+});
+
+describe('a query that ends the process', () => {
+  const refused = 'the encoder ends when it runs this text';
+
+  it('ends two of them and is refused; the next one is answered', async () => {
+    const { pool, events } = await start();
+    const options = callOptions(pool, { deadlineMs: Date.now() + 100_000 });
+    const poisoned = await pool.encodeQuery(`${model.words.crashing} the`, options);
+    expect(poisoned).toMatchObject({ problem: refused, inputTokens: 0, rows: 0 });
+    const next = await pool.encodeQuery(honest, callOptions(pool));
+    expect(next.problem).toBeUndefined();
+    const told = events.map(({ event }) => event).filter((event) => event !== 'ejected');
+    expect(told).toEqual(['admitted', 'admitted', 'admitted', 'fatal_query']);
+  }, 120_000);
+
+  it('ends four of them at most when it is among others, which are answered', async () => {
+    const { pool, events } = await start();
+    const alone = await pool.encodeQuery(honest, callOptions(pool));
+    const { poisoned, others } = await encodeTogether(pool, 12, `${model.words.crashing} the`);
+    expect(poisoned).toMatchObject({ problem: refused, inputTokens: 0, rows: 0 });
+    expect(others).toHaveLength(11);
+    for (const query of others) expectLike(query, alone);
+    expect(events.filter(({ event }) => event === 'fatal_query')).toHaveLength(1);
+    expect(events.filter(({ event }) => event === 'admitted').length).toBeLessThanOrEqual(1 + 4);
+  }, 120_000);
+});
