@@ -50,6 +50,11 @@ export function registerServiceMetrics(
     'Bytes of the segment files of open indexes.',
     sum((segment) => segment.fileBytes),
   );
+  gauge(
+    'store_derived_bytes',
+    'Bytes of the files derived from them: codes and postings.',
+    sum((segment) => segment.derivedBytes),
+  );
   metrics.registerGauge(
     { name: 'store_segments', help: 'Segments of open indexes.', labelNames: ['state'] },
     () => {

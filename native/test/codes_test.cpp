@@ -342,7 +342,7 @@ const Case scrambled("codes", "codes full of nonsense lead nowhere outside and a
     CHECK(!inspectCodes(file.path(), true).damage.empty());
     Index other(kernel, {dim, 0});
     other.openSegment(7, path, 300);
-    CHECK(other.segments().front().derivedBytes > 0);
+    CHECK(other.segments().front().centroids > 0);
     other.publish(1, born, {});
     std::vector<float> query(size_t(5) * dim);
     for (float& component : query) component = float(int32_t(random() % 201) - 100) / 100.0f;

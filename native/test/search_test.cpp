@@ -249,6 +249,33 @@ const Case deadline("search", "a passed deadline ends a search", [](Random& rand
   CHECK_ERROR(search(*fixture.index, fixture.engine.compute(), request), ErrorCode::deadlineExceeded);
 });
 
+const Case dropped("concurrency", "opening a segment answers though it is dropped meanwhile", [](Random& random) {
+  Fixture fixture(random, 1);
+  const std::string path = fixture.directory.file("1.seg");
+  fixture.index->createSegment(1, path);
+  // Opening an active segment reads its records: it takes long enough to be met.
+  constexpr uint32_t records = 2000;
+  const RecordParts parts = randomRecord(random, fixture.clusters, 1, {200});
+  for (uint32_t r = 0; r < records; ++r) fixture.index->append(1, parts);
+  fixture.index->dropSegment(1);
+  uint32_t met = 0;
+  for (int round = 0; round < 5; ++round) {
+    std::atomic<bool> answered{false};
+    std::thread opener([&] {
+      CHECK(fixture.index->openSegment(1, path, records).counts.records == records);
+      answered = true;
+    });
+    while (!answered) {
+      fixture.index->dropSegment(1);
+      std::this_thread::yield();
+    }
+    opener.join();
+    met += fixture.index->segments().empty();
+    fixture.index->dropSegment(1);
+  }
+  CHECK(met > 0);
+});
+
 const Case concurrent("concurrency", "searches beside appends, publications, syncs and seals see whole snapshots",
                       [](Random& random) {
   Fixture fixture(random, 3);
@@ -281,7 +308,10 @@ const Case concurrent("concurrency", "searches beside appends, publications, syn
   for (uint64_t generation = 2; generation <= 25; ++generation) {
     if (generation % 8 == 0) {
       fixture.index->seal(segment);
-      builders.emplace_back([&, segment] { fixture.index->buildCodes(segment, {}); });
+      builders.emplace_back([&, segment] {
+        fixture.index->buildCodes(segment, {});
+        fixture.index->buildPostings(segment, {});
+      });
       ++segment;
       fixture.index->createSegment(segment, fixture.directory.file(std::to_string(segment) + ".seg"));
     }
