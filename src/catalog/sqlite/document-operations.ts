@@ -9,6 +9,7 @@ import type {
 import { assertInvariant } from '../../errors.ts';
 import type { Connection } from './connection.ts';
 import { addUsageSql, usageParameters } from './rows.ts';
+import { indexKeyById } from './statements.ts';
 
 interface OwnedIndex {
   readonly index_key: number;
@@ -56,9 +57,7 @@ export function documentOperations(connection: Connection) {
     'UPDATE tenants SET documents_stored = documents_stored + ? WHERE id = ?',
   );
   const addUsage = connection.prepare(addUsageSql);
-  const selectIndexKey = connection
-    .prepare<[string], number>('SELECT index_key FROM indexes WHERE id = ?')
-    .pluck();
+  const selectIndexKey = indexKeyById(connection);
   const forget = connection.prepare(
     `DELETE FROM versions WHERE version_id IN (
        SELECT version_id FROM versions INDEXED BY versions_dead

@@ -2,6 +2,7 @@
 import type { CreateIndexInput, IndexRow, IndexStatus, SwapSegmentsInput } from '../contract.ts';
 import { ServiceError, assertInvariant } from '../../errors.ts';
 import type { Connection } from './connection.ts';
+import { indexKeyById } from './statements.ts';
 
 export type CreateIndexResult =
   | { readonly outcome: 'created'; readonly index: IndexRow }
@@ -34,9 +35,7 @@ export function indexOperations(connection: Connection) {
   const subtractStored = connection.prepare(
     'UPDATE tenants SET documents_stored = documents_stored - ? WHERE id = ?',
   );
-  const selectKey = connection
-    .prepare<[string], number>('SELECT index_key FROM indexes WHERE id = ?')
-    .pluck();
+  const selectKey = indexKeyById(connection);
   const insertSegment = connection.prepare(
     "INSERT INTO segments (id, index_key, blob, state) VALUES (?, ?, ?, 'active')",
   );

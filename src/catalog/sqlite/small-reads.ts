@@ -16,6 +16,7 @@ import {
   usageColumns,
 } from './rows.ts';
 import type { IndexColumns, KeyColumns, TenantColumns, UsageColumns } from './rows.ts';
+import { foldedBytesByName, tenantById } from './statements.ts';
 import { OpenJournals } from './usage-journal.ts';
 
 interface KeyRecordColumns extends TenantColumns, KeyColumns {
@@ -27,9 +28,7 @@ const selectUsage = `SELECT requests, input_tokens, document_upserts, searches, 
 
 /** `directory`: with the journals of usage that is on its way into `usage`. */
 export function smallReads(catalog: Connection, usage: Connection, directory: string) {
-  const tenant = catalog
-    .prepare<[string], TenantColumns>(`SELECT ${tenantColumns} FROM tenants WHERE id = ?`)
-    .safeIntegers();
+  const tenant = tenantById(catalog);
   const tenants = catalog
     .prepare<[], TenantColumns>(`SELECT ${tenantColumns} FROM tenants ORDER BY created_at_ms, id`)
     .safeIntegers();
@@ -53,9 +52,7 @@ export function smallReads(catalog: Connection, usage: Connection, directory: st
     .prepare<[string], number>('SELECT documents_stored FROM tenants WHERE id = ?')
     .pluck();
   const committedUsage = catalog.prepare<[string, string], UsageColumns>(selectUsage).safeIntegers();
-  const foldedBytes = usage
-    .prepare<[string], number>('SELECT folded_bytes FROM usage_journals WHERE name = ?')
-    .pluck();
+  const foldedBytes = foldedBytesByName(usage);
   const otherUsage = usage.prepare<[string, string], UsageColumns>(selectUsage).safeIntegers();
   const usageTenants = usage.prepare<[], string>('SELECT DISTINCT tenant_id FROM usage_months').pluck();
 

@@ -2,8 +2,9 @@
 import type { ApiKey, Tenant, TenantLimits } from '../contract.ts';
 import { assertInvariant } from '../../errors.ts';
 import type { Connection } from './connection.ts';
-import { keyColumns, tenantColumns, toApiKey, toTenant } from './rows.ts';
-import type { KeyColumns, TenantColumns } from './rows.ts';
+import { keyColumns, toApiKey, toTenant } from './rows.ts';
+import type { KeyColumns } from './rows.ts';
+import { tenantById } from './statements.ts';
 
 const liveKeysMax = 2;
 
@@ -19,9 +20,7 @@ export function tenantOperations(connection: Connection) {
        documents_max, created_at_ms)
      VALUES (?, ?, 0, ?, ?, ?, ?, ?)`,
   );
-  const selectTenant = connection
-    .prepare<[string], TenantColumns>(`SELECT ${tenantColumns} FROM tenants WHERE id = ?`)
-    .safeIntegers();
+  const selectTenant = tenantById(connection);
   const updateSuspended = connection.prepare('UPDATE tenants SET suspended = ? WHERE id = ?');
   const updateLimits = connection.prepare(
     `UPDATE tenants SET

@@ -28,6 +28,7 @@ import type { UsageEvent } from '../contract.ts';
 import { ServiceError } from '../../errors.ts';
 import type { Connection } from './connection.ts';
 import { addUsageSql, usageParameters } from './rows.ts';
+import { foldedBytesByName } from './statements.ts';
 
 const namePattern = /^usage-[0-9a-f-]{36}\.journal$/;
 const checksumLength = 8;
@@ -165,9 +166,7 @@ export class OpenJournals {
 
 /** Folds what the journals hold and the database does not. Runs inside a transaction on `usage.db`. */
 export function foldJournals(connection: Connection, directory: string): void {
-  const folded = connection
-    .prepare<[string], number>('SELECT folded_bytes FROM usage_journals WHERE name = ?')
-    .pluck();
+  const folded = foldedBytesByName(connection);
   const add = connection.prepare(addUsageSql);
   const note = connection.prepare(
     `INSERT INTO usage_journals (name, folded_bytes, at_ms) VALUES (?, ?, ?)
