@@ -12,6 +12,8 @@ const options = [
   '--quiet',
   '--no-install-recommends',
   '-oAcquire::Retries=1',
+  // Lists that cannot be fetched are an error, or the reason given would be that there is no such package.
+  '-oAPT::Update::Error-Mode=any',
   '-oAcquire::http::Timeout=20',
   '-oDPkg::Lock::Timeout=60',
 ];
