@@ -9,6 +9,9 @@ import { MessageReader, writeMessage } from './message-stream.ts';
 import { CorruptReply, decodeCounts, DocumentCollector } from './replies.ts';
 import type { EncodeDocumentsRequest, EncodeDocumentsResponse } from './wire.ts';
 
+/** Text that may wait for the transport: short documents leave together, long ones at its pace. */
+const charactersAheadMax = 64 << 10;
+
 export interface Unfinished {
   /** Documents not given out yet, by their position in the caller's list. */
   readonly texts: Map<number, string>;
@@ -80,14 +83,17 @@ async function send(
   texts: Iterable<string>,
   ended: AbortSignal,
 ): Promise<void> {
-  await writeMessage(stream, open, ended);
+  const written = [writeMessage(stream, open, ended)];
+  let charactersAhead = 0;
   for (const text of texts) {
-    await writeMessage(
-      stream,
-      { document: { text: text.toWellFormed() } } satisfies EncodeDocumentsRequest,
-      ended,
-    );
+    const document: EncodeDocumentsRequest = { document: { text: text.toWellFormed() } };
+    written.push(writeMessage(stream, document, ended));
+    charactersAhead += text.length;
+    if (charactersAhead < charactersAheadMax) continue;
+    await Promise.all(written.splice(0));
+    charactersAhead = 0;
   }
+  await Promise.all(written);
 }
 
 /** The first time the caller is told the counts and may refuse; later ones must be the same. */
