@@ -4,6 +4,7 @@
 #include "engine/list_scan.h"
 #include "engine/query_tables.h"
 #include "engine/search.h"
+#include "engine/survivor_scores.h"
 #include "store/error.h"
 
 #include <algorithm>
@@ -14,10 +15,10 @@
 namespace maxsimd {
 namespace {
 
-/// Survivors that one thread scores more finely at a time.
-constexpr size_t survivorBlock = 128;
-constexpr uint32_t survivorsMin = 2000;
-constexpr uint32_t survivorsPerCandidate = 6;
+constexpr uint32_t survivorsMin = 1500;
+constexpr uint32_t survivorsPerCandidate = 9;
+/// Lists know a chunk by some of its codes only: so many times the survivors are looked at by all of theirs.
+constexpr uint32_t listedPerSurvivor = 4;
 /// Beyond so many chunks survivors grow with the root of their number.
 constexpr double manyChunks = 100'000;
 
@@ -45,39 +46,9 @@ uint32_t survivorsFor(uint32_t candidateK, std::span<const CodedSegment> segment
   return uint32_t(few * std::sqrt(std::max(1.0, double(selected) / manyChunks)));
 }
 
-/// The best `count` of the survivors by centroid and codewords of each token vector.
-std::vector<Scored> refineSurvivors(std::span<const CodedSegment> segments, const std::vector<Candidate>& survivors,
-                                    size_t count, Pool& pool, const Deadline& deadline) {
-  std::vector<const CodedSegment*> bySegment;
-  for (const CodedSegment& coded : segments) {
-    bySegment.resize(std::max<size_t>(bySegment.size(), coded.segment + 1));
-    bySegment[coded.segment] = &coded;
-  }
-  std::vector<Scored> scored(survivors.size());
-  pool.parallelFor((scored.size() + survivorBlock - 1) / survivorBlock, [&](size_t b) {
-    deadline.check();
-    const size_t last = std::min(scored.size(), (b + 1) * survivorBlock);
-    for (size_t i = b * survivorBlock; i < last; ++i) {
-      if (i + 1 < last) bySegment[survivors[i + 1].segment]->codes->prefetch(survivors[i + 1].chunk);
-      const auto [segment, chunk] = survivors[i];
-      const CodebookTable& table = *bySegment[segment]->table;
-      const ChunkCodes& codes = *bySegment[segment]->codes;
-      const auto of = codes.of(chunk);
-      const uint32_t sum = sumOfRefinedMaxima(table.refined, of.data(), codes.runs(chunk), uint32_t(of.size()),
-                                              codes.residuals(chunk), codes.rows(chunk));
-      scored[i] = {{segment, chunk}, table.refinedBase + table.refinedStep * float(sum), true};
-    }
-  });
-  if (scored.size() > count) {
-    std::nth_element(scored.begin(), scored.begin() + long(count), scored.end(), isBetter);
-    scored.resize(count);
-  }
-  return scored;
-}
-
 bool useLists(std::span<const CodedSegment> segments, Plan plan, uint32_t tokens, uint32_t count) {
   if (plan != Plan::automatic) return plan == Plan::lists;
-  return listScanCost(segments, tokens, count) < codeScanCost(segments, tokens);
+  return listScanCost(segments, tokens, count * listedPerSurvivor) < codeScanCost(segments, tokens);
 }
 
 /// What the filter leaves of the live chunks.
@@ -158,14 +129,21 @@ CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& sel
     coded.table = &tables.of(size_t(codebook - codebooks.begin()));
   }
   const uint32_t count = survivorsFor(request.candidateK, segments);
-  std::vector<Candidate> survivors;
+  std::vector<Survivor> survivors;
   if (useLists(segments, request.plan, query.tokens, count)) {
-    survivors = surviveLists(segments, query.tokens, count, pool, request.deadline);
+    survivors = surviveLists(segments, query.tokens, count * listedPerSurvivor, pool, request.deadline);
+    survivors = bestByLevels(segments, survivors, query.tokens, count, pool, request.deadline);
   }
   // Lists may meet too few chunks.
   set.byLists = survivors.size() >= request.candidateK;
-  if (!set.byLists) survivors = surviveCodes(segments, count, pool, request.deadline);
-  const auto refined = refineSurvivors(segments, survivors, request.candidateK, pool, request.deadline);
+  if (!set.byLists) survivors = surviveCodes(segments, query.tokens, count, pool, request.deadline);
+  std::vector<Scored> refined;
+  for (const auto& [candidate, score] : scoreByCodewords(segments, survivors, pool, request.deadline))
+    refined.push_back({candidate, score, true});
+  if (refined.size() > request.candidateK) {
+    std::nth_element(refined.begin(), refined.begin() + request.candidateK, refined.end(), isBetter);
+    refined.resize(request.candidateK);
+  }
   scored.insert(scored.end(), refined.begin(), refined.end());
 
   std::sort(scored.begin(), scored.end(), isBetter);

@@ -12,8 +12,8 @@ constexpr double nanosecondsPerCode = 1.1;
 
 }  // namespace
 
-std::vector<Candidate> surviveCodes(std::span<const CodedSegment> segments, uint32_t count, Pool& pool,
-                                    const Deadline& deadline) {
+std::vector<Survivor> surviveCodes(std::span<const CodedSegment> segments, uint32_t tokens, uint32_t count, Pool& pool,
+                                   const Deadline& deadline) {
   struct Task {
     const CodedSegment* coded;
     uint32_t first;
@@ -23,22 +23,26 @@ std::vector<Candidate> surviveCodes(std::span<const CodedSegment> segments, uint
     for (uint32_t first = 0; first < coded.selected->chunks.size(); first += taskChunks)
       tasks.push_back({&coded, first});
   }
+  SumBound bound(tokens, count);
   std::vector<std::vector<Survivor>> parts(tasks.size());
   pool.parallelFor(tasks.size(), [&](size_t t) {
     deadline.check();
     const auto [coded, first] = tasks[t];
     const RefinedTable& table = coded->table->refined;
     std::vector<Survivor> survivors;
+    SumCounts counts(sumCountsFor(tokens), 0);
     coded->selected->chunks.forEach(first, first + taskChunks, [&, coded = coded](uint32_t chunk) {
       const auto of = coded->codes->of(chunk);
       const uint32_t sum =
           sumOfMaxima(table.levels, table.tokensPadded, table.codeMask, of.data(), uint32_t(of.size()));
-      survivors.push_back(survivorOf(sum, coded->segment, chunk));
+      survivors.push_back({sum, {coded->segment, chunk}});
+      ++counts[sum >> sumsPerCountBits];
     });
-    keepBest(survivors, count);
+    const uint32_t least = bound.add(counts);
+    std::erase_if(survivors, [=](const Survivor& survivor) { return survivor.sum < least; });
     parts[t] = std::move(survivors);
   });
-  return mergeSurvivors(parts, count);
+  return bestOf(parts, tokens, count);
 }
 
 double codeScanCost(std::span<const CodedSegment> segments, uint32_t tokens) {

@@ -13,8 +13,8 @@
 namespace maxsimd {
 
 /// The `count` selected chunks with the largest sums, by segment and chunk.
-std::vector<Candidate> surviveCodes(std::span<const CodedSegment> segments, uint32_t count, Pool& pool,
-                                    const Deadline& deadline);
+std::vector<Survivor> surviveCodes(std::span<const CodedSegment> segments, uint32_t tokens, uint32_t count, Pool& pool,
+                                   const Deadline& deadline);
 
 /// Nanoseconds of processor time, on a machine that makes the ratio to `listScanCost` right.
 double codeScanCost(std::span<const CodedSegment> segments, uint32_t tokens);

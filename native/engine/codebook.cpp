@@ -25,7 +25,7 @@ bool usable(const CodebookData& data) {
            std::all_of(scales.begin(), scales.begin() + long(count),
                        [](uint16_t scale) { return halfIsFinite(scale) && halfToFloat(scale) > 0.0f; });
   };
-  if (!std::isfinite(data.share) || data.codewords.size() != size_t(data.subspaces()) * codewords * subspaceDim)
+  if (!std::isfinite(data.share) || data.codewords.size() != size_t(data.subspaces()) * codewords * data.subspaceDim())
     return false;
   if (!std::all_of(data.codewords.begin(), data.codewords.end(), [](float value) { return std::isfinite(value); }))
     return false;
@@ -46,33 +46,37 @@ uint64_t contentHash(const CodebookData& data) {
 Codebook::Codebook(const Kernel& kernel, CodebookData data) : kernel_(kernel), data_(std::move(data)) {
   if (!usable(data_)) throw Error(ErrorCode::corrupt, "damaged codebook");
   hash_ = contentHash(data_);
-  columns_.resize(data_.codewords.size());
+  const uint32_t width = data_.subspaceDim();
   halfSquares_.assign(size_t(data_.subspaces()) * codewords, 0.0f);
-  for (size_t m = 0; m < data_.subspaces(); ++m) {
-    for (size_t w = 0; w < codewords; ++w) {
-      for (size_t d = 0; d < subspaceDim; ++d) {
-        const float value = data_.codewords[(m * codewords + w) * subspaceDim + d];
-        columns_[(m * subspaceDim + d) * codewords + w] = value;
-        halfSquares_[m * codewords + w] += value * value / 2;
-      }
-    }
-  }
+  for (size_t i = 0; i < data_.codewords.size(); ++i)
+    halfSquares_[i / width] += data_.codewords[i] * data_.codewords[i] / 2;
 }
 
 void Codebook::encode(const int8_t* vectors, const uint16_t* scales, uint32_t rows, const uint16_t* codes,
                       uint8_t* bytes) const {
-  const uint32_t dim = data_.dim, subspaces = data_.subspaces();
-  std::vector<float> left(size_t(subspaces) * subspaceDim, 0.0f);
-  for (uint32_t r = 0; r < rows; ++r) {
-    const float scale = halfToFloat(scales[r]);
-    const float share = data_.share * halfToFloat(data_.scales[codes[r]]);
-    const int8_t* vector = vectors + size_t(r) * dim;
-    const int8_t* centroid = data_.centroids.data() + size_t(codes[r]) * dim;
-    for (uint32_t d = 0; d < dim; ++d) left[d] = float(vector[d]) * scale - float(centroid[d]) * share;
-    for (uint32_t m = 0; m < subspaces; ++m) {
-      *bytes++ =
-          nearestCodeword(left.data() + size_t(m) * subspaceDim, columns_.data() + size_t(m) * subspaceDim * codewords,
-                          halfSquares_.data() + size_t(m) * codewords);
+  const uint32_t dim = data_.dim, width = data_.subspaceDim(), rowBytes = data_.rowBytes();
+  // f32 [subspaces * width][rowLanes]: a token vector a lane.
+  std::vector<float> columns(size_t(data_.subspaces()) * width * rowLanes, 0.0f);
+  uint8_t even[rowLanes], odd[rowLanes];
+  for (uint32_t first = 0; first < rows; first += rowLanes) {
+    const uint32_t count = std::min(rowLanes, rows - first);
+    for (uint32_t r = 0; r < count; ++r) {
+      const float scale = halfToFloat(scales[first + r]);
+      const float share = data_.share * halfToFloat(data_.scales[codes[first + r]]);
+      const int8_t* vector = vectors + size_t(first + r) * dim;
+      const int8_t* centroid = data_.centroids.data() + size_t(codes[first + r]) * dim;
+      for (uint32_t d = 0; d < dim; ++d)
+        columns[size_t(d) * rowLanes + r] = float(vector[d]) * scale - float(centroid[d]) * share;
+    }
+    const auto nearest = [&](uint32_t m, uint8_t* found) {
+      nearestCodewords(columns.data() + size_t(m) * width * rowLanes,
+                       data_.codewords.data() + size_t(m) * codewords * width, width,
+                       halfSquares_.data() + size_t(m) * codewords, found);
+    };
+    for (uint32_t b = 0; b < rowBytes; ++b) {
+      nearest(2 * b, even);
+      nearest(2 * b + 1, odd);
+      for (uint32_t r = 0; r < count; ++r) bytes[size_t(first + r) * rowBytes + b] = uint8_t(even[r] | odd[r] << 4);
     }
   }
 }

@@ -32,10 +32,13 @@ struct CodebookData {
   float share = 1.0f;
   /// Token vectors of the index when it was fitted, whatever the sample; UINT32_MAX stands for more.
   uint32_t fittedRows = 0;
-  /// Of what is left over: f32 [subspaces][256][subspaceDim], zeros where a subspace goes beyond dim.
+  /// Of what is left over: f32 [subspaces][16][subspaceDim], zeros where a subspace goes beyond dim.
   std::vector<float> codewords;
 
-  uint32_t subspaces() const { return (dim + subspaceDim - 1) / subspaceDim; }
+  uint32_t subspaces() const { return subspacesOf(dim); }
+  uint32_t subspaceDim() const { return subspaceDimOf(dim); }
+  /// What a token vector's codewords take.
+  uint32_t rowBytes() const { return subspaces() / 2; }
   uint32_t count() const { return groupStarts.back(); }
   uint32_t groupCount() const { return uint32_t(groupStarts.size()) - 1; }
 };
@@ -54,7 +57,7 @@ class Codebook {
   /// `vectors` is i8 [rows x dim] and followed by `readPaddingBytes`.
   void assign(const int8_t* vectors, uint32_t rows, uint16_t* codes) const;
 
-  /// The nearest codewords of what the centroids leave over: u8 [rows x subspaces]. `scales` is f16 [rows].
+  /// The nearest codewords of what the centroids leave over: u8 [rows x rowBytes]. `scales` is f16 [rows].
   void encode(const int8_t* vectors, const uint16_t* scales, uint32_t rows, const uint16_t* codes,
               uint8_t* bytes) const;
 
@@ -66,8 +69,7 @@ class Codebook {
   const Kernel& kernel_;
   CodebookData data_;
   uint64_t hash_;
-  /// The codewords as columns, f32 [subspaces][subspaceDim][256], and half their squared lengths.
-  std::vector<float> columns_;
+  /// Half the squared lengths of the codewords.
   std::vector<float> halfSquares_;
 };
 

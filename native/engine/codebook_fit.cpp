@@ -16,8 +16,11 @@ namespace {
 constexpr uint32_t rounds = 8;
 /// Rows that place the groups.
 constexpr uint32_t groupSampleRows = 64 * 1024;
-/// Rows that place the codewords.
-constexpr uint32_t codewordSampleRows = 32 * 1024;
+/// Rows that place the codewords: one in `rowsPerHeldOut` of the sample, at most so many.
+constexpr uint32_t codewordSampleRows = 64 * 1024;
+constexpr uint32_t rowsPerHeldOut = 8;
+/// Fewer rows place centroids and codewords both.
+constexpr uint32_t heldOutFrom = 1024;
 constexpr uint32_t codewordRounds = 6;
 /// Of the index. More centroids rank better and make the table of a query dearer; residuals do the rest.
 constexpr uint32_t rowsPerCentroid = 512;
@@ -122,60 +125,78 @@ std::vector<uint32_t> apportion(const std::vector<uint32_t>& sizes, uint32_t cou
   return shares;
 }
 
-/// K-means of rows of `subspaceDim` floats, starting from evenly spaced ones: f32 [256][subspaceDim].
-void fitSubspace(const std::vector<float>& rows, float* found) {
-  const size_t count = rows.size() / subspaceDim;
+/// K-means of rows of `width` floats, starting from evenly spaced ones: f32 [16][width].
+void fitSubspace(const std::vector<float>& rows, uint32_t width, float* found) {
+  const size_t count = rows.size() / width;
   for (size_t w = 0; w < codewords; ++w)
-    std::copy_n(rows.data() + w * count / codewords * subspaceDim, subspaceDim, found + w * subspaceDim);
-  std::vector<float> columns(size_t(subspaceDim) * codewords), halfSquares(codewords), sums;
+    std::copy_n(rows.data() + w * count / codewords * width, width, found + w * width);
+  std::vector<float> columns(size_t(width) * rowLanes), halfSquares, sums;
   std::vector<uint32_t> members;
+  uint8_t nearest[rowLanes];
   for (uint32_t round = 0; round < codewordRounds; ++round) {
-    std::fill(halfSquares.begin(), halfSquares.end(), 0.0f);
-    for (size_t w = 0; w < codewords; ++w) {
-      for (size_t d = 0; d < subspaceDim; ++d) {
-        const float value = found[w * subspaceDim + d];
-        columns[d * codewords + w] = value;
-        halfSquares[w] += value * value / 2;
-      }
-    }
-    sums.assign(size_t(codewords) * subspaceDim, 0.0f);
+    halfSquares.assign(codewords, 0.0f);
+    for (size_t i = 0; i < size_t(codewords) * width; ++i) halfSquares[i / width] += found[i] * found[i] / 2;
+    sums.assign(size_t(codewords) * width, 0.0f);
     members.assign(codewords, 0);
-    for (size_t r = 0; r < count; ++r) {
-      const float* row = rows.data() + r * subspaceDim;
-      const size_t w = nearestCodeword(row, columns.data(), halfSquares.data());
-      for (size_t d = 0; d < subspaceDim; ++d) sums[w * subspaceDim + d] += row[d];
-      ++members[w];
+    for (size_t first = 0; first < count; first += rowLanes) {
+      const size_t taken = std::min<size_t>(rowLanes, count - first);
+      for (size_t r = 0; r < taken; ++r) {
+        for (size_t d = 0; d < width; ++d) columns[d * rowLanes + r] = rows[(first + r) * width + d];
+      }
+      nearestCodewords(columns.data(), found, width, halfSquares.data(), nearest);
+      for (size_t r = 0; r < taken; ++r) {
+        for (size_t d = 0; d < width; ++d) sums[nearest[r] * width + d] += rows[(first + r) * width + d];
+        ++members[nearest[r]];
+      }
     }
     for (size_t w = 0; w < codewords; ++w) {
       // A codeword nobody chose stays where it is.
-      for (size_t d = 0; d < subspaceDim && members[w] > 0; ++d)
-        found[w * subspaceDim + d] = sums[w * subspaceDim + d] / float(members[w]);
+      for (size_t d = 0; d < width && members[w] > 0; ++d)
+        found[w * width + d] = sums[w * width + d] / float(members[w]);
     }
   }
 }
 
+/// Takes the rows out that place the codewords: centroids stand closer to the rows that they were fitted on.
+TokenSample holdOut(TokenSample& tokens, uint32_t dim) {
+  const uint32_t every = std::max(rowsPerHeldOut, tokens.rows / codewordSampleRows), rows = tokens.rows;
+  if (rows < heldOutFrom) return tokens;
+  TokenSample out;
+  const auto move = [&](uint32_t row, TokenSample& to, uint32_t at) {
+    std::copy_n(tokens.vectors.begin() + long(size_t(row) * dim), dim, to.vectors.begin() + long(size_t(at) * dim));
+    to.scales[at] = tokens.scales[row];
+  };
+  const auto resize = [&](TokenSample& sample, uint32_t count) {
+    sample.vectors.resize(size_t(count) * dim + readPaddingBytes);
+    sample.scales.resize(size_t(count) + readPaddingBytes);
+  };
+  resize(out, (rows + every - 1) / every);
+  uint32_t left = 0;
+  for (uint32_t row = 0; row < rows; ++row) {
+    if (row % every == 0)
+      move(row, out, out.rows++);
+    else
+      move(row, tokens, left++);
+  }
+  tokens.rows = left;
+  resize(tokens, left);
+  return out;
+}
+
 /// `share` and `codewords` of a codebook whose centroids are there.
 void fitCodewords(const Kernel& kernel, CodebookData& data, const TokenSample& tokens, const Deadline& deadline) {
-  const uint32_t dim = data.dim, every = std::max(1u, tokens.rows / codewordSampleRows),
-                 count = (tokens.rows + every - 1) / every;
-  TokenSample few;
-  for (uint32_t r = 0; r < tokens.rows; r += every) {
-    const auto row = tokens.vectors.begin() + long(size_t(r) * dim);
-    few.vectors.insert(few.vectors.end(), row, row + dim);
-    few.scales.push_back(tokens.scales[r]);
-  }
-  few.vectors.resize(few.vectors.size() + readPaddingBytes);
+  const uint32_t dim = data.dim, count = tokens.rows, subspaceDim = data.subspaceDim();
   data.codewords.assign(size_t(data.subspaces()) * codewords * subspaceDim, 0.0f);
   std::vector<uint16_t> codes(count);
-  Codebook(kernel, data).assign(few.vectors.data(), count, codes.data());
+  Codebook(kernel, data).assign(tokens.vectors.data(), count, codes.data());
 
   const size_t width = size_t(data.subspaces()) * subspaceDim;
   std::vector<float> own(count * width, 0.0f);
   double dots = 0;
   for (size_t r = 0; r < count; ++r) {
-    const float scale = halfToFloat(few.scales[r]), unit = halfToFloat(data.scales[codes[r]]);
+    const float scale = halfToFloat(tokens.scales[r]), unit = halfToFloat(data.scales[codes[r]]);
     for (uint32_t d = 0; d < dim; ++d) {
-      own[r * width + d] = float(few.vectors[r * dim + d]) * scale;
+      own[r * width + d] = float(tokens.vectors[r * dim + d]) * scale;
       dots += double(own[r * width + d]) * double(float(data.centroids[size_t(codes[r]) * dim + d]) * unit);
     }
   }
@@ -192,7 +213,7 @@ void fitCodewords(const Kernel& kernel, CodebookData& data, const TokenSample& t
         rows[r * subspaceDim + d] = own[r * width + component] - centroid;
       }
     }
-    fitSubspace(rows, data.codewords.data() + size_t(m) * codewords * subspaceDim);
+    fitSubspace(rows, subspaceDim, data.codewords.data() + size_t(m) * codewords * subspaceDim);
   }
 }
 
@@ -204,8 +225,9 @@ uint32_t centroidsFor(uint64_t rows) {
   return uint32_t(std::clamp<uint64_t>(wanted, centroidsFewest, centroidsMost));
 }
 
-CodebookData fitCodebook(const Kernel& kernel, uint32_t dim, const TokenSample& tokens, uint32_t count,
+CodebookData fitCodebook(const Kernel& kernel, uint32_t dim, TokenSample tokens, uint32_t count,
                          const Deadline& deadline) {
+  const TokenSample forCodewords = holdOut(tokens, dim);
   const std::vector<int8_t>& sample = tokens.vectors;
   const uint32_t rows = tokens.rows;
   Fit fit(kernel, dim, deadline);
@@ -252,7 +274,7 @@ CodebookData fitCodebook(const Kernel& kernel, uint32_t dim, const TokenSample& 
   }
   for (auto* vectors : {&data.centroids, &data.groups}) vectors->resize(vectors->size() + readPaddingBytes);
   for (auto* scales : {&data.scales, &data.groupScales}) scales->resize(scales->size() + readPaddingBytes);
-  fitCodewords(kernel, data, tokens, deadline);
+  fitCodewords(kernel, data, forCodewords, deadline);
   return data;
 }
 

@@ -29,7 +29,7 @@ uint32_t centroidsFor(uint64_t rows);
 
 /// `sample` holds at least one row. Fits at most `count` centroids, never
 /// more than rows. The same sample gives the same codebook.
-CodebookData fitCodebook(const Kernel& kernel, uint32_t dim, const TokenSample& sample, uint32_t count,
+CodebookData fitCodebook(const Kernel& kernel, uint32_t dim, TokenSample sample, uint32_t count,
                          const Deadline& deadline);
 
 }  // namespace maxsimd

@@ -1,10 +1,10 @@
 #include "engine/codes.h"
 
 #include "engine/cache_lines.h"
-#include "store/crc32c.h"
 #include "store/durable_file.h"
 #include "store/error.h"
 #include "store/file.h"
+#include "store/sections.h"
 
 #include <algorithm>
 #include <cstring>
@@ -13,8 +13,7 @@ namespace maxsimd {
 namespace {
 
 constexpr uint64_t codesMagic = 0x44434d495358414dull;  // "MAXSIMCD"
-constexpr uint32_t codesVersion = 2;
-constexpr size_t crcStart = 16;
+constexpr uint32_t codesVersion = 3;
 /// Token vectors assigned at a time, across records.
 constexpr uint32_t batchRows = 16 << 10;
 
@@ -36,49 +35,35 @@ struct CodesHeader {
 };
 static_assert(sizeof(CodesHeader) == 64);
 
-uint32_t headerChecksum(const CodesHeader& header) {
-  return crc32c(reinterpret_cast<const uint8_t*>(&header) + crcStart, sizeof header - crcStart);
-}
-
 /// Byte offsets of the sections from the end of the header.
 struct CodesLayout {
   uint64_t centroids, scales, groups, groupScales, groupStarts, codewords, codeOffsets, rowOffsets, listOffsets;
   /// The first section behind the directory.
   uint64_t codes;
-  uint64_t runs, residuals, lists, bytes;
-  uint64_t blocks, subspaces;
+  uint64_t details, lists, bytes;
+  uint64_t blocks, rowBytes, codewordFloats;
 
   explicit CodesLayout(const CodesHeader& header) {
     const auto vectors = [&](uint64_t count) { return alignSection(count * header.dim + readPaddingBytes); };
     const auto halves = [](uint64_t count) { return alignSection((count + readPaddingBytes) * 2); };
     blocks = (uint64_t(header.chunks) + ChunkCodes::blockChunks - 1) / ChunkCodes::blockChunks;
-    subspaces = (uint64_t(header.dim) + subspaceDim - 1) / subspaceDim;
+    rowBytes = subspacesOf(header.dim) / 2;
+    codewordFloats = uint64_t(subspacesOf(header.dim)) * maxsimd::codewords * subspaceDimOf(header.dim);
     centroids = 0;
     scales = centroids + vectors(header.centroids);
     groups = scales + halves(header.centroids);
     groupScales = groups + vectors(header.groups);
     groupStarts = groupScales + halves(header.groups);
     codewords = groupStarts + alignSection((uint64_t(header.groups) + 1) * 4);
-    codeOffsets = codewords + alignSection(subspaces * maxsimd::codewords * subspaceDim * sizeof(float));
+    codeOffsets = codewords + alignSection(codewordFloats * sizeof(float));
     rowOffsets = codeOffsets + alignSection((uint64_t(header.chunks) + 1) * 4);
     listOffsets = rowOffsets + alignSection((uint64_t(header.chunks) + 1) * 4);
     codes = listOffsets + alignSection(blocks * (uint64_t(header.centroids) + 1) * 4);
-    runs = codes + alignSection(uint64_t(header.codes) * 2);
-    residuals = runs + alignSection(header.codes);
-    lists = residuals + alignSection(uint64_t(header.rows) * subspaces);
+    details = codes + alignSection(uint64_t(header.codes) * 2);
+    lists = details + alignSection(header.codes + uint64_t(header.rows) * rowBytes);
     bytes = lists + alignSection(uint64_t(header.codes) * 2);
   }
 };
-
-template <typename T>
-void put(std::vector<uint8_t>& body, uint64_t offset, const std::vector<T>& values) {
-  if (!values.empty()) std::memcpy(body.data() + offset, values.data(), values.size() * sizeof(T));
-}
-
-template <typename T>
-std::span<const T> section(const uint8_t* body, uint64_t offset, size_t count) {
-  return {reinterpret_cast<const T*>(body + offset), count};
-}
 
 template <typename T>
 std::vector<T> copyOf(std::span<const T> values) {
@@ -136,21 +121,20 @@ class RowBatches {
 struct CodesOfChunks {
   std::vector<uint32_t> offsets{0};
   std::vector<uint16_t> codes;
-  std::vector<uint8_t> runs;
   std::vector<uint32_t> rowOffsets{0};
-  std::vector<uint8_t> residuals;
+  std::vector<uint8_t> details;
 };
 
 /// The token vectors of one chunk until all of them are there.
 class ChunkInMaking {
  public:
-  explicit ChunkInMaking(uint32_t subspaces) : subspaces_(subspaces) {}
+  explicit ChunkInMaking(uint32_t rowBytes) : rowBytes_(rowBytes) {}
 
   uint32_t rows() const { return uint32_t(codes_.size()); }
 
   void add(const uint16_t* codes, const uint8_t* bytes, uint32_t rows) {
     codes_.insert(codes_.end(), codes, codes + rows);
-    bytes_.insert(bytes_.end(), bytes, bytes + size_t(rows) * subspaces_);
+    bytes_.insert(bytes_.end(), bytes, bytes + size_t(rows) * rowBytes_);
   }
 
   void finish(CodesOfChunks& all) {
@@ -159,19 +143,24 @@ class ChunkInMaking {
     std::sort(order_.begin(), order_.end(),
               [&](uint32_t a, uint32_t b) { return codes_[a] != codes_[b] ? codes_[a] < codes_[b] : a < b; });
     const size_t first = all.codes.size();
+    uint64_t rows = all.rowOffsets.back();
+    runs_.clear();
+    kept_.clear();
     for (const uint32_t row : order_) {
-      if (all.codes.size() == first || all.codes.back() != codes_[row]) {
+      if (runs_.empty() || all.codes.back() != codes_[row]) {
         all.codes.push_back(codes_[row]);
-        all.runs.push_back(0);
+        runs_.push_back(0);
       }
-      if (all.runs.back() == UINT8_MAX) continue;
-      ++all.runs.back();
-      all.residuals.insert(all.residuals.end(), bytes_.begin() + long(size_t(row) * subspaces_),
-                           bytes_.begin() + long(size_t(row + 1) * subspaces_));
+      if (runs_.back() == UINT8_MAX) continue;
+      ++runs_.back();
+      kept_.insert(kept_.end(), bytes_.begin() + long(size_t(row) * rowBytes_),
+                   bytes_.begin() + long(size_t(row + 1) * rowBytes_));
+      ++rows;
     }
-    const size_t rows = all.residuals.size() / subspaces_;
-    if (all.codes.size() > UINT32_MAX || rows > UINT32_MAX)
+    if (first + runs_.size() > UINT32_MAX || rows > UINT32_MAX)
       throw Error(ErrorCode::invalidArgument, "segment holds too many token vectors");
+    all.details.insert(all.details.end(), runs_.begin(), runs_.end());
+    all.details.insert(all.details.end(), kept_.begin(), kept_.end());
     all.offsets.push_back(uint32_t(all.codes.size()));
     all.rowOffsets.push_back(uint32_t(rows));
     codes_.clear();
@@ -179,18 +168,19 @@ class ChunkInMaking {
   }
 
  private:
-  const uint32_t subspaces_;
+  const uint32_t rowBytes_;
   std::vector<uint16_t> codes_;
   std::vector<uint8_t> bytes_;
   std::vector<uint32_t> order_;
+  std::vector<uint8_t> runs_, kept_;
 };
 
 CodesOfChunks assignAll(const Segment& segment, const Codebook& codebook, const Deadline& deadline) {
   CodesOfChunks all;
-  const uint32_t chunks = segment.counts().chunks, subspaces = codebook.data().subspaces();
+  const uint32_t chunks = segment.counts().chunks, rowBytes = codebook.data().rowBytes();
   std::vector<uint16_t> codes(batchRows);
-  std::vector<uint8_t> bytes(size_t(batchRows) * subspaces);
-  ChunkInMaking chunk(subspaces);
+  std::vector<uint8_t> bytes(size_t(batchRows) * rowBytes);
+  ChunkInMaking chunk(rowBytes);
   uint32_t number = 0;
   RowBatches(segment, deadline).forEach([&](const int8_t* vectors, const uint16_t* scales, uint32_t rows) {
     codebook.assign(vectors, rows, codes.data());
@@ -198,7 +188,7 @@ CodesOfChunks assignAll(const Segment& segment, const Codebook& codebook, const 
     for (uint32_t row = 0; row < rows;) {
       const uint32_t left = segment.chunkRows(number) - chunk.rows();
       const uint32_t taken = std::min(left, rows - row);
-      chunk.add(codes.data() + row, bytes.data() + size_t(row) * subspaces, taken);
+      chunk.add(codes.data() + row, bytes.data() + size_t(row) * rowBytes, taken);
       row += taken;
       if (taken < left) continue;
       chunk.finish(all);
@@ -244,11 +234,13 @@ bool ascends(std::span<const uint32_t> offsets, uint64_t first, uint64_t last) {
 
 }  // namespace
 
-void ChunkCodes::prefetch(uint32_t chunk) const {
+void ChunkCodes::prefetchCodes(uint32_t chunk) const {
   const auto own = of(chunk);
   prefetchLines(own.data(), own.size_bytes());
-  prefetchLines(runs(chunk), own.size());
-  prefetchLines(residuals(chunk), size_t(rows(chunk)) * subspaces_);
+}
+
+void ChunkCodes::prefetchDetails(uint32_t chunk) const {
+  prefetchLines(runs(chunk), of(chunk).size() + size_t(rows(chunk)) * rowBytes_);
 }
 
 std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const Kernel& kernel, const Intern& intern) {
@@ -279,10 +271,9 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const
   opened->codes_ = section<uint16_t>(body, layout.codes, header.codes);
   opened->lists_ = section<uint16_t>(body, layout.lists, header.codes);
   opened->listOffsets_ = section<uint32_t>(body, layout.listOffsets, layout.blocks * (size_t(header.centroids) + 1));
-  opened->runs_ = section<uint8_t>(body, layout.runs, header.codes);
   opened->rowOffsets_ = section<uint32_t>(body, layout.rowOffsets, size_t(header.chunks) + 1);
-  opened->residuals_ = section<uint8_t>(body, layout.residuals, size_t(header.rows) * layout.subspaces);
-  opened->subspaces_ = uint32_t(layout.subspaces);
+  opened->details_ = body + layout.details;
+  opened->rowBytes_ = uint32_t(layout.rowBytes);
   if (!ascends(opened->codeOffsets_, 0, header.codes) || !ascends(opened->rowOffsets_, 0, header.rows)) return nullptr;
   opened->listLengths_.assign(header.centroids, 0);
   for (uint64_t block = 0; block < layout.blocks; ++block) {
@@ -302,7 +293,7 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const
   data.groupStarts = copyOf(section<uint32_t>(body, layout.groupStarts, size_t(header.groups) + 1));
   data.share = header.share;
   data.fittedRows = header.fittedRows;
-  data.codewords = copyOf(section<float>(body, layout.codewords, layout.subspaces * codewords * subspaceDim));
+  data.codewords = copyOf(section<float>(body, layout.codewords, layout.codewordFloats));
   if (data.count() != header.centroids) return nullptr;
   try {
     opened->codebook_ = intern(Codebook(kernel, std::move(data)));
@@ -332,19 +323,18 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::build(const Segment& segment, cons
   header.fittedRows = data.fittedRows;
   const CodesLayout layout(header);
   std::vector<uint8_t> body(layout.bytes);
-  put(body, layout.centroids, data.centroids);
-  put(body, layout.scales, data.scales);
-  put(body, layout.groups, data.groups);
-  put(body, layout.groupScales, data.groupScales);
-  put(body, layout.groupStarts, data.groupStarts);
-  put(body, layout.codewords, data.codewords);
-  put(body, layout.codeOffsets, all.offsets);
-  put(body, layout.codes, all.codes);
-  put(body, layout.runs, all.runs);
-  put(body, layout.rowOffsets, all.rowOffsets);
-  put(body, layout.residuals, all.residuals);
-  put(body, layout.listOffsets, lists.offsets);
-  put(body, layout.lists, lists.chunks);
+  putSection(body, layout.centroids, data.centroids);
+  putSection(body, layout.scales, data.scales);
+  putSection(body, layout.groups, data.groups);
+  putSection(body, layout.groupScales, data.groupScales);
+  putSection(body, layout.groupStarts, data.groupStarts);
+  putSection(body, layout.codewords, data.codewords);
+  putSection(body, layout.codeOffsets, all.offsets);
+  putSection(body, layout.codes, all.codes);
+  putSection(body, layout.rowOffsets, all.rowOffsets);
+  putSection(body, layout.details, all.details);
+  putSection(body, layout.listOffsets, lists.offsets);
+  putSection(body, layout.lists, lists.chunks);
   header.directoryCrc = crc32c(body.data(), layout.codes);
   header.restCrc = crc32c(body.data() + layout.codes, layout.bytes - layout.codes);
   header.crc = headerChecksum(header);

@@ -5,7 +5,7 @@
 //
 //   offset size field
 //   0      8    magic "MAXSIMCD"
-//   8      4    formatVersion (2)
+//   8      4    formatVersion (3)
 //   12     4    crc32c of bytes [16, 64)
 //   16     8    segmentId
 //   24     4    dim
@@ -24,14 +24,17 @@
 //     groups       i8  [groups][dim], likewise
 //     groupScales  f16 [groups], likewise
 //     groupStarts  u32 [groups + 1]               group g has the centroids [groupStarts[g], groupStarts[g+1])
-//     codewords    f32 [subspaces][256][16]       subspaces = dim / 16, rounded up
+//     codewords    f32 [subspaces][16][width]     subspaces and their width by dim: kernels/refined_levels.h
 //     codeOffsets  u32 [chunks + 1]               chunk c has codes [codeOffsets[c], codeOffsets[c+1])
 //     rowOffsets   u32 [chunks + 1]               chunk c has residual rows [rowOffsets[c], rowOffsets[c+1])
 //     listOffsets  u32 [blocks][centroids + 1]    a block is 65,536 chunks; centroid k has lists [.[k], .[k+1])
 //   then
 //     codes        u16 [codes]                    ascending and unique within a chunk
-//     runs         u8  [codes]                    token vectors of the chunk that have the code; 255 stands for more
-//     residuals    u8  [rows][subspaces]          nearest codewords of share * centroid's remainder, by code
+//     details      u8                             of one chunk after the other:
+//       runs       u8  [codes of the chunk]       token vectors that have the code; 255 stands for more
+//       residuals  u8  [rows of the chunk][subspaces / 2]
+//                                                 nearest codewords of share * centroid's remainder, by code; the even
+//                                                 subspace's in the low half of a byte
 //     lists        u16 [codes]                    chunks of the block, counted from its first, ascending
 //
 // The directory is checked when the file is opened, the rest (97 in 100 bytes) by `inspectCodes`: what stands there
@@ -77,12 +80,22 @@ class ChunkCodes {
 
   /// Token vectors of a chunk, 255 of one code at most.
   uint32_t rows(uint32_t chunk) const { return rowOffsets_[chunk + 1] - rowOffsets_[chunk]; }
-  /// Token vectors of each of its codes, and the codewords of these token vectors in the order of the codes.
-  const uint8_t* runs(uint32_t chunk) const { return runs_.data() + codeOffsets_[chunk]; }
-  const uint8_t* residuals(uint32_t chunk) const { return residuals_.data() + size_t(rowOffsets_[chunk]) * subspaces_; }
+  /// Token vectors of each of its codes.
+  const uint8_t* runs(uint32_t chunk) const {
+    return details_ + codeOffsets_[chunk] + size_t(rowOffsets_[chunk]) * rowBytes_;
+  }
+  /// The codewords of these token vectors in the order of the codes.
+  const uint8_t* residuals(uint32_t chunk) const { return runs(chunk) + of(chunk).size(); }
 
-  /// Asks for the memory of a chunk's codes, runs and residuals.
-  void prefetch(uint32_t chunk) const;
+  /// Asks for the memory that says where a chunk's codes and details are.
+  void prefetchPlace(uint32_t chunk) const {
+    __builtin_prefetch(codeOffsets_.data() + chunk);
+    __builtin_prefetch(rowOffsets_.data() + chunk);
+  }
+  /// Asks for the memory of a chunk's codes.
+  void prefetchCodes(uint32_t chunk) const;
+  /// Of its runs and residuals.
+  void prefetchDetails(uint32_t chunk) const;
 
   uint32_t blocks() const { return (chunks() + blockChunks - 1) / blockChunks; }
   /// Chunks of a block that have a centroid.
@@ -100,10 +113,9 @@ class ChunkCodes {
   std::shared_ptr<const Codebook> codebook_;
   std::span<const uint32_t> codeOffsets_;
   std::span<const uint16_t> codes_;
-  std::span<const uint8_t> runs_;
   std::span<const uint32_t> rowOffsets_;
-  std::span<const uint8_t> residuals_;
-  uint32_t subspaces_ = 0;
+  const uint8_t* details_ = nullptr;
+  uint32_t rowBytes_ = 0;
   std::span<const uint32_t> listOffsets_;
   std::span<const uint16_t> lists_;
   std::vector<uint32_t> listLengths_;

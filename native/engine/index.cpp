@@ -187,9 +187,9 @@ std::shared_ptr<const Codebook> Index::codebookFor(const std::shared_ptr<const S
   rows = std::max(rows, segment->counts().rows);
   if (newest != nullptr && !outgrown(*newest, rows, segment, deadline)) return newest;
   const uint32_t count = centroidsFor(rows);
-  const TokenSample sample = sampleTokenVectors(sources, count * sampleRowsPerCentroid, deadline);
+  TokenSample sample = sampleTokenVectors(sources, count * sampleRowsPerCentroid, deadline);
   if (sample.rows == 0) throw Error(ErrorCode::corrupt, segment->path() + ": no record can be read");
-  CodebookData data = fitCodebook(kernel_, options_.dim, sample, count, deadline);
+  CodebookData data = fitCodebook(kernel_, options_.dim, std::move(sample), count, deadline);
   data.fittedRows = uint32_t(std::min<uint64_t>(rows, UINT32_MAX));
   return intern(Codebook(kernel_, std::move(data)));
 }

@@ -1,24 +1,29 @@
 #include "engine/list_scan.h"
 
 #include "engine/cache_lines.h"
+#include "engine/code_scan.h"
 
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <numeric>
 
 namespace maxsimd {
 namespace {
 
 /// Selected chunks met per query token: with fewer, more of the best are on no list that is walked.
-constexpr float visitsPerSurvivor = 6;
+constexpr float visitsPerSurvivor = 1.5f;
 constexpr double nanosecondsPerVisit = 3;
 /// Finding the best sums.
-constexpr double nanosecondsPerChunk = 2;
-constexpr uint32_t levels = 256;
+constexpr double nanosecondsPerChunk = 1;
+constexpr uint32_t levels = levelMost + 1;
 /// One centroid in so many says at which level a token's lists hold enough.
 constexpr uint32_t sampledEvery = 16;
 /// Lists are collected down to the level at which the sample meets so many times the visits.
 constexpr float sampleMargin = 4;
+
+/// Chunks that say what a chunk on none of a token's lists is like.
+constexpr uint32_t sampledChunks = 512;
 
 using Visits = std::vector<std::array<float, levels>>;
 
@@ -66,16 +71,47 @@ std::vector<uint8_t> estimateBounds(const std::vector<ListedSegments>& groups, u
   return levelsMeeting(met, visits * sampleMargin);
 }
 
+/// What a token's level counts as at a chunk that none of its lists meets, below least[i]. The mean of such chunks says
+/// too much against the best of them, `least` too little: the middle of both finds most.
+std::vector<uint8_t> levelsOfUnmet(std::span<const CodedSegment> segments, const std::vector<uint8_t>& least) {
+  const size_t tokens = least.size();
+  const auto share = uint32_t(sampledChunks / segments.size() + 1);
+  std::vector<uint32_t> sums(tokens, 0), counts(tokens, 0);
+  std::vector<uint8_t> best;
+  for (const CodedSegment& coded : segments) {
+    const RefinedTable& table = coded.table->refined;
+    const uint32_t chunks = coded.codes->chunks(), sampled = std::min(chunks, share);
+    best.resize(table.tokensPadded);
+    for (uint32_t s = 0; s < sampled; ++s) {
+      const auto codes = coded.codes->of(uint32_t(uint64_t(s) * chunks / sampled));
+      highestLevels(table.levels, table.codeMask, codes.data(), uint32_t(codes.size()), table.tokensPadded,
+                    best.data());
+      for (size_t i = 0; i < tokens; ++i) {
+        if (best[i] >= least[i]) continue;
+        sums[i] += best[i];
+        ++counts[i];
+      }
+    }
+  }
+  std::vector<uint8_t> unmet;
+  for (size_t i = 0; i < tokens; ++i) {
+    const uint32_t mean = counts[i] > 0 ? sums[i] / counts[i] : least[i];
+    unmet.push_back(uint8_t(std::min((mean + least[i]) / 2, least[i] - 1u)));
+  }
+  return unmet;
+}
+
 struct Probe {
   uint16_t code;
-  /// Above the least level looked at for this token, and 1 for being met at all.
+  /// What it is better than being on none of the token's lists.
   uint8_t gain;
 };
 /// The lists that each token walks, best first.
 using Probes = std::vector<std::vector<Probe>>;
 
 /// Of each group.
-std::vector<Probes> chooseProbes(const std::vector<ListedSegments>& groups, uint32_t tokens, float visits) {
+std::vector<Probes> chooseProbes(std::span<const CodedSegment> segments, const std::vector<ListedSegments>& groups,
+                                 uint32_t tokens, float visits) {
   std::vector<uint8_t> bounds = estimateBounds(groups, tokens, visits);
   bounds.resize(groups.front().table->refined.tokensPadded, 0);
   std::vector<std::vector<LevelEntry>> entries(groups.size());
@@ -97,11 +133,12 @@ std::vector<Probes> chooseProbes(const std::vector<ListedSegments>& groups, uint
       again = true;
     }
   }
+  const std::vector<uint8_t> unmet = levelsOfUnmet(segments, least);
   std::vector<Probes> probes(groups.size(), Probes(tokens));
   for (size_t g = 0; g < groups.size(); ++g) {
     for (const LevelEntry& entry : entries[g]) {
       if (entry.level < least[entry.token]) continue;
-      probes[g][entry.token].push_back({entry.code, uint8_t(entry.level - least[entry.token] + 1)});
+      probes[g][entry.token].push_back({entry.code, uint8_t(entry.level - unmet[entry.token])});
     }
     for (auto& token : probes[g]) {
       std::sort(token.begin(), token.end(),
@@ -114,7 +151,8 @@ std::vector<Probes> chooseProbes(const std::vector<ListedSegments>& groups, uint
 /// What the chunks of one block gain: the sum in the low bits, above it the last token that added to it.
 class Gains {
  public:
-  static constexpr uint32_t sumMask = (1u << survivorSumBits) - 1;
+  static constexpr uint32_t gainSumBits = 18;
+  static constexpr uint32_t sumMask = (1u << gainSumBits) - 1;
 
   Gains() : gains_(ChunkCodes::blockChunks) {}
 
@@ -125,7 +163,7 @@ class Gains {
     for (uint32_t i = 0; i < probes.size(); ++i) {
       for (const Probe& probe : probes[i]) {
         const auto chunks = codes.list(block, probe.code);
-        if (!chunks.empty()) lists_.push_back({chunks, (i + 1) << survivorSumBits, probe.gain});
+        if (!chunks.empty()) lists_.push_back({chunks, (i + 1) << gainSumBits, probe.gain});
       }
     }
     for (size_t l = 0; l < lists_.size(); ++l) {
@@ -142,9 +180,8 @@ class Gains {
     }
   }
 
-  /// The best `count` of the selected chunks, and some of those next to the last of them: from `first` on, where the
-  /// block starts.
-  std::vector<Survivor> best(const CodedSegment& coded, uint32_t first, uint32_t count) {
+  /// The selected chunks among the best, in order: from `first` on, where the block starts.
+  std::vector<Survivor> best(const CodedSegment& coded, uint32_t first, SumBound& bound) {
     const Bitmap& selected = coded.selected->chunks;
     const uint32_t chunks = std::min(ChunkCodes::blockChunks, selected.size() - first);
     uint32_t* const sums = gains_.data();
@@ -153,26 +190,13 @@ class Gains {
       for (uint64_t others = ~selected.word((first + c) / Bitmap::wordBits); others != 0; others &= others - 1)
         sums[c + uint32_t(std::countr_zero(others))] = 0;
     }
-    // Side by side, because the same one again and again would wait for itself.
-    constexpr uint32_t lanes = 4;
-    const uint32_t buckets = (tokens_ * levels >> bucketBits) + 1;
-    counts_.assign(size_t(buckets) * lanes, 0);
-    for (uint32_t c = 0; c < roundUp(chunks); c += lanes) {
-      for (uint32_t l = 0; l < lanes; ++l) ++counts_[(sums[c + l] >> bucketBits) * lanes + l];
-    }
-    uint32_t bucket = buckets, kept = 0;
-    while (bucket > 1 && kept < count) {
-      --bucket;
-      for (uint32_t l = 0; l < lanes; ++l) kept += counts_[bucket * lanes + l];
-    }
-    const uint32_t least = std::max(1u, bucket << bucketBits);
+    const uint32_t least = std::max(1u, bound.add(count(chunks)));
     std::vector<Survivor> survivors;
-    survivors.reserve(kept);
     for (uint32_t c = 0; c < roundUp(chunks); c += Bitmap::wordBits) {
       uint32_t most = 0;
       for (uint32_t i = 0; i < Bitmap::wordBits; ++i) most = std::max(most, sums[c + i]);
       for (uint32_t i = 0; i < Bitmap::wordBits && most >= least; ++i) {
-        if (sums[c + i] >= least) survivors.push_back(survivorOf(sums[c + i], coded.segment, first + c + i));
+        if (sums[c + i] >= least) survivors.push_back({sums[c + i], {coded.segment, first + c + i}});
       }
     }
     return survivors;
@@ -186,24 +210,38 @@ class Gains {
   };
   /// Lists are short and far apart: the memory of so many is asked for ahead.
   static constexpr size_t prefetchedLists = 8;
-  static constexpr uint32_t bucketBits = 3;
+
+  /// Side by side, because the same one again and again would wait for itself.
+  const SumCounts& count(uint32_t chunks) {
+    constexpr uint32_t lanes = 4;
+    const uint32_t counts = sumCountsFor(tokens_);
+    lanes_.assign(size_t(counts) * lanes, 0);
+    for (uint32_t c = 0; c < roundUp(chunks); c += lanes) {
+      for (uint32_t l = 0; l < lanes; ++l) ++lanes_[(gains_[c + l] >> sumsPerCountBits) * lanes + l];
+    }
+    counts_.resize(counts);
+    for (size_t i = 0; i < counts; ++i)
+      counts_[i] = std::accumulate(lanes_.begin() + long(i * lanes), lanes_.begin() + long((i + 1) * lanes), 0u);
+    return counts_;
+  }
 
   static uint32_t roundUp(uint32_t chunks) { return (chunks + Bitmap::wordBits - 1) & ~(Bitmap::wordBits - 1); }
 
   std::vector<uint32_t> gains_;
   std::vector<List> lists_;
-  std::vector<uint32_t> counts_;
+  std::vector<uint32_t> lanes_;
+  SumCounts counts_;
   uint32_t tokens_ = 0;
 };
 static_assert(uint64_t(queryTokensMax) * levels <= Gains::sumMask &&
-              (queryTokensMax + 1) < (1u << (32 - survivorSumBits)));
+              (queryTokensMax + 1) < (1u << (32 - Gains::gainSumBits)));
 
 }  // namespace
 
-std::vector<Candidate> surviveLists(std::span<const CodedSegment> segments, uint32_t tokens, uint32_t count, Pool& pool,
-                                    const Deadline& deadline) {
+std::vector<Survivor> surviveLists(std::span<const CodedSegment> segments, uint32_t tokens, uint32_t count, Pool& pool,
+                                   const Deadline& deadline) {
   const std::vector<ListedSegments> groups = groupByTable(segments);
-  const std::vector<Probes> probes = chooseProbes(groups, tokens, visitsPerSurvivor * float(count));
+  const std::vector<Probes> probes = chooseProbes(segments, groups, tokens, visitsPerSurvivor * float(count));
   struct Task {
     const CodedSegment* coded;
     const Probes* probes;
@@ -215,6 +253,7 @@ std::vector<Candidate> surviveLists(std::span<const CodedSegment> segments, uint
     while (groups[g].table != coded.table) ++g;
     for (uint32_t block = 0; block < coded.codes->blocks(); ++block) tasks.push_back({&coded, &probes[g], block});
   }
+  SumBound bound(tokens, count);
   std::vector<std::vector<Survivor>> parts(tasks.size());
   pool.parallelFor(tasks.size(), [&](size_t t) {
     deadline.check();
@@ -222,9 +261,9 @@ std::vector<Candidate> surviveLists(std::span<const CodedSegment> segments, uint
     thread_local Gains ownGains;
     Gains& gains = ownGains;
     gains.collect(*coded->codes, block, *walked);
-    parts[t] = gains.best(*coded, block * ChunkCodes::blockChunks, count);
+    parts[t] = gains.best(*coded, block * ChunkCodes::blockChunks, bound);
   });
-  return mergeSurvivors(parts, count);
+  return bestOf(parts, tokens, count);
 }
 
 double listScanCost(std::span<const CodedSegment> segments, uint32_t tokens, uint32_t count) {
@@ -234,7 +273,7 @@ double listScanCost(std::span<const CodedSegment> segments, uint32_t tokens, uin
     chunks += coded.codes->chunks();
   }
   return double(visitsPerSurvivor) * count * tokens * chunks / selected * nanosecondsPerVisit +
-         chunks * nanosecondsPerChunk;
+         chunks * nanosecondsPerChunk + codeScanCost(segments, tokens) * std::min(1.0, count / selected);
 }
 
 }  // namespace maxsimd

@@ -1,6 +1,6 @@
 // The chunks that deserve a look at their codes among very many: for each query token the lists of its nearest
 // centroids are walked, best first, and what a chunk gains from the first of them it is on is added up (the partial
-// MaxSim of WARP, arXiv 2501.17788, with the least level looked at standing for tokens without a hit).
+// MaxSim of WARP, arXiv 2501.17788, with a level below the least one looked at standing for tokens without a hit).
 #pragma once
 
 #include "engine/deadline.h"
@@ -15,10 +15,10 @@ namespace maxsimd {
 
 /// The `count` selected chunks with the largest partial sums, by segment and chunk; fewer if the lists walked hold
 /// fewer.
-std::vector<Candidate> surviveLists(std::span<const CodedSegment> segments, uint32_t tokens, uint32_t count, Pool& pool,
-                                    const Deadline& deadline);
+std::vector<Survivor> surviveLists(std::span<const CodedSegment> segments, uint32_t tokens, uint32_t count, Pool& pool,
+                                   const Deadline& deadline);
 
-/// Of `count` survivors, as `codeScanCost` has it.
+/// Of `count` survivors and a look at all of their codes, as `codeScanCost` has it.
 double listScanCost(std::span<const CodedSegment> segments, uint32_t tokens, uint32_t count);
 
 }  // namespace maxsimd

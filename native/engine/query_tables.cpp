@@ -7,7 +7,6 @@
 namespace maxsimd {
 namespace {
 
-constexpr float levelMost = 255.0f;
 /// Centroids whose similarities are at hand at a time: 32 KiB for 32 tokens.
 constexpr uint32_t blockCentroids = 256;
 /// Centroids that one thread takes at a time.
@@ -20,11 +19,11 @@ QueryTables::QueryTables(const Kernel& kernel, const PackedQuery& query, std::sp
     : kernel_(kernel),
       query_(query),
       tokens_(query.tokens),
-      tokensPadded_((query.tokens + 31) & ~31u),
+      tokensPadded_((query.tokens + tableTokens - 1) / tableTokens * tableTokens),
       floors_(query.tokensPadded, 0.0f),
       tables_(codebooks.size()) {
   const uint32_t stride = query.tokensPadded;
-  columns_.assign(size_t((query.dim + subspaceDim - 1) / subspaceDim) * subspaceDim * stride, 0.0f);
+  columns_.assign(size_t(subspacesOf(query.dim)) * subspaceDimOf(query.dim) * stride, 0.0f);
   for (uint32_t i = 0; i < tokens_; ++i) {
     for (uint32_t d = 0; d < query.dim; ++d) columns_[size_t(d) * stride + i] = vectors[size_t(i) * query.dim + d];
   }
@@ -77,7 +76,7 @@ void QueryTables::setSteps(std::span<const Codebook* const> codebooks, std::span
     base_ += floors_[i] + query_.offsets[i];
   }
   // No more than zeros in the query: every level is 0.
-  step_ = range > 0.0f ? range / levelMost : 0.0f;
+  step_ = range > 0.0f ? range / float(levelMost) : 0.0f;
 }
 
 void QueryTables::fillLevels(const CodebookData& data, uint32_t first, uint32_t last, CodebookTable& table) const {
@@ -95,21 +94,20 @@ void QueryTables::fillLevels(const CodebookData& data, uint32_t first, uint32_t 
     const uint32_t rows = std::min(blockCentroids, last - first);
     kernel_.similarities(query_, {data.centroids.data() + size_t(first) * data.dim, data.scales.data() + first, rows},
                          similarities.data());
-    quantizeLevels(similarities.data(), rows, stride, floors.data(), factors.data(),
+    quantizeLevels(similarities.data(), rows, stride, stride, floors.data(), factors.data(),
                    table.levels.data() + size_t(first) * tokensPadded_, tokensPadded_);
   }
 }
 
 /// Steps of the residuals' table are as fine as sums of 8 bits allow: each subspace counts from its least similarity.
 void QueryTables::refine(const CodebookData& data, CodebookTable& table) const {
-  const uint32_t stride = query_.tokensPadded, subspaces = data.subspaces();
-  const size_t rows = size_t(subspaces) * codewords;
+  const uint32_t stride = query_.tokensPadded, subspaces = data.subspaces(), width = data.subspaceDim();
   thread_local std::vector<float> dots;
-  dots.resize(rows * stride);
+  dots.resize(size_t(subspaces) * codewords * stride);
   std::vector<float> least(size_t(subspaces) * stride), most(size_t(subspaces) * stride);
   for (uint32_t m = 0; m < subspaces; ++m) {
-    codewordSimilarities(data.codewords.data() + size_t(m) * codewords * subspaceDim,
-                         columns_.data() + size_t(m) * subspaceDim * stride, stride,
+    codewordSimilarities(data.codewords.data() + size_t(m) * codewords * width, width,
+                         columns_.data() + size_t(m) * width * stride, stride,
                          dots.data() + size_t(m) * codewords * stride, least.data() + size_t(m) * stride,
                          most.data() + size_t(m) * stride);
   }
@@ -125,17 +123,21 @@ void QueryTables::refine(const CodebookData& data, CodebookTable& table) const {
     span = std::max(span, own);
   }
   // Every one of the terms may be rounded up by half a step.
-  table.refinedStep = span / (levelMost - float(subspaces + 1) / 2);
+  table.refinedStep = span / (float(levelMost) - float(subspaces + 1) / 2);
   table.refinedBase = base_ + leasts;
-  table.residuals.assign(rows * tokensPadded_, 0);
+  table.residuals.assign(size_t(subspaces) * codewords * tokensPadded_, 0);
   table.refined = {tokensPadded_, subspaces, table.levels.data(), table.refined.codeMask, 0, table.residuals.data()};
   if (!(table.refinedStep > 0.0f)) return;
   table.refined.levelFactor = uint16_t(std::min(65535.0f, step_ / table.refinedStep * 256.0f));
   std::vector<float> factors(stride, 0.0f);
   std::fill_n(factors.begin(), tokens_, 1.0f / table.refinedStep);
-  for (uint32_t m = 0; m < subspaces; ++m) {
-    quantizeLevels(dots.data() + size_t(m) * codewords * stride, codewords, stride, least.data() + size_t(m) * stride,
-                   factors.data(), table.residuals.data() + size_t(m) * codewords * tokensPadded_, tokensPadded_);
+  for (uint32_t first = 0; first < stride; first += tableTokens) {
+    for (uint32_t m = 0; m < subspaces; ++m) {
+      quantizeLevels(
+          dots.data() + size_t(m) * codewords * stride + first, codewords, stride,
+          std::min(tableTokens, stride - first), least.data() + size_t(m) * stride + first, factors.data() + first,
+          table.residuals.data() + (size_t(first) * subspaces + size_t(m) * tableTokens) * codewords, tableTokens);
+    }
   }
 }
 

@@ -19,6 +19,8 @@
 
 namespace maxsimd {
 
+inline constexpr uint32_t levelMost = 255;
+
 /// What a query makes of one codebook.
 struct CodebookTable {
   /// u8 [codeMask + 1][tokensPadded]; levels of codes that there are not, and of padding tokens, are 0.
@@ -53,11 +55,11 @@ class QueryTables {
   const Kernel& kernel_;
   const PackedQuery& query_;
   const uint32_t tokens_;
-  /// Of a table's rows: tokens rounded up to 32.
+  /// Of a table's rows: tokens rounded up to `tableTokens`.
   const uint32_t tokensPadded_;
   /// Of each token, in the units of exact MaxSim: f32 [query.tokensPadded].
   std::vector<float> floors_;
-  /// Query components side by side: f32 [subspaces * subspaceDim][query.tokensPadded].
+  /// Query components side by side: f32 [subspaces * width][query.tokensPadded].
   std::vector<float> columns_;
   float base_ = 0.0f;
   float step_ = 0.0f;

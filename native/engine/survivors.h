@@ -1,18 +1,19 @@
-// Chunks that have come through a first, coarse look: what they are kept by, among all segments of a search.
+// The chunks of all segments that are worth a closer look, by the sums of maxima over their codes.
 #pragma once
 
 #include "engine/codes.h"
 #include "engine/live_chunks.h"
 #include "engine/query_tables.h"
 
-#include <algorithm>
 #include <cstdint>
+#include <mutex>
+#include <span>
 #include <vector>
 
 namespace maxsimd {
 
+/// A chunk, by the position of its segment among the selections.
 struct Candidate {
-  /// Position among the selections.
   uint32_t segment;
   uint32_t chunk;
 };
@@ -27,38 +28,32 @@ struct CodedSegment {
   const CodebookTable* table;
 };
 
-/// Ascending = best first: the sum's complement, then the segment, then the chunk.
-using Survivor = uint64_t;
-inline constexpr uint32_t survivorSumBits = 18;
-inline constexpr uint32_t survivorSegmentBits = 14;
+struct Survivor {
+  uint32_t sum;
+  Candidate candidate;
+};
 
-inline Survivor survivorOf(uint32_t sum, uint32_t segment, uint32_t chunk) {
-  constexpr uint64_t sumMask = (uint64_t(1) << survivorSumBits) - 1;
-  return (~uint64_t(sum) & sumMask) << (32 + survivorSegmentBits) | uint64_t(segment) << 32 | chunk;
-}
+/// How many chunks have sums of 0 to 7, 8 to 15 and so on.
+using SumCounts = std::vector<uint32_t>;
+inline constexpr uint32_t sumsPerCountBits = 3;
+inline uint32_t sumCountsFor(uint32_t tokens) { return (tokens * levelMost >> sumsPerCountBits) + 1; }
 
-inline Candidate candidateOf(Survivor survivor) {
-  return {uint32_t(survivor >> 32) & ((1u << survivorSegmentBits) - 1), uint32_t(survivor)};
-}
+/// From which sum on chunks are among the best `count`, as far as is known: it only ever rises, so that parts of a
+/// search that end later hand on less.
+class SumBound {
+ public:
+  SumBound(uint32_t tokens, size_t count) : count_(count), counts_(sumCountsFor(tokens), 0) {}
 
-inline void keepBest(std::vector<Survivor>& survivors, size_t count) {
-  if (survivors.size() <= count) return;
-  std::nth_element(survivors.begin(), survivors.begin() + long(count), survivors.end());
-  survivors.resize(count);
-}
+  /// Adds a part's chunks; returns the bound.
+  uint32_t add(std::span<const uint32_t> counts);
 
-/// The best `count` of all parts, by segment and chunk.
-inline std::vector<Candidate> mergeSurvivors(const std::vector<std::vector<Survivor>>& parts, size_t count) {
-  std::vector<Survivor> all;
-  for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
-  keepBest(all, count);
-  std::vector<Candidate> candidates;
-  candidates.reserve(all.size());
-  for (const Survivor survivor : all) candidates.push_back(candidateOf(survivor));
-  std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-    return a.segment != b.segment ? a.segment < b.segment : a.chunk < b.chunk;
-  });
-  return candidates;
-}
+ private:
+  const size_t count_;
+  std::mutex mutex_;
+  SumCounts counts_;
+};
+
+/// The best `count` of all parts, in their order; of equal sums the first.
+std::vector<Survivor> bestOf(const std::vector<std::vector<Survivor>>& parts, uint32_t tokens, size_t count);
 
 }  // namespace maxsimd

@@ -1,8 +1,9 @@
 // Approximate MaxSim over centroid codes and residual bytes, the inner loops: what stands between a sum of maxima
 // over codes alone (code_levels.h) and the exact kernels.
 //
-// A token vector is its centroid and, for each subspace of `subspaceDim` components, one of 256 codewords for what
-// the centroid leaves over (product quantisation: Jégou, Douze and Schmid, TPAMI 33, 2011). Compiled for several
+// A token vector is its centroid and, for each subspace of a few components, one of 16 codewords for what the centroid
+// leaves over (product quantisation: Jégou, Douze and Schmid, TPAMI 33, 2011; 4 bits a subspace, so that the tables of
+// 32 query tokens stay in the first-level cache: André, Kermarrec and Le Scouarnec, VLDB 9, 2015). Compiled for several
 // instruction sets and chosen by the loader, where it can do that: integers and comparisons only, or sums in a stated
 // order, so that all give the same.
 #pragma once
@@ -13,9 +14,22 @@
 
 namespace maxsimd {
 
-inline constexpr uint32_t subspaceDim = 16;
-inline constexpr uint32_t codewords = 256;
-/// A query's tables; `tokensPadded` is a multiple of 32.
+inline constexpr uint32_t codewords = 16;
+/// Query tokens whose tables lie together.
+inline constexpr uint32_t tableTokens = 32;
+/// Token vectors that find their codewords together.
+inline constexpr uint32_t rowLanes = 16;
+
+/// Components of a subspace: 4, and more beyond 256 dimensions, so that a token vector has 32 bytes at most.
+constexpr uint32_t subspaceDimOf(uint32_t dim) { return dim <= 256 ? 4 : (dim + 63) / 64; }
+/// An even number, two a byte.
+constexpr uint32_t subspacesOf(uint32_t dim) {
+  const uint32_t width = subspaceDimOf(dim);
+  return (dim + 2 * width - 1) / (2 * width) * 2;
+}
+static_assert(subspacesOf(128) == 32 && subspacesOf(1) == 2 && subspacesOf(1024) == 64);
+
+/// A query's tables; `tokensPadded` is a multiple of `tableTokens`.
 struct RefinedTable {
   uint32_t tokensPadded;
   uint32_t subspaces;
@@ -25,24 +39,28 @@ struct RefinedTable {
   uint16_t codeMask;
   /// A level counts levelFactor / 256 steps of `residuals`, at most 255 for the largest level.
   uint16_t levelFactor;
-  /// u8 [subspaces x 256 x tokensPadded], 64-byte aligned; a sum over subspaces and the largest level is at most 255.
+  /// u8 [tokensPadded / tableTokens][subspaces][16][tableTokens], 64-byte aligned; a sum over subspaces and the largest
+  /// level is at most 255.
   const uint8_t* residuals;
 };
 
-/// levels[k][i] = (similarities[k][i] - floors[i]) * factors[i], rounded, within 0..255: f32 [rows x stride] to
-/// u8 [rows x tokensPadded], stride <= tokensPadded.
-void quantizeLevels(const float* similarities, uint32_t rows, uint32_t stride, const float* floors,
-                    const float* factors, uint8_t* levels, uint32_t tokensPadded);
+/// levels[k][i] = (similarities[k][i] - floors[i]) * factors[i], rounded, within 0..255, for i < tokens: f32 rows
+/// `stride` apart to u8 rows `levelsStride` apart. `tokens` is a multiple of 16.
+void quantizeLevels(const float* similarities, uint32_t rows, uint32_t stride, uint32_t tokens, const float* floors,
+                    const float* factors, uint8_t* levels, uint32_t levelsStride);
 
 /// Sum over query tokens i of the maximum over a chunk's token vectors j of
-///   (levels[code(j)][i] * levelFactor >> 8) + sum over subspaces m of residuals[m][byte(j, m)][i]
+///   (levels[code(j)][i] * levelFactor >> 8) + sum over subspaces m of residuals[m][codeword(j, m)][i]
 /// Token vectors lie in the order of their codes: codes[k] has runs[k] of them, all together `rows`, and no more are
-/// read if the runs say so; `bytes` is u8 [rows x subspaces].
+/// read if the runs say so; `bytes` is u8 [rows x subspaces / 2], the codeword of the even subspace in the low half.
 uint32_t sumOfRefinedMaxima(const RefinedTable& table, const uint16_t* codes, const uint8_t* runs, uint32_t codeCount,
                             const uint8_t* bytes, uint32_t rows);
 
 /// highest[i] = the largest levels[k][i]: u8 [rows x tokensPadded] to u8 [tokensPadded].
 void highestLevels(const uint8_t* levels, uint32_t rows, uint32_t tokensPadded, uint8_t* highest);
+/// The same of the rows codes[k] & codeMask, k < count.
+void highestLevels(const uint8_t* levels, uint16_t codeMask, const uint16_t* codes, uint32_t count,
+                   uint32_t tokensPadded, uint8_t* highest);
 
 /// A token's level at one centroid.
 struct LevelEntry {
@@ -55,12 +73,14 @@ void collectLevels(const uint8_t* levels, uint32_t rows, uint32_t tokensPadded, 
                    std::vector<LevelEntry>& entries);
 
 /// dots[w][i] = sum over d of codewords[w][d] * columns[d][i], in order; least[i] and most[i] over all w.
-/// `codewords` is f32 [256][subspaceDim], `columns` f32 [subspaceDim][stride], stride a multiple of 16.
-void codewordSimilarities(const float* codewords, const float* columns, uint32_t stride, float* dots, float* least,
-                          float* most);
+/// `codewords` is f32 [16][width], `columns` f32 [width][stride], stride a multiple of 16.
+void codewordSimilarities(const float* codewords, uint32_t width, const float* columns, uint32_t stride, float* dots,
+                          float* least, float* most);
 
-/// The codeword with the largest dot(vector, codeword) - halfSquare: the nearest one. `columns` is f32
-/// [subspaceDim x 256], `halfSquares` f32 [256]: half of each codeword's squared length.
-uint8_t nearestCodeword(const float* vector, const float* columns, const float* halfSquares);
+/// nearest[r] = the codeword with the largest dot(row r, codeword) - halfSquare, the first of equal ones: the nearest.
+/// `columns` is f32 [width][rowLanes], a row a lane, `codewords` f32 [16][width], `halfSquares` f32 [16]: half of each
+/// codeword's squared length.
+void nearestCodewords(const float* columns, const float* codewords, uint32_t width, const float* halfSquares,
+                      uint8_t* nearest);
 
 }  // namespace maxsimd

@@ -83,113 +83,6 @@ const Case assigned("codes", "token vectors get a centroid about as near as the 
   CHECK(cosine > 0.8);
 });
 
-const Case loops("codes", "levels, codewords and refined sums match plain loops", [](Random& random) {
-  for (int round = 0; round < 60; ++round) {
-    const uint32_t tokens = between(random, 1, 70), stride = paddedTokens(tokens), padded = (stride + 31) & ~31u;
-    const uint32_t subspaces = between(random, 1, 12), centroids = between(random, 1, 300);
-    std::uniform_real_distribution<float> value(-1.5f, 1.5f);
-    std::vector<float> similarities(size_t(centroids) * stride), floors(stride), factors(stride);
-    for (auto* values : {&similarities, &floors, &factors}) {
-      for (float& one : *values) one = value(random);
-    }
-    for (float& factor : factors) factor = std::abs(factor) * 120.0f;
-    AlignedVector<uint8_t> levels(size_t(std::bit_ceil(centroids)) * padded, 0);
-    quantizeLevels(similarities.data(), centroids, stride, floors.data(), factors.data(), levels.data(), padded);
-    for (uint32_t k = 0; k < centroids; ++k) {
-      for (uint32_t i = 0; i < stride; ++i) {
-        const float level = (similarities[k * stride + i] - floors[i]) * factors[i] + 0.5f;
-        CHECK(levels[k * padded + i] == uint8_t(std::clamp(level, 0.0f, 255.0f)));
-      }
-    }
-
-    // Sums stay within a byte, as the engine sees to.
-    const auto factor = uint16_t(between(random, 0, 100));
-    AlignedVector<uint8_t> residuals(size_t(subspaces) * codewords * padded);
-    for (auto& byte : residuals) byte = uint8_t(random() % (150 / subspaces));
-    std::vector<uint16_t> codes(between(random, 1, 40));
-    std::vector<uint8_t> runs, bytes;
-    for (auto& code : codes) {
-      code = uint16_t(random() % centroids);
-      runs.push_back(uint8_t(between(random, 1, 4)));
-      for (uint32_t b = 0; b < runs.back() * subspaces; ++b) bytes.push_back(uint8_t(random()));
-    }
-    uint32_t expected = 0;
-    for (uint32_t i = 0; i < padded; ++i) {
-      uint32_t most = 0;
-      const uint8_t* next = bytes.data();
-      for (size_t k = 0; k < codes.size(); ++k) {
-        for (uint32_t j = 0; j < runs[k]; ++j) {
-          uint32_t similarity = uint32_t(levels[codes[k] * padded + i]) * factor >> 8;
-          for (uint32_t m = 0; m < subspaces; ++m) similarity += residuals[(m * codewords + *next++) * padded + i];
-          most = std::max(most, similarity);
-        }
-      }
-      expected += most;
-    }
-    const RefinedTable table{padded, subspaces,       levels.data(), uint16_t(std::bit_ceil(centroids) - 1),
-                             factor, residuals.data()};
-    const auto codeCount = uint32_t(codes.size()), rows = uint32_t(bytes.size() / subspaces);
-    CHECK(sumOfRefinedMaxima(table, codes.data(), runs.data(), codeCount, bytes.data(), rows) == expected);
-
-    std::vector<uint8_t> highest(padded), least(padded, 0);
-    highestLevels(levels.data(), centroids, padded, highest.data());
-    for (uint32_t i = 0; i < tokens; ++i) least[i] = uint8_t(between(random, 0, 255));
-    std::vector<LevelEntry> entries;
-    collectLevels(levels.data(), centroids, padded, least.data(), entries);
-    size_t entry = 0;
-    for (uint32_t k = 0; k < centroids; ++k) {
-      for (uint32_t i = 0; i < padded; ++i) {
-        const uint8_t level = levels[k * padded + i];
-        CHECK(level <= highest[i]);
-        if (least[i] == 0 || level < least[i]) continue;
-        CHECK(entry < entries.size() && entries[entry].code == k && entries[entry].token == i &&
-              entries[entry].level == level);
-        ++entry;
-      }
-    }
-    CHECK(entry == entries.size());
-    for (uint32_t i = 0; i < padded; ++i) {
-      uint8_t most = 0;
-      for (uint32_t k = 0; k < centroids; ++k) most = std::max(most, levels[k * padded + i]);
-      CHECK(highest[i] == most);
-    }
-
-    std::vector<float> words(size_t(codewords) * subspaceDim), sides(size_t(subspaceDim) * stride);
-    for (auto* values : {&words, &sides}) {
-      for (float& one : *values) one = value(random);
-    }
-    std::vector<float> dots(size_t(codewords) * stride), low(stride), high(stride);
-    codewordSimilarities(words.data(), sides.data(), stride, dots.data(), low.data(), high.data());
-    for (uint32_t i = 0; i < stride; ++i) {
-      float smallest = INFINITY, largest = -INFINITY;
-      for (uint32_t w = 0; w < codewords; ++w) {
-        float dot = 0;
-        for (uint32_t d = 0; d < subspaceDim; ++d) dot += words[w * subspaceDim + d] * sides[d * stride + i];
-        CHECK(dots[w * stride + i] == dot);
-        smallest = std::min(smallest, dot);
-        largest = std::max(largest, dot);
-      }
-      CHECK(low[i] == smallest && high[i] == largest);
-    }
-
-    std::vector<float> vector(subspaceDim), columns(size_t(subspaceDim) * codewords), halfSquares(codewords);
-    for (auto* values : {&vector, &columns, &halfSquares}) {
-      for (float& one : *values) one = std::round(value(random) * 8.0f) / 8.0f;  // exact sums, and ties
-    }
-    uint32_t nearest = 0;
-    float best = -INFINITY;
-    for (uint32_t w = 0; w < codewords; ++w) {
-      float similarity = -halfSquares[w];
-      for (uint32_t d = 0; d < subspaceDim; ++d) similarity += vector[d] * columns[d * codewords + w];
-      if (similarity > best) best = similarity, nearest = w;
-    }
-    const uint32_t found = nearestCodeword(vector.data(), columns.data(), halfSquares.data());
-    float foundSimilarity = -halfSquares[found];
-    for (uint32_t d = 0; d < subspaceDim; ++d) foundSimilarity += vector[d] * columns[d * codewords + found];
-    CHECK(foundSimilarity == best && found <= codewords && nearest <= codewords);
-  }
-});
-
 const Case finer("codes", "with codewords the approximate MaxSim follows the exact one more closely",
                  [](Random& random) {
                    const TemporaryDirectory directory;
@@ -233,7 +126,7 @@ const Case finer("codes", "with codewords the approximate MaxSim follows the exa
                      fine += variance(byBoth);
                    }
                    std::printf("  variance of the error: %.2f by codes, %.2f with codewords\n", coarse, fine);
-                   CHECK(fine < coarse * 0.7);
+                   CHECK(fine < coarse * 0.35);
                  });
 
 const Case described("codes", "codes and lists say the same, and what assigning each chunk alone says",

@@ -3,6 +3,7 @@
 
 #include "kernels/contract.h"
 #include "kernels/half.h"
+#include "store/postings.h"
 #include "store/record.h"
 #include "test/check.h"
 

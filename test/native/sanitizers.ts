@@ -14,7 +14,7 @@ const runs = [
   {
     directory: 'address',
     sanitizers: 'address,undefined',
-    suites: ['kernels', 'store', 'search', 'concurrency'],
+    suites: [], // all
   },
   { directory: 'thread', sanitizers: 'thread', suites: ['concurrency'] },
 ] as const;

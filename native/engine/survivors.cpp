@@ -1,0 +1,43 @@
+#include "engine/survivors.h"
+
+#include <algorithm>
+
+namespace maxsimd {
+
+uint32_t SumBound::add(std::span<const uint32_t> counts) {
+  const std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < counts.size(); ++i) counts_[i] += counts[i];
+  size_t found = 0;
+  for (size_t i = counts_.size(); i-- > 0;) {
+    found += counts_[i];
+    if (found >= count_) return uint32_t(i) << sumsPerCountBits;
+  }
+  return 0;
+}
+
+std::vector<Survivor> bestOf(const std::vector<std::vector<Survivor>>& parts, uint32_t tokens, size_t count) {
+  std::vector<uint32_t> having(size_t(tokens) * levelMost + 1, 0);
+  size_t all = 0;
+  for (const auto& part : parts) {
+    all += part.size();
+    for (const Survivor& survivor : part) ++having[survivor.sum];
+  }
+  uint32_t least = 0;
+  size_t better = 0;
+  if (all > count) {
+    for (least = uint32_t(having.size() - 1); better + having[least] < count; --least) better += having[least];
+  }
+  size_t ties = count - std::min(count, better);
+  std::vector<Survivor> best;
+  best.reserve(std::min(all, count));
+  for (const auto& part : parts) {
+    for (const Survivor& survivor : part) {
+      if (survivor.sum < least || (survivor.sum == least && ties == 0)) continue;
+      if (survivor.sum == least) --ties;
+      best.push_back(survivor);
+    }
+  }
+  return best;
+}
+
+}  // namespace maxsimd
