@@ -35,12 +35,14 @@ const edges = { left: 48, right: 16, top: 12, bottom: 204 };
 
 /** Both axes start at 0. */
 export function renderChart(options: ChartOptions): string {
-  const { title, x, series } = options;
+  const { x, series } = options;
   const values = series.flatMap((line) => line.values.filter(isNumber));
   const xTicks = ticks(Math.max(...x, 1e-9));
   const yTicks = ticks(Math.min(Math.max(...values, 1e-9), options.yMax ?? Infinity));
   const xMax = xTicks.at(-1) ?? 1;
   const yMax = yTicks.at(-1) ?? 1;
+  const cut = values.some((value) => value > yMax) ? ` (drawn up to ${tick(yMax)})` : '';
+  const title = options.title + cut;
   const px = (value: number): string =>
     (edges.left + (value / xMax) * (width - edges.left - edges.right)).toFixed(1);
   const py = (value: number): string =>

@@ -8,7 +8,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { climb, stepReport } from '../../bench/capacity/bench.ts';
-import { ticks } from '../../bench/capacity/chart.ts';
+import { renderChart, ticks } from '../../bench/capacity/chart.ts';
 import { compareReports } from '../../bench/capacity/compare.ts';
 import { parseGpuLine } from '../../bench/capacity/gpu-watch.ts';
 import { runLoad, type Sample } from '../../bench/capacity/load.ts';
@@ -308,6 +308,19 @@ describe('a report', () => {
     expect(text).toContain('The settings differ (documents)');
     expect(text).toContain('| 5.0 | 1.0 | 1.0 | 3.0 | 3.0 |');
     expect(text).not.toContain('| 10.0 |');
+  });
+
+  it('says where a line is cut because latencies far over the target would flatten the rest', () => {
+    const chart = (values: number[]): string =>
+      renderChart({
+        title: 'Latency',
+        x: [1, 2],
+        xTitle: 'rate',
+        series: [{ name: 'p99', values }],
+        yMax: 600,
+      });
+    expect(chart([5, 3000])).toContain('Latency (drawn up to 600)');
+    expect(chart([5, 500])).not.toContain('drawn up to');
   });
 
   it('becomes a page that is self-contained and escapes what it quotes', () => {
