@@ -167,15 +167,17 @@ export class OpenIndex {
     return [...new Set(Array.from(versionIds, (version) => version % this.#documents))];
   }
 
-  /** Bytes of all files, dead versions included. */
+  /** Bytes of all files, dead versions included; a file of several names once. */
   diskBytes(): number {
-    return this.#directories
-      .flatMap((directory) =>
-        readdirSync(directory, { withFileTypes: true })
-          .filter((entry) => entry.isFile() && !entry.name.endsWith('.json'))
-          .map((entry) => statSync(path.join(directory, entry.name)).size),
-      )
-      .reduce((sum, size) => sum + size, 0);
+    const bytes = new Map<number, number>();
+    for (const directory of this.#directories) {
+      for (const entry of readdirSync(directory, { withFileTypes: true })) {
+        if (!entry.isFile() || entry.name.endsWith('.json')) continue;
+        const { ino, size } = statSync(path.join(directory, entry.name));
+        bytes.set(ino, size);
+      }
+    }
+    return bytes.values().reduce((sum, size) => sum + size, 0);
   }
 
   segments(): number {

@@ -33,12 +33,14 @@ bool usable(const CodebookData& data) {
 }
 
 uint64_t contentHash(const CodebookData& data) {
-  const size_t scaleBytes = data.count() * sizeof(uint16_t);
-  const uint32_t low = crc32c(data.scales.data(), scaleBytes, crc32c(data.centroids.data(), data.centroids.size()));
-  const uint32_t high =
-      crc32c(data.groupStarts.data(), data.groupStarts.size() * 4, crc32c(data.groups.data(), data.groups.size()));
-  const uint32_t rest = crc32c(&data.fittedRows, sizeof data.fittedRows, high);
-  return uint64_t(crc32c(data.codewords.data(), data.codewords.size() * sizeof(float), rest)) << 32 | low;
+  const auto add = [](uint32_t crc, const auto& values) {
+    return crc32c(values.data(), values.size() * sizeof values[0], crc);
+  };
+  const uint32_t low = add(add(0, data.centroids), data.scales);
+  const uint32_t groups = add(add(add(0, data.groups), data.groupScales), data.groupStarts);
+  const uint32_t fitted = crc32c(&data.fittedRows, sizeof data.fittedRows, groups);
+  const uint32_t high = add(crc32c(&data.share, sizeof data.share, fitted), data.codewords);
+  return uint64_t(high) << 32 | low;
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "engine/codes.h"
 
 #include "engine/cache_lines.h"
+#include "engine/codebook_file.h"
+#include "kernels/dispatch.h"
 #include "store/durable_file.h"
 #include "store/error.h"
 #include "store/file.h"
@@ -24,51 +26,36 @@ struct CodesHeader {
   uint64_t segmentId;
   uint32_t dim;
   uint32_t centroids;
-  uint32_t groups;
   uint32_t chunks;
   uint32_t codes;
-  uint32_t directoryCrc;
   uint32_t rows;
-  float share;
+  uint32_t directoryCrc;
   uint32_t restCrc;
-  uint32_t fittedRows;
+  uint32_t zero;
+  uint64_t codebookHash;
 };
 static_assert(sizeof(CodesHeader) == 64);
 
 /// Byte offsets of the sections from the end of the header.
 struct CodesLayout {
-  uint64_t centroids, scales, groups, groupScales, groupStarts, codewords, codeOffsets, rowOffsets, listOffsets;
+  uint64_t rowOffsets, listOffsets;
   /// The first section behind the directory.
   uint64_t codes;
   uint64_t details, lists, bytes;
-  uint64_t blocks, rowBytes, codewordFloats;
+  uint64_t blocks, rowBytes;
 
   explicit CodesLayout(const CodesHeader& header) {
-    const auto vectors = [&](uint64_t count) { return alignSection(count * header.dim + readPaddingBytes); };
-    const auto halves = [](uint64_t count) { return alignSection((count + readPaddingBytes) * 2); };
+    const uint64_t offsets = alignSection((uint64_t(header.chunks) + 1) * 4);
     blocks = (uint64_t(header.chunks) + ChunkCodes::blockChunks - 1) / ChunkCodes::blockChunks;
     rowBytes = subspacesOf(header.dim) / 2;
-    codewordFloats = uint64_t(subspacesOf(header.dim)) * maxsimd::codewords * subspaceDimOf(header.dim);
-    centroids = 0;
-    scales = centroids + vectors(header.centroids);
-    groups = scales + halves(header.centroids);
-    groupScales = groups + vectors(header.groups);
-    groupStarts = groupScales + halves(header.groups);
-    codewords = groupStarts + alignSection((uint64_t(header.groups) + 1) * 4);
-    codeOffsets = codewords + alignSection(codewordFloats * sizeof(float));
-    rowOffsets = codeOffsets + alignSection((uint64_t(header.chunks) + 1) * 4);
-    listOffsets = rowOffsets + alignSection((uint64_t(header.chunks) + 1) * 4);
+    rowOffsets = offsets;
+    listOffsets = rowOffsets + offsets;
     codes = listOffsets + alignSection(blocks * (uint64_t(header.centroids) + 1) * 4);
     details = codes + alignSection(uint64_t(header.codes) * 2);
     lists = details + alignSection(header.codes + uint64_t(header.rows) * rowBytes);
     bytes = lists + alignSection(uint64_t(header.codes) * 2);
   }
 };
-
-template <typename T>
-std::vector<T> copyOf(std::span<const T> values) {
-  return {values.begin(), values.end()};
-}
 
 /// Rows of records one after the other, in batches; `whole` is called with full batches and the rest.
 class RowBatches {
@@ -260,14 +247,13 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const
   if (header.segmentId != segment.id() || header.dim != segment.dim()) return nullptr;
   if (header.chunks != segment.counts().chunks || header.centroids < 1 || header.centroids > centroidsMax)
     return nullptr;
-  if (header.groups < 1 || header.groups > header.centroids) return nullptr;
   const CodesLayout layout(header);
   const uint8_t* body = mapping.base() + sizeof header;
   if (mapping.bytes() != sizeof header + layout.bytes || header.directoryCrc != crc32c(body, layout.codes))
     return nullptr;
 
   // What the checksum covers was written by `build`, but a wrong offset would lead outside the mapping.
-  opened->codeOffsets_ = section<uint32_t>(body, layout.codeOffsets, size_t(header.chunks) + 1);
+  opened->codeOffsets_ = section<uint32_t>(body, 0, size_t(header.chunks) + 1);
   opened->codes_ = section<uint16_t>(body, layout.codes, header.codes);
   opened->lists_ = section<uint16_t>(body, layout.lists, header.codes);
   opened->listOffsets_ = section<uint32_t>(body, layout.listOffsets, layout.blocks * (size_t(header.centroids) + 1));
@@ -283,30 +269,16 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const
     if (!ascends(offsets, opened->codeOffsets_[block * blockChunks], opened->codeOffsets_[last])) return nullptr;
     for (uint32_t k = 0; k < header.centroids; ++k) opened->listLengths_[k] += offsets[k + 1] - offsets[k];
   }
-  CodebookData data;
-  data.dim = header.dim;
-  data.centroids =
-      copyOf(section<int8_t>(body, layout.centroids, size_t(header.centroids) * header.dim + readPaddingBytes));
-  data.scales = copyOf(section<uint16_t>(body, layout.scales, header.centroids + readPaddingBytes));
-  data.groups = copyOf(section<int8_t>(body, layout.groups, size_t(header.groups) * header.dim + readPaddingBytes));
-  data.groupScales = copyOf(section<uint16_t>(body, layout.groupScales, header.groups + readPaddingBytes));
-  data.groupStarts = copyOf(section<uint32_t>(body, layout.groupStarts, size_t(header.groups) + 1));
-  data.share = header.share;
-  data.fittedRows = header.fittedRows;
-  data.codewords = copyOf(section<float>(body, layout.codewords, layout.codewordFloats));
-  if (data.count() != header.centroids) return nullptr;
-  try {
-    opened->codebook_ = intern(Codebook(kernel, std::move(data)));
-  } catch (const Error&) {
-    return nullptr;
-  }
+  opened->codebook_ = intern(header.codebookHash, [&] {
+    return loadCodebook(codebookPathOf(segment), kernel, segment.dim(), header.codebookHash);
+  });
+  if (opened->codebook_ == nullptr || opened->codebook_->count() != header.centroids) return nullptr;
   return opened;
 }
 
 std::shared_ptr<const ChunkCodes> ChunkCodes::build(const Segment& segment, const Kernel& kernel,
-                                                    const Codebook& codebook, const Intern& intern,
-                                                    const Deadline& deadline) {
-  const CodebookData& data = codebook.data();
+                                                    const Codebook& codebook, const std::string& sameCodebook,
+                                                    const Intern& intern, const Deadline& deadline) {
   const CodesOfChunks all = assignAll(segment, codebook, deadline);
   const Lists lists = invert(all, codebook.count());
   CodesHeader header{};
@@ -315,21 +287,13 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::build(const Segment& segment, cons
   header.segmentId = segment.id();
   header.dim = segment.dim();
   header.centroids = codebook.count();
-  header.groups = data.groupCount();
   header.chunks = uint32_t(all.offsets.size() - 1);
   header.codes = uint32_t(all.codes.size());
   header.rows = all.rowOffsets.back();
-  header.share = data.share;
-  header.fittedRows = data.fittedRows;
+  header.codebookHash = codebook.hash();
   const CodesLayout layout(header);
   std::vector<uint8_t> body(layout.bytes);
-  putSection(body, layout.centroids, data.centroids);
-  putSection(body, layout.scales, data.scales);
-  putSection(body, layout.groups, data.groups);
-  putSection(body, layout.groupScales, data.groupScales);
-  putSection(body, layout.groupStarts, data.groupStarts);
-  putSection(body, layout.codewords, data.codewords);
-  putSection(body, layout.codeOffsets, all.offsets);
+  putSection(body, 0, all.offsets);
   putSection(body, layout.codes, all.codes);
   putSection(body, layout.rowOffsets, all.rowOffsets);
   putSection(body, layout.details, all.details);
@@ -338,11 +302,20 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::build(const Segment& segment, cons
   header.directoryCrc = crc32c(body.data(), layout.codes);
   header.restCrc = crc32c(body.data() + layout.codes, layout.bytes - layout.codes);
   header.crc = headerChecksum(header);
+  saveCodebook(codebookPathOf(segment), kernel, codebook, sameCodebook);
   replaceDurably(pathOf(segment), {{reinterpret_cast<const uint8_t*>(&header), sizeof header}, body});
   auto opened = open(segment, kernel, intern);
   if (!opened) throw std::logic_error("this is a bug: codes just saved cannot be opened");
   return opened;
 }
+
+namespace {
+
+std::string codebookBeside(const std::string& path) {
+  return path.substr(0, path.size() - std::string_view(ChunkCodes::codesEnding).size()) + ChunkCodes::codebookEnding;
+}
+
+}  // namespace
 
 CodesInspection inspectCodes(const std::string& path, bool verify) {
   const File file = File::openReadOnly(path);
@@ -367,6 +340,8 @@ CodesInspection inspectCodes(const std::string& path, bool verify) {
       found.damage = "damaged directory";
     else if (crc32c(body + layout.codes, layout.bytes - layout.codes) != header.restCrc)
       found.damage = "damaged";
+    else if (!loadCodebook(codebookBeside(path), *findKernel("scalar"), header.dim, header.codebookHash))
+      found.damage = "its codebook is missing, damaged or another one";
   }
   return found;
 }

@@ -10,21 +10,14 @@
 //   16     8    segmentId
 //   24     4    dim
 //   28     4    centroids, 1..65536
-//   32     4    groups of centroids
-//   36     4    chunks
-//   40     4    codes, of all chunks
+//   32     4    chunks
+//   36     4    codes, of all chunks
+//   40     4    rows, token vectors with residual bytes
 //   44     4    crc32c of the sections of the directory
-//   48     4    rows, token vectors with residual bytes
-//   52     4    share, f32
-//   56     4    crc32c of the other sections
-//   60     4    token vectors of the index when the codebook was fitted, at most 2^32 - 1
+//   48     4    crc32c of the other sections
+//   52     4    zero
+//   56     8    hash of the codebook, which stands in `<segment>.codebook` (codebook_file.h)
 //   64          sections, each padded with zeros to a multiple of 64; first those of the directory:
-//     centroids    i8  [centroids][dim], then 64 bytes of zeros
-//     scales       f16 [centroids], likewise: component value = centroid * scale
-//     groups       i8  [groups][dim], likewise
-//     groupScales  f16 [groups], likewise
-//     groupStarts  u32 [groups + 1]               group g has the centroids [groupStarts[g], groupStarts[g+1])
-//     codewords    f32 [subspaces][16][width]     subspaces and their width by dim: kernels/refined_levels.h
 //     codeOffsets  u32 [chunks + 1]               chunk c has codes [codeOffsets[c], codeOffsets[c+1])
 //     rowOffsets   u32 [chunks + 1]               chunk c has residual rows [rowOffsets[c], rowOffsets[c+1])
 //     listOffsets  u32 [blocks][centroids + 1]    a block is 65,536 chunks; centroid k has lists [.[k], .[k+1])
@@ -37,7 +30,7 @@
 //                                                 subspace's in the low half of a byte
 //     lists        u16 [codes]                    chunks of the block, counted from its first, ascending
 //
-// The directory is checked when the file is opened, the rest (97 in 100 bytes) by `inspectCodes`: what stands there
+// The directory is checked when the file is opened, the rest (98 in 100 bytes) by `inspectCodes`: what stands there
 // decides which chunks are scored exactly, never a score, and no value of it leads outside the file or a table.
 #pragma once
 
@@ -49,6 +42,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -57,16 +51,22 @@ namespace maxsimd {
 class ChunkCodes {
  public:
   static constexpr uint32_t blockChunks = 65536;
-  /// Returns the codebook to use for equal content: an index holds each only once.
-  using Intern = std::function<std::shared_ptr<const Codebook>(Codebook)>;
+  /// The codebook with this hash, which an index holds only once: `load` reads it. Null where that gives nothing.
+  using Load = std::function<std::optional<Codebook>()>;
+  using Intern = std::function<std::shared_ptr<const Codebook>(uint64_t hash, const Load& load)>;
 
-  static std::string pathOf(const Segment& segment) { return segment.path() + ".codes"; }
+  static constexpr const char* codesEnding = ".codes";
+  static constexpr const char* codebookEnding = ".codebook";
+  static std::string pathOf(const Segment& segment) { return segment.path() + codesEnding; }
+  static std::string codebookPathOf(const Segment& segment) { return segment.path() + codebookEnding; }
 
   /// Nothing if there is no usable file beside the segment.
   static std::shared_ptr<const ChunkCodes> open(const Segment& segment, const Kernel& kernel, const Intern& intern);
-  /// Assigns every token vector, saves durably and opens the file.
+  /// Assigns every token vector, saves durably and opens the file. `sameCodebook` names a file that may hold the
+  /// codebook already.
   static std::shared_ptr<const ChunkCodes> build(const Segment& segment, const Kernel& kernel, const Codebook& codebook,
-                                                 const Intern& intern, const Deadline& deadline);
+                                                 const std::string& sameCodebook, const Intern& intern,
+                                                 const Deadline& deadline);
 
   const Codebook& codebook() const { return *codebook_; }
   const std::shared_ptr<const Codebook>& sharedCodebook() const { return codebook_; }
@@ -129,8 +129,8 @@ struct CodesInspection {
   std::string damage;
 };
 
-/// A file of codes by its header and, if `verify`, by the checksum of its contents. `unsupported_version` for one of
-/// another format.
+/// A file of codes, whose name ends as theirs do, by its header and, if `verify`, by the checksum of its contents and
+/// its codebook. `unsupported_version` for one of another format.
 CodesInspection inspectCodes(const std::string& path, bool verify);
 
 /// An even sample of the token vectors of sealed segments. What cannot be read because a record is damaged is left out.

@@ -84,8 +84,8 @@ SegmentInfo Index::openSegment(uint64_t id, const std::string& path, uint32_t re
   try {
     Entry entry = entryOf(Segment::open(id, path, options_.dim, recordsReferenced));
     if (entry.segment->sealed()) {
-      entry.codes =
-          ChunkCodes::open(*entry.segment, kernel_, [this](Codebook codebook) { return intern(std::move(codebook)); });
+      entry.codes = ChunkCodes::open(
+          *entry.segment, kernel_, [this](uint64_t hash, const ChunkCodes::Load& load) { return intern(hash, load); });
     }
     fill(id, entry);
     // Not looked up: it may have been dropped meanwhile.
@@ -141,16 +141,31 @@ Index::Verification Index::verify(uint64_t id, const Deadline& deadline) {
   return result;
 }
 
-std::shared_ptr<const Codebook> Index::intern(Codebook codebook) {
+std::shared_ptr<const Codebook> Index::intern(uint64_t hash, const ChunkCodes::Load& load) {
+  const auto known = [&] {
+    const std::lock_guard lock(mutex_);
+    return codebooks_[hash].lock();
+  };
+  if (auto codebook = known()) return codebook;
+  std::optional<Codebook> loaded = load();
+  if (!loaded) return nullptr;
+  auto codebook = std::make_shared<const Codebook>(std::move(*loaded));
   const std::lock_guard lock(mutex_);
-  std::weak_ptr<const Codebook>& known = codebooks_[codebook.hash()];
-  auto shared = known.lock();
-  if (shared == nullptr) {
-    shared = std::make_shared<const Codebook>(std::move(codebook));
-    known = shared;
-    std::erase_if(codebooks_, [](const auto& entry) { return entry.second.expired(); });
+  std::erase_if(codebooks_, [](const auto& entry) { return entry.second.expired(); });
+  // Another thread may have loaded it meanwhile.
+  std::weak_ptr<const Codebook>& place = codebooks_[hash];
+  if (const auto other = place.lock()) return other;
+  place = codebook;
+  return codebook;
+}
+
+std::string Index::fileOf(const Codebook& codebook) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, entry] : entries_) {
+    if (entry.codes != nullptr && &entry.codes->codebook() == &codebook)
+      return ChunkCodes::codebookPathOf(*entry.segment);
   }
-  return shared;
+  return "";
 }
 
 /// The one fitted on the most token vectors; null if no segment has codes.
@@ -191,7 +206,8 @@ std::shared_ptr<const Codebook> Index::codebookFor(const std::shared_ptr<const S
   if (sample.rows == 0) throw Error(ErrorCode::corrupt, segment->path() + ": no record can be read");
   CodebookData data = fitCodebook(kernel_, options_.dim, std::move(sample), count, deadline);
   data.fittedRows = uint32_t(std::min<uint64_t>(rows, UINT32_MAX));
-  return intern(Codebook(kernel_, std::move(data)));
+  Codebook fitted(kernel_, std::move(data));
+  return intern(fitted.hash(), [&] { return std::optional(std::move(fitted)); });
 }
 
 Index::CodesBuilt Index::buildCodes(uint64_t id, const Deadline& deadline) {
@@ -199,7 +215,8 @@ Index::CodesBuilt Index::buildCodes(uint64_t id, const Deadline& deadline) {
   require(segment->sealed() && segment->counts().chunks > 0, "codes are built for sealed segments with chunks");
   const auto codebook = codebookFor(segment, deadline);
   auto codes = ChunkCodes::build(
-      *segment, kernel_, *codebook, [this](Codebook same) { return intern(std::move(same)); }, deadline);
+      *segment, kernel_, *codebook, fileOf(*codebook),
+      [this](uint64_t hash, const ChunkCodes::Load& load) { return intern(hash, load); }, deadline);
   const std::lock_guard lock(mutex_);
   const bool fitted = newestCodebook() != codebook;
   const CodesBuilt built{codes->chunks(), codes->fileBytes(), codebook->count(), fitted};

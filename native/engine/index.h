@@ -115,8 +115,10 @@ class Index {
   static SegmentInfo describe(uint64_t id, const Entry& entry, const Codebook* newest);
   const Entry& recordEntry(const LifeChange& change) const;
 
-  /// The codebook with this content that the index has already, or this one.
-  std::shared_ptr<const Codebook> intern(Codebook codebook);
+  /// The codebook with this hash that the index has already, or what `load` gives.
+  std::shared_ptr<const Codebook> intern(uint64_t hash, const ChunkCodes::Load& load);
+  /// The file of a segment whose codes are read with this codebook; empty if none is.
+  std::string fileOf(const Codebook& codebook) const;
   std::shared_ptr<const Codebook> newestCodebook() const;
   std::shared_ptr<const Codebook> codebookFor(const std::shared_ptr<const Segment>& segment, const Deadline& deadline);
 

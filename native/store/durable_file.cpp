@@ -28,4 +28,15 @@ void replaceDurably(const std::string& path, std::initializer_list<std::span<con
   syncDirectoryOf(path);
 }
 
+bool linkDurably(const std::string& existing, const std::string& path) {
+  const std::string temporary = path + ".tmp";
+  unlink(temporary.c_str());
+  if (link(existing.c_str(), temporary.c_str()) != 0) return false;
+  const bool renamed = std::rename(temporary.c_str(), path.c_str()) == 0;
+  // A rename between two names of one file does nothing and leaves both.
+  unlink(temporary.c_str());
+  if (renamed) syncDirectoryOf(path);
+  return renamed;
+}
+
 }  // namespace maxsimd

@@ -12,4 +12,8 @@ namespace maxsimd {
 /// left behind on failure; a crash may leave `path`.tmp.
 void replaceDurably(const std::string& path, std::initializer_list<std::span<const uint8_t>> parts);
 
+/// `path` becomes another name of the file `existing`, likewise. `false` where there is no such file, or the file
+/// system has no links.
+bool linkDurably(const std::string& existing, const std::string& path);
+
 }  // namespace maxsimd

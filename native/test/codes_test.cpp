@@ -11,6 +11,7 @@
 #include "kernels/dispatch.h"
 #include "test/sample.h"
 
+#include <filesystem>
 #include <fstream>
 
 namespace maxsimd::test {
@@ -38,7 +39,10 @@ double variance(const std::vector<double>& values) {
 }
 
 ChunkCodes::Intern keepAll() {
-  return [](Codebook codebook) { return std::make_shared<const Codebook>(std::move(codebook)); };
+  return [](uint64_t, const ChunkCodes::Load& load) {
+    std::optional<Codebook> loaded = load();
+    return loaded ? std::make_shared<const Codebook>(std::move(*loaded)) : nullptr;
+  };
 }
 
 Codebook fitted(const Kernel& kernel, const std::shared_ptr<const Segment>& segment, uint32_t count) {
@@ -90,7 +94,8 @@ const Case finer("codes", "with codewords the approximate MaxSim follows the exa
                    const Kernel& kernel = *findKernel("auto");
                    Pool pool(2);
                    const auto segment = sealedSegment(random, clusters, directory.file("7.seg"), 300);
-                   const auto codes = ChunkCodes::build(*segment, kernel, fitted(kernel, segment, 128), keepAll(), {});
+                   const auto codes =
+                       ChunkCodes::build(*segment, kernel, fitted(kernel, segment, 128), "", keepAll(), {});
                    const auto mapping = segment->mapping();
                    double coarse = 0, fine = 0;
                    for (int round = 0; round < 10; ++round) {
@@ -136,7 +141,7 @@ const Case described("codes", "codes and lists say the same, and what assigning 
                        const Kernel& kernel = *findKernel("auto");
                        const auto segment = sealedSegment(random, clusters, directory.file("7.seg"), 700);
                        const Codebook codebook = fitted(kernel, segment, 128);
-                       const auto built = ChunkCodes::build(*segment, kernel, codebook, keepAll(), {});
+                       const auto built = ChunkCodes::build(*segment, kernel, codebook, "", keepAll(), {});
                        const auto codes = ChunkCodes::open(*segment, kernel, keepAll());
                        CHECK(codes != nullptr && codes->codebook().data().centroids == codebook.data().centroids &&
                              codes->chunks() == segment->counts().chunks);
@@ -189,7 +194,8 @@ const Case damaged("codes", "a cut, foreign or later codes file, or a damaged di
                      const Clusters clusters(random, dim, 20);
                      const Kernel& kernel = *findKernel("auto");
                      const auto segment = sealedSegment(random, clusters, directory.file("7.seg"), 20);
-                     const auto built = ChunkCodes::build(*segment, kernel, fitted(kernel, segment, 64), keepAll(), {});
+                     const auto built =
+                         ChunkCodes::build(*segment, kernel, fitted(kernel, segment, 64), "", keepAll(), {});
                      const CodesFile file(ChunkCodes::pathOf(*segment));
                      const auto opensWith = [&](const std::vector<char>& bytes) {
                        file.write(bytes);
@@ -244,6 +250,60 @@ const Case scrambled("codes", "codes full of nonsense lead nowhere outside and a
       CHECK(search(other, pool, request).results.size() >= 10);
     }
   }
+});
+
+const Case shared("codes", "segments share one codebook file, and a damaged one is left behind", [](Random& random) {
+  const TemporaryDirectory directory;
+  const Clusters clusters(random, dim, 20);
+  const Kernel& kernel = *findKernel("auto");
+  Index index(kernel, {dim, 0});
+  std::vector<std::string> paths;
+  for (uint64_t id = 1; id <= 3; ++id) {
+    paths.push_back(directory.file(std::to_string(id) + ".seg"));
+    index.createSegment(id, paths.back());
+    std::vector<Index::LifeChange> born;
+    for (uint32_t r = 0; r < 100; ++r)
+      born.push_back({id, index.append(id, randomRecord(random, clusters, r, {between(random, 1, 40)}))});
+    index.publish(id, born, {});
+    index.seal(id);
+  }
+  for (const uint64_t id : {1, 2, 3}) CHECK(index.buildCodes(id, {}).fitted == (id == 1));
+  const auto codebookOf = [&](size_t s) { return paths[s] + ChunkCodes::codebookEnding; };
+  const auto damageOf = [&](size_t s) { return inspectCodes(paths[s] + ChunkCodes::codesEnding, true).damage; };
+  const auto openedAnew = [&](std::vector<size_t> segments) {
+    Index other(kernel, {dim, 0});
+    uint32_t coded = 0;
+    for (const size_t s : segments) coded += uint32_t(other.openSegment(s + 1, paths[s], 100).centroids > 0);
+    return coded;
+  };
+  CHECK(std::filesystem::equivalent(codebookOf(0), codebookOf(1)));
+  CHECK(std::filesystem::equivalent(codebookOf(0), codebookOf(2)));
+  CHECK(openedAnew({0, 1, 2}) == 3);
+
+  // The segment that brought it goes.
+  index.dropSegment(1);
+  std::filesystem::remove(codebookOf(0));
+  CHECK(openedAnew({1, 2}) == 2 && openedAnew({0}) == 0 && damageOf(1).empty() && !damageOf(0).empty());
+
+  const CodesFile file(codebookOf(1));
+  for (int round = 0; round < 40; ++round) {
+    std::vector<char> bytes = file.whole();
+    const size_t at = random() % bytes.size();
+    bytes[at] = char(bytes[at] ^ (1 << (random() % 8)));
+    if (round < 5) bytes.resize(at);
+    file.write(bytes);
+    // Zeros between sections say nothing.
+    CHECK(openedAnew({1, 2}) == (damageOf(1).empty() ? 2 : 0));
+    CHECK(round >= 5 || !damageOf(1).empty());
+  }
+  std::vector<char> bytes = file.whole();
+  bytes[100] = char(~bytes[100]);
+  file.write(bytes);
+  CHECK(!damageOf(1).empty() && !damageOf(2).empty());
+  index.buildCodes(2, {});
+  CHECK(damageOf(1).empty() && !damageOf(2).empty());
+  index.buildCodes(3, {});
+  CHECK(damageOf(2).empty() && openedAnew({1, 2}) == 2);
 });
 
 const Case live("codes", "live chunks are those the lives show, whatever was asked before", [](Random& random) {
