@@ -177,7 +177,7 @@ export class OpenIndex {
         bytes.set(ino, size);
       }
     }
-    return bytes.values().reduce((sum, size) => sum + size, 0);
+    return [...bytes.values()].reduce((sum, size) => sum + size, 0);
   }
 
   segments(): number {
