@@ -7,7 +7,7 @@ import { mixShapes } from './mixes.ts';
 import { renderTable } from './report.ts';
 
 export const encoderUsage =
-  'encoder [--texts 50] [--rounds 5] [--seed 1] [--mixes documents_mixed,...] [--beir DIR] [--device cpu|cuda:0] [--no-peers] [--python python3] [--json FILE]';
+  'encoder [--texts 50] [--rounds 5] [--seed 1] [--mixes documents_mixed,...] [--beir DIR] [--device cpu|cuda:0] [--no-peers] [--export DIR] [--python python3] [--json FILE]';
 
 /** `environment` chooses the model, as it does for the server (`MAXSIMD_MODEL`, `MAXSIMD_MODELS_DIR`). */
 export async function encoderCommand(
@@ -25,6 +25,7 @@ export async function encoderCommand(
       beir: { type: 'string' },
       device: { type: 'string', default: 'cpu' },
       python: { type: 'string' },
+      export: { type: 'string' },
       'no-peers': { type: 'boolean', default: false },
       json: { type: 'string' },
     },
@@ -41,6 +42,7 @@ export async function encoderCommand(
     beir: values.beir,
     peers: !values['no-peers'],
     python: values.python,
+    exportDirectory: values.export,
     ...device(values.device, 'device'),
     environment,
     command,

@@ -21,6 +21,8 @@ export interface PeerOptions {
   readonly modelDirectory: string;
   readonly peersDirectory: string;
   readonly device: Device;
+  /** What `models/export.py` wrote, for the library `transformers`. */
+  readonly exportDirectory?: string | undefined;
 }
 
 /** Starts the library's process; its contenders fail at their first call when it cannot load. */
@@ -28,11 +30,11 @@ export function openPeers<Name extends string>(
   names: readonly Name[],
   options: PeerOptions,
 ): Readonly<Record<Name, Contender>> {
-  const { library, modelDirectory, peersDirectory, device } = options;
+  const { library, modelDirectory, peersDirectory, device, exportDirectory = '' } = options;
   const { provider, index, threads } = device;
   const child = fork(
     fileURLToPath(new URL('./peer-process.ts', import.meta.url)),
-    [library, modelDirectory, peersDirectory, provider, String(index), String(threads)],
+    [library, modelDirectory, peersDirectory, provider, String(index), String(threads), exportDirectory],
     // Structured clones carry typed arrays.
     { serialization: 'advanced', stdio: ['ignore', 'ignore', 'inherit', 'ipc'] },
   );

@@ -5,7 +5,7 @@ import type { Contender, Mix } from './contender.ts';
 import { openLoopPeer } from './onnxruntime-loop.ts';
 import { openOneSession, openSessionPerCore } from './packed-peer.ts';
 import type { PeerReply, PeerRequest } from './peer-contender.ts';
-import { openTransformersPeer } from './transformers-peer.ts';
+import { openTransformersPeers } from './transformers-peer.ts';
 
 const given = z
   .tuple([
@@ -15,6 +15,7 @@ const given = z
     z.enum(['cpu', 'cuda']),
     z.coerce.number().int().min(0),
     z.coerce.number().int().min(1),
+    z.string(),
   ])
   .parse(process.argv.slice(2));
 
@@ -25,10 +26,10 @@ process.on('message', (request: PeerRequest) => {
 process.on('disconnect', () => process.exit(0));
 
 async function open(): Promise<Readonly<Record<string, Contender>>> {
-  const [library, modelDirectory, peersDirectory, provider, index, threads] = given;
+  const [library, modelDirectory, peersDirectory, provider, index, threads, exportDirectory] = given;
   const device = { provider, index, threads };
   if (library === 'transformers') {
-    return { transformers_js: await openTransformersPeer(modelDirectory, peersDirectory, threads) };
+    return openTransformersPeers(modelDirectory, peersDirectory, threads, exportDirectory || undefined);
   }
   const model = await loadModel(modelDirectory);
   return {

@@ -29,9 +29,12 @@ export interface RatioDetail {
   readonly value: number | null;
   readonly mix: string;
   readonly target: number;
+  /** The contender with the lowest ratio: the one that `value` is of. */
   readonly against?: string;
   readonly spread?: Spread;
   readonly per_cpu_second?: Spread | null;
+  /** Ratios to the other contenders of this goal that ran. */
+  readonly others?: Readonly<Record<string, Spread>>;
   readonly reason?: string;
 }
 
@@ -87,10 +90,10 @@ export function renderTable({ environment, settings, rows, skipped, ratio_detail
   ];
   const table = [header, header.map(() => '---'), ...lines].map((cells) => `| ${cells.join(' | ')} |`);
   const ratios = Object.entries(ratio_details).map(
-    ([name, { value, mix, target, against, per_cpu_second, reason }]) =>
+    ([name, { value, mix, target, against, per_cpu_second, others = {}, reason }]) =>
       value === null
         ? `${name}: null (${reason})`
-        : `${name}: ${value.toFixed(2)} (per CPU second ${per_cpu_second?.median.toFixed(2) ?? 'unknown'}) against ${against} on ${mix}, target ${target}: ${value >= target ? 'reached' : 'missed'}`,
+        : `${name}: ${value.toFixed(2)} (per CPU second ${per_cpu_second?.median.toFixed(2) ?? 'unknown'}) against ${against} on ${mix}, target ${target}: ${[value >= target ? 'reached' : 'missed', ...Object.entries(others).map(([other, { median }]) => `${median.toFixed(2)} against ${other}`)].join('; ')}`,
   );
   const runtimes = Object.entries(settings.runtimes).map(([side, version]) => `${side} ${version}`);
   return [

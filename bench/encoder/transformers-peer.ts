@@ -1,7 +1,8 @@
 /**
- * The model through Transformers.js: a feature-extraction pipeline on arrays of texts, as its documentation shows it. It
- * gets a directory in its own layout with our tokenizer and our graph, cut to the one f32 output that it asks
- * for (it would copy the others for nothing), and the batch size at which it is fastest.
+ * The model through Transformers.js: a feature-extraction pipeline on arrays of texts, as its documentation shows it, at
+ * the batch size at which it is fastest. It runs either our graph, in a directory of its own layout with our
+ * tokenizer, cut to the one f32 output that it asks for (it would copy the others for nothing), or the graphs that
+ * its own tooling would make of the same weights (`models/export.py`).
  */
 import {
   copyFileSync,
@@ -32,27 +33,53 @@ type Pipeline = ((texts: readonly string[]) => Promise<{ readonly data: Float32A
   dispose(): Promise<unknown>;
 };
 
-/** `peersDirectory` is where the library is installed. */
-export async function openTransformersPeer(
+export type TransformersName =
+  | 'transformers_js'
+  | 'transformers_js_export_int8'
+  | 'transformers_js_export_f32';
+
+/** `peersDirectory` is where the library is installed; `exportDirectory` is what `models/export.py` wrote, if it did. */
+export async function openTransformersPeers(
   modelDirectory: string,
   peersDirectory: string,
   threads: number,
-): Promise<Contender> {
+  exportDirectory: string | undefined,
+): Promise<Readonly<Partial<Record<TransformersName, Contender>>>> {
   const models = mkdtempSync(path.join(tmpdir(), 'maxsimd-bench-model-'));
   try {
-    layOut(modelDirectory, path.join(models, 'model'));
     const library = createRequire(path.join(peersDirectory, 'package.json'))(
       '@huggingface/transformers',
     ) as Library;
     library.env.allowRemoteModels = false;
     library.env.allowLocalModels = true;
     library.env.localModelPath = models;
-    const pipeline = await library.pipeline('feature-extraction', 'model', {
-      dtype: 'fp32',
-      device: 'cpu',
-      session_options: { intraOpNumThreads: threads },
-    });
-    return new Transformers(pipeline);
+    const open = async (name: string, dtype: 'fp32' | 'q8'): Promise<Contender> =>
+      new Transformers(
+        await library.pipeline('feature-extraction', name, {
+          dtype,
+          device: 'cpu',
+          session_options: { intraOpNumThreads: threads },
+        }),
+      );
+    layOut(modelDirectory, path.join(models, 'ours'));
+    const graph = withSingleOutput(
+      readFileSync(path.join(modelDirectory, 'model.onnx')),
+      'output',
+      'last_hidden_state',
+    );
+    writeFileSync(path.join(models, 'ours', 'onnx', 'model.onnx'), graph);
+    // `fp32` is the library's word for a graph called model.onnx, whatever is in it.
+    const ours = { transformers_js: await open('ours', 'fp32') };
+    if (exportDirectory === undefined) return ours;
+    layOut(exportDirectory, path.join(models, 'export'));
+    for (const name of ['model.onnx', 'model_quantized.onnx']) {
+      copyFileSync(path.join(exportDirectory, 'onnx', name), path.join(models, 'export', 'onnx', name));
+    }
+    return {
+      ...ours,
+      transformers_js_export_int8: await open('export', 'q8'),
+      transformers_js_export_f32: await open('export', 'fp32'),
+    };
   } finally {
     rmSync(models, { recursive: true });
   }
@@ -105,11 +132,9 @@ class Transformers implements Contender {
   }
 }
 
-/** A BERT directory as the library reads it. */
+/** A BERT directory as the library reads it, but for the graphs. */
 function layOut(from: string, to: string): void {
   mkdirSync(path.join(to, 'onnx'), { recursive: true });
-  const graph = withSingleOutput(readFileSync(path.join(from, 'model.onnx')), 'output', 'last_hidden_state');
-  writeFileSync(path.join(to, 'onnx', 'model.onnx'), graph);
   copyFileSync(path.join(from, 'tokenizer.json'), path.join(to, 'tokenizer.json'));
   const given = path.join(from, 'tokenizer_config.json');
   if (existsSync(given)) copyFileSync(given, path.join(to, 'tokenizer_config.json'));

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { agreementOf, halfValue } from '../../bench/encoder/agreement.ts';
-import { runEncoderBench } from '../../bench/encoder/bench.ts';
+import { ratioOf, runEncoderBench } from '../../bench/encoder/bench.ts';
 import { packSequences } from '../../bench/encoder/packing.ts';
 import { renderTable } from '../../bench/encoder/report.ts';
 import { withSingleOutput } from '../../bench/encoder/single-output-graph.ts';
@@ -22,6 +22,7 @@ describe('the encoder benchmark', () => {
       mixes: ['queries', 'documents_short'],
       peers: false,
       python: undefined,
+      exportDirectory: undefined,
       provider: 'cpu',
       device: 0,
       environment: {},
@@ -43,10 +44,40 @@ describe('the encoder benchmark', () => {
     expect(report.ratios).toEqual({ transformers_js: null, packed_onnxruntime: null });
     expect(report.skipped.map(({ contender }) => contender)).toEqual([
       'transformers_js',
+      'transformers_js_export_int8',
+      'transformers_js_export_f32',
       'sentence_transformers',
     ]);
     expect(renderTable(report)).toContain('packed_one_session');
   }, 120_000);
+});
+
+describe('the ratio to contenders of one goal', () => {
+  const row = (contender: string, mix: string, median: number) => ({
+    contender,
+    mix,
+    ours_by_theirs: { median, minimum: median - 0.1, maximum: median + 0.1 },
+    ours_by_theirs_per_cpu_second: null,
+  });
+  const goal = { contenders: ['ours_graph', 'export', 'absent'], mix: 'mixed', target: 2 };
+
+  it('is the lowest, names it, and keeps the others', () => {
+    const rows = [
+      row('export', 'mixed', 3),
+      row('ours_graph', 'mixed', 1.5),
+      row('elsewhere', 'mixed', 1),
+      row('export', 'long', 1.2),
+    ];
+    expect(ratioOf(goal, rows)).toMatchObject({
+      value: 1.5,
+      against: 'ours_graph',
+      others: { export: { median: 3 } },
+    });
+  });
+
+  it('is null where none of them ran that mix', () => {
+    expect(ratioOf(goal, [row('export', 'long', 1.2)]).value).toBeNull();
+  });
 });
 
 describe('packed batches', () => {
