@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 
+import calibrate
 import encoder
 import fit
 import graph
@@ -41,7 +42,8 @@ def main() -> None:
     weights = source.load()
     states, _ = fit.hidden_states(weights, TARGET / "tokenizer.json", CACHE / "wheels", CACHE / "fit")
     head = fit.head(states)
-    model = graph.build(weights, head, graph.LinearInt8())
+    steps = calibrate.steps(weights, TARGET / "tokenizer.json", CACHE / "wheels")
+    model = graph.build(weights, head, graph.LinearInt8(steps))
     (TARGET / INT8).write_bytes(model.SerializeToString(deterministic=True))
     (TARGET / F16).write_bytes(graph_f16.build(TARGET / INT8).SerializeToString(deterministic=True))
     onnx.checker.check_model(str(TARGET / F16))

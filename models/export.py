@@ -22,13 +22,11 @@ from onnxruntime.quantization import QuantType, quantize_dynamic
 
 import build
 import source
-from graph import IR_VERSION, Graph
-from source import HEADS, HIDDEN, LAYER_NORM_EPSILON, Layer, Weights
+from graph import HEAD, IR_VERSION, Graph, Norm, normalised
+from source import HEADS, HIDDEN, Layer, Weights
 
 OUTPUT = "last_hidden_state"
 PROJECT = "project"
-HEAD = HIDDEN // HEADS
-Norm = tuple[np.ndarray, np.ndarray]  # gain, bias
 
 
 def main() -> None:
@@ -54,7 +52,7 @@ def export(weights: Weights, projection: np.ndarray) -> onnx.ModelProto:
     places = graph.node("Slice", graph.constant("places", np.arange(source.POSITIONS)[None]), graph.axes(0), tokens, graph.axes(1))
     words = graph.node("Gather", graph.constant("words", weights.words), "input_ids")
     x = graph.node("Add", words, graph.node("Gather", graph.constant("positions", weights.positions), places))
-    x = _normalised(graph, "embedded", x, weights.norm)
+    x = normalised(graph, "embedded", x, weights.norm)
     mask = graph.node("Unsqueeze", graph.node("Cast", "attention_mask", to=TensorProto.FLOAT), graph.axes(1, 2))
     lowest = graph.number(float(np.finfo(np.float32).min))
     mask = graph.node("Mul", graph.node("Sub", graph.number(1), mask), lowest)
@@ -80,7 +78,7 @@ def _layer(graph: Graph, at: str, layer: Layer, x: str, mask: str) -> str:
         return graph.node("Transpose", graph.node("Reshape", x, graph.axes(0, 0, HEADS, HEAD)), perm=order)
 
     def added(name: str, change: str, x: str, norm: Norm) -> str:
-        return _normalised(graph, f"{at}_{name}", graph.node("Add", change, x), norm)
+        return normalised(graph, f"{at}_{name}", graph.node("Add", change, x), norm)
 
     columns, biases = np.split(layer.qkv, 3, axis=1), np.split(layer.qkv_bias, 3)
     query, key, value = (
@@ -95,11 +93,6 @@ def _layer(graph: Graph, at: str, layer: Layer, x: str, mask: str) -> str:
     curve = graph.node("Add", graph.node("Erf", graph.node("Div", inner, graph.number(2**0.5))), graph.number(1))
     inner = graph.node("Mul", graph.node("Mul", inner, curve), graph.number(0.5))
     return added("down_norm", linear("down", inner, layer.down, layer.down_bias), x, layer.down_norm)
-
-
-def _normalised(graph: Graph, name: str, x: str, norm: Norm) -> str:
-    gain, bias = (graph.constant(f"{name}_{part}", value) for part, value in zip(("gain", "bias"), norm))
-    return graph.node("LayerNormalization", x, gain, bias, axis=-1, epsilon=LAYER_NORM_EPSILON)
 
 
 if __name__ == "__main__":

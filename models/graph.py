@@ -1,14 +1,14 @@
 """The model graph, written node by node with `onnx.helper`: word pieces in, token vectors out.
 
     input_ids, attention_mask  int64 [batch, tokens]
-      -> BERT (fused attention and normalisation, linear layers by `Linear`)
+      -> BERT (fused attention, linear layers by `Linear`)
       -> 384 -> dim projection, L2 norm                          -> output          f32  [batch, tokens, dim]
       -> minus the centring mean, symmetric int8 per token       -> document_int8   int8 [batch, tokens, dim]
                                                                     document_scale  f32  [batch, tokens]
       -> weight of each token as a query token                   -> token_weight    f32  [batch, tokens]
 
-Nothing crosses the rows of a batch: activations are quantised per row, never per tensor, and masked
-positions get exactly zero attention. Rows at masked positions hold values without a meaning.
+Nothing crosses the rows of a batch: activations are quantised with fixed steps or per row, never per tensor, and
+masked positions get exactly zero attention. Rows at masked positions hold values without a meaning.
 """
 
 from __future__ import annotations
@@ -20,11 +20,17 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from source import HEADS, LAYER_NORM_EPSILON, Weights
+from source import HEADS, HIDDEN, LAYER_NORM_EPSILON, Weights
 
 FUSED = "com.microsoft"
 OPSETS = [helper.make_opsetid("", 18), helper.make_opsetid(FUSED, 1)]
 IR_VERSION = 9
+HEAD = HIDDEN // HEADS
+BARRIER = 30_000.0
+# GELU's least value, and the u8 that stands for zero behind it.
+GELU_LEAST, GELU_ZERO = -0.17, 24
+
+Norm = tuple[np.ndarray, np.ndarray]  # gain, shift
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,27 @@ class Graph:
         return self.node(kind, *inputs, domain=FUSED, **attributes)
 
 
+@dataclass(frozen=True)
+class Steps:
+    """How a point of the network becomes 8-bit: u8 = round(x / step) + zero; one step a channel."""
+
+    step: np.ndarray  # f32 [channels]
+    zero: int
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A value as products take it: `name`, and for int8 how its u8 are to be read.
+
+    `steps` of a channel are folded into the weights, `scales` [.., 1] of a row multiply the product.
+    """
+
+    name: str
+    zero: int = 0
+    steps: np.ndarray | None = None
+    scales: str | None = None
+
+
 class LinearF32:
     """x @ w in f32: the reference the int8 graph is measured against."""
 
@@ -76,19 +103,39 @@ class LinearF32:
     def positions(self, graph: Graph, table: np.ndarray) -> str:
         return _first_rows(graph, graph.constant("positions", table))
 
-    def product(self, graph: Graph, name: str, x: str, weight: np.ndarray) -> str:
-        return graph.node("MatMul", x, graph.constant(name, weight))
+    def normalised(self, graph: Graph, point: str, x: str, norm: Norm) -> tuple[str, Rows]:
+        """LayerNorm of x, for the residual and for products."""
+        y = normalised(graph, point, x, norm)
+        return y, self.rows(graph, point, y)
+
+    def made_for(self, point: str, weight: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A linear layer whose results are what `rows` of that point takes."""
+        return weight, bias
+
+    def rows(self, graph: Graph, point: str, x: str) -> Rows:
+        return Rows(x)
+
+    def activated(self, graph: Graph, x: str) -> Rows:
+        """Results of GELU, for products."""
+        return Rows(x)
+
+    def product(self, graph: Graph, name: str, x: Rows, weight: np.ndarray, bias: np.ndarray) -> str:
+        product = graph.node("MatMul", x.name, graph.constant(name, weight))
+        return graph.node("Add", product, graph.constant(f"{name}_bias", bias))
 
 
 class LinearInt8:
-    """x @ w with int8 weights (a scale per output column) and 8-bit activations (a scale per row).
+    """x @ w with int8 weights (a scale per output column) and 8-bit activations.
 
-    A row's scale comes from that row alone, so a text's vectors do not depend on its neighbours.
-    Tables of embeddings are int8 with a scale per row.
+    Where activations come out of a linear map (LayerNorm's gain, the attention's values) they have a fixed step per
+    channel: the map divides by it, the weights behind are multiplied by it, as SmoothQuant (arXiv:2211.10438) moves
+    outliers of few channels into weights, so that quantising is one rounding. Behind GELU they have a scale per row.
+    Nothing depends on other rows, so a text's vectors do not depend on its neighbours. Tables of
+    embeddings are int8 with a scale per row.
     """
 
-    def __init__(self) -> None:
-        self._rows: dict[str, tuple[str, str]] = {}
+    def __init__(self, steps: dict[str, Steps]) -> None:
+        self._steps = steps
 
     def words(self, graph: Graph, table: np.ndarray) -> str:
         values, scales = _int8_rows(table)
@@ -100,27 +147,44 @@ class LinearInt8:
         rows = graph.node("Cast", _first_rows(graph, graph.constant("positions", values)), to=TensorProto.FLOAT)
         return graph.node("Mul", rows, _first_rows(graph, graph.constant("positions_scale", scales)))
 
-    def product(self, graph: Graph, name: str, x: str, weight: np.ndarray) -> str:
-        values, scales = _int8_rows(weight.T)
-        rows, row_scales = self._quantised(graph, x)
-        product = graph.fused(
-            "MatMulIntegerToFloat",
-            rows,
+    def normalised(self, graph: Graph, point: str, x: str, norm: Norm) -> tuple[str, Rows]:
+        step = self._steps[point].step
+        y = normalised(graph, point, x, (norm[0] / step, norm[1] / step))
+        return graph.node("Mul", y, graph.constant(f"{point}_steps", step)), self.rows(graph, point, y)
+
+    def made_for(self, point: str, weight: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        step = self._steps[point].step
+        return weight / step, bias / step
+
+    def rows(self, graph: Graph, point: str, x: str) -> Rows:
+        """x is in steps already."""
+        at = self._steps[point]
+        return Rows(self._rounded(graph, x, at.zero), at.zero, at.step)
+
+    def activated(self, graph: Graph, x: str) -> Rows:
+        """GELU is never below -0.17: all but a few of the 256 values serve what is above zero."""
+        largest = graph.node("ReduceMax", x, graph.axes(-1), keepdims=1)
+        scales = graph.node("Mul", largest, graph.number(1 / (255 - GELU_ZERO)))
+        scales = graph.node("Max", scales, graph.number(-GELU_LEAST / GELU_ZERO))
+        scaled = graph.node("Mul", x, graph.node("Reciprocal", scales))
+        return Rows(self._rounded(graph, scaled, GELU_ZERO), GELU_ZERO, scales=scales)
+
+    def product(self, graph: Graph, name: str, x: Rows, weight: np.ndarray, bias: np.ndarray) -> str:
+        values, scales = _int8_rows((weight if x.steps is None else weight * x.steps[:, None]).T)
+        parts = [
+            x.name,
             graph.constant(name, values.T),
             graph.number(1),
             graph.constant(f"{name}_scale", scales[:, 0]),
-            graph.number(128, np.uint8),
-        )
-        return graph.node("Mul", product, row_scales)
+            graph.number(x.zero, np.uint8),
+        ]
+        shift = graph.constant(f"{name}_bias", bias.astype(np.float32))
+        if x.scales is None:
+            return graph.fused("MatMulIntegerToFloat", *parts, "", shift)
+        return graph.node("Add", graph.node("Mul", graph.fused("MatMulIntegerToFloat", *parts), x.scales), shift)
 
-    def _quantised(self, graph: Graph, x: str) -> tuple[str, str]:
-        if x not in self._rows:
-            largest = graph.node("ReduceMax", graph.node("Abs", x), graph.axes(-1), keepdims=1)
-            largest = graph.node("Max", largest, graph.number(1e-10))
-            scaled = graph.node("Mul", x, graph.node("Div", graph.number(127), largest))
-            rows = graph.node("QuantizeLinear", scaled, graph.number(1), graph.number(128, np.uint8))
-            self._rows[x] = rows, graph.node("Mul", largest, graph.number(1 / 127))
-        return self._rows[x]
+    def _rounded(self, graph: Graph, x: str, zero: int) -> str:
+        return graph.node("QuantizeLinear", x, graph.number(1), graph.number(zero, np.uint8))
 
 
 Linear = LinearF32 | LinearInt8
@@ -157,34 +221,52 @@ def assembled(graph: Graph, outputs: list[onnx.ValueInfoProto]) -> onnx.ModelPro
 
 
 def _transformer(graph: Graph, weights: Weights, linear: Linear) -> str:
-    mask = graph.node("Cast", "attention_mask", to=TensorProto.INT32)
-    x = graph.node("Add", linear.words(graph, weights.words), linear.positions(graph, weights.positions))
-    gain, bias = (graph.constant(f"norm_{part}", value) for part, value in zip(("gain", "bias"), weights.norm))
-    x = graph.node("LayerNormalization", x, gain, bias, axis=-1, epsilon=LAYER_NORM_EPSILON)
+    """Residuals are added by Sum: before LayerNormalization, the runtime would turn an Add into SkipLayerNormalization,
+    which takes six times as long as the two on a CPU (onnxruntime 1.30)."""
+    barrier = _barrier(graph)
+    norm, x = weights.norm, graph.node("Add", linear.words(graph, weights.words), linear.positions(graph, weights.positions))
     for number, layer in enumerate(weights.layers):
         at = f"layer{number}"
+        x, rows = linear.normalised(graph, f"{at}_qkv", x, norm)
+        columns, biases = np.split(layer.qkv, 3, axis=1), np.split(layer.qkv_bias, 3)
+        query = linear.product(graph, f"{at}_query", rows, _wider(columns[0]), _wider(biases[0], 1))
+        key = linear.product(graph, f"{at}_key", rows, _wider(columns[1]), _wider(biases[1]))
+        key = graph.node("Add", key, barrier)
+        value = linear.made_for(f"{at}_attended", columns[2], biases[2])
+        value = linear.product(graph, f"{at}_value", rows, *value)
+        attended = graph.fused("MultiHeadAttention", query, key, value, num_heads=HEADS, scale=HEAD**-0.5)
+        rows = linear.rows(graph, f"{at}_attended", attended)
+        change = linear.product(graph, f"{at}_attended", rows, layer.attended, layer.attended_bias)
+        x, rows = linear.normalised(graph, f"{at}_up", graph.node("Sum", change, x), layer.attended_norm)
+        inner = graph.fused("Gelu", linear.product(graph, f"{at}_up", rows, layer.up, layer.up_bias))
+        rows = linear.activated(graph, inner)
+        change = linear.product(graph, f"{at}_down", rows, layer.down, layer.down_bias)
+        norm, x = layer.down_norm, graph.node("Sum", change, x)
+    return normalised(graph, "last", x, norm)
 
-        def constant(name: str, value: np.ndarray) -> str:
-            return graph.constant(f"{at}_{name}", value)
 
-        def normalised(name: str, change: str, bias: np.ndarray, norm: tuple[np.ndarray, np.ndarray], x: str) -> str:
-            """LayerNorm(x + change + bias), one fused pass."""
-            parts = constant(f"{name}_gain", norm[0]), constant(f"{name}_shift", norm[1]), constant(f"{name}_bias", bias)
-            return graph.fused("SkipLayerNormalization", change, x, *parts, epsilon=LAYER_NORM_EPSILON)
+def normalised(graph: Graph, point: str, x: str, norm: Norm) -> str:
+    gain, shift = (graph.constant(f"{point}_{part}", value) for part, value in zip(("gain", "shift"), norm))
+    return graph.node("LayerNormalization", x, gain, shift, axis=-1, epsilon=LAYER_NORM_EPSILON)
 
-        qkv = linear.product(graph, f"{at}_qkv", x, layer.qkv)
-        parts = [f"{at}_query", f"{at}_key", f"{at}_value"]
-        graph.nodes.append(helper.make_node("Split", [qkv], parts, f"{at}_split", axis=-1, num_outputs=3))
-        attended = graph.fused(
-            "MultiHeadAttention", *parts, constant("qkv_bias", layer.qkv_bias), mask, num_heads=HEADS
-        )
-        attended = linear.product(graph, f"{at}_attended", attended, layer.attended)
-        x = normalised("attended", attended, layer.attended_bias, layer.attended_norm, x)
-        inner = linear.product(graph, f"{at}_up", x, layer.up)
-        inner = graph.fused("BiasGelu", inner, constant("up_bias", layer.up_bias))
-        down = linear.product(graph, f"{at}_down", inner, layer.down)
-        x = normalised("down", down, layer.down_bias, layer.down_norm, x)
-    return x
+
+def _barrier(graph: Graph) -> str:
+    """What keeps attention from masked positions: f32 [batch, tokens, heads * (head + 1)], to be added to keys.
+
+    Every head has one more dimension, in which queries are 1, keys 0, and keys of masked positions so low that
+    their softmax is exactly zero. The runtime's attention is faster without a mask: it then works in blocks that
+    stay in the cache.
+    """
+    mask = graph.node("Cast", "attention_mask", to=TensorProto.FLOAT)
+    lowered = graph.node("Mul", graph.node("Sub", mask, graph.number(1)), graph.number(BARRIER))
+    place = _wider(np.zeros(HEADS * HEAD, np.float32), 1)
+    return graph.node("Mul", graph.node("Unsqueeze", lowered, graph.axes(-1)), graph.constant("barrier", place))
+
+
+def _wider(columns: np.ndarray, last: float = 0) -> np.ndarray:
+    """[.., heads * head] -> [.., heads * (head + 1)], `last` in the added columns."""
+    heads = columns.reshape(*columns.shape[:-1], HEADS, HEAD)
+    return np.concatenate([heads, np.full_like(heads[..., :1], last)], axis=-1).reshape(*columns.shape[:-1], -1)
 
 
 def projection(graph: Graph, head: Head) -> str:

@@ -8,7 +8,7 @@
 The int8 graph is wrong for a GPU: its 8-bit products have no CUDA kernels there and would run on the CPU, with
 copies around each. Both graphs have the same weights to the bit: the int8 tables and matrices lie in `model.onnx`
 only, this file names their byte ranges there (ONNX external data), and the runtime turns them into f16
-once, when it folds constants at load. So the variant adds a fraction of a megabyte, and hosts of both kinds can
+once, without the steps of the int8 graph's activations, when it folds constants at load. So the variant adds a fraction of a megabyte, and hosts of both kinds can
 serve one index.
 
 Attention takes the number of attended tokens of each text (its mask is a prefix), the form that the fused CUDA
@@ -24,7 +24,11 @@ import onnx
 from onnx import TensorProto, numpy_helper
 
 import graph as int8_graph
-from source import HEADS, LAYER_NORM_EPSILON, LAYERS
+from source import HEADS, HIDDEN, LAYER_NORM_EPSILON, LAYERS
+
+# In the int8 graph attention's values are in 8-bit steps and the weights behind them small: about this much. A power of
+# two brings both into the middle of f16.
+VALUE_STEP = 1 / 64
 
 
 class Stored:
@@ -54,15 +58,42 @@ def build(int8_file: Path) -> onnx.ModelProto:
     stored = Stored(int8_file)
     graph = int8_graph.Graph()
 
-    def weight(name: str) -> str:
-        """An int8 table or matrix times its scales, as f16; folded when the graph is loaded."""
+    def weight(name: str, factor: float = 1) -> str:
+        """An int8 table or matrix times its scales, as f32."""
         graph.constants[name] = stored.external(name)
-        scale = graph.constant(f"{name}_scale", stored.value(f"{name}_scale"))
-        wide = graph.node("Mul", graph.node("Cast", name, to=TensorProto.FLOAT), scale)
+        scale = graph.constant(f"{name}_scale", stored.value(f"{name}_scale") * np.float32(factor))
+        return graph.node("Mul", graph.node("Cast", name, to=TensorProto.FLOAT), scale)
+
+    def behind_norm(point: str, wide: str) -> str:
+        """Weights for what a LayerNorm gives, not for its steps."""
+        steps = graph.constant(f"{point}_rows", stored.value(f"{point}_steps")[:, None])
+        return graph.node("Div", wide, steps)
+
+    def narrow(wide: str) -> str:
         return graph.node("Cast", wide, to=TensorProto.FLOAT16)
 
-    def half(name: str) -> str:
-        return graph.constant(name, stored.value(name).astype(np.float16))
+    def half(name: str, value: np.ndarray) -> str:
+        return graph.constant(name, value.astype(np.float16))
+
+    def norm(point: str) -> list[str]:
+        steps = 1 if point == "last" else stored.value(f"{point}_steps")
+        return [half(name, stored.value(name) * steps) for name in (f"{point}_gain", f"{point}_shift")]
+
+    def bias(name: str) -> str:
+        return half(f"{name}_bias", stored.value(f"{name}_bias"))
+
+    def normalised(point: str, change: str, x: str, change_bias: str) -> str:
+        """LayerNorm(x + change + bias), one fused pass."""
+        return graph.fused("SkipLayerNormalization", change, x, *norm(point), change_bias, epsilon=LAYER_NORM_EPSILON)
+
+    def qkv(at: str) -> tuple[str, str]:
+        """The three products of attention as one: weights and biases."""
+        weights = [_without_barrier(graph, weight(f"{at}_{part}")) for part in ("query", "key")]
+        weights = graph.node("Concat", *weights, weight(f"{at}_value", VALUE_STEP), axis=1)
+        biases = [stored.value(f"{at}_{part}_bias") for part in ("query", "key")]
+        biases = [bias.reshape(HEADS, -1)[:, : int8_graph.HEAD].reshape(-1) for bias in biases]
+        biases.append(stored.value(f"{at}_value_bias") * VALUE_STEP)
+        return narrow(behind_norm(f"{at}_qkv", weights)), half(f"{at}_qkv_bias", np.concatenate(biases))
 
     ids = graph.node("Cast", "input_ids", to=TensorProto.INT32)
     mask = graph.node("Cast", "attention_mask", to=TensorProto.INT32)
@@ -70,7 +101,7 @@ def build(int8_file: Path) -> onnx.ModelProto:
     graph.nodes.append(
         onnx.helper.make_node(
             "EmbedLayerNormalization",
-            [ids, "", weight("words"), weight("positions"), "", half("norm_gain"), half("norm_bias"), mask],
+            [ids, "", narrow(weight("words")), narrow(weight("positions")), "", *norm("layer0_qkv"), mask],
             [x, attended_tokens],
             "embed",
             domain=int8_graph.FUSED,
@@ -79,22 +110,26 @@ def build(int8_file: Path) -> onnx.ModelProto:
     )
     for number in range(LAYERS):
         at = f"layer{number}"
-
-        def normalised(name: str, change: str, x: str) -> str:
-            """LayerNorm(x + change + bias), one fused pass."""
-            parts = (half(f"{at}_{name}_{part}") for part in ("gain", "shift", "bias"))
-            return graph.fused("SkipLayerNormalization", change, x, *parts, epsilon=LAYER_NORM_EPSILON)
-
-        qkv_bias = half(f"{at}_qkv_bias")
-        attended = graph.fused("Attention", x, weight(f"{at}_qkv"), qkv_bias, attended_tokens, num_heads=HEADS)
-        x = normalised("attended", graph.node("MatMul", attended, weight(f"{at}_attended")), x)
-        inner = graph.fused("BiasGelu", graph.node("MatMul", x, weight(f"{at}_up")), half(f"{at}_up_bias"))
-        x = normalised("down", graph.node("MatMul", inner, weight(f"{at}_down")), x)
+        attended = graph.fused("Attention", x, *qkv(at), attended_tokens, num_heads=HEADS)
+        change = graph.node("MatMul", attended, narrow(weight(f"{at}_attended", 1 / VALUE_STEP)))
+        x = normalised(f"{at}_up", change, x, bias(f"{at}_attended"))
+        inner = graph.node("MatMul", x, narrow(behind_norm(f"{at}_up", weight(f"{at}_up"))))
+        inner = graph.fused("BiasGelu", inner, bias(f"{at}_up"))
+        change = graph.node("MatMul", inner, narrow(weight(f"{at}_down")))
+        following = "last" if number == LAYERS - 1 else f"layer{number + 1}_qkv"
+        x = normalised(following, change, x, bias(f"{at}_down"))
 
     head = int8_graph.Head(*(stored.value(name) for name in ("projection", "centring", "token_weights")))
 
     def project() -> str:
-        narrow = graph.constant("projection", head.projection.astype(np.float16))
-        return graph.node("Cast", graph.node("MatMul", x, narrow), to=TensorProto.FLOAT)
+        projection = half("projection", head.projection)
+        return graph.node("Cast", graph.node("MatMul", x, projection), to=TensorProto.FLOAT)
 
     return int8_graph.assembled(graph, int8_graph.finish(graph, head, project))
+
+
+def _without_barrier(graph: int8_graph.Graph, columns: str) -> str:
+    """[384, heads * (head + 1)] -> [384, heads * head]"""
+    heads = graph.node("Reshape", columns, graph.axes(0, HEADS, -1))
+    heads = graph.node("Slice", heads, graph.axes(0), graph.axes(int8_graph.HEAD), graph.axes(2))
+    return graph.node("Reshape", heads, graph.axes(0, HIDDEN))
