@@ -15,8 +15,8 @@
 namespace maxsimd {
 namespace {
 
-constexpr uint32_t survivorsMin = 1500;
-constexpr uint32_t survivorsPerCandidate = 9;
+constexpr uint32_t survivorsMin = 1200;
+constexpr uint32_t survivorsPerCandidate = 7;
 /// Lists know a chunk by some of its codes only: so many times the survivors are looked at by all of theirs.
 constexpr uint32_t listedPerSurvivor = 4;
 /// Beyond so many chunks survivors grow with the root of their number.
