@@ -37,7 +37,7 @@ bool isBetter(const Scored& a, const Scored& b) {
                                                     : a.candidate.chunk < b.candidate.chunk;
 }
 
-/// Of the best ten by exact MaxSim more than 99 in 100 are among so many by codes (docs/candidates.md), and chunks that
+/// Of the best ten by exact MaxSim some 99 in 100 are among so many by codes (docs/candidates.md), and chunks that
 /// nearly tie grow with the index.
 uint32_t survivorsFor(uint32_t candidateK, std::span<const CodedSegment> segments) {
   uint64_t selected = 0;
