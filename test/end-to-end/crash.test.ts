@@ -4,6 +4,7 @@
  * acknowledged and no more than what was in flight besides. Segments are small, so that merges go on all the
  * time and are struck as well.
  */
+import { existsSync } from 'node:fs';
 import { readdir, rm, stat, truncate } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -181,7 +182,8 @@ describe('kill -9 of the api process', () => {
   const segmentDirectory = () => path.join(scratch.data, 'segments', indexId);
 
   async function segmentFiles(ending = '.seg'): Promise<readonly string[]> {
-    const names = await readdir(segmentDirectory());
+    // The first kill may strike before the index has been written to: then it has no directory yet.
+    const names = existsSync(segmentDirectory()) ? await readdir(segmentDirectory()) : [];
     return names.filter((name) => name.endsWith(ending));
   }
 
