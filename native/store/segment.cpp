@@ -13,7 +13,7 @@ namespace maxsimd {
 namespace {
 
 constexpr uint64_t allocationFirst = 256 << 10;
-constexpr uint64_t allocationStepMax = 16 << 20;
+constexpr uint64_t allocationStepMax = 2 << 20;
 constexpr uint64_t pageBytes = 4096;
 constexpr uint32_t checkpointRecords = 256;
 static_assert(sizeof(FileTrailer) >= readPaddingBytes && sectionAlignment >= readPaddingBytes);
