@@ -52,7 +52,7 @@ export function registerServiceMetrics(
   );
   gauge(
     'store_derived_bytes',
-    'Bytes of the files derived from them: codes and postings.',
+    'Bytes of the files derived from them: codes, centroids and postings.',
     sum((segment) => segment.derivedBytes),
   );
   metrics.registerGauge(

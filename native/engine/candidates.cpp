@@ -86,7 +86,7 @@ std::vector<Selection> selectLive(const std::vector<SegmentSnapshot>& snapshots,
   const Checkpoint checkpoint = [&deadline] { deadline.check(); };
   for (const SegmentSnapshot& snapshot : snapshots) {
     checkpoint();
-    auto live = snapshot.live->at(generation, snapshot.records);
+    auto live = snapshot.live->at(generation, snapshot.records, snapshot.epoch);
     if (terms && live->count > 0) {
       const auto matching = snapshot.segment->recordsMatching(*terms, snapshot.records, checkpoint);
       live = filtered(*snapshot.segment, *live, matching);

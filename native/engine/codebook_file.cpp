@@ -63,11 +63,7 @@ std::vector<T> copyOf(const uint8_t* body, uint64_t offset, size_t count) {
   return {values.begin(), values.end()};
 }
 
-}  // namespace
-
-void saveCodebook(const std::string& path, const Kernel& kernel, const Codebook& codebook, const std::string& same) {
-  const uint32_t dim = codebook.data().dim;
-  if (!same.empty() && loadCodebook(same, kernel, dim, codebook.hash()) && linkDurably(same, path)) return;
+CodebookHeader headerFor(const Codebook& codebook) {
   const CodebookData& data = codebook.data();
   CodebookHeader header{};
   header.magic = codebookMagic;
@@ -79,6 +75,20 @@ void saveCodebook(const std::string& path, const Kernel& kernel, const Codebook&
   header.share = data.share;
   header.fittedRows = data.fittedRows;
   header.crc = headerChecksum(header);
+  return header;
+}
+
+}  // namespace
+
+uint64_t codebookFileBytes(const Codebook& codebook) {
+  return sizeof(CodebookHeader) + CodebookLayout(headerFor(codebook)).bytes;
+}
+
+void saveCodebook(const std::string& path, const Kernel& kernel, const Codebook& codebook, const std::string& same) {
+  const uint32_t dim = codebook.data().dim;
+  if (!same.empty() && loadCodebook(same, kernel, dim, codebook.hash()) && linkDurably(same, path)) return;
+  const CodebookData& data = codebook.data();
+  const CodebookHeader header = headerFor(codebook);
   const CodebookLayout layout(header);
   std::vector<uint8_t> body(layout.bytes);
   putSection(body, 0, data.centroids);
@@ -92,7 +102,7 @@ void saveCodebook(const std::string& path, const Kernel& kernel, const Codebook&
 
 std::optional<Codebook> loadCodebook(const std::string& path, const Kernel& kernel, uint32_t dim, uint64_t hash) {
   try {
-    const File file = File::openExisting(path);
+    const File file = File::openReadOnly(path);
     const auto header = headerOf(file);
     if (!header || header->dim != dim || header->hash != hash) return std::nullopt;
     const CodebookLayout layout(*header);

@@ -111,7 +111,8 @@ class Fit {
   std::mt19937_64 random_{0x6d61787369};
 };
 
-/// Shares of `count` in proportion to `sizes` (> 0 each), at least 1 and at most the size itself.
+/// Shares of `count` >= sizes.size() in proportion to `sizes` (> 0 each), at least 1 and at most the size itself; all
+/// together at most `count`.
 std::vector<uint32_t> apportion(const std::vector<uint32_t>& sizes, uint32_t count) {
   const uint64_t total = std::accumulate(sizes.begin(), sizes.end(), uint64_t(0));
   std::vector<uint32_t> shares;
@@ -122,6 +123,8 @@ std::vector<uint32_t> apportion(const std::vector<uint32_t>& sizes, uint32_t cou
     shares.push_back(uint32_t(std::clamp<uint64_t>(upTo - std::min(upTo, given), 1, size)));
     given += shares.back();
   }
+  // What the smallest got at the end beyond their proportion.
+  for (; given > count; --given) --*std::max_element(shares.begin(), shares.end());
   return shares;
 }
 

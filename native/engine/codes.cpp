@@ -72,7 +72,9 @@ class RowBatches {
     const auto mapping = segment_.mapping();
     uint32_t filled = 0;
     for (uint32_t number = 0; number < segment_.recordCount(); ++number) {
-      if (!segment_.dataIntact(*mapping, number)) {
+      const bool intact = segment_.dataIntact(*mapping, number);
+      // Nobody sees a dead one: zeros stand for it.
+      if (!intact && segment_.life(number).alive()) {
         throw Error(ErrorCode::corrupt, segment_.path() + ": damaged record " + std::to_string(number));
       }
       const RecordView view = segment_.view(*mapping, number);
@@ -81,8 +83,13 @@ class RowBatches {
       uint32_t left = segment_.record(number).rows;
       while (left > 0) {
         const uint32_t taken = std::min(left, batchRows - filled);
-        std::memcpy(vectors_.data() + size_t(filled) * dim_, vectors, size_t(taken) * dim_);
-        std::copy_n(scales, taken, scales_.begin() + filled);
+        if (intact) {
+          std::memcpy(vectors_.data() + size_t(filled) * dim_, vectors, size_t(taken) * dim_);
+          std::copy_n(scales, taken, scales_.begin() + filled);
+        } else {
+          std::memset(vectors_.data() + size_t(filled) * dim_, 0, size_t(taken) * dim_);
+          std::fill_n(scales_.begin() + filled, taken, uint16_t(0));
+        }
         vectors += size_t(taken) * dim_;
         scales += taken;
         left -= taken;
@@ -233,7 +240,7 @@ void ChunkCodes::prefetchDetails(uint32_t chunk) const {
 std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const Kernel& kernel, const Intern& intern) {
   std::shared_ptr<ChunkCodes> opened(new ChunkCodes);
   try {
-    const File file = File::openExisting(pathOf(segment));
+    const File file = File::openReadOnly(pathOf(segment));
     opened->mapping_ = file.map(file.size());
   } catch (const Error&) {
     return nullptr;
@@ -302,8 +309,10 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::build(const Segment& segment, cons
   header.directoryCrc = crc32c(body.data(), layout.codes);
   header.restCrc = crc32c(body.data() + layout.codes, layout.bytes - layout.codes);
   header.crc = headerChecksum(header);
+  // Written before the codebook changes: a full disk leaves codes and codebook of before, which belong together.
+  WrittenFile codes(pathOf(segment), {{reinterpret_cast<const uint8_t*>(&header), sizeof header}, body});
   saveCodebook(codebookPathOf(segment), kernel, codebook, sameCodebook);
-  replaceDurably(pathOf(segment), {{reinterpret_cast<const uint8_t*>(&header), sizeof header}, body});
+  codes.putInPlace();
   auto opened = open(segment, kernel, intern);
   if (!opened) throw std::logic_error("this is a bug: codes just saved cannot be opened");
   return opened;

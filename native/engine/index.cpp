@@ -1,8 +1,10 @@
 #include "engine/index.h"
 
+#include "engine/codebook_file.h"
 #include "engine/codebook_fit.h"
 #include "store/error.h"
 
+#include <set>
 #include <string>
 
 namespace maxsimd {
@@ -21,8 +23,7 @@ constexpr uint32_t shareSampleRows = 8192;
 uint64_t liveRows(const Segment& segment) {
   uint64_t rows = 0;
   for (uint32_t r = 0; r < segment.recordCount(); ++r) {
-    const Life& life = segment.life(r);
-    if (life.born() != generationNever && life.died() == generationNever) rows += segment.record(r).rows;
+    if (segment.life(r).alive()) rows += segment.record(r).rows;
   }
   return rows;
 }
@@ -255,9 +256,9 @@ void Index::loadLives(std::span<const LifeLoad> lives) {
     loaded.setBorn(life.born);
     loaded.setDied(life.died);
   }
-  for (const auto& [id, entry] : entries_) {
-    if (entry.live != nullptr) entry.live->reset();
-  }
+  std::set<LiveTracker*> changed;
+  for (const LifeLoad& life : lives) changed.insert(recordEntry(life.at).live.get());
+  for (LiveTracker* live : changed) live->reset();
 }
 
 void Index::publish(uint64_t generation, std::span<const LifeChange> born, std::span<const LifeChange> died) {
@@ -280,7 +281,8 @@ std::vector<SegmentSnapshot> Index::snapshot() const {
   for (const auto& [id, entry] : entries_) {
     if (entry.segment == nullptr) continue;
     const uint32_t records = entry.segment->recordCount();
-    snapshots.push_back({entry.segment, entry.live, entry.codes, entry.segment->mapping(), records});
+    snapshots.push_back(
+        {entry.segment, entry.live, entry.codes, entry.segment->mapping(), records, entry.live->epoch()});
   }
   return snapshots;
 }
@@ -302,8 +304,14 @@ std::vector<SegmentInfo> Index::segments() const {
   std::vector<SegmentInfo> infos;
   const std::lock_guard lock(mutex_);
   const auto newest = newestCodebook();
+  std::set<const Codebook*> counted;
   for (const auto& [id, entry] : entries_) {
-    if (entry.segment != nullptr) infos.push_back(describe(id, entry, newest.get()));
+    if (entry.segment == nullptr) continue;
+    infos.push_back(describe(id, entry, newest.get()));
+    if (entry.codes == nullptr) continue;
+    // One file by several names.
+    const Codebook& codebook = entry.codes->codebook();
+    if (counted.insert(&codebook).second) infos.back().derivedBytes += codebookFileBytes(codebook);
   }
   return infos;
 }

@@ -35,12 +35,14 @@ struct SegmentSnapshot {
   std::shared_ptr<const ChunkCodes> codes;
   std::shared_ptr<const Mapping> mapping;
   uint32_t records;
+  /// Of `live` when the records were counted.
+  uint64_t epoch;
 };
 
 struct SegmentInfo {
   uint64_t id;
   SegmentCounts counts;
-  /// Of codes and postings.
+  /// Of codes and postings; a file of centroids that segments share is counted with the first of them.
   uint64_t derivedBytes;
   /// 0 = no codes yet.
   uint32_t centroids;

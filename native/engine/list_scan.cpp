@@ -251,7 +251,9 @@ std::vector<Survivor> surviveLists(std::span<const CodedSegment> segments, uint3
   for (const CodedSegment& coded : segments) {
     size_t g = 0;
     while (groups[g].table != coded.table) ++g;
-    for (uint32_t block = 0; block < coded.codes->blocks(); ++block) tasks.push_back({&coded, &probes[g], block});
+    // Records at the end that were never born are not among the selected.
+    const uint32_t blocks = (coded.selected->chunks.size() + ChunkCodes::blockChunks - 1) / ChunkCodes::blockChunks;
+    for (uint32_t block = 0; block < blocks; ++block) tasks.push_back({&coded, &probes[g], block});
   }
   SumBound bound(tokens, count);
   std::vector<std::vector<Survivor>> parts(tasks.size());

@@ -26,10 +26,15 @@ void LiveTracker::reset() {
   known_ = nullptr;
 }
 
-std::shared_ptr<const LiveChunks> LiveTracker::at(uint64_t generation, uint32_t records) {
+uint64_t LiveTracker::epoch() const {
+  const std::lock_guard lock(mutex_);
+  return epoch_;
+}
+
+std::shared_ptr<const LiveChunks> LiveTracker::at(uint64_t generation, uint32_t records, uint64_t epoch) {
   std::unique_lock lock(mutex_);
   const auto after = [](uint64_t g, const Change& change) { return g < change.generation; };
-  if (known_ != nullptr && generation >= knownFrom_) {
+  if (epoch == epoch_ && known_ != nullptr && generation >= knownFrom_) {
     const auto first = std::upper_bound(changes_.begin(), changes_.end(), knownTo_, after);
     const auto last = std::upper_bound(first, changes_.end(), generation, after);
     if (first == last) {
@@ -45,7 +50,6 @@ std::shared_ptr<const LiveChunks> LiveTracker::at(uint64_t generation, uint32_t 
     return live;
   }
   // Older than what is known (a search that began before), or nothing is known.
-  const uint64_t epoch = epoch_;
   lock.unlock();
   auto live = std::make_shared<const LiveChunks>(scan(generation, records));
   lock.lock();

@@ -27,9 +27,12 @@ class LiveTracker {
   void note(uint64_t generation, uint32_t record);
   /// Lives were loaded: nothing known before holds.
   void reset();
+  /// How often that happened.
+  uint64_t epoch() const;
 
-  /// What `generation` sees among the first `records` records. All changes up to it have been noted.
-  std::shared_ptr<const LiveChunks> at(uint64_t generation, uint32_t records);
+  /// What `generation` sees among the first `records` records. All changes up to it have been noted. `epoch` is that of
+  /// the moment when the records were counted: lives loaded later may lie beyond them.
+  std::shared_ptr<const LiveChunks> at(uint64_t generation, uint32_t records, uint64_t epoch);
 
  private:
   struct Change {
@@ -41,7 +44,7 @@ class LiveTracker {
   void bring(LiveChunks& live, uint32_t record, uint64_t generation) const;
 
   const std::shared_ptr<const Segment> segment_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   uint64_t epoch_ = 0;
   /// Holds for the generations [knownFrom_, knownTo_].
   std::shared_ptr<const LiveChunks> known_;

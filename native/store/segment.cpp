@@ -310,7 +310,7 @@ void Segment::buildPostings(const Checkpoint& checkpoint) {
     if (r % checkpointRecords == 0) checkpoint();
     if (metaIntact(*mapping, r)) {
       postings.add(r, view(*mapping, r).terms(), records_[r].terms);
-    } else if (lives_[r].born() != generationNever && lives_[r].died() == generationNever) {
+    } else if (lives_[r].alive()) {
       throw Error(ErrorCode::corrupt, path() + ": damaged record " + std::to_string(r));
     }
   }

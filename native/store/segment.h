@@ -36,6 +36,8 @@ struct Life {
   uint64_t died() const { return ~diedComplement.load(std::memory_order_acquire); }
   void setBorn(uint64_t generation) { bornComplement.store(~generation, std::memory_order_release); }
   void setDied(uint64_t generation) { diedComplement.store(~generation, std::memory_order_release); }
+  /// Born, and not dead: the newest generation sees it.
+  bool alive() const { return born() != generationNever && died() == generationNever; }
   bool visibleAt(uint64_t generation) const { return born() <= generation && generation < died(); }
 };
 

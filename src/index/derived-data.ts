@@ -8,6 +8,7 @@ import type { BlobStore } from './blob-store.ts';
 import { removeBlobs } from './blob-removal.ts';
 import type { NativeIndex } from './native.ts';
 import type { Segment } from './segment.ts';
+import { assertSpace } from './space.ts';
 
 export interface DerivedDataParts {
   readonly native: NativeIndex;
@@ -20,6 +21,9 @@ export interface DerivedDataParts {
   readonly onError: (error: unknown) => void;
 }
 
+/** Of codes, for a token vector at most: nothing is fitted and encoded that has no place then. */
+const codeBytesMax = 32;
+
 /** Endings of the names of files beside a segment's. */
 export const derivedEndings = { codes: '.codes', postings: '.postings' } as const;
 
@@ -28,6 +32,7 @@ export class DerivedData {
   #last: Promise<void> = Promise.resolve();
   readonly #waiting = new Map<Segment, Promise<void>>();
   readonly #postings = new Map<Segment, Promise<void>>();
+  #building: Segment | undefined;
 
   constructor(parts: DerivedDataParts) {
     this.#parts = parts;
@@ -56,12 +61,13 @@ export class DerivedData {
     return running;
   }
 
-  /** Sealed segments that have no codes, or outdated ones. */
+  /** Sealed segments that have no codes, or outdated ones, and are not getting new ones now. */
   due(): readonly Segment[] {
     const { native, segments, tokenVectorsMin } = this.#parts;
     return native.segments().flatMap(({ segmentId, centroids, codesOutdated }) => {
       const segment = segments.get(segmentId);
       if (segment?.state !== 'sealed' || segment.tokenVectors < tokenVectorsMin) return [];
+      if (segment === this.#building) return [];
       return centroids === 0 || codesOutdated ? [segment] : [];
     });
   }
@@ -76,12 +82,15 @@ export class DerivedData {
   }
 
   async #build(segment: Segment): Promise<void> {
-    const { native, tokenVectorsMin, onOutdated } = this.#parts;
+    const { native, blobs, tokenVectorsMin, onOutdated } = this.#parts;
     if (segment.tokenVectors < tokenVectorsMin) return;
+    this.#building = segment;
     await this.#save(segment, async () => {
+      await assertSpace(blobs, segment.tokenVectors * codeBytesMax, 'codes');
       const { fitted } = await native.buildCodes(segment.id);
       if (fitted) onOutdated(this.due());
     });
+    this.#building = undefined;
   }
 
   async #save(segment: Segment, work: () => Promise<void>): Promise<void> {
@@ -89,9 +98,12 @@ export class DerivedData {
     const isWanted = (): boolean => segments.get(segment.id) === segment;
     if (!isWanted()) return;
     try {
-      await work();
-      // Its files went while this one was being written.
-      if (!isWanted()) await removeBlobs(blobs, segment.blob);
+      try {
+        await work();
+      } finally {
+        // Its files went while this one was being written; a failure may have left some of what it wrote.
+        if (!isWanted()) await removeBlobs(blobs, segment.blob);
+      }
     } catch (error) {
       if (isWanted()) onError(error);
     }

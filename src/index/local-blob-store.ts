@@ -64,7 +64,7 @@ class LocalBlobStore implements BlobStore {
         const name = `${directory}/${file}`;
         if (!name.startsWith(prefix)) continue;
         const found = await ifExists(stat(path.join(this.#root, name)));
-        if (found?.isFile() === true) blobs.push({ name, bytes: found.size });
+        if (found?.isFile() === true) blobs.push({ name, bytes: Math.round(found.size / found.nlink) });
       }
     }
     return blobs.toSorted((a, b) => (a.name < b.name ? -1 : 1));

@@ -53,7 +53,7 @@ export interface SegmentInfo {
   readonly chunks: number;
   readonly tokenVectors: number;
   readonly fileBytes: number;
-  /** Bytes of the files with its centroid codes and postings. */
+  /** Bytes of the files with its centroid codes and postings; centroids shared by segments count with the first of them. */
   readonly derivedBytes: number;
   /** Of the file of postings; 0 = none that can be used, filters read its records: `buildPostings`. */
   readonly postingBytes: number;

@@ -118,7 +118,10 @@ export class Scrub {
     onDamaged: (segment: Segment) => void,
   ): Promise<void> {
     const { blobs, segments, onError } = this.#parts;
-    const [derived] = await blobs.list(segment.blob + ending);
+    // The list holds what is being written beside it, too.
+    const derived = (await blobs.list(segment.blob + ending)).find(
+      ({ name }) => name === segment.blob + ending,
+    );
     if (derived === undefined) return;
     try {
       const { damage } = await inspect(await blobs.open(derived.name));

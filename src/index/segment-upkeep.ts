@@ -11,11 +11,12 @@ import { hasEngineCode } from './engine-errors.ts';
 import type { IndexSettings } from './index-settings.ts';
 import { Merge } from './merge.ts';
 import { isWasteful, liveTokenVectors, planMerge, type MergeableSegment } from './merge-policy.ts';
-import type { NativeIndex } from './native.ts';
+import type { NativeIndex, SegmentInfo } from './native.ts';
 import type { RecordLocation } from './publish-queue.ts';
 import type { SegmentLedger } from './segment-ledger.ts';
 import type { SegmentWriter } from './segment-writer.ts';
 import type { Segment } from './segment.ts';
+import { assertSpace } from './space.ts';
 
 export interface SegmentUpkeepParts {
   readonly native: NativeIndex;
@@ -64,8 +65,7 @@ export class SegmentUpkeep {
 
   /** Takes up what an earlier process left: derived data to be built, merges that are due. */
   resume(): void {
-    for (const segment of this.#derived.due()) this.derive(segment);
-    this.#mendPostings();
+    this.#mendDerived();
     this.#mergeInBackground();
   }
 
@@ -101,7 +101,7 @@ export class SegmentUpkeep {
   /** Seals what waits for it and merges until nothing is due; resolves when all background work has ended. */
   async catchUp(): Promise<void> {
     this.#retireWastefulActive();
-    this.#mendPostings();
+    this.#mendDerived();
     for (const segment of this.#parts.segments.values()) {
       if (segment.state === 'retired' && segment.writers === 0) this.seal(segment);
     }
@@ -164,7 +164,7 @@ export class SegmentUpkeep {
 
   /** `false`: it is unknown what the ledger holds, and nothing more may be done. */
   async #run(sources: readonly Segment[]): Promise<boolean> {
-    await this.#assertSpace(sources);
+    await assertSpace(this.#parts.blobs, this.#bytesOf(sources), 'a merge');
     const merge = new Merge(
       {
         ...this.#parts,
@@ -187,18 +187,15 @@ export class SegmentUpkeep {
     return true;
   }
 
-  /** A merge must not take the space that upserts need. */
-  async #assertSpace(sources: readonly Segment[]): Promise<void> {
-    const needed = this.#mergeable(sources).reduce(
+  /** Of what a merge of these writes: records and what is derived from them. */
+  #bytesOf(sources: readonly Segment[]): number {
+    return this.#mergeable(sources).reduce(
       (bytes, segment) =>
-        bytes + (segment.fileBytes * liveTokenVectors(segment)) / Math.max(1, segment.tokenVectors),
+        bytes +
+        ((segment.fileBytes + segment.derivedBytes) * liveTokenVectors(segment)) /
+          Math.max(1, segment.tokenVectors),
       0,
     );
-    const free = await this.#parts.blobs.freeBytes();
-    if (needed <= free) return;
-    throw Object.assign(new Error(`a merge needs ${Math.ceil(needed)} bytes, ${free} are free`), {
-      code: 'no_space',
-    });
   }
 
   #dueSources(): readonly Segment[] {
@@ -222,7 +219,9 @@ export class SegmentUpkeep {
     return sources.length === 1 && isCompact ? [] : sources;
   }
 
-  #mergeable(segments: readonly Segment[]): readonly MergeableSegment[] {
+  #mergeable(
+    segments: readonly Segment[],
+  ): readonly (MergeableSegment & Pick<SegmentInfo, 'derivedBytes'>)[] {
     const chosen = new Set(segments);
     const pinned = this.#parts.pinnedGeneration();
     return this.#parts.native.segments().flatMap((info) => {
@@ -234,6 +233,7 @@ export class SegmentUpkeep {
         live: segment.lives.countSeenSince(pinned),
         tokenVectors: info.tokenVectors,
         fileBytes: info.fileBytes,
+        derivedBytes: info.derivedBytes,
         wasteSinceMs: segment.lives.wasteSinceMs,
         poisoned: segment.poisoned,
       };
@@ -261,8 +261,9 @@ export class SegmentUpkeep {
     }
   }
 
-  /** They were missing, or a search has found them damaged. */
-  #mendPostings(): void {
+  /** What is missing or outdated, or was found damaged by a search. */
+  #mendDerived(): void {
+    for (const segment of this.#derived.due()) this.derive(segment);
     for (const segment of this.#derived.withoutPostings()) this.derivePostings(segment);
   }
 

@@ -1,0 +1,123 @@
+// Searches and codes of segments in states that few ever see: struck by a merge, damaged where nobody looks, never
+// committed to the end.
+#include "engine/candidates.h"
+#include "engine/engine.h"
+#include "engine/search.h"
+#include "test/sample.h"
+
+#include <fstream>
+
+namespace maxsimd::test {
+namespace {
+
+constexpr uint32_t dim = 16;
+constexpr uint32_t topK = 10;
+
+SearchRequest ask(Random& random, const Clusters& clusters, Plan plan) {
+  SearchRequest request{};
+  for (uint32_t token = 0; token < 8; ++token) {
+    const auto vector = clusters.near(random, uint32_t(random() % clusters.centres.size()));
+    request.query.insert(request.query.end(), vector.begin(), vector.end());
+    request.offsets.push_back(0.0f);
+  }
+  request.topK = topK;
+  request.candidateK = 60;
+  request.generation = 1;
+  request.plan = plan;
+  return request;
+}
+
+const Case merged("states", "a search that began in the middle of a merge neither hides nor oversteps what it moved",
+                  [](Random& random) {
+  for (const bool othersFirst : {false, true}) {
+    constexpr uint32_t records = 2000;
+    const TemporaryDirectory directory;
+    const Clusters clusters(random, dim, 30);
+    Engine engine(1, "auto");
+    Index index(engine.kernel(), IndexOptions{dim, 1000});
+    index.createSegment(1, directory.file("1.seg"));
+    std::vector<Index::LifeChange> born;
+    std::vector<Index::LifeLoad> moved;
+    std::vector<uint32_t> copied;
+    for (uint32_t r = 0; r < records; ++r) {
+      index.append(1, randomRecord(random, clusters, r + 1, {30}));
+      born.push_back({1, r});
+      moved.push_back({{2, r}, r + 1, 1, generationNever});
+      copied.push_back(r);
+    }
+    index.publish(1, born, {});
+    index.createSegment(2, directory.file("2.seg"));
+    const auto begun = index.snapshot();
+    index.copyRecords(1, copied, 2, {});
+    index.sync(2);
+    index.seal(2);
+    index.loadLives(moved);
+    index.dropSegment(1);
+    const SearchRequest request = ask(random, clusters, Plan::exact);
+    if (othersFirst) CHECK(search(index, engine.compute(), request).results.size() == topK);
+
+    const auto selections = selectLive(begun, 1, std::nullopt, {});
+    CHECK(selections.front().chunks->count == records);
+    CHECK(selections.back().chunks->count == 0);
+    CHECK(search(index, engine.compute(), request).results.size() == topK);
+  }
+});
+
+const Case damagedDead("states", "codes are built beside damaged records that nobody sees, not of those that somebody sees",
+                       [](Random& random) {
+  constexpr uint32_t records = 100;
+  const TemporaryDirectory directory;
+  const Clusters clusters(random, dim, 30);
+  Engine engine(1, "auto");
+  {
+    Index index(engine.kernel(), IndexOptions{dim, 1000});
+    index.createSegment(1, directory.file("1.seg"));
+    for (uint32_t r = 0; r < records; ++r) index.append(1, randomRecord(random, clusters, r + 1, {30}));
+    index.sync(1);
+    index.seal(1);
+  }
+  {
+    // Among the token vectors of the first record.
+    std::fstream file(directory.file("1.seg"), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(3 * 64 + 10);
+    file.put(char(99));
+  }
+  for (const bool isDead : {true, false}) {
+    Index index(engine.kernel(), IndexOptions{dim, 1000});
+    index.openSegment(1, directory.file("1.seg"), records);
+    std::vector<Index::LifeLoad> lives;
+    for (uint32_t r = 0; r < records; ++r) lives.push_back({{1, r}, r + 1, 1, isDead && r == 0 ? 1 : generationNever});
+    index.loadLives(lives);
+    if (isDead) {
+      CHECK(index.buildCodes(1, {}).chunks == records);
+      const auto outcome = search(index, engine.compute(), ask(random, clusters, Plan::codes));
+      CHECK(outcome.results.size() == topK);
+      for (const auto& result : outcome.results) CHECK(result.versionId != 1);
+    } else {
+      CHECK_ERROR(index.buildCodes(1, {}), ErrorCode::corrupt);
+    }
+  }
+});
+
+const Case neverBorn("states", "lists end where the records that were committed end", [](Random& random) {
+  const TemporaryDirectory directory;
+  const Clusters clusters(random, dim, 30);
+  Engine engine(1, "auto");
+  Index index(engine.kernel(), IndexOptions{dim, 1000});
+  index.createSegment(1, directory.file("1.seg"));
+  index.append(1, randomRecord(random, clusters, 1, std::vector<uint32_t>(65000, 1)));
+  index.publish(1, std::vector<Index::LifeChange>{{1, 0}}, {});
+  CHECK(search(index, engine.compute(), ask(random, clusters, Plan::exact)).results.size() == topK);
+  // Its commit failed. With it the segment has chunks of a second block of lists.
+  index.append(1, randomRecord(random, clusters, 2, std::vector<uint32_t>(1000, 1)));
+  index.seal(1);
+  index.buildCodes(1, {});
+  for (uint32_t round = 0; round < 20; ++round) {
+    const auto outcome = search(index, engine.compute(), ask(random, clusters, Plan::lists));
+    CHECK(outcome.results.size() == topK);
+    for (const auto& result : outcome.results) CHECK(result.versionId == 1);
+  }
+});
+
+}  // namespace
+}  // namespace maxsimd::test

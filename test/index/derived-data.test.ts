@@ -1,0 +1,84 @@
+/** Codes and postings of an index whose disk, or whose background work, fails at the wrong moment. */
+import { writeFile } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { BlobStore } from '../../src/index/blob-store.ts';
+import { documentAt, engineError, openHost, openStage, type Host, type Stage } from './stage.ts';
+
+const settings = { segmentTokenVectorsMax: 2, codesTokenVectorsMin: 1 };
+
+let host: Host;
+
+beforeAll(async () => {
+  host = await openHost();
+});
+afterAll(() => host[Symbol.asyncDispose]());
+
+function almostFull(blobs: BlobStore): BlobStore {
+  return {
+    create: (name) => blobs.create(name),
+    seal: (name) => blobs.seal(name),
+    open: (name) => blobs.open(name),
+    list: (prefix) => blobs.list(prefix),
+    remove: (name) => blobs.remove(name),
+    freeBytes: () => Promise.resolve(10),
+  };
+}
+
+const centroids = (stage: Stage) =>
+  stage
+    .index()
+    .statistics()
+    .segments.map((segment) => segment.centroids > 0);
+
+describe('codes that could not be built', () => {
+  it('are built at the next round of upkeep', async () => {
+    await using stage = await openStage(host, settings);
+    stage.faults.set('buildCodes', engineError('no_space'));
+    await stage.upsert([documentAt('a', 0), documentAt('b', 1)]);
+    await stage.index().settled();
+    expect(centroids(stage)).toEqual([false]);
+    expect(stage.errors.splice(0)).toMatchObject([{ code: 'no_space' }]);
+    await stage.index().maintain();
+    expect(centroids(stage)).toEqual([true]);
+    expect(stage.errors).toEqual([]);
+  });
+
+  it('for want of space are not even begun', async () => {
+    await using stage = await openStage({ ...host, blobs: almostFull(host.blobs) }, settings);
+    stage.faults.set('buildCodes', new Error('it was begun'));
+    await stage.upsert([documentAt('a', 0), documentAt('b', 1)]);
+    await stage.index().settled();
+    expect(stage.errors).toMatchObject([{ code: 'no_space', message: 'codes needs 64 bytes, 10 are free' }]);
+  });
+});
+
+describe('files of segments', () => {
+  it('that are still being written are not taken for damaged ones', async () => {
+    await using stage = await openStage(host, { ...settings, codesTokenVectorsMin: 100 });
+    await stage.upsert([documentAt('a', 0), documentAt('b', 1)]);
+    await stage.index().settled();
+    const [segment] = await stage.blobs.list(`${stage.indexId}/`);
+    await writeFile(`${await stage.blobs.open(segment!.name)}.codes.tmp`, Buffer.alloc(10));
+    await stage.index().verified();
+    expect(stage.errors).toEqual([]);
+  });
+
+  it('weigh as much on disk as the engine says, shared centroids once', async () => {
+    await using stage = await openStage(host, settings);
+    for (const n of [0, 2, 4]) await stage.upsert([documentAt(`a${n}`, n), documentAt(`b${n}`, n + 1)]);
+    await stage.index().settled();
+    const files = await stage.blobs.list(`${stage.indexId}/`);
+    const { segments } = stage.index().statistics();
+    expect(segments).toHaveLength(3);
+    const derived = files.filter(({ name }) => !name.endsWith('.seg'));
+    expect(derived.map(({ name }) => name.replace(/.*\.seg/, '')).toSorted()).toEqual(
+      ['.codebook', '.codes', '.postings'].flatMap((ending) => [ending, ending, ending]),
+    );
+    const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+    // Each of three names of one file has its third, rounded.
+    expect(sum(derived.map(({ bytes }) => bytes))).toBeCloseTo(
+      sum(segments.map(({ derivedBytes }) => derivedBytes)),
+      -0.5,
+    );
+  });
+});
