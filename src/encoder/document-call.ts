@@ -42,7 +42,7 @@ export async function* encodeOnce(
 ): AsyncGenerator<EncodedDocument, void, undefined> {
   const { positions } = attempt;
   const texts = positions.map((position) => unfinished.texts.get(position)!);
-  const { stream, ended } = endpoint.documents(options);
+  const { stream, ended, leave } = endpoint.documents(options);
   const messages = new MessageReader<EncodeDocumentsResponse>(stream, ended);
   try {
     // Not awaited before the reads: an encoder that refuses stops reading, and says so.
@@ -67,8 +67,7 @@ export async function* encodeOnce(
     }
     if (!collector.complete) throw new CorruptReply("the encoder's reply ended before every document came");
   } finally {
-    // Frees the encoder's work when this side leaves early; a call that has ended is not touched by it.
-    stream.cancel();
+    leave();
   }
 }
 

@@ -75,6 +75,9 @@ export class EndpointLost extends Error {
   override readonly name = 'EndpointLost';
 }
 
+/** Nobody waits for what fails with it. */
+const callLeft = new Error('the call was left');
+
 export class Endpoint {
   readonly address: string;
   readonly #options: EndpointOptions;
@@ -189,13 +192,26 @@ export class Endpoint {
     return this.unary('encodeQuery', request, { deadlineMs, signal });
   }
 
-  /** Opens a document stream; the signal that comes with it ends with the caller's or when the call is cut. */
+  /**
+   * Opens a document stream. `ended` aborts with the caller's signal, when the call is cut, and with `leave`, which must be
+   * called: Node keeps a combined signal that is listened to, and all that its listeners hold, until it aborts.
+   */
   documents({ deadlineMs, signal }: CallOptions): {
     readonly stream: DocumentStream;
     readonly ended: AbortSignal;
+    readonly leave: () => void;
   } {
     const stream = this.#rpc.encodeDocuments({ deadline: deadlineMs });
-    return { stream, ended: AbortSignal.any([signal, this.#cut.signal]) };
+    const left = new AbortController();
+    return {
+      stream,
+      ended: AbortSignal.any([signal, this.#cut.signal, left.signal]),
+      leave: () => {
+        left.abort(callLeft);
+        // Frees the encoder's work when this side leaves early; a call that has ended is not touched by it.
+        stream.cancel();
+      },
+    };
   }
 
   /** A call found it unavailable, or serving something else: look again now. */
