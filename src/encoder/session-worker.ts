@@ -3,7 +3,7 @@
  * on, whatever its promise says, so nothing else lives here, and between batches the thread sleeps altogether.
  *
  * Batches that arrived during a run are read after it, queries before documents: a document batch prepared ahead
- * never delays a query that came later.
+ * delays a query that came later only after `queryBurstMax` query batches in a row.
  */
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
@@ -11,12 +11,13 @@ import { assertInvariant } from '../errors.ts';
 import { BatchDesk } from './batch-desk.ts';
 import { cudaProblem } from './cuda-library.ts';
 import { halfBits, quantizeRows } from './quantize.ts';
-import type {
-  BatchMessage,
-  BatchOutput,
-  SessionModel,
-  SessionWorkerData,
-  WorkerReply,
+import {
+  type BatchMessage,
+  type BatchOutput,
+  queryBurstMax,
+  type SessionModel,
+  type SessionWorkerData,
+  type WorkerReply,
 } from './session-protocol.ts';
 
 assertInvariant(parentPort !== null, 'the session worker runs in a worker thread');
@@ -71,6 +72,7 @@ interface Pending {
 /** Until the thread is terminated. */
 async function work(): Promise<never> {
   const pending: Pending[] = [];
+  let queriesInARow = 0;
   for (;;) {
     const rings = desk.rings();
     for (let next = receiveMessageOnPort(port); next !== undefined; next = receiveMessageOnPort(port)) {
@@ -78,10 +80,15 @@ async function work(): Promise<never> {
     }
     const laid = desk.take();
     if (laid !== undefined) pending.push({ batch: laid, onDesk: true });
-    const query = pending.findIndex(({ batch }) => batch.kind === 'query');
-    const [next] = pending.splice(Math.max(query, 0), 1);
-    if (next === undefined) desk.sleep(rings);
-    else await runAndReply(next);
+    const preferred = queriesInARow < queryBurstMax ? 'query' : 'document';
+    const at = pending.findIndex(({ batch }) => batch.kind === preferred);
+    const [next] = pending.splice(Math.max(at, 0), 1);
+    if (next === undefined) {
+      desk.sleep(rings);
+      continue;
+    }
+    queriesInARow = next.batch.kind === 'query' ? queriesInARow + 1 : 0;
+    await runAndReply(next);
   }
 }
 

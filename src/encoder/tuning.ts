@@ -1,6 +1,7 @@
 /** Batch sizes and bounds: what was asked for, else what a sweep found here, else what is known of the provider. */
 import type { EncoderArguments } from './arguments.ts';
 import type { SchedulerOptions } from './scheduler.ts';
+import { queryBurstMax } from './session-protocol.ts';
 
 /**
  * Padded tokens of a batch, and the step that lengths are padded to. On the CPU 256, 512 and 1024 tokens a batch differ by
@@ -30,7 +31,7 @@ export function tuning(
     lengthStep: known.lengthStep,
     runTokens: known.runTokens,
     lookAheadBatches: known.lookAheadBatches,
-    queryBurstMax: 8,
+    queryBurstMax,
     queuedTokensMax: options['queue-tokens-max'],
     queuedRequestsMax: options['queue-requests-max'],
   };

@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { EncoderProbe } from '../../src/encoder/encoder-probe.ts';
 import type { GetStatisticsResponse } from '../../src/encoder/wire.ts';
 import { ServiceError } from '../../src/errors.ts';
-import { callOptions, encodeAll, encodersOfTest, until } from './encoders.ts';
+import { callOptions, defaultModel, encodeAll, encodersOfTest, until } from './encoders.ts';
 
 const unavailable = expect.objectContaining({ code: 'service_unavailable' }) as unknown;
 const longText = 'the late interaction of token vectors in every document '.repeat(400);
@@ -116,6 +116,29 @@ describe('an encoder that hangs', () => {
     await until(() => pool.ready());
     await expect(pool.encodeQuery('the', callOptions(pool))).resolves.toBeDefined();
     expect(supervisor.processIds()).toEqual([process_]);
+  });
+});
+
+describe('documents', () => {
+  it('are encoded beside queries that never stop', async () => {
+    const { pool } = await encodersOfTest({ modelDirectories: [defaultModel] });
+    const query =
+      'how does an encoder share one thread between the queries and the documents that it is given';
+    const load = { running: true, answered: 0 };
+    const querying = Array.from({ length: 96 }, async () => {
+      while (load.running) {
+        await pool.encodeQuery(query, callOptions(pool));
+        load.answered++;
+      }
+    });
+    try {
+      await until(() => load.answered > 100);
+      const limits = { deadlineMs: Date.now() + 10_000 };
+      await expect(encodeAll(pool, ['the late interaction'], limits)).resolves.toHaveLength(1);
+    } finally {
+      load.running = false;
+      await Promise.all(querying);
+    }
   });
 });
 
