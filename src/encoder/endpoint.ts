@@ -70,6 +70,9 @@ const missedChecksMax = 2;
 /** Interval of checks while it is out: short, so that a restarted encoder serves again at once. */
 const ejectedIntervalMs = 50;
 
+/** Interval of pings on a connection; those of grpc-js take them however often they come. */
+const keepaliveMs = 5000;
+
 /** A call was cut because its encoder hangs; like UNAVAILABLE, it may be tried elsewhere. */
 export class EndpointLost extends Error {
   override readonly name = 'EndpointLost';
@@ -107,6 +110,10 @@ export class Endpoint {
       'grpc.max_reconnect_backoff_ms': 500,
       // Retries are the pool's: it knows what was delivered.
       'grpc.enable_retries': 0,
+      // A connection whose other end is gone without a word is given up, so that a new one can be tried.
+      'grpc.keepalive_time_ms': keepaliveMs,
+      'grpc.keepalive_timeout_ms': missedChecksMax * options.healthTimeoutMs,
+      'grpc.keepalive_permit_without_calls': 1,
       'grpc.use_local_subchannel_pool': 1,
       'grpc.service_config_disable_resolution': 1,
     }) as unknown as EncoderRpc;

@@ -1,5 +1,8 @@
 /** The pool against real encoder processes: what callers see when encoders die, hang, refuse or are left. */
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { createEncoderPool } from '../../src/encoder/client.ts';
 import { EncoderProbe } from '../../src/encoder/encoder-probe.ts';
 import type { GetStatisticsResponse } from '../../src/encoder/wire.ts';
 import { ServiceError } from '../../src/errors.ts';
@@ -116,6 +119,52 @@ describe('an encoder that hangs', () => {
     await until(() => pool.ready());
     await expect(pool.encodeQuery('the', callOptions(pool))).resolves.toBeDefined();
     expect(supervisor.processIds()).toEqual([process_]);
+  });
+});
+
+/** Forwards connections to a socket until they are cut off: then nothing comes through and neither end is told. */
+async function wireTo(address: string) {
+  const connections = new Set<Socket>();
+  const server = createServer((near) => {
+    const far = connect(address.slice('unix:'.length));
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      connections.add(from);
+      from.on('error', () => to.destroy());
+      from.on('data', (bytes: Buffer) => to.write(bytes));
+      from.on('end', () => to.end());
+    }
+  });
+  onTestFinished(() => {
+    server.close();
+    for (const connection of connections) connection.destroy();
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const cutOff = (): void => {
+    for (const connection of connections) connection.removeAllListeners('data').pause();
+  };
+  return { address: `127.0.0.1:${(server.address() as AddressInfo).port}`, cutOff };
+}
+
+describe('a connection that dies silently', () => {
+  it('is given up for a new one', async () => {
+    const { supervisor } = await encodersOfTest();
+    const wire = await wireTo(supervisor.addresses[0]!);
+    const pool = createEncoderPool({
+      addresses: [wire.address],
+      healthIntervalMs: 100,
+      healthTimeoutMs: 300,
+    });
+    onTestFinished(async () => pool.close());
+    await until(() => pool.ready());
+    await expect(pool.encodeQuery('the', callOptions(pool))).resolves.toBeDefined();
+    const limits = callOptions(pool);
+    wire.cutOff();
+    await until(() => !pool.ready());
+    await until(() => pool.ready(), 15_000);
+    await expect(pool.encodeQuery('the', limits)).resolves.toBeDefined();
   });
 });
 
