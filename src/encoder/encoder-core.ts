@@ -195,12 +195,12 @@ export class EncoderCore {
           onRoom: () => this.#dispatch(),
           onDocument: (tokens) => reservation.shrink(tokens),
         });
-        const abort = (): void => job.fail(new EncoderFailure('cancelled', 'the caller has gone'));
+        const abort = (): void => job.fail(request.signal.reason as Error);
         request.signal.addEventListener('abort', abort, { once: true });
+        if (request.signal.aborted) abort();
         this.#scheduler.add(job);
         this.#dispatch();
         try {
-          request.signal.throwIfAborted();
           await job.done;
         } finally {
           request.signal.removeEventListener('abort', abort);

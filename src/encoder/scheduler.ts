@@ -229,7 +229,8 @@ export class Scheduler {
           continue;
         }
         if (!job.cancelled && job.deadlineMs > nowMs) continue;
-        const reason = job.cancelled ? 'cancelled' : 'expired';
+        // What a deadline ends is cancelled, too.
+        const reason = job.deadlineMs > nowMs ? 'cancelled' : 'expired';
         this.#counts[reason]++;
         this.#remove(lane, job);
         job.drop(reason);

@@ -83,16 +83,16 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
       residentBytes: process.memoryUsage.rss(),
     })),
 
-    countTokens: unary<CountTokensRequest, CountTokensResponse>(log, async (request, call) => {
+    countTokens: unary<CountTokensRequest, CountTokensResponse>(log, async (request, limits) => {
       if (request.texts.length > requestBounds.documents) {
         throw new EncoderFailure('invalid', `more than ${requestBounds.documents} texts`);
       }
-      const counts = await core.countTokens(request.texts, targeted(request, limitsOf(call)));
+      const counts = await core.countTokens(request.texts, targeted(request, limits));
       return { tokenCounts: bytesOf(counts) };
     }),
 
-    encodeQuery: unary<EncodeQueryRequest, EncodeQueryResponse>(log, async (request, call) =>
-      encodeQuery(options, request, limitsOf(call)),
+    encodeQuery: unary<EncodeQueryRequest, EncodeQueryResponse>(log, async (request, limits) =>
+      encodeQuery(options, request, limits),
     ),
 
     encodeQueries: (call: QueriesCall) => {
@@ -105,18 +105,19 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
     },
 
     encodeDocuments: (call: DocumentCall) => {
-      const limits = limitsOf(call);
-      const { signal } = limits;
-      serveDocuments(core, call, signal, {
-        targeted: (open) => targeted(open, limits),
-        // The runtime speaks of nodes and shapes, not of the text.
-        onRefusal: ({ message }) => log.error({ reason: message }, 'a document cannot be encoded'),
-      }).then(
-        () => call.end(),
-        (error: unknown) => {
+      void within(call, async (limits) => {
+        const { signal } = limits;
+        try {
+          await serveDocuments(core, call, signal, {
+            targeted: (open) => targeted(open, limits),
+            // The runtime speaks of nodes and shapes, not of the text.
+            onRefusal: ({ message }) => log.error({ reason: message }, 'a document cannot be encoded'),
+          });
+          call.end();
+        } catch (error) {
           call.emit('error', asStatus(error, signal, log));
-        },
-      );
+        }
+      });
     },
   });
 
@@ -142,10 +143,10 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
 
 function unary<Request, Response>(
   log: Logger,
-  handle: (request: Request, call: ServerUnaryCall<Request, Response>) => Promise<Response>,
+  handle: (request: Request, limits: CallLimits) => Promise<Response>,
 ): (call: ServerUnaryCall<Request, Response>, callback: sendUnaryData<Response>) => void {
   return (call, callback) => {
-    void answer(async () => handle(call.request, call), callback, log);
+    void answer(async () => within(call, async (limits) => handle(call.request, limits)), callback, log);
   };
 }
 
@@ -201,10 +202,6 @@ async function encodeQuery(
 /** How long a request is wanted. */
 type CallLimits = Pick<EncodeRequest, 'deadlineMs' | 'signal'>;
 
-function limitsOf(call: Call): CallLimits {
-  return { deadlineMs: deadlineOf(call), signal: cancellation(call) };
-}
-
 function targeted(
   request: { readonly model: ModelReference | null; readonly tenantId: string },
   limits: CallLimits,
@@ -217,13 +214,23 @@ function targeted(
   return { model: model.name, modelVersion: model.version, tenantId, ...limits };
 }
 
-/** Aborted when the caller has gone, or its deadline has passed. */
-function cancellation(call: Call): AbortSignal {
-  const controller = new AbortController();
-  const abort = (): void => controller.abort(new EncoderFailure('cancelled', 'the caller has gone'));
-  if (call.cancelled) abort();
-  else call.on('cancelled', abort);
-  return controller.signal;
+/** Does what a call asks for; the signal aborts when the caller has gone or its deadline has passed. */
+async function within<T>(call: Call, work: (limits: CallLimits) => Promise<T>): Promise<T> {
+  const deadlineMs = deadlineOf(call);
+  const over = new AbortController();
+  const gone = (): void => over.abort(new EncoderFailure('cancelled', 'the caller has gone'));
+  if (call.cancelled) gone();
+  else call.on('cancelled', gone);
+  // The transport ends a call at its deadline only when what was written has left: a peer may read nothing.
+  const late = setTimeout(
+    () => over.abort(new EncoderFailure('deadline', 'the deadline has passed')),
+    deadlineMs - Date.now(),
+  );
+  try {
+    return await work({ deadlineMs, signal: over.signal });
+  } finally {
+    clearTimeout(late);
+  }
 }
 
 function deadlineOf(call: Call): number {

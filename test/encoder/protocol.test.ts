@@ -1,5 +1,5 @@
 /** The statuses of proto/encoder.proto, seen by a client that keeps to nothing. */
-import { type ClientDuplexStream, credentials, type ServiceError, status } from '@grpc/grpc-js';
+import { type ClientDuplexStream, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import {
@@ -120,6 +120,24 @@ describe('the encoder', () => {
     const stream = client.documents(options);
     const messages = [{ open: { ...open, documentCount: 200 } }, ...texts, { proceed: {} }];
     expect(await ended(stream, messages)).toMatchObject({ code: status.DEADLINE_EXCEEDED });
+  });
+
+  it('keeps no place in its queue past the deadline for a client that reads nothing', async () => {
+    const probe = new EncoderProbe(encoders.supervisor.addresses[0]!);
+    onTestFinished(() => probe.close());
+    const metadata = new Metadata();
+    // Only the encoder knows of this deadline: the client's end does nothing at it, like a process that is stopped.
+    metadata.set('grpc-timeout', '8S');
+    const stream = client.documents(metadata);
+    onTestFinished(() => stream.cancel());
+    stream.on('error', () => undefined);
+    stream.on('readable', () => undefined);
+    stream.write({ open: { ...open, documentCount: 60 } });
+    for (let i = 0; i < 60; i++) stream.write({ document: { text: 'late '.repeat(20_000) } });
+    stream.write({ proceed: {} });
+    await until(async () => (await probe.statistics(1000))!.queuedTokens > 0);
+    await until(async () => (await probe.statistics(1000))!.queuedRequests === 0);
+    expect(await probe.statistics(1000)).toMatchObject({ queuedTokens: 0 });
   });
 
   it('runs no further than a reader that does not read, and goes on when it does', async () => {
