@@ -19,6 +19,16 @@ export function pairedRatios(a: readonly number[], b: readonly number[]): readon
   return a.map((value, index) => value / (b[index] ?? Number.NaN));
 }
 
+/** The largest; -Infinity for no values. Takes any number of them, which the arguments of `Math.max` do not. */
+export function maximum(values: readonly number[]): number {
+  return values.reduce((largest, value) => Math.max(largest, value), -Infinity);
+}
+
+/** The smallest; Infinity for no values. */
+export function minimum(values: readonly number[]): number {
+  return values.reduce((smallest, value) => Math.min(smallest, value), Infinity);
+}
+
 export interface Spread {
   readonly median: number;
   readonly minimum: number;
@@ -26,5 +36,5 @@ export interface Spread {
 }
 
 export function spread(values: readonly number[]): Spread {
-  return { median: median(values), minimum: Math.min(...values), maximum: Math.max(...values) };
+  return { median: median(values), minimum: minimum(values), maximum: maximum(values) };
 }

@@ -3,18 +3,15 @@
  * half from the lowest until one misses the target (or requests fail) twice, then the gap is halved a few
  * times. An interrupt ends the run within the current step; the steps before it are still reported.
  */
-import { gunzipSync } from 'node:zlib';
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
-import { quantile } from '../statistics.ts';
-import { packageTexts } from '../texts.ts';
+import { maximum, quantile } from '../statistics.ts';
+import { readTexts, type Texts } from '../texts.ts';
 import { watchGpu, type GpuWatch } from './gpu-watch.ts';
 import { runLoad, type RequestBody, type Sample } from './load.ts';
 import { observe, resourcesBetween } from './observe.ts';
 import type { Progress } from './progress.ts';
 import { formatNumber, reportOf, type CapacityReport, type StepReport } from './report.ts';
 import { schedule, type Arrival, type Mix, type Operation } from './schedule.ts';
-import { openTarget, type Target, type TargetOptions } from './target.ts';
+import { closing, openTarget, type Target, type TargetOptions } from './target.ts';
 
 export interface CapacityOptions {
   readonly mix: Mix;
@@ -24,7 +21,7 @@ export interface CapacityOptions {
   readonly rates: readonly number[];
   readonly firstRate: number;
   readonly documents: number;
-  /** Folder with `corpus.jsonl.gz` and `queries.jsonl`; without it texts of the installed packages. */
+  /** A BEIR directory; without it texts of the installed packages. */
   readonly beir: string | undefined;
   readonly seed: number;
   readonly remote: TargetOptions['remote'];
@@ -34,12 +31,6 @@ export interface CapacityOptions {
   readonly progress: Progress;
   /** Called after every step with what there is so far. */
   readonly onReport: (report: CapacityReport) => void;
-}
-
-interface Texts {
-  readonly name: string;
-  readonly documents: readonly string[];
-  readonly queries: readonly string[];
 }
 
 interface Run {
@@ -59,7 +50,7 @@ const requestsMin = 100;
 
 export async function runCapacityBench(options: CapacityOptions): Promise<CapacityReport> {
   const { progress, signal } = options;
-  const texts = textsOf(options);
+  const texts = await readTexts(options.documents, options.beir);
   const rows: StepReport[] = [];
   let model = '';
   const report = (interrupted: boolean): CapacityReport =>
@@ -79,9 +70,8 @@ export async function runCapacityBench(options: CapacityOptions): Promise<Capaci
     });
   progress.tell(`storing ${texts.documents.length} documents of ${texts.name}`);
   const gpu = watchGpu();
-  let target: Target | undefined;
   try {
-    target = await openTarget({
+    const target = await openTarget({
       texts: texts.documents,
       remote: options.remote,
       environment: options.environment,
@@ -90,28 +80,30 @@ export async function runCapacityBench(options: CapacityOptions): Promise<Capaci
     });
     model = target.model;
     const run = { options, target, texts, gpu };
-    // The first requests pay for cold caches and are not reported.
-    await measure(run, Math.min(options.firstRate, 5), Math.min(options.stepSeconds, 5));
-    await climb(options, async (rate) => {
-      const row = await measure(run, rate, Math.max(options.stepSeconds, requestsMin / rate));
-      // Of a step that was cut short nothing is known.
-      if (signal.aborted) return undefined;
-      progress.tell(describe(row));
-      return {
-        met: row.met_target,
-        keep: () => {
-          rows.push(row);
-          options.onReport(report(true));
-        },
-      };
+    await closing([target], async () => {
+      // The first requests pay for cold caches and are not reported.
+      await measure(run, Math.min(options.firstRate, 5), Math.min(options.stepSeconds, 5));
+      await climb(options, async (rate) => {
+        const row = await measure(run, rate, Math.max(options.stepSeconds, requestsMin / rate));
+        // Of a step that was cut short nothing is known.
+        if (signal.aborted) return undefined;
+        progress.tell(describe(row));
+        return {
+          met: row.met_target,
+          keep: () => {
+            rows.push(row);
+            options.onReport(report(true));
+          },
+        };
+      });
     });
     return report(signal.aborted);
   } catch (error) {
     if (!signal.aborted) throw error;
+    if (error !== signal.reason) progress.tell((error as Error).message);
     return report(true);
   } finally {
     gpu.close();
-    await target?.close();
   }
 }
 
@@ -169,7 +161,7 @@ async function measure(run: Run, rate: number, seconds: number): Promise<StepRep
     bodyOf: (arrival) => bodyOf(arrival, target, texts),
     outstandingMax,
     timeoutMs: 60_000,
-    signal: options.signal,
+    signal: AbortSignal.any([options.signal, target.ended]),
     onSample: (sample, outstanding) => {
       answered += 1;
       options.progress.show(
@@ -178,6 +170,7 @@ async function measure(run: Run, rate: number, seconds: number): Promise<StepRep
     },
   });
   const elapsedSeconds = (performance.now() - started) / 1000;
+  target.ended.throwIfAborted();
   const after = await observe(target.metricsUrl, target.processId);
   return stepReport({
     rate,
@@ -213,7 +206,7 @@ export function stepReport(step: {
           p50: quantile(latencies, 0.5),
           p90: quantile(latencies, 0.9),
           p99: quantile(latencies, 0.99),
-          max: Math.max(...latencies),
+          max: maximum(latencies),
         };
   return {
     rate_per_second: step.rate,
@@ -252,34 +245,6 @@ function describe(row: StepReport): string {
   const { latency_ms: latency } = row;
   const missed = row.met_target ? '' : ' (misses the target)';
   return `${formatNumber(row.rate_per_second)}/s: p50 ${formatNumber(latency?.p50)} ms, p99 ${formatNumber(latency?.p99)} ms, ${row.failed} of ${row.requests} failed${missed}`;
-}
-
-/** Queries of a collection, or runs of words of stored text. */
-function textsOf({ beir, documents }: CapacityOptions): Texts {
-  if (beir === undefined) {
-    const texts = packageTexts(documents);
-    const queries = texts.map((text, at) =>
-      text
-        .split(' ')
-        .slice(0, 6 + (at % 10))
-        .join(' '),
-    );
-    return { name: 'the installed packages', documents: texts, queries };
-  }
-  const corpus = gunzipSync(readFileSync(path.join(beir, 'corpus.jsonl.gz')));
-  return {
-    name: path.basename(beir),
-    documents: textsOfLines(corpus.toString()).slice(0, documents),
-    queries: textsOfLines(readFileSync(path.join(beir, 'queries.jsonl'), 'utf8')),
-  };
-}
-
-function textsOfLines(jsonl: string): readonly string[] {
-  const lines = jsonl.split('\n').filter((line) => line !== '');
-  return lines.map((line) => {
-    const { title = '', text } = JSON.parse(line) as { readonly title?: string; readonly text: string };
-    return `${title} ${text}`.trim();
-  });
 }
 
 /** New documents replace stored ones, so that the index keeps its size. */

@@ -82,7 +82,7 @@ export async function capacityCommand(
 /** The first interrupt ends the run with a report, the second one the process. */
 function interruptSignal(onInterrupt: () => void): AbortSignal {
   const controller = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => {
       if (controller.signal.aborted) process.exit(interruptedCode);
       controller.abort();

@@ -3,7 +3,8 @@
  * latency runs from the moment it was due (no coordinated omission). Requests that cannot be sent because
  * too many are outstanding count as failed.
  */
-import { Agent, request as httpRequest } from 'node:http';
+import * as http from 'node:http';
+import * as https from 'node:https';
 import type { Arrival, Operation } from './schedule.ts';
 
 export interface RequestBody {
@@ -36,7 +37,8 @@ export interface LoadOptions {
 export async function runLoad(
   options: LoadOptions,
 ): Promise<{ readonly samples: readonly Sample[]; readonly sendLagsMs: readonly number[] }> {
-  const agent = new Agent({ keepAlive: true, maxSockets: options.outstandingMax });
+  const transport = new URL(options.url).protocol === 'https:' ? https : http;
+  const agent = new transport.Agent({ keepAlive: true, maxSockets: options.outstandingMax });
   const samples: Sample[] = [];
   const outstanding = new Set<Promise<void>>();
   const start = performance.now();
@@ -55,7 +57,7 @@ export async function runLoad(
       note(0);
       continue;
     }
-    const answered = send(agent, options, options.bodyOf(arrival))
+    const answered = send({ request: transport.request, agent }, options, options.bodyOf(arrival))
       .then(note)
       .finally(() => outstanding.delete(answered));
     outstanding.add(answered);
@@ -72,9 +74,13 @@ async function sleepUntil(dueMs: number): Promise<void> {
   while (performance.now() < dueMs) await new Promise((resolve) => setImmediate(resolve));
 }
 
-function send(agent: Agent, options: LoadOptions, body: RequestBody): Promise<number> {
+function send(
+  { request: requestOf, agent }: { request: typeof http.request; agent: http.Agent },
+  options: LoadOptions,
+  body: RequestBody,
+): Promise<number> {
   return new Promise((resolve) => {
-    const request = httpRequest(
+    const request = requestOf(
       new URL(body.path, options.url),
       {
         agent,

@@ -1,3 +1,5 @@
+import { minimum } from '../statistics.ts';
+
 /** How far the vectors of a side agree with ours: cosines of token vectors of the same tokens. */
 export interface Agreement {
   readonly texts: number;
@@ -31,7 +33,7 @@ export function agreementOf(
     texts: ours.length,
     token_vectors: cosines.length,
     mean_cosine: cosines.reduce((sum, value) => sum + value, 0) / cosines.length,
-    minimum_cosine: Math.min(...cosines),
+    minimum_cosine: minimum(cosines),
     texts_with_other_tokens: others,
   };
 }

@@ -1,11 +1,8 @@
 /** The texts of the encoder benchmark: runs of real words, cut to the lengths of each mix. */
-import { beirFile, documentText } from '../../src/cli/beir/directory.ts';
-import { readQueries } from '../../src/cli/beir/judgements.ts';
-import { parseLine, readLines } from '../../src/cli/jsonl.ts';
 import { documentSequence, querySequence } from '../../src/encoder/colbert-rules.ts';
 import type { ServedModel } from '../../src/encoder/served-model.ts';
 import { seededRandom } from '../seeded-random.ts';
-import { packageTexts } from '../texts.ts';
+import { readTexts } from '../texts.ts';
 import type { Mix } from './contender.ts';
 
 interface MixShape extends Pick<Mix, 'name' | 'kind' | 'inFlight'> {
@@ -33,23 +30,10 @@ export interface SourceTexts {
 
 /** Enough source texts for every mix of `texts` texts; a BEIR directory's, or those of the installed packages. */
 export async function readSource(texts: number, beir: string | undefined): Promise<SourceTexts> {
-  if (beir === undefined) {
-    return {
-      description: 'documentation of the installed packages',
-      documents: packageTexts(texts * 4),
-      queries: [],
-    };
-  }
-  const documents: string[] = [];
-  for await (const line of readLines(beirFile(beir, 'corpus'))) {
-    const parsed = parseLine(line);
-    if ('problem' in parsed) throw new Error(`${beir}: corpus line ${line.number}: ${parsed.problem}`);
-    const { title, text } = parsed.object;
-    documents.push(documentText(stringOf(title), stringOf(text)));
-    if (documents.length >= texts * 4) break;
-  }
-  const queries = await readQueries(beir);
-  return { description: beir, documents, queries: queries.map(({ text }) => text) };
+  const { documents, queries } = await readTexts(texts * 4, beir);
+  return beir === undefined
+    ? { description: 'documentation of the installed packages', documents, queries: [] }
+    : { description: beir, documents, queries };
 }
 
 export interface MixOptions {
@@ -81,38 +65,33 @@ export function makeMixes(model: ServedModel, options: MixOptions): readonly Mix
   });
 }
 
-/** Consecutive runs of words, none longer than asked for. */
-function cutTexts(
-  { tokenizer }: ServedModel,
+/** Consecutive runs of words, none longer than asked for and none empty: a word that is too long for a text of its own is left out. */
+export function cutTexts(
+  { tokenizer }: Pick<ServedModel, 'tokenizer'>,
   documents: readonly string[],
   [shortest, longest]: readonly [number, number],
   count: number,
   seed: number,
 ): readonly string[] {
   const random = seededRandom(seed);
-  const words = wordsOf(documents);
+  const words = documents.flatMap((document) => document.split(/\s+/).filter((word) => word !== ''));
+  if (words.length === 0) throw new Error('the source has no text');
+  // In order, again from the start when they run out.
+  let next = 0;
   return Array.from({ length: count }, () => {
     const wanted = shortest + Math.floor(random() * (longest - shortest + 1));
     const taken: string[] = [];
-    for (let tokens = 0; tokens < wanted;) {
-      const word = words.next().value;
+    for (let tokens = 0, tried = 0; tokens < wanted; tried++) {
+      if (taken.length === 0 && tried === words.length) {
+        throw new Error(`the source has no word of up to ${wanted} tokens`);
+      }
+      const word = words[next++ % words.length]!;
       const length = tokenizer.encode(word).length;
-      if (tokens + length > wanted) break;
-      taken.push(word);
-      tokens += length;
+      if (tokens + length <= wanted) {
+        taken.push(word);
+        tokens += length;
+      } else if (taken.length > 0) break;
     }
     return taken.join(' ');
   });
-}
-
-/** All words in order, again from the start when they run out. */
-function* wordsOf(documents: readonly string[]): Generator<string, never, undefined> {
-  if (!documents.some((document) => /\S/.test(document))) throw new Error('the source has no text');
-  for (;;) {
-    for (const document of documents) yield* document.split(/\s+/).filter((word) => word !== '');
-  }
-}
-
-function stringOf(value: unknown): string {
-  return typeof value === 'string' ? value : '';
 }

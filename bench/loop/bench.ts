@@ -3,7 +3,7 @@
  * text) in one request after another, for some seconds, and reads the 99th percentile of the event-loop delay of
  * the api process and of the encoder from `/metrics`; a client beside it measures what a search waits.
  */
-import { openTarget } from '../capacity/target.ts';
+import { closing, openTarget } from '../capacity/target.ts';
 import { describeEnvironment, type Environment } from '../environment.ts';
 import { median, quantile } from '../statistics.ts';
 import { packageTexts } from '../texts.ts';
@@ -41,7 +41,7 @@ export async function runLoopBench(options: LoopOptions): Promise<LoopReport> {
     remote: undefined,
     environment: options.environment,
   });
-  try {
+  return closing([target], async () => {
     const headers = { authorization: `Bearer ${target.apiKey}`, 'content-type': 'application/json' };
     const send = async (path: string, body: string, signal?: AbortSignal): Promise<void> => {
       const response = await fetch(new URL(`/v1/indexes/${target.indexId}/${path}`, target.url), {
@@ -73,8 +73,9 @@ export async function runLoopBench(options: LoopOptions): Promise<LoopReport> {
     const body = upsertBody(options);
     options.onProgress(`idle: ${JSON.stringify(idle)}; one body has ${body.length} bytes`);
     const ending = new AbortController();
+    const over = AbortSignal.any([ending.signal, target.ended]);
     const upserts = (async () => {
-      while (!ending.signal.aborted) await send('documents', body, ending.signal).catch(() => undefined);
+      while (!over.aborted) await send('documents', body, ending.signal).catch(() => undefined);
     })();
     const loaded = await observe(options.seconds);
     ending.abort();
@@ -89,9 +90,7 @@ export async function runLoopBench(options: LoopOptions): Promise<LoopReport> {
       idle,
       loaded,
     };
-  } finally {
-    await target.close();
-  }
+  });
 }
 
 export function renderLoop({ idle, loaded }: LoopReport): string {

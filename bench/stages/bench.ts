@@ -7,18 +7,17 @@
  * Stages of one request follow one another, so their times add up to what the client waited. *Overhead* is that sum less
  * the model's run and the engine: what the service itself costs.
  */
-import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { gunzipSync } from 'node:zlib';
-import { openTarget, type Target } from '../capacity/target.ts';
+import { closing, openTarget, type Target } from '../capacity/target.ts';
 import { describeEnvironment, type Environment } from '../environment.ts';
 import { median, quantile } from '../statistics.ts';
-import { packageTexts } from '../texts.ts';
+import { readTexts } from '../texts.ts';
 import { Connection, requestText } from './connection.ts';
 import { type Floor, measureFloor } from './floor.ts';
+import { RequestLog, type LoggedRequest } from './request-log.ts';
 
 export interface StagesOptions {
-  /** Folder with `corpus.jsonl.gz` and `queries.jsonl`; without it texts of the installed packages. */
+  /** A BEIR directory; without it texts of the installed packages. */
   readonly beir: string | undefined;
   readonly documents: number;
   /** Queries of a round. */
@@ -88,55 +87,32 @@ interface Side {
 }
 
 export async function runStagesBench(options: StagesOptions): Promise<StagesReport> {
-  const { texts, queries } =
-    options.beir === undefined ? packageTextsAndQueries(options) : collection(options);
+  const { name: texts, documents, queries: found } = await readTexts(options.documents, options.beir);
+  const queries = Array.from({ length: options.queries }, (_, i) => found[i % found.length]!);
   const sides: Side[] = [];
-  let floor: Floor;
-  try {
+  const targets: Target[] = [];
+  const floor = await closing(targets, async () => {
     for (const [name, checkout] of [
       ['this', undefined],
       ['against', options.against],
     ] as const) {
       if (name === 'against' && checkout === undefined) continue;
-      options.onProgress(`storing ${texts.length} documents in ${checkout ?? 'this checkout'}`);
-      const logged = new RequestLog();
-      const target = await openTarget({
-        texts,
-        remote: undefined,
-        environment: options.environment,
-        onLogLine: (line) => logged.add(line),
-        ...(checkout === undefined ? {} : { checkout: path.resolve(checkout) }),
-      });
-      sides.push({ name, target, logged, rounds: [] });
+      options.onProgress(`storing ${documents.length} documents in ${checkout ?? 'this checkout'}`);
+      const side = await openSide(options, name, { documents, checkout });
+      targets.push(side.target);
+      sides.push(side);
     }
-    // The compilers of both processes go on optimising for about a thousand searches.
-    for (let asked = 0; asked < options.warmUp; asked += queries.length) {
-      for (const side of sides) await measureRound(side, queries);
-    }
-    options.onProgress('measuring the floor of this machine');
-    floor = await floorOf(sides[0]!.target, queries);
-    for (let round = 0; round < options.rounds; round++) {
-      const order = round % 2 === 0 ? sides : sides.toReversed();
-      for (const side of order) {
-        const splits = await measureRound(side, queries);
-        side.rounds.push(splits);
-        options.onProgress(
-          `round ${round + 1}, ${side.name}: overhead ${median(splits.map(({ overhead }) => overhead)).toFixed(2)} ms`,
-        );
-      }
-    }
-  } finally {
-    for (const { target } of sides) await target.close();
-  }
+    return measureSides(options, sides, queries);
+  });
   const reports = sides.map(sideReport);
   const [own, against] = reports;
   return {
     environment: describeEnvironment(options.command, 'auto', []),
     settings: {
-      documents: texts.length,
+      documents: documents.length,
       searches: queries.length * options.rounds,
       warm_up: options.warmUp,
-      texts: options.beir === undefined ? 'installed packages' : path.basename(options.beir),
+      texts,
     },
     sides: reports,
     floor,
@@ -149,6 +125,48 @@ export async function runStagesBench(options: StagesOptions): Promise<StagesRepo
             ),
           },
   };
+}
+
+async function openSide(
+  { environment, onProgress }: StagesOptions,
+  name: Side['name'],
+  { documents, checkout }: { readonly documents: readonly string[]; readonly checkout: string | undefined },
+): Promise<Side> {
+  const logged = new RequestLog(onProgress);
+  const target = await openTarget({
+    texts: documents,
+    remote: undefined,
+    environment,
+    onLogLine: (line) => logged.add(line),
+    ...(checkout === undefined ? {} : { checkout: path.resolve(checkout) }),
+  });
+  target.ended.addEventListener('abort', () => logged.end(target.ended.reason as Error));
+  return { name, target, logged, rounds: [] };
+}
+
+/** Fills the rounds of the sides and gives the floor. */
+async function measureSides(
+  { warmUp, rounds, onProgress }: StagesOptions,
+  sides: readonly Side[],
+  queries: readonly string[],
+): Promise<Floor> {
+  // The compilers of both processes go on optimising for about a thousand searches.
+  for (let asked = 0; asked < warmUp; asked += queries.length) {
+    for (const side of sides) await measureRound(side, queries);
+  }
+  onProgress('measuring the floor of this machine');
+  const floor = await floorOf(sides[0]!.target, queries);
+  for (let round = 0; round < rounds; round++) {
+    const order = round % 2 === 0 ? sides : sides.toReversed();
+    for (const side of order) {
+      const splits = await measureRound(side, queries);
+      side.rounds.push(splits);
+      onProgress(
+        `round ${round + 1}, ${side.name}: overhead ${median(splits.map(({ overhead }) => overhead)).toFixed(2)} ms`,
+      );
+    }
+  }
+  return floor;
 }
 
 export function renderStages({ sides, settings, floor, ratios }: StagesReport): string {
@@ -204,32 +222,6 @@ function searchText({ indexId, apiKey, url }: Target, query: string): string {
   );
 }
 
-interface LoggedRequest {
-  readonly request_id: string;
-  readonly timings_ms: Readonly<Record<string, number>>;
-}
-
-/** Log lines of requests by their id; a line may come before or after the client has its answer. */
-class RequestLog {
-  readonly #lines = new Map<string, LoggedRequest>();
-  readonly #waiting = new Map<string, (line: LoggedRequest) => void>();
-
-  add(text: string): void {
-    const line = JSON.parse(text) as Partial<LoggedRequest>;
-    if (line.request_id === undefined || line.timings_ms?.['encode'] === undefined) return;
-    const waiting = this.#waiting.get(line.request_id);
-    this.#waiting.delete(line.request_id);
-    if (waiting === undefined) this.#lines.set(line.request_id, line as LoggedRequest);
-    else waiting(line as LoggedRequest);
-  }
-
-  async take(requestId: string): Promise<LoggedRequest> {
-    const line = this.#lines.get(requestId);
-    this.#lines.delete(requestId);
-    return line ?? (await new Promise((resolve) => this.#waiting.set(requestId, resolve)));
-  }
-}
-
 function splitOf(totalMs: number, { timings_ms: timings }: LoggedRequest): Split {
   const of = (stage: string): number => timings[stage] ?? 0;
   const served = of('admission') + of('body') + of('service') + of('answer');
@@ -265,39 +257,5 @@ function sideReport({ name, rounds }: Side): SideReport {
     ) as SideReport['stages'],
     splits: all,
     overhead_rounds: rounds.map((splits) => median(splits.map(({ overhead }) => overhead))),
-  };
-}
-
-function collection({ beir, documents, queries }: StagesOptions): { texts: string[]; queries: string[] } {
-  const rows = (text: string): { text: string; title?: string }[] =>
-    text
-      .split('\n')
-      .filter((line) => line !== '')
-      .map((line) => JSON.parse(line) as { text: string; title?: string });
-  const folder = beir!;
-  const corpus = gunzipSync(readFileSync(path.join(folder, 'corpus.jsonl.gz'))).toString('utf8');
-  return {
-    texts: rows(corpus)
-      .slice(0, documents)
-      .map(({ title = '', text }) => `${title} ${text}`),
-    queries: rows(readFileSync(path.join(folder, 'queries.jsonl'), 'utf8'))
-      .slice(0, queries)
-      .map(({ text }) => text),
-  };
-}
-
-/** Queries are runs of words of stored text. */
-function packageTextsAndQueries({ documents, queries }: StagesOptions): {
-  texts: readonly string[];
-  queries: string[];
-} {
-  const texts = packageTexts(documents);
-  return {
-    texts,
-    queries: Array.from({ length: queries }, (_, i) =>
-      texts[i % texts.length]!.split(' ')
-        .slice(0, 6 + (i % 10))
-        .join(' '),
-    ),
   };
 }

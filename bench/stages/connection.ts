@@ -11,6 +11,7 @@ export interface Answer {
 export class Connection {
   readonly #socket: Socket;
   #received = '';
+  #failure: Error | undefined;
   #wake: (() => void) | undefined;
 
   constructor(url: string) {
@@ -21,9 +22,15 @@ export class Connection {
       this.#received += chunk;
       this.#wake?.();
     });
+    const fail = (failure: Error): void => {
+      this.#failure ??= failure;
+      this.#wake?.();
+    };
+    this.#socket.on('error', fail);
+    this.#socket.on('close', () => fail(new Error('the server closed the connection')));
   }
 
-  /** Sends the text of a request; any status but 200 throws. */
+  /** Sends the text of a request; any status but 200 throws, and so does a connection that ends before the answer. */
   async exchange(request: string): Promise<Answer> {
     const startedAt = performance.now();
     this.#received = '';
@@ -33,6 +40,7 @@ export class Connection {
       head = this.#received.indexOf('\r\n\r\n');
       const length = Number(/\r\ncontent-length: (\d+)/i.exec(this.#received)?.[1]);
       if (head !== -1 && this.#received.length >= head + 4 + length) break;
+      if (this.#failure !== undefined) throw this.#failure;
       await new Promise<void>((resolve) => (this.#wake = resolve));
     }
     const totalMs = performance.now() - startedAt;

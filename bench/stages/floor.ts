@@ -10,7 +10,7 @@ import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { QueryStream, type QueryDuplex } from '../../src/encoder/query-stream.ts';
 import { EncoderClient } from '../../src/encoder/wire.ts';
-import { readyUrl } from '../capacity/target.ts';
+import { readyUrl } from '../capacity/server-process.ts';
 import { median } from '../statistics.ts';
 import { Connection, requestText } from './connection.ts';
 

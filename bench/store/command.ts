@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import { integer } from '../options.ts';
 import { writeJson } from '../write-json.ts';
 import { describeEnvironment } from '../environment.ts';
-import { quantile, spread, type Spread } from '../statistics.ts';
+import { maximum, quantile, spread, type Spread } from '../statistics.ts';
 import { openStoreStage, type StoreStage } from './stage.ts';
 
 export const storeUsage = 'store [--documents 100000] [--dim 16] [--rows 64] [--rounds 5] [--json FILE]';
@@ -118,6 +118,6 @@ function latency(times: readonly number[]): Latency {
     searches: times.length,
     p50_ms: quantile(times, 0.5),
     p99_ms: quantile(times, 0.99),
-    maximum_ms: Math.max(...times),
+    maximum_ms: maximum(times),
   };
 }

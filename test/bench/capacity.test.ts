@@ -159,6 +159,10 @@ describe('a step', () => {
     });
   });
 
+  it('may have more answers than a call takes arguments', () => {
+    expect(of(Array.from({ length: 200_000 }, (_, i) => sample(200, i))).latency_ms?.max).toBe(199_999);
+  });
+
   it('without a single answer has no latency and misses', () => {
     expect(of([sample(0, 5)])).toMatchObject({ met_target: false, latency_ms: null });
   });

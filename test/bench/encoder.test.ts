@@ -6,9 +6,11 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { agreementOf, halfValue } from '../../bench/encoder/agreement.ts';
 import { ratioOf, runEncoderBench } from '../../bench/encoder/bench.ts';
+import { cutTexts } from '../../bench/encoder/mixes.ts';
 import { packSequences } from '../../bench/encoder/packing.ts';
 import { renderTable } from '../../bench/encoder/report.ts';
 import { withSingleOutput } from '../../bench/encoder/single-output-graph.ts';
+import { loadModel } from '../../src/encoder/served-model.ts';
 
 const tinyGraph = path.resolve(import.meta.dirname, '../fixtures/colbert-tiny/1/model.onnx');
 
@@ -77,6 +79,21 @@ describe('the ratio to contenders of one goal', () => {
 
   it('is null where none of them ran that mix', () => {
     expect(ratioOf(goal, [row('export', 'long', 1.2)]).value).toBeNull();
+  });
+});
+
+describe('the texts of a mix', () => {
+  const long = 'x-'.repeat(12);
+
+  it('leave out words that are longer than a text is to be', async () => {
+    const model = await loadModel(path.dirname(tinyGraph));
+    const texts = cutTexts(model, [`${long} a ${long}`, `${long} b`], [2, 9], 40, 1);
+    expect(texts).toHaveLength(40);
+    for (const text of texts) {
+      expect(text).toMatch(/^[ab]/);
+      expect(model.tokenizer.encode(text).length).toBeLessThanOrEqual(9);
+    }
+    expect(() => cutTexts(model, [long], [2, 2], 1, 1)).toThrow('no word of up to 2 tokens');
   });
 });
 

@@ -1,0 +1,160 @@
+/** A server of a benchmark's own, on a fresh data directory. However the benchmark ends, the server and its files go with it. */
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { root } from '../environment.ts';
+
+export interface ServerOptions {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Folder of the checkout whose server is started; this one if absent. */
+  readonly checkout?: string;
+  /** Each line of the server's log, which then tells of every request. */
+  readonly onLogLine?: (line: string) => void;
+}
+
+export interface ServerProcess {
+  readonly url: string;
+  /** Of a tenant whose limits do not bind. */
+  readonly apiKey: string;
+  readonly metricsUrl: string;
+  readonly processId: number | undefined;
+  /** Aborts, with what happened as its reason, when the server ends in another way than by `close`. */
+  readonly ended: AbortSignal;
+  close(): Promise<void>;
+}
+
+const limits = [
+  '--requests-per-minute',
+  '100000000',
+  '--max-concurrent-requests',
+  '100000',
+  '--input-tokens',
+  '1000000000000',
+];
+
+export async function startServer(options: ServerOptions): Promise<ServerProcess> {
+  const { environment, checkout = root, onLogLine } = options;
+  const directory = mkdtempSync(path.join(tmpdir(), 'maxsimd-capacity-'));
+  const dataDirectory = path.join(directory, 'data');
+  mkdirSync(dataDirectory);
+  let server: ChildProcess | undefined;
+  const kill = (): void => {
+    server?.kill('SIGKILL');
+    rmSync(directory, { recursive: true, force: true, maxRetries: 3 });
+  };
+  const forget = endWithThisProcess(kill);
+  try {
+    const metricsPort = await freePort();
+    const serverEnvironment = {
+      ...environment,
+      // The sockets of its encoders lie there too.
+      TMPDIR: directory,
+      MAXSIMD_DATA_DIR: dataDirectory,
+      MAXSIMD_HTTP_PORT: '0',
+      MAXSIMD_METRICS_PORT: String(metricsPort),
+      MAXSIMD_LOG_LEVEL: onLogLine === undefined ? 'error' : 'info',
+    };
+    const entry = path.join(checkout, 'src', 'cli', 'main.ts');
+    const tenant = JSON.parse(
+      execFileSync(process.execPath, [entry, 'tenant', 'create', '--name', 'capacity', ...limits, '--json'], {
+        env: serverEnvironment,
+        encoding: 'utf8',
+      }),
+    ) as { readonly api_key: string };
+    server = spawn(process.execPath, [entry, 'serve'], {
+      env: serverEnvironment,
+      stdio: ['ignore', 'pipe', onLogLine === undefined ? 'inherit' : 'pipe'],
+      // In a process group of its own: an interrupt at the terminal ends the benchmark, which then ends the server.
+      detached: true,
+    });
+    const { ended, close } = watched(server);
+    if (onLogLine !== undefined) createInterface({ input: server.stderr! }).on('line', onLogLine);
+    return {
+      url: await readyUrl(server),
+      apiKey: tenant.api_key,
+      metricsUrl: `http://127.0.0.1:${metricsPort}/metrics`,
+      processId: server.pid,
+      ended,
+      close: async () => {
+        await close();
+        forget();
+        rmSync(directory, { recursive: true, force: true });
+      },
+    };
+  } catch (error) {
+    kill();
+    forget();
+    throw error;
+  }
+}
+
+/** Where a process serves, once it has said so in a line of JSON. */
+export async function readyUrl(server: ChildProcess): Promise<string> {
+  if (server.stdout === null) throw new Error('the server has no standard output');
+  for await (const line of createInterface({ input: server.stdout })) {
+    if (!line.startsWith('{')) continue;
+    const event = JSON.parse(line) as { readonly event?: string; readonly url?: string };
+    if (event.event === 'ready' && event.url !== undefined) return event.url;
+  }
+  throw new Error(`the server ended before it was ready (exit ${server.exitCode})`);
+}
+
+function watched(server: ChildProcess): Pick<ServerProcess, 'ended' | 'close'> {
+  const ended = new AbortController();
+  const exited = Promise.withResolvers<void>();
+  let isClosing = false;
+  server.once('exit', (code, signal) => {
+    if (!isClosing || code !== 0) {
+      ended.abort(new Error(`the server ended by itself (${signal ?? `exit ${code}`})`));
+    }
+    exited.resolve();
+  });
+  return {
+    ended: ended.signal,
+    close: async () => {
+      isClosing = true;
+      server.kill('SIGTERM');
+      await exited.promise;
+    },
+  };
+}
+
+/** What is to be done when this process ends. */
+const endings = new Set<() => void>();
+const signals = ['SIGHUP', 'SIGINT', 'SIGTERM'] as const;
+
+/** Runs `end` should this process exit, or get a signal that ends it, before the function returned is called. */
+function endWithThisProcess(end: () => void): () => void {
+  if (endings.size === 0) {
+    process.on('exit', endAll);
+    for (const signal of signals) process.on(signal, exitBySignal);
+  }
+  endings.add(end);
+  return () => {
+    endings.delete(end);
+    if (endings.size > 0) return;
+    process.off('exit', endAll);
+    for (const signal of signals) process.off(signal, exitBySignal);
+  };
+}
+
+function endAll(): void {
+  for (const end of endings) end();
+}
+
+/** A signal that nobody listens to ends a process without its `exit` event; who listens too says when to end. */
+function exitBySignal(signal: NodeJS.Signals, number: number): void {
+  if (process.listenerCount(signal) === 1) process.exit(128 + number);
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}

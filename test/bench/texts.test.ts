@@ -1,0 +1,30 @@
+/** The texts that the benchmarks share. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { readTexts } from '../../bench/texts.ts';
+
+it('of a BEIR directory are its first documents, titles in front, and all its queries', async () => {
+  const directory = mkdtempSync(path.join(tmpdir(), 'maxsimd-test-'));
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  const lines = (rows: readonly object[]): string => rows.map((row) => `${JSON.stringify(row)}\n`).join('');
+  const documents = [{ _id: '1', title: 'One', text: 'and more' }, { _id: '2', text: 'two' }, { _id: '3' }];
+  writeFileSync(path.join(directory, 'corpus.jsonl'), lines(documents));
+  writeFileSync(path.join(directory, 'queries.jsonl'), lines([{ _id: 'a', text: 'what' }]));
+  expect(await readTexts(2, directory)).toEqual({
+    name: path.basename(directory),
+    documents: ['One and more', 'two'],
+    queries: ['what'],
+  });
+});
+
+it('of the installed packages are as many as asked for, and a query begins each', async () => {
+  const { documents, queries } = await readTexts(12, undefined);
+  expect(documents).toHaveLength(12);
+  expect(queries).toHaveLength(12);
+  for (const [at, query] of queries.entries()) {
+    expect(query.split(' ')).toHaveLength(6 + (at % 10));
+    expect(documents[at]!.startsWith(`${query} `)).toBe(true);
+  }
+});
