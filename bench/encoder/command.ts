@@ -7,7 +7,8 @@ import { mixShapes } from './mixes.ts';
 import { renderTable } from './report.ts';
 
 export const encoderUsage =
-  'encoder [--texts 50] [--rounds 5] [--seed 1] [--mixes documents_mixed,...] [--beir DIR] [--device cpu|cuda:0] [--no-peers] [--export DIR] [--python python3] [--json FILE]';
+  'encoder [--texts 400: so many that a round lasts seconds] [--rounds 5] [--seed 1] [--mixes documents_mixed,...] [--beir DIR]\n' +
+  '          [--device cpu|cuda:0] [--no-peers] [--export DIR] [--python python3] [--json FILE]';
 
 /** `environment` chooses the model, as it does for the server (`MAXSIMD_MODEL`, `MAXSIMD_MODELS_DIR`). */
 export async function encoderCommand(
@@ -18,7 +19,7 @@ export async function encoderCommand(
   const { values } = parseArgs({
     args: [...args],
     options: {
-      texts: { type: 'string', default: '50' },
+      texts: { type: 'string', default: '400' },
       rounds: { type: 'string', default: '5' },
       seed: { type: 'string', default: '1' },
       mixes: { type: 'string', default: '' },

@@ -5,7 +5,11 @@ import type { Readable, Writable } from 'node:stream';
 import type { Contender, Mix, RoundTiming } from './contender.ts';
 import type { PythonPeer } from './install-python.ts';
 
-const batchSizes = [1, 2, 4, 8, 16, 32];
+/** A GPU is not full before hundreds of texts. */
+const batchSizes = {
+  cpu: [1, 2, 4, 8, 16, 32],
+  cuda: [16, 32, 64, 128, 256, 512, 1024],
+};
 
 export interface PythonOptions {
   readonly peer: PythonPeer;
@@ -19,17 +23,20 @@ export function openPython({ peer, modelDirectory, threads, device }: PythonOpti
     spawn(peer.interpreter, [peer.script, modelDirectory, String(threads), device], {
       stdio: ['pipe', 'pipe', 'inherit'],
     }),
+    device === 'cpu' ? batchSizes.cpu : batchSizes.cuda,
   );
 }
 
 class Python implements Contender {
   readonly #child: ChildProcessByStdio<Writable, Readable, null>;
+  readonly #batchSizes: readonly number[];
   readonly #ended: Promise<void>;
   /** Calls are made one at a time. */
   #waiting: PromiseWithResolvers<unknown> | undefined;
 
-  constructor(child: ChildProcessByStdio<Writable, Readable, null>) {
+  constructor(child: ChildProcessByStdio<Writable, Readable, null>, batchSizesToTry: readonly number[]) {
     this.#child = child;
+    this.#batchSizes = batchSizesToTry;
     createInterface({ input: child.stdout }).on('line', (line) => {
       const { value, error } = JSON.parse(line) as { value?: unknown; error?: string };
       if (error === undefined) this.#waiting?.resolve(value);
@@ -46,7 +53,7 @@ class Python implements Contender {
   }
 
   async prepare({ kind, inFlight, texts }: Mix): Promise<string> {
-    const batch_sizes = kind === 'query' && inFlight === 1 ? [1] : batchSizes;
+    const batch_sizes = kind === 'query' && inFlight === 1 ? [1] : this.#batchSizes;
     return (await this.#call({ method: 'prepare', texts, batch_sizes })) as string;
   }
 

@@ -81,7 +81,11 @@ export async function runGpuBench(options: GpuBenchOptions): Promise<GpuReport> 
   const cpu = await openSession(
     settingsFor(model, { provider: 'cpu', index: 0, threads: availableParallelism() }),
   );
-  const agreement = agreementOf(await outputsOf(cpu, some), await outputsOf(session, some), model.dim);
+  const agreement = agreementOf(
+    await outputsOf(cpu, model, some),
+    await outputsOf(session, model, some),
+    model.dim,
+  );
   const independence = await aloneAndInBatch(session, model, some);
   const rows: GpuRow[] = [];
   for (const tokens of batchTokens) {
@@ -119,10 +123,15 @@ async function nodesElsewhere(model: ServedModel, device: Device): Promise<strin
 }
 
 /** f32 rows of each text, run alone. */
-async function outputsOf(session: InferenceSession, texts: readonly Int32Array[]): Promise<Float32Array[]> {
+export async function outputsOf(
+  session: Pick<InferenceSession, 'run'>,
+  { session: { usesTokenTypeIds } }: Pick<ServedModel, 'session'>,
+  texts: readonly Int32Array[],
+): Promise<Float32Array[]> {
   const rows: Float32Array[] = [];
   for (const ids of texts) {
-    const outputs = await session.run(feedsOf({ ids, texts: 1, length: ids.length }, false), ['output']);
+    const feeds = feedsOf({ ids, texts: 1, length: ids.length }, usesTokenTypeIds);
+    const outputs = await session.run(feeds, ['output']);
     rows.push(outputs['output']!.data as Float32Array);
   }
   return rows;

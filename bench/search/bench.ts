@@ -87,7 +87,7 @@ export async function runSearchBench(options: SearchBenchOptions): Promise<Searc
         peers: versions,
       },
       rows,
-      skipped,
+      skipped: [...ours.skipped, ...skipped],
       ratios: { lancedb_qps_at_equal_recall: ratio.value },
       ratio_details: { lancedb_qps_at_equal_recall: ratio },
     };

@@ -6,7 +6,7 @@ import { OpenIndex, type IndexOptions, type SealedIndex, type SearchSettings } f
 import { selectivities, type Selectivity } from './filters.ts';
 import { measure, rankings, type Effort, type Ranking, type Searcher } from './measure.ts';
 import { anonymousBytes } from './process-memory.ts';
-import type { SearchRow } from './report.ts';
+import type { SearchReport, SearchRow } from './report.ts';
 import { activeStates, churnedState, staticState, type IndexState } from './states.ts';
 
 export const topK = 100;
@@ -25,13 +25,18 @@ export interface EngineRowOptions {
   readonly onProgress: (line: string) => void;
 }
 
-/** Truth of the queries with unit rows is handed on to the peers. */
-export async function engineRows(
-  options: EngineRowOptions,
-): Promise<{ readonly rows: readonly SearchRow[]; readonly unitTruth: readonly Ranking[] }> {
-  const { parts: wanted, queries, seed } = options;
+export interface EngineRows {
+  readonly rows: readonly SearchRow[];
+  /** Of the queries with unit rows: the peers are held against it. */
+  readonly unitTruth: readonly Ranking[];
+  readonly skipped: SearchReport['skipped'];
+}
+
+export async function engineRows(options: EngineRowOptions): Promise<EngineRows> {
+  const { parts: wanted, queries, seed, onProgress } = options;
   const { corpus } = options.index;
   const rows: SearchRow[] = [];
+  const skipped: { variant: string; reason: string }[] = [];
   let unitTruth: readonly Ranking[] = [];
   await withState(options, staticState, async (opened) => {
     if (wanted.has('static')) rows.push(...(await opened.sweep({})));
@@ -43,7 +48,13 @@ export async function engineRows(
     }
     if (wanted.has('filtered')) {
       for (const selectivity of selectivities) {
-        if (selectivity > documentsOf(corpus)) continue;
+        if (selectivity > documentsOf(corpus)) {
+          const variant = `maxsimd filtered, 1/${selectivity}`;
+          const reason = `there are ${documentsOf(corpus)} documents`;
+          onProgress(`${variant}: skipped (${reason})`);
+          skipped.push({ variant, reason });
+          continue;
+        }
         rows.push(...(await opened.sweep({ selectivity })));
       }
     }
@@ -57,7 +68,7 @@ export async function engineRows(
       rows.push(...(await opened.sweep({})));
     });
   }
-  return { rows, unitTruth };
+  return { rows, unitTruth, skipped };
 }
 
 /** Token vectors of length 1: what a peer that knows only cosine makes of them. Rows without direction are left out. */

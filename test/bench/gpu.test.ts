@@ -1,8 +1,11 @@
 /** The GPU benchmark, dry: on the CPU graph it runs end to end and finds nothing to complain of. */
+import { Tensor } from 'onnxruntime-node';
 import { describe, expect, it } from 'vitest';
-import { runGpuBench } from '../../bench/gpu/bench.ts';
+import { outputsOf, runGpuBench } from '../../bench/gpu/bench.ts';
 import { renderGpu } from '../../bench/gpu/command.ts';
 import { cudaProblem } from '../../src/encoder/cuda-library.ts';
+import { loadModel } from '../../src/encoder/served-model.ts';
+import { tinyModel } from '../encoder/encoders.ts';
 
 const options = {
   beir: undefined,
@@ -23,6 +26,21 @@ describe('the GPU benchmark', () => {
     for (const row of report.rows) expect(row.tokens_per_second).toBeGreaterThan(0);
     expect(renderGpu(report)).toContain('nodes on another device: none');
   }, 60_000);
+
+  it.each([true, false])('feeds token types where the model takes them: %s', async (usesTokenTypeIds) => {
+    const { session } = await loadModel(tinyModel);
+    const given: string[][] = [];
+    // No model at hand takes them.
+    const recorder = {
+      run: async (feeds: object) => {
+        given.push(Object.keys(feeds));
+        return Promise.resolve({ output: new Tensor('float32', [1], [1, 1, 1]) });
+      },
+    };
+    await outputsOf(recorder, { session: { ...session, usesTokenTypeIds } }, [Int32Array.of(2, 3)]);
+    const common = ['input_ids', 'attention_mask'];
+    expect(given).toEqual([usesTokenTypeIds ? [...common, 'token_type_ids'] : common]);
+  });
 
   it('refuses a GPU that is not there, and says why', async () => {
     const problem = cudaProblem();

@@ -15,6 +15,7 @@ import base64
 import json
 import sys
 import time
+from itertools import cycle, islice
 from importlib import metadata
 from pathlib import Path
 
@@ -22,7 +23,6 @@ import onnx
 import torch
 from sentence_transformers import SentenceTransformer
 
-SWEEP_TEXTS = 16
 POSITIONS = 512
 
 
@@ -64,7 +64,9 @@ class Peer:
 
     def prepare(self, texts: list[str], batch_sizes: list[int]) -> str:
         self._texts = texts
-        some, best = texts[:SWEEP_TEXTS], {}
+        # At least two batches of every size, and something to time.
+        some = list(islice(cycle(texts), max(16, 2 * max(batch_sizes))))
+        best: dict[int, float] = {}
         for _ in range(2):  # the first pass warms up
             for size in batch_sizes:
                 start = time.perf_counter()
@@ -87,7 +89,8 @@ class Peer:
             texts, batch_size=batch_size, output_value="token_embeddings", show_progress_bar=False
         )
         with torch.inference_mode():
-            return [torch.nn.functional.normalize(rows @ self._projection, dim=-1).cpu() for rows in hidden]
+            rows = torch.nn.functional.normalize(torch.cat(hidden) @ self._projection, dim=-1).cpu()
+        return list(rows.split([len(each) for each in hidden]))
 
 
 if __name__ == "__main__":
