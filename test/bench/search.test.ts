@@ -61,8 +61,7 @@ describe('the search benchmark', () => {
     // A comparison that was not made is said to be so, not counted as met.
     expect(report.ratios).toEqual({ lancedb_qps_at_equal_recall: null });
     expect(report.skipped.map(({ variant }) => variant)).toEqual([
-      'maxsimd filtered, 1/10000',
-      'maxsimd filtered, 1/100000',
+      ...[1_000, 10_000, 100_000].map((selectivity) => `maxsimd filtered, 1/${selectivity}`),
       'usearch',
       'lancedb',
     ]);
