@@ -3,7 +3,6 @@
  * listeners. Ready is one JSON line on standard output; SIGTERM or SIGINT drains and exits 0. What fails on
  * the way up is undone and thrown, as one line fit to print.
  */
-import { readFile } from 'node:fs/promises';
 import type { AddressInfo, Server } from 'node:net';
 import path from 'node:path';
 import { apiKeyMatches, parseApiKey } from './catalog/api-key.ts';
@@ -11,6 +10,7 @@ import { lockDataDirectory, prepareDataDirectory } from './catalog/data-director
 import { loadKeyPepper } from './catalog/key-pepper.ts';
 import { openCatalog } from './catalog/sqlite/open-catalog.ts';
 import { ConfigError, type Config } from './config.ts';
+import { readConfigured } from './configured-file.ts';
 import { greetFirstTenant } from './first-tenant.ts';
 import { createHttpServer } from './http/server.ts';
 import { createEngine } from './index/native.ts';
@@ -148,14 +148,6 @@ async function tlsFiles(
     readConfigured('MAXSIMD_TLS_KEY_FILE', keyFile),
   ]);
   return { cert, key };
-}
-
-async function readConfigured(variable: string, file: string): Promise<Buffer> {
-  try {
-    return await readFile(file);
-  } catch (error) {
-    throw new ConfigError(`${variable}: cannot read ${file}`, { cause: error });
-  }
 }
 
 /** API keys must not cross a network in the clear by accident. */

@@ -1,8 +1,8 @@
 /** The encoders of this process: local ones that it supervises, or the addresses it was given. */
-import { readFile } from 'node:fs/promises';
 import { totalmem } from 'node:os';
 import path from 'node:path';
 import { ConfigError, type Config } from './config.ts';
+import { readConfigured } from './configured-file.ts';
 import { createEncoderPool, type EncoderPoolOptions } from './encoder/client.ts';
 import type { Encoder, EncoderStatistics } from './encoder/contract.ts';
 import { superviseEncoders, type EncoderSupervisor } from './encoder/supervisor.ts';
@@ -24,10 +24,12 @@ export interface Encoders {
 const readyMsMax = { local: 240_000, remote: 60_000 };
 
 export async function startEncoders(config: Config, logger: Logger): Promise<Encoders> {
-  const supervisor = config.MAXSIMD_ENCODERS.length > 0 ? undefined : await superviseLocal(config);
+  const isRemote = config.MAXSIMD_ENCODERS.length > 0;
+  const tls = isRemote ? await remoteTls(config) : undefined;
+  // From here on nothing may fail before there is something to close: there are child processes.
+  const supervisor = isRemote ? undefined : await superviseLocal(config);
   const events = new Map<string, number>();
   const admitted = Promise.withResolvers<void>();
-  const tls = await remoteTls(config);
   const encoder = createEncoderPool({
     addresses: supervisor?.addresses ?? config.MAXSIMD_ENCODERS,
     healWaitMs: config.MAXSIMD_ENCODER_WAIT_MS,
@@ -114,7 +116,11 @@ async function remoteTls(config: Config): Promise<EncoderPoolOptions['tls']> {
     MAXSIMD_ENCODER_TLS_KEY_FILE: keyFile,
   } = config;
   if (caFile === '') return undefined;
-  const ca = await readFile(caFile);
+  const ca = await readConfigured('MAXSIMD_ENCODER_TLS_CA_FILE', caFile);
   if (certFile === '' || keyFile === '') return { ca };
-  return { ca, certificate: await readFile(certFile), key: await readFile(keyFile) };
+  return {
+    ca,
+    certificate: await readConfigured('MAXSIMD_ENCODER_TLS_CERT_FILE', certFile),
+    key: await readConfigured('MAXSIMD_ENCODER_TLS_KEY_FILE', keyFile),
+  };
 }

@@ -116,6 +116,16 @@ describe('Start', () => {
     expect(tls).toContain('/no/such/file');
   });
 
+  test('an authority of remote encoders that cannot be read is an error with such encoders, and nothing without', async () => {
+    const authority = { MAXSIMD_ENCODER_TLS_CA_FILE: '/no/such/authority' };
+    const { stderr } = await refusal({ ...authority, MAXSIMD_ENCODERS: '127.0.0.1:1' });
+    expect(stderr).toContain('MAXSIMD_ENCODER_TLS_CA_FILE: cannot read /no/such/authority');
+    for (const file of [authority.MAXSIMD_ENCODER_TLS_CA_FILE, import.meta.filename]) {
+      const launched = await launch({ MAXSIMD_ENCODER_TLS_CA_FILE: file });
+      expect((await within(60_000, 'the start', launched.ready)).event).toBe('ready');
+    }
+  });
+
   test('an explicit cuda serves from CUDA or not at all', async () => {
     const launched = await launch({ MAXSIMD_PROVIDER: 'cuda' });
     const outcome = await within(
