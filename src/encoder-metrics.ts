@@ -20,7 +20,7 @@ export function registerEncoderMetrics(metrics: Metrics, encoders: Pick<Encoders
     'Requests admitted and not yet answered.',
     (encoder) => encoder.queuedRequests,
   );
-  counter('encoder_batches_total', 'Batches run.', ({ batches }) => batches);
+  counter('encoder_batches_total', 'Batches run for callers.', ({ batches }) => batches);
   counter('encoder_batch_tokens_total', 'Tokens of the texts in batches.', ({ tokens }) => tokens);
   counter(
     'encoder_batch_padded_tokens_total',
@@ -42,7 +42,7 @@ export function registerEncoderMetrics(metrics: Metrics, encoders: Pick<Encoders
   metrics.registerCounter(
     {
       name: 'encoder_dropped_total',
-      help: 'Requests that never ran: over the bound of the queue (rejected), past their deadline, caller gone.',
+      help: 'Requests that never ran: the queue was full or too long for their deadline (rejected), past their deadline, caller gone.',
       labelNames: ['encoder', 'reason'],
     },
     async () =>

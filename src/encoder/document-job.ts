@@ -69,6 +69,7 @@ export class DocumentJob implements Job {
   readonly model: number;
   readonly tenantId: string;
   readonly deadlineMs: number;
+  readonly isInternal = false;
   /** Settles when every part is written, or with the failure that ended the job. */
   readonly done: Promise<void>;
   readonly #options: DocumentJobOptions;

@@ -18,7 +18,7 @@ import {
   type SchedulerOptions,
   type SchedulerStatistics,
 } from './scheduler.ts';
-import { type SequenceDone, SequenceJob } from './sequence-job.ts';
+import { type SequenceDone, SequenceJob, type SequenceJobOptions } from './sequence-job.ts';
 import type { ServedModel } from './served-model.ts';
 import type { SessionPool } from './session-pool.ts';
 import type { BatchKind, BatchOutput } from './session-protocol.ts';
@@ -126,7 +126,10 @@ export class EncoderCore {
     const tokenizeMs = performance.now() - startedAt;
     const reservation = this.#reserve(sequence.ids.length);
     try {
-      const { rows, queueMs, runMs } = await this.#runSequence('query', index, sequence, request);
+      const { rows, queueMs, runMs } = await this.#runSequence('query', index, sequence, {
+        ...request,
+        isInternal: false,
+      });
       const timings = { tokenizeMs, queueMs, runMs };
       this.#stageTimes.observe('query', timings);
       return { ...queryRows(rows), inputTokens: tokens.length, timings };
@@ -213,7 +216,7 @@ export class EncoderCore {
     kind: BatchKind,
     model: number,
     sequence: Sequence,
-    request: Pick<EncodeRequest, 'tenantId' | 'deadlineMs' | 'signal'>,
+    request: Pick<SequenceJobOptions, 'tenantId' | 'deadlineMs' | 'signal' | 'isInternal'>,
   ): Promise<SequenceDone> {
     const job = new SequenceJob({ ...request, kind, model, sequence });
     this.#scheduler.add(job);
@@ -250,14 +253,16 @@ export class EncoderCore {
   /** Work that cannot end before its deadline is refused before anything is spent on it. */
   #refuseHopeless(deadlineMs: number): void {
     if (this.#tokensPerSecond === undefined) return;
-    const leftMs = deadlineMs - Date.now();
+    const leftMs = Math.max(0, deadlineMs - Date.now());
     const neededMs = (this.#scheduler.queuedTokens / this.#tokensPerSecond) * 1000;
-    if (neededMs > leftMs * hopelessFactor) {
-      throw new EncoderFailure(
-        'deadline',
-        `about ${Math.ceil(neededMs / 1000)} s of work wait and the deadline is in ${Math.ceil(leftMs / 1000)} s`,
-      );
-    }
+    if (neededMs <= leftMs * hopelessFactor) return;
+    this.#scheduler.noteRefusal();
+    // Another encoder may have less to do.
+    throw new EncoderFailure(
+      'exhausted',
+      `about ${Math.ceil(neededMs / 1000)} s of work wait and the deadline is in ${Math.ceil(leftMs / 1000)} s`,
+      { retryDelayMs: neededMs - leftMs },
+    );
   }
 
   #dispatch(): void {
@@ -394,8 +399,8 @@ function queryRows(rows: BatchOutput): QueryRows {
 /** Work of the encoder itself. */
 function internalRequest(
   signal = new AbortController().signal,
-): Pick<EncodeRequest, 'tenantId' | 'deadlineMs' | 'signal'> {
-  return { tenantId: '', deadlineMs: Infinity, signal };
+): Pick<SequenceJobOptions, 'tenantId' | 'deadlineMs' | 'signal' | 'isInternal'> {
+  return { tenantId: '', deadlineMs: Infinity, signal, isInternal: true };
 }
 
 /** Rows `from` to `to`. */

@@ -47,6 +47,8 @@ export interface Job {
   /** Whether every entry was taken. */
   readonly exhausted: boolean;
   readonly cancelled: boolean;
+  /** Work of the encoder itself: the statistics tell only what callers asked for. */
+  readonly isInternal: boolean;
   /** Called once when the job is dropped before its entries ran. */
   drop(reason: 'cancelled' | 'expired'): void;
   /** Rows of a taken entry. */
@@ -189,6 +191,11 @@ export class Scheduler {
     };
   }
 
+  /** Counts a request that was refused for another reason than the bound. */
+  noteRefusal(): void {
+    this.#counts.rejected++;
+  }
+
   add(job: Job): void {
     const lane = this.#lanes[job.kind];
     lane.jobs.add(job);
@@ -231,7 +238,7 @@ export class Scheduler {
         if (!job.cancelled && job.deadlineMs > nowMs) continue;
         // What a deadline ends is cancelled, too.
         const reason = job.deadlineMs > nowMs ? 'cancelled' : 'expired';
-        this.#counts[reason]++;
+        if (!job.isInternal) this.#counts[reason]++;
         this.#remove(lane, job);
         job.drop(reason);
       }
@@ -326,9 +333,11 @@ export class Scheduler {
   }
 
   #count(plan: BatchPlan): void {
+    const asked = plan.entries.filter(({ job }) => !job.isInternal);
+    if (asked.length === 0) return;
     this.#counts.batches++;
-    this.#counts.paddedTokens += plan.paddedLength * plan.entries.length;
-    for (const { entry } of plan.entries) this.#counts.tokens += entry.sequence.ids.length;
+    this.#counts.paddedTokens += plan.paddedLength * asked.length;
+    for (const { entry } of asked) this.#counts.tokens += entry.sequence.ids.length;
   }
 }
 

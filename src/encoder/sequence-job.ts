@@ -11,6 +11,7 @@ export interface SequenceJobOptions {
   readonly deadlineMs: number;
   readonly sequence: Sequence;
   readonly signal: AbortSignal;
+  readonly isInternal: boolean;
 }
 
 export interface SequenceDone {
@@ -24,6 +25,7 @@ export class SequenceJob implements Job {
   readonly model: number;
   readonly tenantId: string;
   readonly deadlineMs: number;
+  readonly isInternal: boolean;
   /** The rows, or the failure that ended the job. */
   readonly done: Promise<SequenceDone>;
   readonly #signal: AbortSignal;
@@ -36,6 +38,7 @@ export class SequenceJob implements Job {
     this.model = options.model;
     this.tenantId = options.tenantId;
     this.deadlineMs = options.deadlineMs;
+    this.isInternal = options.isInternal;
     this.#signal = options.signal;
     this.#entry = { sequence: options.sequence, position: 0 };
     const { promise, resolve, reject } = Promise.withResolvers<SequenceDone>();

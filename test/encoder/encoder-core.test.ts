@@ -1,6 +1,8 @@
 /** The core over sessions of our own making, which fail where a real one would only by a defect. */
 import { describe, expect, it } from 'vitest';
+import { documentSequence } from '../../src/encoder/colbert-rules.ts';
 import { EncoderCore, type EncodeRequest, type InferencePool } from '../../src/encoder/encoder-core.ts';
+import type { EncoderFailure } from '../../src/encoder/encoder-failure.ts';
 import { loadModel } from '../../src/encoder/served-model.ts';
 import type { BatchMessage } from '../../src/encoder/session-protocol.ts';
 import { tinyModel } from './encoders.ts';
@@ -166,5 +168,50 @@ describe('a run that fails', () => {
     await expect(Promise.all(left)).rejects.toMatchObject({ kind: 'cancelled' });
     await expect(poisoned).rejects.toMatchObject({ kind: 'cancelled' });
     expect(stage.sessions.batches.length).toBeLessThanOrEqual(2);
+  });
+});
+
+describe('documents that would take far longer than their deadline', () => {
+  it('are refused at once and counted, with the time until they would not', async () => {
+    const stage = await core(() => false);
+    // Batches of a millisecond tell the rate.
+    await encodeTogether(
+      stage,
+      Array.from({ length: 40 }, () => 'the late interaction'),
+    );
+    const { tokensPerSecond } = stage.core.statistics();
+    expect(tokensPerSecond).toBeGreaterThan(0);
+    async function* texts() {
+      yield 'late '.repeat(tokensPerSecond);
+    }
+    const chunking = { maxTokens: 20, overlapTokens: 0, minimumChunkTokens: 1 };
+    const hurried = { ...stage.request, deadlineMs: Date.now() + 100, chunking };
+    const refused = await stage.core.admitDocuments(texts(), hurried).catch((error: unknown) => error);
+    expect(refused).toMatchObject({ kind: 'exhausted', message: expect.stringContaining('of work wait') });
+    const { retryDelayMs } = refused as EncoderFailure;
+    expect(retryDelayMs).toBeGreaterThanOrEqual(900);
+    expect(retryDelayMs).toBeLessThanOrEqual(1001);
+    expect(stage.core.statistics()).toMatchObject({ rejected: 1, queuedRequests: 0, queuedTokens: 0 });
+  });
+});
+
+describe('statistics', () => {
+  it('tell nothing of what the encoder runs for itself', async () => {
+    const stage = await core(() => false);
+    const [model] = stage.core.models;
+    const sequence = documentSequence(model!.rules, model!.tokenizer.encode('the late interaction'));
+    const giveWay = new AbortController();
+    const runs = Array.from({ length: 3 }, async () =>
+      stage.core.runDocumentSequence(0, sequence, giveWay.signal).catch(() => 'given up'),
+    );
+    const asked = stage.core.encodeQuery('the', stage.request);
+    giveWay.abort();
+    await new Promise((resolve) => setImmediate(resolve));
+    await stage.sessions.drain();
+    await asked;
+    expect(await Promise.all(runs)).toContain('given up');
+    const { batches, tokens, paddedTokens, cancelled } = stage.core.statistics();
+    expect({ batches, cancelled }).toEqual({ batches: 1, cancelled: 0 });
+    expect(paddedTokens).toBe(tokens);
   });
 });

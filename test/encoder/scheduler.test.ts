@@ -28,6 +28,7 @@ class NotedJob implements Job {
   readonly tenantId: string;
   deadlineMs = Infinity;
   cancelled = false;
+  isInternal = false;
   /** Entries that may be handed out: a reader that is behind lowers it. */
   allowed = Infinity;
   dropped: string | undefined;
@@ -338,6 +339,20 @@ describe('dead work', () => {
     expect(waiting.next(1000, room)).toBeUndefined();
     expect([gone.dropped, late.dropped, alive.dropped]).toEqual(['cancelled', 'expired', undefined]);
     expect(waiting.statistics()).toMatchObject({ cancelled: 1, expired: 1, batches: 1, tokens: 6 });
+  });
+
+  it('of the encoder itself is not in the statistics, run or dropped', () => {
+    const dead = new NotedJob('document', [5]);
+    const run = new NotedJob('document', [7]);
+    const asked = new NotedJob('document', [9]);
+    dead.isInternal = run.isInternal = dead.cancelled = true;
+    const waiting = scheduler({}, [dead, run]);
+    expect(lengthsOf(waiting.next(0, room))).toEqual([7]);
+    expect(waiting.statistics()).toMatchObject({ cancelled: 0, batches: 0, tokens: 0, paddedTokens: 0 });
+    run.pending = new NotedJob('document', [7]).pending;
+    for (const job of [run, asked]) waiting.add(job);
+    expect(lengthsOf(waiting.next(0, room))?.toSorted()).toEqual([7, 9]);
+    expect(waiting.statistics()).toMatchObject({ batches: 1, tokens: 9, paddedTokens: 9 });
   });
 
   it('is dropped between its batches too, and leaves its place to the others', () => {
