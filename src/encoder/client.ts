@@ -105,6 +105,10 @@ class EncoderPool implements Encoder {
     return this.#endpoints.some((endpoint) => endpoint.models.length > 0);
   }
 
+  hasServed(name: string): boolean {
+    return [...this.#known.values()].some((model) => model.name === name);
+  }
+
   async awaitModel(
     { name, version }: { readonly name: string; readonly version?: string | undefined },
     { deadlineMs, signal }: Pick<EncodeOptions, 'deadlineMs' | 'signal'>,

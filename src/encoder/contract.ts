@@ -109,6 +109,8 @@ export interface Encoder {
   /** Models the pool serves now; empty while none is up. */
   models(): readonly EncoderModel[];
   ready(): boolean;
+  /** Whether the pool serves the model in any version, or did before. */
+  hasServed(name: string): boolean;
   /**
    * The model in this version (absent = any), as soon as an encoder serves it. Waits a short bounded time, not past
    * the deadline, for encoders that are out, and undefined is the answer when none of them brings it.

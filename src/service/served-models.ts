@@ -61,7 +61,7 @@ export async function chooseModel(
   if (requested === undefined || requested === choice.name) return defaultModel(encoder, choice, limits);
   const model = await encoder.awaitModel({ name: requested }, limits);
   if (model !== undefined) return model;
-  if (!encoder.ready()) throw noEncoder();
+  if (!encoder.ready() || encoder.hasServed(requested)) throw noEncoder();
   throw invalid('model', 'no such model', 'unknown_model');
 }
 
