@@ -90,7 +90,7 @@ class Peer:
         )
         with torch.inference_mode():
             rows = torch.nn.functional.normalize(torch.cat(hidden) @ self._projection, dim=-1).cpu()
-        return list(rows.split([len(each) for each in hidden]))
+            return list(rows.split([len(each) for each in hidden]))
 
 
 if __name__ == "__main__":
