@@ -127,7 +127,7 @@ const endings = new Set<() => void>();
 const signals = ['SIGHUP', 'SIGINT', 'SIGTERM'] as const;
 
 /** Runs `end` should this process exit, or get a signal that ends it, before the function returned is called. */
-function endWithThisProcess(end: () => void): () => void {
+export function endWithThisProcess(end: () => void): () => void {
   if (endings.size === 0) {
     process.on('exit', endAll);
     for (const signal of signals) process.on(signal, exitBySignal);

@@ -10,7 +10,7 @@ import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { QueryStream, type QueryDuplex } from '../../src/encoder/query-stream.ts';
 import { EncoderClient } from '../../src/encoder/wire.ts';
-import { readyUrl } from '../capacity/server-process.ts';
+import { endWithThisProcess, readyUrl } from '../capacity/server-process.ts';
 import { median } from '../statistics.ts';
 import { Connection, requestText } from './connection.ts';
 
@@ -43,6 +43,11 @@ export async function measureFloor(options: FloorOptions): Promise<Floor> {
       stdio: ['pipe', 'pipe', 'inherit'],
     },
   );
+  const end = (): void => {
+    server.kill();
+    rmSync(directory, { recursive: true, force: true });
+  };
+  const forget = endWithThisProcess(end);
   try {
     const url = await readyUrl(server);
     return {
@@ -50,8 +55,8 @@ export async function measureFloor(options: FloorOptions): Promise<Floor> {
       grpc: await overGrpc(`unix:${socket}`, options.query),
     };
   } finally {
-    server.kill();
-    rmSync(directory, { recursive: true, force: true });
+    end();
+    forget();
   }
 }
 
