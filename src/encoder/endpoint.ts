@@ -9,7 +9,6 @@
 import { type ChannelCredentials, type Client, type ServiceError as CallError, status } from '@grpc/grpc-js';
 import type { Duplex } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
-import { isCallError } from './call-error.ts';
 import type { EncoderModel } from './contract.ts';
 import { type HealthClient, healthClient } from './health.ts';
 import { type QueryDuplex, QueryStream } from './query-stream.ts';
@@ -49,7 +48,7 @@ export interface CallOptions {
   readonly signal: AbortSignal;
 }
 
-type UnaryMethod = 'getInfo' | 'getStatistics' | 'countTokens' | 'encodeQuery';
+type UnaryMethod = 'getInfo' | 'getStatistics' | 'countTokens';
 type UnaryCallback = (error: CallError | null, response: unknown) => void;
 type EncoderRpc = Client &
   Record<
@@ -88,8 +87,6 @@ export class Endpoint {
   readonly #health: HealthClient;
   readonly #closed = new AbortController();
   readonly #queries: QueryStream;
-  /** Whether the encoder knows query streams; an older one does not. */
-  #streamsQueries = true;
   #cut = new AbortController();
   #poke = new AbortController();
   #models: readonly EncoderModel[] = [];
@@ -188,15 +185,7 @@ export class Endpoint {
     request: EncodeQueryRequest,
     { deadlineMs, signal }: CallOptions,
   ): Promise<EncodeQueryResponse> {
-    if (this.#streamsQueries) {
-      try {
-        return await this.#queries.query(request, deadlineMs, signal);
-      } catch (error) {
-        if (!isCallError(error) || error.code !== status.UNIMPLEMENTED) throw error;
-        this.#streamsQueries = false;
-      }
-    }
-    return this.unary('encodeQuery', request, { deadlineMs, signal });
+    return this.#queries.query(request, deadlineMs, signal);
   }
 
   /**
@@ -265,7 +254,6 @@ export class Endpoint {
     if (this.#admitted) return;
     const deadlineMs = Date.now() + this.#options.healthTimeoutMs;
     this.#cut = new AbortController();
-    this.#streamsQueries = true;
     try {
       const info = await this.unary<GetInfoResponse>(
         'getInfo',

@@ -19,6 +19,8 @@ import {
   type EncodeDocumentsRequest,
   type EncodeDocumentsResponse,
   encoderService,
+  type EncodeQueriesRequest,
+  type EncodeQueriesResponse,
   type EncodeQueryResponse,
   type PartMessage,
 } from '../../src/encoder/wire.ts';
@@ -57,7 +59,9 @@ async function poolOn(
     getInfo: answer({ models: [model], provider: 'cpu' }),
     getStatistics: answer({}),
     countTokens: answer({ tokenCounts: bytesOf(Uint32Array.of(1, 2)) }),
-    encodeQuery: answer(query),
+    encodeQueries: (call: ServerDuplexStream<EncodeQueriesRequest, EncodeQueriesResponse>) => {
+      call.on('data', ({ number }: EncodeQueriesRequest) => call.write({ number, reply: query }));
+    },
     encodeDocuments: (call: ServerDuplexStream<EncodeDocumentsRequest, EncodeDocumentsResponse>) => {
       call.on('data', (message: EncodeDocumentsRequest) => {
         if (message.document !== undefined)

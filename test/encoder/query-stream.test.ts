@@ -6,12 +6,10 @@ import { EncoderProbe } from '../../src/encoder/encoder-probe.ts';
 import { addHealthService } from '../../src/encoder/health.ts';
 import type { QueriesCall } from '../../src/encoder/query-calls.ts';
 import {
-  bytesOf,
   EncoderClient,
   type EncodeQueriesRequest,
   type EncodeQueriesResponse,
   encoderService,
-  type EncodeQueryResponse,
 } from '../../src/encoder/wire.ts';
 import { callOptions, encodersOfTest, until } from './encoders.ts';
 
@@ -176,16 +174,8 @@ async function peer(onQueries: (call: QueriesCall) => void): Promise<string> {
   const server = new Server();
   addHealthService(server)('SERVING');
   const info = { models: [{ ...model, dim: 16, windowTokensMax: 21 }], provider: 'cpu' };
-  const reply: EncodeQueryResponse = {
-    inputTokens: 1,
-    rows: 1,
-    vectors: bytesOf(new Float32Array(16)),
-    offsets: bytesOf(new Float32Array(1)),
-    timings: null,
-  };
   server.addService(encoderService, {
     getInfo: (_: unknown, callback: (error: null, response: unknown) => void) => callback(null, info),
-    encodeQuery: (_: unknown, callback: (error: null, response: unknown) => void) => callback(null, reply),
     encodeQueries: (call: QueriesCall) => {
       call.on('error', () => undefined);
       onQueries(call);

@@ -19,7 +19,6 @@ import {
   encoderService,
   type EncodeQueriesRequest,
   type EncodeQueriesResponse,
-  type EncodeQueryRequest,
   type EncodeQueryResponse,
   type PartMessage,
 } from '../../../src/encoder/wire.ts';
@@ -96,7 +95,6 @@ export async function startForeignEncoder(): Promise<ForeignEncoder> {
       countTokens: unary(async ({ texts }: { readonly texts: readonly string[] }) => ({
         tokenCounts: countsOf(texts),
       })),
-      encodeQuery: unary(async ({ text }: EncodeQueryRequest) => answerQuery(text)),
       encodeQueries: (call: ServerDuplexStream<EncodeQueriesRequest, EncodeQueriesResponse>) => {
         const reply = async (number: number, text: string): Promise<void> => {
           openCalls += 1;
@@ -185,7 +183,7 @@ function partOf(text: string, documentIndex: number): PartMessage {
 /** The service with what leaves it passed through the misbehaviour of the moment, below the messages. */
 function withBytes(bytes: () => Misbehaviour['bytes']): ServiceDefinition {
   const changed = Object.entries(encoderService).map(([name, method]) => {
-    if (!['EncodeQuery', 'EncodeQueries', 'EncodeDocuments'].includes(name)) return [name, method] as const;
+    if (!['EncodeQueries', 'EncodeDocuments'].includes(name)) return [name, method] as const;
     const responseSerialize = (message: unknown): Buffer => {
       const honest = method.responseSerialize(message);
       return bytes()?.(honest) ?? honest;
