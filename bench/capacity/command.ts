@@ -47,6 +47,10 @@ export async function capacityCommand(
     process.stdout.write(compareReports(a, b));
     return;
   }
+  for (const stream of [process.stdout, process.stderr]) {
+    // A terminal that has gone takes no more words; the run still ends in order.
+    if (stream.isTTY) stream.on('error', () => undefined);
+  }
   const progress = createProgress(process.stderr);
   const write = (report: CapacityReport): void => {
     writeJson(values.json, report);

@@ -112,9 +112,8 @@ async function call(
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
   const text = await response.text();
-  const answer = text === '' ? {} : (JSON.parse(text) as Record<string, unknown>);
-  if (!response.ok) throw new Error(`${route}: ${response.status} ${JSON.stringify(answer['error'])}`);
-  return answer;
+  if (!response.ok) throw new Error(`${route}: ${response.status} ${text.slice(0, 300)}`);
+  return text === '' ? {} : (JSON.parse(text) as Record<string, unknown>);
 }
 
 function required<T>(value: T | undefined): T {
