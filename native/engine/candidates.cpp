@@ -19,8 +19,13 @@ constexpr uint32_t survivorsMin = 1200;
 constexpr uint32_t survivorsPerCandidate = 7;
 /// Lists know a chunk by some of its codes only: so many times the survivors are looked at by all of theirs.
 constexpr uint32_t listedPerSurvivor = 4;
-/// Beyond so many chunks survivors grow with the root of their number.
+/// Beyond so many chunks survivors grow with a power of their number: its root,
 constexpr double manyChunks = 100'000;
+constexpr double growth = 0.5;
+/// and for many candidates faster, as what stands far down a ranking has more that nearly ties with it.
+constexpr uint32_t fewCandidates = 200;
+constexpr uint32_t manyCandidates = 500;
+constexpr double growthOfMany = 0.65;
 
 struct Scored {
   Candidate candidate;
@@ -43,7 +48,10 @@ uint32_t survivorsFor(uint32_t candidateK, std::span<const CodedSegment> segment
   uint64_t selected = 0;
   for (const CodedSegment& coded : segments) selected += coded.selected->count;
   const uint32_t few = std::max(survivorsMin, survivorsPerCandidate * candidateK);
-  return uint32_t(few * std::sqrt(std::max(1.0, double(selected) / manyChunks)));
+  const double deep = double(std::clamp(candidateK, fewCandidates, manyCandidates) - fewCandidates) /
+                      (manyCandidates - fewCandidates);
+  const double power = growth + (growthOfMany - growth) * deep;
+  return uint32_t(few * std::pow(std::max(1.0, double(selected) / manyChunks), power));
 }
 
 bool useLists(std::span<const CodedSegment> segments, Plan plan, uint32_t tokens, uint32_t count) {
