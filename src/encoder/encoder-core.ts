@@ -198,7 +198,11 @@ export class EncoderCore {
           onRoom: () => this.#dispatch(),
           onDocument: (tokens) => reservation.shrink(tokens),
         });
-        const abort = (): void => job.fail(request.signal.reason as Error);
+        const abort = (): void => {
+          job.fail(request.signal.reason as Error);
+          // Nothing else may come for long that lets it go and counts it.
+          this.#dispatch();
+        };
         request.signal.addEventListener('abort', abort, { once: true });
         if (request.signal.aborted) abort();
         this.#scheduler.add(job);

@@ -69,7 +69,7 @@ const missedChecksMax = 2;
 /** Interval of checks while it is out: short, so that a restarted encoder serves again at once. */
 const ejectedIntervalMs = 50;
 
-/** Interval of pings on a connection; those of grpc-js take them however often they come. */
+/** Interval of pings on a connection; a server of grpc-js takes them however often they come. */
 const keepaliveMs = 5000;
 
 /** A call was cut because its encoder hangs; like UNAVAILABLE, it may be tried elsewhere. */

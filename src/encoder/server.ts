@@ -221,10 +221,11 @@ async function within<T>(call: Call, work: (limits: CallLimits) => Promise<T>): 
   const gone = (): void => over.abort(new EncoderFailure('cancelled', 'the caller has gone'));
   if (call.cancelled) gone();
   else call.on('cancelled', gone);
-  // The transport ends a call at its deadline only when what was written has left: a peer may read nothing.
+  // The transport ends a call at its deadline only when what was written has left: a peer may read nothing. A timer may
+  // be early by less than a millisecond.
   const late = setTimeout(
     () => over.abort(new EncoderFailure('deadline', 'the deadline has passed')),
-    deadlineMs - Date.now(),
+    deadlineMs - Date.now() + 1,
   );
   try {
     return await work({ deadlineMs, signal: over.signal });

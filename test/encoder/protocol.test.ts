@@ -125,6 +125,7 @@ describe('the encoder', () => {
   it('keeps no place in its queue past the deadline for a client that reads nothing', async () => {
     const probe = new EncoderProbe(encoders.supervisor.addresses[0]!);
     onTestFinished(() => probe.close());
+    const { expired } = (await probe.statistics(1000))!;
     const metadata = new Metadata();
     // Only the encoder knows of this deadline: the client's end does nothing at it, like a process that is stopped.
     metadata.set('grpc-timeout', '8S');
@@ -137,7 +138,7 @@ describe('the encoder', () => {
     stream.write({ proceed: {} });
     await until(async () => (await probe.statistics(1000))!.queuedTokens > 0);
     await until(async () => (await probe.statistics(1000))!.queuedRequests === 0);
-    expect(await probe.statistics(1000)).toMatchObject({ queuedTokens: 0 });
+    expect(await probe.statistics(1000)).toMatchObject({ queuedTokens: 0, expired: expired + 1 });
   });
 
   it('runs no further than a reader that does not read, and goes on when it does', async () => {
