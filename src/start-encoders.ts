@@ -32,6 +32,8 @@ export async function startEncoders(config: Config, logger: Logger): Promise<Enc
   const admitted = Promise.withResolvers<void>();
   const encoder = createEncoderPool({
     addresses: supervisor?.addresses ?? config.MAXSIMD_ENCODERS,
+    // Other api processes may use encoders that run elsewhere.
+    exclusive: supervisor !== undefined,
     healWaitMs: config.MAXSIMD_ENCODER_WAIT_MS,
     ...(tls === undefined ? {} : { tls }),
     onEvent({ event, address, reason }) {

@@ -4,11 +4,10 @@
  * A call goes to the encoder with the fewest tokens outstanding that serves its model version. What is safe is tried again
  * within the deadline: a query whose encoder went away, and of a document call only those documents that were
  * not given out yet, so none comes twice. When no encoder is up the call waits a moment for one to heal. A text
- * that ends one encoder process after the other is found out and refused (see `crash-suspects.ts`).
+ * that ends one encoder process after the other is found out and refused (see `crash-suspects.ts`), and so is, for a
+ * while, a tenant that sends many of them.
  */
-import { ChannelCredentials, status } from '@grpc/grpc-js';
-import { ServiceError } from '../errors.ts';
-import { type CallError, isCallError } from './call-error.ts';
+import { ChannelCredentials } from '@grpc/grpc-js';
 import type {
   EncodedDocument,
   EncodedQuery,
@@ -18,16 +17,13 @@ import type {
   EncoderModel,
   EncoderStatistics,
 } from './contract.ts';
-import { CrashSuspects, type Loss, SuspectQuery, Turns } from './crash-suspects.ts';
+import { CrashSuspects, type Loss, type Suspect } from './crash-suspects.ts';
 import { type Attempt, encodeOnce, type Unfinished } from './document-call.ts';
-import { Endpoint, type EndpointEvent, EndpointLost } from './endpoint.ts';
+import { Endpoint, type EndpointEvent } from './endpoint.ts';
+import { Quarantine, type QuarantineTurn } from './quarantine.ts';
 import { CorruptReply, decodeCounts, decodeQuery, refusedDocument, refusedQuery } from './replies.ts';
-import {
-  type CountTokensResponse,
-  type GetStatisticsResponse,
-  type ModelReference,
-  retryDelayTrailer,
-} from './wire.ts';
+import { isLoss, Tries, unavailable } from './tries.ts';
+import { type CountTokensResponse, type GetStatisticsResponse, type ModelReference } from './wire.ts';
 
 export interface EncoderPoolOptions {
   /** `unix:/path` or `host:port`. */
@@ -35,6 +31,15 @@ export interface EncoderPoolOptions {
   /** PEM; without it connections are plain. Key and certificate make TLS mutual. */
   readonly tls?: { readonly ca: Buffer; readonly certificate?: Buffer; readonly key?: Buffer };
   readonly onEvent?: (event: EndpointEvent) => void;
+  /**
+   * Nobody else sends to these encoders. Only then is it known which text ended one, and such a text is refused; else
+   * it is `service_unavailable`.
+   */
+  readonly exclusive?: boolean;
+  /**
+   * Processes that may end under single queries of a tenant, or its documents, in ten minutes; beyond, it has to wait.
+   */
+  readonly tenantEndsMax?: number;
   /** How long a call waits for an encoder to come (back), and how many may wait at a time. */
   readonly healWaitMs?: number;
   readonly waitingMax?: number;
@@ -42,12 +47,26 @@ export interface EncoderPoolOptions {
   readonly healthTimeoutMs?: number;
 }
 
-const defaults = { healWaitMs: 5000, waitingMax: 256, healthIntervalMs: 500, healthTimeoutMs: 1500 };
+const defaults = {
+  healWaitMs: 5000,
+  waitingMax: 256,
+  healthIntervalMs: 500,
+  healthTimeoutMs: 1500,
+  tenantEndsMax: 8,
+};
+
+const minuteMs = 60_000;
+/** How long is remembered what ended encoders; a guilty one long enough for a batch with many of them to get through. */
+const exclusiveKeepMs = { suspect: 10 * minuteMs, guilty: 60 * minuteMs };
+/** Where others send to the encoders too, who seems guilty may be innocent: it has to wait a moment. */
+const sharedKeepMs = { suspect: minuteMs / 2, guilty: minuteMs / 2 };
+const suspectTextsMax = 1000;
+/** Others must not wait until their own patience ends. */
+const quarantineMs = 3000;
+/** Texts found guilty in one call. */
+const convictionsMax = 3;
 
 const statisticsMsMax = 1000;
-
-/** Tries of one call in all. */
-const attemptsMax = 5;
 
 const fatalMessage = 'the encoder ends when it runs this text';
 
@@ -66,14 +85,22 @@ class EncoderPool implements Encoder {
   /** Every version that was ever served, as it was told first. */
   readonly #known = new Map<string, EncoderModel>();
   readonly #waiting = new Set<() => void>();
-  /** Texts that may end an encoder run one at a time. */
-  readonly #suspectTurns = new Turns();
+  readonly #exclusive: boolean;
+  readonly #suspects: CrashSuspects;
+  readonly #quarantine = new Quarantine<Endpoint>({ lapseMs: quarantineMs, onEnd: () => this.#changed() });
   #closed = false;
 
   constructor(options: EncoderPoolOptions) {
     this.#healWaitMs = options.healWaitMs ?? defaults.healWaitMs;
     this.#waitingMax = options.waitingMax ?? defaults.waitingMax;
     this.#onEvent = options.onEvent ?? (() => undefined);
+    this.#exclusive = options.exclusive ?? false;
+    this.#suspects = new CrashSuspects({
+      keepMs: this.#exclusive ? exclusiveKeepMs : sharedKeepMs,
+      textsMax: suspectTextsMax,
+      endsMax: this.#exclusive ? (options.tenantEndsMax ?? defaults.tenantEndsMax) : Infinity,
+      endsWindowMs: 10 * minuteMs,
+    });
     const { tls } = options;
     const credentials =
       tls === undefined
@@ -125,34 +152,38 @@ class EncoderPool implements Encoder {
 
   async countTokens(texts: readonly string[], options: EncodeOptions): Promise<readonly number[]> {
     const request = { ...target(options), texts: texts.map((text) => text.toWellFormed()) };
-    return this.#tried(options, tokensOf(texts), async (endpoint) => {
-      const reply = await endpoint.unary<CountTokensResponse>('countTokens', request, options);
-      return [...decodeCounts(reply.tokenCounts, texts.length)];
-    });
+    const tries = new Tries(options, this.#onEvent);
+    for (;;) {
+      const picked = await this.#pick(options, tries);
+      const outcome = await this.#tryOnce(picked, tokensOf(texts), { tries }, async ({ endpoint }) => {
+        const reply = await endpoint.unary<CountTokensResponse>('countTokens', request, options);
+        return [...decodeCounts(reply.tokenCounts, texts.length)];
+      });
+      if (outcome !== undefined) return outcome.result;
+    }
   }
 
   async encodeQuery(text: string, options: EncodeOptions): Promise<EncodedQuery> {
     const request = { ...target(options), text: text.toWellFormed() };
-    const tries = new Tries(options);
-    const suspect = new SuspectQuery();
+    const suspect = this.#suspects.about(text, 'query', options);
+    const call = { options, tries: new Tries(options, this.#onEvent), suspect };
     for (;;) {
-      const endTurn = suspect.alone ? await this.#suspectTurn(options) : undefined;
+      const turn = suspect.goesAlone ? await this.#turn(options) : undefined;
       try {
-        const outcome = await this.#tryOnce(options, tries, tokensOf([text]), async (endpoint, model) =>
-          decodeQuery(await endpoint.query(request, options), model.dim),
-        );
-        if ('result' in outcome) return outcome.result;
-        const { loss, wasAlone } = outcome;
-        suspect.lost(loss, wasAlone || endTurn !== undefined);
-        for (const accusation of suspect.accusations) await this.#becomesReplaced(accusation, options);
-        if (suspect.guilty) {
-          this.#onEvent({ event: 'fatal_query', address: loss.address, reason: fatalMessage });
+        if (await this.#isGuilty(suspect, options)) {
+          this.#tellConviction(suspect, 'fatal_query');
           return refusedQuery(fatalMessage);
         }
-        // Once an encoder is there, it mostly is known what became of this one.
-        await this.#pick(options, tries);
+        const picked = await this.#pickFor([suspect], turn, call);
+        if (picked === undefined) continue;
+        const outcome = await this.#tryOnce(picked, tokensOf([text]), call, async ({ endpoint, model }) =>
+          decodeQuery(await endpoint.query(request, options), model.dim),
+        );
+        if (outcome === undefined) continue;
+        suspect.cleared();
+        return outcome.result;
       } finally {
-        endTurn?.();
+        turn?.end();
       }
     }
   }
@@ -165,73 +196,142 @@ class EncoderPool implements Encoder {
       texts: new Map(texts.entries()),
       inputTokens: undefined,
     };
-    const tries = new Tries(options);
-    const suspects = new CrashSuspects();
-    while (unfinished.texts.size > 0) {
-      // Once an encoder is there, it mostly is known what became of the one before.
-      await this.#pick(options, tries);
-      const { alone } = suspects;
-      const positions = [...unfinished.texts.keys()].slice(0, alone ? 1 : undefined);
-      const endTurn = alone ? await this.#suspectTurn(options) : () => undefined;
-      try {
-        const loss = yield* this.#attempt(positions, { unfinished, tries, options });
-        if (loss === undefined) continue;
-        if (!alone) {
-          suspects.lostTogether(loss);
-          continue;
-        }
-        const [position] = positions as [number];
-        if (!(await this.#becomesReplaced(loss, options)) || !suspects.endedAlone(position)) continue;
-        this.#onEvent({ event: 'fatal_document', address: loss.address, reason: fatalMessage });
-        tries.forgive();
+    const { chunking } = options;
+    const suspects = texts.map((text) => this.#suspects.about(text, { chunking }, options));
+    const call = { unfinished, suspects, options, tries: new Tries(options, this.#onEvent) };
+    let convictions = 0;
+    for (;;) {
+      for (const position of unfinished.texts.keys()) {
+        if (!(await this.#isGuilty(suspects[position]!, options))) continue;
+        if (this.#tellConviction(suspects[position]!, 'fatal_document')) convictions++;
+        call.tries.forgive();
+        const inputTokens = (await this.#counts(texts, call))[position]!;
         unfinished.texts.delete(position);
-        const inputTokens = unfinished.inputTokens![position]!;
         yield refusedDocument({ documentIndex: position, inputTokens, problem: fatalMessage });
+      }
+      const left = [...unfinished.texts.keys()];
+      if (left.length === 0) return;
+      const together = left.filter((position) => !suspects[position]!.goesAlone);
+      const alone = together.length === 0;
+      const positions = alone ? left.slice(0, 1) : together;
+      if (positions.length < texts.length) await this.#counts(texts, call);
+      const turn = alone ? await this.#turn(options) : undefined;
+      try {
+        // Another call may have found it out while this one waited for its turn.
+        if (alone && suspects[left[0]!]!.guilty) continue;
+        const sent = positions.map((position) => suspects[position]!);
+        const picked = await this.#pickFor(sent, turn, call);
+        if (picked === undefined) continue;
+        const lost = yield* this.#attempt(picked, positions, call);
+        if (lost && alone && convictions >= convictionsMax) {
+          throw unavailable('several documents of the request end the encoder; the others were not tried');
+        }
       } finally {
-        endTurn();
+        turn?.end();
       }
     }
   }
 
-  /** Sends documents to one encoder; tells when it was lost after it had begun to run them. */
+  /** Tokens of every text. An attempt with all of them would tell the caller, and one with a part of them cannot. */
+  async #counts(
+    texts: readonly string[],
+    { unfinished, options }: DocumentsCall,
+  ): Promise<readonly number[]> {
+    if (unfinished.inputTokens === undefined) {
+      const counts = await this.countTokens(texts, options);
+      await options.onTokenCounts(counts);
+      unfinished.inputTokens = counts;
+    }
+    return unfinished.inputTokens;
+  }
+
+  /** Sends documents to one encoder; tells whether it was lost after it had begun to run them. */
   async *#attempt(
+    { endpoint, model }: Picked,
     positions: readonly number[],
-    {
-      unfinished,
-      tries,
-      options,
-    }: { readonly unfinished: Unfinished; readonly tries: Tries; readonly options: EncodeDocumentsOptions },
-  ): AsyncGenerator<EncodedDocument, Loss | undefined, undefined> {
-    const { endpoint, model } = await this.#pick(options, tries);
+    { unfinished, suspects, tries, options }: DocumentsCall,
+  ): AsyncGenerator<EncodedDocument, boolean, undefined> {
     const loss = lossOf(endpoint);
     const attempt: Attempt = { positions, started: false };
     const call = endpoint.begin(tokensOf(positions.map((position) => unfinished.texts.get(position)!)));
+    let answered = false;
     try {
-      yield* encodeOnce(endpoint, model, { unfinished, attempt, options });
-      return undefined;
+      for await (const document of encodeOnce(endpoint, model, { unfinished, attempt, options })) {
+        suspects[document.documentIndex]!.cleared();
+        yield document;
+      }
+      answered = true;
+      return false;
     } catch (error) {
-      this.#failed(endpoint, error, tries, options);
+      const lost = attempt.started && isLoss(error);
+      const alone = positions.length === 1 && call.wasAlone();
+      for (const position of lost ? positions : []) {
+        if (unfinished.texts.has(position)) suspects[position]!.lost(loss, alone);
+      }
+      tries.failed(endpoint, error);
+      return lost;
     } finally {
-      call.end();
+      call.end(answered);
     }
-    return attempt.started ? loss : undefined;
   }
 
-  async #suspectTurn({ deadlineMs, signal }: EncodeOptions): Promise<() => void> {
+  /** Whether the text ended encoders, for sure. Throws where that cannot be sure. */
+  async #isGuilty(suspect: Suspect, { deadlineMs, signal }: EncodeOptions): Promise<boolean> {
+    const { accusations } = suspect;
+    const untilMs = Math.min(Date.now() + this.#healWaitMs, deadlineMs);
+    while (accusations.some((loss) => !loss.isKnown()) && (await this.#change(untilMs, signal))) {
+      signal.throwIfAborted();
+    }
+    if (!suspect.guilty || this.#exclusive) return suspect.guilty;
+    throw unavailable('encoders ended while they ran this text', { seconds: sharedKeepMs.guilty / 1000 });
+  }
+
+  /** Says so of a guilty text the first time; whether it did. */
+  #tellConviction(suspect: Suspect, event: 'fatal_query' | 'fatal_document'): boolean {
+    const loss = suspect.conviction();
+    if (loss !== undefined) this.#onEvent({ event, address: loss.address, reason: fatalMessage });
+    return loss !== undefined;
+  }
+
+  async #turn({ deadlineMs, signal }: EncodeOptions): Promise<QuarantineTurn<Endpoint>> {
     const late = AbortSignal.timeout(Math.max(0, deadlineMs - Date.now()));
     try {
-      return await this.#suspectTurns.take(AbortSignal.any([signal, late]));
+      return await this.#quarantine.turn(AbortSignal.any([signal, late]));
     } catch (error) {
       signal.throwIfAborted();
       throw unavailable('the deadline passed while encoding', { cause: error });
     }
   }
 
-  /** Waits for it a moment. */
-  async #becomesReplaced(loss: Loss, { deadlineMs, signal }: EncodeOptions): Promise<boolean> {
-    const waitUntilMs = Math.min(Date.now() + this.#healWaitMs, deadlineMs);
-    while (!loss.isReplaced() && (await this.#change(waitUntilMs, signal))) signal.throwIfAborted();
-    return loss.isReplaced();
+  /** An encoder for these texts, in a turn one that runs nothing else; undefined when it is to be looked at anew. */
+  async #pickFor(
+    suspects: readonly Suspect[],
+    turn: QuarantineTurn<Endpoint> | undefined,
+    { options, tries }: Call,
+  ): Promise<Picked | undefined> {
+    assertNotBraked(suspects);
+    const picked = await this.#pick(options, tries);
+    // Once an encoder is there, it mostly is known what became of the one before.
+    assertNotBraked(suspects);
+    if (turn !== undefined) return (await this.#enter(picked, turn, options)) ? picked : undefined;
+    return suspects.some(({ goesAlone }) => goesAlone) ? undefined : picked;
+  }
+
+  /** Keeps others away from the encoder and waits until it runs nothing; false when that takes too long. */
+  async #enter(
+    { endpoint }: Picked,
+    turn: QuarantineTurn<Endpoint>,
+    { deadlineMs, signal }: EncodeOptions,
+  ): Promise<boolean> {
+    await turn.letOthersGo();
+    turn.enter(endpoint);
+    const untilMs = Math.min(Date.now() + quarantineMs, deadlineMs);
+    while (endpoint.admitted && endpoint.quietFromMs > Date.now()) {
+      signal.throwIfAborted();
+      const changed = await this.#change(Math.min(untilMs, endpoint.quietFromMs), signal);
+      if (!changed && endpoint.quietFromMs > Date.now()) return false;
+    }
+    return endpoint.admitted;
   }
 
   async statistics(): Promise<readonly EncoderStatistics[]> {
@@ -253,43 +353,32 @@ class EncoderPool implements Encoder {
     this.#changed();
   }
 
-  async #tried<T>(
-    options: EncodeOptions,
-    tokens: number,
-    attempt: (endpoint: Endpoint, model: EncoderModel) => Promise<T>,
-  ): Promise<T> {
-    const tries = new Tries(options);
-    for (;;) {
-      const outcome = await this.#tryOnce(options, tries, tokens, attempt);
-      if ('result' in outcome) return outcome.result;
-    }
-  }
-
-  /** The result, or how the encoder was lost; throws when there is no use in another try. */
+  /** The result, or undefined when it may be tried again; throws when there is no use in another try. */
   async #tryOnce<T>(
-    options: EncodeOptions,
-    tries: Tries,
+    picked: Picked,
     tokens: number,
-    attempt: (endpoint: Endpoint, model: EncoderModel) => Promise<T>,
-  ): Promise<{ readonly result: T } | { readonly loss: Loss; readonly wasAlone: boolean }> {
-    const { endpoint, model } = await this.#pick(options, tries);
+    { tries, suspect }: { readonly tries: Tries; readonly suspect?: Suspect },
+    attempt: (picked: Picked) => Promise<T>,
+  ): Promise<{ readonly result: T } | undefined> {
+    const { endpoint } = picked;
     const loss = lossOf(endpoint);
     const call = endpoint.begin(tokens);
+    let answered = false;
     try {
-      return { result: await attempt(endpoint, model) };
+      const result = await attempt(picked);
+      answered = true;
+      return { result };
     } catch (error) {
-      this.#failed(endpoint, error, tries, options);
-      return { loss, wasAlone: call.wasAlone() };
+      if (isLoss(error)) suspect?.lost(loss, call.wasAlone());
+      tries.failed(endpoint, error);
+      return undefined;
     } finally {
-      call.end();
+      call.end(answered);
     }
   }
 
   /** The least loaded encoder that serves the version and did not refuse this call; waits a moment for one. */
-  async #pick(
-    options: EncodeOptions,
-    tries: Tries,
-  ): Promise<{ readonly endpoint: Endpoint; readonly model: EncoderModel }> {
+  async #pick(options: EncodeOptions, tries: Tries): Promise<Picked> {
     const waitUntilMs = Math.min(Date.now() + this.#healWaitMs, options.deadlineMs);
     for (;;) {
       options.signal.throwIfAborted();
@@ -298,6 +387,7 @@ class EncoderPool implements Encoder {
       let best: Endpoint | undefined;
       for (const endpoint of this.#endpoints) {
         if (!endpoint.serves(options.model, options.modelVersion) || tries.refusedBy.has(endpoint)) continue;
+        if (endpoint === this.#quarantine.place) continue;
         if (best === undefined || endpoint.outstandingTokens < best.outstandingTokens) best = endpoint;
       }
       const model = best?.models.find(
@@ -313,55 +403,17 @@ class EncoderPool implements Encoder {
     }
   }
 
-  /** Decides what a failed attempt means: returns when the call may be tried again, throws otherwise. */
-  #failed(endpoint: Endpoint, error: unknown, tries: Tries, options: EncodeOptions): void {
-    options.signal.throwIfAborted();
-    if (error instanceof ServiceError) throw error;
-    if (error instanceof CorruptReply) {
-      this.#onEvent({ event: 'corrupt_reply', address: endpoint.address, reason: error.message });
-      throw unavailable('the encoder gave a corrupt reply', { cause: error });
-    }
-    if (error instanceof EndpointLost) {
-      tries.count(error);
-      return;
-    }
-    if (!isCallError(error)) throw error;
-    switch (error.code) {
-      case status.UNAVAILABLE:
-        endpoint.suspect();
-        tries.count(error);
-        return;
-      case status.RESOURCE_EXHAUSTED: {
-        tries.refused(
-          endpoint,
-          unavailable('the encoders are busy', { cause: error, seconds: delaySeconds(error) }),
-        );
-        return;
-      }
-      case status.FAILED_PRECONDITION: {
-        const { model, modelVersion } = options;
-        const message = `the encoder does not serve model ${model} version ${modelVersion}`;
-        endpoint.suspect();
-        tries.refused(endpoint, unavailable(message, { cause: error }));
-        return;
-      }
-      case status.INVALID_ARGUMENT:
-        throw new ServiceError('validation_error', error.details, { cause: error });
-      case status.DEADLINE_EXCEEDED:
-        throw unavailable('the deadline passed while encoding', { cause: error });
-      default:
-        throw unavailable('the encoder failed', { cause: error });
-    }
-  }
-
   /**
-   * Waits until an encoder comes or goes, the time is over or the signal aborts; false at once when there is nothing
-   * to wait for: every encoder is in use, or too many wait already.
+   * Waits until an encoder comes or goes or has nothing to do, the time is over or the signal aborts; false at once when
+   * there is nothing to wait for: every encoder is in use, or too many wait already.
    */
   async #change(untilMs: number, signal: AbortSignal): Promise<boolean> {
     const leftMs = untilMs - Date.now();
-    const allAdmitted = this.#endpoints.length > 0 && this.#endpoints.every(({ admitted }) => admitted);
-    if (leftMs <= 0 || allAdmitted || this.#waiting.size >= this.#waitingMax) return false;
+    const allInUse =
+      this.#endpoints.length > 0 &&
+      this.#quarantine.place === undefined &&
+      this.#endpoints.every(({ admitted }) => admitted);
+    if (leftMs <= 0 || allInUse || this.#waiting.size >= this.#waitingMax) return false;
     await new Promise<void>((resolve) => {
       const done = (): void => {
         clearTimeout(timer);
@@ -393,45 +445,37 @@ class EncoderPool implements Encoder {
   }
 }
 
-/** The tries of one call. */
-class Tries {
-  readonly refusedBy = new Set<Endpoint>();
-  /** Why the last encoder refused. */
-  refusal: ServiceError | undefined;
-  readonly #deadlineMs: number;
-  #made = 0;
-  #last: unknown;
+interface Picked {
+  readonly endpoint: Endpoint;
+  readonly model: EncoderModel;
+}
 
-  constructor({ deadlineMs }: EncodeOptions) {
-    this.#deadlineMs = deadlineMs;
-  }
+interface Call {
+  readonly options: EncodeOptions;
+  readonly tries: Tries;
+}
 
-  count(error: unknown): void {
-    this.#made++;
-    this.#last = error;
-  }
-
-  /** What was counted had a cause that is gone. */
-  forgive(): void {
-    this.#made = 0;
-  }
-
-  refused(endpoint: Endpoint, refusal: ServiceError): void {
-    this.refusedBy.add(endpoint);
-    this.refusal = refusal;
-  }
-
-  assertLeft(): void {
-    if (Date.now() >= this.#deadlineMs)
-      throw unavailable('the deadline passed while encoding', { cause: this.#last });
-    if (this.#made >= attemptsMax) throw unavailable('the encoders keep failing', { cause: this.#last });
-  }
+interface DocumentsCall extends Call {
+  readonly options: EncodeDocumentsOptions;
+  readonly unfinished: Unfinished;
+  /** Of each text. */
+  readonly suspects: readonly Suspect[];
 }
 
 /** How the process that the endpoint leads to now would be lost. */
 function lossOf(endpoint: Endpoint): Loss {
-  const { address, instance } = endpoint;
-  return { address, isReplaced: () => instance !== '' && endpoint.instance !== instance };
+  const { address, admission } = endpoint;
+  return {
+    address,
+    isKnown: () => admission.replaced !== undefined,
+    isReplaced: () => admission.replaced === true,
+  };
+}
+
+/** Texts of one tenant and kind. */
+function assertNotBraked([suspect]: readonly Suspect[]): void {
+  const seconds = Math.ceil((suspect?.brakedMs ?? 0) / 1000);
+  if (seconds > 0) throw unavailable('too many texts of this tenant end the encoders', { seconds });
 }
 
 function target({ model, modelVersion, tenantId }: EncodeOptions): {
@@ -445,14 +489,4 @@ function tokensOf(texts: Iterable<string>): number {
   let tokens = 1;
   for (const text of texts) tokens += text.length / charactersPerToken;
   return tokens;
-}
-
-function unavailable(message: string, options: { cause?: unknown; seconds?: number } = {}): ServiceError {
-  const { cause, seconds = 1 } = options;
-  return new ServiceError('service_unavailable', message, { cause, retryAfterSeconds: seconds });
-}
-
-function delaySeconds(error: CallError): number {
-  const [delayMs] = error.metadata.get(retryDelayTrailer);
-  return Math.max(1, Math.ceil(Number(delayMs ?? 0) / 1000));
 }

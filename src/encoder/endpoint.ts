@@ -32,7 +32,7 @@ export interface EndpointOptions {
   readonly healthTimeoutMs: number;
   /** Throws when what it says of its models must not be believed: it is not admitted then. */
   readonly checkModels: (models: readonly EncoderModel[]) => void;
-  /** Called when it is admitted, ejected, or serves something else. */
+  /** Called when it is admitted, ejected, or has no calls any more. */
   readonly onChange: () => void;
   readonly onEvent: (event: EndpointEvent) => void;
 }
@@ -41,6 +41,21 @@ export interface EndpointEvent {
   readonly event: 'admitted' | 'ejected' | 'corrupt_reply' | 'fatal_document' | 'fatal_query';
   readonly address: string;
   readonly reason: string;
+}
+
+/** What the endpoint leads to from one admission to the next. */
+export interface Admission {
+  readonly instance: string;
+  /** Whether the next one was of another process; undefined until it comes. */
+  replaced: boolean | undefined;
+}
+
+/** A call that is out. */
+export interface OpenCall {
+  /** Whether no other of this pool was out, or may still have been running, at any time of it. */
+  wasAlone(): boolean;
+  /** `answered`: the encoder has nothing to do for it any more. */
+  end(answered: boolean): void;
 }
 
 export interface CallOptions {
@@ -66,6 +81,8 @@ export type DocumentStream = Duplex & {
 
 /** A hang is believed after this many checks in a row without an answer. */
 const missedChecksMax = 2;
+/** What an encoder may still be running of a call that was given up is done by then. */
+const lingerMs = 1000;
 /** Interval of checks while it is out: short, so that a restarted encoder serves again at once. */
 const ejectedIntervalMs = 50;
 
@@ -90,10 +107,13 @@ export class Endpoint {
   #cut = new AbortController();
   #poke = new AbortController();
   #models: readonly EncoderModel[] = [];
-  #instance = '';
+  #admission: Admission = { instance: '', replaced: undefined };
   #admitted = false;
   #outstandingTokens = 0;
+  #callsOut = 0;
   #callsBegun = 0;
+  /** When what was given up is no longer running, milliseconds since the epoch. */
+  #lingersUntilMs = 0;
   /** Why it was not admitted the last time; told once, not at every check. */
   #refusal: string | undefined;
 
@@ -132,15 +152,24 @@ export class Endpoint {
     return this.#outstandingTokens;
   }
 
-  /** Notes a call of about so many tokens until its `end`; whether no other of this pool was out at any time of it. */
-  begin(tokens: number): { readonly wasAlone: () => boolean; readonly end: () => void } {
-    const begunAlone = this.#outstandingTokens === 0;
+  /** When it is sure to run nothing for this pool, milliseconds since the epoch; Infinity while a call is out. */
+  get quietFromMs(): number {
+    return this.#callsOut > 0 ? Infinity : this.#lingersUntilMs;
+  }
+
+  /** Notes a call of about so many tokens until its `end`. */
+  begin(tokens: number): OpenCall {
+    const begunAlone = this.quietFromMs <= Date.now();
     const number = ++this.#callsBegun;
+    this.#callsOut++;
     this.#outstandingTokens += tokens;
     return {
       wasAlone: () => begunAlone && number === this.#callsBegun,
-      end: () => {
+      end: (answered) => {
+        this.#callsOut--;
         this.#outstandingTokens -= tokens;
+        if (!answered) this.#lingersUntilMs = Date.now() + lingerMs;
+        if (this.#callsOut === 0) this.#options.onChange();
       },
     };
   }
@@ -149,9 +178,9 @@ export class Endpoint {
     return this.#admitted;
   }
 
-  /** Of the process that was admitted last; empty when it does not tell. */
-  get instance(): string {
-    return this.#instance;
+  /** The last one. */
+  get admission(): Admission {
+    return this.#admission;
   }
 
   serves(name: string, version: string): boolean {
@@ -263,7 +292,7 @@ export class Endpoint {
       const models = decodeInfo(info);
       this.#options.checkModels(models);
       this.#models = models;
-      this.#instance = info.instance ?? '';
+      this.#noteAdmission(info.instance ?? '');
       this.#admitted = true;
       this.#refusal = undefined;
       this.#tell('admitted', this.#models.map(({ name, version }) => `${name}/${version}`).join(' '));
@@ -273,6 +302,15 @@ export class Endpoint {
       if (message !== this.#refusal) this.#tell('ejected', message);
       this.#refusal = message;
     }
+  }
+
+  /** An encoder that does not tell its instance is never known to have been replaced. */
+  #noteAdmission(instance: string): void {
+    const before = this.#admission;
+    before.replaced = before.instance !== '' && instance !== '' && before.instance !== instance;
+    this.#admission = { instance, replaced: undefined };
+    // What the process before was running ended with it.
+    if (before.replaced) this.#lingersUntilMs = 0;
   }
 
   #eject(reason: string, cut: boolean): void {

@@ -48,7 +48,8 @@ export interface EncoderSupervisor {
 
 const defaults = { startMs: 240_000, hangMs: 10_000 };
 const probeIntervalMs = 1000;
-const restartDelayMs = { first: 100, longest: 10_000 };
+/** One that was ready can start: its clients wait less long than one that cannot would have it restarted. */
+const restartDelayMs = { first: 100, longestOnceReady: 1000, longest: 10_000 };
 /** A process that has been ready this long has its delay forgotten. */
 const stableMs = 30_000;
 /** How long a child may drain before it is killed. */
@@ -131,6 +132,7 @@ class SupervisedEncoder {
         this.#settle.reject(new Error(`encoder ${this.#number} cannot start; its log says why`));
       }
       if (ranMs > stableMs) delayMs = restartDelayMs.first;
+      if (everReady) delayMs = Math.min(delayMs, restartDelayMs.longestOnceReady);
       this.#log('warn', `encoder exited with ${code ?? 'a signal'}; restarting`, { delay_ms: delayMs });
       await pause(delayMs, undefined, { signal: this.#closed.signal }).catch(() => undefined);
       if (this.#closed.signal.aborted) return;

@@ -1,63 +1,197 @@
-/** Who is blamed when encoders end, and in which turn suspects run. */
+/** Who is blamed when encoders end, for how long, and in which turn suspects run. */
 import { describe, expect, it } from 'vitest';
-import { CrashSuspects, SuspectQuery, Turns } from '../../src/encoder/crash-suspects.ts';
+import {
+  CrashSuspects,
+  type CrashSuspectsOptions,
+  type SuspectKind,
+} from '../../src/encoder/crash-suspects.ts';
+import { Quarantine, Turns } from '../../src/encoder/quarantine.ts';
 
-const lost = (replaced: { yet: boolean }) => ({ address: 'a', isReplaced: () => replaced.yet });
+/** A loss of which nothing is known yet, or what is given. */
+function loss(replaced?: boolean) {
+  const process: { replaced: boolean | undefined } = { replaced };
+  return {
+    address: 'a',
+    isKnown: () => process.replaced !== undefined,
+    isReplaced: () => process.replaced === true,
+    becomesKnown: (is: boolean) => {
+      process.replaced = is;
+    },
+  };
+}
 
-describe('documents of a call', () => {
-  it('go together until two processes are known to have ended', () => {
-    const suspects = new CrashSuspects();
-    const first = { yet: true };
-    const second = { yet: false };
-    suspects.lostTogether(lost(first));
-    suspects.lostTogether(lost(second));
-    expect(suspects.alone).toBe(false);
-    second.yet = true;
-    expect(suspects.alone).toBe(true);
+const owner = { tenantId: 'tenant', model: 'model', modelVersion: '1' };
+
+function suspectsWith(options: Partial<CrashSuspectsOptions> = {}) {
+  const keepMs = { suspect: 1000, guilty: 2000 };
+  return new CrashSuspects({ keepMs, textsMax: 10, endsMax: 4, endsWindowMs: 5000, ...options });
+}
+
+describe('a text', () => {
+  it('goes with others until two processes are known to have ended under them', () => {
+    const suspect = suspectsWith().about('text', 'query', owner);
+    const second = loss();
+    suspect.lost(loss(true), false);
+    suspect.lost(second, false);
+    expect(suspect.goesAlone).toBe(false);
+    second.becomesKnown(true);
+    expect(suspect.goesAlone).toBe(true);
   });
 
-  it('go together however often an encoder was lost that is still the same', () => {
-    const suspects = new CrashSuspects();
-    for (let i = 0; i < 9; i++) suspects.lostTogether(lost({ yet: false }));
-    expect(suspects.alone).toBe(false);
+  it('goes with others however often an encoder was lost that is still the same', () => {
+    const suspect = suspectsWith().about('text', 'query', owner);
+    for (let i = 0; i < 9; i++) suspect.lost(loss(false), i % 2 === 0);
+    expect(suspect).toMatchObject({ goesAlone: false, guilty: false, accusations: [] });
   });
 
-  it('are blamed when two processes ended under one alone, not when one did', () => {
-    const suspects = new CrashSuspects();
-    expect(suspects.endedAlone(0)).toBe(false);
-    // The first came through at its second try: what it was counted for is forgotten.
-    expect(suspects.endedAlone(1)).toBe(false);
-    expect(suspects.endedAlone(1)).toBe(true);
-    expect(suspects.endedAlone(2)).toBe(false);
-    expect(suspects.endedAlone(2)).toBe(true);
+  it('is guilty when two processes ended under it alone, never for those that ended under others too', () => {
+    const suspect = suspectsWith().about('text', 'query', owner);
+    for (let i = 0; i < 9; i++) suspect.lost(loss(true), false);
+    expect(suspect).toMatchObject({ goesAlone: true, accusations: [], guilty: false });
+    const second = loss();
+    suspect.lost(loss(true), true);
+    expect(suspect).toMatchObject({ accusations: [], guilty: false });
+    suspect.lost(second, true);
+    expect(suspect.accusations).toHaveLength(2);
+    expect(suspect.conviction()).toBeUndefined();
+    second.becomesKnown(true);
+    expect(suspect.guilty).toBe(true);
+    expect(suspect.conviction()).toBe(second);
+    expect(suspect.conviction()).toBeUndefined();
+  });
+
+  it('goes alone once an encoder was lost under it alone, until it is known to be the same', () => {
+    const suspect = suspectsWith().about('text', 'query', owner);
+    const only = loss();
+    suspect.lost(only, true);
+    expect(suspect.goesAlone).toBe(true);
+    only.becomesKnown(false);
+    expect(suspect.goesAlone).toBe(false);
   });
 });
 
-describe('a query', () => {
-  it('is blamed when two processes ended under it alone, never for those that ended under others too', () => {
-    const suspect = new SuspectQuery();
-    for (let i = 0; i < 9; i++) suspect.lost(lost({ yet: true }), false);
-    expect(suspect).toMatchObject({ alone: true, accusations: [], guilty: false });
-    const second = { yet: false };
-    suspect.lost(lost({ yet: true }), true);
-    expect(suspect).toMatchObject({ accusations: [], guilty: false });
-    suspect.lost(lost(second), true);
-    expect(suspect.accusations).toHaveLength(2);
-    expect(suspect.guilty).toBe(false);
-    second.yet = true;
-    expect(suspect.guilty).toBe(true);
+describe('what is known of a text', () => {
+  const end = (suspects: CrashSuspects, text = 'text'): void => {
+    for (let i = 0; i < 2; i++) suspects.about(text, 'query', owner).lost(loss(true), true);
+  };
+  const isGuilty = (suspects: CrashSuspects, text = 'text'): boolean =>
+    suspects.about(text, 'query', owner).guilty;
+
+  it('is known to later calls with it, of the same tenant, model and kind only', () => {
+    const suspects = suspectsWith();
+    end(suspects);
+    expect(isGuilty(suspects)).toBe(true);
+    expect(isGuilty(suspects, 'text ')).toBe(false);
+    for (const other of [{ tenantId: 'other' }, { model: 'other' }, { modelVersion: '2' }]) {
+      expect(suspects.about('text', 'query', { ...owner, ...other }).guilty).toBe(false);
+    }
+    expect(suspects.about('text', { chunking: { maxTokens: 20 } }, owner).guilty).toBe(false);
   });
 
-  it('goes with others until two processes ended, and alone once one ended under it alone', () => {
-    const suspect = new SuspectQuery();
-    suspect.lost(lost({ yet: true }), false);
-    suspect.lost(lost({ yet: false }), false);
-    expect(suspect.alone).toBe(false);
-    suspect.lost(lost({ yet: true }), false);
-    expect(suspect.alone).toBe(true);
-    const single = new SuspectQuery();
-    single.lost(lost({ yet: false }), true);
-    expect(single.alone).toBe(true);
+  it('is forgotten when the text comes through', () => {
+    const suspects = suspectsWith();
+    const suspect = suspects.about('text', 'query', owner);
+    for (let i = 0; i < 2; i++) suspect.lost(loss(true), false);
+    expect(suspects.about('text', 'query', owner).goesAlone).toBe(true);
+    suspect.cleared();
+    expect(suspects.about('text', 'query', owner).goesAlone).toBe(false);
+  });
+
+  it('is forgotten when its time is over', () => {
+    let nowMs = 0;
+    const suspects = suspectsWith({ nowMs: () => nowMs });
+    end(suspects);
+    const suspect = suspects.about('another', 'query', owner);
+    suspect.lost(loss(true), true);
+    nowMs = 999;
+    expect(suspect.goesAlone).toBe(true);
+    nowMs = 1000;
+    expect(suspect.goesAlone).toBe(false);
+    nowMs = 1999;
+    expect(isGuilty(suspects)).toBe(true);
+    nowMs = 2000;
+    expect(isGuilty(suspects)).toBe(false);
+  });
+
+  it('makes room for what is known of others, the one suspected longest ago first', () => {
+    const suspects = suspectsWith();
+    end(suspects, 'first');
+    end(suspects, 'second');
+    suspects.about('first', 'query', owner).lost(loss(true), true);
+    for (let i = 0; i < 9; i++) end(suspects, `${i}`);
+    expect(isGuilty(suspects, 'second')).toBe(false);
+    expect(isGuilty(suspects, 'first')).toBe(true);
+    expect(isGuilty(suspects, '8')).toBe(true);
+  });
+});
+
+describe('a tenant', () => {
+  it('has to wait once too many processes ended under its texts alone, until they are long ago', () => {
+    let nowMs = 0;
+    const suspects = suspectsWith({ nowMs: () => nowMs });
+    const end = (tenantId: string, { replaced = true, alone = true } = {}): void =>
+      suspects.about(`text ${nowMs}`, 'query', { ...owner, tenantId }).lost(loss(replaced), alone);
+    const brakedMs = (tenantId: string, kind: SuspectKind = 'query'): number =>
+      suspects.about('honest', kind, { ...owner, tenantId }).brakedMs;
+    for (nowMs = 1; nowMs <= 3; nowMs++) end('tenant');
+    for (let i = 0; i < 9; i++) {
+      end('tenant', { replaced: false });
+      end('tenant', { alone: false });
+      end('other', { alone: false });
+    }
+    expect(brakedMs('tenant')).toBe(0);
+    end('tenant');
+    // From the first of the four on.
+    expect(brakedMs('tenant')).toBe(5000 + 1 - 4);
+    expect(brakedMs('other')).toBe(0);
+    expect(brakedMs('tenant', { chunking: {} })).toBe(0);
+    nowMs = 5000;
+    expect(brakedMs('tenant')).toBe(1);
+    nowMs = 5001;
+    expect(brakedMs('tenant')).toBe(0);
+  });
+
+  it('whose texts ended processes has others go alone after one that ended under them', () => {
+    const suspects = suspectsWith();
+    suspects.about('fatal', 'query', owner).lost(loss(true), true);
+    const lostOnce = (tenantId: string): boolean => {
+      const suspect = suspects.about('text', 'query', { ...owner, tenantId });
+      suspect.lost(loss(true), false);
+      return suspect.goesAlone;
+    };
+    expect(lostOnce('tenant')).toBe(true);
+    expect(lostOnce('other')).toBe(false);
+  });
+});
+
+describe('a quarantine', () => {
+  const { signal } = new AbortController();
+
+  it('ends with its turn', async () => {
+    let ended = 0;
+    const quarantine = new Quarantine<string>({ lapseMs: 60_000, onEnd: () => ended++ });
+    const turn = await quarantine.turn(signal);
+    expect(quarantine.place).toBeUndefined();
+    turn.enter('there');
+    expect(quarantine.place).toBe('there');
+    turn.end();
+    expect(quarantine.place).toBeUndefined();
+    expect(ended).toBe(1);
+  });
+
+  it('lapses, though its turn goes on, and what it lasted is what others have before the next', async () => {
+    const lapsed = Promise.withResolvers<void>();
+    const quarantine = new Quarantine<string>({ lapseMs: 50, onEnd: lapsed.resolve });
+    const turn = await quarantine.turn(signal);
+    turn.enter('there');
+    await lapsed.promise;
+    expect(quarantine.place).toBeUndefined();
+    turn.end();
+    const next = await quarantine.turn(signal);
+    const waitingSince = performance.now();
+    await next.letOthersGo();
+    expect(performance.now() - waitingSince).toBeGreaterThan(40);
+    next.end();
   });
 });
 

@@ -54,6 +54,7 @@ export async function startEncoders(
   const events: EndpointEvent[] = [];
   const pool = createEncoderPool({
     addresses: supervisor.addresses,
+    exclusive: true,
     onEvent: (event) => events.push(event),
     ...poolOptions,
   });

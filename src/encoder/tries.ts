@@ -1,0 +1,105 @@
+/** The tries of one call: what became of each, and when there is no use in another. */
+import { status } from '@grpc/grpc-js';
+import { ServiceError } from '../errors.ts';
+import { type CallError, isCallError } from './call-error.ts';
+import type { EncodeOptions } from './contract.ts';
+import { type Endpoint, type EndpointEvent, EndpointLost } from './endpoint.ts';
+import { CorruptReply } from './replies.ts';
+import { retryDelayTrailer } from './wire.ts';
+
+const attemptsMax = 5;
+
+export class Tries {
+  readonly refusedBy = new Set<Endpoint>();
+  /** Why the last encoder refused. */
+  refusal: ServiceError | undefined;
+  readonly #options: EncodeOptions;
+  readonly #onEvent: (event: EndpointEvent) => void;
+  #made = 0;
+  #last: unknown;
+
+  constructor(options: EncodeOptions, onEvent: (event: EndpointEvent) => void) {
+    this.#options = options;
+    this.#onEvent = onEvent;
+  }
+
+  /** What was counted had a cause that is gone. */
+  forgive(): void {
+    this.#made = 0;
+  }
+
+  assertLeft(): void {
+    if (Date.now() >= this.#options.deadlineMs)
+      throw unavailable('the deadline passed while encoding', { cause: this.#last });
+    if (this.#made >= attemptsMax) throw unavailable('the encoders keep failing', { cause: this.#last });
+  }
+
+  /** Decides what a failed attempt means: returns when the call may be tried again, throws otherwise. */
+  failed(endpoint: Endpoint, error: unknown): void {
+    this.#options.signal.throwIfAborted();
+    if (error instanceof ServiceError) throw error;
+    if (error instanceof CorruptReply) {
+      this.#onEvent({ event: 'corrupt_reply', address: endpoint.address, reason: error.message });
+      throw unavailable('the encoder gave a corrupt reply', { cause: error });
+    }
+    if (error instanceof EndpointLost) {
+      this.#count(error);
+      return;
+    }
+    if (!isCallError(error)) throw error;
+    switch (error.code) {
+      case status.UNAVAILABLE:
+        endpoint.suspect();
+        this.#count(error);
+        return;
+      case status.RESOURCE_EXHAUSTED: {
+        this.#refused(
+          endpoint,
+          unavailable('the encoders are busy', { cause: error, seconds: delaySeconds(error) }),
+        );
+        return;
+      }
+      case status.FAILED_PRECONDITION: {
+        const { model, modelVersion } = this.#options;
+        const message = `the encoder does not serve model ${model} version ${modelVersion}`;
+        endpoint.suspect();
+        this.#refused(endpoint, unavailable(message, { cause: error }));
+        return;
+      }
+      case status.INVALID_ARGUMENT:
+        throw new ServiceError('validation_error', error.details, { cause: error });
+      case status.DEADLINE_EXCEEDED:
+        throw unavailable('the deadline passed while encoding', { cause: error });
+      default:
+        throw unavailable('the encoder failed', { cause: error });
+    }
+  }
+
+  #count(error: unknown): void {
+    this.#made++;
+    this.#last = error;
+  }
+
+  #refused(endpoint: Endpoint, refusal: ServiceError): void {
+    this.refusedBy.add(endpoint);
+    this.refusal = refusal;
+  }
+}
+
+/** Whether the encoder is gone, or no longer to be heard. */
+export function isLoss(error: unknown): boolean {
+  return error instanceof EndpointLost || (isCallError(error) && error.code === status.UNAVAILABLE);
+}
+
+export function unavailable(
+  message: string,
+  options: { readonly cause?: unknown; readonly seconds?: number } = {},
+): ServiceError {
+  const { cause, seconds = 1 } = options;
+  return new ServiceError('service_unavailable', message, { cause, retryAfterSeconds: seconds });
+}
+
+function delaySeconds(error: CallError): number {
+  const [delayMs] = error.metadata.get(retryDelayTrailer);
+  return Math.max(1, Math.ceil(Number(delayMs ?? 0) / 1000));
+}
