@@ -88,7 +88,7 @@ export function registerServiceMetrics(
   metrics.registerCounter(
     {
       name: 'encoder_events_total',
-      help: 'Encoders admitted, ejected, corrupt replies, documents that ended encoders.',
+      help: 'Encoders admitted, ejected, corrupt replies, documents and queries found to end encoders.',
       labelNames: ['event'],
     },
     () => [...encoders.events].map(([event, value]) => ({ labels: { event }, value })),

@@ -22,7 +22,7 @@ import { type Attempt, encodeOnce, type Unfinished } from './document-call.ts';
 import { Endpoint, type EndpointEvent } from './endpoint.ts';
 import { Quarantine, type QuarantineTurn } from './quarantine.ts';
 import { CorruptReply, decodeCounts, decodeQuery, refusedDocument, refusedQuery } from './replies.ts';
-import { isLoss, Tries, unavailable } from './tries.ts';
+import { assertNotBraked, isLoss, Tries, unavailable } from './tries.ts';
 import { type CountTokensResponse, type GetStatisticsResponse, type ModelReference } from './wire.ts';
 
 export interface EncoderPoolOptions {
@@ -63,6 +63,8 @@ const sharedKeepMs = { suspect: minuteMs / 2, guilty: minuteMs / 2 };
 const suspectTextsMax = 1000;
 /** Others must not wait until their own patience ends. */
 const quarantineMs = 3000;
+/** Queries are done by then, and documents may be long. */
+const emptyingMs = 100;
 /** Texts found guilty in one call. */
 const convictionsMax = 3;
 
@@ -313,25 +315,32 @@ class EncoderPool implements Encoder {
     const picked = await this.#pick(options, tries);
     // Once an encoder is there, it mostly is known what became of the one before.
     assertNotBraked(suspects);
-    if (turn !== undefined) return (await this.#enter(picked, turn, options)) ? picked : undefined;
+    if (turn !== undefined) return this.#enter(picked, turn, suspects[0]!, options);
     return suspects.some(({ goesAlone }) => goesAlone) ? undefined : picked;
   }
 
-  /** Keeps others away from the encoder and waits until it runs nothing; false when that takes too long. */
+  /**
+   * Keeps others away from the encoder and waits until it runs nothing. Where that takes too long, a text that may go with
+   * others does, and for another it is undefined.
+   */
   async #enter(
-    { endpoint }: Picked,
+    picked: Picked,
     turn: QuarantineTurn<Endpoint>,
+    { goesAloneOnly }: Suspect,
     { deadlineMs, signal }: EncodeOptions,
-  ): Promise<boolean> {
+  ): Promise<Picked | undefined> {
+    const { endpoint } = picked;
     await turn.letOthersGo();
     turn.enter(endpoint);
-    const untilMs = Math.min(Date.now() + quarantineMs, deadlineMs);
+    const untilMs = Math.min(Date.now() + (goesAloneOnly ? quarantineMs : emptyingMs), deadlineMs);
     while (endpoint.admitted && endpoint.quietFromMs > Date.now()) {
       signal.throwIfAborted();
       const changed = await this.#change(Math.min(untilMs, endpoint.quietFromMs), signal);
-      if (!changed && endpoint.quietFromMs > Date.now()) return false;
+      if (changed || endpoint.quietFromMs <= Date.now()) continue;
+      turn.end();
+      return goesAloneOnly ? undefined : picked;
     }
-    return endpoint.admitted;
+    return endpoint.admitted ? picked : undefined;
   }
 
   async statistics(): Promise<readonly EncoderStatistics[]> {
@@ -470,12 +479,6 @@ function lossOf(endpoint: Endpoint): Loss {
     isKnown: () => admission.replaced !== undefined,
     isReplaced: () => admission.replaced === true,
   };
-}
-
-/** Texts of one tenant and kind. */
-function assertNotBraked([suspect]: readonly Suspect[]): void {
-  const seconds = Math.ceil((suspect?.brakedMs ?? 0) / 1000);
-  if (seconds > 0) throw unavailable('too many texts of this tenant end the encoders', { seconds });
 }
 
 function target({ model, modelVersion, tenantId }: EncodeOptions): {

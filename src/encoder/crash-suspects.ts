@@ -17,6 +17,8 @@ import type { EncodeOptions } from './contract.ts';
 /** Processes that end under a text among others, and under it alone, before that counts. */
 const endsTogetherMax = 2;
 const endsAloneMax = 2;
+/** Processes that end under a text among others before it is not run so any more at all. */
+const endsTogetherStrictMax = 4;
 
 /** An encoder that was lost while it had a text. */
 export interface Loss {
@@ -165,6 +167,13 @@ export class Suspect {
     if (entry === undefined) return false;
     const endsMax = this.#memory.ofBadTenant() ? 1 : endsTogetherMax;
     return replaced(entry.together) >= endsMax || entry.alone.some(mayBlame);
+  }
+
+  /** Whether it is to go alone or not at all: so little speaks for it. */
+  get goesAloneOnly(): boolean {
+    const entry = this.#memory.entry();
+    if (entry === undefined) return false;
+    return replaced(entry.together) >= endsTogetherStrictMax || entry.alone.some(mayBlame);
   }
 
   /** What may be its fault, enough for a verdict once it is known what became of the processes; else empty. */

@@ -55,7 +55,7 @@ export interface QuarantineTurn<Place> {
   letOthersGo(): Promise<void>;
   /** From now on others keep away from the place, until the turn ends or the quarantine lapses. */
   enter(place: Place): void;
-  /** To be called once. */
+  /** To be called; the second time does nothing. */
   end(): void;
 }
 

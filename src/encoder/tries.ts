@@ -3,6 +3,7 @@ import { status } from '@grpc/grpc-js';
 import { ServiceError } from '../errors.ts';
 import { type CallError, isCallError } from './call-error.ts';
 import type { EncodeOptions } from './contract.ts';
+import type { Suspect } from './crash-suspects.ts';
 import { type Endpoint, type EndpointEvent, EndpointLost } from './endpoint.ts';
 import { CorruptReply } from './replies.ts';
 import { retryDelayTrailer } from './wire.ts';
@@ -84,6 +85,12 @@ export class Tries {
     this.refusedBy.add(endpoint);
     this.refusal = refusal;
   }
+}
+
+/** Texts of one tenant and kind. */
+export function assertNotBraked([suspect]: readonly Suspect[]): void {
+  const seconds = Math.ceil((suspect?.brakedMs ?? 0) / 1000);
+  if (seconds > 0) throw unavailable('too many texts of this tenant end the encoders', { seconds });
 }
 
 /** Whether the encoder is gone, or no longer to be heard. */

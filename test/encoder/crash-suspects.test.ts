@@ -44,6 +44,18 @@ describe('a text', () => {
     expect(suspect).toMatchObject({ goesAlone: false, guilty: false, accusations: [] });
   });
 
+  it('may still go with others until four processes have ended under them, or one under it alone', () => {
+    const suspects = suspectsWith();
+    const suspect = suspects.about('text', 'query', owner);
+    for (let i = 0; i < 3; i++) suspect.lost(loss(true), false);
+    expect(suspect).toMatchObject({ goesAlone: true, goesAloneOnly: false });
+    suspect.lost(loss(true), false);
+    expect(suspect.goesAloneOnly).toBe(true);
+    const another = suspects.about('another', 'query', owner);
+    another.lost(loss(true), true);
+    expect(another.goesAloneOnly).toBe(true);
+  });
+
   it('is guilty when two processes ended under it alone, never for those that ended under others too', () => {
     const suspect = suspectsWith().about('text', 'query', owner);
     for (let i = 0; i < 9; i++) suspect.lost(loss(true), false);
