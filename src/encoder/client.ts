@@ -17,7 +17,7 @@ import type {
   EncoderModel,
   EncoderStatistics,
 } from './contract.ts';
-import { CrashSuspects, type Loss, type Suspect } from './crash-suspects.ts';
+import { CrashSuspects, type Suspect } from './crash-suspects.ts';
 import { type Attempt, encodeOnce, type Unfinished } from './document-call.ts';
 import { Endpoint, type EndpointEvent } from './endpoint.ts';
 import { Quarantine, type QuarantineTurn } from './quarantine.ts';
@@ -253,7 +253,7 @@ class EncoderPool implements Encoder {
     positions: readonly number[],
     { unfinished, suspects, tries, options }: DocumentsCall,
   ): AsyncGenerator<EncodedDocument, boolean, undefined> {
-    const loss = lossOf(endpoint);
+    const { admission } = endpoint;
     const attempt: Attempt = { positions, started: false };
     const call = endpoint.begin(tokensOf(positions.map((position) => unfinished.texts.get(position)!)));
     let answered = false;
@@ -268,7 +268,7 @@ class EncoderPool implements Encoder {
       const lost = attempt.started && isLoss(error);
       const alone = positions.length === 1 && call.wasAlone();
       for (const position of lost ? positions : []) {
-        if (unfinished.texts.has(position)) suspects[position]!.lost(loss, alone);
+        if (unfinished.texts.has(position)) suspects[position]!.lost(admission, alone);
       }
       tries.failed(endpoint, error);
       return lost;
@@ -281,7 +281,7 @@ class EncoderPool implements Encoder {
   async #isGuilty(suspect: Suspect, { deadlineMs, signal }: EncodeOptions): Promise<boolean> {
     const { accusations } = suspect;
     const untilMs = Math.min(Date.now() + this.#healWaitMs, deadlineMs);
-    while (accusations.some((loss) => !loss.isKnown()) && (await this.#change(untilMs, signal))) {
+    while (accusations.some((loss) => loss.replaced === undefined) && (await this.#change(untilMs, signal))) {
       signal.throwIfAborted();
     }
     if (!suspect.guilty || this.#exclusive) return suspect.guilty;
@@ -370,7 +370,7 @@ class EncoderPool implements Encoder {
     attempt: (picked: Picked) => Promise<T>,
   ): Promise<{ readonly result: T } | undefined> {
     const { endpoint } = picked;
-    const loss = lossOf(endpoint);
+    const { admission } = endpoint;
     const call = endpoint.begin(tokens);
     let answered = false;
     try {
@@ -378,7 +378,7 @@ class EncoderPool implements Encoder {
       answered = true;
       return { result };
     } catch (error) {
-      if (isLoss(error)) suspect?.lost(loss, call.wasAlone());
+      if (isLoss(error)) suspect?.lost(admission, call.wasAlone());
       tries.failed(endpoint, error);
       return undefined;
     } finally {
@@ -469,16 +469,6 @@ interface DocumentsCall extends Call {
   readonly unfinished: Unfinished;
   /** Of each text. */
   readonly suspects: readonly Suspect[];
-}
-
-/** How the process that the endpoint leads to now would be lost. */
-function lossOf(endpoint: Endpoint): Loss {
-  const { address, admission } = endpoint;
-  return {
-    address,
-    isKnown: () => admission.replaced !== undefined,
-    isReplaced: () => admission.replaced === true,
-  };
 }
 
 function target({ model, modelVersion, tenantId }: EncodeOptions): {

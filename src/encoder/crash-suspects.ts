@@ -20,13 +20,11 @@ const endsAloneMax = 2;
 /** Processes that end under a text among others before it is not run so any more at all. */
 const endsTogetherStrictMax = 4;
 
-/** An encoder that was lost while it had a text. */
+/** An encoder that was lost while it had a text: one object for each process. */
 export interface Loss {
   readonly address: string;
-  /** Whether it is known yet what became of the process. */
-  readonly isKnown: () => boolean;
-  /** Whether another one has taken its place. */
-  readonly isReplaced: () => boolean;
+  /** Whether another process has taken its place; undefined until that is known. */
+  readonly replaced: boolean | undefined;
 }
 
 export interface CrashSuspectsOptions {
@@ -98,7 +96,7 @@ export class CrashSuspects {
   #ends(tenant: string): readonly End[] {
     const sinceMs = this.#nowMs() - this.#options.endsWindowMs;
     const ends = this.#endsOfTenants.get(tenant) ?? [];
-    return ends.filter(({ loss, atMs }) => atMs > sinceMs && loss.isReplaced());
+    return ends.filter(({ loss, atMs }) => atMs > sinceMs && loss.replaced === true);
   }
 
   #remembered(key: string): Entry | undefined {
@@ -112,7 +110,8 @@ export class CrashSuspects {
     const entry = this.#remembered(key) ?? { together: [], alone: [], lostAtMs: 0, told: false };
     entry.lostAtMs = this.#nowMs();
     const losses = alone ? entry.alone : entry.together;
-    losses.splice(0, Infinity, ...losses.filter(mayBlame), loss);
+    // Several calls with one text may be lost with one process.
+    if (!losses.includes(loss)) losses.push(loss);
     this.#entries.delete(key);
     this.#entries.set(key, entry);
     for (const [oldest, each] of this.#entries) {
@@ -215,9 +214,9 @@ function keyOf(kind: SuspectKind, { tenantId }: SuspectOwner): string {
 }
 
 function replaced(losses: readonly Loss[]): number {
-  return losses.filter((loss) => loss.isReplaced()).length;
+  return losses.filter((loss) => loss.replaced === true).length;
 }
 
 function mayBlame(loss: Loss): boolean {
-  return !loss.isKnown() || loss.isReplaced();
+  return loss.replaced !== false;
 }

@@ -45,6 +45,7 @@ export interface EndpointEvent {
 
 /** What the endpoint leads to from one admission to the next. */
 export interface Admission {
+  readonly address: string;
   readonly instance: string;
   /** Whether the next one was of another process; undefined until it comes. */
   replaced: boolean | undefined;
@@ -107,7 +108,7 @@ export class Endpoint {
   #cut = new AbortController();
   #poke = new AbortController();
   #models: readonly EncoderModel[] = [];
-  #admission: Admission = { instance: '', replaced: undefined };
+  #admission: Admission;
   #admitted = false;
   #outstandingTokens = 0;
   #callsOut = 0;
@@ -120,6 +121,7 @@ export class Endpoint {
   constructor(options: EndpointOptions) {
     this.#options = options;
     this.address = options.address;
+    this.#admission = { address: this.address, instance: '', replaced: undefined };
     this.#rpc = new EncoderClient(options.address, options.credentials, {
       'grpc.max_receive_message_length': messageBytesMax,
       'grpc.max_send_message_length': messageBytesMax,
@@ -308,7 +310,7 @@ export class Endpoint {
   #noteAdmission(instance: string): void {
     const before = this.#admission;
     before.replaced = before.instance !== '' && instance !== '' && before.instance !== instance;
-    this.#admission = { instance, replaced: undefined };
+    this.#admission = { address: this.address, instance, replaced: undefined };
     // What the process before was running ended with it.
     if (before.replaced) this.#lingersUntilMs = 0;
   }
