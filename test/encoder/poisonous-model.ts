@@ -6,6 +6,7 @@ import { cp, readFile, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { afterAll } from 'vitest';
 import { newDirectory } from '../temporary-directory.ts';
 import { tinyModel } from './encoders.ts';
 
@@ -56,6 +57,16 @@ export async function makePoisonousModel(): Promise<PoisonousModel> {
     words,
     nodeOptions: `--import ${pathToFileURL(crashFile).href}`,
   };
+}
+
+/** The same, and fatal to every encoder that the tests of the file spawn: `crashing` kills them where a test runs it. */
+export async function servePoisonousModel(): Promise<PoisonousModel> {
+  const model = await makePoisonousModel();
+  process.env['NODE_OPTIONS'] = model.nodeOptions;
+  afterAll(() => {
+    delete process.env['NODE_OPTIONS'];
+  });
+  return model;
 }
 
 /** Runs before the encoder's own code, in each of its threads. */

@@ -1,22 +1,14 @@
 /** Queries that the model cannot encode, in real encoders: they are refused, whatever runs beside them is not. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { EncodedQuery, Encoder } from '../../src/encoder/contract.ts';
 import { callOptions, encodersOfTest } from './encoders.ts';
-import { makePoisonousModel, type PoisonousModel } from './poisonous-model.ts';
+import { servePoisonousModel } from './poisonous-model.ts';
 
-let model: PoisonousModel;
-beforeAll(async () => {
-  model = await makePoisonousModel();
-  // Read by the processes it spawns; `crashing` kills them only where a test runs it.
-  process.env['NODE_OPTIONS'] = model.nodeOptions;
-});
-afterAll(() => {
-  delete process.env['NODE_OPTIONS'];
-});
+const model = await servePoisonousModel();
 
 const honest = 'the late interaction';
 
-// An encoder that dies again and again is restarted after longer and longer delays.
+// Restarts take their time on a busy machine.
 const start = async () => encodersOfTest({ modelDirectories: [model.directory] }, { healWaitMs: 20_000 });
 
 /** `count` queries at once, the sixth of them poisonous. */

@@ -1,19 +1,15 @@
 /** Texts that the model cannot encode, in a real encoder: they are refused, whatever shares their batch is not. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Encoders, encodeAll, startEncoders } from './encoders.ts';
-import { makePoisonousModel, type PoisonousModel } from './poisonous-model.ts';
+import { servePoisonousModel } from './poisonous-model.ts';
 
-let model: PoisonousModel;
+const model = await servePoisonousModel();
 let encoders: Encoders;
 beforeAll(async () => {
-  model = await makePoisonousModel();
-  // Read by the processes it spawns; `crashing` kills them only where a test runs it.
-  process.env['NODE_OPTIONS'] = model.nodeOptions;
-  // An encoder that dies again and again is restarted after longer and longer delays.
+  // Restarts take their time on a busy machine.
   encoders = await startEncoders({ modelDirectories: [model.directory] }, { healWaitMs: 20_000 });
 });
 afterAll(async () => {
-  delete process.env['NODE_OPTIONS'];
   await encoders?.close();
 });
 

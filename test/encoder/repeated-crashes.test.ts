@@ -3,22 +3,14 @@
  * the processes that end are few.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { createEncoderPool, type EncoderPoolOptions } from '../../src/encoder/client.ts';
 import type { Encoder } from '../../src/encoder/contract.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { callOptions, encodeAll, encodersOfTest, until } from './encoders.ts';
-import { makePoisonousModel, type PoisonousModel } from './poisonous-model.ts';
+import { servePoisonousModel } from './poisonous-model.ts';
 
-let model: PoisonousModel;
-beforeAll(async () => {
-  model = await makePoisonousModel();
-  // Read by the processes it spawns; `crashing` kills them only where a test runs it.
-  process.env['NODE_OPTIONS'] = model.nodeOptions;
-});
-afterAll(() => {
-  delete process.env['NODE_OPTIONS'];
-});
+const model = await servePoisonousModel();
 
 const honest = 'the late interaction';
 const refused = 'the encoder ends when it runs this text';
