@@ -258,7 +258,7 @@ void Index::loadLives(std::span<const LifeLoad> lives) {
   }
   std::set<LiveTracker*> changed;
   for (const LifeLoad& life : lives) changed.insert(recordEntry(life.at).live.get());
-  for (LiveTracker* live : changed) live->reset();
+  for (LiveTracker* live : changed) live->reset(published_);
 }
 
 void Index::publish(uint64_t generation, std::span<const LifeChange> born, std::span<const LifeChange> died) {

@@ -20,10 +20,12 @@ void LiveTracker::note(uint64_t generation, uint32_t record) {
   if (generation > completeFrom_) changes_.push_back({generation, record});
 }
 
-void LiveTracker::reset() {
+void LiveTracker::reset(uint64_t generation) {
   const std::lock_guard lock(mutex_);
   ++epoch_;
   known_ = nullptr;
+  // What an older search sees must not become known: a later one would miss the changes between them.
+  completeFrom_ = std::max(completeFrom_, generation);
 }
 
 uint64_t LiveTracker::epoch() const {

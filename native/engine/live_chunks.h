@@ -25,8 +25,8 @@ class LiveTracker {
 
   /// A life has changed at a generation; generations never decrease.
   void note(uint64_t generation, uint32_t record);
-  /// Lives were loaded: nothing known before holds.
-  void reset();
+  /// Lives were loaded that hold all changes up to `generation`, noted here or not: nothing known before holds.
+  void reset(uint64_t generation);
   /// How often that happened.
   uint64_t epoch() const;
 

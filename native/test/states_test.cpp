@@ -63,6 +63,43 @@ const Case merged("states", "a search that began in the middle of a merge neithe
   }
 });
 
+const Case askedAgain("states", "a search of an older generation after a merge leaves later ones what died before the merge",
+                      [](Random& random) {
+  constexpr uint32_t records = 20;
+  const TemporaryDirectory directory;
+  const Clusters clusters(random, dim, 30);
+  Engine engine(1, "auto");
+  Index index(engine.kernel(), IndexOptions{dim, 1000});
+  index.createSegment(1, directory.file("1.seg"));
+  std::vector<Index::LifeChange> born;
+  std::vector<Index::LifeLoad> moved;
+  std::vector<uint32_t> copied;
+  for (uint32_t r = 0; r < records; ++r) {
+    index.append(1, randomRecord(random, clusters, r + 1, {1}));
+    born.push_back({1, r});
+    moved.push_back({{2, r}, r + 1, 1, r == 0 ? 2 : generationNever});
+    copied.push_back(r);
+  }
+  index.publish(1, born, {});
+  index.createSegment(2, directory.file("2.seg"));
+  index.copyRecords(1, copied, 2, {});
+  index.sync(2);
+  index.seal(2);
+  index.publish(2, {}, std::vector<Index::LifeChange>{{1, 0}});
+  index.loadLives(moved);
+  index.dropSegment(1);
+  const auto live = [&](uint64_t generation) {
+    return selectLive(index.snapshot(), generation, std::nullopt, {}).front().chunks->count;
+  };
+  // It began before the merge ended and is asked again after it.
+  CHECK(live(1) == records);
+  CHECK(live(2) == records - 1);
+  index.publish(3, {}, std::vector<Index::LifeChange>{{2, 1}});
+  CHECK(live(3) == records - 2);
+  CHECK(live(2) == records - 1);
+  CHECK(live(1) == records);
+});
+
 const Case damagedDead("states", "codes are built beside damaged records that nobody sees, not of those that somebody sees",
                        [](Random& random) {
   constexpr uint32_t records = 100;
