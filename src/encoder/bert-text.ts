@@ -52,9 +52,14 @@ const space = /^\p{White_Space}$/u;
 const nonspacingMarks = /(?!\u{111c9})\p{Mn}/gu;
 const plainAscii = /^[\n\r\t -~]*$/;
 const asciiWhiteSpace = /[\n\r\t]/g;
-const punctuation = `\\p{P}!-\\/:-@\\[-\`{-~${formerPunctuation}`;
-const words = new RegExp(`[^\\p{White_Space}${punctuation}]+|[${punctuation}]`, 'gu');
-const asciiWords = /[0-9A-Za-z]+|[!-/:-@[-`{-~]/g;
+const punctuation = new RegExp(`^[\\p{P}!-\\/:-@\\[-\`{-~${formerPunctuation}]$`, 'u');
+
+/** What a character is to words: between them, part of one, or one by itself. */
+const between = 1;
+const inWord = 2;
+const alone = 3;
+/** Of UTF-16 units; 0 = not asked for yet. */
+const kinds = new Uint8Array(1 << 16);
 
 export function bertNormalizer(options: BertNormalizerOptions): (text: string) => string {
   return (text) => {
@@ -86,38 +91,40 @@ export function bertNormalizer(options: BertNormalizerOptions): (text: string) =
   };
 }
 
-/** The words of a normalised text. */
-export function bertWords(text: string): string[] {
-  if (plainAscii.test(text)) return text.match(asciiWords) ?? [];
-  for (const character of text) {
-    if (later.has(character.codePointAt(0)!)) return wordsWithLater(text);
+/** Calls back with where each word of a normalised text lies. */
+export function forEachBertWord(text: string, take: (from: number, to: number) => void): void {
+  let from = 0;
+  for (let at = 0; at < text.length;) {
+    const unit = text.charCodeAt(at);
+    const isPair = unit >= 0xd800 && unit < 0xdc00;
+    const kind = isPair ? kindOf(text.codePointAt(at)!) : kinds[unit]! || kindOf(unit);
+    const next = at + (isPair ? 2 : 1);
+    if (kind !== inWord) {
+      if (from < at) take(from, at);
+      if (kind === alone) take(at, next);
+      from = next;
+    }
+    at = next;
   }
-  return text.match(words) ?? [];
+  if (from < text.length) take(from, text.length);
 }
 
-/** The slow way, one code point at a time, for the rare texts that hold later code points. */
-function wordsWithLater(text: string): string[] {
-  const found: string[] = [];
-  let word = '';
-  const alone = new RegExp(`^[${punctuation}]$`, 'u');
-  const flush = (): void => {
-    if (word !== '') found.push(word);
-    word = '';
-  };
-  for (const character of text) {
-    if (later.has(character.codePointAt(0)!)) {
-      word += character;
-    } else if (space.test(character)) {
-      flush();
-    } else if (alone.test(character)) {
-      flush();
-      found.push(character);
-    } else {
-      word += character;
-    }
+/** The words of a normalised text. */
+export function bertWords(text: string): string[] {
+  const words: string[] = [];
+  forEachBertWord(text, (from, to) => words.push(text.slice(from, to)));
+  return words;
+}
+
+function kindOf(code: number): number {
+  const character = String.fromCodePoint(code);
+  let kind = inWord;
+  if (!later.has(code)) {
+    if (space.test(character)) kind = between;
+    else if (punctuation.test(character)) kind = alone;
   }
-  flush();
-  return found;
+  if (code < kinds.length) kinds[code] = kind;
+  return kind;
 }
 
 function finished(run: string, options: BertNormalizerOptions): string {

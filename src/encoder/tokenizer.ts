@@ -15,7 +15,7 @@ import { Tokenizer as LibraryTokenizer } from '@huggingface/tokenizers';
 import { setImmediate as turn } from 'node:timers/promises';
 import { z } from 'zod';
 import { assertInvariant } from '../errors.ts';
-import { bertNormalizer, bertWords } from './bert-text.ts';
+import { bertNormalizer, bertWords, forEachBertWord } from './bert-text.ts';
 import { createWordPieces } from './word-pieces.ts';
 
 export interface Tokenizer {
@@ -89,13 +89,18 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
     plain.pre_tokenizer = bertWords;
     const unknown = plain.model?.unk_token_id;
     if (model.type === 'WordPiece' && unknown !== undefined && added.length === 0) {
-      const piecesOf = createWordPieces({
+      const appendPieces = createWordPieces({
         vocabulary: plain.model.tokens_to_ids,
         continuationPrefix: model.continuing_subword_prefix,
         unknownId: unknown,
         charactersMax: model.max_input_chars_per_word,
       });
-      idsOf = (text) => piecesOf(bertWords(normalize(text)));
+      idsOf = (text) => {
+        const ids: number[] = [];
+        const normal = normalize(text);
+        forEachBertWord(normal, (from, to) => appendPieces(normal, from, to, ids));
+        return ids;
+      };
     }
   }
 
@@ -103,14 +108,15 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
 
   // Some vocabularies (Unigram) hold special tokens as ordinary pieces: those become unknown tokens.
   const unknownId = plain.model?.unk_token_id;
-  const forbidden = new Set(described.added_tokens.filter(isSpecial).map((token) => token.id));
-  if (unknownId !== undefined) forbidden.delete(unknownId);
+  const isForbidden = new Uint8Array(Math.max(0, ...described.added_tokens.map(({ id }) => id + 1)));
+  for (const { id } of described.added_tokens.filter(isSpecial)) isForbidden[id] = 1;
+  if (unknownId !== undefined) isForbidden[unknownId] = 0;
 
   const encode = (text: string): Int32Array => {
     const given = lowercaseFirst ? text.toLowerCase() : text;
     const result = new Int32Array(idsOf(given));
     for (let i = 0; i < result.length; i++) {
-      if (forbidden.has(result[i]!)) result[i] = unknownId ?? 0;
+      if (isForbidden[result[i]!] === 1) result[i] = unknownId ?? 0;
     }
     return result;
   };

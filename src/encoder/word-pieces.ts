@@ -2,6 +2,8 @@
  * WordPiece (Wu et al., arXiv 1609.08144): the longest piece of the vocabulary that a word begins with, then the longest
  * continuation, and so on; a word that cannot be cut so is unknown as a whole.
  */
+import { PieceTrie } from './piece-trie.ts';
+
 export interface WordPieceOptions {
   /** Ids of all pieces, continuations with their prefix. */
   readonly vocabulary: ReadonlyMap<string, number>;
@@ -11,58 +13,36 @@ export interface WordPieceOptions {
   readonly charactersMax: number;
 }
 
-/** From words to the ids of their pieces. */
-export function createWordPieces(options: WordPieceOptions): (words: readonly string[]) => number[] {
+/** Appends the ids of the pieces of the word `text[from, to)`. */
+export type WordPieces = (text: string, from: number, to: number, ids: number[]) => void;
+
+export function createWordPieces(options: WordPieceOptions): WordPieces {
   const { vocabulary, continuationPrefix: prefix, unknownId, charactersMax } = options;
-  const first = new PieceTable();
-  const further = new PieceTable();
-  for (const [piece, id] of vocabulary) {
-    first.add(piece, id);
-    if (piece.startsWith(prefix)) further.add(piece.slice(prefix.length), id);
-  }
-  /** Appends the pieces of a word; false when it has none. */
-  const cut = (word: string, ids: number[]): boolean => {
-    let from = 0;
-    while (from < word.length) {
-      const found = (from === 0 ? first : further).longest(word, from);
-      if (found === undefined) return false;
-      ids.push(found.id);
-      from = found.end;
+  // By UTF-16 units: half a character is no piece of a well-formed vocabulary.
+  const first = new PieceTrie(vocabulary);
+  const further = new PieceTrie(
+    [...vocabulary]
+      .filter(([piece]) => piece.startsWith(prefix))
+      .map(([piece, id]) => [piece.slice(prefix.length), id]),
+  );
+  /** False when it has none. */
+  const cut: (...word: Parameters<WordPieces>) => boolean = (text, from, to, ids) => {
+    for (let at = from, pieces = first; at < to; pieces = further) {
+      const end = pieces.longest(text, at, to);
+      if (end === at) return false;
+      ids.push(pieces.found);
+      at = end;
     }
     return true;
   };
-  return (words) => {
-    const ids: number[] = [];
-    for (const word of words) {
-      const before = ids.length;
-      if (!longerThan(word, charactersMax) && cut(word, ids)) continue;
-      ids.length = before;
-      ids.push(unknownId);
-    }
-    return ids;
+  return (text, from, to, ids) => {
+    const before = ids.length;
+    if (!isLonger(text, from, to, charactersMax) && cut(text, from, to, ids)) return;
+    ids.length = before;
+    ids.push(unknownId);
   };
 }
 
-/** Ids of pieces by the text they stand for. */
-class PieceTable {
-  readonly #ids = new Map<string, number>();
-  #longest = 0;
-
-  add(text: string, id: number): void {
-    this.#ids.set(text, id);
-    this.#longest = Math.max(this.#longest, text.length);
-  }
-
-  longest(word: string, from: number): { readonly id: number; readonly end: number } | undefined {
-    // By UTF-16 units: half a character is no piece of a well-formed vocabulary.
-    for (let end = Math.min(word.length, from + this.#longest); end > from; end--) {
-      const id = this.#ids.get(word.slice(from, end));
-      if (id !== undefined) return { id, end };
-    }
-    return undefined;
-  }
-}
-
-function longerThan(word: string, characters: number): boolean {
-  return word.length > characters && Array.from(word).length > characters;
+function isLonger(text: string, from: number, to: number, characters: number): boolean {
+  return to - from > characters && Array.from(text.slice(from, to)).length > characters;
 }
