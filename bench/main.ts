@@ -2,6 +2,7 @@
 import { capacityCommand, capacityUsage } from './capacity/command.ts';
 import { encoderCommand, encoderUsage } from './encoder/command.ts';
 import { gpuCommand, gpuUsage } from './gpu/command.ts';
+import { hostCommand, hostUsage } from './host/command.ts';
 import { kernelCommand, kernelUsage } from './kernel/command.ts';
 import { loopCommand, loopUsage } from './loop/command.ts';
 import { searchCommand, searchUsage } from './search/command.ts';
@@ -18,6 +19,7 @@ const commands: Readonly<Record<string, Command>> = {
   capacity: (args, command) => capacityCommand(args, command, process.env),
   encoder: (args, command) => encoderCommand(args, command, process.env),
   gpu: (args, command) => gpuCommand(args, command, process.env),
+  host: (args, command) => hostCommand(args, command, process.env),
   search: searchCommand,
   'search-embed': (args) => embedCommand(args, process.env),
   'search-fit': fitCommand,
@@ -35,6 +37,7 @@ if (run === undefined) {
     capacityUsage,
     encoderUsage,
     gpuUsage,
+    hostUsage,
     searchUsage,
     embedUsage,
     fitUsage,

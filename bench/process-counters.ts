@@ -14,6 +14,13 @@ export function processCounters(id: number): { cpuSeconds: number; writtenBytes:
   return { cpuSeconds: cpuSeconds(statFields(`${id}`)), writtenBytes };
 }
 
+/** Of the processes that run now, those that this one started. */
+export function childProcesses(id: number): readonly number[] {
+  return entriesOf('/proc')
+    .filter((name) => /^\d+$/.test(name) && Number(statFields(name)[1]) === id)
+    .map(Number);
+}
+
 /** CPU seconds of the main thread, and of the other threads by name. */
 export function threadCounters(id: number): {
   readonly mainSeconds: number;
@@ -44,7 +51,7 @@ export function machineSeconds(): number {
 }
 
 /** Fields of /proc/ENTRY/stat behind the command name, which may itself hold spaces. */
-export function statFields(entry: string): readonly string[] {
+function statFields(entry: string): readonly string[] {
   const text = textOf(`/proc/${entry}/stat`);
   return text === '' ? [] : text.slice(text.lastIndexOf(')') + 2).split(' ');
 }

@@ -2,8 +2,7 @@
  * What a step did to the machine: counters of the service's own metrics and of its processes, read before
  * and after.
  */
-import { readdirSync } from 'node:fs';
-import { machineSeconds, processCounters, statFields, threadCounters } from '../process-counters.ts';
+import { childProcesses, machineSeconds, processCounters, threadCounters } from '../process-counters.ts';
 import type { GpuUse } from './gpu-watch.ts';
 
 export interface Observation {
@@ -127,9 +126,7 @@ function parseMetrics(text: string): Map<string, number> {
 function countersOf(apiProcessId: number): Counters {
   const api = processCounters(apiProcessId);
   const threads = threadCounters(apiProcessId);
-  const encoders = readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name) && Number(statFields(name)[1]) === apiProcessId)
-    .map((name) => processCounters(Number(name)));
+  const encoders = childProcesses(apiProcessId).map(processCounters);
   const sum = (pick: (counters: ReturnType<typeof processCounters>) => number): number =>
     encoders.reduce((total, counters) => total + pick(counters), 0);
   return {

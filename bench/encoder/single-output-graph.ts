@@ -4,6 +4,8 @@
  * (onnx.proto: ModelProto.graph = 7; GraphProto.node = 1, output = 12; NodeProto.input = 1, output = 2, op_type = 4;
  * ValueInfoProto.name = 1), so nothing else of the file changes.
  */
+import { delimited } from '../protobuf.ts';
+
 const field = {
   modelGraph: 7,
   graphNode: 1,
@@ -92,15 +94,4 @@ function readVarint(bytes: Buffer, start: number): { readonly value: number; rea
     if (byte < 0x80) return { value, end: at + 1 };
     scale *= 128;
   }
-}
-
-function delimited(number: number, contents: Buffer): Buffer {
-  return Buffer.concat([varint(number * 8 + 2), varint(contents.length), contents]);
-}
-
-function varint(value: number): Buffer {
-  const bytes: number[] = [];
-  let rest = value;
-  for (; rest >= 0x80; rest = Math.floor(rest / 128)) bytes.push((rest % 128) + 0x80);
-  return Buffer.from([...bytes, rest]);
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Everything that says how fast a GPU host is, from a clean checkout:  bench/gpu/all.sh OUTPUT_DIRECTORY [BEIR_DIRECTORY]
-# Installs the CUDA provider, checks that it is what runs, measures the bare device, the encoder beside its peers, and the
-# whole service, and leaves JSON, HTML and logs in the output directory. DEVICE chooses the GPU (default 0);
+# Installs the CUDA provider, checks that it is what runs, measures the bare device, the encoder beside its peers, what the
+# host does around a model, and the whole service, and leaves JSON, HTML and logs in the output directory. DEVICE chooses the GPU (default 0);
 # DEVICE=cpu tries the script itself on a host without one.
 set -eu
 out=${1:?usage: bench/gpu/all.sh OUTPUT_DIRECTORY [BEIR_DIRECTORY]}
@@ -29,6 +29,8 @@ step() {
 step device gpu --device "$name" --batch-tokens "$batches" $beir --json "$out/device.json"
 # shellcheck disable=SC2086
 step encoder encoder --device "$name" --texts "${TEXTS:-2000}" --rounds 5 $beir --no-peers --json "$out/encoder.json"
+# shellcheck disable=SC2086
+step host host $beir --json "$out/host.json"
 export MAXSIMD_PROVIDER=$provider MAXSIMD_DEVICES=$devices MAXSIMD_SWEEP=start
 # shellcheck disable=SC2086
 step capacity capacity --mix search=3,upsert=1 --step-seconds "${STEP_SECONDS:-15}" $beir --json "$out/capacity.json" --html "$out/capacity.html"

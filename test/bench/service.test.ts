@@ -1,5 +1,6 @@
 /** Tiny runs of the benchmarks that start a service, so that they keep running. */
 import { expect, it } from 'vitest';
+import { renderHost, runHostBench, workNames } from '../../bench/host/bench.ts';
 import { renderLoop, runLoopBench } from '../../bench/loop/bench.ts';
 import { renderStages, runStagesBench } from '../../bench/stages/bench.ts';
 
@@ -42,4 +43,24 @@ it('the event loops are watched before and during upserts', async () => {
     expect(delays.search_p50_ms).toBeGreaterThan(0);
   }
   expect(renderLoop(report)).toContain('in flight');
+}, 120_000);
+
+it('each thread of a host is measured under every kind of work', async () => {
+  const report = await runHostBench({
+    ...common,
+    beir: undefined,
+    documents: 20,
+    seconds: 2,
+    works: workNames,
+  });
+  expect(report.rows.map(({ work }) => work)).toEqual(workNames);
+  for (const { rate, microseconds, ceilings } of report.rows) {
+    expect(rate).toBeGreaterThan(0);
+    for (const spent of Object.values(microseconds)) expect(spent).toBeGreaterThanOrEqual(0);
+    expect(ceilings.api_event_loop).toBeCloseTo(1e6 / microseconds.api_event_loop, 6);
+    // Neither can do more than it has time for; a clock of hundredths of a second may be off by a few.
+    expect(rate / ceilings.api_event_loop).toBeLessThan(1.1);
+    expect(rate / ceilings.encoder_event_loop).toBeLessThan(1.1);
+  }
+  expect(renderHost(report)).toContain('search, 32 in flight');
 }, 120_000);
