@@ -15,6 +15,8 @@ const piece = 2;
 const stride = 4;
 const root = 1;
 const utf16Units = 1 << 16;
+/** Share of nodes in use where room for several children is not looked for again. */
+const crowded = 0.9;
 
 export class PieceTrie {
   /** Id of what `longest` found last. */
@@ -25,7 +27,9 @@ export class PieceTrie {
   /** [base, parent, piece, unused] of each node; parent 0 = free. */
   #nodes = new Int32Array(stride * 1024);
   /** Below it no node is free. */
-  #firstFree = root + 1;
+  #firstFree = 0;
+  /** Below it few are. */
+  #roomFrom = 0;
 
   /** Of the same texts the last counts; an empty text is none. */
   constructor(pieces: Iterable<readonly [string, number]>) {
@@ -33,6 +37,8 @@ export class PieceTrie {
     ids.delete('');
     const texts = [...ids.keys()].toSorted();
     for (const text of texts) this.#number(text);
+    // Every offset is 1 or more.
+    this.#firstFree = this.#roomFrom = root + this.#characters + 1;
     this.#reserve(root);
     this.#nodes.set([0, root, none], root * stride);
     this.#build(texts, ids);
@@ -90,17 +96,24 @@ export class PieceTrie {
 
   /** An offset at which the nodes of all these children are free. */
   #place(numbers: readonly number[]): number {
-    const [least = 0] = numbers;
+    const [anchor = 0] = numbers;
     while (!this.#isFree(this.#firstFree)) this.#firstFree++;
-    for (let offset = Math.max(1, this.#firstFree - least); ; offset++) {
-      if (!numbers.every((number) => this.#isFree(offset + number))) continue;
-      this.#reserve(offset + this.#characters);
-      return offset;
+    // A single child fills what is left between others.
+    const from = numbers.length === 1 ? this.#firstFree : this.#roomFrom;
+    let taken = 0;
+    for (let node = from; ; node++) {
+      const offset = node - anchor;
+      if (!this.#isFree(node)) taken++;
+      else if (numbers.every((number) => this.#isFree(offset + number))) {
+        if (numbers.length > 1 && taken >= crowded * (node - from)) this.#roomFrom = node;
+        this.#reserve(offset + this.#characters);
+        return offset;
+      }
     }
   }
 
   #isFree(node: number): boolean {
-    return node > root && (node * stride >= this.#nodes.length || this.#nodes[node * stride + parent] === 0);
+    return node * stride >= this.#nodes.length || this.#nodes[node * stride + parent] === 0;
   }
 
   /** Room for the node, and so for whatever is looked up at any offset in use. */
