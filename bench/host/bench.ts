@@ -10,6 +10,7 @@ import path from 'node:path';
 import { setTimeout as elapse } from 'node:timers/promises';
 import { parseConfig } from '../../src/config.ts';
 import { modelDirectoryOf } from '../../src/model-choice.ts';
+import { endWithThisProcess } from '../capacity/server-process.ts';
 import { closing, openTarget, type Target } from '../capacity/target.ts';
 import { describeEnvironment, type Environment } from '../environment.ts';
 import { childProcesses, threadCounters } from '../process-counters.ts';
@@ -84,6 +85,8 @@ const warmUpShare = 0.5;
 export async function runHostBench(options: HostOptions): Promise<HostReport> {
   const { documents, seconds, onProgress } = options;
   const models = mkdtempSync(path.join(tmpdir(), 'maxsimd-lookup-'));
+  const remove = (): void => rmSync(models, { recursive: true, force: true });
+  const forget = endWithThisProcess(remove);
   try {
     await writeLookupModel(await modelDirectoryOf(parseConfig(options.environment)), models);
     const texts = await readTexts(documents, options.beir);
@@ -112,7 +115,8 @@ export async function runHostBench(options: HostOptions): Promise<HostReport> {
       rows,
     };
   } finally {
-    rmSync(models, { recursive: true, force: true });
+    remove();
+    forget();
   }
 }
 

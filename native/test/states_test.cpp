@@ -27,6 +27,35 @@ SearchRequest ask(Random& random, const Clusters& clusters, Plan plan) {
   return request;
 }
 
+/// What a merge moves: records and what their lives are to be in the target.
+struct Moved {
+  std::vector<uint32_t> records;
+  std::vector<Index::LifeLoad> lives;
+};
+
+/// Records of segment 1, born at generation 1, to be moved to segment 2 as they are.
+Moved fillSource(Index& index, const TemporaryDirectory& directory, Random& random, const Clusters& clusters,
+                 uint32_t records) {
+  index.createSegment(1, directory.file("1.seg"));
+  Moved moved;
+  std::vector<Index::LifeChange> born;
+  for (uint32_t r = 0; r < records; ++r) {
+    index.append(1, randomRecord(random, clusters, r + 1, {30}));
+    born.push_back({1, r});
+    moved.records.push_back(r);
+    moved.lives.push_back({{2, r}, r + 1, 1, generationNever});
+  }
+  index.publish(1, born, {});
+  index.createSegment(2, directory.file("2.seg"));
+  return moved;
+}
+
+void copyToTarget(Index& index, const Moved& moved) {
+  index.copyRecords(1, moved.records, 2, {});
+  index.sync(2);
+  index.seal(2);
+}
+
 const Case merged("states", "a search that began in the middle of a merge neither hides nor oversteps what it moved",
                   [](Random& random) {
   for (const bool othersFirst : {false, true}) {
@@ -35,23 +64,10 @@ const Case merged("states", "a search that began in the middle of a merge neithe
     const Clusters clusters(random, dim, 30);
     Engine engine(1, "auto");
     Index index(engine.kernel(), IndexOptions{dim, 1000});
-    index.createSegment(1, directory.file("1.seg"));
-    std::vector<Index::LifeChange> born;
-    std::vector<Index::LifeLoad> moved;
-    std::vector<uint32_t> copied;
-    for (uint32_t r = 0; r < records; ++r) {
-      index.append(1, randomRecord(random, clusters, r + 1, {30}));
-      born.push_back({1, r});
-      moved.push_back({{2, r}, r + 1, 1, generationNever});
-      copied.push_back(r);
-    }
-    index.publish(1, born, {});
-    index.createSegment(2, directory.file("2.seg"));
+    const Moved moved = fillSource(index, directory, random, clusters, records);
     const auto begun = index.snapshot();
-    index.copyRecords(1, copied, 2, {});
-    index.sync(2);
-    index.seal(2);
-    index.loadLives(moved);
+    copyToTarget(index, moved);
+    index.loadLives(moved.lives);
     index.dropSegment(1);
     const SearchRequest request = ask(random, clusters, Plan::exact);
     if (othersFirst) CHECK(search(index, engine.compute(), request).results.size() == topK);
@@ -70,23 +86,11 @@ const Case askedAgain("states", "a search of an older generation after a merge l
   const Clusters clusters(random, dim, 30);
   Engine engine(1, "auto");
   Index index(engine.kernel(), IndexOptions{dim, 1000});
-  index.createSegment(1, directory.file("1.seg"));
-  std::vector<Index::LifeChange> born;
-  std::vector<Index::LifeLoad> moved;
-  std::vector<uint32_t> copied;
-  for (uint32_t r = 0; r < records; ++r) {
-    index.append(1, randomRecord(random, clusters, r + 1, {1}));
-    born.push_back({1, r});
-    moved.push_back({{2, r}, r + 1, 1, r == 0 ? 2 : generationNever});
-    copied.push_back(r);
-  }
-  index.publish(1, born, {});
-  index.createSegment(2, directory.file("2.seg"));
-  index.copyRecords(1, copied, 2, {});
-  index.sync(2);
-  index.seal(2);
+  Moved moved = fillSource(index, directory, random, clusters, records);
+  copyToTarget(index, moved);
   index.publish(2, {}, std::vector<Index::LifeChange>{{1, 0}});
-  index.loadLives(moved);
+  moved.lives[0].died = 2;
+  index.loadLives(moved.lives);
   index.dropSegment(1);
   const auto live = [&](uint64_t generation) {
     return selectLive(index.snapshot(), generation, std::nullopt, {}).front().chunks->count;
