@@ -32,5 +32,10 @@ step encoder encoder --device "$name" --texts "${TEXTS:-2000}" --rounds 5 $beir 
 # shellcheck disable=SC2086
 step host host $beir --json "$out/host.json"
 export MAXSIMD_PROVIDER=$provider MAXSIMD_DEVICES=$devices MAXSIMD_SWEEP=start
-# shellcheck disable=SC2086
-step capacity capacity --mix search=3,upsert=1 --step-seconds "${STEP_SECONDS:-15}" $beir --json "$out/capacity.json" --html "$out/capacity.html"
+# One process alternates between the device and copying; several on the same device overlap.
+for processes in ${PROCESSES:-1 2}; do
+  export MAXSIMD_ENCODER_PROCESSES=$processes
+  # shellcheck disable=SC2086
+  step "capacity-$processes" capacity --mix search=3,upsert=1 --step-seconds "${STEP_SECONDS:-15}" $beir \
+    --json "$out/capacity-$processes.json" --html "$out/capacity-$processes.html"
+done
