@@ -138,7 +138,7 @@ function worksOf({ indexId }: Target, { documents, queries }: Texts): readonly W
     {
       name: 'score',
       unit: 'document',
-      inFlight: 16,
+      inFlight: 4,
       request: (number) => [
         '/v1/score',
         { query: query(number), documents: some(number * scoredARequest, scoredARequest) },
@@ -148,7 +148,7 @@ function worksOf({ indexId }: Target, { documents, queries }: Texts): readonly W
     {
       name: 'upsert',
       unit: 'token',
-      inFlight: 4,
+      inFlight: 2,
       request: (number) => [
         `/v1/indexes/${indexId}/documents`,
         { documents: some(number * documentsARequest, documentsARequest) },
