@@ -45,9 +45,11 @@ export class Connection {
     }
     const totalMs = performance.now() - startedAt;
     const requestId = /\r\nx-request-id: (\S+)/i.exec(this.#received)?.[1];
-    if (!this.#received.startsWith('HTTP/1.1 200 ') || requestId === undefined)
-      throw new Error(`the server answered ${this.#received.slice(0, 200)}`);
-    return { requestId, totalMs, body: this.#received.slice(head + 4) };
+    const body = this.#received.slice(head + 4);
+    const [statusLine = ''] = this.#received.split('\r\n', 1);
+    if (!statusLine.startsWith('HTTP/1.1 200 ') || requestId === undefined)
+      throw new Error(`the server answered ${statusLine}: ${body.slice(0, 500)}`);
+    return { requestId, totalMs, body };
   }
 
   close(): void {
