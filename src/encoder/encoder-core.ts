@@ -69,8 +69,8 @@ const failedRunsMax = 16;
 /** A run that would end this many times past its deadline is refused instead of begun. */
 const hopelessFactor = 1.5;
 
-/** Padded tokens from which on a batch tells the rate of a full queue. */
-const tellingTokens = 128;
+/** Share of a full document batch from which on a batch tells the rate of a full queue. */
+const tellingShare = 0.5;
 
 export class EncoderCore {
   readonly models: readonly ServedModel[];
@@ -373,7 +373,8 @@ export class EncoderCore {
     const rate = (paddedTokens / Math.max(runMs, 0.01)) * 1000 * this.#pool.workers;
     const known = this.#tokensPerSecond;
     // A full queue makes full batches, which are faster than small ones by the token.
-    if (paddedTokens < tellingTokens && rate < (known ?? Infinity)) return;
+    const isTelling = paddedTokens >= tellingShare * this.#scheduler.budgetOf('document');
+    if (!isTelling && rate < (known ?? Infinity)) return;
     this.#tokensPerSecond = known === undefined ? rate : known * 0.8 + rate * 0.2;
   }
 }

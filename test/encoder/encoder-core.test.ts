@@ -25,6 +25,7 @@ const options = {
 class Sessions implements InferencePool {
   readonly workers = 1;
   readonly batches: Batch[] = [];
+  runMs = 1;
   readonly #poisoned: (ids: Int32Array) => boolean;
   #waiting: (() => void)[] = [];
 
@@ -43,7 +44,7 @@ class Sessions implements InferencePool {
     const vectors = new Float32Array(batch.rows * dim);
     return {
       output: { kind: 'query' as const, vectors, offsets: new Float32Array(batch.rows) },
-      runMs: 1,
+      runMs: this.runMs,
       startedAt: performance.now(),
     };
   }
@@ -177,7 +178,7 @@ describe('documents that would take far longer than their deadline', () => {
     // Batches of a millisecond tell the rate.
     await encodeTogether(
       stage,
-      Array.from({ length: 40 }, () => 'the late interaction'),
+      Array.from({ length: 800 }, () => 'the late interaction'),
     );
     const { tokensPerSecond } = stage.core.statistics();
     expect(tokensPerSecond).toBeGreaterThan(0);
@@ -192,6 +193,24 @@ describe('documents that would take far longer than their deadline', () => {
     expect(retryDelayMs).toBeGreaterThanOrEqual(900);
     expect(retryDelayMs).toBeLessThanOrEqual(1001);
     expect(stage.core.statistics()).toMatchObject({ rejected: 1, queuedRequests: 0, queuedTokens: 0 });
+  });
+});
+
+describe('the rate of a full queue', () => {
+  it('is not lowered by batches that are far from full', async () => {
+    const stage = await core(() => false);
+    const texts = (count: number) => Array.from({ length: count }, () => 'the late interaction');
+    const rate = (): number => stage.core.statistics().tokensPerSecond;
+    await encodeTogether(stage, texts(800));
+    const fast = rate();
+    expect(fast).toBeGreaterThan(0);
+    stage.sessions.runMs = 100;
+    // More than 128 tokens, far less than half of 4,096.
+    await encodeTogether(stage, texts(80));
+    expect(rate()).toBe(fast);
+    await encodeTogether(stage, texts(800));
+    expect(Math.max(...stage.sessions.batches.map(({ ids }) => ids.length))).toBeGreaterThan(2048);
+    expect(rate()).toBeLessThan(fast);
   });
 });
 
