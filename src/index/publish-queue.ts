@@ -29,6 +29,7 @@ export class PublishQueue {
   readonly #apply: (commit: Commit) => void;
   readonly #waiting = new Map<number, WaitingCommit>();
   #published: number;
+  #failure: { readonly error: unknown } | undefined;
 
   /** `generation` is the last one that is visible already. */
   constructor(generation: number, apply: (commit: Commit) => void) {
@@ -49,11 +50,13 @@ export class PublishQueue {
     const done = Promise.withResolvers<void>();
     this.#waiting.set(commit.generation, { commit, done });
     this.#advance();
+    if (this.#failure !== undefined) this.fail(this.#failure.error);
     return done.promise;
   }
 
-  /** Gives up: whoever waits is rejected. */
+  /** Gives up: whoever waits is rejected, and so is whoever would wait from now on. */
   fail(error: unknown): void {
+    this.#failure ??= { error };
     for (const { done } of this.#waiting.values()) done.reject(error);
     this.#waiting.clear();
   }

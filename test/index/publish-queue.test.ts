@@ -48,5 +48,8 @@ describe('publishing', () => {
     const waiting = queue.submit({ generation: 2, born: [], died: [] });
     queue.fail(new Error('gone'));
     await expect(waiting).rejects.toThrow('gone');
+    await expect(queue.submit({ generation: 3, born: [], died: [] })).rejects.toThrow('gone');
+    await queue.submit({ generation: 1, born: [], died: [] });
+    expect(queue.published).toBe(1);
   });
 });

@@ -150,6 +150,32 @@ describe('visibility', () => {
     await stage.upsert([documentAt('b', 0)]);
     expect(await docIds(stage)).toEqual(['b']);
   });
+
+  it('is not waited for behind a commit that is lost for good', async () => {
+    await using stage = await openStage(host);
+    const lost = new Error('the answer was lost');
+    const [begun, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    await stage.upsert([documentAt('a', 0), documentAt('b', 1)]);
+    const later = stage.index().end(async () => {
+      begun.resolve();
+      await answer.promise;
+      const deleted = await stage.commitDelete('b');
+      if (deleted.outcome !== 'committed') throw new Error(deleted.outcome);
+      return { result: true, commit: { generation: deleted.generation, died: [deleted.died] } };
+    });
+    await begun.promise;
+    stage.faults.set('loadState', new Error('cannot be read'));
+    const first = stage.index().end(async () => {
+      await stage.commitDelete('a');
+      throw lost;
+    });
+    await expect(first).rejects.toBe(lost);
+    expect(stage.index().usable).toBe(false);
+    answer.resolve();
+    await expect(later).rejects.toMatchObject({ code: 'service_unavailable' });
+    await stage.reopen();
+    expect(await docIds(stage)).toEqual([]);
+  });
 });
 
 describe('space', () => {
