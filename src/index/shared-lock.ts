@@ -12,14 +12,20 @@ export class SharedLock {
     return this.#run(false, work);
   }
 
+  /** Likewise, ahead of all who wait: for work that the holders wait for. */
+  sharedFirst<T>(work: () => Promise<T>): Promise<T> {
+    return this.#run(false, work, true);
+  }
+
   /** Runs `work` while nobody else holds the lock. */
   exclusive<T>(work: () => Promise<T>): Promise<T> {
     return this.#run(true, work);
   }
 
-  async #run<T>(exclusive: boolean, work: () => Promise<T>): Promise<T> {
+  async #run<T>(exclusive: boolean, work: () => Promise<T>, first = false): Promise<T> {
     await new Promise<void>((enter) => {
-      this.#waiting.push({ exclusive, enter });
+      if (first) this.#waiting.unshift({ exclusive, enter });
+      else this.#waiting.push({ exclusive, enter });
       this.#admit();
     });
     try {

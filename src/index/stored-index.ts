@@ -179,7 +179,8 @@ export class StoredIndex {
 
   /** Publishes a generation that was committed elsewhere, and all before it, from the ledger. */
   async catchUp(generation: number): Promise<void> {
-    await this.#commits.shared(async () => {
+    // Commits of later generations wait for this one, and a merge that waits for them must not keep it out.
+    await this.#commits.sharedFirst(async () => {
       if (generation > this.#queue.published) await this.#catchUpLocked();
     });
   }

@@ -37,6 +37,24 @@ describe('shared lock', () => {
     );
   });
 
+  it('lets in first what the holders wait for', async () => {
+    const lock = new SharedLock();
+    const awaited = Promise.withResolvers<void>();
+    const order: string[] = [];
+    await Promise.all([
+      lock.shared(async () => {
+        await awaited.promise;
+        order.push('holder');
+      }),
+      lock.exclusive(async () => void order.push('alone')),
+      lock.sharedFirst(async () => {
+        order.push('first');
+        awaited.resolve();
+      }),
+    ]);
+    expect(order).toEqual(['first', 'holder', 'alone']);
+  });
+
   it('is free again after work that failed', async () => {
     const lock = new SharedLock();
     await expect(lock.exclusive(() => Promise.reject(new Error('failed')))).rejects.toThrow('failed');

@@ -314,6 +314,23 @@ describe('merging for number', () => {
     expect(stage.errors).toEqual([]);
   });
 
+  it('keeps no commit out that was made elsewhere and that others wait for', async () => {
+    await using stage = await openStage(host, { segmentTokenVectorsMax: 4, wasteAgeMsMax: 0 });
+    const { merging, release } = await mergeUpToSwap(stage);
+    const elsewhere = await stage.commitDelete('d1');
+    if (elsewhere.outcome !== 'committed') throw new Error(elsewhere.outcome);
+    const waiting = stage.remove('d2');
+    release();
+    // The merge's end waits for the delete, which waits for the one before it.
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await stage.index().catchUp(elsewhere.generation);
+    await Promise.all([waiting, merging]);
+    expect(await docIds(stage)).toEqual(['d3', 'd4', 'd5', 'd6', 'd7']);
+    await stage.reopen();
+    expect(await docIds(stage)).toEqual(['d3', 'd4', 'd5', 'd6', 'd7']);
+    expect(stage.errors).toEqual([]);
+  });
+
   it('is given up when the index winds down, and commits go on finding what it has moved', async () => {
     await using stage = await openStage(host, { segmentTokenVectorsMax: 4, wasteAgeMsMax: 0 });
     const { merging, release } = await mergeUpToSwap(stage);
