@@ -136,7 +136,9 @@ export class SegmentUpkeep {
   async #seal(segment: Segment): Promise<void> {
     const { native, blobs, ledger } = this.#parts;
     try {
-      const info = await native.seal(segment.id);
+      const known = native.segments().find(({ segmentId }) => segmentId === segment.id);
+      // Sealed by an earlier attempt that could not note it.
+      const info = known?.state === 'sealed' ? known : await native.seal(segment.id);
       await blobs.seal(segment.blob);
       await ledger.sealSegment(segment.id, info.records);
       segment.state = 'sealed';

@@ -482,6 +482,20 @@ describe('failures', () => {
     expect(await docIds(stage)).toEqual(['a', 'b', 'c']);
   });
 
+  it('to note that a segment is sealed are made good by the next round of upkeep', async () => {
+    await using stage = await openStage(host, { segmentTokenVectorsMax: 2, wasteAgeMsMax: 0 });
+    stage.faults.set('sealSegment', new Error('cannot be noted'));
+    await stage.upsert(documents);
+    await stage.index().settled();
+    expect(stage.errors.splice(0)).toMatchObject([{ message: 'cannot be noted' }]);
+    await stage.remove('a');
+    await stage.index().maintain();
+    expect(stage.errors).toEqual([]);
+    const { segments } = stage.index().statistics();
+    expect(segments.map(({ state, records }) => [state, records])).toEqual([['sealed', 1]]);
+    expect(await docIds(stage)).toEqual(['b']);
+  });
+
   it('to make a segment leave no trace', async () => {
     await using stage = await openStage(host);
     stage.faults.set('createSegment', engineError('no_space'));
