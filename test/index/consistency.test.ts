@@ -1,0 +1,303 @@
+/**
+ * Writers, readers, upkeep, restarts and failures at once, held against what was committed at each generation:
+ * all searches of a snapshot show one generation, which is not older than what was acknowledged before or seen
+ * by the same reader, and in the end searches find the last one, also after merges and restarts.
+ */
+import assert from 'node:assert/strict';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Catalog } from '../../src/catalog/contract.ts';
+import type { SqliteCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
+import { metadataTerms } from '../../src/index/metadata-terms.ts';
+import { SharedLock } from '../../src/index/shared-lock.ts';
+import type { IndexReader } from '../../src/index/stored-index.ts';
+import { announceRandom, type Random } from '../end-to-end/harness/random.ts';
+import { dim, engineError, openHost, openStage, query, type Host, type Stage } from './stage.ts';
+
+const tripMs = 1_200;
+const colors = ['red', 'blue', 'green'] as const;
+const faults = [
+  'append',
+  'copyRecords',
+  'createSegment',
+  'forgetDeadVersions',
+  'loadState',
+  'seal',
+  'sealSegment',
+  'swapSegments',
+  'sync',
+] as const;
+
+interface Version {
+  /** Unique. */
+  readonly number: number;
+  readonly color: string;
+  readonly chunks: number;
+}
+
+/** What each generation holds, by document. */
+class History {
+  readonly generations: ReadonlyMap<string, Version>[] = [new Map()];
+  /** The generation in which a version came, by its number. */
+  readonly born = new Map<number, number>();
+  readonly #early = new Map<number, (documents: Map<string, Version>) => void>();
+
+  get last(): number {
+    return this.generations.length - 1;
+  }
+
+  /** Answers may come in another order than the commits. */
+  add(generation: number, change: (documents: Map<string, Version>) => void): void {
+    this.#early.set(generation, change);
+    for (let next; (next = this.#early.get(this.generations.length)) !== undefined;) {
+      const documents = new Map(this.generations.at(-1));
+      next(documents);
+      this.generations.push(documents);
+    }
+  }
+
+  chunksAt(generation: number, color?: string): string {
+    return [...this.generations[generation]!]
+      .filter(([, version]) => color === undefined || version.color === color)
+      .flatMap(([docId, { number, chunks }]) =>
+        Array.from({ length: chunks }, (_chunk, place) => `${docId} ${number} ${place}`),
+      )
+      .toSorted()
+      .join();
+  }
+}
+
+/** The catalog, with its commits in the history, and answers that are lost as often as asked for. */
+function recording(catalog: SqliteCatalog, history: History, lost: { answers: number }): SqliteCatalog {
+  const answer = <T>(result: T): T => {
+    if (lost.answers === 0) return result;
+    lost.answers -= 1;
+    throw new Error('the answer was lost');
+  };
+  const commits: Pick<Catalog, 'commitUpsert' | 'commitDelete'> = {
+    async commitUpsert(input) {
+      const result = await catalog.commitUpsert(input);
+      if (result.outcome === 'committed') {
+        history.add(result.generation, (documents) => {
+          for (const { docId, metadata, chunkCount } of input.documents) {
+            const { number, color } = JSON.parse(metadata) as Version;
+            documents.set(docId, { number, color, chunks: chunkCount });
+            history.born.set(number, result.generation);
+          }
+        });
+      }
+      return answer(result);
+    },
+    async commitDelete(input) {
+      const result = await catalog.commitDelete(input);
+      if (result.outcome === 'committed')
+        history.add(result.generation, (documents) => void documents.delete(input.docId));
+      return answer(result);
+    },
+  };
+  return { ...catalog, ...commits };
+}
+
+let real: Host;
+beforeAll(async () => {
+  real = await openHost();
+});
+afterAll(() => real[Symbol.asyncDispose]());
+
+class Trip {
+  readonly #random: Random;
+  readonly #stage: Stage;
+  readonly #history: History;
+  readonly #lost: { answers: number };
+  readonly #failing: boolean;
+  readonly #docIds: readonly string[];
+  /** Requests share it; opening the index again takes it alone, as the registry of open indexes has it. */
+  readonly #requests = new SharedLock();
+  readonly #until = performance.now() + tripMs;
+  #versions = 0;
+  #acknowledged = 0;
+
+  constructor(random: Random, stage: Stage, history: History, lost: { answers: number }, failing: boolean) {
+    this.#random = random;
+    this.#stage = stage;
+    this.#history = history;
+    this.#lost = lost;
+    this.#failing = failing;
+    this.#docIds = Array.from({ length: random.pick([3, 6, 12]) }, (_doc, place) => `d${place}`);
+  }
+
+  async run(): Promise<void> {
+    const { integer, pick } = this.#random;
+    const repeated = async (step: () => Promise<void>): Promise<void> => {
+      while (performance.now() < this.#until) {
+        await step();
+        await new Promise(setImmediate);
+      }
+    };
+    const several = (count: number, step: () => () => Promise<void>) =>
+      Array.from({ length: count }, () => repeated(step()));
+    await Promise.all([
+      ...several(integer(1, 3), () => () => this.#request(() => this.#write())),
+      ...several(pick([1, 1, 3]), () => {
+        const seen = { generation: 0 };
+        return () => this.#request(() => this.#stage.index().read((reader) => this.#look(reader, seen)));
+      }),
+      repeated(() => this.#tend()),
+    ]);
+    await this.#check();
+  }
+
+  async #request(work: () => Promise<void>): Promise<void> {
+    try {
+      await this.#requests.shared(work);
+    } catch (error) {
+      if (!this.#failing || error instanceof assert.AssertionError) throw error;
+    }
+    if (!this.#stage.index().usable) await this.#reopen();
+  }
+
+  async #write(): Promise<void> {
+    const { next, pick } = this.#random;
+    const choice = next();
+    if (choice < 0.6) {
+      const documents = this.#someDocuments();
+      await this.#stage.upsert(documents);
+      const generation = this.#history.born.get(documents[0]!.metadata.number)!;
+      this.#acknowledged = Math.max(this.#acknowledged, generation);
+    } else if (choice < 0.7) await this.#stage.abandon(this.#someDocuments());
+    else if (choice < 0.75) await this.#deleteElsewhere();
+    else await this.#stage.remove(pick(this.#docIds));
+  }
+
+  /** As from an index that is just being opened. */
+  async #deleteElsewhere(): Promise<void> {
+    await this.#stage.commitDelete(this.#random.pick(this.#docIds)).catch(() => undefined);
+    await this.#stage.index().catchUp(this.#history.last);
+  }
+
+  #someDocuments() {
+    const { integer, pick } = this.#random;
+    const docIds = new Set(Array.from({ length: pick([1, 1, 2, 6]) }, () => pick(this.#docIds)));
+    return Array.from(docIds, (docId) => {
+      this.#versions += 1;
+      return {
+        docId,
+        metadata: { number: this.#versions, color: pick(colors) },
+        chunks: Array.from({ length: pick([1, 1, 2]) }, () => [
+          Array.from({ length: dim }, () => integer(-127, 127)),
+        ]),
+      };
+    });
+  }
+
+  /** One to four searches of a snapshot, with time between them in which segments are merged. */
+  async #look(reader: IndexReader, seen: { generation: number }): Promise<void> {
+    const { next, pick } = this.#random;
+    const first = Math.max(seen.generation, this.#acknowledged);
+    const found: { readonly color: string | undefined; readonly chunks: string }[] = [];
+    for (let searches = pick([1, 2, 4]); searches > 0; searches -= 1) {
+      const color = pick([undefined, undefined, ...colors, 'none']);
+      found.push({ color, chunks: await this.#search(reader, color) });
+      if (searches > 1) await new Promise((resolve) => setTimeout(resolve, next() * 50));
+    }
+    const { last } = this.#history;
+    const shows = (generation: number) =>
+      found.every(({ color, chunks }) => chunks === this.#history.chunksAt(generation, color));
+    const generation = Array.from({ length: last - first + 1 }, (_generation, place) => first + place).find(
+      shows,
+    );
+    assert(generation !== undefined, `${JSON.stringify(found)} in none of ${first} to ${last}`);
+    seen.generation = generation;
+  }
+
+  async #search(reader: IndexReader, color: string | undefined): Promise<string> {
+    const { versionIds, chunkIndexes } = await reader.search({
+      query,
+      offsets: new Float32Array(2),
+      topK: 10_000,
+      candidateK: 10_000,
+      ...(color === undefined ? {} : { filterTerms: metadataTerms({ color }) }),
+      components: false,
+      timeoutMs: 20_000,
+      plan: 'exact',
+    });
+    const versions = await this.#stage.catalog.resolveVersions(this.#stage.indexId, [...new Set(versionIds)]);
+    return Array.from(versionIds, (versionId, place) => {
+      const version = versions.get(versionId);
+      assert(version !== undefined, `version ${versionId} is gone`);
+      const { number } = JSON.parse(version.metadata) as Version;
+      return `${version.docId} ${number} ${chunkIndexes[place]}`;
+    })
+      .toSorted()
+      .join();
+  }
+
+  async #tend(): Promise<void> {
+    const { next, pick } = this.#random;
+    const choice = next();
+    if (choice < 0.02) await this.#reopen();
+    else if (choice < 0.04) await this.#stage.index().mergeAll();
+    else if (choice < 0.09 && this.#failing) this.#lost.answers += 1;
+    else if (choice < 0.17 && this.#failing) {
+      this.#stage.faults.set(
+        pick(faults),
+        pick([engineError('io'), engineError('no_space', 1), new Error('failed')]),
+      );
+    } else if (choice < 0.2) {
+      const held = this.#stage.hold(pick(['swapSegments', 'copyRecords', 'forgetDeadVersions']));
+      setTimeout(() => held.release(), next() * 50);
+    } else await this.#stage.index().maintain();
+  }
+
+  #reopen(): Promise<void> {
+    return this.#requests.exclusive(async () => {
+      try {
+        await this.#stage.reopen();
+      } catch (error) {
+        if (!this.#failing) throw error;
+        this.#stage.faults.clear();
+        await this.#stage.reopen();
+      }
+    });
+  }
+
+  async #check(): Promise<void> {
+    const { index, faults: pending } = this.#stage;
+    this.#lost.answers = 0;
+    pending.clear();
+    if (!index().usable) await this.#reopen();
+    const steps = [() => undefined, () => index().maintain(), () => this.#reopen(), () => index().mergeAll()];
+    for (const step of steps) {
+      await step();
+      await index().read(async (reader) => {
+        for (const color of [undefined, ...colors]) {
+          assert.equal(await this.#search(reader, color), this.#history.chunksAt(this.#history.last, color));
+        }
+      });
+    }
+    const { segments, recordsLive } = index().statistics();
+    assert.equal(recordsLive, this.#history.generations.at(-1)!.size);
+    assert.equal(
+      segments.reduce((records, segment) => records + segment.records, 0),
+      recordsLive,
+    );
+    assert.deepEqual(this.#stage.corrupt, []);
+    if (!this.#failing) assert.deepEqual(this.#stage.errors, []);
+  }
+}
+
+describe('an index under all of its work at once', () => {
+  const random = announceRandom('consistency');
+
+  it.each([false, true, false, true])('shows one generation at a time (failing: %s)', async (failing) => {
+    const history = new History();
+    const lost = { answers: 0 };
+    const host: Host = { ...real, catalog: recording(real.catalog, history, lost) };
+    await using stage = await openStage(host, {
+      segmentTokenVectorsMax: random.pick([8, 16, 32]),
+      codesTokenVectorsMin: random.pick([8, 100_000]),
+      sealedSegmentsMax: random.pick([1, 2, 4]),
+      wasteAgeMsMax: 0,
+    });
+    await expect(new Trip(random, stage, history, lost, failing).run()).resolves.toBeUndefined();
+  });
+});
