@@ -126,7 +126,7 @@ class Trip {
   }
 
   async run(): Promise<void> {
-    const { integer, pick } = this.#random;
+    const random = this.#random;
     const repeated = async (step: () => Promise<void>): Promise<void> => {
       while (performance.now() < this.#until) {
         await step();
@@ -136,8 +136,8 @@ class Trip {
     const several = (count: number, step: () => () => Promise<void>) =>
       Array.from({ length: count }, () => repeated(step()));
     await Promise.all([
-      ...several(integer(1, 3), () => () => this.#request(() => this.#write())),
-      ...several(pick([1, 1, 3]), () => {
+      ...several(random.integer(1, 3), () => () => this.#request(() => this.#write())),
+      ...several(random.pick([1, 1, 3]), () => {
         const seen = { generation: 0 };
         return () => this.#request(() => this.#stage.index().read((reader) => this.#look(reader, seen)));
       }),
@@ -156,8 +156,8 @@ class Trip {
   }
 
   async #write(): Promise<void> {
-    const { next, pick } = this.#random;
-    const choice = next();
+    const random = this.#random;
+    const choice = random.next();
     if (choice < 0.6) {
       const documents = this.#someDocuments();
       await this.#stage.upsert(documents);
@@ -165,7 +165,7 @@ class Trip {
       this.#acknowledged = Math.max(this.#acknowledged, generation);
     } else if (choice < 0.7) await this.#stage.abandon(this.#someDocuments());
     else if (choice < 0.75) await this.#deleteElsewhere();
-    else await this.#stage.remove(pick(this.#docIds));
+    else await this.#stage.remove(random.pick(this.#docIds));
   }
 
   /** As from an index that is just being opened. */
@@ -175,15 +175,17 @@ class Trip {
   }
 
   #someDocuments() {
-    const { integer, pick } = this.#random;
-    const docIds = new Set(Array.from({ length: pick([1, 1, 2, 6]) }, () => pick(this.#docIds)));
+    const random = this.#random;
+    const docIds = new Set(
+      Array.from({ length: random.pick([1, 1, 2, 6]) }, () => random.pick(this.#docIds)),
+    );
     return Array.from(docIds, (docId) => {
       this.#versions += 1;
       return {
         docId,
-        metadata: { number: this.#versions, color: pick(colors) },
-        chunks: Array.from({ length: pick([1, 1, 2]) }, () => [
-          Array.from({ length: dim }, () => integer(-127, 127)),
+        metadata: { number: this.#versions, color: random.pick(colors) },
+        chunks: Array.from({ length: random.pick([1, 1, 2]) }, () => [
+          Array.from({ length: dim }, () => random.integer(-127, 127)),
         ]),
       };
     });
@@ -191,13 +193,13 @@ class Trip {
 
   /** One to four searches of a snapshot, with time between them in which segments are merged. */
   async #look(reader: IndexReader, seen: { generation: number }): Promise<void> {
-    const { next, pick } = this.#random;
+    const random = this.#random;
     const first = Math.max(seen.generation, this.#acknowledged);
     const found: { readonly color: string | undefined; readonly chunks: string }[] = [];
-    for (let searches = pick([1, 2, 4]); searches > 0; searches -= 1) {
-      const color = pick([undefined, undefined, ...colors, 'none']);
+    for (let searches = random.pick([1, 2, 4]); searches > 0; searches -= 1) {
+      const color = random.pick([undefined, undefined, ...colors, 'none']);
       found.push({ color, chunks: await this.#search(reader, color) });
-      if (searches > 1) await new Promise((resolve) => setTimeout(resolve, next() * 50));
+      if (searches > 1) await new Promise((resolve) => setTimeout(resolve, random.next() * 50));
     }
     const { last } = this.#history;
     const shows = (generation: number) =>
@@ -232,19 +234,19 @@ class Trip {
   }
 
   async #tend(): Promise<void> {
-    const { next, pick } = this.#random;
-    const choice = next();
+    const random = this.#random;
+    const choice = random.next();
     if (choice < 0.02) await this.#reopen();
     else if (choice < 0.04) await this.#stage.index().mergeAll();
     else if (choice < 0.09 && this.#failing) this.#lost.answers += 1;
     else if (choice < 0.17 && this.#failing) {
       this.#stage.faults.set(
-        pick(faults),
-        pick([engineError('io'), engineError('no_space', 1), new Error('failed')]),
+        random.pick(faults),
+        random.pick([engineError('io'), engineError('no_space', 1), new Error('failed')]),
       );
     } else if (choice < 0.2) {
-      const held = this.#stage.hold(pick(['swapSegments', 'copyRecords', 'forgetDeadVersions']));
-      setTimeout(() => held.release(), next() * 50);
+      const held = this.#stage.hold(random.pick(['swapSegments', 'copyRecords', 'forgetDeadVersions']));
+      setTimeout(() => held.release(), random.next() * 50);
     } else await this.#stage.index().maintain();
   }
 
@@ -261,9 +263,10 @@ class Trip {
   }
 
   async #check(): Promise<void> {
-    const { index, faults: pending } = this.#stage;
+    const stage = this.#stage;
+    const index = () => stage.index();
     this.#lost.answers = 0;
-    pending.clear();
+    stage.faults.clear();
     if (!index().usable) await this.#reopen();
     const steps = [() => undefined, () => index().maintain(), () => this.#reopen(), () => index().mergeAll()];
     for (const step of steps) {

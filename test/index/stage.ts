@@ -365,3 +365,19 @@ export function documentAt(
     chunks: [[Array.from({ length: dim }, (_value, place) => (place === axis ? 127 : 0))]],
   };
 }
+
+/** Of what a search finds, in order. */
+export async function docIds(stage: Stage): Promise<readonly string[]> {
+  return (await stage.search()).map(({ docId }) => docId).toSorted();
+}
+
+/** Blobs of the index's segments, without sidecars. */
+export async function blobsOf(stage: Stage): Promise<readonly string[]> {
+  const blobs = await stage.blobs.list(`${stage.indexId}/`);
+  return blobs.map(({ name }) => name).filter((name) => name.endsWith('.seg'));
+}
+
+/** The same by the ledger. */
+export async function segmentsOf(stage: Stage): Promise<readonly string[]> {
+  return (await stage.catalog.loadIndexState(stage.indexId)).segments.map(({ blob }) => blob).toSorted();
+}

@@ -1,17 +1,17 @@
-/** What an open index promises while things happen at once, and when something fails. */
+/** What an open index promises while things happen at once, are merged and verified. */
 import { open, readFile, writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ServiceError } from '../../src/errors.ts';
 import {
+  blobsOf,
   derivedFile,
+  docIds,
   documentAt,
   engineError,
-  expected,
   openHost,
   openStage,
+  segmentsOf,
   type Host,
   type Stage,
-  type TestDocument,
 } from './stage.ts';
 
 let host: Host;
@@ -19,20 +19,6 @@ beforeAll(async () => {
   host = await openHost();
 });
 afterAll(() => host[Symbol.asyncDispose]());
-
-async function docIds(stage: Stage): Promise<readonly string[]> {
-  return (await stage.search()).map(({ docId }) => docId).toSorted();
-}
-
-/** Blobs of the index's segments, without sidecars. */
-async function blobsOf(stage: Stage): Promise<readonly string[]> {
-  const blobs = await stage.blobs.list(`${stage.indexId}/`);
-  return blobs.map(({ name }) => name).filter((name) => name.endsWith('.seg'));
-}
-
-async function segmentsOf(stage: Stage): Promise<readonly string[]> {
-  return (await stage.catalog.loadIndexState(stage.indexId)).segments.map(({ blob }) => blob).toSorted();
-}
 
 describe('visibility', () => {
   it('begins for both commits in their order when they settle in the other', async () => {
@@ -435,102 +421,5 @@ describe('verification in the background', () => {
     now.ms += 7 * 24 * 3_600_000;
     await stage.index().verified();
     expect(stage.verification).toEqual({ recordsVerified: 4, recordsDamaged: 0 });
-  });
-});
-
-describe('failures', () => {
-  const documents: readonly TestDocument[] = [documentAt('a', 0), documentAt('b', 1)];
-
-  it.each(['sync', 'append'])(
-    'of %s refuse the upsert with 503 and the next one goes to a new segment',
-    async (step) => {
-      await using stage = await openStage(host);
-      await stage.upsert(documents);
-      stage.faults.set(step, engineError('io'));
-      const failed = await stage
-        .upsert([documentAt('a', 5), documentAt('c', 2)])
-        .catch((error: unknown) => error);
-      expect(failed).toBeInstanceOf(ServiceError);
-      expect(failed).toMatchObject({ code: 'service_unavailable' });
-      expect((failed as ServiceError).retryAfterSeconds).toBeGreaterThan(0);
-      const [before] = await blobsOf(stage);
-      await stage.upsert([documentAt('d', 3)]);
-      expect(await blobsOf(stage)).toHaveLength(2);
-      expect(await docIds(stage)).toEqual(['a', 'b', 'd']);
-      // The poisoned segment's live records move, and its file goes.
-      await stage.index().maintain();
-      expect(await blobsOf(stage)).not.toContain(before);
-      await stage.reopen();
-      expect(await docIds(stage)).toEqual(['a', 'b', 'd']);
-      const wanted = expected([...documents, documentAt('d', 3)]);
-      for (const { docId, score } of await stage.search()) {
-        expect(score).toBeCloseTo(wanted.find((found) => found.docId === docId)!.score, 1);
-      }
-    },
-  );
-
-  it('for want of space are 503, and upserts go on in the same segment once there is space', async () => {
-    await using stage = await openStage(host);
-    await stage.upsert(documents);
-    for (const step of ['append', 'createSegment']) {
-      if (step === 'createSegment') await stage.reopen();
-      stage.faults.set('append', engineError('no_space'));
-      await expect(stage.upsert([documentAt('c', 2)])).rejects.toMatchObject({ code: 'service_unavailable' });
-    }
-    await stage.upsert([documentAt('c', 2)]);
-    expect(await blobsOf(stage)).toHaveLength(1);
-    expect(await docIds(stage)).toEqual(['a', 'b', 'c']);
-  });
-
-  it('to note that a segment is sealed are made good by the next round of upkeep', async () => {
-    await using stage = await openStage(host, { segmentTokenVectorsMax: 2, wasteAgeMsMax: 0 });
-    stage.faults.set('sealSegment', new Error('cannot be noted'));
-    await stage.upsert(documents);
-    await stage.index().settled();
-    expect(stage.errors.splice(0)).toMatchObject([{ message: 'cannot be noted' }]);
-    await stage.remove('a');
-    await stage.index().maintain();
-    expect(stage.errors).toEqual([]);
-    const { segments } = stage.index().statistics();
-    expect(segments.map(({ state, records }) => [state, records])).toEqual([['sealed', 1]]);
-    expect(await docIds(stage)).toEqual(['b']);
-  });
-
-  it('to make a segment leave no trace', async () => {
-    await using stage = await openStage(host);
-    stage.faults.set('createSegment', engineError('no_space'));
-    await expect(stage.upsert(documents)).rejects.toMatchObject({ code: 'service_unavailable' });
-    await stage.upsert(documents);
-    expect(await docIds(stage)).toEqual(['a', 'b']);
-    await stage.reopen();
-    expect(await blobsOf(stage)).toEqual(await segmentsOf(stage));
-  });
-
-  it('of a commit store nothing', async () => {
-    await using stage = await openStage(host);
-    await stage.upsert(documents);
-    const failure = new Error('no commit');
-    await expect(
-      stage.upsert([documentAt('a', 5), documentAt('c', 2)], () => Promise.reject(failure)),
-    ).rejects.toBe(failure);
-    expect(await docIds(stage)).toEqual(['a', 'b']);
-    await stage.reopen();
-    expect(await docIds(stage)).toEqual(['a', 'b']);
-  });
-
-  it('of a damaged referenced record are reported and the index does not open', async () => {
-    await using stage = await openStage(host);
-    await stage.upsert(documents);
-    const [blob = ''] = await blobsOf(stage);
-    const damage = stage.reopen(async () => {
-      await using file = await open(await stage.blobs.open(blob), 'r+');
-      const { buffer, bytesRead } = await file.read(Buffer.alloc(4096), 0, 4096, 0);
-      // Somewhere behind the header, in the middle of the records: every byte there is covered by a checksum.
-      const at = buffer.subarray(0, bytesRead).lastIndexOf(127);
-      expect(at).toBeGreaterThan(0);
-      await file.write(Uint8Array.of(126), 0, 1, at);
-    });
-    await expect(damage).rejects.toMatchObject({ code: 'internal_error' });
-    expect(stage.corrupt).toHaveLength(1);
   });
 });
