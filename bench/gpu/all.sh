@@ -1,8 +1,9 @@
 #!/bin/sh
 # Everything that says how fast a GPU host is, from a clean checkout:  bench/gpu/all.sh OUTPUT_DIRECTORY [BEIR_DIRECTORY]
 # Installs the CUDA provider, checks that it is what runs, measures the bare device, the encoder beside its peers, what the
-# host does around a model, and the whole service, and leaves JSON, HTML and logs in the output directory. DEVICE chooses the GPU (default 0);
-# DEVICE=cpu tries the script itself on a host without one.
+# host does around a model, and the whole service, and leaves JSON, HTML and logs in the output directory.
+# DEVICE chooses the GPU (default 0), PROCESSES how many encoders share it in turn (default "1 2"); DEVICE=cpu tries the
+# script itself on a host without one.
 set -eu
 out=${1:?usage: bench/gpu/all.sh OUTPUT_DIRECTORY [BEIR_DIRECTORY]}
 mkdir -p "$out"
