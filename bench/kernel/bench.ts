@@ -81,7 +81,7 @@ export interface KernelBenchOptions {
 }
 
 export async function runKernelBench(options: KernelBenchOptions): Promise<KernelReport> {
-  const program = build();
+  const program = buildKernelBench();
   const runs = options.dims.flatMap((dim) =>
     options.threads.map((threads) => runOnce(program, dim, threads, options)),
   );
@@ -102,7 +102,8 @@ async function addonOverhead({ rounds, seed }: KernelBenchOptions): Promise<Rati
   return { value: median(ratios), spread: spread(ratios), against: 'the kernel alone' };
 }
 
-function build(): string {
+/** The path of the built program. */
+export function buildKernelBench(): string {
   const directory = path.join(root, 'build', 'bench-kernel');
   mkdirSync(directory, { recursive: true });
   const quiet: ExecFileSyncOptions = { stdio: ['ignore', 2, 2] };

@@ -26,6 +26,9 @@
 namespace bench {
 namespace {
 
+/** Passes over the hot set in one sample: one pass alone is too short to time. */
+constexpr std::size_t hot_passes = 10;
+
 struct Settings {
     std::size_t dim = 128, chunks = 20000, hot = 500, query_rows = 32, rounds = 5, seed = 1, threads = 1,
                 bandwidth_mib = 1024;
@@ -138,7 +141,6 @@ int benchmark(const Settings &settings) {
     // [contender][scenario] -> one sample a round.
     const char *scenarios[] = {"hot", "random", "memory"};
     std::vector<std::map<std::string, std::vector<Sample>>> samples(contenders.size());
-    const std::size_t hot_repeats = std::max<std::size_t>(1, 20000 / std::max<std::size_t>(1, hot.size()) / 4);
     for (std::size_t round = 0; round < settings.rounds; ++round) {
         for (const char *scenario : scenarios) {
             const bool is_hot = !std::strcmp(scenario, "hot");
@@ -151,7 +153,7 @@ int benchmark(const Settings &settings) {
                 const std::size_t c = round % 2 == 0 ? i : contenders.size() - 1 - i;
                 const std::vector<std::uint32_t> &order = is_hot ? hot : !std::strcmp(scenario, "random") ? picked : all;
                 if (is_hot) run(*contenders[c], order, 1, settings.threads, scores);
-                const std::size_t repeats = is_hot ? hot_repeats : 1;
+                const std::size_t repeats = is_hot ? hot_passes : 1;
                 Sample sample = run(*contenders[c], order, repeats, settings.threads, scores);
                 const double per_pass = 1.0 / static_cast<double>(repeats);
                 samples[c][scenario].push_back({sample.wall_s * per_pass, sample.cpu_s * per_pass});

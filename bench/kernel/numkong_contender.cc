@@ -1,6 +1,6 @@
 /** NumKong's backends as contenders; its distance sums are turned into similarities (rows - distance). */
 #include "contender.h"
-#include "numkong_peers.h"
+#include "numkong/peers.h"
 
 namespace bench {
 namespace {
@@ -59,10 +59,10 @@ private:
 
 std::vector<std::unique_ptr<Contender>> numkong_contenders() {
     std::size_t count = 0;
-    const numkong_peer_t *peers = numkong_peers_probe(&count);
+    const numkong_peer_t *const *peers = numkong_peers(&count);
     std::vector<std::unique_ptr<Contender>> contenders;
     for (std::size_t i = 0; i < count; ++i) {
-        if (peers[i].supported) contenders.push_back(std::make_unique<NumKongContender>(peers[i]));
+        if (peers[i]->supported()) contenders.push_back(std::make_unique<NumKongContender>(*peers[i]));
     }
     return contenders;
 }

@@ -14,13 +14,12 @@ constexpr double candidateKMax = 100'000;
 constexpr uint32_t filterTermsMax = 256;
 constexpr double timeoutMsMax = 1e9;
 
-std::vector<Term> takeTerms(const Napi::Value& value, const std::string& name, uint32_t most) {
+/// Their bytes, as `takeArray` gives them.
+std::span<const uint8_t> takeTerms(const Napi::Value& value, const std::string& name, uint32_t most) {
   const auto bytes = takeArray<uint8_t>(value, name);
   if (bytes.size() % termBytes != 0) refuse(name, "16 bytes per term");
   checkInteger(double(bytes.size() / termBytes), "terms in " + name, 0, most);
-  std::vector<Term> terms(bytes.size() / termBytes);
-  if (!bytes.empty()) std::memcpy(terms.data(), bytes.data(), bytes.size());
-  return terms;
+  return bytes;
 }
 
 Plan takePlan(const Napi::Value& value) {
@@ -59,14 +58,14 @@ RecordParts takeRecord(const Napi::Value& value, uint32_t dim) {
   const auto scales = takeArray<uint16_t>(record.Get("scales"), "record.scales");
   require(scales.size() == rows, "record.scales must hold one value per row");
   for (const uint16_t scale : scales) require(halfIsFinite(scale), "record.scales must be finite throughout");
-  const std::vector<Term> terms = takeTerms(record.Get("terms"), "record.terms", recordTermsMax);
+  const auto terms = takeTerms(record.Get("terms"), "record.terms", recordTermsMax);
 
   parts.chunkRows.assign(chunkRows.begin(), chunkRows.end());
   parts.vectors.reserve(vectors.size() + readPaddingBytes);
   parts.vectors.assign(vectors.begin(), vectors.end());
   parts.vectors.resize(vectors.size() + readPaddingBytes);
   parts.scales.assign(scales.begin(), scales.end());
-  for (const Term& term : terms) parts.terms.insert(parts.terms.end(), term.begin(), term.end());
+  parts.terms.assign(terms.begin(), terms.end());
   return parts;
 }
 
@@ -88,8 +87,11 @@ SearchRequest takeSearch(const Napi::Value& value, uint32_t dim) {
   request.plan = takePlan(search.Get("plan"));
   const Napi::Value terms = search.Get("filterTerms");
   if (!terms.IsUndefined()) {
-    request.terms = takeTerms(terms, "search.filterTerms", filterTermsMax);
-    if (request.terms->empty()) request.terms.reset();
+    const auto bytes = takeTerms(terms, "search.filterTerms", filterTermsMax);
+    if (!bytes.empty()) {
+      request.terms.emplace(bytes.size() / termBytes);
+      std::memcpy(request.terms->data(), bytes.data(), bytes.size());
+    }
   }
   const double timeout = takePositive(search.Get("timeoutMs"), "search.timeoutMs");
   request.deadline.at = Clock::now() + std::chrono::microseconds(int64_t(std::min(timeout, timeoutMsMax) * 1000));

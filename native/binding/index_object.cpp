@@ -22,6 +22,7 @@ Napi::Object segmentInfo(Napi::Env env, const SegmentInfo& info) {
   object.Set("records", info.counts.records);
   object.Set("chunks", info.counts.chunks);
   object.Set("tokenVectors", double(info.counts.rows));
+  object.Set("termBytes", double(info.counts.termBytes));
   object.Set("fileBytes", double(info.counts.fileBytes));
   object.Set("derivedBytes", double(info.derivedBytes));
   object.Set("postingBytes", double(info.counts.postingBytes));

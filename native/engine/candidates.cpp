@@ -27,21 +27,6 @@ constexpr uint32_t fewCandidates = 200;
 constexpr uint32_t manyCandidates = 500;
 constexpr double growthOfMany = 0.65;
 
-struct Scored {
-  Candidate candidate;
-  /// Approximate MaxSim; of no meaning for a chunk without codes.
-  float score;
-  bool coded;
-};
-
-/// Uncoded ones first, for they stay whatever comes; then by score.
-bool isBetter(const Scored& a, const Scored& b) {
-  if (a.coded != b.coded) return !a.coded;
-  if (a.score != b.score) return a.score > b.score;
-  return a.candidate.segment != b.candidate.segment ? a.candidate.segment < b.candidate.segment
-                                                    : a.candidate.chunk < b.candidate.chunk;
-}
-
 /// Of the best ten by exact MaxSim some 99 in 100 are among so many by codes (docs/candidates.md), and chunks that
 /// nearly tie grow with the index.
 uint32_t survivorsFor(uint32_t candidateK, std::span<const CodedSegment> segments) {
@@ -74,7 +59,25 @@ std::shared_ptr<const LiveChunks> filtered(const Segment& segment, const LiveChu
   return left;
 }
 
+/// Keeps the `count` best, best first.
+void keepBest(std::vector<ScoredSurvivor>& scored, size_t count, const AgeOf& ageOf) {
+  const auto isBetter = [&ageOf](const ScoredSurvivor& a, const ScoredSurvivor& b) {
+    return a.score != b.score ? a.score > b.score : ageOf(a.candidate) < ageOf(b.candidate);
+  };
+  if (scored.size() > count) {
+    std::nth_element(scored.begin(), scored.begin() + long(count), scored.end(), isBetter);
+    scored.resize(count);
+  }
+  std::sort(scored.begin(), scored.end(), isBetter);
+}
+
 }  // namespace
+
+Age ageOf(const std::vector<Selection>& selections, const Candidate& candidate) {
+  const Segment& segment = *selections[candidate.segment].snapshot.segment;
+  const RecordEntry& record = segment.record(segment.chunk(candidate.chunk).record);
+  return {record.versionId, candidate.chunk - record.firstChunk};
+}
 
 Chunk exactChunk(const Selection& selection, uint32_t chunk) {
   const Segment& segment = *selection.snapshot.segment;
@@ -118,7 +121,8 @@ CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& sel
   CandidateSet set;
   std::vector<CodedSegment> segments;
   std::vector<const Codebook*> codebooks;
-  std::vector<Scored> scored;
+  // Without codes: they stay whatever comes.
+  std::vector<ScoredSurvivor> scored;
   for (uint32_t s = 0; s < selections.size(); ++s) {
     const LiveChunks& selected = *selections[s].chunks;
     if (selected.count == 0) continue;
@@ -128,7 +132,7 @@ CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& sel
         codebooks.push_back(&codes->codebook());
     } else {
       selected.chunks.forEach(0, selected.chunks.size(),
-                              [&](uint32_t chunk) { scored.push_back({{s, chunk}, 0.0f, false}); });
+                              [&](uint32_t chunk) { scored.push_back({{s, chunk}, 0.0f}); });
     }
   }
   const QueryTables tables(kernel, query, request.query, codebooks, pool);
@@ -136,25 +140,21 @@ CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& sel
     const auto codebook = std::find(codebooks.begin(), codebooks.end(), &coded.codes->codebook());
     coded.table = &tables.of(size_t(codebook - codebooks.begin()));
   }
+  const AgeOf age = [&selections](const Candidate& candidate) { return ageOf(selections, candidate); };
+  const SurvivorSearch search{segments, query.tokens, age, pool, request.deadline};
   const uint32_t count = survivorsFor(request.candidateK, segments);
   std::vector<Survivor> survivors;
   if (useLists(segments, request.plan, query.tokens, count)) {
-    survivors = surviveLists(segments, query.tokens, count * listedPerSurvivor, pool, request.deadline);
-    survivors = bestByLevels(segments, survivors, query.tokens, count, pool, request.deadline);
+    survivors = surviveLists(search, count * listedPerSurvivor);
+    survivors = bestByLevels(search, survivors, count);
   }
   // Lists may meet too few chunks.
   set.byLists = survivors.size() >= request.candidateK;
-  if (!set.byLists) survivors = surviveCodes(segments, query.tokens, count, pool, request.deadline);
-  std::vector<Scored> refined;
-  for (const auto& [candidate, score] : scoreByCodewords(segments, survivors, pool, request.deadline))
-    refined.push_back({candidate, score, true});
-  if (refined.size() > request.candidateK) {
-    std::nth_element(refined.begin(), refined.begin() + request.candidateK, refined.end(), isBetter);
-    refined.resize(request.candidateK);
-  }
+  if (!set.byLists) survivors = surviveCodes(search, count);
+  std::vector<ScoredSurvivor> refined = scoreByCodewords(search, survivors);
+  keepBest(refined, request.candidateK, age);
   scored.insert(scored.end(), refined.begin(), refined.end());
 
-  std::sort(scored.begin(), scored.end(), isBetter);
   std::vector<uint32_t> order(scored.size());
   std::iota(order.begin(), order.end(), 0u);
   // Scored in order of position, for the sake of memory; the rank is remembered.

@@ -52,6 +52,8 @@ CandidateSet everyChunk(const std::vector<Selection>& selections);
 CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& selections, Pool& pool,
                          const SearchRequest& request, const PackedQuery& query);
 
+Age ageOf(const std::vector<Selection>& selections, const Candidate& candidate);
+
 /// The token matrix of a candidate; `corrupt` if its record is damaged.
 Chunk exactChunk(const Selection& selection, uint32_t chunk);
 

@@ -12,21 +12,21 @@ constexpr double nanosecondsPerCode = 1.1;
 
 }  // namespace
 
-std::vector<Survivor> surviveCodes(std::span<const CodedSegment> segments, uint32_t tokens, uint32_t count, Pool& pool,
-                                   const Deadline& deadline) {
+std::vector<Survivor> surviveCodes(const SurvivorSearch& search, uint32_t count) {
+  const uint32_t tokens = search.tokens;
   struct Task {
     const CodedSegment* coded;
     uint32_t first;
   };
   std::vector<Task> tasks;
-  for (const CodedSegment& coded : segments) {
+  for (const CodedSegment& coded : search.segments) {
     for (uint32_t first = 0; first < coded.selected->chunks.size(); first += taskChunks)
       tasks.push_back({&coded, first});
   }
   SumBound bound(tokens, count);
   std::vector<std::vector<Survivor>> parts(tasks.size());
-  pool.parallelFor(tasks.size(), [&](size_t t) {
-    deadline.check();
+  search.pool.parallelFor(tasks.size(), [&](size_t t) {
+    search.deadline.check();
     const auto [coded, first] = tasks[t];
     const RefinedTable& table = coded->table->refined;
     std::vector<Survivor> survivors;
@@ -42,7 +42,7 @@ std::vector<Survivor> surviveCodes(std::span<const CodedSegment> segments, uint3
     std::erase_if(survivors, [=](const Survivor& survivor) { return survivor.sum < least; });
     parts[t] = std::move(survivors);
   });
-  return bestOf(parts, tokens, count);
+  return bestOf(parts, tokens, count, search.ageOf);
 }
 
 double codeScanCost(std::span<const CodedSegment> segments, uint32_t tokens) {

@@ -2,8 +2,6 @@
 // 2205.09707).
 #pragma once
 
-#include "engine/deadline.h"
-#include "engine/pool.h"
 #include "engine/survivors.h"
 
 #include <cstdint>
@@ -13,8 +11,7 @@
 namespace maxsimd {
 
 /// The `count` selected chunks with the largest sums, by segment and chunk.
-std::vector<Survivor> surviveCodes(std::span<const CodedSegment> segments, uint32_t tokens, uint32_t count, Pool& pool,
-                                   const Deadline& deadline);
+std::vector<Survivor> surviveCodes(const SurvivorSearch& search, uint32_t count);
 
 /// Nanoseconds of processor time, on a machine that makes the ratio to `listScanCost` right.
 double codeScanCost(std::span<const CodedSegment> segments, uint32_t tokens);

@@ -50,7 +50,7 @@ std::optional<CodebookHeader> headerOf(const File& file) {
   if (bytes < sizeof header) return std::nullopt;
   file.read(0, &header, sizeof header);
   if (header.magic != codebookMagic || header.version != codebookVersion) return std::nullopt;
-  if (header.crc != headerChecksum(header) || header.dim < 1) return std::nullopt;
+  if (header.crc != headerChecksum(header) || header.dim < 1 || header.dim > dimMax) return std::nullopt;
   if (header.centroids < 1 || header.centroids > centroidsMax) return std::nullopt;
   if (header.groups < 1 || header.groups > header.centroids) return std::nullopt;
   if (bytes != sizeof header + CodebookLayout(header).bytes) return std::nullopt;
@@ -58,7 +58,7 @@ std::optional<CodebookHeader> headerOf(const File& file) {
 }
 
 template <typename T>
-std::vector<T> copyOf(const uint8_t* body, uint64_t offset, size_t count) {
+std::vector<T> copyOf(std::span<const uint8_t> body, uint64_t offset, uint64_t count) {
   const auto values = section<T>(body, offset, count);
   return {values.begin(), values.end()};
 }
@@ -106,8 +106,8 @@ std::optional<Codebook> loadCodebook(const std::string& path, const Kernel& kern
     const auto header = headerOf(file);
     if (!header || header->dim != dim || header->hash != hash) return std::nullopt;
     const CodebookLayout layout(*header);
-    const auto mapping = file.map(sizeof(CodebookHeader) + layout.bytes);
-    const uint8_t* body = mapping->base() + sizeof(CodebookHeader);
+    std::vector<uint8_t> body(layout.bytes);
+    file.read(sizeof(CodebookHeader), body.data(), body.size());
     CodebookData data;
     data.dim = dim;
     data.centroids = copyOf<int8_t>(body, 0, size_t(header->centroids) * dim + readPaddingBytes);

@@ -12,13 +12,6 @@
 #include <cstring>
 
 namespace maxsimd {
-namespace {
-
-constexpr uint64_t codesMagic = 0x44434d495358414dull;  // "MAXSIMCD"
-constexpr uint32_t codesVersion = 3;
-/// Token vectors assigned at a time, across records.
-constexpr uint32_t batchRows = 16 << 10;
-
 struct CodesHeader {
   uint64_t magic;
   uint32_t version;
@@ -56,6 +49,30 @@ struct CodesLayout {
     bytes = lists + alignSection(uint64_t(header.codes) * 2);
   }
 };
+
+namespace {
+
+constexpr uint64_t codesMagic = 0x44434d495358414dull;  // "MAXSIMCD"
+constexpr uint32_t codesVersion = 3;
+/// Token vectors assigned at a time, across records.
+constexpr uint32_t batchRows = 16 << 10;
+
+/// The file's header, or why it has none that can be read.
+const char* readHeader(const File& file, uint64_t bytes, CodesHeader& header) {
+  if (bytes < sizeof header) return "shorter than its header";
+  file.read(0, &header, sizeof header);
+  if (header.magic != codesMagic) return "not a file of codes";
+  if (header.version != codesVersion) {
+    throw Error(ErrorCode::unsupportedVersion,
+                file.path() + ": codes format " + std::to_string(header.version) + " is not supported");
+  }
+  if (header.crc != headerChecksum(header)) return "damaged header";
+  if (header.dim < 1 || header.dim > dimMax || header.centroids < 1 || header.centroids > centroidsMax) {
+    return "impossible counts in its header";
+  }
+  if (bytes != sizeof header + CodesLayout(header).bytes) return "not as long as its header says";
+  return nullptr;
+}
 
 /// Rows of records one after the other, in batches; `whole` is called with full batches and the rest.
 class RowBatches {
@@ -238,49 +255,48 @@ void ChunkCodes::prefetchDetails(uint32_t chunk) const {
 }
 
 std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const Kernel& kernel, const Intern& intern) {
-  std::shared_ptr<ChunkCodes> opened(new ChunkCodes);
   try {
     const File file = File::openReadOnly(pathOf(segment));
-    opened->mapping_ = file.map(file.size());
+    const uint64_t bytes = file.size();
+    CodesHeader header;
+    if (readHeader(file, bytes, header) != nullptr) return nullptr;
+    if (header.segmentId != segment.id() || header.dim != segment.dim() || header.chunks != segment.counts().chunks)
+      return nullptr;
+    std::shared_ptr<ChunkCodes> opened(new ChunkCodes);
+    opened->mapping_ = file.map(bytes);
+    if (!opened->readDirectory(CodesLayout(header), header)) return nullptr;
+    opened->codebook_ = intern(header.codebookHash, [&] {
+      return loadCodebook(codebookPathOf(segment), kernel, segment.dim(), header.codebookHash);
+    });
+    if (opened->codebook_ == nullptr || opened->codebook_->count() != header.centroids) return nullptr;
+    return opened;
   } catch (const Error&) {
     return nullptr;
   }
-  const Mapping& mapping = *opened->mapping_;
-  CodesHeader header;
-  if (mapping.bytes() < sizeof header) return nullptr;
-  std::memcpy(&header, mapping.base(), sizeof header);
-  if (header.magic != codesMagic || header.version != codesVersion || header.crc != headerChecksum(header))
-    return nullptr;
-  if (header.segmentId != segment.id() || header.dim != segment.dim()) return nullptr;
-  if (header.chunks != segment.counts().chunks || header.centroids < 1 || header.centroids > centroidsMax)
-    return nullptr;
-  const CodesLayout layout(header);
-  const uint8_t* body = mapping.base() + sizeof header;
-  if (mapping.bytes() != sizeof header + layout.bytes || header.directoryCrc != crc32c(body, layout.codes))
-    return nullptr;
+}
 
+/// False if it is damaged; the file is as long as the header says.
+bool ChunkCodes::readDirectory(const CodesLayout& layout, const CodesHeader& header) {
+  const auto body = mapping_->whole().subspan(sizeof header);
+  if (header.directoryCrc != checksumOf(section<uint8_t>(body, 0, layout.codes))) return false;
   // What the checksum covers was written by `build`, but a wrong offset would lead outside the mapping.
-  opened->codeOffsets_ = section<uint32_t>(body, 0, size_t(header.chunks) + 1);
-  opened->codes_ = section<uint16_t>(body, layout.codes, header.codes);
-  opened->lists_ = section<uint16_t>(body, layout.lists, header.codes);
-  opened->listOffsets_ = section<uint32_t>(body, layout.listOffsets, layout.blocks * (size_t(header.centroids) + 1));
-  opened->rowOffsets_ = section<uint32_t>(body, layout.rowOffsets, size_t(header.chunks) + 1);
-  opened->details_ = body + layout.details;
-  opened->rowBytes_ = uint32_t(layout.rowBytes);
-  if (!ascends(opened->codeOffsets_, 0, header.codes) || !ascends(opened->rowOffsets_, 0, header.rows)) return nullptr;
-  opened->listLengths_.assign(header.centroids, 0);
+  const uint64_t blockOffsets = uint64_t(header.centroids) + 1;
+  codeOffsets_ = section<uint32_t>(body, 0, uint64_t(header.chunks) + 1);
+  codes_ = section<uint16_t>(body, layout.codes, header.codes);
+  lists_ = section<uint16_t>(body, layout.lists, header.codes);
+  listOffsets_ = section<uint32_t>(body, layout.listOffsets, layout.blocks * blockOffsets);
+  rowOffsets_ = section<uint32_t>(body, layout.rowOffsets, uint64_t(header.chunks) + 1);
+  details_ = section<uint8_t>(body, layout.details, layout.lists - layout.details).data();
+  rowBytes_ = uint32_t(layout.rowBytes);
+  if (!ascends(codeOffsets_, 0, header.codes) || !ascends(rowOffsets_, 0, header.rows)) return false;
+  listLengths_.assign(header.centroids, 0);
   for (uint64_t block = 0; block < layout.blocks; ++block) {
-    const auto offsets =
-        opened->listOffsets_.subspan(block * (size_t(header.centroids) + 1), size_t(header.centroids) + 1);
+    const auto offsets = listOffsets_.subspan(block * blockOffsets, blockOffsets);
     const uint64_t last = std::min<uint64_t>((block + 1) * blockChunks, header.chunks);
-    if (!ascends(offsets, opened->codeOffsets_[block * blockChunks], opened->codeOffsets_[last])) return nullptr;
-    for (uint32_t k = 0; k < header.centroids; ++k) opened->listLengths_[k] += offsets[k + 1] - offsets[k];
+    if (!ascends(offsets, codeOffsets_[block * blockChunks], codeOffsets_[last])) return false;
+    for (uint32_t k = 0; k < header.centroids; ++k) listLengths_[k] += offsets[k + 1] - offsets[k];
   }
-  opened->codebook_ = intern(header.codebookHash, [&] {
-    return loadCodebook(codebookPathOf(segment), kernel, segment.dim(), header.codebookHash);
-  });
-  if (opened->codebook_ == nullptr || opened->codebook_->count() != header.centroids) return nullptr;
-  return opened;
+  return true;
 }
 
 std::shared_ptr<const ChunkCodes> ChunkCodes::build(const Segment& segment, const Kernel& kernel,
@@ -330,28 +346,18 @@ CodesInspection inspectCodes(const std::string& path, bool verify) {
   const File file = File::openReadOnly(path);
   const uint64_t bytes = file.size();
   CodesHeader header;
-  if (bytes < sizeof header) return {0, 0, "shorter than its header"};
-  file.read(0, &header, sizeof header);
-  if (header.magic != codesMagic) return {0, 0, "not a file of codes"};
-  if (header.version != codesVersion) {
-    throw Error(ErrorCode::unsupportedVersion,
-                path + ": codes format " + std::to_string(header.version) + " is not supported");
-  }
-  if (header.crc != headerChecksum(header)) return {0, 0, "damaged header"};
+  if (const char* damage = readHeader(file, bytes, header)) return {0, 0, damage};
   CodesInspection found{header.centroids, header.codes, ""};
+  if (!verify) return found;
   const CodesLayout layout(header);
-  if (bytes != sizeof header + layout.bytes) {
-    found.damage = "not as long as its header says";
-  } else if (verify) {
-    const auto mapping = file.map(bytes);
-    const uint8_t* body = mapping->base() + sizeof header;
-    if (crc32c(body, layout.codes) != header.directoryCrc)
-      found.damage = "damaged directory";
-    else if (crc32c(body + layout.codes, layout.bytes - layout.codes) != header.restCrc)
-      found.damage = "damaged";
-    else if (!loadCodebook(codebookBeside(path), *findKernel("scalar"), header.dim, header.codebookHash))
-      found.damage = "its codebook is missing, damaged or another one";
-  }
+  const auto mapping = file.map(bytes);
+  const auto body = mapping->whole().subspan(sizeof header);
+  if (checksumOf(section<uint8_t>(body, 0, layout.codes)) != header.directoryCrc)
+    found.damage = "damaged directory";
+  else if (checksumOf(section<uint8_t>(body, layout.codes, layout.bytes - layout.codes)) != header.restCrc)
+    found.damage = "damaged";
+  else if (!loadCodebook(codebookBeside(path), *findKernel("scalar"), header.dim, header.codebookHash))
+    found.damage = "its codebook is missing, damaged or another one";
   return found;
 }
 

@@ -48,6 +48,9 @@
 
 namespace maxsimd {
 
+struct CodesHeader;
+struct CodesLayout;
+
 class ChunkCodes {
  public:
   static constexpr uint32_t blockChunks = 65536;
@@ -108,6 +111,7 @@ class ChunkCodes {
 
  private:
   ChunkCodes() = default;
+  bool readDirectory(const CodesLayout& layout, const CodesHeader& header);
 
   std::shared_ptr<const Mapping> mapping_;
   std::shared_ptr<const Codebook> codebook_;

@@ -238,8 +238,9 @@ static_assert(uint64_t(queryTokensMax) * levels <= Gains::sumMask &&
 
 }  // namespace
 
-std::vector<Survivor> surviveLists(std::span<const CodedSegment> segments, uint32_t tokens, uint32_t count, Pool& pool,
-                                   const Deadline& deadline) {
+std::vector<Survivor> surviveLists(const SurvivorSearch& search, uint32_t count) {
+  const std::span<const CodedSegment> segments = search.segments;
+  const uint32_t tokens = search.tokens;
   const std::vector<ListedSegments> groups = groupByTable(segments);
   const std::vector<Probes> probes = chooseProbes(segments, groups, tokens, visitsPerSurvivor * float(count));
   struct Task {
@@ -257,15 +258,15 @@ std::vector<Survivor> surviveLists(std::span<const CodedSegment> segments, uint3
   }
   SumBound bound(tokens, count);
   std::vector<std::vector<Survivor>> parts(tasks.size());
-  pool.parallelFor(tasks.size(), [&](size_t t) {
-    deadline.check();
+  search.pool.parallelFor(tasks.size(), [&](size_t t) {
+    search.deadline.check();
     const auto [coded, walked, block] = tasks[t];
     thread_local Gains ownGains;
     Gains& gains = ownGains;
     gains.collect(*coded->codes, block, *walked);
     parts[t] = gains.best(*coded, block * ChunkCodes::blockChunks, bound);
   });
-  return bestOf(parts, tokens, count);
+  return bestOf(parts, tokens, count, search.ageOf);
 }
 
 double listScanCost(std::span<const CodedSegment> segments, uint32_t tokens, uint32_t count) {

@@ -3,8 +3,6 @@
 // MaxSim of WARP, arXiv 2501.17788, with a level below the least one looked at standing for tokens without a hit).
 #pragma once
 
-#include "engine/deadline.h"
-#include "engine/pool.h"
 #include "engine/survivors.h"
 
 #include <cstdint>
@@ -15,8 +13,7 @@ namespace maxsimd {
 
 /// The `count` selected chunks with the largest partial sums, by segment and chunk; fewer if the lists walked hold
 /// fewer.
-std::vector<Survivor> surviveLists(std::span<const CodedSegment> segments, uint32_t tokens, uint32_t count, Pool& pool,
-                                   const Deadline& deadline);
+std::vector<Survivor> surviveLists(const SurvivorSearch& search, uint32_t count);
 
 /// Of `count` survivors and a look at all of their codes, as `codeScanCost` has it.
 double listScanCost(std::span<const CodedSegment> segments, uint32_t tokens, uint32_t count);

@@ -5,6 +5,7 @@
 #include "engine/query.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace maxsimd {
 namespace {
@@ -32,31 +33,41 @@ void scoreExactly(const Index& index, Pool& pool, const SearchRequest& request, 
   });
 }
 
-/// Positions of the topK best scores and of all that tie with the last of them, best first.
-std::vector<uint32_t> selectTop(const std::vector<float>& scores, uint32_t topK) {
-  std::vector<uint32_t> order;
+struct Ranked {
+  float score;
+  Age age;
+  /// Among the candidates.
+  uint32_t position;
+};
+
+/// The topK best, best first.
+std::vector<Ranked> selectTop(const std::vector<float>& scores, uint32_t topK,
+                              const std::vector<Selection>& selections, const std::vector<Candidate>& candidates) {
+  float least = -std::numeric_limits<float>::infinity();
   if (scores.size() > topK) {
     std::vector<float> copy = scores;
     std::nth_element(copy.begin(), copy.begin() + (topK - 1), copy.end(), std::greater<float>());
-    const float threshold = copy[topK - 1];
-    for (uint32_t i = 0; i < scores.size(); ++i) {
-      if (scores[i] >= threshold) order.push_back(i);
-    }
-  } else {
-    for (uint32_t i = 0; i < scores.size(); ++i) order.push_back(i);
+    least = copy[topK - 1];
   }
-  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return scores[a] > scores[b]; });
-  return order;
+  std::vector<Ranked> ranked;
+  for (uint32_t i = 0; i < scores.size(); ++i) {
+    if (scores[i] >= least) ranked.push_back({scores[i], ageOf(selections, candidates[i]), i});
+  }
+  const size_t count = std::min<size_t>(topK, ranked.size());
+  std::partial_sort(ranked.begin(), ranked.begin() + long(count), ranked.end(), [](const Ranked& a, const Ranked& b) {
+    return a.score != b.score ? a.score > b.score : a.age < b.age;
+  });
+  ranked.resize(count);
+  return ranked;
 }
 
 void addComponents(const Index& index, const Query& query, const std::vector<Selection>& selections,
-                   const std::vector<Candidate>& candidates, const std::vector<uint32_t>& order,
-                   SearchOutcome& outcome) {
+                   const std::vector<Candidate>& candidates, const std::vector<Ranked>& top, SearchOutcome& outcome) {
   const PackedQuery& packed = query.packed();
   std::vector<float> similarities(packed.tokensPadded);
   std::vector<uint32_t> rows(packed.tokensPadded);
-  for (const uint32_t position : order) {
-    const Candidate& candidate = candidates[position];
+  for (const Ranked& ranked : top) {
+    const Candidate& candidate = candidates[ranked.position];
     index.kernel().best(packed, exactChunk(selections[candidate.segment], candidate.chunk), similarities.data(),
                         rows.data());
     for (uint32_t i = 0; i < packed.tokens; ++i) {
@@ -113,19 +124,16 @@ SearchOutcome search(const Index& index, Pool& pool, const SearchRequest& reques
   std::vector<float> scores;
   prefetchCold(selections, set.candidates);
   scoreExactly(index, pool, request, query, selections, set.candidates, scores);
-  const std::vector<uint32_t> order = selectTop(scores, request.topK);
-  for (const uint32_t position : order) {
-    const Candidate& candidate = set.candidates[position];
-    const Segment& segment = *selections[candidate.segment].snapshot.segment;
-    const RecordEntry& record = segment.record(segment.chunk(candidate.chunk).record);
-    SearchOutcome::Result result{record.versionId, candidate.chunk - record.firstChunk, scores[position], 0.0f, 0};
+  const std::vector<Ranked> top = selectTop(scores, request.topK, selections, set.candidates);
+  for (const auto& [score, age, position] : top) {
+    SearchOutcome::Result result{age.versionId, age.chunkIndex, score, 0.0f, 0};
     if (outcome.preselected) {
       result.candidateScore = set.preselected[position].score;
       result.candidateRank = set.preselected[position].rank;
     }
     outcome.results.push_back(result);
   }
-  if (request.components) addComponents(index, query, selections, set.candidates, order, outcome);
+  if (request.components) addComponents(index, query, selections, set.candidates, top, outcome);
   outcome.candidateCount = uint32_t(set.candidates.size());
   const auto end = Clock::now();
   outcome.filterMs = millisecondsBetween(start, filtered);

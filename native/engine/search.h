@@ -4,7 +4,8 @@
 // and some thousand survivors of all segments more finely by codewords of each token vector; the best `candidateK`
 // of these exactly. `lists` finds the survivors by the inverted lists of the query's nearest
 // centroids. Chunks of a segment that has no codes yet are scored exactly in every plan.
-// Results do not depend on the number of threads.
+// Results do not depend on the number of threads. Of equal scores the oldest chunk is first (age.h), also where topK
+// cuts.
 #pragma once
 
 #include "engine/deadline.h"
@@ -42,7 +43,7 @@ struct SearchOutcome {
     float candidateScore;
     uint32_t candidateRank;
   };
-  /// Best first; every chunk that ties with the last of topK is there.
+  /// Best first, topK at most; of equal scores the oldest.
   std::vector<Result> results;
   uint32_t candidateCount = 0;
   bool preselected = false;

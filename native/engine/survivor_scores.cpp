@@ -14,15 +14,15 @@ constexpr size_t aheadOfMemory = 2, aheadOfPlace = 12;
 
 /// `look(i, coded, chunk)` at every survivor; `prefetch(codes, chunk)` asks for the memory that it will read.
 template <typename Prefetch, typename Look>
-void forEachSurvivor(std::span<const CodedSegment> segments, const std::vector<Survivor>& survivors, Pool& pool,
-                     const Deadline& deadline, const Prefetch& prefetch, const Look& look) {
+void forEachSurvivor(const SurvivorSearch& search, const std::vector<Survivor>& survivors, const Prefetch& prefetch,
+                     const Look& look) {
   std::vector<const CodedSegment*> places;
-  for (const CodedSegment& coded : segments) {
+  for (const CodedSegment& coded : search.segments) {
     places.resize(std::max<size_t>(places.size(), coded.segment + 1));
     places[coded.segment] = &coded;
   }
-  pool.parallelFor((survivors.size() + blockSurvivors - 1) / blockSurvivors, [&](size_t b) {
-    deadline.check();
+  search.pool.parallelFor((survivors.size() + blockSurvivors - 1) / blockSurvivors, [&](size_t b) {
+    search.deadline.check();
     const size_t last = std::min(survivors.size(), (b + 1) * blockSurvivors);
     for (size_t i = b * blockSurvivors; i < last; ++i) {
       if (i + aheadOfPlace < survivors.size()) {
@@ -41,25 +41,23 @@ void forEachSurvivor(std::span<const CodedSegment> segments, const std::vector<S
 
 }  // namespace
 
-std::vector<Survivor> bestByLevels(std::span<const CodedSegment> segments, const std::vector<Survivor>& survivors,
-                                   uint32_t tokens, size_t count, Pool& pool, const Deadline& deadline) {
+std::vector<Survivor> bestByLevels(const SurvivorSearch& search, const std::vector<Survivor>& survivors,
+                                   size_t count) {
   std::vector<std::vector<Survivor>> parts{survivors};
   forEachSurvivor(
-      segments, survivors, pool, deadline, [](const ChunkCodes& codes, uint32_t chunk) { codes.prefetchCodes(chunk); },
+      search, survivors, [](const ChunkCodes& codes, uint32_t chunk) { codes.prefetchCodes(chunk); },
       [&](size_t i, const CodedSegment& coded, uint32_t chunk) {
         const RefinedTable& table = coded.table->refined;
         const auto of = coded.codes->of(chunk);
         parts[0][i].sum = sumOfMaxima(table.levels, table.tokensPadded, table.codeMask, of.data(), uint32_t(of.size()));
       });
-  return bestOf(parts, tokens, count);
+  return bestOf(parts, search.tokens, count, search.ageOf);
 }
 
-std::vector<ScoredSurvivor> scoreByCodewords(std::span<const CodedSegment> segments,
-                                             const std::vector<Survivor>& survivors, Pool& pool,
-                                             const Deadline& deadline) {
+std::vector<ScoredSurvivor> scoreByCodewords(const SurvivorSearch& search, const std::vector<Survivor>& survivors) {
   std::vector<ScoredSurvivor> scored(survivors.size());
   forEachSurvivor(
-      segments, survivors, pool, deadline,
+      search, survivors,
       [](const ChunkCodes& codes, uint32_t chunk) {
         codes.prefetchCodes(chunk);
         codes.prefetchDetails(chunk);

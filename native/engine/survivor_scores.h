@@ -2,11 +2,8 @@
 // token vector.
 #pragma once
 
-#include "engine/deadline.h"
-#include "engine/pool.h"
 #include "engine/survivors.h"
 
-#include <span>
 #include <vector>
 
 namespace maxsimd {
@@ -18,12 +15,9 @@ struct ScoredSurvivor {
 };
 
 /// The `count` with the largest sums of maxima over the levels of all their codes, in the order given.
-std::vector<Survivor> bestByLevels(std::span<const CodedSegment> segments, const std::vector<Survivor>& survivors,
-                                   uint32_t tokens, size_t count, Pool& pool, const Deadline& deadline);
+std::vector<Survivor> bestByLevels(const SurvivorSearch& search, const std::vector<Survivor>& survivors, size_t count);
 
 /// All of them by centroid and codewords of each token vector.
-std::vector<ScoredSurvivor> scoreByCodewords(std::span<const CodedSegment> segments,
-                                             const std::vector<Survivor>& survivors, Pool& pool,
-                                             const Deadline& deadline);
+std::vector<ScoredSurvivor> scoreByCodewords(const SurvivorSearch& search, const std::vector<Survivor>& survivors);
 
 }  // namespace maxsimd

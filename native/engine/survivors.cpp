@@ -1,6 +1,7 @@
 #include "engine/survivors.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace maxsimd {
 
@@ -15,7 +16,8 @@ uint32_t SumBound::add(std::span<const uint32_t> counts) {
   return 0;
 }
 
-std::vector<Survivor> bestOf(const std::vector<std::vector<Survivor>>& parts, uint32_t tokens, size_t count) {
+std::vector<Survivor> bestOf(const std::vector<std::vector<Survivor>>& parts, uint32_t tokens, size_t count,
+                             const AgeOf& ageOf) {
   std::vector<uint32_t> having(size_t(tokens) * levelMost + 1, 0);
   size_t all = 0;
   for (const auto& part : parts) {
@@ -27,13 +29,25 @@ std::vector<Survivor> bestOf(const std::vector<std::vector<Survivor>>& parts, ui
   if (all > count) {
     for (least = uint32_t(having.size() - 1); better + having[least] < count; --least) better += having[least];
   }
-  size_t ties = count - std::min(count, better);
+  // The youngest of those with the least sum that is among the best, if not all of them are.
+  std::optional<Age> youngest;
+  if (better + having[least] > count) {
+    std::vector<Age> ages;
+    for (const auto& part : parts) {
+      for (const Survivor& survivor : part) {
+        if (survivor.sum == least) ages.push_back(ageOf(survivor.candidate));
+      }
+    }
+    const auto last = ages.begin() + long(count - better - 1);
+    std::nth_element(ages.begin(), last, ages.end());
+    youngest = *last;
+  }
   std::vector<Survivor> best;
   best.reserve(std::min(all, count));
   for (const auto& part : parts) {
     for (const Survivor& survivor : part) {
-      if (survivor.sum < least || (survivor.sum == least && ties == 0)) continue;
-      if (survivor.sum == least) --ties;
+      if (survivor.sum < least) continue;
+      if (survivor.sum == least && youngest && ageOf(survivor.candidate) > *youngest) continue;
       best.push_back(survivor);
     }
   }

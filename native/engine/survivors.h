@@ -1,11 +1,15 @@
 // The chunks of all segments that are worth a closer look, by the sums of maxima over their codes.
 #pragma once
 
+#include "engine/age.h"
 #include "engine/codes.h"
+#include "engine/deadline.h"
 #include "engine/live_chunks.h"
+#include "engine/pool.h"
 #include "engine/query_tables.h"
 
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -26,6 +30,18 @@ struct CodedSegment {
   const LiveChunks* selected;
   const ChunkCodes* codes;
   const CodebookTable* table;
+};
+
+using AgeOf = std::function<Age(const Candidate&)>;
+
+/// What the looks at the chunks of one search share.
+struct SurvivorSearch {
+  std::span<const CodedSegment> segments;
+  /// Of the query.
+  uint32_t tokens;
+  AgeOf ageOf;
+  Pool& pool;
+  const Deadline& deadline;
 };
 
 struct Survivor {
@@ -53,7 +69,8 @@ class SumBound {
   SumCounts counts_;
 };
 
-/// The best `count` of all parts, in their order; of equal sums the first.
-std::vector<Survivor> bestOf(const std::vector<std::vector<Survivor>>& parts, uint32_t tokens, size_t count);
+/// The best `count` of all parts, in their order; of equal sums the oldest.
+std::vector<Survivor> bestOf(const std::vector<std::vector<Survivor>>& parts, uint32_t tokens, size_t count,
+                             const AgeOf& ageOf);
 
 }  // namespace maxsimd

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace maxsimd {
@@ -17,6 +18,7 @@ class Mapping {
 
   const uint8_t* base() const { return base_; }
   uint64_t bytes() const { return bytes_; }
+  std::span<const uint8_t> whole() const { return {base_, bytes_}; }
 
  private:
   const uint8_t* base_;

@@ -3,8 +3,6 @@
 #include "store/error.h"
 #include "store/sections.h"
 
-#include <cstring>
-
 namespace maxsimd {
 namespace {
 
@@ -25,7 +23,7 @@ struct FooterLayout {
 };
 
 /// Directory entries that would lead outside the records are damage a checksum cannot see.
-bool consistent(const FooterView& footer, uint64_t footerOffset, uint32_t dim) {
+bool consistent(const Footer& footer, uint32_t dim) {
   uint64_t offset = sizeof(FileHeader), chunk = 0, rows = 0;
   for (const RecordEntry& record : footer.records) {
     const auto layout = RecordLayout::of(dim, record.chunks, record.rows, record.terms);
@@ -33,7 +31,7 @@ bool consistent(const FooterView& footer, uint64_t footerOffset, uint32_t dim) {
     offset += layout.bytes;
     chunk += record.chunks;
     rows += record.rows;
-    if (offset > footerOffset || chunk > footer.chunks.size()) return false;
+    if (offset > footer.offset || chunk > footer.chunks.size()) return false;
     if (footer.chunks[record.firstChunk].firstRow != 0) return false;
   }
   for (size_t c = 0; c < footer.chunks.size(); ++c) {
@@ -44,7 +42,7 @@ bool consistent(const FooterView& footer, uint64_t footerOffset, uint32_t dim) {
     const uint32_t end = last ? record.rows : footer.chunks[c + 1].firstRow;
     if (c < record.firstChunk || c >= record.firstChunk + record.chunks || entry.firstRow >= end) return false;
   }
-  return offset == footerOffset && chunk == footer.chunks.size() && rows == footer.rows;
+  return offset == footer.offset && chunk == footer.chunks.size() && rows == footer.rows;
 }
 
 }  // namespace
@@ -68,31 +66,34 @@ FooterBytes assembleFooter(uint64_t footerOffset, const Directory& directory) {
   return footer;
 }
 
-std::optional<FooterView> readFooter(const uint8_t* file, uint64_t bytes, uint32_t dim, const std::string& path) {
+std::optional<Footer> readFooter(const File& file, uint64_t bytes, uint32_t dim) {
   if (bytes < sizeof(FileHeader) + sizeof(FileTrailer) || bytes % sectionAlignment != 0) return std::nullopt;
+  const uint64_t end = bytes - sizeof(FileTrailer);
   FileTrailer trailer;
-  std::memcpy(&trailer, file + bytes - sizeof trailer, sizeof trailer);
+  file.read(end, &trailer, sizeof trailer);
   if (trailer.magic != trailerMagic) return std::nullopt;
   if (trailer.version != footerVersion && trailer.version != footerVersionWithPostings) {
     throw Error(ErrorCode::unsupportedVersion,
-                path + ": footer format " + std::to_string(trailer.version) + " is not supported");
+                file.path() + ": footer format " + std::to_string(trailer.version) + " is not supported");
   }
-  const auto damaged = [&path] { return Error(ErrorCode::corrupt, path + ": damaged footer"); };
+  const auto damaged = [&file] { return Error(ErrorCode::corrupt, file.path() + ": damaged footer"); };
   if (trailer.crc != headerChecksum(trailer)) throw damaged();
   const auto layout = FooterLayout::of(trailer);
   if (trailer.fileBytes != bytes || trailer.footerOffset % sectionAlignment != 0 ||
-      trailer.footerOffset < sizeof(FileHeader) || layout.bytes > bytes ||
-      trailer.footerOffset + layout.bytes + sizeof trailer != bytes) {
+      trailer.footerOffset < sizeof(FileHeader) || trailer.footerOffset > end ||
+      end - trailer.footerOffset != layout.bytes) {
     throw damaged();
   }
-  const uint8_t* body = file + trailer.footerOffset;
-  if (trailer.footerCrc != crc32c(body, layout.bytes)) throw damaged();
-  FooterView footer{};
+  Footer footer{};
+  footer.offset = trailer.footerOffset;
   footer.rows = trailer.rows;
   footer.crc = trailer.footerCrc;
-  footer.records = section<RecordEntry>(body, 0, trailer.records);
-  footer.chunks = section<ChunkEntry>(body, layout.chunks, trailer.chunks);
-  if (!consistent(footer, trailer.footerOffset, dim)) throw damaged();
+  footer.body.resize(layout.bytes);
+  file.read(footer.offset, footer.body.data(), footer.body.size());
+  if (footer.crc != crc32c(footer.body.data(), footer.body.size())) throw damaged();
+  footer.records = section<RecordEntry>(footer.body, 0, trailer.records);
+  footer.chunks = section<ChunkEntry>(footer.body, layout.chunks, trailer.chunks);
+  if (!consistent(footer, dim)) throw damaged();
   return footer;
 }
 

@@ -1,12 +1,12 @@
 // The footer of a sealed segment (format.h): writing it, and checking it at open.
 #pragma once
 
+#include "store/file.h"
 #include "store/format.h"
 
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace maxsimd {
@@ -25,16 +25,20 @@ struct Directory {
 
 FooterBytes assembleFooter(uint64_t footerOffset, const Directory& directory);
 
-struct FooterView {
+struct Footer {
+  std::vector<uint8_t> body;
+  /// Where the records end.
+  uint64_t offset;
   uint64_t rows;
   /// Tells contents of the same segment id apart.
   uint32_t crc;
+  /// In `body`.
   std::span<const RecordEntry> records;
   std::span<const ChunkEntry> chunks;
 };
 
-/// The footer of a file that is mapped whole, or nothing if the file is not sealed. A damaged footer throws
-/// `corrupt`, one of a later format `unsupported_version`.
-std::optional<FooterView> readFooter(const uint8_t* file, uint64_t bytes, uint32_t dim, const std::string& path);
+/// The footer of a file of `bytes` bytes, or nothing if the file is not sealed. A damaged footer throws `corrupt`, one
+/// of a later format `unsupported_version`.
+std::optional<Footer> readFooter(const File& file, uint64_t bytes, uint32_t dim);
 
 }  // namespace maxsimd

@@ -33,23 +33,19 @@ const char* damageOf(const RecordView& view) {
   return nullptr;
 }
 
-void inspectSealed(const File& file, const uint8_t* mapped, const FooterView& footer, const InspectionRange& range,
-                   SegmentInspection& found) {
+void inspectSealed(const File& file, const Footer& footer, const InspectionRange& range, SegmentInspection& found) {
   found.sealed = true;
   found.records = uint32_t(footer.records.size());
   found.chunks = uint32_t(footer.chunks.size());
   found.rows = footer.rows;
   found.directoryBytes = footer.records.size_bytes() + footer.chunks.size_bytes();
-  // The directory starts where the last record ends.
-  const auto* directory = reinterpret_cast<const uint8_t*>(footer.records.data());
-  const uint64_t recordsEnd = footer.records.empty() ? sizeof(FileHeader) : uint64_t(directory - mapped);
-  found.recordBytes = recordsEnd - sizeof(FileHeader);
+  found.recordBytes = footer.offset - sizeof(FileHeader);
   for (const RecordEntry& entry : footer.records) found.versionIds.push_back(entry.versionId);
   Bytes bytes;
   uint64_t read = 0;
   for (uint32_t r = range.firstRecord; r < found.records && read < range.bytesMax; ++r) {
     const RecordEntry& entry = footer.records[r];
-    const uint64_t end = r + 1 < found.records ? footer.records[r + 1].offset : recordsEnd;
+    const uint64_t end = r + 1 < found.records ? footer.records[r + 1].offset : footer.offset;
     const RecordView view = bytes.read(file, entry.offset, end, found.dim);
     const char* damage = damageOf(view);
     if (damage == nullptr && view.header().versionId != entry.versionId) damage = "another document's record";
@@ -93,12 +89,11 @@ SegmentInspection inspectSegment(const std::string& path, uint32_t recordsRefere
   const FileHeader header = readFileHeader(file, found.fileBytes);
   found.segmentId = header.segmentId;
   found.dim = header.dim;
-  const auto mapping = file.map(found.fileBytes);
-  if (const auto footer = readFooter(mapping->base(), found.fileBytes, found.dim, path)) {
+  if (const auto footer = readFooter(file, found.fileBytes, found.dim)) {
     if (footer->records.size() < recordsReferenced) {
       throw Error(ErrorCode::corrupt, path + ": fewer records than are referenced");
     }
-    inspectSealed(file, mapping->base(), *footer, range, found);
+    inspectSealed(file, *footer, range, found);
   } else {
     inspectActive(file, recordsReferenced, range, found);
   }

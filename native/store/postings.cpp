@@ -26,7 +26,6 @@ struct PostingsHeader {
 };
 static_assert(sizeof(PostingsHeader) == 64);
 
-uint32_t checksumOf(std::span<const uint32_t> list) { return crc32c(list.data(), list.size_bytes()); }
 
 /// Byte offsets of the sections from the end of the header.
 struct PostingsLayout {
@@ -67,8 +66,8 @@ SealedPostings::SealedPostings(std::shared_ptr<const Mapping> mapping, uint32_t 
 /// False if it is damaged; the file is as long as the counts say.
 bool SealedPostings::readDirectory(uint32_t terms, uint32_t postings, uint32_t crc) {
   const PostingsLayout layout(terms, postings);
-  const uint8_t* body = mapping_->base() + sizeof(PostingsHeader);
-  if (crc32c(body, layout.postings) != crc) return false;
+  const auto body = mapping_->whole().subspan(sizeof(PostingsHeader));
+  if (checksumOf(section<uint8_t>(body, 0, layout.postings)) != crc) return false;
   keys_ = section<Term>(body, 0, terms);
   offsets_ = section<uint32_t>(body, layout.termOffsets, size_t(terms) + 1);
   crcs_ = section<uint32_t>(body, layout.termCrcs, terms);
@@ -94,29 +93,37 @@ std::shared_ptr<const SealedPostings> SealedPostings::open(const std::string& se
 }
 
 std::shared_ptr<const SealedPostings> SealedPostings::save(const std::string& segmentPath, const PostingsOwner& owner,
-                                                           const ActivePostings& postings) {
-  std::vector<Term> keys;
-  std::vector<uint32_t> offsets{0}, crcs, matches;
-  for (const auto& [term, carriers] : postings.terms()) {
-    keys.push_back(term);
-    matches.insert(matches.end(), carriers.begin(), carriers.end());
-    offsets.push_back(uint32_t(matches.size()));
-    crcs.push_back(checksumOf(carriers));
-  }
-  if (matches.size() > UINT32_MAX) throw Error(ErrorCode::invalidArgument, "segment holds too many terms");
-  const PostingsLayout layout(keys.size(), matches.size());
+                                                           std::vector<Posting> postings) {
+  std::sort(postings.begin(), postings.end());
+  postings.erase(std::unique(postings.begin(), postings.end()), postings.end());
+  if (postings.size() > UINT32_MAX) throw Error(ErrorCode::invalidArgument, "segment holds too many terms");
+  const auto begins = [&postings](size_t p) { return p == 0 || postings[p].term != postings[p - 1].term; };
+  size_t terms = 0;
+  for (size_t p = 0; p < postings.size(); ++p) terms += begins(p);
+
+  // Filled where it will be written from: there may be as many terms as bytes of metadata allow.
+  const PostingsLayout layout(terms, postings.size());
   std::vector<uint8_t> body(layout.bytes);
-  putSection(body, 0, keys);
-  putSection(body, layout.termOffsets, offsets);
-  putSection(body, layout.termCrcs, crcs);
-  putSection(body, layout.postings, matches);
+  auto* const keys = reinterpret_cast<Term*>(body.data());
+  auto* const offsets = reinterpret_cast<uint32_t*>(body.data() + layout.termOffsets);
+  auto* const crcs = reinterpret_cast<uint32_t*>(body.data() + layout.termCrcs);
+  auto* const records = reinterpret_cast<uint32_t*>(body.data() + layout.postings);
+  for (size_t p = 0, t = 0; p < postings.size(); ++p) {
+    records[p] = postings[p].record;
+    if (!begins(p)) continue;
+    keys[t] = postings[p].term;
+    offsets[t++] = uint32_t(p);
+  }
+  offsets[terms] = uint32_t(postings.size());
+  for (size_t t = 0; t < terms; ++t)
+    crcs[t] = checksumOf(std::span<const uint32_t>(records + offsets[t], records + offsets[t + 1]));
   PostingsHeader header{};
   header.magic = postingsMagic;
   header.version = postingsVersion;
   header.segmentId = owner.segmentId;
   header.records = owner.records;
-  header.terms = uint32_t(keys.size());
-  header.postings = uint32_t(matches.size());
+  header.terms = uint32_t(terms);
+  header.postings = uint32_t(postings.size());
   header.footerCrc = owner.footerCrc;
   header.directoryCrc = crc32c(body.data(), layout.postings);
   header.crc = headerChecksum(header);

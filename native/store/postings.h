@@ -1,4 +1,4 @@
-// Which records carry a filter term: in memory while a segment is active, in a file beside it once it is sealed.
+// Which records of a sealed segment carry a filter term.
 //
 // The file is `<segment>.postings`, derived from the terms of the segment's records. One that is missing, damaged, of
 // another format or of another content is not used: filters read the records until it has been built anew.
@@ -30,9 +30,8 @@
 
 #include <array>
 #include <atomic>
+#include <compare>
 #include <cstdint>
-#include <cstring>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -43,30 +42,13 @@ namespace maxsimd {
 
 using Term = std::array<uint8_t, termBytes>;
 
-/// Ordered by term, so that a file can be written straight from it. Not synchronised.
-class ActivePostings {
- public:
-  /// Records arrive in ascending order; a term given twice for one record counts once.
-  void add(uint32_t record, const uint8_t* terms, uint32_t count) {
-    for (uint32_t t = 0; t < count; ++t) {
-      Term term;
-      std::memcpy(term.data(), terms + size_t(t) * termBytes, termBytes);
-      auto& records = byTerm_[term];
-      if (records.empty() || records.back() != record) records.push_back(record);
-    }
-  }
+struct Posting {
+  Term term;
+  uint32_t record;
 
-  std::vector<uint32_t> find(const Term& term) const {
-    const auto found = byTerm_.find(term);
-    return found == byTerm_.end() ? std::vector<uint32_t>{} : found->second;
-  }
-
-  const std::map<Term, std::vector<uint32_t>>& terms() const { return byTerm_; }
-  void clear() { byTerm_.clear(); }
-
- private:
-  std::map<Term, std::vector<uint32_t>> byTerm_;
+  friend auto operator<=>(const Posting&, const Posting&) = default;
 };
+static_assert(sizeof(Posting) == 20);
 
 /// The content that a file of postings belongs to.
 struct PostingsOwner {
@@ -81,9 +63,9 @@ class SealedPostings {
 
   /// Nothing if there is no usable file beside the segment.
   static std::shared_ptr<const SealedPostings> open(const std::string& segmentPath, const PostingsOwner& owner);
-  /// Saves durably, in place of whatever file there was, and opens it.
+  /// Saves durably, in place of whatever file there was, and opens it. In any order; a posting given twice counts once.
   static std::shared_ptr<const SealedPostings> save(const std::string& segmentPath, const PostingsOwner& owner,
-                                                    const ActivePostings& postings);
+                                                    std::vector<Posting> postings);
 
   /// Records that carry the term, or nothing if its postings are damaged.
   std::optional<std::vector<uint32_t>> find(const Term& term) const;

@@ -1,7 +1,11 @@
 // What all files of the store are made of: headers of 64 bytes with a checksum, and sections at multiples of 64.
+//
+// What a file says of its own sizes is not trusted, not even where a checksum covers it. A reader bounds the counts of a
+// header, so that sums of products of them fit into 64 bits, and reaches the sections through `section` alone.
 #pragma once
 
 #include "store/crc32c.h"
+#include "store/error.h"
 #include "store/format.h"
 
 #include <cstdint>
@@ -20,13 +24,22 @@ uint32_t headerChecksum(const Header& header) {
 }
 
 template <typename T>
+uint32_t checksumOf(std::span<const T> values) {
+  return crc32c(values.data(), values.size_bytes());
+}
+
+template <typename T>
 void putSection(std::vector<uint8_t>& body, uint64_t offset, const std::vector<T>& values) {
   if (!values.empty()) std::memcpy(body.data() + offset, values.data(), values.size() * sizeof(T));
 }
 
+/// `count` values at `offset`, a multiple of their size; `corrupt` where they are not all within `body`.
 template <typename T>
-std::span<const T> section(const uint8_t* body, uint64_t offset, size_t count) {
-  return {reinterpret_cast<const T*>(body + offset), count};
+std::span<const T> section(std::span<const uint8_t> body, uint64_t offset, uint64_t count) {
+  if (offset > body.size() || count > (body.size() - offset) / sizeof(T)) {
+    throw Error(ErrorCode::corrupt, "a section lies outside its file");
+  }
+  return {reinterpret_cast<const T*>(body.data() + offset), count};
 }
 
 }  // namespace maxsimd

@@ -29,6 +29,18 @@ bool chunksAddUp(const RecordView& view) {
   return rows == view.header().rows;
 }
 
+std::span<const Term> termsOf(const RecordView& view, uint32_t count) {
+  return {reinterpret_cast<const Term*>(view.terms()), count};
+}
+
+/// Two bits of 64 for each term: terms are hashes. Of records with ten terms one in ten has the bits of a term that it
+/// lacks.
+uint64_t signatureOf(std::span<const Term> terms) {
+  uint64_t signature = 0;
+  for (const Term& term : terms) signature |= uint64_t(1) << (term[0] % 64) | uint64_t(1) << (term[1] % 64);
+  return signature;
+}
+
 /// Keeps of ascending numbers those that another, longer list has, in steps that double until they reach the next one:
 /// as fast for lists of one length as for one that is a thousand times as long.
 void keepCommon(std::vector<uint32_t>& numbers, std::span<const uint32_t> other) {
@@ -66,6 +78,7 @@ FileHeader readFileHeader(const File& file, uint64_t bytes) {
                 file.path() + ": segment format " + std::to_string(header.version) + " is not supported");
   }
   if (header.crc != headerChecksum(header)) throw damaged("damaged segment header");
+  if (header.dim < 1 || header.dim > dimMax) throw damaged("token vectors of an impossible size");
   return header;
 }
 
@@ -97,44 +110,46 @@ std::shared_ptr<Segment> Segment::open(uint64_t id, const std::string& path, uin
   std::shared_ptr<Segment> segment(new Segment(id, dim, File::openExisting(path)));
   const uint64_t bytes = segment->file_.size();
   checkFileHeader(segment->file_, id, dim, bytes);
-  auto mapping = segment->file_.map(bytes);
-  if (const auto footer = readFooter(mapping->base(), bytes, dim, path)) {
+  if (const auto footer = readFooter(segment->file_, bytes, dim)) {
     if (footer->records.size() < recordsReferenced) {
       throw Error(ErrorCode::corrupt, path + ": fewer records than are referenced");
     }
-    segment->openSealed(*footer, std::move(mapping));
+    segment->openSealed(*footer, bytes);
   } else {
-    segment->setMapping(std::move(mapping));
     segment->openActive(recordsReferenced, bytes);
   }
   return segment;
 }
 
-void Segment::openSealed(const FooterView& footer, std::shared_ptr<const Mapping> mapping) {
+void Segment::openSealed(const Footer& footer, uint64_t fileBytes) {
   const auto records = uint32_t(footer.records.size());
   const auto chunks = uint32_t(footer.chunks.size());
   records_.grow(records);
   lives_.grow(records);
   checks_.grow(records);
   chunks_.grow(chunks);
-  for (uint32_t r = 0; r < records; ++r) records_[r] = footer.records[r];
+  for (uint32_t r = 0; r < records; ++r) {
+    records_[r] = footer.records[r];
+    termCount_ += footer.records[r].terms;
+  }
   for (uint32_t c = 0; c < chunks; ++c) chunks_[c] = footer.chunks[c];
-  fileBytes_ = mapping->bytes();
+  fileBytes_ = fileBytes;
   chunkCount_ = chunks;
   rowCount_ = footer.rows;
   footerCrc_ = footer.crc;
   sealed_ = true;
-  setMapping(std::move(mapping));
+  setMapping(file_.map(fileBytes));
   recordCount_.store(records, std::memory_order_release);
   sealedPostings_ = SealedPostings::open(path(), postingsOwner());
 }
 
 void Segment::openActive(uint32_t recordsReferenced, uint64_t fileBytes) {
   uint64_t offset = sizeof(FileHeader);
-  const auto mapping = mapping_;
+  const auto mapping = file_.map(fileBytes);
   for (uint32_t r = 0; r < recordsReferenced; ++r) {
     const RecordView view = viewRecord(mapping->base() + offset, fileBytes - offset, dim_);
-    if (view.bytes == nullptr || !view.metaIntact() || !view.dataIntact() || !chunksAddUp(view)) {
+    if (view.bytes == nullptr || !view.metaIntact() || !view.dataIntact() || !chunksAddUp(view) ||
+        view.header().chunks > UINT32_MAX - chunkCount_) {
       throw Error(ErrorCode::corrupt, file_.path() + ": damaged record " + std::to_string(r));
     }
     addRecord(view, offset);
@@ -158,6 +173,7 @@ SegmentCounts Segment::counts() const {
   counts.sealed = sealed();
   counts.chunks = chunkCount_;
   counts.rows = rowCount_;
+  counts.termBytes = termCount_ * termBytes;
   counts.fileBytes = fileBytes_;
   const std::shared_lock lock(postingsMutex_);
   counts.postingBytes = sealedPostings_ == nullptr ? 0 : sealedPostings_->fileBytes();
@@ -224,12 +240,11 @@ void Segment::addRecord(const RecordView& view, uint64_t offset) {
     row += view.chunkRows()[c];
   }
   checks_[number] = metaGood | dataGood;
-  {
-    const std::unique_lock lock(postingsMutex_);
-    activePostings_.add(number, view.terms(), header.terms);
-  }
+  signatures_.grow(number + 1);
+  signatures_[number] = signatureOf(termsOf(view, header.terms));
   chunkCount_ = firstChunk + header.chunks;
   rowCount_ += header.rows;
+  termCount_ += header.terms;
   recordCount_.store(number + 1, std::memory_order_release);
 }
 
@@ -253,7 +268,7 @@ void Segment::seal() {
   for (uint32_t c = 0; c < chunks; ++c) directory.chunks.push_back(chunks_[c]);
   const FooterBytes footer = assembleFooter(end_, directory);
   reserve(footer.trailer.fileBytes);
-  auto postings = SealedPostings::save(path(), {id_, records, footer.trailer.footerCrc}, activePostings_);
+  auto postings = SealedPostings::save(path(), {id_, records, footer.trailer.footerCrc}, collectPostings([] {}));
   file_.write(end_, footer.body.data(), footer.body.size());
   sync();
   try {
@@ -265,13 +280,13 @@ void Segment::seal() {
   }
   sync();
   auto mapping = file_.map(footer.trailer.fileBytes);
-  const auto view = readFooter(mapping->base(), mapping->bytes(), dim_, file_.path());
-  if (!view) throw std::logic_error("this is a bug: a footer just written cannot be read");
+  if (!readFooter(file_, mapping->bytes(), dim_)) {
+    throw std::logic_error("this is a bug: a footer just written cannot be read");
+  }
   {
     const std::unique_lock lock(postingsMutex_);
     sealedPostings_ = std::move(postings);
     footerCrc_ = footer.trailer.footerCrc;
-    activePostings_.clear();
     setMapping(std::move(mapping));
     sealed_ = true;
   }
@@ -302,21 +317,26 @@ RecordView Segment::view(const Mapping& mapping, uint32_t record) const {
 }
 
 void Segment::buildPostings(const Checkpoint& checkpoint) {
-  require(sealed(), "the postings of an active segment are in memory");
+  require(sealed(), "an active segment has no postings");
   const std::lock_guard lock(writing_);
+  auto saved = SealedPostings::save(path(), postingsOwner(), collectPostings(checkpoint));
+  const std::unique_lock exchange(postingsMutex_);
+  sealedPostings_ = std::move(saved);
+}
+
+std::vector<Posting> Segment::collectPostings(const Checkpoint& checkpoint) const {
   const auto mapping = this->mapping();
-  ActivePostings postings;
+  std::vector<Posting> postings;
+  postings.reserve(termCount_);
   for (uint32_t r = 0; r < recordCount_; ++r) {
     if (r % checkpointRecords == 0) checkpoint();
     if (metaIntact(*mapping, r)) {
-      postings.add(r, view(*mapping, r).terms(), records_[r].terms);
+      for (const Term& term : termsOf(view(*mapping, r), records_[r].terms)) postings.push_back({term, r});
     } else if (lives_[r].alive()) {
       throw Error(ErrorCode::corrupt, path() + ": damaged record " + std::to_string(r));
     }
   }
-  auto saved = SealedPostings::save(path(), postingsOwner(), postings);
-  const std::unique_lock exchange(postingsMutex_);
-  sealedPostings_ = std::move(saved);
+  return postings;
 }
 
 std::optional<std::vector<std::vector<uint32_t>>> Segment::postingsOf(std::span<const Term> terms) const {
@@ -324,10 +344,6 @@ std::optional<std::vector<std::vector<uint32_t>>> Segment::postingsOf(std::span<
   std::shared_ptr<const SealedPostings> sealed;
   {
     const std::shared_lock lock(postingsMutex_);
-    if (!sealed_) {
-      for (const Term& term : terms) lists.push_back(activePostings_.find(term));
-      return lists;
-    }
     sealed = sealedPostings_;
   }
   if (sealed == nullptr) return std::nullopt;
@@ -346,16 +362,18 @@ std::optional<std::vector<std::vector<uint32_t>>> Segment::postingsOf(std::span<
 std::vector<uint32_t> Segment::recordsCarrying(std::span<const Term> terms, uint32_t recordCount,
                                                const Checkpoint& checkpoint) const {
   const auto mapping = this->mapping();
+  const bool isSigned = !sealed();
+  const uint64_t signature = signatureOf(terms);
   std::vector<uint32_t> carrying;
   for (uint32_t r = 0; r < recordCount; ++r) {
     if (r % checkpointRecords == 0) checkpoint();
+    if (isSigned && (signatures_[r] & signature) != signature) continue;
     if (!metaIntact(*mapping, r)) {
       checks_[r].fetch_or(dataBad, std::memory_order_relaxed);
       carrying.push_back(r);
       continue;
     }
-    const uint8_t* own = view(*mapping, r).terms();
-    const std::span<const Term> all{reinterpret_cast<const Term*>(own), records_[r].terms};
+    const std::span<const Term> all = termsOf(view(*mapping, r), records_[r].terms);
     const auto carries = [&all](const Term& term) { return std::find(all.begin(), all.end(), term) != all.end(); };
     if (std::all_of(terms.begin(), terms.end(), carries)) carrying.push_back(r);
   }

@@ -46,6 +46,8 @@ struct SegmentCounts {
   uint32_t records;
   uint32_t chunks;
   uint64_t rows;
+  /// Of the terms of all records.
+  uint64_t termBytes;
   uint64_t fileBytes;
   /// Of the file of postings in use; 0 = none.
   uint64_t postingBytes;
@@ -87,8 +89,8 @@ class Segment {
   const ChunkEntry& chunk(uint32_t number) const { return chunks_[number]; }
   uint32_t chunkRows(uint32_t number) const;
   RecordView view(const Mapping& mapping, uint32_t record) const;
-  /// Records below `recordCount` that carry all terms, ascending. Without usable postings the records are read, and
-  /// those that are damaged are among them: whoever scores one finds that out.
+  /// Records below `recordCount` that carry all terms, ascending. While the segment is active, and without usable
+  /// postings, the records are read, and those that are damaged are among them: whoever scores one finds that out.
   std::vector<uint32_t> recordsMatching(std::span<const Term> terms, uint32_t recordCount,
                                         const Checkpoint& checkpoint) const;
 
@@ -109,13 +111,15 @@ class Segment {
   enum Check : uint8_t { metaGood = 1, metaBad = 2, dataGood = 4, dataBad = 8 };
 
   Segment(uint64_t id, uint32_t dim, File file);
-  void openSealed(const FooterView& footer, std::shared_ptr<const Mapping> mapping);
+  void openSealed(const Footer& footer, uint64_t fileBytes);
   void openActive(uint32_t recordsReferenced, uint64_t fileBytes);
   void reserve(uint64_t bytes);
   void addRecord(const RecordView& view, uint64_t offset);
   void requireWritable() const;
   void setMapping(std::shared_ptr<const Mapping> mapping);
   bool check(const Mapping& mapping, uint32_t record, Check good, Check bad) const;
+  /// Of every record, for a file of them; `corrupt` if a live record is damaged.
+  std::vector<Posting> collectPostings(const Checkpoint& checkpoint) const;
   /// Of each term; nothing if it cannot be told without reading the records.
   std::optional<std::vector<std::vector<uint32_t>>> postingsOf(std::span<const Term> terms) const;
   std::vector<uint32_t> recordsCarrying(std::span<const Term> terms, uint32_t recordCount,
@@ -139,14 +143,17 @@ class Segment {
   StableVector<ChunkEntry> chunks_;
   StableVector<Life> lives_;
   mutable StableVector<std::atomic<uint8_t>> checks_;
+  /// Of records appended since the segment was opened: those whose signature lacks a bit of a term's need not be read
+  /// to know that they lack the term. Of a sealed segment there are none.
+  StableVector<uint64_t> signatures_;
   std::atomic<uint32_t> recordCount_{0};
   std::atomic<uint32_t> chunkCount_{0};
   std::atomic<uint64_t> rowCount_{0};
+  std::atomic<uint64_t> termCount_{0};
   std::atomic<uint64_t> fileBytes_{0};
 
   mutable std::shared_mutex postingsMutex_;
-  ActivePostings activePostings_;
-  /// Null when there are none, or when they were found damaged.
+  /// Null while the segment is active, when there are none, or when they were found damaged.
   mutable std::shared_ptr<const SealedPostings> sealedPostings_;
   /// Of a sealed segment.
   uint32_t footerCrc_ = 0;

@@ -198,19 +198,90 @@ const Case threads("search", "results do not depend on the number of threads", [
   CHECK(runs[0] == runs[1] && runs[0] == runs[2]);
 });
 
-const Case ties("search", "every chunk that ties with the last of top_k is returned", [](Random& random) {
-  Fixture fixture(random, 2);
-  fixture.index->createSegment(1, fixture.directory.file("1.seg"));
-  fixture.add(random, 1, 1);
-  for (int copy = 0; copy < 30; ++copy) {
-    const Document first = fixture.documents[0];
-    fixture.documents.push_back({first.parts, 1, fixture.index->append(1, first.parts)});
+/// A record of one version: chunks of one token vector each, or one chunk of all of them.
+RecordParts recordOf(uint64_t version, const std::vector<std::vector<float>>& vectors, bool oneChunk) {
+  RecordParts parts;
+  parts.versionId = version;
+  parts.chunkRows.assign(oneChunk ? 1 : vectors.size(), uint32_t(oneChunk ? vectors.size() : 1));
+  parts.vectors.resize(vectors.size() * dim + readPaddingBytes);
+  for (size_t row = 0; row < vectors.size(); ++row) {
+    float scale;
+    quantise(vectors[row], parts.vectors.data() + row * dim, &scale);
+    parts.scales.push_back(floatToHalf(scale));
   }
-  fixture.publish(1, range(0, 31));
-  SearchRequest request = fixture.request(random, 1, Plan::exact);
-  request.topK = 3;
-  const SearchOutcome outcome = search(*fixture.index, fixture.engine.compute(), request);
-  CHECK(outcome.results.size() == 31);
+  const Term own = term(uint8_t(version % 4));
+  parts.terms.assign(own.begin(), own.end());
+  return parts;
+}
+
+const Case ties("search", "of equal scores the oldest versions are found, wherever records lie", [](Random& random) {
+  // Documents of two equal chunks: more than survive any look at codes. A few are better, and tie too.
+  constexpr uint64_t alike = 2800, better = 3, others = 400;
+  const Clusters clusters(random, dim, 150);
+  const auto common = clusters.near(random, 1), rare = clusters.near(random, 2);
+  std::vector<uint64_t> versions = range(0, alike + better + others);
+  std::shuffle(versions.begin(), versions.end(), random);
+  std::vector<RecordParts> records;
+  for (size_t i = 0; i < versions.size(); ++i) {
+    if (i < alike)
+      records.push_back(recordOf(versions[i], {common, common}, false));
+    else if (i < alike + better)
+      records.push_back(recordOf(versions[i], {common, rare}, true));
+    else
+      records.push_back(recordOf(versions[i], {clusters.near(random, uint32_t(random() % 150))}, true));
+  }
+  std::sort(versions.begin(), versions.begin() + alike);
+  std::sort(versions.begin() + alike, versions.begin() + alike + better);
+
+  SearchRequest request{};
+  for (uint32_t i = 0; i < tokens; ++i) {
+    const auto& vector = i % 2 == 0 ? common : rare;
+    request.query.insert(request.query.end(), vector.begin(), vector.end());
+    request.offsets.push_back(0);
+  }
+  request.topK = 10;
+  request.candidateK = 60;
+  request.generation = 1;
+  request.components = true;
+
+  for (int arrangement = 0; arrangement < 2; ++arrangement) {
+    std::shuffle(records.begin(), records.end(), random);
+    Fixture fixture(random, 3);
+    std::vector<Index::LifeChange> born;
+    for (uint64_t segment = 1; segment <= 3; ++segment)
+      fixture.index->createSegment(segment, fixture.directory.file(std::to_string(segment) + ".seg"));
+    for (size_t i = 0; i < records.size(); ++i) {
+      const uint64_t segment = i % 10 == 0 ? 3 : 1 + i % 2;
+      born.push_back({segment, fixture.index->append(segment, records[i])});
+    }
+    fixture.index->publish(1, born, {});
+    for (const uint64_t segment : {1, 2}) fixture.index->seal(segment);
+    for (const uint64_t segment : {1, 2}) fixture.index->buildCodes(segment, {});
+    Pool alone(1);
+    for (Pool* pool : {&alone, &fixture.engine.compute()}) {
+      for (const bool filtered : {false, true}) {
+        std::vector<Key> expected;
+        const auto expect = [&](uint64_t version, uint32_t chunks) {
+          for (uint32_t c = 0; c < chunks && expected.size() < request.topK; ++c) {
+            if (!filtered || version % 4 == 2) expected.push_back({version, c});
+          }
+        };
+        for (size_t i = alike; i < alike + better; ++i) expect(versions[i], 1);
+        for (size_t i = 0; i < alike; ++i) expect(versions[i], 2);
+        request.terms.reset();
+        if (filtered) request.terms = {term(2)};
+        for (const Plan plan : {Plan::exact, Plan::codes, Plan::lists}) {
+          request.plan = plan;
+          const SearchOutcome outcome = search(*fixture.index, *pool, request);
+          CHECK(outcome.plan == plan);
+          std::vector<Key> found;
+          for (const auto& result : outcome.results) found.push_back({result.versionId, result.chunkIndex});
+          CHECK(found == expected);
+          CHECK(outcome.similarities.size() == size_t(request.topK) * tokens);
+        }
+      }
+    }
+  }
 });
 
 const Case damage("search", "damage in a sealed record rejects the search that touches it", [](Random& random) {

@@ -6,19 +6,16 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
-import { installDebianPackages } from './debian-packages.ts';
+import { installMissingTools } from './debian-packages.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 const native = path.join(root, 'native');
 const compiler = 'aarch64-linux-gnu-g++';
 const emulator = 'qemu-aarch64';
 
-const isMissing = (tool: string): boolean => spawnSync(tool, ['--version']).status !== 0;
-
 let whyNot: string | undefined;
 beforeAll(() => {
-  if (![compiler, emulator].some(isMissing)) return;
-  whyNot = installDebianPackages(['g++-aarch64-linux-gnu', 'qemu-user']);
+  whyNot = installMissingTools({ [compiler]: 'g++-aarch64-linux-gnu', [emulator]: 'qemu-user' });
 }, 900_000);
 
 function run(command: string, args: readonly string[], environment: NodeJS.ProcessEnv = {}): string {

@@ -18,8 +18,14 @@ const options = [
   '-oDPkg::Lock::Timeout=60',
 ];
 
-/** Why they could not be installed; `undefined` = they are. */
-export function installDebianPackages(packages: readonly string[]): string | undefined {
+/** Why the tools, each with its package, are not there; `undefined` = they are, installed where they were missing. */
+export function installMissingTools(packageOf: Readonly<Record<string, string>>): string | undefined {
+  const missing = Object.keys(packageOf).filter((tool) => spawnSync(tool, ['--version']).status !== 0);
+  if (missing.length === 0) return undefined;
+  return install(missing.map((tool) => packageOf[tool]!));
+}
+
+function install(packages: readonly string[]): string | undefined {
   if (spawnSync('apt-get', ['--version']).status !== 0) return 'there is no apt-get';
   const isRoot = process.getuid?.() === 0;
   if (!isRoot && spawnSync('sudo', ['-n', 'true']).status !== 0) return 'neither root nor sudo';

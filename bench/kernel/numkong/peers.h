@@ -15,7 +15,7 @@ typedef struct {
     const char *name; /**< `<backend>_<type>` */
     numkong_type_t type;
     int uses_amx;
-    int supported; /**< on this CPU; filled by `numkong_peers_probe` */
+    int (*supported)(void); /**< by this CPU */
     size_t (*packed_size)(size_t vectors, size_t depth);
     /** Packs `vectors` rows of `depth` elements of `type`, rows contiguous. */
     void (*pack)(const void *rows, size_t vectors, size_t depth, void *packed);
@@ -23,8 +23,8 @@ typedef struct {
     double (*maxsim)(const void *query, const void *document, size_t query_rows, size_t document_rows, size_t depth);
 } numkong_peer_t;
 
-/** Fills `supported` and returns the table; `count` receives its length. */
-const numkong_peer_t *numkong_peers_probe(size_t *count);
+/** Every peer compiled in, supported or not; `count` receives how many. */
+const numkong_peer_t *const *numkong_peers(size_t *count);
 
 /** Converts f32 values to the 2-byte types, round to nearest even. */
 void numkong_convert(numkong_type_t type, const float *from, size_t count, void *to);
