@@ -2,6 +2,7 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
+import { isLocalAddress } from '../loopback.ts';
 
 const integer = (minimum: number, maximum: number) => z.coerce.number().int().min(minimum).max(maximum);
 
@@ -17,10 +18,6 @@ const schema = z
     workers: integer(0, 64).default(0),
     /** Padded tokens of a document batch; 0 = the best known for the provider. */
     'batch-tokens': integer(0, 1 << 20).default(0),
-    /** When to measure which document batch is best: `idle` only where there is a file to remember it in. */
-    sweep: z.enum(['off', 'idle', 'start']).default('idle'),
-    /** JSON file of budgets that sweeps found. */
-    'budget-cache': z.string().default(''),
     'query-batch-tokens': integer(0, 1 << 20).default(0),
     'queue-tokens-max': integer(1, 2 ** 31).default(6_000_000),
     'queue-requests-max': integer(1, 1 << 20).default(1024),
@@ -29,10 +26,20 @@ const schema = z
     'tls-key': z.string().default(''),
     /** With it, clients must show a certificate of this authority. */
     'tls-client-ca': z.string().default(''),
+    /** Listen without TLS where other machines reach it. */
+    'allow-plain': z.boolean().default(false),
     'log-level': z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   })
   .refine((given) => (given['tls-cert'] === '') === (given['tls-key'] === ''), {
     error: '--tls-cert and --tls-key go together',
+  })
+  .refine((given) => given['tls-client-ca'] === '' || given['tls-cert'] !== '', {
+    error: '--tls-client-ca needs --tls-cert and --tls-key',
+  })
+  // Texts must not cross a network in the clear by accident.
+  .refine((given) => given['tls-cert'] !== '' || given['allow-plain'] || isLocalAddress(given.listen), {
+    error:
+      '--listen: not a loopback address; give --tls-cert and --tls-key, or in a network of your own --allow-plain',
   });
 
 export type EncoderArguments = z.output<typeof schema>;
@@ -43,7 +50,10 @@ export function parseEncoderArguments(argv: readonly string[]): EncoderArguments
   const { values } = parseArgs({
     args: [...argv],
     options: Object.fromEntries(
-      names.map((name) => [name, { type: 'string' as const, multiple: name === 'model-dir' }]),
+      names.map((name) => [
+        name,
+        { type: name === 'allow-plain' ? 'boolean' : 'string', multiple: name === 'model-dir' },
+      ]),
     ),
   });
   const result = schema.safeParse(values);

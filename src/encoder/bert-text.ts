@@ -43,25 +43,33 @@ const later = new Set(
     return Array.from({ length: (last ?? first!) - first! + 1 }, (_, i) => first! + i);
   }),
 );
-/** Nonspacing marks then that are spacing ones now; punctuation then that is not now. */
-const formerMarks = /[\u1734\u{1171e}]/gu;
+/** Nonspacing marks, with two that were and without one that was not. */
+const nonspacingMarks = /[[\p{Mn}\u1734\u{1171e}]--\u{111c9}]/gv;
+/** Punctuation then that is not now. */
 const formerPunctuation = '\\u166d\\u{111c9}';
 
 const control = /^[\p{Cc}\p{Cf}\p{Co}]$/u;
 const space = /^\p{White_Space}$/u;
-const nonspacingMarks = /(?!\u{111c9})\p{Mn}/gu;
+const mark = /^\p{M}$/u;
 const plainAscii = /^[\n\r\t -~]*$/;
 const asciiWhiteSpace = /[\n\r\t]/g;
 const punctuation = new RegExp(`^[\\p{P}!-\\/:-@\\[-\`{-~${formerPunctuation}]$`, 'u');
 
+/**
+ * NFD sorts each run of marks, in time quadratic in its length. A combining grapheme joiner after so many marks ends the run
+ * (the Stream-Safe Text Process, UAX #15 section 13; no language has longer runs), and is itself a mark that is stripped.
+ */
+const marksMax = 30;
+const graphemeJoiner = '\u034f';
+
+/** What the normaliser does with a character; 0 is for one that nobody asked for yet, here and below. */
+const roles = { kept: 1, mark: 2, dropped: 3, space: 4, chinese: 5, later: 6 } as const;
 /** What a character is to words: between them, part of one, or one by itself. */
-const between = 1;
-const inWord = 2;
-const alone = 3;
-/** Of UTF-16 units; 0 = not asked for yet. */
-const kinds = new Uint8Array(1 << 16);
+const kinds = { between: 1, inWord: 2, alone: 3 } as const;
+const kindsKnown = new Uint8Array(0x110000);
 
 export function bertNormalizer(options: BertNormalizerOptions): (text: string) => string {
+  const rolesKnown = new Uint8Array(0x110000);
   return (text) => {
     if (plainAscii.test(text)) {
       const cleaned = options.cleanText ? text.replace(asciiWhiteSpace, ' ') : text;
@@ -69,68 +77,85 @@ export function bertNormalizer(options: BertNormalizerOptions): (text: string) =
     }
     let result = '';
     let run = '';
-    for (const character of text) {
-      const code = character.codePointAt(0)!;
-      if (code >= 0x20 && code < 0x7f) {
-        run += character;
-      } else if (later.has(code)) {
-        // Neither dropped nor decomposed: passes between the runs.
-        result += finished(run, options) + character;
-        run = '';
-      } else if (options.cleanText && isDropped(character, code)) {
+    let from = 0;
+    let marks = 0;
+    for (let at = 0, next = 0; at < text.length; at = next) {
+      const code = text.codePointAt(at)!;
+      next = at + (code > 0xffff ? 2 : 1);
+      const role = (rolesKnown[code] ||= roleOf(code, options));
+      if (role === roles.kept) {
+        marks = 0;
         continue;
-      } else if (options.cleanText && isSpace(character, code)) {
-        run += ' ';
-      } else if (options.chineseCharacters && isChinese(code)) {
-        run += ` ${character} `;
+      }
+      if (role === roles.mark && marks++ < marksMax) continue;
+      run += text.slice(from, at);
+      from = next;
+      if (role === roles.dropped) continue;
+      marks = 0;
+      if (role === roles.space) run += ' ';
+      else if (role === roles.chinese) run += ` ${text.slice(at, next)} `;
+      else if (role === roles.mark) {
+        run += graphemeJoiner;
+        from = at;
+        marks = 1;
       } else {
-        run += character;
+        // Neither dropped nor decomposed: passes between the runs.
+        result += finished(run, options) + text.slice(at, next);
+        run = '';
       }
     }
-    return result + finished(run, options);
+    return result + finished(run + text.slice(from), options);
   };
 }
 
-/** Calls back with where each word of a normalised text lies. */
-export function forEachBertWord(text: string, take: (from: number, to: number) => void): void {
-  let from = 0;
-  for (let at = 0; at < text.length;) {
-    const unit = text.charCodeAt(at);
-    const isPair = unit >= 0xd800 && unit < 0xdc00;
-    const kind = isPair ? kindOf(text.codePointAt(at)!) : kinds[unit]! || kindOf(unit);
-    const next = at + (isPair ? 2 : 1);
-    if (kind !== inWord) {
-      if (from < at) take(from, at);
-      if (kind === alone) take(at, next);
-      from = next;
-    }
-    at = next;
+/**
+ * Calls back with where each word of `text[from, ...)`, a normalised text, lies. Stops between words once it is `enough` far,
+ * and returns where.
+ */
+export function forEachBertWord(
+  text: string,
+  { from, enough }: { from: number; readonly enough: number },
+  take: (from: number, to: number) => void,
+): number {
+  for (let at = from, next = 0; at < text.length; at = next) {
+    const code = text.codePointAt(at)!;
+    next = at + (code > 0xffff ? 2 : 1);
+    const kind = (kindsKnown[code] ||= kindOf(code));
+    if (kind === kinds.inWord) continue;
+    if (from < at) take(from, at);
+    if (kind === kinds.alone) take(at, next);
+    from = next;
+    if (next >= enough) return next;
   }
   if (from < text.length) take(from, text.length);
+  return text.length;
 }
 
 /** The words of a normalised text. */
 export function bertWords(text: string): string[] {
   const words: string[] = [];
-  forEachBertWord(text, (from, to) => words.push(text.slice(from, to)));
+  forEachBertWord(text, { from: 0, enough: text.length }, (from, to) => words.push(text.slice(from, to)));
   return words;
+}
+
+function roleOf(code: number, options: BertNormalizerOptions): number {
+  const character = String.fromCodePoint(code);
+  if (later.has(code)) return roles.later;
+  if (options.cleanText && isDropped(character, code)) return roles.dropped;
+  if (options.cleanText && isSpace(character, code)) return roles.space;
+  if (options.chineseCharacters && isChinese(code)) return roles.chinese;
+  return options.stripAccents && mark.test(character) ? roles.mark : roles.kept;
 }
 
 function kindOf(code: number): number {
   const character = String.fromCodePoint(code);
-  let kind = inWord;
-  if (!later.has(code)) {
-    if (space.test(character)) kind = between;
-    else if (punctuation.test(character)) kind = alone;
-  }
-  if (code < kinds.length) kinds[code] = kind;
-  return kind;
+  if (later.has(code)) return kinds.inWord;
+  if (space.test(character)) return kinds.between;
+  return punctuation.test(character) ? kinds.alone : kinds.inWord;
 }
 
 function finished(run: string, options: BertNormalizerOptions): string {
-  const stripped = options.stripAccents
-    ? run.normalize('NFD').replace(nonspacingMarks, '').replace(formerMarks, '')
-    : run;
+  const stripped = options.stripAccents ? run.normalize('NFD').replace(nonspacingMarks, '') : run;
   // Each code point by itself: a sigma is a sigma wherever it stands.
   return options.lowercase ? stripped.replaceAll('Σ', 'σ').toLowerCase() : stripped;
 }

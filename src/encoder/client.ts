@@ -3,9 +3,8 @@
  *
  * A call goes to the encoder with the fewest tokens outstanding that serves its model version. What is safe is tried again
  * within the deadline: a query whose encoder went away, and of a document call only those documents that were
- * not given out yet, so none comes twice. When no encoder is up the call waits a moment for one to heal. A text
- * that ends one encoder process after the other is found out and refused (see `crash-suspects.ts`), and so is, for a
- * while, a tenant that sends many of them.
+ * not given out yet, so none comes twice. When no encoder is up the call waits a moment for one to heal. A text that
+ * ends the encoder that runs it is found and refused (see `crash-guard.ts`).
  */
 import { ChannelCredentials } from '@grpc/grpc-js';
 import type {
@@ -17,12 +16,11 @@ import type {
   EncoderModel,
   EncoderStatistics,
 } from './contract.ts';
-import { CrashSuspects, type Suspect } from './crash-suspects.ts';
+import { FatalTexts } from './crash-guard.ts';
 import { type Attempt, encodeOnce, type Unfinished } from './document-call.ts';
-import { Endpoint, type EndpointEvent } from './endpoint.ts';
-import { Quarantine, type QuarantineTurn } from './quarantine.ts';
+import { Endpoint, type EndpointEvent, type OpenCall } from './endpoint.ts';
 import { CorruptReply, decodeCounts, decodeQuery, refusedDocument, refusedQuery } from './replies.ts';
-import { assertNotBraked, isLoss, Tries, unavailable } from './tries.ts';
+import { isLoss, Tries, unavailable } from './tries.ts';
 import { type CountTokensResponse, type GetStatisticsResponse, type ModelReference } from './wire.ts';
 
 export interface EncoderPoolOptions {
@@ -36,10 +34,6 @@ export interface EncoderPoolOptions {
    * it is `service_unavailable`.
    */
   readonly exclusive?: boolean;
-  /**
-   * Processes that may end under single queries of a tenant, or its documents, in ten minutes; beyond, it has to wait.
-   */
-  readonly tenantEndsMax?: number;
   /** How long a call waits for an encoder to come (back), and how many may wait at a time. */
   readonly healWaitMs?: number;
   readonly waitingMax?: number;
@@ -52,21 +46,12 @@ const defaults = {
   waitingMax: 256,
   healthIntervalMs: 500,
   healthTimeoutMs: 1500,
-  tenantEndsMax: 8,
 };
 
-const minuteMs = 60_000;
-/** How long is remembered what ended encoders; a guilty one long enough for a batch with many of them to get through. */
-const exclusiveKeepMs = { suspect: 10 * minuteMs, guilty: 60 * minuteMs };
-/** Where others send to the encoders too, who seems guilty may be innocent: it has to wait a moment. */
-const sharedKeepMs = { suspect: minuteMs / 2, guilty: minuteMs / 2 };
-const suspectTextsMax = 1000;
-/** Others must not wait until their own patience ends. */
-const quarantineMs = 3000;
-/** Queries are done by then, and documents may be long. */
-const emptyingMs = 100;
-/** Texts found guilty in one call. */
-const convictionsMax = 3;
+/** How long a text is kept out that ended encoders. Where others send to them too, it may be innocent. */
+const fatalMs = { exclusive: 600_000, shared: 30_000 };
+/** Documents of one call that may be found fatal before the call ends. */
+const fatalDocumentsMax = 2;
 
 const statisticsMsMax = 1000;
 
@@ -88,8 +73,7 @@ class EncoderPool implements Encoder {
   readonly #known = new Map<string, EncoderModel>();
   readonly #waiting = new Set<() => void>();
   readonly #exclusive: boolean;
-  readonly #suspects: CrashSuspects;
-  readonly #quarantine = new Quarantine<Endpoint>({ lapseMs: quarantineMs, onEnd: () => this.#changed() });
+  readonly #fatal: FatalTexts;
   #closed = false;
 
   constructor(options: EncoderPoolOptions) {
@@ -97,12 +81,7 @@ class EncoderPool implements Encoder {
     this.#waitingMax = options.waitingMax ?? defaults.waitingMax;
     this.#onEvent = options.onEvent ?? (() => undefined);
     this.#exclusive = options.exclusive ?? false;
-    this.#suspects = new CrashSuspects({
-      keepMs: this.#exclusive ? exclusiveKeepMs : sharedKeepMs,
-      textsMax: suspectTextsMax,
-      endsMax: this.#exclusive ? (options.tenantEndsMax ?? defaults.tenantEndsMax) : Infinity,
-      endsWindowMs: 10 * minuteMs,
-    });
+    this.#fatal = new FatalTexts(this.#exclusive ? fatalMs.exclusive : fatalMs.shared);
     const { tls } = options;
     const credentials =
       tls === undefined
@@ -154,39 +133,44 @@ class EncoderPool implements Encoder {
 
   async countTokens(texts: readonly string[], options: EncodeOptions): Promise<readonly number[]> {
     const request = { ...target(options), texts: texts.map((text) => text.toWellFormed()) };
-    const tries = new Tries(options, this.#onEvent);
+    const call = this.#call(options);
     for (;;) {
-      const picked = await this.#pick(options, tries);
-      const outcome = await this.#tryOnce(picked, tokensOf(texts), { tries }, async ({ endpoint }) => {
+      const { endpoint, open } = await this.#pick(call, texts);
+      try {
         const reply = await endpoint.unary<CountTokensResponse>('countTokens', request, options);
+        open.answered();
         return [...decodeCounts(reply.tokenCounts, texts.length)];
-      });
-      if (outcome !== undefined) return outcome.result;
+      } catch (error) {
+        call.tries.failed(endpoint, error);
+      } finally {
+        open.end();
+      }
     }
   }
 
   async encodeQuery(text: string, options: EncodeOptions): Promise<EncodedQuery> {
     const request = { ...target(options), text: text.toWellFormed() };
-    const suspect = this.#suspects.about(text, 'query', options);
-    const call = { options, tries: new Tries(options, this.#onEvent), suspect };
-    for (;;) {
-      const turn = suspect.goesAlone ? await this.#turn(options) : undefined;
-      try {
-        if (await this.#isGuilty(suspect, options)) {
-          this.#tellConviction(suspect, 'fatal_query');
-          return refusedQuery(fatalMessage);
+    const call = this.#call(options);
+    try {
+      for (;;) {
+        const alone = !this.#isFatal(text, options) && (await this.#hasTurn(call));
+        // Another call may have found it out while this one waited for its turn.
+        if (this.#isFatal(text, options)) return refusedQuery(fatalMessage);
+        const { endpoint, model, open } = await this.#pick(call, [text], alone);
+        try {
+          const query = decodeQuery(await endpoint.query(request, options), model.dim);
+          open.answered();
+          this.#fatal.answered(text, options);
+          return query;
+        } catch (error) {
+          if (isLoss(error)) this.#lost(call, endpoint, text);
+          call.tries.failed(endpoint, error);
+        } finally {
+          open.end();
         }
-        const picked = await this.#pickFor([suspect], turn, call);
-        if (picked === undefined) continue;
-        const outcome = await this.#tryOnce(picked, tokensOf([text]), call, async ({ endpoint, model }) =>
-          decodeQuery(await endpoint.query(request, options), model.dim),
-        );
-        if (outcome === undefined) continue;
-        suspect.cleared();
-        return outcome.result;
-      } finally {
-        turn?.end();
       }
+    } finally {
+      this.#leave(call);
     }
   }
 
@@ -194,153 +178,120 @@ class EncoderPool implements Encoder {
     texts: readonly string[],
     options: EncodeDocumentsOptions,
   ): AsyncGenerator<EncodedDocument, void, undefined> {
-    const unfinished: Unfinished = {
-      texts: new Map(texts.entries()),
-      inputTokens: undefined,
-    };
-    const { chunking } = options;
-    const suspects = texts.map((text) => this.#suspects.about(text, { chunking }, options));
-    const call = { unfinished, suspects, options, tries: new Tries(options, this.#onEvent) };
-    let convictions = 0;
-    for (;;) {
-      for (const position of unfinished.texts.keys()) {
-        if (!(await this.#isGuilty(suspects[position]!, options))) continue;
-        if (this.#tellConviction(suspects[position]!, 'fatal_document')) convictions++;
-        call.tries.forgive();
-        const inputTokens = (await this.#counts(texts, call))[position]!;
-        unfinished.texts.delete(position);
-        yield refusedDocument({ documentIndex: position, inputTokens, problem: fatalMessage });
-      }
-      const left = [...unfinished.texts.keys()];
-      if (left.length === 0) return;
-      const together = left.filter((position) => !suspects[position]!.goesAlone);
-      const alone = together.length === 0;
-      const positions = alone ? left.slice(0, 1) : together;
-      if (positions.length < texts.length) await this.#counts(texts, call);
-      const turn = alone ? await this.#turn(options) : undefined;
-      try {
-        // Another call may have found it out while this one waited for its turn.
-        if (alone && suspects[left[0]!]!.guilty) continue;
-        const sent = positions.map((position) => suspects[position]!);
-        const picked = await this.#pickFor(sent, turn, call);
-        if (picked === undefined) continue;
-        const lost = yield* this.#attempt(picked, positions, call);
-        if (lost && alone && convictions >= convictionsMax) {
+    const unfinished: Unfinished = { texts: new Map(texts.entries()), inputTokens: undefined };
+    const call: DocumentsCall = { ...this.#call(options), options, unfinished };
+    let fatalDocuments = 0;
+    try {
+      while (unfinished.texts.size > 0) {
+        const alone = await this.#hasTurn(call);
+        const wanted = [...unfinished.texts.keys()].slice(0, alone ? 1 : undefined);
+        const fatal = wanted.filter((position) => this.#isFatal(texts[position]!, options));
+        const positions = wanted.filter((position) => !fatal.includes(position));
+        if (positions.length < texts.length) await this.#counts(texts, call);
+        for (const documentIndex of fatal) {
+          unfinished.texts.delete(documentIndex);
+          const inputTokens = unfinished.inputTokens![documentIndex]!;
+          yield refusedDocument({ documentIndex, inputTokens, problem: fatalMessage });
+        }
+        if (positions.length === 0) continue;
+        if (!(yield* this.#attempt(positions, alone, call))) continue;
+        if (++fatalDocuments > fatalDocumentsMax) {
           throw unavailable('several documents of the request end the encoder; the others were not tried');
         }
-      } finally {
-        turn?.end();
       }
+    } finally {
+      this.#leave(call);
     }
   }
 
   /** Tokens of every text. An attempt with all of them would tell the caller, and one with a part of them cannot. */
-  async #counts(
-    texts: readonly string[],
-    { unfinished, options }: DocumentsCall,
-  ): Promise<readonly number[]> {
-    if (unfinished.inputTokens === undefined) {
-      const counts = await this.countTokens(texts, options);
-      await options.onTokenCounts(counts);
-      unfinished.inputTokens = counts;
-    }
-    return unfinished.inputTokens;
+  async #counts(texts: readonly string[], { unfinished, options }: DocumentsCall): Promise<void> {
+    if (unfinished.inputTokens !== undefined) return;
+    const counts = await this.countTokens(texts, options);
+    await options.onTokenCounts(counts);
+    unfinished.inputTokens = counts;
   }
 
-  /** Sends documents to one encoder; tells whether it was lost after it had begun to run them. */
+  /** Sends documents to one encoder; tells whether they, or rather the one, are found fatal. */
   async *#attempt(
-    { endpoint, model }: Picked,
     positions: readonly number[],
-    { unfinished, suspects, tries, options }: DocumentsCall,
+    alone: boolean,
+    call: DocumentsCall,
   ): AsyncGenerator<EncodedDocument, boolean, undefined> {
-    const { admission } = endpoint;
+    const { unfinished, options, tries } = call;
     const attempt: Attempt = { positions, started: false };
-    const call = endpoint.begin(tokensOf(positions.map((position) => unfinished.texts.get(position)!)));
-    let answered = false;
+    const texts = positions.map((position) => unfinished.texts.get(position)!);
+    const { endpoint, model, open } = await this.#pick(call, texts, alone);
     try {
       for await (const document of encodeOnce(endpoint, model, { unfinished, attempt, options })) {
-        suspects[document.documentIndex]!.cleared();
+        this.#fatal.answered(texts[positions.indexOf(document.documentIndex)]!, options);
         yield document;
       }
-      answered = true;
+      open.answered();
+      this.#pass(call);
       return false;
     } catch (error) {
-      const lost = attempt.started && isLoss(error);
-      const alone = positions.length === 1 && call.wasAlone();
-      for (const position of lost ? positions : []) {
-        if (unfinished.texts.has(position)) suspects[position]!.lost(admission, alone);
-      }
+      const isFatal = attempt.started && isLoss(error) && this.#lost(call, endpoint, texts[0]!);
       tries.failed(endpoint, error);
-      return lost;
+      return isFatal;
     } finally {
-      call.end(answered);
+      open.end();
     }
   }
 
-  /** Whether the text ended encoders, for sure. Throws where that cannot be sure. */
-  async #isGuilty(suspect: Suspect, { deadlineMs, signal }: EncodeOptions): Promise<boolean> {
-    const { accusations } = suspect;
-    const untilMs = Math.min(Date.now() + this.#healWaitMs, deadlineMs);
-    while (accusations.some((loss) => loss.replaced === undefined) && (await this.#change(untilMs, signal))) {
-      signal.throwIfAborted();
+  /** Whether the text ended encoders. Throws where others may have ended them. */
+  #isFatal(text: string, options: EncodeOptions): boolean {
+    if (!this.#fatal.has(text, options)) return false;
+    if (this.#exclusive) return true;
+    throw unavailable('encoders ended while they ran this text', { seconds: fatalMs.shared / 1000 });
+  }
+
+  /** An encoder ended under the call; `text` is the one that was there alone, if one was. Whether it is fatal. */
+  #lost(call: Call, endpoint: Endpoint, text: string): boolean {
+    const { options, tries } = call;
+    const alone = endpoint.retrial.hasTurn(call);
+    call.lostBy = endpoint;
+    endpoint.retrial.join(call);
+    if (!alone) return false;
+    tries.forgive();
+    if (!this.#fatal.ended(text, options)) return false;
+    const event = 'chunking' in options ? 'fatal_document' : 'fatal_query';
+    if (this.#exclusive) this.#onEvent({ event, address: endpoint.address, reason: fatalMessage });
+    return true;
+  }
+
+  /** Whether a lost call has an encoder to itself, when it is its turn; false for others, and where it cannot have one. */
+  async #hasTurn(call: Call): Promise<boolean> {
+    const { lostBy, options } = call;
+    if (lostBy === undefined) return false;
+    const waitUntilMs = Math.min(Date.now() + this.#healWaitMs, options.deadlineMs);
+    while (!lostBy.admitted || !lostBy.retrial.hasTurn(call)) {
+      const mayCome = !this.#closed && (!lostBy.admitted || lostBy.retrial.isOpen);
+      if (!mayCome || !(await this.#change(waitUntilMs, options.signal))) {
+        this.#leave(call);
+        return false;
+      }
+      options.signal.throwIfAborted();
     }
-    if (!suspect.guilty || this.#exclusive) return suspect.guilty;
-    throw unavailable('encoders ended while they ran this text', { seconds: sharedKeepMs.guilty / 1000 });
+    return true;
   }
 
-  /** Says so of a guilty text the first time; whether it did. */
-  #tellConviction(suspect: Suspect, event: 'fatal_query' | 'fatal_document'): boolean {
-    const loss = suspect.conviction();
-    if (loss !== undefined) this.#onEvent({ event, address: loss.address, reason: fatalMessage });
-    return loss !== undefined;
+  /** Other lost calls have their turns before this one has its next. */
+  #pass(call: Call): void {
+    if (call.lostBy === undefined) return;
+    call.lostBy.retrial.pass(call);
+    this.#changed();
   }
 
-  async #turn({ deadlineMs, signal }: EncodeOptions): Promise<QuarantineTurn<Endpoint>> {
-    const late = AbortSignal.timeout(Math.max(0, deadlineMs - Date.now()));
-    try {
-      return await this.#quarantine.turn(AbortSignal.any([signal, late]));
-    } catch (error) {
-      signal.throwIfAborted();
-      throw unavailable('the deadline passed while encoding', { cause: error });
-    }
+  #leave(call: Call): void {
+    if (call.lostBy === undefined) return;
+    call.lostBy.retrial.leave(call);
+    call.lostBy = undefined;
+    this.#changed();
   }
 
-  /** An encoder for these texts, in a turn one that runs nothing else; undefined when it is to be looked at anew. */
-  async #pickFor(
-    suspects: readonly Suspect[],
-    turn: QuarantineTurn<Endpoint> | undefined,
-    { options, tries }: Call,
-  ): Promise<Picked | undefined> {
-    assertNotBraked(suspects);
-    const picked = await this.#pick(options, tries);
-    // Once an encoder is there, it mostly is known what became of the one before.
-    assertNotBraked(suspects);
-    if (turn !== undefined) return this.#enter(picked, turn, suspects[0]!, options);
-    return suspects.some(({ goesAlone }) => goesAlone) ? undefined : picked;
-  }
-
-  /**
-   * Keeps others away from the encoder and waits until it runs nothing. Where that takes too long, a text that may go with
-   * others does, and for another it is undefined.
-   */
-  async #enter(
-    picked: Picked,
-    turn: QuarantineTurn<Endpoint>,
-    { goesAloneOnly }: Suspect,
-    { deadlineMs, signal }: EncodeOptions,
-  ): Promise<Picked | undefined> {
-    const { endpoint } = picked;
-    await turn.letOthersGo();
-    turn.enter(endpoint);
-    const untilMs = Math.min(Date.now() + (goesAloneOnly ? quarantineMs : emptyingMs), deadlineMs);
-    while (endpoint.admitted && endpoint.quietFromMs > Date.now()) {
-      signal.throwIfAborted();
-      const changed = await this.#change(Math.min(untilMs, endpoint.quietFromMs), signal);
-      if (changed || endpoint.quietFromMs <= Date.now()) continue;
-      turn.end();
-      return goesAloneOnly ? undefined : picked;
-    }
-    return endpoint.admitted ? picked : undefined;
+  #call(options: EncodeOptions): Call {
+    return { options, tries: new Tries(options, this.#onEvent), lostBy: undefined };
   }
 
   async statistics(): Promise<readonly EncoderStatistics[]> {
@@ -362,32 +313,11 @@ class EncoderPool implements Encoder {
     this.#changed();
   }
 
-  /** The result, or undefined when it may be tried again; throws when there is no use in another try. */
-  async #tryOnce<T>(
-    picked: Picked,
-    tokens: number,
-    { tries, suspect }: { readonly tries: Tries; readonly suspect?: Suspect },
-    attempt: (picked: Picked) => Promise<T>,
-  ): Promise<{ readonly result: T } | undefined> {
-    const { endpoint } = picked;
-    const { admission } = endpoint;
-    const call = endpoint.begin(tokens);
-    let answered = false;
-    try {
-      const result = await attempt(picked);
-      answered = true;
-      return { result };
-    } catch (error) {
-      if (isLoss(error)) suspect?.lost(admission, call.wasAlone());
-      tries.failed(endpoint, error);
-      return undefined;
-    } finally {
-      call.end(answered);
-    }
-  }
-
-  /** The least loaded encoder that serves the version and did not refuse this call; waits a moment for one. */
-  async #pick(options: EncodeOptions, tries: Tries): Promise<Picked> {
+  /**
+   * The least loaded encoder that serves the version and did not refuse this call, the call noted there; waits a moment for
+   * one. `alone`: the call has one to itself.
+   */
+  async #pick({ options, tries, lostBy }: Call, texts: readonly string[], alone = false): Promise<Picked> {
     const waitUntilMs = Math.min(Date.now() + this.#healWaitMs, options.deadlineMs);
     for (;;) {
       options.signal.throwIfAborted();
@@ -395,14 +325,13 @@ class EncoderPool implements Encoder {
       if (this.#closed) throw unavailable('the encoder pool is closed');
       let best: Endpoint | undefined;
       for (const endpoint of this.#endpoints) {
-        if (!endpoint.serves(options.model, options.modelVersion) || tries.refusedBy.has(endpoint)) continue;
-        if (endpoint === this.#quarantine.place) continue;
-        if (best === undefined || endpoint.outstandingTokens < best.outstandingTokens) best = endpoint;
+        if (alone ? endpoint !== lostBy : endpoint.retrial.isOpen) continue;
+        if (modelOf(endpoint, options) === undefined || tries.refusedBy.has(endpoint)) continue;
+        if (best === undefined || tries.cost(endpoint) < tries.cost(best)) best = endpoint;
       }
-      const model = best?.models.find(
-        ({ name, version }) => name === options.model && version === options.modelVersion,
-      );
-      if (best !== undefined && model !== undefined) return { endpoint: best, model };
+      if (best !== undefined) {
+        return { endpoint: best, model: modelOf(best, options)!, open: best.begin(tokensOf(texts)) };
+      }
       if (tries.refusal !== undefined) throw tries.refusal;
       if (!(await this.#change(waitUntilMs, options.signal))) {
         throw unavailable(
@@ -413,15 +342,14 @@ class EncoderPool implements Encoder {
   }
 
   /**
-   * Waits until an encoder comes or goes or has nothing to do, the time is over or the signal aborts; false at once when
-   * there is nothing to wait for: every encoder is in use, or too many wait already.
+   * Waits until an encoder comes or goes, or lost calls have had their turns there, the time is over or the signal aborts;
+   * false at once when there is nothing to wait for: every encoder is in use, or too many wait already.
    */
   async #change(untilMs: number, signal: AbortSignal): Promise<boolean> {
     const leftMs = untilMs - Date.now();
     const allInUse =
       this.#endpoints.length > 0 &&
-      this.#quarantine.place === undefined &&
-      this.#endpoints.every(({ admitted }) => admitted);
+      this.#endpoints.every(({ admitted, retrial }) => admitted && !retrial.isOpen);
     if (leftMs <= 0 || allInUse || this.#waiting.size >= this.#waitingMax) return false;
     await new Promise<void>((resolve) => {
       const done = (): void => {
@@ -457,18 +385,23 @@ class EncoderPool implements Encoder {
 interface Picked {
   readonly endpoint: Endpoint;
   readonly model: EncoderModel;
+  readonly open: OpenCall;
 }
 
 interface Call {
   readonly options: EncodeOptions;
   readonly tries: Tries;
+  /** The encoder that was lost under the call, while it waits for the process in its place. */
+  lostBy: Endpoint | undefined;
 }
 
 interface DocumentsCall extends Call {
   readonly options: EncodeDocumentsOptions;
   readonly unfinished: Unfinished;
-  /** Of each text. */
-  readonly suspects: readonly Suspect[];
+}
+
+function modelOf(endpoint: Endpoint, { model, modelVersion }: EncodeOptions): EncoderModel | undefined {
+  return endpoint.models.find(({ name, version }) => name === model && version === modelVersion);
 }
 
 function target({ model, modelVersion, tenantId }: EncodeOptions): {

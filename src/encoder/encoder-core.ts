@@ -56,16 +56,6 @@ export interface AdmittedDocuments {
 /** What the core needs of the sessions. */
 export type InferencePool = Pick<SessionPool, 'hasRoom' | 'run' | 'workers'>;
 
-/** What a batch that failed may still cost: shared by all its parts, so that a broken session is not tried for ever. */
-interface RetryBudget {
-  failedRunsLeft: number;
-  /** Whether this run is to tell if the model works: then it speaks of no other. */
-  readonly isProbe?: boolean;
-}
-
-/** Enough to find one or two texts among hundreds by halving; then, if the model works at all, each runs alone. */
-const failedRunsMax = 16;
-
 /** A run that would end this many times past its deadline is refused instead of begun. */
 const hopelessFactor = 1.5;
 
@@ -79,16 +69,23 @@ export class EncoderCore {
   readonly #stageTimes = new StageTimes();
   /** Where lengths are padded to a step, numbers of texts are too: a GPU. */
   readonly #fixedShapes: boolean;
-  /** Parts of batches that failed; they run before what waits. */
-  readonly #retries: { readonly plan: BatchPlan; readonly budget: RetryBudget }[] = [];
-  /** Models that are being asked whether they work. */
-  readonly #probes = new Map<number, Promise<boolean>>();
+  /** Single texts of batches that failed; they run before what waits. */
+  readonly #retries: BatchPlan[] = [];
   /** Padded tokens a second of the whole pool, smoothed; undefined before the first batch. */
   #tokensPerSecond: number | undefined;
 
-  constructor(models: readonly ServedModel[], pool: InferencePool, options: SchedulerOptions) {
+  readonly #onBroken: (reason: string) => void;
+
+  /** `onBroken`: a model that worked does no longer, which a new process may mend. */
+  constructor(
+    models: readonly ServedModel[],
+    pool: InferencePool,
+    options: SchedulerOptions,
+    onBroken: (reason: string) => void = () => undefined,
+  ) {
     this.models = models;
     this.#pool = pool;
+    this.#onBroken = onBroken;
     this.#scheduler = new Scheduler(options, pool.workers);
     this.#fixedShapes = options.lengthStep > 1;
   }
@@ -143,14 +140,9 @@ export class EncoderCore {
     return queryRows((await this.#runSequence('query', model, sequence, internalRequest())).rows);
   }
 
-  /** Runs one sequence as a document chunk: warm-up and the budget sweep. */
-  async runDocumentSequence(model: number, sequence: Sequence, signal?: AbortSignal): Promise<void> {
-    await this.#runSequence('document', model, sequence, internalRequest(signal));
-  }
-
-  /** Padded tokens of the document batches to come. */
-  useDocumentBudget(batchTokens: number): void {
-    this.#scheduler.useDocumentBudget(batchTokens);
+  /** Runs one sequence as a document chunk: warm-up. */
+  async runDocumentSequence(model: number, sequence: Sequence): Promise<void> {
+    await this.#runSequence('document', model, sequence, internalRequest());
   }
 
   /**
@@ -171,6 +163,8 @@ export class EncoderCore {
         tokenizeMs.push(performance.now() - startedAt);
         documents.push(tokens);
         if (!reservation.grow(tokens.length)) throw this.#full();
+        // Texts that have all come would be tokenised in one turn of the event loop.
+        await turn();
       }
       this.#refuseHopeless(request.deadlineMs);
     } catch (error) {
@@ -273,15 +267,15 @@ export class EncoderCore {
     for (;;) {
       const room = { query: this.#pool.hasRoom('query'), document: this.#pool.hasRoom('document') };
       if (!room.query && !room.document) return;
-      const at = this.#retries.findIndex(({ plan: { kind } }) => room[kind]);
+      const at = this.#retries.findIndex(({ kind }) => room[kind]);
       const [retry] = at === -1 ? [] : this.#retries.splice(at, 1);
-      const plan = retry?.plan ?? this.#scheduler.next(Date.now(), room);
+      const plan = retry ?? this.#scheduler.next(Date.now(), room);
       if (plan === undefined) return;
-      void this.#run(plan, retry?.budget ?? { failedRunsLeft: failedRunsMax });
+      void this.#run(plan);
     }
   }
 
-  async #run(plan: BatchPlan, budget: RetryBudget): Promise<void> {
+  async #run(plan: BatchPlan): Promise<void> {
     const { kind, model, entries, paddedLength } = plan;
     try {
       const { output, runMs, startedAt } = await this.#pool.run({
@@ -306,67 +300,44 @@ export class EncoderCore {
         else job.deliver(entry, rows, { startedAt, runMs: (runMs * entry.sequence.ids.length) / total });
       }
       if (spoilt.length > 0) {
-        await this.#failed({ ...plan, entries: spoilt }, budget, new Error('the model gave no numbers'));
+        await this.#failed({ ...plan, entries: spoilt }, new Error('the model gave no numbers'));
       }
     } catch (error) {
-      await this.#failed(plan, budget, error as Error);
+      await this.#failed(plan, error as Error);
     }
     this.#dispatch();
   }
 
   /**
-   * Finds the texts that fail their batch by halving it. One that fails alone is refused where the model still runs a
-   * text that it is known to run: it costs its document or is its query. Where the model does not, the whole job fails.
+   * One text may have failed its batch: each of them runs again alone. One that fails alone is refused where the model
+   * still runs a text that it is known to run, and costs its document or is its query; where it does not, the job fails.
    */
-  async #failed(plan: BatchPlan, budget: RetryBudget, error: Error): Promise<void> {
+  async #failed(plan: BatchPlan, error: Error): Promise<void> {
     const { entries, model } = plan;
+    if (entries.length > 1) {
+      for (const each of entries) this.#retry({ ...plan, entries: [each] });
+      return;
+    }
     const failure = new EncoderFailure('internal', error.message, { cause: error });
-    if (entries.length > 1 && --budget.failedRunsLeft > 0) {
-      for (const half of halves(plan)) this.#retry(half, budget);
-    } else if (budget.isProbe === true || !(await this.#runsAtAll(model))) {
-      for (const { job } of entries) job.fail(failure);
-    } else if (entries.length > 1) {
-      for (const entry of entries) this.#retry({ ...plan, entries: [entry] }, budget);
-    } else {
-      for (const { job, entry } of entries) job.refuse(entry, failure);
-    }
+    const [{ job, entry }] = entries as [BatchPlan['entries'][number]];
+    if (job.isInternal) return job.fail(failure);
+    if (await this.#runsAtAll(model)) return job.refuse(entry, failure);
+    job.fail(failure);
+    this.#onBroken(`the model runs no text any more: ${error.message}`);
   }
 
-  /** Whether the model still runs a text that it is known to run; found out once for all who ask meanwhile. */
   async #runsAtAll(model: number): Promise<boolean> {
-    let answer = this.#probes.get(model);
-    if (answer === undefined) {
-      answer = this.#probe(model).finally(() => this.#probes.delete(model));
-      this.#probes.set(model, answer);
-    }
-    this.#dispatch();
-    return answer;
-  }
-
-  async #probe(model: number): Promise<boolean> {
     const { rules, tokenizer } = this.models[model]!;
-    const sequence = querySequence(rules, tokenizer.encode('a'));
-    const job = new SequenceJob({ ...internalRequest(), kind: 'query', model, sequence });
-    // In front, and in no batch with what may fail it.
-    this.#retries.unshift({
-      plan: this.#scheduler.alone(job),
-      budget: { failedRunsLeft: 0, isProbe: true },
-    });
-    return job.done.then(
+    return this.runQuerySequence(model, querySequence(rules, tokenizer.encode('a'))).then(
       () => true,
       () => false,
     );
   }
 
-  /** One text may have failed its batch: the others get another run without it. */
-  #retry(plan: BatchPlan, budget: RetryBudget): void {
-    const nowMs = Date.now();
-    const wanted = plan.entries.filter(({ job }) => {
-      if (!job.cancelled && job.deadlineMs > nowMs) return true;
-      job.drop(job.cancelled ? 'cancelled' : 'expired');
-      return false;
-    });
-    if (wanted.length > 0) this.#retries.push({ plan: { ...plan, entries: wanted }, budget });
+  #retry(plan: BatchPlan): void {
+    const [{ job }] = plan.entries as [BatchPlan['entries'][number]];
+    if (!job.cancelled && job.deadlineMs > Date.now()) this.#retries.push(plan);
+    else job.drop(job.cancelled ? 'cancelled' : 'expired');
   }
 
   #observe(paddedTokens: number, runMs: number): void {
@@ -388,24 +359,19 @@ function isSoundScale(bits: number): boolean {
   return bits < 0x7c00;
 }
 
-function halves(plan: BatchPlan): BatchPlan[] {
-  const middle = Math.ceil(plan.entries.length / 2);
-  return [plan.entries.slice(0, middle), plan.entries.slice(middle)].map((entries) => ({
-    ...plan,
-    entries,
-  }));
-}
-
 function queryRows(rows: BatchOutput): QueryRows {
   assertInvariant(rows.kind === 'query', 'a query got document rows');
   return rows;
 }
 
 /** Work of the encoder itself. */
-function internalRequest(
-  signal = new AbortController().signal,
-): Pick<SequenceJobOptions, 'tenantId' | 'deadlineMs' | 'signal' | 'isInternal'> {
-  return { tenantId: '', deadlineMs: Infinity, signal, isInternal: true };
+function internalRequest(): Pick<SequenceJobOptions, 'tenantId' | 'deadlineMs' | 'signal' | 'isInternal'> {
+  return {
+    tenantId: '',
+    deadlineMs: Infinity,
+    signal: new AbortController().signal,
+    isInternal: true,
+  };
 }
 
 /** Rows `from` to `to`. */

@@ -10,6 +10,7 @@ import { type ChannelCredentials, type Client, type ServiceError as CallError, s
 import type { Duplex } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { EncoderModel } from './contract.ts';
+import { Retrial } from './crash-guard.ts';
 import { type HealthClient, healthClient } from './health.ts';
 import { type QueryDuplex, QueryStream } from './query-stream.ts';
 import { decodeInfo } from './replies.ts';
@@ -32,7 +33,7 @@ export interface EndpointOptions {
   readonly healthTimeoutMs: number;
   /** Throws when what it says of its models must not be believed: it is not admitted then. */
   readonly checkModels: (models: readonly EncoderModel[]) => void;
-  /** Called when it is admitted, ejected, or has no calls any more. */
+  /** Called when it is admitted or ejected, and when others may come after a retrial. */
   readonly onChange: () => void;
   readonly onEvent: (event: EndpointEvent) => void;
 }
@@ -43,20 +44,11 @@ export interface EndpointEvent {
   readonly reason: string;
 }
 
-/** What the endpoint leads to from one admission to the next. */
-export interface Admission {
-  readonly address: string;
-  readonly instance: string;
-  /** Whether the next one was of another process; undefined until it comes. */
-  replaced: boolean | undefined;
-}
-
 /** A call that is out. */
 export interface OpenCall {
-  /** Whether no other of this pool was out, or may still have been running, at any time of it. */
-  wasAlone(): boolean;
-  /** `answered`: the encoder has nothing to do for it any more. */
-  end(answered: boolean): void;
+  /** The encoder has nothing to do for it any more. */
+  answered(): void;
+  end(): void;
 }
 
 export interface CallOptions {
@@ -82,8 +74,6 @@ export type DocumentStream = Duplex & {
 
 /** A hang is believed after this many checks in a row without an answer. */
 const missedChecksMax = 2;
-/** What an encoder may still be running of a call that was given up is done by then. */
-const lingerMs = 1000;
 /** Interval of checks while it is out: short, so that a restarted encoder serves again at once. */
 const ejectedIntervalMs = 50;
 
@@ -100,6 +90,7 @@ const callLeft = new Error('the call was left');
 
 export class Endpoint {
   readonly address: string;
+  readonly retrial = new Retrial();
   readonly #options: EndpointOptions;
   readonly #rpc: EncoderRpc;
   readonly #health: HealthClient;
@@ -108,20 +99,16 @@ export class Endpoint {
   #cut = new AbortController();
   #poke = new AbortController();
   #models: readonly EncoderModel[] = [];
-  #admission: Admission;
+  /** The process that was admitted last. */
+  #instance = '';
   #admitted = false;
   #outstandingTokens = 0;
-  #callsOut = 0;
-  #callsBegun = 0;
-  /** When what was given up is no longer running, milliseconds since the epoch. */
-  #lingersUntilMs = 0;
   /** Why it was not admitted the last time; told once, not at every check. */
   #refusal: string | undefined;
 
   constructor(options: EndpointOptions) {
     this.#options = options;
     this.address = options.address;
-    this.#admission = { address: this.address, instance: '', replaced: undefined };
     this.#rpc = new EncoderClient(options.address, options.credentials, {
       'grpc.max_receive_message_length': messageBytesMax,
       'grpc.max_send_message_length': messageBytesMax,
@@ -154,39 +141,23 @@ export class Endpoint {
     return this.#outstandingTokens;
   }
 
-  /** When it is sure to run nothing for this pool, milliseconds since the epoch; Infinity while a call is out. */
-  get quietFromMs(): number {
-    return this.#callsOut > 0 ? Infinity : this.#lingersUntilMs;
-  }
-
-  /** Notes a call of about so many tokens until its `end`. */
+  /** Notes a call of about so many tokens until its end. */
   begin(tokens: number): OpenCall {
-    const begunAlone = this.quietFromMs <= Date.now();
-    const number = ++this.#callsBegun;
-    this.#callsOut++;
     this.#outstandingTokens += tokens;
+    let answered = false;
     return {
-      wasAlone: () => begunAlone && number === this.#callsBegun,
-      end: (answered) => {
-        this.#callsOut--;
+      answered: () => {
+        answered = true;
+      },
+      end: () => {
         this.#outstandingTokens -= tokens;
-        if (!answered) this.#lingersUntilMs = Date.now() + lingerMs;
-        if (this.#callsOut === 0) this.#options.onChange();
+        if (!answered) this.retrial.end();
       },
     };
   }
 
   get admitted(): boolean {
     return this.#admitted;
-  }
-
-  /** The last one. */
-  get admission(): Admission {
-    return this.#admission;
-  }
-
-  serves(name: string, version: string): boolean {
-    return this.models.some((model) => model.name === name && model.version === version);
   }
 
   /** Rejects with the call's error, `EndpointLost`, or the signal's reason. */
@@ -294,7 +265,7 @@ export class Endpoint {
       const models = decodeInfo(info);
       this.#options.checkModels(models);
       this.#models = models;
-      this.#noteAdmission(info.instance ?? '');
+      this.#noteInstance(info.instance ?? '');
       this.#admitted = true;
       this.#refusal = undefined;
       this.#tell('admitted', this.#models.map(({ name, version }) => `${name}/${version}`).join(' '));
@@ -306,13 +277,12 @@ export class Endpoint {
     }
   }
 
-  /** An encoder that does not tell its instance is never known to have been replaced. */
-  #noteAdmission(instance: string): void {
-    const before = this.#admission;
-    before.replaced = before.instance !== '' && instance !== '' && before.instance !== instance;
-    this.#admission = { address: this.address, instance, replaced: undefined };
-    // What the process before was running ended with it.
-    if (before.replaced) this.#lingersUntilMs = 0;
+  /** Only a process that is known to be another one than before is known to run nothing. */
+  #noteInstance(instance: string): void {
+    if (this.#instance !== '' && instance !== '' && this.#instance !== instance) {
+      this.retrial.begin(this.#options.onChange);
+    }
+    this.#instance = instance;
   }
 
   #eject(reason: string, cut: boolean): void {

@@ -6,24 +6,31 @@ import { ServerCredentials } from '@grpc/grpc-js';
 import { readFileSync } from 'node:fs';
 import { createLogger } from '../logging.ts';
 import { type EncoderArguments, inferenceThreads, parseEncoderArguments } from './arguments.ts';
-import { budgetKey, readBudget } from './budget-cache.ts';
 import { hasCudaLibrary } from './cuda-library.ts';
 import { EncoderCore } from './encoder-core.ts';
-import { tuneBudget } from './idle-tuning.ts';
 import { LoopDelay } from './loop-delay.ts';
 import { createEncoderServer } from './server.ts';
 import { loadModel } from './served-model.ts';
 import { SessionPool } from './session-pool.ts';
+import { removeSocketDirectory } from './socket-directory.ts';
 import { removeStaleSocket } from './stale-socket.ts';
-import { idleBeforeSweepMs, sweepWanted, tuning } from './tuning.ts';
+import { tuning } from './tuning.ts';
 import { checkGolden, warmUp } from './warm-up.ts';
+
+// ONNX Runtime sends events about its models to its makers and keeps a database of them, unless told otherwise before it loads.
+process.env['ORT_DISABLE_TELEMETRY'] = '1';
 
 const given = parseEncoderArguments(process.argv.slice(2));
 const log = createLogger({ level: given['log-level'] }).child({ process: 'encoder' });
 
 process.on('uncaughtException', (error) => end(70, 'uncaught exception', error));
 process.on('unhandledRejection', (error) => end(70, 'unhandled rejection', error));
-process.on('disconnect', () => end(0, 'the parent has gone'));
+process.on('disconnect', () => {
+  removeSocketDirectory(given.listen);
+  void leave('the parent has gone');
+});
+
+let sessions: SessionPool | undefined;
 
 try {
   await start(given);
@@ -50,11 +57,9 @@ async function start(options: EncoderArguments): Promise<void> {
     const level = hasCudaLibrary() ? 'warn' : 'info';
     log[level]({ reason: pool.fallback }, 'CUDA did not load; using the CPU');
   }
-  const { provider, workers } = pool;
-  const memory = { file: options['budget-cache'], key: budgetKey({ models, options, provider, workers }) };
-  const found = memory.file === '' ? undefined : readBudget(memory)?.batchTokens;
-  const limits = tuning(options, provider, found);
-  const core = new EncoderCore(models, pool, limits);
+  sessions = pool;
+  const limits = tuning(options, pool.provider);
+  const core = new EncoderCore(models, pool, limits, (reason) => end(75, reason));
   const server = createEncoderServer({
     core,
     provider: pool.provider,
@@ -64,28 +69,18 @@ async function start(options: EncoderArguments): Promise<void> {
   });
   await removeStaleSocket(options.listen);
   const port = await server.listen(options.listen, credentials(options));
-  await warmUp(core, provider, limits);
-  await checkGolden(core, pool.provider);
-  const ending = new AbortController();
-  const tune = async (idleMs: number): Promise<void> => {
-    const { documentBatchTokens: batchTokens } = limits;
-    await tuneBudget({ core, provider, workers, batchTokens, idleMs, signal: ending.signal, memory, log });
-  };
-  const wanted = sweepWanted(options, found);
-  if (wanted === 'start') await tune(0);
-  server.serve();
-  if (wanted === 'idle') void tune(idleBeforeSweepMs);
-
   let draining = false;
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
       if (draining) return;
       draining = true;
       log.info({ signal }, 'draining');
-      ending.abort();
-      void server.drain().then(() => end(0, 'drained'));
+      void server.drain().then(async () => leave('drained'));
     });
   }
+  await warmUp(core, pool.provider, limits);
+  await checkGolden(core, pool.provider);
+  server.serve();
   const ready = {
     event: 'ready',
     address: options.listen.startsWith('unix:')
@@ -109,6 +104,12 @@ function credentials(options: EncoderArguments): ServerCredentials {
     [{ cert_chain: readFileSync(options['tls-cert']), private_key: readFileSync(options['tls-key']) }],
     clientCa !== null,
   );
+}
+
+/** Ends well, which the runtime does not let a process do in the middle of a run: a caller that left may leave one behind. */
+async function leave(reason: string): Promise<void> {
+  await sessions?.close();
+  end(0, reason);
 }
 
 function end(code: number, reason: string, error?: unknown): void {

@@ -122,7 +122,7 @@ interface Candidate {
 }
 
 export class Scheduler {
-  #options: SchedulerOptions;
+  readonly #options: SchedulerOptions;
   readonly #workers: number;
   readonly #lanes: Record<BatchKind, Lane> = {
     query: { jobs: new Set(), served: new Map(), floor: 0 },
@@ -145,11 +145,6 @@ export class Scheduler {
 
   statistics(): SchedulerStatistics {
     return { ...this.#counts, queuedTokens: this.#queuedTokens, queuedRequests: this.#queuedRequests };
-  }
-
-  /** From the next batch on. */
-  useDocumentBudget(documentBatchTokens: number): void {
-    this.#options = { ...this.#options, documentBatchTokens };
   }
 
   budgetOf(kind: BatchKind): number {
@@ -200,15 +195,6 @@ export class Scheduler {
     const lane = this.#lanes[job.kind];
     lane.jobs.add(job);
     lane.served.set(job.tenantId, Math.max(lane.floor, lane.served.get(job.tenantId) ?? 0));
-  }
-
-  /** A batch of the next entry of a job that is not among those that wait. */
-  alone(job: Job): BatchPlan {
-    const entry = job.peek(0);
-    assertInvariant(entry !== undefined, 'a job alone has an entry');
-    const chosen = this.#candidate(job, entry);
-    job.take(new Set([entry]));
-    return { kind: job.kind, model: job.model, entries: [chosen], paddedLength: chosen.length };
   }
 
   /** The next batch, of the kinds that there is room for; undefined when nothing can run now. */

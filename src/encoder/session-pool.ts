@@ -5,7 +5,6 @@
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { assertInvariant } from '../errors.ts';
-import { BatchDesk } from './batch-desk.ts';
 import { hasCudaLibrary } from './cuda-library.ts';
 import type {
   BatchKind,
@@ -37,13 +36,13 @@ export interface SessionPoolOptions extends Pick<SessionWorkerData, 'models' | '
 interface Flight {
   readonly kind: BatchKind;
   readonly paddedTokens: number;
+  readonly ended: Promise<unknown>;
   readonly resolve: (result: BatchResult) => void;
   readonly reject: (error: Error) => void;
 }
 
 interface Slot {
   readonly worker: Worker;
-  readonly desk: BatchDesk;
   readonly flights: Map<number, Flight>;
   /** When the batch that runs was posted, or the one before it ended; meaningless without flights. */
   runningSince: number;
@@ -71,6 +70,7 @@ export class SessionPool {
   readonly #options: SessionPoolOptions;
   readonly #watchdog: NodeJS.Timeout;
   #nextBatchId = 1;
+  #closing = false;
   #closed = false;
 
   /** Starts the workers and loads every model; rejects when a provider cannot load. */
@@ -110,7 +110,7 @@ export class SessionPool {
 
   /** Whether a worker would take a batch of this kind now. */
   hasRoom(kind: BatchKind): boolean {
-    return this.#slots.some((slot) => held(slot, kind) < heldPerKind);
+    return !this.#closing && this.#slots.some((slot) => held(slot, kind) < heldPerKind);
   }
 
   get workers(): number {
@@ -127,31 +127,31 @@ export class SessionPool {
       );
     assertInvariant(slot !== undefined && !this.#closed, 'a batch came to a pool without room');
     const batchId = this.#nextBatchId++;
-    return new Promise<BatchResult>((resolve, reject) => {
-      slot.flights.set(batchId, {
-        kind: batch.kind,
-        paddedTokens: batch.paddedLength * batch.lengths.length,
-        resolve,
-        reject,
-      });
-      const message: BatchMessage = { ...batch, type: 'batch', batchId };
-      if (slot.flights.size === 1) slot.runningSince = performance.now();
-      const answered = slot.desk.put(message, this.#options.models[batch.model]!.dim);
-      if (answered !== undefined) {
-        void answered.then(() => this.#receive(slot, slot.desk.collect()));
-        return;
-      }
-      const arrays = [message.ids, message.lengths, message.attended, message.kept];
-      const transferred = arrays
-        .filter((array) => array !== undefined)
-        .map((array) => array.buffer as ArrayBuffer);
-      slot.worker.postMessage(message, transferred);
-      slot.desk.ring();
+    const { promise, resolve, reject } = Promise.withResolvers<BatchResult>();
+    slot.flights.set(batchId, {
+      kind: batch.kind,
+      paddedTokens: batch.paddedLength * batch.lengths.length,
+      ended: promise,
+      resolve,
+      reject,
     });
+    const message: BatchMessage = { ...batch, type: 'batch', batchId };
+    if (slot.flights.size === 1) slot.runningSince = performance.now();
+    const arrays = [message.ids, message.lengths, message.attended, message.kept];
+    slot.worker.postMessage(
+      message,
+      arrays.filter((array) => array !== undefined).map((array) => array.buffer as ArrayBuffer),
+    );
+    return promise;
   }
 
+  /** Waits for what runs: a worker that is ended in the middle of a run ends the process with it. */
   async close(): Promise<void> {
-    if (this.#closed) return;
+    if (this.#closing) return;
+    this.#closing = true;
+    await Promise.allSettled(
+      this.#slots.flatMap(({ flights }) => [...flights.values()].map(({ ended }) => ended)),
+    );
     this.#closed = true;
     clearInterval(this.#watchdog);
     await Promise.all(this.#slots.map(async (slot) => slot.worker.terminate()));
@@ -202,9 +202,8 @@ function openWorker(options: SessionPoolOptions, provider: Provider): Slot {
   const entry = new URL(`./session-worker${path.extname(import.meta.filename)}`, import.meta.url);
   const { models, deviceId, threads } = options;
   const intraOpThreads = Math.max(1, Math.floor(threads / workersOn('cpu', options)));
-  const desk = new BatchDesk();
-  const data: SessionWorkerData = { models, provider, deviceId, intraOpThreads, desk: desk.memory };
-  return { worker: new Worker(entry, { workerData: data }), desk, flights: new Map(), runningSince: 0 };
+  const data: SessionWorkerData = { models, provider, deviceId, intraOpThreads };
+  return { worker: new Worker(entry, { workerData: data }), flights: new Map(), runningSince: 0 };
 }
 
 async function untilReady(slot: Slot): Promise<Ready> {

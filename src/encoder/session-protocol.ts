@@ -1,7 +1,4 @@
-/**
- * Messages between the gRPC thread and a session worker thread: plain data, large arrays transferred. Small query batches
- * go over the `BatchDesk`.
- */
+/** Messages between the gRPC thread and a session worker thread: plain data, large arrays transferred. */
 import type { ModelGraphs } from './model-directory.ts';
 
 export type Provider = 'auto' | 'cpu' | 'cuda';
@@ -34,8 +31,6 @@ export interface SessionWorkerData {
   readonly deviceId: number;
   /** Threads of ONNX Runtime inside one run. */
   readonly intraOpThreads: number;
-  /** Memory of the `BatchDesk`. */
-  readonly desk: SharedArrayBuffer;
 }
 
 export interface BatchMessage {

@@ -1,6 +1,6 @@
 /**
  * The worker thread that owns ONNX Runtime, and its only importer. `session.run` blocks the thread it is called
- * on, whatever its promise says, so nothing else lives here, and between batches the thread sleeps altogether.
+ * on, whatever its promise says, so nothing else lives here.
  *
  * Batches that arrived during a run are read after it, queries before documents: a document batch prepared ahead
  * delays a query that came later only after `queryBurstMax` query batches in a row.
@@ -8,7 +8,6 @@
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { assertInvariant } from '../errors.ts';
-import { BatchDesk } from './batch-desk.ts';
 import { cudaProblem } from './cuda-library.ts';
 import { halfBits, quantizeRows } from './quantize.ts';
 import {
@@ -23,10 +22,19 @@ import {
 assertInvariant(parentPort !== null, 'the session worker runs in a worker thread');
 const port = parentPort;
 const data = workerData as SessionWorkerData;
-const desk = new BatchDesk(data.desk);
+
+/** Batches that came and were not run yet. */
+const pending: BatchMessage[] = [];
+let queriesInARow = 0;
+let working = false;
 
 const sessions = await open();
-if (sessions.length > 0) await work();
+if (sessions.length > 0) {
+  port.on('message', (batch: BatchMessage) => {
+    pending.push(batch);
+    void work();
+  });
+}
 
 async function open(): Promise<InferenceSession[]> {
   const attempts: ('cpu' | 'cuda')[] = data.provider === 'auto' ? ['cuda', 'cpu'] : [data.provider];
@@ -63,49 +71,37 @@ async function createSession(model: SessionModel, provider: 'cpu' | 'cuda'): Pro
   });
 }
 
-/** A batch and the way it came, which is the way of its answer. */
-interface Pending {
-  readonly batch: BatchMessage;
-  readonly onDesk: boolean;
+/** Runs what is pending, and what comes meanwhile. */
+async function work(): Promise<void> {
+  if (working) return;
+  working = true;
+  for (let next = take(); next !== undefined; next = take()) await runAndReply(next);
+  working = false;
 }
 
-/** Until the thread is terminated. */
-async function work(): Promise<never> {
-  const pending: Pending[] = [];
-  let queriesInARow = 0;
-  for (;;) {
-    const rings = desk.rings();
-    for (let next = receiveMessageOnPort(port); next !== undefined; next = receiveMessageOnPort(port)) {
-      pending.push({ batch: next.message as BatchMessage, onDesk: false });
-    }
-    const laid = desk.take();
-    if (laid !== undefined) pending.push({ batch: laid, onDesk: true });
-    const preferred = queriesInARow < queryBurstMax ? 'query' : 'document';
-    const at = pending.findIndex(({ batch }) => batch.kind === preferred);
-    const [next] = pending.splice(Math.max(at, 0), 1);
-    if (next === undefined) {
-      desk.sleep(rings);
-      continue;
-    }
-    queriesInARow = next.batch.kind === 'query' ? queriesInARow + 1 : 0;
-    await runAndReply(next);
+/** The batch to run next. */
+function take(): BatchMessage | undefined {
+  for (let next = receiveMessageOnPort(port); next !== undefined; next = receiveMessageOnPort(port)) {
+    pending.push(next.message as BatchMessage);
   }
+  const preferred = queriesInARow < queryBurstMax ? 'query' : 'document';
+  const at = pending.findIndex(({ kind }) => kind === preferred);
+  const [next] = pending.splice(Math.max(at, 0), 1);
+  if (next !== undefined) queriesInARow = next.kind === 'query' ? queriesInARow + 1 : 0;
+  return next;
 }
 
-async function runAndReply({ batch, onDesk }: Pending): Promise<void> {
+async function runAndReply(batch: BatchMessage): Promise<void> {
   const { batchId } = batch;
   const startedAt = performance.now();
   try {
     const output = await run(batch);
     const runMs = performance.now() - startedAt;
-    if (onDesk && output.kind === 'query') return desk.answer(output, runMs);
     const buffers = [output.vectors.buffer as ArrayBuffer];
     buffers.push((output.kind === 'query' ? output.offsets : output.scales).buffer as ArrayBuffer);
     port.postMessage({ type: 'done', batchId, runMs, output } satisfies WorkerReply, buffers);
   } catch (error) {
-    const { message } = error as Error;
-    if (onDesk) desk.fail(message);
-    else reply({ type: 'error', batchId, message });
+    reply({ type: 'error', batchId, message: (error as Error).message });
   }
 }
 

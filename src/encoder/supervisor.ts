@@ -5,16 +5,19 @@
  * closes, so none survives a kill of the api process.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { availableParallelism, tmpdir } from 'node:os';
+import { rm } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { EncoderProbe } from './encoder-probe.ts';
 import type { Provider } from './session-protocol.ts';
+import { makeSocketDirectory } from './socket-directory.ts';
 
 export interface EncoderSupervisorOptions {
+  /** Of the supervisor: what earlier ones of this name left behind is removed. No two of a name may run at a time. */
+  readonly name?: string;
   readonly processes: number;
   readonly modelDirectories: readonly string[];
   readonly provider: Provider;
@@ -57,10 +60,9 @@ const drainMs = 10_000;
 /** Exit code of an encoder that cannot start: a wrong model or provider, which no restart mends. */
 const startUpFailure = 78;
 
-/** Spawns the encoders. The private directory lies in the system's temporary directory, mode 0700. */
+/** Spawns the encoders. */
 export async function superviseEncoders(options: EncoderSupervisorOptions): Promise<EncoderSupervisor> {
-  // mkdtemp makes it with mode 0700.
-  const directory = await mkdtemp(path.join(tmpdir(), 'maxsimd-encoder-'));
+  const directory = await makeSocketDirectory(options.name);
   const children = Array.from(
     { length: options.processes },
     (_, i) => new SupervisedEncoder(options, path.join(directory, `${i}.sock`), i),

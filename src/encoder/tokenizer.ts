@@ -7,16 +7,16 @@
  * (`bert-text.ts`), and a WordPiece of our own (`word-pieces.ts`): the library spends ten times as long on passing
  * strings from step to step.
  *
- * A long text is tokenised in slices with a turn of the event loop between them, so that 100 KiB of text do not
- * hold up the thread that answers health checks and queries. Slices end at ASCII white space or
- * punctuation, where BERT tokenizers cannot join anything; other tokenizers get the whole text.
+ * A text is tokenised step by step with turns of the event loop between them, so that 100 KiB of text do not hold up the
+ * thread that answers health checks and queries. Time is linear in the bytes of a text, whatever it holds. BERT
+ * tokenizers give the same ids as in one go. The library, which is slow and takes time quadratic in the length of a run of
+ * marks, gets slices; where a text has no space for a thousand characters, they end within words.
  */
 import { Tokenizer as LibraryTokenizer } from '@huggingface/tokenizers';
 import { setImmediate as turn } from 'node:timers/promises';
 import { z } from 'zod';
-import { assertInvariant } from '../errors.ts';
 import { bertNormalizer, bertWords, forEachBertWord } from './bert-text.ts';
-import { createWordPieces } from './word-pieces.ts';
+import { createWordPieces, type WordPieces } from './word-pieces.ts';
 
 export interface Tokenizer {
   /** Ids that the tokenizer puts before and after a text (`CLS`, `SEP`). */
@@ -25,7 +25,7 @@ export interface Tokenizer {
   readonly vocabularySize: number;
   /** Token ids of a text, special tokens excluded. */
   encode(text: string): Int32Array;
-  /** The same, in slices; rejects with the signal's reason once it is aborted. */
+  /** The same, with turns of the event loop between; rejects with the signal's reason once it is aborted. */
   encodeInSlices(text: string, signal: AbortSignal): Promise<Int32Array>;
   /** Id of a vocabulary entry. */
   idOf(token: string): number | undefined;
@@ -62,9 +62,17 @@ const tokenizerSchema = z.looseObject({
   }),
 });
 
-/** Characters of a slice: about 2 ms of work. */
-const sliceCharacters = 4096;
-const sliceEnd = /[\t\n\r !-/:-@[-`{-~]/;
+/** Tokenises a text step by step: appends to `ids`, and yields where there may be a turn of the event loop. */
+type Steps = (text: string, ids: number[]) => Generator<void, void, undefined>;
+
+/** After so long there is a turn. */
+const turnMs = 2;
+/** Characters of a step: about 1 ms of work. */
+const stepCharacters = 4096;
+/** Neither a mark, which belongs to what is before it, nor a character that may be dropped from between the two. */
+const base = /[\p{L}\p{N}\p{P}\p{S}\p{Z}]/gu;
+/** The library takes some 10 us a character. A slice ends before a space that follows something else, where there is one. */
+const librarySlices = /[^]{1,1024}$|[^]{1,1024}(?<=\S)(?= )|[^]{1,1024}/gu;
 
 export function createTokenizer(options: TokenizerOptions): Tokenizer {
   const described = tokenizerSchema.parse(options.tokenizer);
@@ -76,7 +84,7 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
   const added = described.added_tokens.filter((token) => !isSpecial(token));
   const plain = new LibraryTokenizer({ ...options.tokenizer, added_tokens: added }, options.tokenizerConfig);
   const { normalizer, pre_tokenizer: preTokenizer, model } = described;
-  let idsOf = (text: string): readonly number[] => plain.encode(text, { add_special_tokens: false }).ids;
+  let steps = librarySteps(plain);
   const isBert = normalizer?.type === 'BertNormalizer' && preTokenizer?.type === 'BertPreTokenizer';
   if (isBert) {
     const normalize = bertNormalizer({
@@ -95,12 +103,7 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
         unknownId: unknown,
         charactersMax: model.max_input_chars_per_word,
       });
-      idsOf = (text) => {
-        const ids: number[] = [];
-        const normal = normalize(text);
-        forEachBertWord(normal, (from, to) => appendPieces(normal, from, to, ids));
-        return ids;
-      };
+      steps = bertSteps(normalize, appendPieces);
     }
   }
 
@@ -112,9 +115,12 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
   for (const { id } of described.added_tokens.filter(isSpecial)) isForbidden[id] = 1;
   if (unknownId !== undefined) isForbidden[unknownId] = 0;
 
-  const encode = (text: string): Int32Array => {
-    const given = lowercaseFirst ? text.toLowerCase() : text;
-    const result = new Int32Array(idsOf(given));
+  const stepsOf = (text: string, ids: number[]): ReturnType<Steps> => {
+    const wellFormed = text.toWellFormed();
+    return steps(lowercaseFirst ? wellFormed.toLowerCase() : wellFormed, ids);
+  };
+  const finish = (ids: readonly number[]): Int32Array => {
+    const result = new Int32Array(ids);
     for (let i = 0; i < result.length; i++) {
       if (isForbidden[result[i]!] === 1) result[i] = unknownId ?? 0;
     }
@@ -125,33 +131,56 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
     head,
     tail,
     vocabularySize: withSpecials.get_vocab().size,
-    encode: (text) => encode(text.toWellFormed()),
+    encode: (text) => {
+      const ids: number[] = [];
+      for (const _ of stepsOf(text, ids)) continue;
+      return finish(ids);
+    },
     encodeInSlices: async (text, signal) => {
-      const wellFormed = text.toWellFormed();
-      const slices = isBert && wellFormed.length > sliceCharacters ? textSlices(wellFormed) : [wellFormed];
-      const parts: Int32Array[] = [];
-      for (const slice of slices) {
-        if (parts.length > 0) await turn();
+      const ids: number[] = [];
+      let turnAt = performance.now() + turnMs;
+      signal.throwIfAborted();
+      for (const _ of stepsOf(text, ids)) {
+        if (performance.now() < turnAt) continue;
+        await turn();
         signal.throwIfAborted();
-        parts.push(encode(slice));
+        turnAt = performance.now() + turnMs;
       }
-      return parts.length === 1 ? parts[0]! : concatenated(parts);
+      return finish(ids);
     },
     idOf: (token) => withSpecials.token_to_id(token),
   };
 }
 
-/** Cuts after `sliceCharacters`, at the next character that no BERT word crosses. */
-function* textSlices(text: string): Generator<string, void, undefined> {
-  let start = 0;
-  while (text.length - start > sliceCharacters) {
-    const rest = text.slice(start + sliceCharacters).search(sliceEnd);
-    if (rest === -1) break;
-    const end = start + sliceCharacters + rest;
-    yield text.slice(start, end);
-    start = end;
-  }
-  yield text.slice(start);
+function bertSteps(normalize: (text: string) => string, appendPieces: WordPieces): Steps {
+  return function* (text, ids) {
+    const slices: string[] = [];
+    for (let from = 0; from < text.length; yield) {
+      base.lastIndex = from + stepCharacters;
+      const to = base.exec(text)?.index ?? text.length;
+      slices.push(normalize(text.slice(from, to)));
+      from = to;
+    }
+    const normal = slices.join('');
+    const take = (from: number, to: number): void => appendPieces(normal, from, to, ids);
+    for (let from = 0; from < normal.length; yield) {
+      from = forEachBertWord(normal, { from, enough: from + stepCharacters }, take);
+    }
+  };
+}
+
+function librarySteps(tokenizer: LibraryTokenizer): Steps {
+  return function* (text, ids) {
+    try {
+      for (const slice of text.match(librarySlices) ?? []) {
+        for (const id of tokenizer.encode(slice, { add_special_tokens: false }).ids) ids.push(id);
+        yield;
+      }
+    } finally {
+      // It keeps words to know their pieces again, and no text may outlive its request.
+      tokenizer.model?.clear_cache?.();
+    }
+  };
 }
 
 /** What the tokenizer's own template puts around a text. */
@@ -165,15 +194,4 @@ function specialFrame(tokenizer: LibraryTokenizer): { head: number[]; tail: numb
     }
   }
   throw new Error('the tokenizer puts special tokens inside the text');
-}
-
-function concatenated(parts: readonly Int32Array[]): Int32Array {
-  const result = new Int32Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let offset = 0;
-  for (const part of parts) {
-    result.set(part, offset);
-    offset += part.length;
-  }
-  assertInvariant(offset === result.length, 'token parts do not add up');
-  return result;
 }

@@ -3,15 +3,16 @@ import { status } from '@grpc/grpc-js';
 import { ServiceError } from '../errors.ts';
 import { type CallError, isCallError } from './call-error.ts';
 import type { EncodeOptions } from './contract.ts';
-import type { Suspect } from './crash-suspects.ts';
 import { type Endpoint, type EndpointEvent, EndpointLost } from './endpoint.ts';
 import { CorruptReply } from './replies.ts';
 import { retryDelayTrailer } from './wire.ts';
 
-const attemptsMax = 5;
+/** Some encoders may have ended under a text before it is known for that. */
+const attemptsMax = 3;
 
 export class Tries {
   readonly refusedBy = new Set<Endpoint>();
+  readonly #lostBy = new Set<Endpoint>();
   /** Why the last encoder refused. */
   refusal: ServiceError | undefined;
   readonly #options: EncodeOptions;
@@ -29,6 +30,11 @@ export class Tries {
     this.#made = 0;
   }
 
+  /** Where a call is tried first, the least: where little is to do, and it was not lost. */
+  cost(endpoint: Endpoint): number {
+    return this.#lostBy.has(endpoint) ? Number.MAX_VALUE : endpoint.outstandingTokens;
+  }
+
   assertLeft(): void {
     if (Date.now() >= this.#options.deadlineMs)
       throw unavailable('the deadline passed while encoding', { cause: this.#last });
@@ -43,16 +49,12 @@ export class Tries {
       this.#onEvent({ event: 'corrupt_reply', address: endpoint.address, reason: error.message });
       throw unavailable('the encoder gave a corrupt reply', { cause: error });
     }
-    if (error instanceof EndpointLost) {
-      this.#count(error);
-      return;
-    }
+    if (error instanceof EndpointLost) return this.#count(endpoint, error);
     if (!isCallError(error)) throw error;
     switch (error.code) {
       case status.UNAVAILABLE:
         endpoint.suspect();
-        this.#count(error);
-        return;
+        return this.#count(endpoint, error);
       case status.RESOURCE_EXHAUSTED: {
         this.#refused(
           endpoint,
@@ -76,7 +78,8 @@ export class Tries {
     }
   }
 
-  #count(error: unknown): void {
+  #count(endpoint: Endpoint, error: unknown): void {
+    this.#lostBy.add(endpoint);
     this.#made++;
     this.#last = error;
   }
@@ -87,15 +90,9 @@ export class Tries {
   }
 }
 
-/** Texts of one tenant and kind. */
-export function assertNotBraked([suspect]: readonly Suspect[]): void {
-  const seconds = Math.ceil((suspect?.brakedMs ?? 0) / 1000);
-  if (seconds > 0) throw unavailable('too many texts of this tenant end the encoders', { seconds });
-}
-
-/** Whether the encoder is gone, or no longer to be heard. */
+/** Whether the connection broke: for all that is known here, the process ended. */
 export function isLoss(error: unknown): boolean {
-  return error instanceof EndpointLost || (isCallError(error) && error.code === status.UNAVAILABLE);
+  return isCallError(error) && error.code === status.UNAVAILABLE;
 }
 
 export function unavailable(

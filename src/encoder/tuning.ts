@@ -1,4 +1,4 @@
-/** Batch sizes and bounds: what was asked for, else what a sweep found here, else what is known of the provider. */
+/** Batch sizes and bounds: what was asked for, else what is known of the provider. */
 import type { EncoderArguments } from './arguments.ts';
 import type { SchedulerOptions } from './scheduler.ts';
 import { queryBurstMax } from './session-protocol.ts';
@@ -19,33 +19,14 @@ const best = {
   },
 } as const;
 
-export function tuning(
-  options: EncoderArguments,
-  provider: 'cpu' | 'cuda',
-  found: number | undefined,
-): SchedulerOptions {
+export function tuning(options: EncoderArguments, provider: 'cpu' | 'cuda'): SchedulerOptions {
   const known = best[provider];
   return {
-    documentBatchTokens: options['batch-tokens'] || (found ?? known.documentBatchTokens),
+    ...known,
+    documentBatchTokens: options['batch-tokens'] || known.documentBatchTokens,
     queryBatchTokens: options['query-batch-tokens'] || known.queryBatchTokens,
-    lengthStep: known.lengthStep,
-    runTokens: known.runTokens,
-    lookAheadBatches: known.lookAheadBatches,
     queryBurstMax,
     queuedTokensMax: options['queue-tokens-max'],
     queuedRequestsMax: options['queue-requests-max'],
   };
-}
-
-/** How long no caller may have had work before a sweep begins. */
-export const idleBeforeSweepMs = 20_000;
-
-/** When to sweep: never when the budget was given or is known from an earlier sweep. */
-export function sweepWanted(
-  options: Pick<EncoderArguments, 'sweep' | 'batch-tokens' | 'budget-cache'>,
-  found: number | undefined,
-): 'start' | 'idle' | 'off' {
-  if (options['batch-tokens'] > 0 || found !== undefined) return 'off';
-  // Without a place to remember the result every start would sweep.
-  return options.sweep === 'idle' && options['budget-cache'] === '' ? 'off' : options.sweep;
 }

@@ -77,7 +77,8 @@ describe('the warm-up of a GPU', () => {
         return pool.run(batch);
       },
     };
-    const limits = tuning(parseEncoderArguments(['--listen', 'x', '--model-dir', 'x']), 'cuda', 128);
+    const given = parseEncoderArguments(['--listen', 'unix:/x', '--model-dir', 'x', '--batch-tokens', '128']);
+    const limits = tuning(given, 'cuda');
     await warmUp(new EncoderCore([model], watched, limits), 'cuda', limits);
     const lengths = new Set([...shapes].map((shape) => Number(shape.split(' x ')[1])));
     expect([...lengths].toSorted((a, b) => a - b)).toEqual(

@@ -54,27 +54,15 @@ describe('a query that the model cannot run', () => {
 });
 
 describe('a query that ends the process', () => {
-  const refused = 'the encoder ends when it runs this text';
-
-  it('ends two of them and is refused; the next one is answered', async () => {
-    const { pool, events } = await start();
-    const options = callOptions(pool, { deadlineMs: Date.now() + 100_000 });
-    const poisoned = await pool.encodeQuery(`${model.words.crashing} the`, options);
-    expect(poisoned).toMatchObject({ problem: refused, inputTokens: 0, rows: 0 });
-    const next = await pool.encodeQuery(honest, callOptions(pool));
-    expect(next.problem).toBeUndefined();
-    const told = events.map(({ event }) => event).filter((event) => event !== 'ejected');
-    expect(told).toEqual(['admitted', 'admitted', 'admitted', 'fatal_query']);
-  }, 120_000);
-
-  it('ends four of them at most when it is among others, which are answered', async () => {
+  it('is refused, those that share its batch are what they are without it', async () => {
     const { pool, events } = await start();
     const alone = await pool.encodeQuery(honest, callOptions(pool));
     const { poisoned, others } = await encodeTogether(pool, 12, `${model.words.crashing} the`);
-    expect(poisoned).toMatchObject({ problem: refused, inputTokens: 0, rows: 0 });
+    const problem = 'the encoder ends when it runs this text';
+    expect(poisoned).toMatchObject({ problem, inputTokens: 0, rows: 0 });
     expect(others).toHaveLength(11);
     for (const query of others) expectLike(query, alone);
     expect(events.filter(({ event }) => event === 'fatal_query')).toHaveLength(1);
-    expect(events.filter(({ event }) => event === 'admitted').length).toBeLessThanOrEqual(1 + 4);
+    expect(events.filter(({ event }) => event === 'admitted')).toHaveLength(1 + 3);
   }, 120_000);
 });

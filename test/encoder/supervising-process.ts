@@ -1,7 +1,8 @@
-/** A program of the supervisor's tests: supervises one encoder until it is killed. Arguments: model directory. */
+/** A program of the supervisor's tests: supervises one encoder until it is killed. Arguments: model directory, name. */
 import { superviseEncoders } from '../../src/encoder/supervisor.ts';
 
 const supervisor = await superviseEncoders({
+  name: process.argv[3]!,
   processes: 1,
   modelDirectories: [process.argv[2]!],
   provider: 'cpu',
@@ -9,4 +10,6 @@ const supervisor = await superviseEncoders({
   onLog: () => undefined,
 });
 await supervisor.ready;
-process.stdout.write(`${JSON.stringify(supervisor.processIds())}\n`);
+const [encoder] = supervisor.processIds();
+const [address] = supervisor.addresses;
+process.stdout.write(`${JSON.stringify({ encoder, address })}\n`);

@@ -1,10 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { randomUUID } from 'node:crypto';
+import { existsSync, rmSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createEncoderPool, type EncoderPoolOptions } from '../../src/encoder/client.ts';
+import { makeSocketDirectory } from '../../src/encoder/socket-directory.ts';
 import { newDirectory } from '../temporary-directory.ts';
 import { type Certificate, makeCertificate } from '../end-to-end/harness/tls.ts';
 import {
@@ -110,14 +113,37 @@ describe('the supervisor', () => {
     await expect(work).rejects.toMatchObject({ code: 'service_unavailable' });
   });
 
-  it('that is killed takes its encoders with it', async () => {
-    const { child, line } = await firstLine(path.join(import.meta.dirname, 'supervising-process.ts'), [
-      tinyModel,
-    ]);
-    const [encoder] = JSON.parse(line) as number[];
-    expect(isAlive(encoder!)).toBe(true);
+  /** A process that supervises an encoder, and the directory of its sockets. */
+  async function supervising(name: string) {
+    const file = path.join(import.meta.dirname, 'supervising-process.ts');
+    const { child, line } = await firstLine(file, [tinyModel, name]);
+    const { encoder, address } = JSON.parse(line) as { encoder: number; address: string };
+    return { child, encoder, directory: path.dirname(address.slice('unix:'.length)) };
+  }
+
+  it('that is killed takes its encoders and their sockets with it', async () => {
+    const { child, encoder, directory } = await supervising(randomUUID());
+    expect(isAlive(encoder)).toBe(true);
+    expect(existsSync(directory)).toBe(true);
     child.kill('SIGKILL');
-    await until(() => !isAlive(encoder!));
+    await until(() => !isAlive(encoder));
+    expect(existsSync(directory)).toBe(false);
+  });
+
+  it('that is killed with its encoders leaves sockets to the next one of its name', async () => {
+    const name = randomUUID();
+    const { child, encoder, directory } = await supervising(name);
+    // Before it is replaced.
+    process.kill(encoder, 'SIGKILL');
+    child.kill('SIGKILL');
+    await until(() => !isAlive(encoder));
+    const other = await makeSocketDirectory(undefined);
+    onTestFinished(() => rmSync(other, { recursive: true }));
+    expect(existsSync(directory)).toBe(true);
+    const next = await makeSocketDirectory(name);
+    onTestFinished(() => rmSync(next, { recursive: true }));
+    expect([directory, other, next].map(existsSync)).toEqual([false, true, true]);
+    expect(next).not.toBe(directory);
   });
 });
 
