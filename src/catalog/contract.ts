@@ -86,6 +86,8 @@ export interface UsageEvent {
   readonly documentUpserts?: number;
   readonly searches?: number;
   readonly scores?: number;
+  /** The tenant's rate window after this request, kept in place of the one before (`rateWindows`). */
+  readonly rateWindow?: Uint8Array | undefined;
 }
 
 export interface UsageTotals {
@@ -241,10 +243,15 @@ export interface Catalog {
   forgetDeadVersions(indexId: string, generation: number): Promise<number>;
 
   // Usage.
-  /** Survives the death of the process when settled. */
+  /**
+   * Survives the death of the process when settled, but while the ledger cannot be written: then it waits in memory,
+   * or is refused with `service_unavailable` and counts nothing when too much does.
+   */
   recordUsage(event: UsageEvent): Promise<void>;
   /** Includes every settled write; read at the moment of the call. */
   usageTotals(tenantId: string, month: string): Promise<UsageTotals>;
+  /** The windows recorded last, in usage of this month or a later one: several a tenant, in no order. */
+  rateWindows(month: string): Promise<readonly { readonly tenantId: string; readonly packed: Uint8Array }[]>;
 
   /** Resolves when a trivial write transaction works (readiness). */
   ping(): Promise<void>;

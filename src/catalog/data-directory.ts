@@ -6,8 +6,8 @@
  * and there is no stale pid file to guess about. Nothing is ever written to it. Needs a local file
  * system, as WAL does.
  */
-import { existsSync } from 'node:fs';
-import { chmod, mkdir, stat } from 'node:fs/promises';
+import { constants, existsSync } from 'node:fs';
+import { access, chmod, mkdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { isBusy, openLockDatabase } from './sqlite/connection.ts';
 import { syncDirectory } from './sync-directory.ts';
@@ -26,6 +26,7 @@ const lockTimeoutMs = 1000;
 /** Creates the directory (and its parents) if it is missing, and closes it to everybody but its owner. */
 export async function prepareDataDirectory(directory: string): Promise<void> {
   const created = await mkdir(directory, { recursive: true, mode });
+  await assertWritable(directory);
   const { mode: found } = await stat(directory);
   if ((found & 0o777) !== mode) await chmod(directory, mode);
   if (created !== undefined) await syncUpTo(directory, path.dirname(created));
@@ -35,7 +36,8 @@ export async function prepareDataDirectory(directory: string): Promise<void> {
 export function lockDataDirectory(directory: string): DataDirectoryLock {
   const connection = openLockDatabase(path.join(directory, lockFile), lockTimeoutMs);
   try {
-    connection.exec('BEGIN EXCLUSIVE');
+    // A journal in memory: the lock can be had on a full disk too.
+    connection.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
   } catch (error) {
     connection.close();
     if (!isBusy(error)) throw error;
@@ -65,6 +67,17 @@ export function isDataDirectoryLocked(directory: string): boolean {
   } finally {
     connection.close();
   }
+}
+
+async function assertWritable(directory: string): Promise<void> {
+  await access(directory, constants.W_OK).catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code !== 'EROFS') throw error;
+    throw new ServiceError(
+      'service_unavailable',
+      `the data directory ${directory} is on a read-only file system; mount it for writing`,
+      { cause: error },
+    );
+  });
 }
 
 /** Makes the names of new directories durable, from the innermost to their first existing parent. */

@@ -3,6 +3,8 @@
 export interface IndexSettings {
   /** Token vectors at which a segment is full. */
   readonly segmentTokenVectorsMax: number;
+  /** Bytes of filter terms at which it is full, too. */
+  readonly segmentTermBytesMax: number;
   /** Token vectors from which a sealed segment gets centroid codes; smaller ones are scored exactly. */
   readonly codesTokenVectorsMin: number;
   /** Sealed segments of an index once the background work has caught up. */
@@ -23,6 +25,8 @@ export interface IndexSettings {
 export const defaultIndexSettings: IndexSettings = {
   // The active segment is scored exactly: 131,072 token vectors take about 1.5 ms on two cores.
   segmentTokenVectorsMax: 131_072,
+  // Filters read terms of the active segment in its records: all of them take about 2 ms.
+  segmentTermBytesMax: 8 * 1024 * 1024,
   codesTokenVectorsMin: 32_768,
   sealedSegmentsMax: 8,
   // 16.6 GB at 128 dimensions: eight segments hold at least 512 M token vectors.

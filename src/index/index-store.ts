@@ -5,6 +5,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ServiceError } from '../errors.ts';
+import { hasCode } from '../system-errors.ts';
 import type { BlobStore } from './blob-store.ts';
 import { removeBlobs } from './blob-removal.ts';
 import { CopyPace } from './copy-pace.ts';
@@ -27,12 +28,16 @@ export interface IndexStoreOptions {
 
 export interface OpenIndexInput {
   readonly indexId: string;
-  readonly dim: number;
+  /** Of the model whose vectors it will be given; absent = that of its segments, to keep them in shape. */
+  readonly dim?: number;
   readonly ledger: SegmentLedger;
 }
 
 export interface IndexStore {
-  /** Rejects with `internal_error` (after `onCorrupt`) when a referenced record cannot be read. */
+  /**
+   * Rejects with `internal_error` (after `onCorrupt`) when a referenced record cannot be read, and with
+   * `service_unavailable` when neither model nor segment says its dimension.
+   */
   open(input: OpenIndexInput): Promise<StoredIndex>;
   /** Removes every file of an index that is not open. */
   removeIndex(indexId: string): Promise<void>;
@@ -75,18 +80,18 @@ async function openIndex(
   input: OpenIndexInput,
 ): Promise<StoredIndex> {
   const { engine, blobs, settings, events } = options;
-  const { indexId, dim, ledger } = input;
+  const { indexId, ledger } = input;
   const state = await ledger.loadState();
-  const native = engine.createIndex({
-    dim,
-    exactTokenVectorsMax: options.exactTokenVectorsMax,
-  });
+  let native: NativeIndex | undefined;
   try {
+    const dim = input.dim ?? (await dimOf(options, state));
+    native = engine.createIndex({ dim, exactTokenVectorsMax: options.exactTokenVectorsMax });
     const segments = await openSegments(native, blobs, ledger, state);
     await loadLives(native, segments, state);
     await removeUnreferenced(blobs, indexId, state);
     return new StoredIndex({
       indexId,
+      dim,
       native,
       blobs,
       ledger,
@@ -98,11 +103,18 @@ async function openIndex(
       events,
     });
   } catch (error) {
-    native.close();
+    native?.close();
     if (hasEngineCode(error, 'invalid_argument')) throw otherModel(error);
     if (hasEngineCode(error, 'corrupt')) events.onCorrupt(indexId, error);
     throw fromEngine(error);
   }
+}
+
+async function dimOf({ engine, blobs }: IndexStoreOptions, state: StoredState): Promise<number> {
+  const [first] = state.segments;
+  if (first === undefined) throw otherModel();
+  const look = { recordsReferenced: 0, firstRecord: 0, verifyBytesMax: 0 };
+  return (await engine.inspectSegment(await openBlob(blobs, first.blob), look)).dim;
 }
 
 async function openSegments(
@@ -113,13 +125,12 @@ async function openSegments(
 ): Promise<Map<number, Segment>> {
   const segments = new Map<number, Segment>();
   for (const entry of state.segments) {
-    const file = await blobs.open(entry.blob).catch((error: unknown) => {
-      throw missingBlob(error);
-    });
+    const file = await openBlob(blobs, entry.blob);
     const info = await native.openSegment(entry.id, file, entry.recordsReferenced);
     const segment = newSegment(entry.id, entry.blob);
     segment.state = info.state;
     segment.tokenVectors = info.tokenVectors;
+    segment.termBytes = info.termBytes;
     segments.set(entry.id, segment);
     // The process ended between sealing the file and noting it.
     if (info.state === 'sealed' && entry.state === 'active') {
@@ -128,6 +139,13 @@ async function openSegments(
     }
   }
   return segments;
+}
+
+/** Only a blob that is not there is damage: a store that cannot be asked says nothing about it. */
+async function openBlob(blobs: BlobStore, name: string): Promise<string> {
+  return blobs.open(name).catch((error: unknown) => {
+    throw hasCode(error, 'ENOENT') ? missingBlob(error) : error;
+  });
 }
 
 /** In small steps: requests to other indexes go on meanwhile. */
@@ -168,7 +186,7 @@ async function removeUnreferenced(blobs: BlobStore, indexId: string, state: Stor
 }
 
 /** No damage: with an encoder of the right model the index opens again. */
-function otherModel(cause: unknown): ServiceError {
+export function otherModel(cause?: unknown): ServiceError {
   const message = 'the encoders do not serve the model that this index was made with';
   return new ServiceError('service_unavailable', message, {
     retryAfterSeconds: retryOtherModelSeconds,

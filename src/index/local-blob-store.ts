@@ -7,6 +7,7 @@ import { rmdirSync } from 'node:fs';
 import { access, mkdir, open, readdir, stat, statfs, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import { assertInvariant } from '../errors.ts';
+import { hasCode } from '../system-errors.ts';
 import type { BlobStore } from './blob-store.ts';
 
 /** `<index id>/<file>`: two plain components, so that no name leaves the root. */
@@ -112,7 +113,7 @@ async function ifExists<T>(work: Promise<T>): Promise<T | undefined> {
   try {
     return await work;
   } catch (error) {
-    if (isCode(error, 'ENOENT') || isCode(error, 'ENOTDIR')) return undefined;
+    if (hasCode(error, 'ENOENT', 'ENOTDIR')) return undefined;
     throw error;
   }
 }
@@ -123,11 +124,7 @@ function removeEmptyDirectory(directory: string): boolean {
     rmdirSync(directory);
     return true;
   } catch (error) {
-    if (isCode(error, 'ENOTEMPTY') || isCode(error, 'EEXIST') || isCode(error, 'ENOENT')) return false;
+    if (hasCode(error, 'ENOTEMPTY', 'EEXIST', 'ENOENT')) return false;
     throw error;
   }
-}
-
-function isCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
 }

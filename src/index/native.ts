@@ -52,6 +52,8 @@ export interface SegmentInfo {
   readonly records: number;
   readonly chunks: number;
   readonly tokenVectors: number;
+  /** Of the terms of all records. */
+  readonly termBytes: number;
   readonly fileBytes: number;
   /** Bytes of the files with its centroid codes and postings; centroids shared by segments count with the first of them. */
   readonly derivedBytes: number;
@@ -96,7 +98,7 @@ export interface NativeSearch {
   readonly plan?: 'auto' | 'exact' | 'codes' | 'lists';
 }
 
-/** Best first by score; chunks tied with the last of top_k are included, so the caller can order ties by doc_id. */
+/** Best first, `topK` at most: by score, then the older document version (the smaller id), then by chunk index. */
 export interface NativeSearchResult {
   readonly versionIds: Float64Array;
   readonly chunkIndexes: Uint32Array;

@@ -1,6 +1,7 @@
 /**
  * Commits become visible in the order of their generations, whatever the order in which their promises
- * settle: a search must never see a later commit without an earlier one.
+ * settle: a search must never see a later commit without an earlier one. A commit that cannot be made visible
+ * is therefore the last of its queue: whoever waits is rejected, and nothing is applied after it.
  */
 import { assertInvariant } from '../errors.ts';
 
@@ -30,6 +31,8 @@ export class PublishQueue {
   readonly #waiting = new Map<number, WaitingCommit>();
   #published: number;
   #failure: { readonly error: unknown } | undefined;
+  /** A commit was applied in part, or not at all. */
+  #broken = false;
 
   /** `generation` is the last one that is visible already. */
   constructor(generation: number, apply: (commit: Commit) => void) {
@@ -62,11 +65,16 @@ export class PublishQueue {
   }
 
   #advance(): void {
-    for (;;) {
+    while (!this.#broken) {
       const next = this.#waiting.get(this.#published + 1);
       if (next === undefined) return;
+      try {
+        this.#apply(next.commit);
+      } catch (error) {
+        this.#broken = true;
+        return this.fail(error);
+      }
       this.#waiting.delete(next.commit.generation);
-      this.#apply(next.commit);
       this.#published += 1;
       assertInvariant(this.#published === next.commit.generation, 'generations are published in order');
       next.done.resolve();

@@ -8,6 +8,7 @@
 import { assertInvariant } from '../errors.ts';
 import type { BlobStore } from './blob-store.ts';
 import { fromEngine, hasEngineCode } from './engine-errors.ts';
+import type { IndexSettings } from './index-settings.ts';
 import type { NativeIndex, NativeRecord } from './native.ts';
 import type { RecordLocation } from './publish-queue.ts';
 import type { SegmentLedger } from './segment-ledger.ts';
@@ -19,11 +20,9 @@ export interface SegmentWriterOptions {
   readonly blobs: BlobStore;
   readonly ledger: SegmentLedger;
   readonly segments: Map<number, Segment>;
-  /** Token vectors at which the active segment is retired. */
-  readonly tokenVectorsMax: number;
+  readonly settings: Pick<IndexSettings, 'segmentTokenVectorsMax' | 'segmentTermBytesMax' | 'nowMs'>;
   /** A retired segment that no upsert writes to any more. */
   readonly onRetired: (segment: Segment) => void;
-  readonly nowMs: () => number;
 }
 
 export class SegmentWriter {
@@ -38,7 +37,7 @@ export class SegmentWriter {
   resume(segment: Segment): void {
     assertInvariant(this.#active === undefined && segment.state === 'active', 'one active segment');
     this.#active = Promise.resolve(segment);
-    if (segment.tokenVectors >= this.#options.tokenVectorsMax) this.retire(segment);
+    this.#retireIfFull(segment);
   }
 
   begin(): WriteSession {
@@ -75,9 +74,10 @@ export class SegmentWriter {
     if (segment.writers === 0) this.#options.onRetired(segment);
   }
 
-  added(segment: Segment, rows: number): void {
-    segment.tokenVectors += rows;
-    if (segment.tokenVectors >= this.#options.tokenVectorsMax) this.retire(segment);
+  added(segment: Segment, { scales, terms }: NativeRecord): void {
+    segment.tokenVectors += scales.length;
+    segment.termBytes += terms.length;
+    this.#retireIfFull(segment);
   }
 
   failed(segment: Segment): void {
@@ -88,6 +88,12 @@ export class SegmentWriter {
   left(segment: Segment): void {
     segment.writers -= 1;
     if (segment.writers === 0 && segment.state === 'retired') this.#options.onRetired(segment);
+  }
+
+  #retireIfFull(segment: Segment): void {
+    const { segmentTokenVectorsMax, segmentTermBytesMax } = this.#options.settings;
+    const isFull = segment.tokenVectors >= segmentTokenVectorsMax || segment.termBytes >= segmentTermBytesMax;
+    if (isFull) this.retire(segment);
   }
 
   async #createActive(): Promise<Segment> {
@@ -117,7 +123,7 @@ export class WriteSession {
     const segment = await this.#join();
     try {
       const appended = await this.#options.native.append(segment.id, record);
-      this.#writer.added(segment, record.scales.length);
+      this.#writer.added(segment, record);
       return { segmentId: segment.id, record: appended.record };
     } catch (error) {
       // For want of space nothing was written, and space may come back; after a failed write the file is done.
@@ -157,7 +163,7 @@ export class WriteSession {
 
   end(): void {
     for (const segment of this.#segments) {
-      if (!this.#committed) segment.lives.markWaste(this.#options.nowMs());
+      if (!this.#committed) segment.lives.markWaste(this.#options.settings.nowMs());
       this.#writer.left(segment);
     }
     this.#segments.clear();

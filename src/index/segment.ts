@@ -16,6 +16,7 @@ export interface Segment {
   /** Upserts in flight with records here. */
   writers: number;
   tokenVectors: number;
+  termBytes: number;
 }
 
 export function newSegment(id: number, blob: string): Segment {
@@ -28,6 +29,7 @@ export function newSegment(id: number, blob: string): Segment {
     sealing: false,
     writers: 0,
     tokenVectors: 0,
+    termBytes: 0,
   };
 }
 

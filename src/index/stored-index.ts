@@ -37,6 +37,7 @@ export interface StoredIndexEvents {
 
 export interface StoredIndexParts {
   readonly indexId: string;
+  readonly dim: number;
   readonly native: NativeIndex;
   readonly blobs: BlobStore;
   readonly ledger: SegmentLedger;
@@ -93,15 +94,14 @@ export class StoredIndex {
 
   constructor(parts: StoredIndexParts) {
     this.#parts = parts;
-    this.#queue = new PublishQueue(parts.generation, (commit) => this.#apply(commit));
+    this.#queue = new PublishQueue(parts.generation, (commit) => this.#publish(commit));
     this.#writer = new SegmentWriter({
       indexId: parts.indexId,
       native: parts.native,
       blobs: parts.blobs,
       ledger: parts.ledger,
       segments: parts.segments,
-      tokenVectorsMax: parts.settings.segmentTokenVectorsMax,
-      nowMs: parts.settings.nowMs,
+      settings: parts.settings,
       onRetired: (segment) => this.#upkeep.seal(segment),
     });
     this.#upkeep = new SegmentUpkeep({
@@ -133,6 +133,11 @@ export class StoredIndex {
   /** Resolves when every sealed segment has been held against its checksums not long ago. */
   verified(): Promise<void> {
     return this.#scrub.run();
+  }
+
+  /** Of its token vectors. */
+  get dim(): number {
+    return this.#parts.dim;
   }
 
   /** False after a failure that only opening anew can mend. */
@@ -280,6 +285,17 @@ export class StoredIndex {
       );
     } catch (error) {
       this.#fail(error);
+    }
+  }
+
+  /** A commit that cannot be applied is in the ledger all the same: the index is opened anew from there. */
+  #publish(commit: Commit): void {
+    try {
+      this.#apply(commit);
+    } catch (error) {
+      this.#noteBackgroundError('publishing', error);
+      this.#fail(error);
+      throw error;
     }
   }
 

@@ -8,7 +8,7 @@ import { ServiceError } from '../errors.ts';
 import type { Admission } from './contract.ts';
 import { HotCache } from './hot-cache.ts';
 import type { InFlight } from './in-flight.ts';
-import type { Limiter } from './limiter.ts';
+import type { Limiter, RateAdmission } from './limiter.ts';
 import type { UsageRecorder } from './usage-recorder.ts';
 
 /** What admission asks about keys; the format and the hash are the keeper's. */
@@ -26,6 +26,8 @@ export interface AdmissionOptions {
   readonly usage: UsageRecorder;
   readonly inFlight: InFlight;
   readonly nowMs: () => number;
+  /** An answer stands that the ledger does not have. */
+  readonly onUncounted: (error: unknown) => void;
 }
 
 const keysMax = 10_000;
@@ -55,11 +57,7 @@ export class AdmissionDesk {
   async admit(authorization: string | undefined): Promise<Admission> {
     if (this.#draining) throw shuttingDown();
     const tenant = await this.#authenticate(authorization);
-    if (tenant.suspended) {
-      // Nobody else knows whose request this was: only admitted ones are counted by the caller.
-      await this.#options.usage.countAnswer(tenant.id);
-      throw new ServiceError('tenant_suspended', 'the tenant is suspended');
-    }
+    if (tenant.suspended) throw await this.#refuseSuspended(tenant);
     const rate = this.#admitRate(tenant);
     return { tenant, rate, permit: this.#acquireSlot(tenant) };
   }
@@ -91,9 +89,24 @@ export class AdmissionDesk {
     return true;
   }
 
+  /**
+   * Always 403, and counted here, since only admitted requests are counted by the caller; but beyond its rate a
+   * tenant that goes on asking costs no write.
+   */
+  async #refuseSuspended(tenant: Tenant): Promise<ServiceError> {
+    const { usage, onUncounted } = this.#options;
+    if (this.#takeRate(tenant).admitted) await usage.countAnswer(tenant.id).catch(onUncounted);
+    return new ServiceError('tenant_suspended', 'the tenant is suspended');
+  }
+
+  #takeRate(tenant: Tenant): RateAdmission {
+    const { limiter, nowMs } = this.#options;
+    return limiter.admitRate(tenant.id, tenant.limits.requestsPerMinute, nowMs());
+  }
+
   #admitRate(tenant: Tenant): Admission['rate'] {
     const limit = tenant.limits.requestsPerMinute;
-    const rate = this.#options.limiter.admitRate(tenant.id, limit, this.#options.nowMs());
+    const rate = this.#takeRate(tenant);
     if (!rate.admitted) {
       throw new ServiceError(
         'rate_limit_exceeded',

@@ -24,10 +24,16 @@ export interface Admission {
   readonly permit: ConcurrencyPermit;
 }
 
+/**
+ * A JSON object of the customer's as text without white space between tokens: checked by whoever takes it in,
+ * stored and returned as it is.
+ */
+export type JsonObjectText = string;
+
 export interface DocumentInput {
   readonly docId: string;
   readonly text: string;
-  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly metadata: JsonObjectText;
 }
 
 export interface RequestUsage {
@@ -46,14 +52,14 @@ export interface CreateIndexRequest {
     readonly overlapTokens?: number;
     readonly minimumChunkTokens?: number;
   };
-  readonly metadataSchema: Readonly<Record<string, unknown>>;
+  readonly metadataSchema: JsonObjectText;
 }
 
 export interface SearchRequest {
   readonly query: string;
   readonly topK?: number;
   readonly candidateK?: number;
-  readonly filter?: Readonly<Record<string, unknown>>;
+  readonly filter?: JsonObjectText;
   readonly returnComponents: boolean;
 }
 
@@ -65,11 +71,9 @@ export interface ScoreRequest {
 
 export interface ResultComponents {
   readonly maxsim: number;
-  readonly perQueryToken: readonly {
-    readonly tokenIndex: number;
-    readonly documentTokenIndex: number;
-    readonly similarity: number;
-  }[];
+  /** Of each query token: its best similarity in the chunk, and the token of the chunk that has it. */
+  readonly similarities: Float32Array;
+  readonly documentTokens: Uint32Array;
   readonly candidateScore?: number;
   readonly candidateRank?: number;
 }
@@ -79,8 +83,7 @@ export interface ResultItem {
   readonly chunkId: string;
   readonly chunkIndex: number;
   readonly score: number;
-  /** The customer's object as JSON text, exactly as stored. */
-  readonly metadata: string;
+  readonly metadata: JsonObjectText;
   readonly components?: ResultComponents;
 }
 

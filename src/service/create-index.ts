@@ -27,7 +27,7 @@ export async function createIndex(
       model: model.name,
       modelVersion: model.version,
       chunking: chunkingOf(model, request.chunking),
-      metadataSchema: JSON.stringify(request.metadataSchema),
+      metadataSchema: request.metadataSchema,
     },
     indexesMax,
   );

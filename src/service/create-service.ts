@@ -76,13 +76,20 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
   });
   const indexes = new IndexDirectory({
     catalog,
-    encoder,
     store,
     onRemovalError: (indexId, error) => onBackgroundError('removal of files', error, indexId),
   });
-  const usage = new UsageRecorder(catalog, nowMs);
+  const usage = new UsageRecorder({ catalog, limiter, nowMs });
   const inFlight = new InFlight();
-  const admission = new AdmissionDesk({ catalog, keys, limiter, usage, inFlight, nowMs });
+  const admission = new AdmissionDesk({
+    catalog,
+    keys,
+    limiter,
+    usage,
+    inFlight,
+    nowMs,
+    onUncounted: (error) => onBackgroundError('usage of a refused request', error),
+  });
   const readiness = new ReadinessProbe({
     catalog,
     encoder,
@@ -151,12 +158,15 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
   }
 }
 
-/** The catalog starts its threads at their first use: the first request must not wait for that. */
+/**
+ * The catalog starts its threads at their first use: the first request must not wait for that. What fails now fails
+ * again when it is needed; on a full disk the rest goes on without it.
+ */
 async function warmUp(catalog: Catalog): Promise<void> {
   const noIndex = '';
-  await Promise.all([
+  await Promise.allSettled([
     catalog.ping(),
     catalog.countStored(noIndex, []),
-    catalog.loadIndexState(noIndex).catch(() => undefined),
+    catalog.loadIndexState(noIndex),
   ]);
 }

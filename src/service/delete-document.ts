@@ -47,7 +47,7 @@ async function commitDelete(
       tenantId,
       indexId,
       docId,
-      usage: { tenantId, month: monthOf(parts.nowMs()), requests: 1 },
+      usage: parts.usage.event(tenantId, { month: monthOf(parts.nowMs()) }),
     });
   } catch (error) {
     // It may have been counted: never count twice.

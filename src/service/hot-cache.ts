@@ -1,12 +1,16 @@
 /**
  * Rows that every request needs, kept for at most `maxAgeMs`: another process (the command line) changes
- * them too, and what it did must hold within seconds. Absent rows are not kept.
+ * them too, and what it did must hold within seconds. Absent rows are not kept, and those past their age go
+ * with the next load.
  */
 import { LRUCache } from 'lru-cache';
 
 export class HotCache<Value extends object> {
   readonly #rows: LRUCache<string, Value>;
   readonly #loading = new Map<string, Promise<Value | undefined>>();
+  readonly #maxAgeMs: number;
+  readonly #nowMs: () => number;
+  #purgedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: {
     readonly rowsMax: number;
@@ -14,12 +18,19 @@ export class HotCache<Value extends object> {
     /** A clock that never steps back, or a row could outlive its age. */
     readonly nowMs?: () => number;
   }) {
+    this.#maxAgeMs = options.maxAgeMs;
+    this.#nowMs = options.nowMs ?? (() => performance.now());
     this.#rows = new LRUCache({
       max: options.rowsMax,
       ttl: options.maxAgeMs,
       ttlResolution: 0,
-      perf: { now: options.nowMs ?? (() => performance.now()) },
+      perf: { now: this.#nowMs },
     });
+  }
+
+  /** Rows held. */
+  get size(): number {
+    return this.#rows.size;
   }
 
   /** The row as it was at most `maxAgeMs` ago; callers that come at the same time share one load. */
@@ -37,6 +48,7 @@ export class HotCache<Value extends object> {
   }
 
   #load(key: string, load: () => Promise<Value | undefined>): Promise<Value | undefined> {
+    this.#purge();
     const loading = load()
       .then((row) => {
         if (row !== undefined && this.#loading.get(key) === loading) this.#rows.set(key, row);
@@ -47,5 +59,12 @@ export class HotCache<Value extends object> {
       });
     this.#loading.set(key, loading);
     return loading;
+  }
+
+  /** Once in `maxAgeMs`, since it looks at every row. */
+  #purge(): void {
+    if (this.#nowMs() - this.#purgedAtMs < this.#maxAgeMs) return;
+    this.#purgedAtMs = this.#nowMs();
+    this.#rows.purgeStale();
   }
 }

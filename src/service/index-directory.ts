@@ -3,15 +3,14 @@
  * index that operations share: existence, damage, erasure.
  */
 import type { Catalog, IndexRow } from '../catalog/contract.ts';
-import type { Encoder, EncoderModel } from '../encoder/contract.ts';
+import type { EncoderModel } from '../encoder/contract.ts';
 import { ServiceError } from '../errors.ts';
-import type { IndexStore } from '../index/index-store.ts';
+import { otherModel, type IndexStore } from '../index/index-store.ts';
 import type { StoredIndex } from '../index/stored-index.ts';
 import { catalogSegments } from './catalog-segments.ts';
 import { HotCache } from './hot-cache.ts';
 import { InFlight } from './in-flight.ts';
 import { IndexRegistry } from './index-registry.ts';
-import { servedModelOfIndex } from './served-models.ts';
 
 const rowsMax = 10_000;
 const rowAgeMsMax = 2_000;
@@ -19,7 +18,6 @@ const openIndexesMax = 256;
 
 export interface IndexDirectoryOptions {
   readonly catalog: Catalog;
-  readonly encoder: Encoder;
   readonly store: IndexStore;
   readonly onRemovalError: (indexId: string, error: unknown) => void;
 }
@@ -50,23 +48,26 @@ export class IndexDirectory {
     return row;
   }
 
-  /** Runs `work` on the open index. `model` is that of the index; without it, 503 when none is served now. */
+  /** Runs `work` on the open index. `model` is that of the index. */
   async use<T>(
     row: IndexRow,
     work: (stored: StoredIndex) => Promise<T>,
-    model: EncoderModel = servedModelOfIndex(this.#options.encoder, row),
+    model: Pick<EncoderModel, 'dim'>,
   ): Promise<T> {
-    const { store, catalog } = this.#options;
     return await this.#registry.use(
       row.id,
-      () =>
-        store.open({
-          indexId: row.id,
-          dim: model.dim,
-          ledger: catalogSegments(catalog, row.id),
-        }),
-      work,
+      () => this.#open(row.id, { dim: model.dim }),
+      async (stored) => {
+        // It was opened without a model.
+        if (stored.dim !== model.dim) throw otherModel();
+        return await work(stored);
+      },
     );
+  }
+
+  /** Likewise for work that needs no model; 503 when the index has no segments. */
+  useWithoutModel<T>(indexId: string, work: (stored: StoredIndex) => Promise<T>): Promise<T> {
+    return this.#registry.use(indexId, () => this.#open(indexId), work);
   }
 
   /** Runs `work` if the index is open or being opened. */
@@ -105,14 +106,24 @@ export class IndexDirectory {
     }
   }
 
+  /** Every index that has files. */
+  storedIds(): Promise<readonly string[]> {
+    return this.#options.store.storedIndexIds();
+  }
+
   /** Removes the files of indexes that the catalog does not know: of erased tenants, or left by a crash. */
   async removeUnknown(): Promise<readonly string[]> {
     // Files first: an index has files only after it has a row.
-    const stored = await this.#options.store.storedIndexIds();
+    const stored = await this.storedIds();
     const known = new Set(await this.#options.catalog.listIndexIds());
     const unknown = stored.filter((indexId) => !known.has(indexId));
     for (const indexId of unknown) await this.#removeFiles(indexId);
     return unknown;
+  }
+
+  #open(indexId: string, model: { readonly dim?: number } = {}): Promise<StoredIndex> {
+    const { store, catalog } = this.#options;
+    return store.open({ indexId, ...model, ledger: catalogSegments(catalog, indexId) });
   }
 
   /** Gives up what goes on in the background of open indexes; requests in flight go on. */

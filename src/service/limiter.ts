@@ -40,6 +40,8 @@ export interface TokenReservationRequest {
 export interface Limiter {
   /** Sliding window: never more than `perMinute` admissions in any 60 s. A refused request leaves no trace. */
   admitRate(tenantId: string, perMinute: number, nowMs: number): RateAdmission;
+  /** What a restart must not forget of a tenant's window; `undefined` when that is kept elsewhere, or there is nothing. */
+  packedWindow(tenantId: string): Uint8Array | undefined;
   /** `undefined` when `max` slots are taken. */
   acquireSlot(tenantId: string, max: number): ConcurrencyPermit | undefined;
   /** `undefined` when ledger + reservations + inputTokens would exceed the allowance. */

@@ -1,11 +1,14 @@
 /**
- * The limiter of one api process, in memory. A restart empties the rate windows and the slots (whose
- * requests ended with the process); the token ledger is the catalog's, only reservations are here.
+ * The limiter of one api process, in memory. A restart empties the slots (whose requests ended with the process).
+ * Rate windows are recorded with the usage of each answer and come back: forgotten is only what a process that was
+ * killed had admitted and not answered. The token ledger is the catalog's, only reservations are here.
  *
  * Memory is bounded by what the last 60 s used: a tenant without admissions in its window, slots or
  * reservations takes none.
  */
+import type { Catalog } from '../catalog/contract.ts';
 import { assertInvariant } from '../errors.ts';
+import { monthOf } from './calendar-month.ts';
 import type {
   ConcurrencyPermit,
   Limiter,
@@ -17,6 +20,8 @@ import { RateWindow, windowMs } from './rate-window.ts';
 
 /** Idle tenants looked at, at most, by one admission. */
 const sweepMax = 2;
+/** Longer than any request: its usage, and the window with it, is recorded in the month in which it began. */
+const recordedMsMax = 86_400_000;
 
 export class MemoryLimiter implements Limiter {
   /** Least recently admitted tenant first. */
@@ -24,6 +29,26 @@ export class MemoryLimiter implements Limiter {
   readonly #slots = new Map<string, number>();
   readonly #reserved = new Map<string, bigint>();
   readonly #clock = new SteadyClock();
+
+  /** With the windows that an earlier process left. */
+  static async restore(catalog: Pick<Catalog, 'rateWindows'>, nowMs: number): Promise<MemoryLimiter> {
+    const limiter = new MemoryLimiter();
+    const now = Math.floor(nowMs);
+    const newest = new Map<string, RateWindow>();
+    for (const { tenantId, packed } of await catalog.rateWindows(monthOf(nowMs - recordedMsMax))) {
+      const window = RateWindow.unpack(packed, now);
+      const other = newest.get(tenantId);
+      // Of two that were packed one after the other the later one holds the other.
+      if (other === undefined || isLater(window, other)) newest.set(tenantId, window);
+    }
+    const inOrder = [...newest].toSorted(([, left], [, right]) => left.newestMs - right.newestMs);
+    for (const [tenantId, window] of inOrder) if (window.count > 0) limiter.#windows.set(tenantId, window);
+    return limiter;
+  }
+
+  packedWindow(tenantId: string): Uint8Array | undefined {
+    return this.#windows.get(tenantId)?.pack();
+  }
 
   /** `nowMs`: any clock; should it step back, time stands still and goes on from there. */
   admitRate(tenantId: string, perMinute: number, nowMs: number): RateAdmission {
@@ -103,6 +128,12 @@ export class MemoryLimiter implements Limiter {
     if (left === 0n) this.#reserved.delete(key);
     else this.#reserved.set(key, left);
   }
+}
+
+function isLater(window: RateWindow, other: RateWindow): boolean {
+  return (
+    window.newestMs > other.newestMs || (window.newestMs === other.newestMs && window.count > other.count)
+  );
 }
 
 /** Turns a clock that may step back into one that does not. */

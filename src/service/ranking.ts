@@ -1,17 +1,5 @@
-/** What searching and scoring share: the order of results and the parts of a score. */
-import type { ResultComponents, ResultItem } from './contract.ts';
-
-type Ranked = Pick<ResultItem, 'score' | 'docId' | 'chunkIndex'>;
-
-/** Best first; ties by doc_id in code point order, then by chunk_index. */
-export function byRank(a: Ranked, b: Ranked): number {
-  return b.score - a.score || byCodePoints(a.docId, b.docId) || a.chunkIndex - b.chunkIndex;
-}
-
-/** UTF-8 bytes sort as code points do; UTF-16 units, which `<` compares, do not. */
-function byCodePoints(a: string, b: string): number {
-  return a === b ? 0 : Buffer.compare(Buffer.from(a), Buffer.from(b));
-}
+/** What searching and scoring share: the parts of a score. */
+import type { ResultComponents } from './contract.ts';
 
 export interface ScoredRows {
   readonly score: number;
@@ -31,13 +19,11 @@ export function componentsOf(scored: ScoredRows): ResultComponents | undefined {
   if (similarities === undefined || documentTokens === undefined) return undefined;
   const candidateScore = scored.candidateScores?.[position];
   const candidateRank = scored.candidateRanks?.[position];
+  const [first, end] = [position * queryRows, (position + 1) * queryRows];
   return {
     maxsim: scored.score,
-    perQueryToken: Array.from({ length: queryRows }, (_row, tokenIndex) => ({
-      tokenIndex,
-      documentTokenIndex: documentTokens[position * queryRows + tokenIndex] ?? 0,
-      similarity: similarities[position * queryRows + tokenIndex] ?? 0,
-    })),
+    similarities: similarities.subarray(first, end),
+    documentTokens: documentTokens.subarray(first, end),
     ...(candidateScore === undefined ? {} : { candidateScore }),
     ...(candidateRank === undefined ? {} : { candidateRank }),
   };

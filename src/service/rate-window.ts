@@ -10,6 +10,11 @@
 export const windowMs = 60_000;
 
 const capacityMinimum = 8;
+/** Groups of admissions in a packed window. */
+const groupsMax = 60;
+const packedHeadBytes = 12;
+/** Far more than any limit: what says that it holds more is no window. */
+const packedCountMax = 1 << 24;
 
 export class RateWindow {
   #times = new Uint32Array(capacityMinimum);
@@ -19,6 +24,45 @@ export class RateWindow {
 
   get count(): number {
     return this.#count;
+  }
+
+  get newestMs(): number {
+    return this.#newestMs;
+  }
+
+  /**
+   * The window in at most 252 bytes: the time of the newest admission (double), how many there are, and how much older
+   * each is (32 bits each, little-endian). Beyond 60 they come in groups of equal size that are as young as their
+   * youngest, so that no admission leaves a window that was packed before its time.
+   */
+  pack(): Uint8Array {
+    const size = groupSize(this.#count);
+    const groups = Math.ceil(this.#count / size);
+    const packed = new DataView(new ArrayBuffer(packedHeadBytes + 4 * groups));
+    packed.setFloat64(0, this.#newestMs, true);
+    packed.setUint32(8, this.#count, true);
+    for (let group = 0; group < groups; group++) {
+      const youngest = Math.min((group + 1) * size, this.#count) - 1;
+      packed.setUint32(packedHeadBytes + 4 * group, this.#age(youngest, this.#newestMs), true);
+    }
+    return new Uint8Array(packed.buffer);
+  }
+
+  /** What is left of a packed window at `nowMs`. Should the clock have stepped back, it counts as of now. */
+  static unpack(bytes: Uint8Array, nowMs: number): RateWindow {
+    const window = new RateWindow();
+    const packed = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    if (bytes.length < packedHeadBytes) return window;
+    const newestMs = packed.getFloat64(0, true);
+    const count = packed.getUint32(8, true);
+    const size = groupSize(count);
+    const isWhole = bytes.length === packedHeadBytes + 4 * Math.ceil(count / size) && count <= packedCountMax;
+    if (!isWhole || !(nowMs - newestMs < windowMs)) return window;
+    for (let place = 0; place < count; place++) {
+      const age = packed.getUint32(packedHeadBytes + 4 * Math.floor(place / size), true);
+      window.add(Math.min(newestMs - age, nowMs));
+    }
+    return window;
   }
 
   /** Forgets admissions at or before `nowMs` - 60 s. */
@@ -60,4 +104,8 @@ export class RateWindow {
     this.#times = times;
     this.#first = 0;
   }
+}
+
+function groupSize(count: number): number {
+  return Math.max(1, Math.ceil(count / groupsMax));
 }

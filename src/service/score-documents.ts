@@ -1,7 +1,7 @@
 /**
  * Scoring transient documents: query and documents are encoded side by side once their tokens are reserved,
- * each document is scored as it arrives and dropped. One result per document, its best chunk. A document
- * without tokens has no chunk and so no result; one that the model cannot encode, or such a query, refuses the request, whose
+ * each document is scored as it arrives and dropped. One result per document, its best chunk; ties stand in the
+ * order submitted. A document without tokens has no chunk and so no result; one that the model cannot encode, or such a query, refuses the request, whose
  * answer has no place for it. Nothing is stored but the usage.
  */
 import type { EncodedDocument, EncodedQuery } from '../encoder/contract.ts';
@@ -16,7 +16,7 @@ import {
   timed,
   type ServiceParts,
 } from './parts.ts';
-import { byRank, componentsOf } from './ranking.ts';
+import { componentsOf } from './ranking.ts';
 import { defaultModel } from './served-models.ts';
 import type { TokenHold } from './token-allowance.ts';
 
@@ -28,6 +28,8 @@ interface Best {
   readonly score: number;
   readonly components: ResultItem['components'];
 }
+
+type TokenMatrices = Pick<EncodedDocument, 'chunkRows' | 'vectors' | 'scales'>;
 
 interface Scored {
   readonly inputTokens: number;
@@ -44,7 +46,7 @@ export async function scoreDocuments(
   const hold = await parts.allowance.open(context.tenant);
   try {
     const scored = await timed(context, 'score', () => scoreAll(parts, context, request, hold));
-    const results = resultItems(scored).toSorted(byRank);
+    const results = resultItems(scored);
     assertWanted(context, parts.nowMs());
     await timed(context, 'usage', () =>
       parts.usage.record(context, { month: hold.month, inputTokens: BigInt(scored.inputTokens), scores: 1 }),
@@ -119,22 +121,36 @@ async function bestChunk(
   },
 ): Promise<Best> {
   const { query, dim, input, document, request } = scoring;
-  const scored = await parts.engine.score(
-    { query: query.vectors, offsets: query.offsets, dim, components: request.returnComponents },
-    document,
-  );
+  const asked = { query: query.vectors, offsets: query.offsets, dim };
+  const { scores } = await parts.engine.score({ ...asked, components: false }, document);
   let chunkIndex = 0;
-  for (const [index, score] of scored.scores.entries()) {
-    if (score > (scored.scores[chunkIndex] ?? score)) chunkIndex = index;
+  for (const [index, score] of scores.entries()) {
+    if (score > (scores[chunkIndex] ?? score)) chunkIndex = index;
   }
-  const score = scored.scores[chunkIndex];
+  const score = scores[chunkIndex];
   assertInvariant(score !== undefined, 'a document with chunks has scores');
+  // Only the chunk that is answered is explained.
+  const explained = request.returnComponents
+    ? await parts.engine.score({ ...asked, components: true }, chunkOf(document, chunkIndex, dim))
+    : {};
   return {
     input,
     documentIndex: document.documentIndex,
     chunkIndex,
     score,
-    components: componentsOf({ ...scored, score, position: chunkIndex, queryRows: query.rows }),
+    components: componentsOf({ ...explained, score, position: 0, queryRows: query.rows }),
+  };
+}
+
+/** One chunk's token matrix, as a document of its own. */
+function chunkOf(document: EncodedDocument, chunkIndex: number, dim: number): TokenMatrices {
+  const { chunkRows, vectors, scales } = document;
+  const first = chunkRows.subarray(0, chunkIndex).reduce((sum, rows) => sum + rows, 0);
+  const end = first + (chunkRows[chunkIndex] ?? 0);
+  return {
+    chunkRows: chunkRows.subarray(chunkIndex, chunkIndex + 1),
+    vectors: vectors.subarray(first * dim, end * dim),
+    scales: scales.subarray(first, end),
   };
 }
 
@@ -146,12 +162,13 @@ function resultItems({ best, chunkCounts }: Scored): ResultItem[] {
     firstChunks.push(chunks);
     chunks += count;
   }
-  return best.map(({ input, documentIndex, chunkIndex, score, components }) => ({
+  const ranked = best.toSorted((a, b) => b.score - a.score || a.documentIndex - b.documentIndex);
+  return ranked.map(({ input, documentIndex, chunkIndex, score, components }) => ({
     docId: input.docId,
     chunkId: `transient_${(firstChunks[documentIndex] ?? 0) + chunkIndex}`,
     chunkIndex,
     score,
-    metadata: JSON.stringify(input.metadata),
+    metadata: input.metadata,
     ...(components === undefined ? {} : { components }),
   }));
 }

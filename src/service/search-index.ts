@@ -5,6 +5,7 @@
  */
 import type { ResolvedVersion } from '../catalog/contract.ts';
 import type { EncodedQuery, EncoderModel } from '../encoder/contract.ts';
+import { ServiceError, assertInvariant } from '../errors.ts';
 import { metadataTerms } from '../index/metadata-terms.ts';
 import type { NativeSearchResult } from '../index/native.ts';
 import type { RankedResponse, RequestContext, ResultItem, SearchRequest } from './contract.ts';
@@ -16,13 +17,16 @@ import {
   timed,
   type ServiceParts,
 } from './parts.ts';
-import { byRank, componentsOf } from './ranking.ts';
+import { componentsOf } from './ranking.ts';
 import { modelOfIndex } from './served-models.ts';
 import type { TokenHold } from './token-allowance.ts';
 
+/** A filter that every document passes. */
+const noFields = '{}';
 const topKDefault = 10;
 const candidateKMin = 200;
 const candidateKMax = 500;
+const unknownVersionRetrySeconds = 30;
 /** Above this much room a query's tokens are reserved by its bytes; below, counted first. */
 const cheapReservationRoom = 1_000_000n;
 
@@ -47,7 +51,9 @@ export async function searchIndex(
               query: query.vectors,
               offsets: query.offsets,
               ...breadthOf(request),
-              ...(hasFields(request.filter) ? { filterTerms: metadataTerms(request.filter) } : {}),
+              ...(request.filter === undefined || request.filter === noFields
+                ? {}
+                : { filterTerms: metadataTerms(request.filter) }),
               components: request.returnComponents,
               timeoutMs: Math.max(1, context.deadlineMs - parts.nowMs()),
             }),
@@ -57,16 +63,16 @@ export async function searchIndex(
             parts.versions.resolve(row.id, [...new Set(result.versionIds)]),
           );
           // What a pinned snapshot refers to is gone only when the whole index is.
-          if ([...result.versionIds].some((id) => !versions.has(id))) {
+          const unknown = [...result.versionIds].find((id) => !versions.has(id));
+          if (unknown !== undefined) {
             await parts.indexes.assertExists(context.tenant.id, indexId);
+            throw unknownVersion(unknown);
           }
           return { result, versions };
         }),
       model,
     );
-    const results = resultItems(found.result, found.versions, query.rows)
-      .toSorted(byRank)
-      .slice(0, breadthOf(request).topK);
+    const results = resultItems(found.result, found.versions, query.rows);
     assertWanted(context, parts.nowMs());
     await timed(context, 'usage', () =>
       parts.usage.record(context, {
@@ -125,10 +131,6 @@ async function encodeQuery(
   return query;
 }
 
-function hasFields(filter: SearchRequest['filter']): filter is Readonly<Record<string, unknown>> {
-  return filter !== undefined && Object.keys(filter).length > 0;
-}
-
 function resultItems(
   found: NativeSearchResult,
   versions: ReadonlyMap<number, ResolvedVersion>,
@@ -137,7 +139,7 @@ function resultItems(
   const items: ResultItem[] = [];
   for (const [position, versionId] of found.versionIds.entries()) {
     const version = versions.get(versionId);
-    if (version === undefined) continue;
+    assertInvariant(version !== undefined, 'every result was resolved');
     const chunkIndex = found.chunkIndexes[position] ?? 0;
     const score = found.scores[position] ?? 0;
     const components = componentsOf({ ...found, score, position, queryRows });
@@ -151,6 +153,14 @@ function resultItems(
     });
   }
   return items;
+}
+
+/** A shorter answer would be a wrong one. */
+function unknownVersion(versionId: number): ServiceError {
+  return new ServiceError('service_unavailable', 'a document that was found cannot be read', {
+    retryAfterSeconds: unknownVersionRetrySeconds,
+    cause: new Error(`the catalog does not hold document version ${versionId}, which the index does`),
+  });
 }
 
 /** Version ids are never reused, so a chunk's id is its own until its document is replaced. */

@@ -1,7 +1,8 @@
 /**
  * The monthly allowance of input tokens. What the ledger holds is read once per tenant and month and counted
  * on from there: this process is the only one that charges tokens, and a reading taken later could miss
- * what was settled meanwhile. Never charged more than reserved, never reserved more than allowed.
+ * what was settled meanwhile. Only the reading of a tenant without open holds may be forgotten: the ledger has what
+ * they settled. Never charged more than reserved, never reserved more than allowed.
  */
 import type { Tenant, UsageTotals } from '../catalog/contract.ts';
 import { ServiceError } from '../errors.ts';
@@ -12,12 +13,22 @@ interface LedgerMonth {
   recorded: bigint;
 }
 
+interface TenantLedger {
+  readonly month: string;
+  readonly ledger: Promise<LedgerMonth>;
+  /** Open now: what they settle is not in a reading that is taken before. */
+  holds: number;
+}
+
+/** Readings kept, beside those with open holds. */
+const ledgersMax = 1_000;
+
 export class TokenAllowance {
   readonly #limiter: Limiter;
   readonly #usageTotals: (tenantId: string, month: string) => Promise<UsageTotals>;
   readonly #nowMs: () => number;
-  /** By tenant: one month each. */
-  readonly #ledgers = new Map<string, { readonly month: string; readonly ledger: Promise<LedgerMonth> }>();
+  /** By tenant: one month each, the one asked for longest ago first. */
+  readonly #ledgers = new Map<string, TenantLedger>();
 
   constructor(options: {
     readonly limiter: Limiter;
@@ -29,28 +40,47 @@ export class TokenAllowance {
     this.#nowMs = options.nowMs;
   }
 
+  /** Tenants whose reading is kept. */
+  get size(): number {
+    return this.#ledgers.size;
+  }
+
   /** A request's hold on the allowance of the current month, with nothing reserved yet. */
   async open(tenant: Tenant): Promise<TokenHold> {
     const month = monthOf(this.#nowMs());
-    const known = this.#ledgers.get(tenant.id);
-    const ledger = known?.month === month ? known.ledger : this.#load(tenant.id, month);
-    return new TokenHold({
-      limiter: this.#limiter,
-      tenant,
-      month,
-      ledger: await ledger,
-      nowMs: this.#nowMs,
-    });
+    const entry = this.#entry(tenant.id, month);
+    entry.holds += 1;
+    const onEnd = (): void => {
+      entry.holds -= 1;
+    };
+    try {
+      const ledger = await entry.ledger;
+      return new TokenHold({ limiter: this.#limiter, tenant, month, ledger, nowMs: this.#nowMs, onEnd });
+    } catch (error) {
+      onEnd();
+      throw error;
+    }
   }
 
-  #load(tenantId: string, month: string): Promise<LedgerMonth> {
-    const ledger = this.#usageTotals(tenantId, month).then(({ inputTokens }) => ({ recorded: inputTokens }));
-    const entry = { month, ledger };
+  #entry(tenantId: string, month: string): TenantLedger {
+    const known = this.#ledgers.get(tenantId);
+    const entry = known?.month === month ? known : this.#load(tenantId, month);
+    this.#ledgers.delete(tenantId);
     this.#ledgers.set(tenantId, entry);
+    for (const [oldest, { holds }] of this.#ledgers) {
+      if (this.#ledgers.size <= ledgersMax) break;
+      if (holds === 0) this.#ledgers.delete(oldest);
+    }
+    return entry;
+  }
+
+  #load(tenantId: string, month: string): TenantLedger {
+    const ledger = this.#usageTotals(tenantId, month).then(({ inputTokens }) => ({ recorded: inputTokens }));
+    const entry = { month, ledger, holds: 0 };
     ledger.catch(() => {
       if (this.#ledgers.get(tenantId) === entry) this.#ledgers.delete(tenantId);
     });
-    return ledger;
+    return entry;
   }
 }
 
@@ -62,6 +92,7 @@ export class TokenHold {
   readonly #tenant: Tenant;
   readonly #ledger: LedgerMonth;
   readonly #nowMs: () => number;
+  readonly #onEnd: () => void;
   readonly #reservations: TokenReservation[] = [];
   #ended = false;
 
@@ -71,12 +102,14 @@ export class TokenHold {
     readonly month: string;
     readonly ledger: LedgerMonth;
     readonly nowMs: () => number;
+    readonly onEnd: () => void;
   }) {
     this.month = parts.month;
     this.#limiter = parts.limiter;
     this.#tenant = parts.tenant;
     this.#ledger = parts.ledger;
     this.#nowMs = parts.nowMs;
+    this.#onEnd = parts.onEnd;
   }
 
   /** Tokens that the ledger leaves of the allowance, reservations of other requests not counted. */
@@ -115,8 +148,7 @@ export class TokenHold {
 
   /** The ledger holds `used` tokens of this request now. */
   settle(used: bigint): void {
-    if (this.#ended) return;
-    this.#ended = true;
+    if (!this.#end()) return;
     this.#ledger.recorded += used;
     let left = used;
     for (const reservation of this.#reservations) {
@@ -128,8 +160,15 @@ export class TokenHold {
 
   /** Nothing was charged. */
   release(): void {
-    if (this.#ended) return;
-    this.#ended = true;
+    if (!this.#end()) return;
     for (const reservation of this.#reservations) reservation.release();
+  }
+
+  /** Whether this was the first end. */
+  #end(): boolean {
+    if (this.#ended) return false;
+    this.#ended = true;
+    this.#onEnd();
+    return true;
   }
 }

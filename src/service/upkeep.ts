@@ -1,9 +1,9 @@
 /**
  * What goes on without requests: indexes forget dead versions and give space back, files of erased indexes
  * go, and now and then every index is looked at, also those nobody uses, because deleted data must be
- * physically gone within 24 hours. One thing at a time.
+ * physically gone within 24 hours, whether or not their model is served. One thing at a time.
  */
-import type { Catalog, IndexRow } from '../catalog/contract.ts';
+import type { Catalog } from '../catalog/contract.ts';
 import { ServiceError } from '../errors.ts';
 import type { StoredIndex } from '../index/stored-index.ts';
 import type { IndexDirectory } from './index-directory.ts';
@@ -66,22 +66,24 @@ export class Upkeep {
   }
 
   async #sweep(): Promise<void> {
-    const { catalog } = this.#options;
+    const { catalog, indexes } = this.#options;
+    const stored = new Set(await indexes.storedIds());
     for (const tenant of await catalog.listTenants()) {
-      for (const row of await catalog.listIndexes(tenant.id)) {
+      for (const { id, status } of await catalog.listIndexes(tenant.id)) {
         if (this.#stopped) return;
-        await this.#attempt('maintenance', () => this.#maintain(row));
+        if (stored.has(id) && status !== 'error') {
+          await this.#attempt('maintenance', () => this.#maintain(id));
+        }
       }
     }
   }
 
-  async #maintain(row: IndexRow): Promise<void> {
-    if (row.status === 'error') return;
+  async #maintain(indexId: string): Promise<void> {
     try {
-      await this.#options.indexes.use(row, (stored) => this.#maintainOpen(stored));
+      await this.#options.indexes.useWithoutModel(indexId, (stored) => this.#maintainOpen(stored));
     } catch (error) {
-      // Gone meanwhile, or its model version is not served: nothing can be done for it now.
-      if (!(error instanceof ServiceError)) throw error;
+      // Gone meanwhile.
+      if (!(error instanceof ServiceError && error.code === 'not_found')) throw error;
     }
   }
 

@@ -145,7 +145,7 @@ async function appendDocument(
   return {
     docId: input.docId,
     versionId,
-    metadata: JSON.stringify(input.metadata),
+    metadata: input.metadata,
     chunkCount: chunkRows.length,
     tokenVectors: scales.length,
     segmentId,
@@ -165,13 +165,11 @@ async function commitBatch(
       indexId: row.id,
       documents: batch.versions,
       documentsMax: context.tenant.limits.documents,
-      usage: {
-        tenantId: context.tenant.id,
+      usage: parts.usage.event(context.tenant.id, {
         month: hold.month,
-        requests: 1,
         inputTokens: BigInt(batch.inputTokens),
         documentUpserts: batch.versions.length,
-      },
+      }),
     });
   } catch (error) {
     // It may have been counted: never count twice.

@@ -6,21 +6,36 @@
 import type { Catalog, UsageEvent } from '../catalog/contract.ts';
 import { monthOf } from './calendar-month.ts';
 import type { RequestContext } from './contract.ts';
+import type { Limiter } from './limiter.ts';
 
 export class UsageRecorder {
   readonly #catalog: Catalog;
+  readonly #limiter: Pick<Limiter, 'packedWindow'>;
   readonly #nowMs: () => number;
   readonly #claimed = new WeakSet<RequestContext>();
 
-  constructor(catalog: Catalog, nowMs: () => number) {
-    this.#catalog = catalog;
-    this.#nowMs = nowMs;
+  constructor(options: {
+    readonly catalog: Catalog;
+    readonly limiter: Pick<Limiter, 'packedWindow'>;
+    readonly nowMs: () => number;
+  }) {
+    this.#catalog = options.catalog;
+    this.#limiter = options.limiter;
+    this.#nowMs = options.nowMs;
+  }
+
+  /** One answered request of a tenant, with what its operation used. */
+  event(tenantId: string, usage: Omit<UsageEvent, 'tenantId' | 'requests' | 'rateWindow'>): UsageEvent {
+    return { ...usage, tenantId, requests: 1, rateWindow: this.#limiter.packedWindow(tenantId) };
   }
 
   /** Records an operation together with its request. */
-  async record(context: RequestContext, usage: Omit<UsageEvent, 'tenantId' | 'requests'>): Promise<void> {
+  async record(
+    context: RequestContext,
+    usage: Omit<UsageEvent, 'tenantId' | 'requests' | 'rateWindow'>,
+  ): Promise<void> {
     this.claim(context);
-    await this.#catalog.recordUsage({ ...usage, tenantId: context.tenant.id, requests: 1 });
+    await this.#catalog.recordUsage(this.event(context.tenant.id, usage));
   }
 
   /** The request is counted by a transaction of the operation's own. */
@@ -37,6 +52,6 @@ export class UsageRecorder {
 
   /** Counts an answer to a request that was not admitted. */
   async countAnswer(tenantId: string): Promise<void> {
-    await this.#catalog.recordUsage({ tenantId, month: monthOf(this.#nowMs()), requests: 1 });
+    await this.#catalog.recordUsage(this.event(tenantId, { month: monthOf(this.#nowMs()) }));
   }
 }

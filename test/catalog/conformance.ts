@@ -187,6 +187,24 @@ function describeIndexes(current: () => CatalogUnderTest): void {
       expect(await catalog.listIndexIds()).toEqual(expect.arrayContaining(inputs.map(({ id }) => id)));
     });
 
+    it('are listed in turns with other work, however long the list', async () => {
+      const { catalog } = current();
+      const { id: tenantId } = await newTenant(catalog);
+      const inputs = Array.from({ length: 200 }, (_, place) => indexInput(tenantId, `n${place}`));
+      await Promise.all(inputs.map((input) => catalog.createIndex(input, 200)));
+      let turns = 0;
+      let listing = true;
+      const turn = (): void => {
+        turns += 1;
+        if (listing) setImmediate(turn);
+      };
+      setImmediate(turn);
+      const listed = await catalog.listIndexes(tenantId);
+      listing = false;
+      expect(new Set(listed.map(({ id }) => id))).toEqual(new Set(inputs.map(({ id }) => id)));
+      expect(turns).toBeGreaterThan(3);
+    });
+
     it('have names of their own within the tenant, free again after deletion', async () => {
       const { catalog } = current();
       const [one, two] = [await newTenant(catalog), await newTenant(catalog)];

@@ -4,7 +4,7 @@ import { openReader, openWriter } from '../../src/catalog/sqlite/connection.ts';
 import type { Connection } from '../../src/catalog/sqlite/connection.ts';
 import { GroupCommit, sequenceReader } from '../../src/catalog/sqlite/group-commit.ts';
 import type { Outcome, Work } from '../../src/catalog/sqlite/group-commit.ts';
-import { migrate, usageMigrations } from '../../src/catalog/sqlite/schema.ts';
+import { migrate, catalogMigrations } from '../../src/catalog/sqlite/schema.ts';
 import { newDirectory } from '../temporary-directory.ts';
 
 describe('group commit', () => {
@@ -13,7 +13,7 @@ describe('group commit', () => {
   beforeEach(async () => {
     file = path.join(await newDirectory(), 'group.db');
     connection = await openWriter({ path: file, durability: 'process_death', busyTimeoutMs: 50 });
-    migrate(connection, usageMigrations);
+    migrate(connection, catalogMigrations);
     connection.exec('CREATE TABLE numbers (number INTEGER PRIMARY KEY, filler TEXT) STRICT');
   });
   afterEach(() => {

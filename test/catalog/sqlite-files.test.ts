@@ -33,8 +33,11 @@ function inspect<Result>(
 }
 
 async function bytesOf(directory: string): Promise<Buffer> {
-  const files = await readdir(directory);
-  return Buffer.concat(await Promise.all(files.map((file) => readFile(path.join(directory, file)))));
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile());
+  return Buffer.concat(
+    await Promise.all(files.map(({ parentPath, name }) => readFile(path.join(parentPath, name)))),
+  );
 }
 
 afterEach(async () => {
@@ -52,7 +55,7 @@ describe('the files of the SQLite catalog', () => {
   it('are refused when they are no databases', async () => {
     const directory = await newDirectory();
     await writeFile(path.join(directory, 'catalog.db'), 'x'.repeat(8192));
-    await expect(open(directory)).rejects.toThrow(/not a database/);
+    await expect(open(directory)).rejects.toThrow(/damaged/);
   });
 
   it.each([

@@ -217,7 +217,7 @@ class Trip {
       offsets: new Float32Array(2),
       topK: 10_000,
       candidateK: 10_000,
-      ...(color === undefined ? {} : { filterTerms: metadataTerms({ color }) }),
+      ...(color === undefined ? {} : { filterTerms: metadataTerms(JSON.stringify({ color })) }),
       components: false,
       timeoutMs: 20_000,
       plan: 'exact',

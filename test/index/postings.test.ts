@@ -1,6 +1,7 @@
 /** What filters look up of a sealed segment: derived, so that its loss costs time and nothing else. */
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { termBytes } from '../../src/index/metadata-terms.ts';
 import { derivedFile, documentAt, engineError, openHost, openStage, type Host, type Stage } from './stage.ts';
 
 let host: Host;
@@ -56,6 +57,25 @@ describe('postings', () => {
     expect(postingBytes(stage)).toBe(0);
     await stage.index().maintain();
     expect(await readFile(file)).toEqual(intact);
+    expect(await found(stage)).toEqual(['a', 'c']);
+  });
+
+  it('are saved once the terms fill a segment, however few token vectors it has, also after a restart', async () => {
+    await using stage = await openStage(host, { segmentTermBytesMax: 4 * termBytes });
+    const states = () =>
+      stage
+        .index()
+        .statistics()
+        .segments.map(({ state, termBytes: bytes }) => [state, bytes]);
+    await stage.upsert([documentAt('a', 0, { is: 'a', n: 1, m: null })]);
+    expect(states()).toEqual([['active', 3 * termBytes]]);
+    await stage.reopen();
+    await stage.upsert([documentAt('b', 1, { is: 'b' }), documentAt('c', 2, { is: 'a' })]);
+    await stage.index().settled();
+    expect(states()).toEqual([
+      ['sealed', 4 * termBytes],
+      ['active', termBytes],
+    ]);
     expect(await found(stage)).toEqual(['a', 'c']);
   });
 

@@ -52,4 +52,22 @@ describe('publishing', () => {
     await queue.submit({ generation: 1, born: [], died: [] });
     expect(queue.published).toBe(1);
   });
+
+  it('ends at a commit that cannot be applied: who waits is rejected, and nothing is applied after it', async () => {
+    const applied: number[] = [];
+    const queue = new PublishQueue(0, ({ generation }) => {
+      if (generation === 2) throw new Error('cannot be applied');
+      applied.push(generation);
+    });
+    const submit = (generation: number) => queue.submit({ generation, born: [], died: [] });
+    const outcomes = await Promise.allSettled([submit(3), submit(2), submit(1), submit(2), submit(4)]);
+    expect(outcomes.map(({ status }) => status)).toEqual([
+      'rejected',
+      'rejected',
+      'fulfilled',
+      'rejected',
+      'rejected',
+    ]);
+    expect([applied, queue.published]).toEqual([[1], 1]);
+  });
 });

@@ -18,7 +18,6 @@ import { createEngine, type NativeEngine } from '../../src/index/native.ts';
 import type { Verification } from '../../src/index/scrub.ts';
 import type { StoredIndex } from '../../src/index/stored-index.ts';
 import { catalogSegments } from '../../src/service/catalog-segments.ts';
-import { byRank } from '../../src/service/ranking.ts';
 
 export const dim = 8;
 const month = '2026-11';
@@ -72,8 +71,8 @@ export interface Stage extends Omit<Host, typeof Symbol.asyncDispose> {
   /** Writes documents and stops before the commit. */
   abandon(documents: readonly TestDocument[]): Promise<void>;
   remove(docId: string): Promise<boolean>;
-  /** Everything that matches, best first, over an exact scan. */
-  search(filter?: Readonly<Record<string, unknown>>): Promise<readonly Found[]>;
+  /** What matches, best first, over an exact scan; without `topK` all of it. */
+  search(filter?: Readonly<Record<string, unknown>>, topK?: number): Promise<readonly Found[]>;
   /** Closes the index and opens it again from the catalog; `between` runs while it is closed. */
   reopen(between?: () => Promise<void>, settings?: Partial<IndexSettings>): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -169,7 +168,7 @@ export async function openStage(host: Host, settings: Partial<IndexSettings> = {
         chunkRows: Uint32Array.from(document.chunks, (chunk) => chunk.length),
         vectors: Int8Array.from(rows.flat()),
         scales: new Uint16Array(rows.length).fill(scaleBits),
-        terms: metadataTerms(document.metadata),
+        terms: metadataTerms(JSON.stringify(document.metadata)),
       });
       versions.push({
         docId: document.docId,
@@ -218,26 +217,24 @@ export async function openStage(host: Host, settings: Partial<IndexSettings> = {
           ? { result: true, commit: { generation: deleted.generation, died: [deleted.died] } }
           : { result: false };
       }),
-    search: (filter = {}) =>
+    search: (filter = {}, topK = 10_000) =>
       index.read(async (reader) => {
         const found = await reader.search({
           query,
           offsets: new Float32Array(2),
-          topK: 10_000,
+          topK,
           candidateK: 10_000,
-          ...(Object.keys(filter).length === 0 ? {} : { filterTerms: metadataTerms(filter) }),
+          ...(Object.keys(filter).length === 0 ? {} : { filterTerms: metadataTerms(JSON.stringify(filter)) }),
           components: false,
           timeoutMs: 10_000,
           plan: 'exact',
         });
         const versions = await catalog.resolveVersions(indexId, [...new Set(found.versionIds)]);
-        return [...found.versionIds]
-          .map((versionId, position) => {
-            const version = versions.get(versionId);
-            if (version === undefined) throw new Error(`version ${versionId} cannot be resolved`);
-            return { ...version, chunkIndex: found.chunkIndexes[position]!, score: found.scores[position]! };
-          })
-          .toSorted(byRank);
+        return [...found.versionIds].map((versionId, position) => {
+          const version = versions.get(versionId);
+          if (version === undefined) throw new Error(`version ${versionId} cannot be resolved`);
+          return { ...version, chunkIndex: found.chunkIndexes[position]!, score: found.scores[position]! };
+        });
       }),
     hold(method) {
       const reached = Promise.withResolvers<void>();

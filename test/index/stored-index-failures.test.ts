@@ -2,6 +2,7 @@
 import { open } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
+import type { BlobStore } from '../../src/index/blob-store.ts';
 import {
   blobsOf,
   docIds,
@@ -79,6 +80,32 @@ describe('failures', () => {
     expect(await docIds(stage)).toEqual(['b']);
   });
 
+  it.each(['EIO', 'EROFS', 'EMFILE', 'ENFILE', 'ENOMEM', 'ENOLCK', 'ENOSPC', 'EDQUOT'])(
+    'of the system (%s) are 503 and no damage, and pass',
+    async (code) => {
+      let failing: keyof BlobStore | undefined;
+      const failure = Object.assign(new Error(`${code}: in the way`), { code });
+      const blobs = new Proxy(host.blobs, {
+        get: (target, name: keyof BlobStore) =>
+          failing === name ? () => Promise.reject(failure) : target[name].bind(target),
+      });
+      await using stage = await openStage({ ...host, blobs });
+      const refused = { code: 'service_unavailable', retryAfterSeconds: expect.any(Number) as number };
+      failing = 'create';
+      await expect(stage.upsert(documents)).rejects.toMatchObject(refused);
+      failing = undefined;
+      await stage.upsert(documents);
+      for (const method of ['open', 'list'] as const) {
+        failing = method;
+        await expect(stage.reopen()).rejects.toMatchObject(refused);
+        failing = undefined;
+        await stage.reopen();
+      }
+      expect(stage.corrupt).toEqual([]);
+      expect(await docIds(stage)).toEqual(['a', 'b']);
+    },
+  );
+
   it('to make a segment leave no trace', async () => {
     await using stage = await openStage(host);
     stage.faults.set('createSegment', engineError('no_space'));
@@ -99,6 +126,27 @@ describe('failures', () => {
     expect(await docIds(stage)).toEqual(['a', 'b']);
     await stage.reopen();
     expect(await docIds(stage)).toEqual(['a', 'b']);
+  });
+
+  it('to publish a commit make the index unusable, and the next open finds the commit in the ledger', async () => {
+    await using stage = await openStage(host);
+    await stage.upsert(documents);
+    const nowhere = { segmentId: 1, record: 1_000_000 };
+    const removal = stage.index().end(async () => {
+      const removed = await stage.commitDelete('a');
+      if (removed.outcome !== 'committed') throw new Error(removed.outcome);
+      return { result: true, commit: { generation: removed.generation, died: [nowhere] } };
+    });
+    const following = stage.upsert([documentAt('c', 2)]);
+    for (const outcome of await Promise.allSettled([removal, following])) {
+      expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'service_unavailable' } });
+    }
+    await expect(stage.search()).rejects.toMatchObject({ code: 'service_unavailable' });
+    expect(stage.index().usable).toBe(false);
+    expect(stage.errors).toHaveLength(1);
+    await stage.reopen();
+    expect(await docIds(stage)).toContain('b');
+    expect(await docIds(stage)).not.toContain('a');
   });
 
   it('of a damaged referenced record are reported and the index does not open', async () => {

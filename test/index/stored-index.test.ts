@@ -101,6 +101,32 @@ describe('visibility', () => {
     expect(await docIds(stage)).toEqual(ids);
   });
 
+  it('is in the order of document versions where scores tie, wherever merges put them', async () => {
+    await using stage = await openStage(host, { segmentTokenVectorsMax: 4, sealedSegmentsMax: 1 });
+    const order = async (topK?: number) =>
+      (await stage.search({ same: 1 }, topK)).map(({ docId, chunkIndex }) => `${docId}${chunkIndex}`);
+    const { chunks } = documentAt('', 0);
+    const upsert = (...ids: readonly string[]) =>
+      stage.upsert(ids.map((docId) => ({ docId, metadata: { same: 1 }, chunks: [...chunks, ...chunks] })));
+    // Two full segments and the active one; merged, the older versions lie behind the younger ones.
+    await upsert('c', 'b');
+    await upsert('e', 'a');
+    await upsert('d');
+    await upsert('b');
+    const expected = ['c0', 'c1', 'e0', 'e1', 'a0', 'a1', 'd0', 'd1', 'b0', 'b1'];
+    expect(await order()).toEqual(expected);
+    for (const settle of [
+      () => stage.index().maintain(),
+      () => stage.index().mergeAll(),
+      () => stage.reopen(),
+    ]) {
+      await settle();
+      expect(await order()).toEqual(expected);
+      expect(await order(3)).toEqual(expected.slice(0, 3));
+    }
+    expect(await blobsOf(stage)).toHaveLength(1);
+  });
+
   it('of a snapshot does not change while it is read', async () => {
     await using stage = await openStage(host, { wasteAgeMsMax: 0 });
     await stage.upsert([documentAt('a', 0), documentAt('b', 1)]);

@@ -4,7 +4,6 @@ import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import { monthBounds, monthOf, secondsToNextMonth } from '../../src/service/calendar-month.ts';
 import { chunkingOf } from '../../src/service/create-index.ts';
-import { byRank } from '../../src/service/ranking.ts';
 import { breadthOf } from '../../src/service/search-index.ts';
 
 describe('the breadth of a search', () => {
@@ -66,29 +65,6 @@ describe('the chunking of an index', () => {
     expect(refusal).toBeInstanceOf(ServiceError);
     expect((refusal as ServiceError).httpStatus).toBe(422);
     expect((refusal as ServiceError).issues?.map((issue) => issue.path)).toContain(path);
-  });
-});
-
-describe('the order of results', () => {
-  it('is by score, then doc_id by code points, then chunk_index', () => {
-    const result = (score: number, docId: string, chunkIndex: number) => ({ score, docId, chunkIndex });
-    const ordered = [
-      result(2, 'z', 0),
-      result(1, '', 0),
-      result(1, 'a', 0),
-      result(1, 'a', 2),
-      result(1, 'a', 10),
-      result(1, 'b', 0),
-      // U+FB01 comes before U+1F600, whose first UTF-16 unit is smaller.
-      result(1, '\ufb01', 0),
-      result(1, '\u{1f600}', 0),
-      result(-1, 'a', 0),
-    ];
-    fc.assert(
-      fc.property(fc.shuffledSubarray(ordered, { minLength: ordered.length }), (shuffled) => {
-        expect(shuffled.toSorted(byRank)).toEqual(ordered);
-      }),
-    );
   });
 });
 

@@ -46,4 +46,14 @@ describe('hot cache', () => {
     expect(await first).toEqual({ value: 1 });
     expect(await rows.get('a', async () => ({ value: 2 }))).toEqual({ value: 2 });
   });
+
+  it('gives back the memory of ten thousand rows once they are too old', async () => {
+    const now = { ms: 1_000 };
+    const rows = new HotCache<Row>({ rowsMax: 20_000, maxAgeMs: 2_000, nowMs: () => now.ms });
+    for (let row = 0; row < 10_000; row += 1) await rows.get(`row ${row}`, async () => ({ value: row }));
+    expect(rows.size).toBe(10_000);
+    now.ms += 2_001;
+    await rows.get('another', async () => ({ value: 1 }));
+    expect(rows.size).toBe(1);
+  });
 });

@@ -1,7 +1,8 @@
 /** Admission, indexes, readiness, erasure, draining, restarting. */
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { ServiceError } from '../../src/errors.ts';
 import { newDirectory } from '../temporary-directory.ts';
 import { documentsOf, openServiceStage, rejection, type ServiceStage } from './stage.ts';
 
@@ -62,23 +63,41 @@ describe('the service', () => {
       });
     });
 
-    it('refuses a suspended tenant with 403, and counts the answer', async () => {
-      const { apiKey, tenant, context } = await stage.newTenant();
+    it('refuses a suspended tenant with 403, always, and counts the answers within its rate', async () => {
+      const { apiKey, tenant, context } = await stage.newTenant({ requestsPerMinute: 2 });
       await stage.catalog.setTenantSuspended(tenant.id, true);
-      for (let request = 0; request < 2; request += 1) {
-        expect(await rejection(stage.service.admit(`Bearer ${apiKey}`))).toMatchObject({
-          code: 'tenant_suspended',
-          httpStatus: 403,
-        });
-      }
+      const refuse = async (times: number): Promise<void> => {
+        for (let request = 0; request < times; request += 1) {
+          expect(await rejection(stage.service.admit(`Bearer ${apiKey}`))).toMatchObject({
+            code: 'tenant_suspended',
+            httpStatus: 403,
+          });
+        }
+      };
+      await refuse(5);
       expect((await stage.service.usage(context())).usage.requests).toBe(2);
+      stage.clock.ms += 60_000;
+      await refuse(3);
+      expect((await stage.service.usage(context())).usage.requests).toBe(4);
+    });
+
+    it('refuses a suspended tenant with 403 also while the ledger cannot be written', async () => {
+      const { apiKey, tenant } = await stage.newTenant();
+      await stage.catalog.setTenantSuspended(tenant.id, true);
+      const failure = new ServiceError('service_unavailable', 'the usage ledger is not available now');
+      const record = vi.spyOn(stage.catalog, 'recordUsage').mockRejectedValueOnce(failure);
+      expect(await rejection(stage.service.admit(`Bearer ${apiKey}`))).toMatchObject({
+        code: 'tenant_suspended',
+      });
+      expect(record).toHaveBeenCalledOnce();
+      expect(stage.errors.splice(0)).toEqual([failure]);
     });
   });
 
   describe('indexes', () => {
     it('get the model version that is served, and the default chunking', async () => {
       const { context, tenant } = await stage.newTenant();
-      const index = await stage.service.createIndex(context(), { name: 'a', metadataSchema: { x: [1] } });
+      const index = await stage.service.createIndex(context(), { name: 'a', metadataSchema: '{"x":[1]}' });
       expect(index).toMatchObject({
         tenantId: tenant.id,
         model: 'words',
@@ -93,7 +112,7 @@ describe('the service', () => {
 
     it('have names of their own within a tenant', async () => {
       const [one, other] = [await stage.newTenant(), await stage.newTenant()];
-      const request = { name: 'same', metadataSchema: {} };
+      const request = { name: 'same', metadataSchema: '{}' };
       await stage.service.createIndex(one.context(), request);
       await stage.service.createIndex(other.context(), request);
       expect(await rejection(stage.service.createIndex(one.context(), request))).toMatchObject({
@@ -104,7 +123,7 @@ describe('the service', () => {
 
     it('are refused for an unknown model', async () => {
       const { context } = await stage.newTenant();
-      const request = { name: 'a', metadataSchema: {}, model: 'no-such-model' };
+      const request = { name: 'a', metadataSchema: '{}', model: 'no-such-model' };
       expect(await rejection(stage.service.createIndex(context(), request))).toMatchObject({
         httpStatus: 422,
         issues: [{ path: 'model' }],
@@ -118,7 +137,7 @@ describe('the service', () => {
       const { context } = await stage.newTenant();
       const { id } = await stage.service.createIndex(context(), {
         name: 'a',
-        metadataSchema: {},
+        metadataSchema: '{}',
         chunking: { maxTokens: 4, overlapTokens: 0, minimumChunkTokens: 1 },
       });
       const answer = await stage.service.upsertDocuments(context(), id, documentsOf({ a: 'w '.repeat(10) }));

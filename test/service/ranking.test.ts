@@ -1,5 +1,5 @@
 /** Searching and scoring. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { RankedResponse } from '../../src/service/contract.ts';
 import { documentsOf, openServiceStage, rejection, type ServiceStage, type TenantStage } from './stage.ts';
 
@@ -17,8 +17,8 @@ describe('searching', () => {
   it('ranks the chunks and answers with their references', async () => {
     const indexId = await tenant.createIndex();
     await stage.service.upsertDocuments(tenant.context(), indexId, [
-      { docId: 'a', text: 'red green', metadata: { lang: 'en', deep: { x: [1] } } },
-      { docId: 'b', text: 'blue', metadata: {} },
+      { docId: 'a', text: 'red green', metadata: '{"lang":"en","deep":{"x":[1]}}' },
+      { docId: 'b', text: 'blue', metadata: '{}' },
     ]);
     const answer = await tenant.search(indexId, 'red green');
     expect(docIds(answer)).toEqual(['a', 'b']);
@@ -44,13 +44,20 @@ describe('searching', () => {
     expect(usage).toMatchObject({ inputTokens: 2n, searches: 1, requests: 1 });
   });
 
-  it('orders ties by doc_id in code points, also those that top_k would cut', async () => {
+  it('orders ties by the older document version, and reads nothing of those that top_k cuts', async () => {
     const indexId = await tenant.createIndex();
-    const texts = Object.fromEntries(['\u{1f600}', 'b', '\ufb01', 'a', 'c'].map((id) => [id, 'same words']));
+    const texts = Object.fromEntries(['d', 'b', 'e', 'a', 'c'].map((id) => [id, 'same words']));
     await tenant.upsert(indexId, texts);
-    expect(docIds(await tenant.search(indexId, 'same'))).toEqual(['a', 'b', 'c', '\ufb01', '\u{1f600}']);
-    expect(docIds(await tenant.search(indexId, 'same', { topK: 2 }))).toEqual(['a', 'b']);
-    expect(docIds(await tenant.search(indexId, 'same', { topK: 2, candidateK: 1 }))).toHaveLength(2);
+    // A version of its own: the youngest now.
+    await tenant.upsert(indexId, { b: 'same words' });
+    const resolve = vi.spyOn(stage.catalog, 'resolveVersions');
+    const best = await tenant.search(indexId, 'same', { topK: 2, returnComponents: true });
+    expect(docIds(best)).toEqual(['d', 'e']);
+    expect(best.usage).toMatchObject({ chunkCount: 2, candidateCount: 5 });
+    expect(resolve.mock.calls.map(([, versionIds]) => versionIds.length)).toEqual([2]);
+    resolve.mockRestore();
+    expect(docIds(await tenant.search(indexId, 'same'))).toEqual(['d', 'e', 'a', 'c', 'b']);
+    expect(docIds(await tenant.search(indexId, 'same', { topK: 2, candidateK: 1 }))).toEqual(['d', 'e']);
   });
 
   it('gives chunks ids of their own that last until the document is replaced', async () => {
@@ -78,11 +85,11 @@ describe('searching', () => {
     expect(results).toHaveLength(2);
     for (const { score, components } of results) {
       expect(components?.maxsim).toBe(score);
-      expect(components?.perQueryToken.map(({ tokenIndex }) => tokenIndex)).toEqual([0, 1]);
-      const sum = components?.perQueryToken.reduce((total, { similarity }) => total + similarity, 0);
+      expect(components?.similarities).toHaveLength(2);
+      const sum = components?.similarities.reduce((total, similarity) => total + similarity, 0);
       expect(sum).toBeCloseTo(score, 4);
     }
-    expect(results[0]?.components?.perQueryToken.map((token) => token.documentTokenIndex)).toEqual([1, 2]);
+    expect([...(results[0]?.components?.documentTokens ?? [])]).toEqual([1, 2]);
   });
 
   it('filters by JSON equality of top-level fields', async () => {
@@ -98,10 +105,14 @@ describe('searching', () => {
     await stage.service.upsertDocuments(
       tenant.context(),
       indexId,
-      Object.entries(metadata).map(([docId, fields]) => ({ docId, text: 'w', metadata: fields })),
+      Object.entries(metadata).map(([docId, fields]) => ({
+        docId,
+        text: 'w',
+        metadata: JSON.stringify(fields),
+      })),
     );
     const matching = async (filter: Record<string, unknown>) =>
-      docIds(await tenant.search(indexId, 'w', { filter })).toSorted();
+      docIds(await tenant.search(indexId, 'w', { filter: JSON.stringify(filter) })).toSorted();
     expect(await matching({ n: 1 })).toEqual(['one']);
     expect(await matching({ n: null })).toEqual(['nul']);
     expect(await matching({ n: '1' })).toEqual(['text']);
@@ -151,7 +162,7 @@ describe('scoring', () => {
     texts: Readonly<Record<string, string>>,
     returnComponents = false,
   ) =>
-    stage.service.score(own.context(), { query, documents: documentsOf(texts, { m: 1 }), returnComponents });
+    stage.service.score(own.context(), { query, documents: documentsOf(texts, '{"m":1}'), returnComponents });
 
   it('ranks documents by their best chunk and stores nothing but the usage', async () => {
     const own = await stage.newTenant();
@@ -187,8 +198,32 @@ describe('scoring', () => {
     expect(parts(scored)).toEqual(parts(searched));
   });
 
-  it('orders ties by doc_id', async () => {
-    expect(docIds(await score(tenant, 'w', { c: 'w', a: 'w', b: 'w' }))).toEqual(['a', 'b', 'c']);
+  it('orders ties as the documents were submitted', async () => {
+    expect(docIds(await score(tenant, 'w', { c: 'w', x: 'w w', a: 'w', b: 'w' }))).toEqual([
+      'c',
+      'x',
+      'a',
+      'b',
+    ]);
+  });
+
+  it('explains the chunk that is answered and no other', async () => {
+    const explain = vi.spyOn(stage.engine, 'score');
+    const answer = await score(
+      tenant,
+      'needle',
+      { long: `${'hay '.repeat(600)} needle`, short: 'hay' },
+      true,
+    );
+    const places = answer.results.map(({ components }) => components?.documentTokens[0]);
+    expect(places).toEqual([88, 0]);
+    const explained = explain.mock.calls.filter(([{ components }]) => components);
+    // In the order in which the encoder has them ready.
+    expect(explained.map(([, { chunkRows, scales }]) => [[...chunkRows], scales.length])).toEqual([
+      [[1], 1],
+      [[89], 89],
+    ]);
+    explain.mockRestore();
   });
 });
 

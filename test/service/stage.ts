@@ -7,7 +7,7 @@ import { apiKeyMatches, generateApiKey, hashApiKey, parseApiKey } from '../../sr
 import type { Tenant, TenantLimits } from '../../src/catalog/contract.ts';
 import { openCatalog, type SqliteCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
 import { openLocalBlobStore } from '../../src/index/local-blob-store.ts';
-import { createEngine } from '../../src/index/native.ts';
+import { createEngine, type NativeEngine } from '../../src/index/native.ts';
 import type {
   DocumentInput,
   RankedResponse,
@@ -35,6 +35,7 @@ export interface ServiceStage {
   readonly directory: string;
   readonly service: RunningService;
   readonly catalog: SqliteCatalog;
+  readonly engine: NativeEngine;
   readonly encoder: WordEncoder;
   readonly clock: { ms: number };
   readonly errors: unknown[];
@@ -46,15 +47,16 @@ export interface ServiceStage {
 export async function openServiceStage(existing?: string): Promise<ServiceStage> {
   const directory = existing ?? (await mkdtemp(path.join(tmpdir(), 'maxsimd-service-')));
   const catalog = await openCatalog({ directory });
+  const engine = createEngine({ threads: 2, kernel: 'auto' });
   const encoder = new WordEncoder();
   const clock = { ms: Date.now() };
   const errors: unknown[] = [];
   const service = await createService({
     catalog,
     encoder,
-    engine: createEngine({ threads: 2, kernel: 'auto' }),
+    engine,
     blobs: await openLocalBlobStore(path.join(directory, 'segments')),
-    limiter: new MemoryLimiter(),
+    limiter: await MemoryLimiter.restore(catalog, clock.ms),
     keys: {
       keyIdOf: (apiKey) => parseApiKey(apiKey)?.id,
       matches: (apiKey, hash) => apiKeyMatches(apiKey, pepper, hash),
@@ -68,6 +70,7 @@ export async function openServiceStage(existing?: string): Promise<ServiceStage>
     directory,
     service,
     catalog,
+    engine,
     encoder,
     clock,
     errors,
@@ -99,7 +102,7 @@ export async function openServiceStage(existing?: string): Promise<ServiceStage>
         apiKey,
         context,
         createIndex: async () =>
-          (await service.createIndex(context(), { name: randomUUID(), metadataSchema: {} })).id,
+          (await service.createIndex(context(), { name: randomUUID(), metadataSchema: '{}' })).id,
         upsert: (indexId, texts) => service.upsertDocuments(context(), indexId, documentsOf(texts)),
         search: (indexId, query, more = {}) =>
           service.search(context(), indexId, { query, returnComponents: false, ...more }),
@@ -114,7 +117,7 @@ export async function openServiceStage(existing?: string): Promise<ServiceStage>
 
 export function documentsOf(
   texts: Readonly<Record<string, string>>,
-  metadata: DocumentInput['metadata'] = {},
+  metadata = '{}',
 ): readonly DocumentInput[] {
   return Object.entries(texts).map(([docId, text]) => ({ docId, text, metadata }));
 }

@@ -7,9 +7,9 @@ import { TokenAllowance } from '../../src/service/token-allowance.ts';
 
 const day = 86_400_000;
 
-function tenantWith(inputTokens: bigint): Tenant {
+function tenantWith(inputTokens: bigint, id = 'tenant'): Tenant {
   return {
-    id: 'tenant',
+    id,
     name: 'tenant',
     suspended: false,
     limits: { requestsPerMinute: 60, maxConcurrentRequests: 2, inputTokens, documents: 10 },
@@ -74,6 +74,24 @@ describe('the monthly allowance', () => {
     fresh.reserve(100n);
     old.settle(1n);
     expect([old.month, fresh.remaining]).toEqual(['2026-01', 100n]);
+  });
+
+  it('forgets most of ten thousand tenants, but none with a request in flight', async () => {
+    const ledger = new Map<string, bigint>();
+    const allowance = allowanceWith(ledger);
+    const inFlight = await allowance.open(tenantWith(100n, 'in flight'));
+    inFlight.reserve(60n);
+    for (let number = 0; number < 10_000; number += 1) {
+      (await allowance.open(tenantWith(100n, `tenant ${number}`))).release();
+    }
+    expect(allowance.size).toBe(1_000);
+    const other = await allowance.open(tenantWith(100n, 'in flight'));
+    inFlight.settle(60n);
+    expect(other.remaining).toBe(40n);
+    // A tenant that was forgotten is read again.
+    ledger.set('2026-01', 99n);
+    expect((await allowance.open(tenantWith(100n, 'tenant 1'))).remaining).toBe(1n);
+    expect((await allowance.open(tenantWith(100n, 'tenant 9999'))).remaining).toBe(100n);
   });
 
   it('never lets the ledger pass it, whatever is reserved, settled and released in between', async () => {

@@ -7,8 +7,8 @@ import { purgeOperations } from './purge-operations.ts';
 import { tenantOperations } from './tenant-operations.ts';
 
 export function catalogOperations(connection: Connection) {
-  const readNextId = connection.prepare<[], number>('SELECT next_id FROM id_allocator').pluck();
-  const advanceNextId = connection.prepare('UPDATE id_allocator SET next_id = next_id + ?');
+  const readNextId = connection.prepare<[], number>('SELECT next_id FROM catalog').pluck();
+  const advanceNextId = connection.prepare('UPDATE catalog SET next_id = next_id + ?');
   const purge = purgeOperations(connection);
   return {
     ...tenantOperations(connection),

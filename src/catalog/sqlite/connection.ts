@@ -1,10 +1,15 @@
 /**
  * The one importer of the SQLite driver: opens connections with the pragmas the catalog relies on and
  * classifies the driver's errors. Everything else under `catalog/sqlite` is handed a `Connection`.
+ *
+ * Every page of a database carries a checksum (`native/sqlite/page_checksums.cpp`). A page that is not what
+ * was written fails the read that needs it: no row is hidden or changed by damage, whether it hits a row, an
+ * index or the way to them.
  */
 import Database from 'better-sqlite3';
+import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ServiceError } from '../../errors.ts';
+import { ServiceError, assertInvariant } from '../../errors.ts';
 
 export type Connection = Database.Database;
 
@@ -14,6 +19,8 @@ export type Connection = Database.Database;
  */
 const versionMinimum = [3, 51, 3] as const;
 
+const pageChecksums = path.resolve(import.meta.dirname, '../../../build/Release/page-checksums.so');
+
 export type Durability = 'power_loss' | 'process_death';
 
 export interface WriterOptions {
@@ -22,6 +29,17 @@ export interface WriterOptions {
   readonly durability: Durability;
   /** How long a statement waits for another process's transaction. */
   readonly busyTimeoutMs: number;
+  /** A database that is missing is an error; otherwise it is made. */
+  readonly mustExist?: boolean;
+}
+
+/** Opens a database whose pages carry checksums; pages without them cannot be read. */
+function openDatabase(file: string, options: Database.Options): Connection {
+  // Holds for every database that this process opens afterwards; again it costs microseconds.
+  const any = new Database(':memory:');
+  any.loadExtension(pageChecksums);
+  any.close();
+  return new Database(file, options);
 }
 
 function assertSqliteVersion(connection: Connection): void {
@@ -37,11 +55,14 @@ function assertSqliteVersion(connection: Connection): void {
 }
 
 /**
- * Opens (and creates) a database for writing. Checkpoints are not automatic: they would add their fsync
+ * Opens a database for writing. Checkpoints are not automatic: they would add their fsync
  * to the latency of a commit; the writer thread runs them between groups.
  */
 export async function openWriter(options: WriterOptions): Promise<Connection> {
-  const connection = new Database(options.path, { timeout: options.busyTimeoutMs });
+  const connection = openDatabase(options.path, {
+    timeout: options.busyTimeoutMs,
+    fileMustExist: options.mustExist ?? false,
+  });
   try {
     assertSqliteVersion(connection);
     // Takes effect in a new database only: pages freed by an erased tenant can be given back.
@@ -60,8 +81,8 @@ export async function openWriter(options: WriterOptions): Promise<Connection> {
 }
 
 /** Opens an existing database for reading; a statement sees everything committed before it began. */
-export function openReader(path: string, busyTimeoutMs = 1000): Connection {
-  const connection = new Database(path, { readonly: true, fileMustExist: true, timeout: busyTimeoutMs });
+export function openReader(file: string, busyTimeoutMs = 1000): Connection {
+  const connection = openDatabase(file, { readonly: true, fileMustExist: true, timeout: busyTimeoutMs });
   connection.pragma('query_only = ON');
   return connection;
 }
@@ -70,8 +91,33 @@ export function openReader(path: string, busyTimeoutMs = 1000): Connection {
  * A connection whose locks last until it is closed or its process dies, in a database of its own; the
  * kernel releases them even after `kill -9`.
  */
-export function openLockDatabase(path: string, busyTimeoutMs: number): Connection {
-  return new Database(path, { timeout: busyTimeoutMs });
+export function openLockDatabase(file: string, busyTimeoutMs: number): Connection {
+  return new Database(file, { timeout: busyTimeoutMs });
+}
+
+export interface CheckpointResult {
+  readonly busy: number;
+  readonly log: number;
+  readonly checkpointed: number;
+}
+
+export function checkpoint(
+  connection: Connection,
+  mode: 'NOOP' | 'PASSIVE' | 'RESTART' | 'TRUNCATE',
+): CheckpointResult {
+  const [row] = connection.pragma(`wal_checkpoint(${mode})`) as CheckpointResult[];
+  assertInvariant(row !== undefined, 'a checkpoint returns one row');
+  return row;
+}
+
+/**
+ * Copies the write-ahead log into the database and begins it anew. The first transaction of a log syncs its
+ * header: here it is one that changes nothing, so that no other writer has to wait for the disk.
+ */
+export function restartLog(connection: Connection): void {
+  checkpoint(connection, 'RESTART');
+  const version = connection.pragma('user_version', { simple: true }) as number;
+  connection.pragma(`user_version = ${version}`);
 }
 
 /** SQLite does not call the busy handler for the change of journal mode, so two first openers retry here. */
@@ -98,15 +144,71 @@ export function isBusy(error: unknown): boolean {
   return sqliteCode(error)?.startsWith('SQLITE_BUSY') ?? false;
 }
 
+/** Stored bytes are not what was written. */
+const damageCodes = /^SQLITE_(IOERR_DATA|IOERR_CORRUPTFS|CORRUPT|NOTADB)(_|$)/;
+
+export function isDamage(error: unknown): boolean {
+  return damageCodes.test(sqliteCode(error) ?? '');
+}
+
+/** As SQLite's own, for damage that shows between rows. */
+export function damage(message: string): Error {
+  return new Database.SqliteError(message, 'SQLITE_CORRUPT');
+}
+
+/** A transaction was cut off before its database entered WAL mode, and this connection may not undo it. */
+export function needsRollback(error: unknown): boolean {
+  return sqliteCode(error) === 'SQLITE_READONLY_ROLLBACK';
+}
+
 /** What a full disk, a failing one or a lock held too long gives: nothing was written, trying again may work. */
 const unavailableCodes = /^SQLITE_(BUSY|LOCKED|FULL|IOERR|NOMEM|CANTOPEN|READONLY|PROTOCOL|INTERRUPT)(_|$)/;
+
+/** As opposed to damage, and to defects of ours. */
+export function isUnavailable(error: unknown): boolean {
+  return unavailableCodes.test(sqliteCode(error) ?? '') && !isDamage(error);
+}
+
+/** Also of what `toOperatingError` made of it. With a quota it looks like a failing disk. */
+const outOfSpaceCodes = /^SQLITE_(FULL|CANTOPEN|IOERR)(_|$)/;
+
+export function isOutOfSpace(error: unknown): boolean {
+  const cause = error instanceof ServiceError ? error.cause : error;
+  return outOfSpaceCodes.test(sqliteCode(cause) ?? '') && !isDamage(cause);
+}
+
+export function isReadOnly(error: unknown): boolean {
+  return sqliteCode(error)?.startsWith('SQLITE_READONLY') ?? false;
+}
+
+const retryDamagedSeconds = 30;
 
 /** Maps what the machine does to us to `service_unavailable`; anything else is returned as it is. */
 export function toOperatingError(error: unknown): unknown {
   const code = sqliteCode(error);
-  if (code === undefined || !unavailableCodes.test(code)) return error;
+  if (isDamage(error)) {
+    return new ServiceError('service_unavailable', `the catalog is damaged (${code})`, {
+      retryAfterSeconds: retryDamagedSeconds,
+      cause: error,
+    });
+  }
+  if (!isUnavailable(error)) return error;
   return new ServiceError('service_unavailable', `the catalog is not available now (${code})`, {
     retryAfterSeconds: 1,
     cause: error,
   });
+}
+
+/** A read as the contract has it: an `async` function, whose failures are rejections with operating errors. */
+export function operating<Parameters extends readonly unknown[], Result>(
+  read: (...parameters: Parameters) => Result | Promise<Result>,
+): (...parameters: Parameters) => Promise<Result> {
+  // What is synchronous runs at the call.
+  return async (...parameters) => {
+    try {
+      return await read(...parameters);
+    } catch (error) {
+      throw toOperatingError(error);
+    }
+  };
 }

@@ -23,6 +23,8 @@ export interface GroupCommitOptions {
   readonly writer: string;
   /** The sequence number of this writer's last transaction in the file, over a fresh connection. */
   readonly readSequence: () => number | undefined;
+  /** Runs at the end of every transaction; what it returns, once that is committed. */
+  readonly beforeCommit?: () => () => void;
   /** Replaceable so that tests can lose the answer of a COMMIT. */
   readonly commit?: () => void;
 }
@@ -79,18 +81,22 @@ export class GroupCommit {
     const sequence = this.#sequence + 1;
     this.#sequence = sequence;
     let committing = false;
+    let afterCommit: (() => void) | undefined;
     try {
       for (const work of works) outcomes.push(this.#runAlone(work));
       this.#statements.mark.run(this.#options.writer, sequence, Date.now());
+      afterCommit = this.#options.beforeCommit?.();
       committing = true;
       if (this.#options.commit === undefined) this.#statements.commit.run();
       else this.#options.commit();
-      return { outcomes };
     } catch (error) {
       if (this.#connection.inTransaction) this.#rollBack();
-      if (committing && this.#isCommitted(sequence, error)) return { outcomes };
-      return { error: toOperatingError(error), cause: 'lost' };
+      if (!committing || !this.#isCommitted(sequence, error)) {
+        return { error: toOperatingError(error), cause: 'lost' };
+      }
     }
+    afterCommit?.();
+    return { outcomes };
   }
 
   #runAlone(work: Work): Outcome {

@@ -1,65 +1,69 @@
 /**
  * The SQLite catalog: two databases in the data directory.
  *
- * `catalog.db` commits with `synchronous=FULL`: what it answers survives a power cut. `usage.db` commits
- * with `synchronous=NORMAL`, to the operating system only; what a search is charged waits not even for that
- * (`usage-journal.ts`).
- * Each has one writer thread in this process (started by the first write); other processes, the command
- * line among them, may write at the same time and are waited for. Small reads run on the calling thread,
- * reads of documents in a reader thread, loading a whole index in another.
+ * `catalog.db` commits with `synchronous=FULL`: what it answers survives a power cut. It has one writer thread in this
+ * process (started by the first write); small reads run on the calling thread, reads of documents in a
+ * reader thread, loading a whole index in another. `usage.db` commits to the operating system, on the calling
+ * thread (`usage-ledger.ts`). Other processes, the command line among them, may write at the same time and
+ * are waited for.
  */
+import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import type { Catalog, IndexState, UsageEvent } from '../contract.ts';
 import { ServiceError, assertInvariant, invalid } from '../../errors.ts';
+import { createKeyPepper, fingerprintOf } from '../key-pepper.ts';
+import { SpaceReserve } from '../space-reserve.ts';
 import { syncDirectory } from '../sync-directory.ts';
+import { assertNoProblem, catalogFile, inspectCatalogFiles } from './catalog-files.ts';
 import type { CatalogOperations } from './catalog-operations.ts';
-import { openReader, openWriter, toOperatingError } from './connection.ts';
-import type { Connection, Durability } from './connection.ts';
+import type { CheckpointThreadData } from './checkpoint-thread.ts';
+import { isOutOfSpace, openReader, openWriter, operating, toOperatingError } from './connection.ts';
+import type { Connection } from './connection.ts';
 import { IdPool } from './id-pool.ts';
 import type { ReadOperations } from './read-operations.ts';
-import { catalogMigrations, migrate, usageMigrations } from './schema.ts';
-import type { Migrations } from './schema.ts';
-import { smallReads } from './small-reads.ts';
+import { catalogMigrations, migrate } from './schema.ts';
+import { smallReads, usageReads } from './small-reads.ts';
 import type { SmallReads } from './small-reads.ts';
 import { ThreadClient } from './thread-client.ts';
 import type { ThreadOptions } from './thread-client.ts';
 import type { ReaderThreadData } from './reader-thread.ts';
-import { foldJournals, removeAbandonedJournals } from './usage-journal.ts';
 import { UsageLedger } from './usage-ledger.ts';
+import { usageFile } from './usage-store.ts';
 import type { WriterThreadData } from './writer-thread.ts';
 
 export interface OpenCatalogOptions {
   /** Existing directory (`prepareDataDirectory`). */
   readonly directory: string;
+  /** A new directory is refused, and left as it is. */
+  readonly mustExist?: boolean;
+  /** This process holds the directory's lock: it keeps the reserve of space, and replaces a damaged usage ledger. */
+  readonly owned?: boolean;
   /** Purging or checkpointing failed; it is tried again by itself. For the log. */
   readonly onBackgroundFailure?: (error: Error) => void;
+  /** What the operator should know. For the log. */
+  readonly onNotice?: (notice: string, cause?: unknown) => void;
 }
 
 export interface SqliteCatalog extends Catalog {
+  /** What API keys are hashed with. */
+  keyPepper(): Uint8Array;
   /**
    * Waits until the rows of deleted indexes and tenants are physically gone. They are purged in the
    * background anyway, by whichever process has the catalog open; this is for a process about to end.
    */
   purgeDeleted(): Promise<void>;
+  /** Tenants whose usage waits in memory to be written, by month. */
+  usageWaiting(): number;
 }
-
-interface Database {
-  readonly name: 'catalog' | 'usage';
-  readonly migrations: Migrations;
-  readonly durability: Durability;
-}
-
-const catalogDatabase: Database = {
-  name: 'catalog',
-  migrations: catalogMigrations,
-  durability: 'power_loss',
-};
-const usageDatabase: Database = { name: 'usage', migrations: usageMigrations, durability: 'process_death' };
 
 /** Longer than any transaction of ours, in whichever process. */
 const busyTimeoutMs = 10_000;
+/** How long a checkpoint of the usage ledger waits for readers: usage waits for it. */
+const checkpointTimeoutMs = 50;
 /** How soon deletions of another process are purged here. */
 const maintenanceIntervalMs = 30_000;
+/** How soon it is found that there is room for the reserve again. */
+const reserveIntervalMs = 5_000;
 const idBlockSize = 4096;
 const forgetRowsMax = 512;
 const truncateAttemptsMax = 200;
@@ -67,50 +71,83 @@ const monthPattern = /^\d{4}-(?:0[1-9]|1[0-2])$/;
 
 type CatalogWriter = CatalogOperations & { readonly truncateWal: () => boolean };
 
-/** Opens the catalog, creating or migrating its databases. */
+/**
+ * Opens the catalog, creating or migrating its databases. A used directory whose files do not belong together, or
+ * that lacks one of them, is refused.
+ */
 export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCatalog> {
   const { directory } = options;
   const onBackgroundFailure = options.onBackgroundFailure ?? (() => undefined);
-  const connections: Connection[] = [];
+  const onNotice = options.onNotice ?? (() => undefined);
+  const owned = options.owned ?? false;
+  const file = path.join(directory, catalogFile);
+  const reserve = new SpaceReserve(directory);
+  const { connection, keyPepper } = await openCatalogDatabase(file, {
+    reserve,
+    mustExist: options.mustExist ?? false,
+  });
+  let opened: UsageLedger | undefined;
   try {
-    for (const database of [catalogDatabase, usageDatabase]) {
-      connections.push(await openForReading(directory, database));
-    }
+    opened = await UsageLedger.open({
+      directory,
+      owned,
+      reserve,
+      thread: {
+        entry: 'checkpoint-thread',
+        data: {
+          path: path.join(directory, usageFile),
+          busyTimeoutMs: checkpointTimeoutMs,
+        } satisfies CheckpointThreadData,
+        onBackgroundFailure,
+      },
+      onNotice,
+    });
     await syncDirectory(directory);
   } catch (error) {
-    for (const connection of connections) connection.close();
-    throw toOperatingError(error);
+    connection.close();
+    await opened?.close();
+    throw error;
   }
-  const [catalogConnection, usageConnection] = connections as [Connection, Connection];
-  const reads = smallReads(catalogConnection, usageConnection, directory);
+  const usage = opened;
+  const reads = { ...smallReads(connection), ...usageReads(connection, usage) };
 
-  const writerThread = (database: Database): ThreadOptions => ({
+  const damagedIndexes = new Set<string>();
+  const readerThread: ThreadOptions = {
+    entry: 'reader-thread',
+    data: { path: file } satisfies ReaderThreadData,
+    onBackgroundFailure,
+    onDamagedIndex(indexId, error) {
+      if (damagedIndexes.has(indexId)) return;
+      damagedIndexes.add(indexId);
+      const reason = `what ${catalogFile} holds of index ${indexId} is damaged`;
+      onBackgroundFailure(new Error(reason, { cause: error }));
+      writer.request('setIndexStatus', { indexId, status: 'error' }).catch(onBackgroundFailure);
+    },
+  };
+  const writer = new ThreadClient<CatalogWriter>({
     entry: 'writer-thread',
     data: {
-      database: database.name,
-      path: fileOf(directory, database),
-      durability: database.durability,
+      path: file,
+      reserve: reserve.shared,
       busyTimeoutMs,
       maintenanceIntervalMs,
     } satisfies WriterThreadData,
     onBackgroundFailure,
   });
-  const readerThread: ThreadOptions = {
-    entry: 'reader-thread',
-    data: { path: fileOf(directory, catalogDatabase) } satisfies ReaderThreadData,
-    onBackgroundFailure,
-  };
-  const writer = new ThreadClient<CatalogWriter>(writerThread(catalogDatabase));
-  const usage = new UsageLedger(directory, writerThread(usageDatabase));
   const pointReader = new ThreadClient<ReadOperations>(readerThread);
   const scanReader = new ThreadClient<ReadOperations>(readerThread);
   const ids = new IdPool((count) => writer.request('reserveIds', count), idBlockSize);
+  const stopKeeping = owned ? await keepReserve(reserve, onNotice) : undefined;
   let closed: Promise<void> | undefined;
 
-  const erased = reads.erasedTenantsWithUsage().map((tenantId) => usage.eraseTenant(tenantId));
-  await Promise.all(erased).catch(onBackgroundFailure);
+  // Tenants that left usage behind when they were erased (a crash between the two databases). In this order: one that
+  // is created in between is not mistaken for them.
+  for (const tenantId of usage.tenantIds()) {
+    if (reads.getTenant(tenantId) === undefined) usage.eraseTenant(tenantId);
+  }
 
   return {
+    keyPepper: () => keyPepper,
     ...readsOf(reads),
     createTenant: (input) => writer.request('createTenant', input),
     setTenantSuspended: (tenantId, suspended) =>
@@ -118,18 +155,26 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
     setTenantLimits: (tenantId, limits) => writer.request('setTenantLimits', { tenantId, limits }),
     async deleteTenant(tenantId) {
       const deleted = await writer.request('deleteTenant', tenantId);
-      if (deleted !== undefined) await usage.eraseTenant(tenantId);
+      if (deleted !== undefined) usage.eraseTenant(tenantId);
       return deleted;
     },
     createKey: (input) => writer.request('createKey', input),
     revokeKey: (keyId) => writer.request('revokeKey', keyId),
 
-    createIndex: (index, indexesMax) => writer.request('createIndex', { index, indexesMax }),
+    async createIndex(index, indexesMax) {
+      assertRoom(reserve);
+      return writer.request('createIndex', { index, indexesMax });
+    },
     setIndexStatus: (indexId, status) => writer.request('setIndexStatus', { indexId, status }),
     deleteIndex: (tenantId, indexId) => writer.request('deleteIndex', { tenantId, indexId }),
 
-    allocateIds: (count) => ids.allocate(count),
+    /** Whatever adds to a segment, or makes one, asks for ids first. */
+    async allocateIds(count) {
+      assertRoom(reserve);
+      return ids.allocate(count);
+    },
     async commitUpsert(input) {
+      assertRoom(reserve);
       checkUsage(input.usage);
       for (const { docId } of input.documents) checkDocId(docId);
       return writer.request('commitUpsert', input);
@@ -147,7 +192,7 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
 
     createSegment: (segment) => writer.request('createSegment', segment),
     sealSegment: (segmentId, records) => writer.request('sealSegment', { segmentId, records }),
-    loadIndexState: (indexId): Promise<IndexState> => scanReader.request('loadIndexState', indexId),
+    loadIndexState: (indexId): Promise<IndexState> => scanReader.request('loadIndexState', { indexId }),
     swapSegments: (input) => writer.request('swapSegments', input),
     async forgetDeadVersions(indexId, generation) {
       let forgotten = 0;
@@ -161,12 +206,12 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
 
     async recordUsage(event) {
       checkUsage(event);
-      usage.record(event);
+      await usage.record(event);
     },
+    usageWaiting: () => usage.waiting,
     async ping() {
       await Promise.all([
         writer.request('ping', undefined),
-        usage.ping(),
         // Every thread a request may need is up before the first one waits for it.
         pointReader.request('countStored', { indexId: '', docIds: [] }),
       ]);
@@ -187,23 +232,15 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
 
   async function closeAll(): Promise<void> {
     // Readers first: the last writer then leaves the databases without a WAL.
-    for (const connection of connections) connection.close();
+    stopKeeping?.();
+    connection.close();
     for (const thread of [pointReader, scanReader, usage, writer]) await thread.close();
+    if (owned) await reserve.leave();
   }
 }
 
 /** The reads of the calling thread as the contract has them: failures are rejections. */
 function readsOf(reads: SmallReads) {
-  // `async` functions: they run until their end at the call, and their errors become rejections.
-  const operating =
-    <Parameters extends readonly unknown[], Result>(read: (...parameters: Parameters) => Result) =>
-    async (...parameters: Parameters): Promise<Result> => {
-      try {
-        return read(...parameters);
-      } catch (error) {
-        throw toOperatingError(error);
-      }
-    };
   return {
     listTenants: operating(reads.listTenants),
     getTenant: operating(reads.getTenant),
@@ -213,15 +250,70 @@ function readsOf(reads: SmallReads) {
     getIndex: operating(reads.getIndex),
     listIndexIds: operating(reads.listIndexIds),
     usageTotals: operating(reads.usageTotals),
+    rateWindows: operating(reads.rateWindows),
   };
 }
 
-async function openForReading(directory: string, database: Database): Promise<Connection> {
-  const file = fileOf(directory, database);
-  const connection = await openWriter({ path: file, durability: database.durability, busyTimeoutMs });
+/** Makes the reserve, and makes it again when it was used and there is room. Returns what ends that. */
+async function keepReserve(reserve: SpaceReserve, onNotice: (notice: string) => void): Promise<() => void> {
+  let held = true;
+  const keep = async (): Promise<void> => {
+    await reserve.keep();
+    if (reserve.held !== held) {
+      onNotice(
+        reserve.held
+          ? 'there is space on the disk again'
+          : 'the disk is full: documents can be deleted, not added',
+      );
+    }
+    held = reserve.held;
+  };
+  await keep();
+  const timer = setInterval(() => void keep(), reserveIntervalMs).unref();
+  return () => clearInterval(timer);
+}
+
+function assertRoom(reserve: SpaceReserve): void {
+  if (reserve.held) return;
+  throw new ServiceError('service_unavailable', 'the disk is full: documents can be deleted, not added', {
+    retryAfterSeconds: reserveIntervalMs / 1000,
+  });
+}
+
+async function openCatalogDatabase(
+  file: string,
+  options: { readonly reserve: SpaceReserve; readonly mustExist: boolean },
+): Promise<{ readonly connection: Connection; readonly keyPepper: Uint8Array }> {
+  const directory = path.dirname(file);
   try {
-    migrate(connection, database.migrations);
-    if (database === usageDatabase) foldLeftovers(connection, directory);
+    const files = await inspectCatalogFiles(directory);
+    assertNoProblem(files, directory);
+    if (files.isNew && options.mustExist) {
+      throw new ServiceError('not_found', `there is no catalog in ${directory}`);
+    }
+    const keyPepper = files.keyPepper ?? (await createKeyPepper(directory));
+    return { keyPepper, connection: await openForReading(file, files.isNew ? keyPepper : undefined) };
+  } catch (error) {
+    if (isOutOfSpace(error) && options.reserve.release()) return openCatalogDatabase(file, options);
+    throw toOperatingError(error);
+  }
+}
+
+/** `newPepper`: the catalog is made, with keys of this pepper, unless another process is faster. */
+async function openForReading(file: string, newPepper: Uint8Array | undefined): Promise<Connection> {
+  const connection = await openWriter({
+    path: file,
+    durability: 'power_loss',
+    busyTimeoutMs,
+    mustExist: newPepper === undefined,
+  });
+  try {
+    connection
+      .transaction(() => {
+        migrate(connection, catalogMigrations);
+        if (newPepper !== undefined) nameCatalog(connection, newPepper);
+      })
+      .immediate();
     // While the writing connection is open: a reader can neither create a database nor its WAL.
     return openReader(file);
   } finally {
@@ -229,14 +321,10 @@ async function openForReading(directory: string, database: Database): Promise<Co
   }
 }
 
-/** Usage that a process recorded and did not live to fold; files of living ones are folded as far as they go. */
-function foldLeftovers(connection: Connection, directory: string): void {
-  connection.transaction(() => foldJournals(connection, directory)).immediate();
-  removeAbandonedJournals(connection, directory);
-}
-
-function fileOf(directory: string, database: Database): string {
-  return path.join(directory, `${database.name}.db`);
+function nameCatalog(connection: Connection, keyPepper: Uint8Array): void {
+  connection
+    .prepare('INSERT INTO catalog (singleton, id, key_pepper) VALUES (1, ?, ?) ON CONFLICT DO NOTHING')
+    .run(randomUUID(), fingerprintOf(keyPepper));
 }
 
 function checkUsage(event: UsageEvent): void {

@@ -4,7 +4,12 @@
  */
 import type { IndexState, SegmentState } from '../contract.ts';
 import { ServiceError, assertInvariant } from '../../errors.ts';
-import type { Connection } from './connection.ts';
+import { damage, type Connection } from './connection.ts';
+
+/** Every read is of one index. */
+export interface ReadInput {
+  readonly indexId: string;
+}
 
 export interface VersionRow {
   readonly versionId: number;
@@ -24,8 +29,8 @@ type PlacedRow = readonly [
 export function readOperations(connection: Connection) {
   const selectIndex = connection.prepare<
     [string],
-    { readonly index_key: number; readonly generation: number }
-  >('SELECT index_key, generation FROM indexes WHERE id = ?');
+    { readonly index_key: number; readonly generation: number; readonly documents_stored: number }
+  >('SELECT index_key, generation, documents_stored FROM indexes WHERE id = ?');
   const isStored = connection
     .prepare<[number, string], number>(
       'SELECT 1 FROM versions INDEXED BY versions_live WHERE index_key = ? AND doc_id = ? AND died = 0',
@@ -66,21 +71,27 @@ export function readOperations(connection: Connection) {
         : Uint32Array.from(numbersOf(selectRecords.get(indexKey, segmentId)));
     const doubled = records.findIndex((record, place) => record === records[place - 1]);
     assertInvariant(doubled === -1, `two versions lie at record ${records[doubled]} of segment ${segmentId}`);
+    const died = (lastDeath ?? 0) === 0 ? [] : numbersOf(selectDied.get(indexKey, segmentId));
     return {
       segmentId,
       recordsReferenced,
+      live: died.reduce((alive, generation) => alive - (generation === 0 ? 0 : 1), count),
       records,
       versionIds: numbersOf(versionIds),
       born: numbersOf(born),
-      died: (lastDeath ?? 0) === 0 ? [] : numbersOf(selectDied.get(indexKey, segmentId)),
+      died,
     };
   };
 
-  const loadIndexState = connection.transaction((indexId: string): IndexState => {
+  const loadIndexState = connection.transaction(({ indexId }: ReadInput): IndexState => {
     const index = selectIndex.get(indexId);
     if (index === undefined) throw new ServiceError('not_found', 'the index does not exist');
     const segments = selectSegments.all(index.index_key);
     const found = segments.map(({ id }) => loadPlaced(index.index_key, id));
+    const live = found.reduce((sum, segment) => sum + segment.live, 0);
+    if (live !== index.documents_stored) {
+      throw damage(`index ${indexId} has ${live} documents where its row says ${index.documents_stored}`);
+    }
     return {
       generation: index.generation,
       segments: segments.map((segment, place) => ({
@@ -93,28 +104,26 @@ export function readOperations(connection: Connection) {
   });
 
   return {
-    countStored(input: { readonly indexId: string; readonly docIds: readonly string[] }): number {
+    countStored(input: ReadInput & { readonly docIds: readonly string[] }): number {
       const index = selectIndex.get(input.indexId);
       if (index === undefined) return 0;
       return input.docIds.filter((docId) => isStored.get(index.index_key, docId) !== undefined).length;
     },
 
-    resolveVersions(input: {
-      readonly indexId: string;
-      readonly versionIds: readonly number[];
-    }): readonly VersionRow[] {
+    resolveVersions(input: ReadInput & { readonly versionIds: readonly number[] }): readonly VersionRow[] {
       const index = selectIndex.get(input.indexId);
       if (index === undefined) return [];
       return input.versionIds.flatMap((versionId) => selectVersion.get(versionId, index.index_key) ?? []);
     },
 
-    loadIndexState: (indexId: string): IndexState => loadIndexState(indexId),
+    loadIndexState: (input: ReadInput): IndexState => loadIndexState(input),
   };
 }
 
 interface PlacedVersions {
   readonly segmentId: number;
   readonly recordsReferenced: number;
+  readonly live: number;
   readonly records: Uint32Array;
   readonly versionIds: readonly number[];
   readonly born: readonly number[];

@@ -106,7 +106,9 @@ export function usageColumns(event: UsageEvent): UsageColumns {
 }
 
 /** Parameters of `addUsageSql`. */
-export function usageParameters(event: UsageEvent): readonly (string | number | bigint)[] {
+export function usageParameters(
+  event: UsageEvent,
+): readonly (string | number | bigint | Uint8Array | null)[] {
   return [
     event.tenantId,
     event.month,
@@ -115,16 +117,30 @@ export function usageParameters(event: UsageEvent): readonly (string | number | 
     event.documentUpserts ?? 0,
     event.searches ?? 0,
     event.scores ?? 0,
+    event.rateWindow ?? null,
   ];
 }
 
+export const selectUsageSql = `SELECT requests, input_tokens, document_upserts, searches, scores
+  FROM usage_months WHERE tenant_id = ? AND month = ?`;
+
 /** The same table exists in both databases; `usageTotals` adds the two up. */
 export const addUsageSql = `
-  INSERT INTO usage_months (tenant_id, month, requests, input_tokens, document_upserts, searches, scores)
-  VALUES (?, ?, ?, ?, ?, ?, ?)
+  INSERT INTO usage_months
+    (tenant_id, month, requests, input_tokens, document_upserts, searches, scores, rate_window)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?)
   ON CONFLICT (tenant_id, month) DO UPDATE SET
     requests = requests + excluded.requests,
     input_tokens = input_tokens + excluded.input_tokens,
     document_upserts = document_upserts + excluded.document_upserts,
     searches = searches + excluded.searches,
-    scores = scores + excluded.scores`;
+    scores = scores + excluded.scores,
+    rate_window = coalesce(excluded.rate_window, rate_window)`;
+
+export interface RateWindowColumns {
+  readonly tenantId: string;
+  readonly packed: Uint8Array;
+}
+
+export const selectRateWindowsSql = `SELECT tenant_id AS tenantId, rate_window AS packed FROM usage_months
+  WHERE month >= ? AND rate_window IS NOT NULL`;

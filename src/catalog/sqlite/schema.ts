@@ -10,9 +10,13 @@
  * an index is opened from, so that metadata pages are never read for it. A version without a record
  * (`segment_id = 0`) was dead when its segment was merged away and waits to be forgotten.
  *
+ * The one row of `catalog` is about the catalog itself: its id, the fingerprint of the pepper that its keys are
+ * hashed with (`key-pepper.ts`), how often it was committed to (`commit-mark.ts`), and the next free identifier.
+ *
  * Deleting an index removes its row and leaves its key in `purges`; the document rows go in small
  * batches afterwards (`purge-operations.ts`). Keys are AUTOINCREMENT, so no new index inherits them.
  */
+import { ServiceError } from '../../errors.ts';
 import type { Connection } from './connection.ts';
 
 export interface Migrations {
@@ -30,6 +34,7 @@ CREATE TABLE usage_months (
   document_upserts INTEGER NOT NULL,
   searches INTEGER NOT NULL,
   scores INTEGER NOT NULL,
+  rate_window BLOB,
   PRIMARY KEY (tenant_id, month)
 ) STRICT, WITHOUT ROWID;`;
 
@@ -45,11 +50,13 @@ export const catalogMigrations: Migrations = {
   database: 'catalog.db',
   steps: [
     `
-CREATE TABLE id_allocator (
+CREATE TABLE catalog (
   singleton INTEGER PRIMARY KEY CHECK (singleton = 1),
-  next_id INTEGER NOT NULL
+  id TEXT NOT NULL,
+  key_pepper BLOB NOT NULL,
+  commits INTEGER NOT NULL DEFAULT 0,
+  next_id INTEGER NOT NULL DEFAULT 1
 ) STRICT;
-INSERT INTO id_allocator (singleton, next_id) VALUES (1, 1);
 
 CREATE TABLE tenants (
   id TEXT PRIMARY KEY,
@@ -123,26 +130,19 @@ ${commitMarkers}`,
   ],
 };
 
-/** How many bytes of each journal of usage are in `usage_months` (see `usage-journal.ts`). */
-const usageJournals = `
-CREATE TABLE usage_journals (
-  name TEXT PRIMARY KEY,
-  folded_bytes INTEGER NOT NULL,
-  at_ms INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;`;
-
 export const usageMigrations: Migrations = {
   database: 'usage.db',
-  steps: [`${usageMonths}\n${commitMarkers}`, usageJournals],
+  steps: [usageMonths],
 };
 
-/** Brings a database to the newest version in one transaction. Safe when two processes open at once. */
+/** Brings a database to the newest version in one transaction, the caller's if there is one. */
 export function migrate(connection: Connection, migrations: Migrations): void {
   const newest = migrations.steps.length;
   const versionOf = (): number => connection.pragma('user_version', { simple: true }) as number;
   const refuseNewer = (version: number): void => {
     if (version > newest) {
-      throw new Error(
+      throw new ServiceError(
+        'service_unavailable',
         `${migrations.database} has schema version ${version}, this program knows ${newest}: it was written by a newer maxsimd`,
       );
     }

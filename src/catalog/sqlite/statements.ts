@@ -11,10 +11,3 @@ export function tenantById(connection: Connection) {
 export function indexKeyById(connection: Connection) {
   return connection.prepare<[string], number>('SELECT index_key FROM indexes WHERE id = ?').pluck();
 }
-
-/** How many bytes of a journal are in `usage_months`. */
-export function foldedBytesByName(connection: Connection) {
-  return connection
-    .prepare<[string], number>('SELECT folded_bytes FROM usage_journals WHERE name = ?')
-    .pluck();
-}

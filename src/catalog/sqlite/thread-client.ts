@@ -19,9 +19,10 @@ interface Pending {
 
 export interface ThreadOptions {
   /** File name beside this one, without its extension. */
-  readonly entry: 'writer-thread' | 'reader-thread';
+  readonly entry: 'writer-thread' | 'reader-thread' | 'checkpoint-thread';
   readonly data: unknown;
   readonly onBackgroundFailure: (error: Error) => void;
+  readonly onDamagedIndex?: (indexId: string, error: Error) => void;
 }
 
 /** `Served`: the operations of the thread by name, as functions from their input to their value. */
@@ -84,6 +85,10 @@ export class ThreadClient<Served extends Operations> {
   #receive(event: ThreadEvent): void {
     if (event.kind === 'background_failure') {
       this.#options.onBackgroundFailure(fromFailure(event.failure));
+      return;
+    }
+    if (event.kind === 'damaged_index') {
+      this.#options.onDamagedIndex?.(event.indexId, fromFailure(event.failure));
       return;
     }
     for (const reply of event.replies) this.#settle(reply);

@@ -17,7 +17,9 @@ export type ThreadMessage = ThreadRequest | { readonly kind: 'finish' };
 export type ThreadEvent =
   | { readonly kind: 'replies'; readonly replies: readonly ThreadReply[] }
   /** Work nobody waits for has failed and will be tried again. */
-  | { readonly kind: 'background_failure'; readonly failure: Failure };
+  | { readonly kind: 'background_failure'; readonly failure: Failure }
+  /** Rows of an index are damaged in the file. */
+  | { readonly kind: 'damaged_index'; readonly indexId: string; readonly failure: Failure };
 
 export interface Failure {
   readonly message: string;

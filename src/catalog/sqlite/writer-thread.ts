@@ -1,5 +1,5 @@
 /**
- * Worker entry: the one writer of a database in this process. It drains its queue into groups
+ * Worker entry: the one writer of `catalog.db` in this process. It drains its queue into groups
  * (`group-commit.ts`), answers a group at once, and checkpoints and purges in between, so that neither
  * the event loop of the service nor a waiting commit pays for an fsync that is not its own.
  */
@@ -7,20 +7,21 @@ import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { assertInvariant } from '../../errors.ts';
+import { CommitMarkWriter, type CommitMark } from '../commit-mark.ts';
+import { SpaceReserve } from '../space-reserve.ts';
 import { catalogOperations } from './catalog-operations.ts';
 import { openReader, openWriter } from './connection.ts';
-import type { Connection, Durability } from './connection.ts';
+import type { Connection } from './connection.ts';
 import { GroupCommit, forgetOldMarkers, sequenceReader } from './group-commit.ts';
 import { purgeOperations } from './purge-operations.ts';
 import { toFailure } from './thread-protocol.ts';
 import type { ThreadEvent, ThreadMessage, ThreadRequest } from './thread-protocol.ts';
-import { usageOperations } from './usage-operations.ts';
 import { Writer } from './writer.ts';
 
 export interface WriterThreadData {
-  readonly database: 'catalog' | 'usage';
   readonly path: string;
-  readonly durability: Durability;
+  /** Of the `SpaceReserve`. */
+  readonly reserve: SharedArrayBuffer;
   readonly busyTimeoutMs: number;
   readonly maintenanceIntervalMs: number;
 }
@@ -34,7 +35,8 @@ const purgingOperations = new Set(['deleteIndex', 'deleteTenant']);
 assertInvariant(parentPort !== null, 'the writer runs in a worker thread');
 const port = parentPort;
 const data = workerData as WriterThreadData;
-const connection = await openWriter(data);
+const connection = await openWriter({ ...data, durability: 'power_loss', mustExist: true });
+const mark = new CommitMarkWriter(path.dirname(data.path));
 const writer = createWriter(connection);
 let purging = false;
 let finishing = false;
@@ -120,6 +122,7 @@ function inBackground(work: () => void): void {
 function finish(): void {
   finishing = true;
   clearInterval(maintenance);
+  mark.close();
   connection.close();
   port.close();
 }
@@ -135,18 +138,26 @@ function createWriter(database: Connection): Writer {
     connection: database,
     writer: id,
     readSequence: sequenceReader(() => openReader(data.path), id),
+    beforeCommit: countCommits(database),
   });
   groupCommit.run([() => forgetOldMarkers(database)]);
-  return data.database === 'catalog'
-    ? new Writer({
-        connection: database,
-        groupCommit,
-        operations: catalogOperations(database),
-        purge: purgeOperations(database),
-      })
-    : new Writer({
-        connection: database,
-        groupCommit,
-        operations: usageOperations(database, path.dirname(data.path)),
-      });
+  return new Writer({
+    connection: database,
+    groupCommit,
+    operations: catalogOperations(database),
+    purge: purgeOperations(database),
+    reserve: new SpaceReserve(path.dirname(data.path), data.reserve),
+  });
+}
+
+/** Each commit counts in the catalog, and is noted with the segments once it is durable (`commit-mark.ts`). */
+function countCommits(database: Connection): () => () => void {
+  const count = database.prepare<[], CommitMark>(
+    'UPDATE catalog SET commits = commits + 1 RETURNING id AS catalogId, commits',
+  );
+  return () => {
+    const counted = count.get();
+    assertInvariant(counted !== undefined, 'the catalog has its row');
+    return () => inBackground(() => mark.write(counted));
+  };
 }

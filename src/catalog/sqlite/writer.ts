@@ -1,15 +1,17 @@
 /**
- * One database's writer: runs named operations in groups and looks after the file between groups
+ * The writer of `catalog.db`: runs named operations in groups and looks after the file between groups
  * (checkpoints, purges, a short WAL). Synchronous; `writer-thread.ts` gives it a thread.
  */
 import { statSync } from 'node:fs';
 import { assertInvariant } from '../../errors.ts';
-import { toOperatingError } from './connection.ts';
+import type { SpaceReserve } from '../space-reserve.ts';
+import type { CatalogOperations } from './catalog-operations.ts';
+import { checkpoint, isOutOfSpace, toOperatingError } from './connection.ts';
 import type { Connection } from './connection.ts';
-import type { GroupCommit, Outcome } from './group-commit.ts';
+import type { GroupCommit, Outcome, Work } from './group-commit.ts';
 import type { ThreadRequest } from './thread-protocol.ts';
 
-/** What purges rows in the background; `usage.db` has nothing of the kind. */
+/** What purges rows in the background. */
 export interface Purge {
   isPending(): boolean;
   step(): boolean;
@@ -19,13 +21,25 @@ export interface WriterOptions {
   readonly connection: Connection;
   readonly groupCommit: GroupCommit;
   readonly operations: Readonly<Record<string, (input: never) => unknown>>;
-  readonly purge?: Purge;
+  readonly reserve: Pick<SpaceReserve, 'release'>;
+  readonly purge: Purge;
 }
 
 /** Frames (pages) in the WAL after which it is copied into the database: SQLite's own default. */
 const walFramesMax = 1000;
 /** Truncating the WAL gives up soon when a reader is in the way: it is tried again later. */
 const truncateBusyTimeoutMs = 50;
+
+/** Operations that free space, or that must work whatever the disk is like. */
+const freeingOperations: ReadonlySet<string> = new Set<keyof CatalogOperations>([
+  'commitDelete',
+  'deleteIndex',
+  'deleteTenant',
+  'forgetDeadVersions',
+  'purgeStep',
+  'revokeKey',
+  'setTenantSuspended',
+]);
 
 export class Writer {
   readonly #options: WriterOptions;
@@ -36,30 +50,38 @@ export class Writer {
     this.#busyTimeoutMs = options.connection.pragma('busy_timeout', { simple: true }) as number;
   }
 
-  /** Commits the operations as one group. */
+  /** Commits the operations as one group; those that free space may use the reserve for it. */
   runGroup(requests: readonly ThreadRequest[]): readonly Outcome[] {
-    const { groupCommit, operations } = this.#options;
-    return groupCommit.run(
-      requests.map(({ operation, input }) => () => {
-        const run = operations[operation];
-        assertInvariant(run !== undefined, `the writer knows no ${operation}`);
-        return run(input as never);
-      }),
-    );
+    const { operations } = this.#options;
+    const works = requests.map(({ operation, input }) => () => {
+      const run = operations[operation];
+      assertInvariant(run !== undefined, `the writer knows no ${operation}`);
+      return run(input as never);
+    });
+    return this.#run(works, (place) => freeingOperations.has(requests[place]?.operation ?? ''));
+  }
+
+  #run(works: readonly Work[], frees: (place: number) => boolean): readonly Outcome[] {
+    const { groupCommit, reserve } = this.#options;
+    const outcomes = groupCommit.run(works);
+    const starved = [...outcomes.keys()].filter((place) => frees(place) && isStarved(outcomes[place]));
+    if (starved.length === 0 || !reserve.release()) return outcomes;
+    const again = groupCommit.run(starved.flatMap((place) => works[place] ?? []));
+    return outcomes.map((outcome, place) => again[starved.indexOf(place)] ?? outcome);
   }
 
   /** Copies a grown WAL into the database; readers are never waited for. */
   checkpoint(): void {
     const { connection } = this.#options;
-    const { log, checkpointed } = checkpointResult(connection, 'NOOP');
-    if (log - checkpointed >= walFramesMax) checkpointResult(connection, 'PASSIVE');
+    const { log, checkpointed } = checkpoint(connection, 'NOOP');
+    if (log - checkpointed >= walFramesMax) checkpoint(connection, 'PASSIVE');
   }
 
   /** Purges one batch of deleted rows; `true` while there is more. Throws when the commit fails. */
   purgeStep(): boolean {
-    const { groupCommit, purge } = this.#options;
-    if (purge === undefined || !purge.isPending()) return false;
-    const [outcome] = groupCommit.run([() => purge.step()]);
+    const { purge } = this.#options;
+    if (!purge.isPending()) return false;
+    const [outcome] = this.#run([() => purge.step()], () => true);
     if (outcome !== undefined && !outcome.ok) throw outcome.error;
     this.checkpoint();
     return true;
@@ -74,7 +96,7 @@ export class Writer {
     if (walBytes(connection) === 0) return true;
     connection.pragma(`busy_timeout = ${truncateBusyTimeoutMs}`);
     try {
-      return checkpointResult(connection, 'TRUNCATE').busy === 0;
+      return checkpoint(connection, 'TRUNCATE').busy === 0;
     } catch (error) {
       throw toOperatingError(error);
     } finally {
@@ -83,16 +105,8 @@ export class Writer {
   }
 }
 
-interface CheckpointResult {
-  readonly busy: number;
-  readonly log: number;
-  readonly checkpointed: number;
-}
-
-function checkpointResult(connection: Connection, mode: 'NOOP' | 'PASSIVE' | 'TRUNCATE'): CheckpointResult {
-  const [row] = connection.pragma(`wal_checkpoint(${mode})`) as CheckpointResult[];
-  assertInvariant(row !== undefined, 'a checkpoint returns one row');
-  return row;
+function isStarved(outcome: Outcome | undefined): boolean {
+  return outcome !== undefined && !outcome.ok && isOutOfSpace(outcome.error);
 }
 
 function walBytes(connection: Connection): number {

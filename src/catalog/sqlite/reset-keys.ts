@@ -1,0 +1,56 @@
+/**
+ * Makes every API key void: for a key pepper that was lost, or that somebody else may know. Refused while a server
+ * uses the directory. Cut off halfway, it leaves a catalog that waits for another pepper than there is, and can be
+ * run again.
+ */
+import path from 'node:path';
+import { ServiceError } from '../../errors.ts';
+import { lockDataDirectory } from '../data-directory.ts';
+import { fingerprintOf, keyPepperFile, replaceKeyPepper } from '../key-pepper.ts';
+import { assertNoProblem, catalogFile, inspectCatalogFiles } from './catalog-files.ts';
+import { openWriter, toOperatingError } from './connection.ts';
+
+const busyTimeoutMs = 10_000;
+
+/** Returns how many keys were live. */
+export async function resetKeys(directory: string): Promise<number> {
+  const found = await inspectCatalogFiles(directory);
+  const problems = found.problems.filter(({ file }) => file !== keyPepperFile);
+  assertNoProblem({ ...found, problems }, directory);
+  if (found.isNew) throw new ServiceError('not_found', `there is no catalog in ${directory}`);
+  const lock = lockDataDirectory(directory);
+  try {
+    let revoked = 0;
+    await replaceKeyPepper(directory, async (pepper) => {
+      revoked = await adopt(path.join(directory, catalogFile), pepper);
+    });
+    return revoked;
+  } finally {
+    lock.release();
+  }
+}
+
+async function adopt(file: string, pepper: Uint8Array): Promise<number> {
+  try {
+    const connection = await openWriter({
+      path: file,
+      durability: 'power_loss',
+      busyTimeoutMs,
+      mustExist: true,
+    });
+    try {
+      return connection
+        .transaction(() => {
+          connection.prepare('UPDATE catalog SET key_pepper = ?').run(fingerprintOf(pepper));
+          return connection
+            .prepare('UPDATE api_keys SET revoked_at_ms = ? WHERE revoked_at_ms IS NULL')
+            .run(Date.now()).changes;
+        })
+        .immediate();
+    } finally {
+      connection.close();
+    }
+  } catch (error) {
+    throw toOperatingError(error);
+  }
+}
