@@ -19,6 +19,9 @@ const configShape = {
   MAXSIMD_HTTP_PORT: integer(0, 65535)
     .default(8080)
     .describe('Port of the API; 0 = any free port (printed).'),
+  MAXSIMD_HTTP_CONNECTIONS_MAX: integer(1, 1_000_000)
+    .default(1_000)
+    .describe('Open connections of the API, idle ones included; further ones are closed at once.'),
   MAXSIMD_METRICS_HOST: z.string().default('127.0.0.1').describe('Address of the metrics listener.'),
   MAXSIMD_METRICS_PORT: integer(-1, 65535)
     .default(9464)
@@ -56,7 +59,7 @@ const configShape = {
   MAXSIMD_ENCODER_TLS_CA_FILE: z
     .string()
     .default('')
-    .describe('CA of remote encoders; empty = plain connections.'),
+    .describe('CA of remote encoders; with it, connections to them speak TLS.'),
   MAXSIMD_ENCODER_TLS_CERT_FILE: z
     .string()
     .default('')
@@ -74,11 +77,9 @@ const configShape = {
     .describe('Comma-separated GPUs of the local encoder processes, one each in turn; empty = the first.'),
   MAXSIMD_BATCH_TOKENS: integer(0, 1 << 20)
     .default(0)
-    .describe('Padded tokens of a document batch; 0 = measured here once, when idle (`MAXSIMD_SWEEP`).'),
-  MAXSIMD_SWEEP: z
-    .enum(['off', 'idle', 'start'])
-    .default('idle')
-    .describe('When to measure the best document batch: in the first idle time, at start, or never.'),
+    .describe(
+      'Padded tokens of a document batch; 0 = 256 on a CPU, 16,384 on a GPU (`npm run bench -- gpu` prints what to set).',
+    ),
   MAXSIMD_ENGINE_THREADS: integer(0, 256)
     .default(0)
     .describe('Threads of the search engine; 0 = one per core.'),
@@ -100,6 +101,12 @@ const configShape = {
   MAXSIMD_ALLOW_PLAIN_HTTP: flag
     .default(false)
     .describe('Allow a non-loopback address without TLS (behind a proxy).'),
+  MAXSIMD_ALLOW_PLAIN_METRICS: flag
+    .default(false)
+    .describe('Allow a non-loopback address of the metrics listener, which has neither TLS nor keys.'),
+  MAXSIMD_ALLOW_PLAIN_ENCODERS: flag
+    .default(false)
+    .describe('Allow non-loopback addresses of encoders without TLS (in a network of your own).'),
   MAXSIMD_TRUST_PROXY: flag.default(false).describe('Believe `X-Forwarded-*` headers.'),
   MAXSIMD_LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
@@ -122,6 +129,12 @@ export type Config = Readonly<z.output<typeof schema>>;
 
 /** Variables of the command line itself; `serve` ignores them. */
 const commandLineVariables = ['MAXSIMD_URL', 'MAXSIMD_API_KEY'] as const;
+
+/** Variables of a certificate and of its key. */
+const certificates = [
+  ['MAXSIMD_TLS_CERT_FILE', 'MAXSIMD_TLS_KEY_FILE'],
+  ['MAXSIMD_ENCODER_TLS_CERT_FILE', 'MAXSIMD_ENCODER_TLS_KEY_FILE'],
+] as const;
 
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
@@ -148,8 +161,15 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
     throw new ConfigError(`bad configuration\n  ${lines.join('\n  ')}`);
   }
   const config = result.data;
-  if ((config.MAXSIMD_TLS_CERT_FILE === '') !== (config.MAXSIMD_TLS_KEY_FILE === '')) {
-    throw new ConfigError('bad configuration\n  MAXSIMD_TLS_CERT_FILE and MAXSIMD_TLS_KEY_FILE go together');
+  for (const [certificate, key] of certificates) {
+    if ((config[certificate] === '') !== (config[key] === '')) {
+      throw new ConfigError(`bad configuration\n  ${certificate} and ${key} go together`);
+    }
+  }
+  if (config.MAXSIMD_ENCODER_TLS_CERT_FILE !== '' && config.MAXSIMD_ENCODER_TLS_CA_FILE === '') {
+    throw new ConfigError(
+      'bad configuration\n  MAXSIMD_ENCODER_TLS_CERT_FILE is for TLS connections, which need MAXSIMD_ENCODER_TLS_CA_FILE',
+    );
   }
   return Object.freeze(config);
 }

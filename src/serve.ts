@@ -7,7 +7,6 @@ import type { AddressInfo, Server } from 'node:net';
 import path from 'node:path';
 import { apiKeyMatches, parseApiKey } from './catalog/api-key.ts';
 import { lockDataDirectory, prepareDataDirectory } from './catalog/data-directory.ts';
-import { loadKeyPepper } from './catalog/key-pepper.ts';
 import { openCatalog } from './catalog/sqlite/open-catalog.ts';
 import { ConfigError, type Config } from './config.ts';
 import { readConfigured } from './configured-file.ts';
@@ -16,6 +15,7 @@ import { createHttpServer } from './http/server.ts';
 import { createEngine } from './index/native.ts';
 import { openLocalBlobStore } from './index/local-blob-store.ts';
 import { createLogger } from './logging.ts';
+import { isLoopback } from './loopback.ts';
 import { createMetrics } from './metrics/metrics.ts';
 import { createMetricsServer } from './metrics/server.ts';
 import { choiceOf } from './model-choice.ts';
@@ -32,7 +32,7 @@ const closeMs = 4_000;
 /** Resolves when the service is ready; from then on the process lives until it is signalled. */
 export async function serve(config: Config): Promise<void> {
   const tls = await tlsFiles(config);
-  assertSafeListener(config);
+  assertSafeListeners(config);
   const logger = createLogger({ level: config.MAXSIMD_LOG_LEVEL });
   const directory = config.MAXSIMD_DATA_DIR;
   // Closed in reverse order, here when the start fails and at shutdown otherwise.
@@ -40,30 +40,31 @@ export async function serve(config: Config): Promise<void> {
 
   await prepareDataDirectory(directory);
   const lock = starting.adopt(lockDataDirectory(directory), (held) => held.release());
+  const catalog = starting.adopt(
+    await openCatalog({
+      directory,
+      owned: true,
+      onBackgroundFailure: (error) => logger.error({ err: error }, 'catalog upkeep failed'),
+      onNotice: (notice, cause) => logger.warn({ err: cause }, notice),
+    }),
+    (opened) => opened.close(),
+  );
   const engine = starting.adopt(
     createEngine({ threads: config.MAXSIMD_ENGINE_THREADS, kernel: config.MAXSIMD_KERNEL }),
     (opened) => opened.close(),
   );
   // The slowest part goes on beside the rest.
   const encoders = starting.adopt(await startEncoders(config, logger), (started) => started.close());
-  const pepper = await loadKeyPepper(directory);
-  const catalog = starting.adopt(
-    await openCatalog({
-      directory,
-      onBackgroundFailure: (error) => logger.error({ err: error }, 'catalog upkeep failed'),
-    }),
-    (opened) => opened.close(),
-  );
   const blobs = await openLocalBlobStore(path.join(directory, 'segments'));
   const service = await createService({
     catalog,
     encoder: encoders.encoder,
     engine,
     blobs,
-    limiter: new MemoryLimiter(),
+    limiter: await MemoryLimiter.restore(catalog, Date.now()),
     keys: {
       keyIdOf: (apiKey) => parseApiKey(apiKey)?.id,
-      matches: (apiKey, hash) => apiKeyMatches(apiKey, pepper, hash),
+      matches: (apiKey, hash) => apiKeyMatches(apiKey, catalog.keyPepper(), hash),
     },
     defaultModel: choiceOf(config),
     exactTokenVectorsMax: config.MAXSIMD_EXACT_TOKEN_VECTORS,
@@ -74,7 +75,7 @@ export async function serve(config: Config): Promise<void> {
   starting.defer(() => service.drain());
 
   const metrics = createMetrics();
-  registerServiceMetrics(metrics, { service, engine, encoders });
+  registerServiceMetrics(metrics, { service, catalog, engine, encoders });
   const draining = new AbortController();
   const http = starting.adopt(
     await createHttpServer({
@@ -83,6 +84,7 @@ export async function serve(config: Config): Promise<void> {
       metrics,
       drain: draining.signal,
       trustProxy: config.MAXSIMD_TRUST_PROXY,
+      connectionsMax: config.MAXSIMD_HTTP_CONNECTIONS_MAX,
       timeouts: {
         searchMs: config.MAXSIMD_TIMEOUT_SEARCH_MS,
         upsertMs: config.MAXSIMD_TIMEOUT_UPSERT_MS,
@@ -125,7 +127,12 @@ export async function serve(config: Config): Promise<void> {
 
   const { kernel, threads } = engine.info;
   logger.info({ url, model: model.name, model_version: model.version, kernel, threads }, 'ready');
-  const greeting = await greetFirstTenant(catalog, { pepper, url });
+  const greeting = await greetFirstTenant(catalog, {
+    pepper: catalog.keyPepper(),
+    url,
+    directory,
+    terminal: process.stdout.isTTY,
+  });
   if (greeting !== undefined) process.stdout.write(greeting);
   process.stdout.write(
     `${JSON.stringify({ event: 'ready', url, model: model.name, model_version: model.version })}\n`,
@@ -150,14 +157,20 @@ async function tlsFiles(
   return { cert, key };
 }
 
-/** API keys must not cross a network in the clear by accident. */
-function assertSafeListener(config: Config): void {
-  const host = config.MAXSIMD_HTTP_HOST;
-  const loopback = host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
-  if (loopback || config.MAXSIMD_TLS_CERT_FILE !== '' || config.MAXSIMD_ALLOW_PLAIN_HTTP) return;
-  throw new ConfigError(
-    `MAXSIMD_HTTP_HOST: ${host} is not a loopback address; give TLS files, or behind a proxy that speaks TLS set MAXSIMD_ALLOW_PLAIN_HTTP=true`,
-  );
+/** API keys must not cross a network in the clear by accident, nor operating figures be open to it. */
+function assertSafeListeners(config: Config): void {
+  const { MAXSIMD_HTTP_HOST: host, MAXSIMD_METRICS_HOST: metricsHost } = config;
+  if (!isLoopback(host) && config.MAXSIMD_TLS_CERT_FILE === '' && !config.MAXSIMD_ALLOW_PLAIN_HTTP) {
+    throw new ConfigError(
+      `MAXSIMD_HTTP_HOST: ${host} is not a loopback address; give TLS files, or behind a proxy that speaks TLS set MAXSIMD_ALLOW_PLAIN_HTTP=true`,
+    );
+  }
+  const hasMetrics = config.MAXSIMD_METRICS_PORT !== -1;
+  if (hasMetrics && !isLoopback(metricsHost) && !config.MAXSIMD_ALLOW_PLAIN_METRICS) {
+    throw new ConfigError(
+      `MAXSIMD_METRICS_HOST: ${metricsHost} is not a loopback address, and metrics have neither TLS nor keys; in a network of your own set MAXSIMD_ALLOW_PLAIN_METRICS=true`,
+    );
+  }
 }
 
 async function listenForMetrics(server: Server, config: Config): Promise<void> {

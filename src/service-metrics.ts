@@ -1,4 +1,5 @@
 /** What the metrics listener tells of store, engine and encoders: read when it is scraped. */
+import type { SqliteCatalog } from './catalog/sqlite/open-catalog.ts';
 import type { NativeEngine, SegmentInfo } from './index/native.ts';
 import { registerEncoderMetrics } from './encoder-metrics.ts';
 import type { Metrics } from './metrics/metrics.ts';
@@ -9,10 +10,12 @@ export function registerServiceMetrics(
   metrics: Metrics,
   {
     service,
+    catalog,
     engine,
     encoders,
   }: {
     readonly service: Pick<RunningService, 'statistics'>;
+    readonly catalog: Pick<SqliteCatalog, 'usageWaiting'>;
     readonly engine: NativeEngine;
     readonly encoders: Pick<Encoders, 'encoder' | 'events' | 'statistics'>;
   },
@@ -27,6 +30,11 @@ export function registerServiceMetrics(
     'requests_admitted',
     'Requests that hold a concurrency slot.',
     () => service.statistics().requestsInFlight,
+  );
+  gauge(
+    'usage_waiting_tenants',
+    'Tenants whose usage is in memory because the ledger cannot be written; it is lost when the process dies.',
+    () => catalog.usageWaiting(),
   );
   gauge('store_open_indexes', 'Indexes that are open.', () => service.statistics().openIndexes);
   gauge('store_records_live', 'Live documents of open indexes.', () => service.statistics().recordsLive);

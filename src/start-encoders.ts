@@ -1,12 +1,13 @@
 /** The encoders of this process: local ones that it supervises, or the addresses it was given. */
+import { stat } from 'node:fs/promises';
 import { totalmem } from 'node:os';
-import path from 'node:path';
 import { ConfigError, type Config } from './config.ts';
 import { readConfigured } from './configured-file.ts';
 import { createEncoderPool, type EncoderPoolOptions } from './encoder/client.ts';
 import type { Encoder, EncoderStatistics } from './encoder/contract.ts';
 import { superviseEncoders, type EncoderSupervisor } from './encoder/supervisor.ts';
 import type { Logger } from './logging.ts';
+import { isLocalAddress } from './loopback.ts';
 import { modelDirectoryOf } from './model-choice.ts';
 
 export interface Encoders {
@@ -42,7 +43,8 @@ export async function startEncoders(config: Config, logger: Logger): Promise<Enc
       if (event === 'admitted') admitted.resolve();
     },
   });
-  const ready = readiness(supervisor, admitted.promise);
+  const closed = Promise.withResolvers<never>();
+  const ready = readiness(supervisor, admitted.promise, closed.promise);
   // Awaited once everything else is up.
   ready.catch(() => undefined);
   return {
@@ -56,6 +58,7 @@ export async function startEncoders(config: Config, logger: Logger): Promise<Enc
       });
     },
     async close() {
+      closed.reject(new Error('the encoders were closed before they were ready'));
       await encoder.close();
       await supervisor?.close();
     },
@@ -63,7 +66,10 @@ export async function startEncoders(config: Config, logger: Logger): Promise<Enc
 }
 
 async function superviseLocal(config: Config): Promise<EncoderSupervisor> {
+  const { dev, ino } = await stat(config.MAXSIMD_DATA_DIR);
   return await superviseEncoders({
+    // One server at a time holds the data directory, whatever path leads to it.
+    name: `${dev.toString(36)}-${ino.toString(36)}`,
     processes: config.MAXSIMD_ENCODER_PROCESSES,
     modelDirectories: [await modelDirectoryOf(config)],
     provider: config.MAXSIMD_PROVIDER,
@@ -71,11 +77,7 @@ async function superviseLocal(config: Config): Promise<EncoderSupervisor> {
     residentBytesMax: residentBytesMax(config),
     devices: config.MAXSIMD_DEVICES,
     logLevel: config.MAXSIMD_LOG_LEVEL,
-    extraArguments: Object.entries({
-      '--batch-tokens': String(config.MAXSIMD_BATCH_TOKENS),
-      '--sweep': config.MAXSIMD_SWEEP,
-      '--budget-cache': path.resolve(config.MAXSIMD_DATA_DIR, 'encoder-budgets.json'),
-    }).flat(),
+    extraArguments: ['--batch-tokens', String(config.MAXSIMD_BATCH_TOKENS)],
     onLog: (line) => process.stderr.write(`${line}\n`),
   });
 }
@@ -90,7 +92,11 @@ function residentBytesMax(config: Config): number {
   return (available * memoryShareMax) / config.MAXSIMD_ENCODER_PROCESSES;
 }
 
-async function readiness(supervisor: EncoderSupervisor | undefined, admitted: Promise<void>): Promise<void> {
+async function readiness(
+  supervisor: EncoderSupervisor | undefined,
+  admitted: Promise<void>,
+  closed: Promise<never>,
+): Promise<void> {
   const late = Promise.withResolvers<never>();
   const timer =
     supervisor === undefined
@@ -105,7 +111,7 @@ async function readiness(supervisor: EncoderSupervisor | undefined, admitted: Pr
           new Error('the encoders did not start in time; their log may say why'),
         );
   try {
-    await Promise.race([Promise.all([supervisor?.ready, admitted]), late.promise]);
+    await Promise.race([Promise.all([supervisor?.ready, admitted]), late.promise, closed]);
   } finally {
     clearTimeout(timer);
   }
@@ -117,12 +123,24 @@ async function remoteTls(config: Config): Promise<EncoderPoolOptions['tls']> {
     MAXSIMD_ENCODER_TLS_CERT_FILE: certFile,
     MAXSIMD_ENCODER_TLS_KEY_FILE: keyFile,
   } = config;
-  if (caFile === '') return undefined;
+  if (caFile === '') {
+    assertSafePlain(config);
+    return undefined;
+  }
   const ca = await readConfigured('MAXSIMD_ENCODER_TLS_CA_FILE', caFile);
-  if (certFile === '' || keyFile === '') return { ca };
+  if (certFile === '') return { ca };
   return {
     ca,
     certificate: await readConfigured('MAXSIMD_ENCODER_TLS_CERT_FILE', certFile),
     key: await readConfigured('MAXSIMD_ENCODER_TLS_KEY_FILE', keyFile),
   };
+}
+
+/** Texts must not cross a network in the clear by accident. */
+function assertSafePlain(config: Config): void {
+  const far = config.MAXSIMD_ENCODERS.find((address) => !isLocalAddress(address));
+  if (far === undefined || config.MAXSIMD_ALLOW_PLAIN_ENCODERS) return;
+  throw new ConfigError(
+    `MAXSIMD_ENCODERS: ${far} is not a loopback address; give MAXSIMD_ENCODER_TLS_CA_FILE, or in a network of your own set MAXSIMD_ALLOW_PLAIN_ENCODERS=true`,
+  );
 }

@@ -1,9 +1,9 @@
-/** Holds the documents to the program: generated tables, links, and the files they name. */
+/** Compares the documents with the program: generated tables, links and anchors, commands, sizes. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { readmePath, tableNames, withTables } from '../docs/tables.ts';
+import { tableNames, withTables } from '../docs/tables.ts';
 
 const root = path.resolve(import.meta.dirname, '..');
 const documents = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '*.md'], {
@@ -11,29 +11,63 @@ const documents = execFileSync('git', ['ls-files', '--cached', '--others', '--ex
   encoding: 'utf8',
 })
   .split('\n')
-  .filter((file) => file !== '');
+  .filter((file) => file !== '' && existsSync(path.join(root, file)));
+const textOf = (file: string): string => readFileSync(path.join(root, file), 'utf8');
 
-describe('README', () => {
-  const readme = readFileSync(readmePath, 'utf8');
+/** The anchors that a renderer makes of the headings. */
+function anchorsOf(file: string): readonly string[] {
+  return [...textOf(file).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
+describe.each(documents)('%s', (file) => {
+  it('links only to files and headings that exist', () => {
+    for (const [, target = '', anchor] of textOf(file).matchAll(
+      /\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?\)/g,
+    )) {
+      const linked = target === '' ? file : path.join(path.dirname(file), target);
+      expect(existsSync(path.join(root, linked)), `${file}: ${target}`).toBe(true);
+      if (anchor !== undefined) expect(anchorsOf(linked), `${file}: ${target}#${anchor}`).toContain(anchor);
+    }
+  });
 
   it('holds the generated tables as the program describes itself (`node docs/tables.ts` rewrites them)', () => {
-    expect(withTables(readme)).toBe(readme);
-    for (const name of tableNames) expect(readme).toContain(`<!-- table:${name} -->`);
+    expect(withTables(textOf(file))).toBe(textOf(file));
   });
 
   it('names only npm scripts that exist', () => {
-    const scripts = Object.keys(
-      JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')).scripts as object,
-    );
-    for (const [, name] of readme.matchAll(/npm run ([\w:-]+)/g)) expect(scripts).toContain(name);
+    const scripts = Object.keys(JSON.parse(textOf('package.json')).scripts as object);
+    for (const [, name] of textOf(file).matchAll(/npm run ([\w:-]+)/g)) expect(scripts).toContain(name);
+  });
+
+  it('names only benchmarks that exist', () => {
+    // The log has commands of their day.
+    if (file.startsWith('docs/benchmarks/log/')) return;
+    const known = textOf('bench/main.ts');
+    for (const [, name = ''] of textOf(file).matchAll(/npm run bench -- ([a-z][\w-]*)/g)) {
+      expect(known, `${file}: ${name}`).toMatch(new RegExp(`^  '?${name}'?: |^  ${name},$`, 'm'));
+    }
   });
 });
 
-describe.each(documents)('%s', (file) => {
-  it('links only to files that exist', () => {
-    const text = readFileSync(path.join(root, file), 'utf8');
-    for (const [, target = ''] of text.matchAll(/\]\((?!https?:|#|mailto:)([^)#\s]+)/g)) {
-      expect(existsSync(path.resolve(root, path.dirname(file), target)), `${file}: ${target}`).toBe(true);
-    }
-  });
+it('every generated table stands in one document', () => {
+  for (const name of tableNames) {
+    const marker = new RegExp(`^<!-- table:${name} -->$`, 'm');
+    expect(documents.filter((file) => marker.test(textOf(file)))).toHaveLength(1);
+  }
+});
+
+it('every guide, reference and architecture page is linked from the index of documents', () => {
+  const index = textOf('docs/README.md');
+  const pages = documents.filter((file) => /^docs\/(guide|reference|architecture)\//.test(file));
+  expect(pages.length).toBeGreaterThan(15);
+  for (const page of pages) expect(index).toContain(`](${path.relative('docs', page)})`);
+});
+
+it('the README is at most 150 lines long', () => {
+  expect(textOf('README.md').split('\n').length).toBeLessThanOrEqual(150);
 });

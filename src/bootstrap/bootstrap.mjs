@@ -24,7 +24,7 @@ function main() {
     step('npm', installHash(), installed(), () => {
       run('npm', ['ci', '--loglevel=error', '--include=dev', '--include=optional']);
     });
-    step('addon', addonHash(), existsSync(addonPath()), () => {
+    step('addon', addonHash(), built(), () => {
       requireTool('cmake', 'cmake');
       run(path.join(binaries, 'cmake-js'), ['compile', '--silent']);
     });
@@ -33,9 +33,7 @@ function main() {
 }
 
 function upToDate() {
-  return (
-    installed() && stamp('npm') === installHash() && stamp('addon') === addonHash() && existsSync(addonPath())
-  );
+  return installed() && stamp('npm') === installHash() && stamp('addon') === addonHash() && built();
 }
 
 /** npm writes this file last. */
@@ -43,8 +41,10 @@ function installed() {
   return existsSync(path.join(root, 'node_modules', '.package-lock.json'));
 }
 
-function addonPath() {
-  return path.join(root, 'build', 'Release', 'maxsimd.node');
+function built() {
+  return ['maxsimd.node', 'page-checksums.so'].every((name) =>
+    existsSync(path.join(root, 'build', 'Release', name)),
+  );
 }
 
 /** Runs `action` unless the stamp of a former success still matches. */

@@ -2,7 +2,6 @@
 import path from 'node:path';
 import { generateApiKey, hashApiKey } from '../catalog/api-key.ts';
 import { isDataDirectoryLocked, lockDataDirectory, prepareDataDirectory } from '../catalog/data-directory.ts';
-import { loadKeyPepper } from '../catalog/key-pepper.ts';
 import { openCatalog, type SqliteCatalog } from '../catalog/sqlite/open-catalog.ts';
 import type { Config } from '../config.ts';
 import { removeBlobs } from '../index/blob-removal.ts';
@@ -19,18 +18,18 @@ export interface CatalogAccess {
   readonly purge: (indexIds: readonly string[]) => Promise<boolean>;
 }
 
-/** Opens the catalog (made if it is missing) for the time of `work`. */
+/** Opens the catalog for the time of `work`. `create`: a new directory gets one. */
 export async function withCatalog<T>(
   config: Config,
   work: (access: CatalogAccess) => Promise<T>,
+  { create = false }: { readonly create?: boolean } = {},
 ): Promise<T> {
   const directory = config.MAXSIMD_DATA_DIR;
-  await prepareDataDirectory(directory);
-  const pepper = await loadKeyPepper(directory);
-  const catalog = await openCatalog({ directory });
+  if (create) await prepareDataDirectory(directory);
+  const catalog = await openCatalog({ directory, mustExist: !create });
   const newApiKey = (): NewApiKey => {
     const { id, apiKey } = generateApiKey();
-    return { id, apiKey, hash: hashApiKey(apiKey, pepper) };
+    return { id, apiKey, hash: hashApiKey(apiKey, catalog.keyPepper()) };
   };
   const purge = async (indexIds: readonly string[]): Promise<boolean> => {
     await catalog.purgeDeleted();

@@ -55,7 +55,10 @@ export async function withIndexesAlone<T>(
 }
 
 /** What the catalog says of an index; `undefined` when it has gone meanwhile. */
-export async function stateOf(catalog: Catalog, indexId: string): Promise<IndexState | undefined> {
+export async function stateOf(
+  catalog: Pick<Catalog, 'loadIndexState' | 'listIndexIds'>,
+  indexId: string,
+): Promise<IndexState | undefined> {
   try {
     return await catalog.loadIndexState(indexId);
   } catch (error) {
@@ -64,7 +67,21 @@ export async function stateOf(catalog: Catalog, indexId: string): Promise<IndexS
   }
 }
 
-async function indexRows(catalog: Catalog, indexId: string | undefined): Promise<readonly IndexRow[]> {
+/** A running server has merged the segment away since its name was read. */
+export async function isGone(
+  catalog: Pick<Catalog, 'loadIndexState' | 'listIndexIds'>,
+  indexId: string,
+  segmentId: number,
+): Promise<boolean> {
+  const state = await stateOf(catalog, indexId);
+  return state === undefined || state.segments.every(({ id }) => id !== segmentId);
+}
+
+/** One index, or all of them. */
+export async function indexRows(
+  catalog: Pick<Catalog, 'listTenants' | 'listIndexes'>,
+  indexId: string | undefined,
+): Promise<readonly IndexRow[]> {
   const rows: IndexRow[] = [];
   for (const tenant of await catalog.listTenants()) rows.push(...(await catalog.listIndexes(tenant.id)));
   if (indexId === undefined) return rows;

@@ -47,14 +47,8 @@ export async function compactIndexes(access: IndexAccess): Promise<CommandResult
 
 async function compactIndex({ catalog, engine, blobs }: IndexAccess, index: IndexRow): Promise<void> {
   const state = await stateOf(catalog, index.id);
-  const [first] = state?.segments ?? [];
-  if (first === undefined) return;
+  if (state === undefined || state.segments.length === 0) return;
   const failures: unknown[] = [];
-  const { dim } = await engine.inspectSegment(await blobs.open(first.blob), {
-    recordsReferenced: 0,
-    firstRecord: 0,
-    verifyBytesMax: 0,
-  });
   const store = createIndexStore({
     engine,
     blobs,
@@ -65,11 +59,7 @@ async function compactIndex({ catalog, engine, blobs }: IndexAccess, index: Inde
       onCorrupt: (_indexId, error) => void failures.push(error),
     },
   });
-  const stored = await store.open({
-    indexId: index.id,
-    dim,
-    ledger: catalogSegments(catalog, index.id),
-  });
+  const stored = await store.open({ indexId: index.id, ledger: catalogSegments(catalog, index.id) });
   try {
     await stored.mergeAll();
   } finally {

@@ -1,11 +1,11 @@
 /** `maxsimd index inspect`: what the files of an index hold, from the catalog and from the files themselves. */
-import type { Catalog, IndexRow, IndexState, SegmentRow } from '../catalog/contract.ts';
+import type { IndexRow, IndexState, SegmentRow } from '../catalog/contract.ts';
 import { derivedEndings } from '../index/derived-data.ts';
 import { defaultIndexSettings } from '../index/index-settings.ts';
 import { planMerge, type MergePlan } from '../index/merge-policy.ts';
 import type { SegmentInspection } from '../index/native.ts';
 import { messageOf } from './failure.ts';
-import { stateOf, type IndexAccess } from './index-access.ts';
+import { isGone, stateOf, type IndexAccess } from './index-access.ts';
 import { fields, table, type CommandResult } from './output.ts';
 
 interface InspectedSegment {
@@ -89,12 +89,6 @@ async function derivedCounts(
     centroids: codes.status === 'fulfilled' ? codes.value.centroids : 0,
     terms: postings.status === 'fulfilled' ? postings.value.terms : 0,
   };
-}
-
-/** A running server has merged the segment away since its name was read. */
-export async function isGone(catalog: Catalog, indexId: string, segmentId: number): Promise<boolean> {
-  const state = await stateOf(catalog, indexId);
-  return state === undefined || state.segments.every(({ id }) => id !== segmentId);
 }
 
 function nextMerge(segments: readonly InspectedSegment[]): MergePlan | undefined {

@@ -1,5 +1,6 @@
 /** `maxsimd key ...`: API keys of a tenant, straight in the catalog. A key is shown once, when it is made. */
 import type { ApiKey, Catalog } from '../catalog/contract.ts';
+import { resetKeys } from '../catalog/sqlite/reset-keys.ts';
 import { CommandFailure } from './failure.ts';
 import { fields, table, timestamp, type CommandResult } from './output.ts';
 
@@ -48,6 +49,23 @@ export async function revokeKey(catalog: Catalog, keyId: string): Promise<Comman
   return {
     document: keyDocument(key),
     text: `key ${key.id} is revoked; a running server follows within 5 s`,
+  };
+}
+
+export interface ResetKeys {
+  readonly directory: string;
+  /** Asks the person; `true` = go on. */
+  readonly confirm: (question: string) => Promise<boolean>;
+}
+
+export async function resetAllKeys({ directory, confirm }: ResetKeys): Promise<CommandResult> {
+  if (!(await confirm('Make every API key of every tenant void? [y/N] '))) {
+    throw new CommandFailure('not_confirmed', 'nothing was changed');
+  }
+  const revoked = await resetKeys(directory);
+  return {
+    document: { keys_revoked: revoked },
+    text: `there is a new key pepper, and ${revoked} API keys are revoked; make new ones with "maxsimd key create"`,
   };
 }
 

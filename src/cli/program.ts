@@ -39,7 +39,7 @@ export async function runProgram(args: readonly string[], environment: ProgramEn
       'after',
       '\nExit codes: 0 done, 1 failed, 2 wrong command line or configuration.\n' +
         'With --json, standard output holds exactly one JSON document; a failure is {"error":{"code","message"}}.\n' +
-        'The service and the commands on tenants, keys and models read MAXSIMD_* variables (see the README).',
+        'The service and the commands on tenants, keys and models read MAXSIMD_* variables (see docs/reference/configuration.md).',
     );
   addServe(program, environment);
   addTenant(program, environment);
@@ -78,8 +78,11 @@ function addTenant(program: Command, environment: ProgramEnvironment): void {
     .action(async (options: LimitOptions & { name: string }) => {
       const { createTenant } = await import('./tenants.ts');
       environment.report(
-        await withCatalog(environment.config(), ({ catalog, newApiKey }) =>
-          createTenant(catalog, { name: options.name, limits: limitsOf(options), newApiKey }),
+        await withCatalog(
+          environment.config(),
+          ({ catalog, newApiKey }) =>
+            createTenant(catalog, { name: options.name, limits: limitsOf(options), newApiKey }),
+          { create: true },
         ),
       );
     });
@@ -132,9 +135,7 @@ function addTenant(program: Command, environment: ProgramEnvironment): void {
     .addOption(jsonOption())
     .action(async (tenantId: string, options: { yes?: true }) => {
       const { deleteTenant } = await import('./tenants.ts');
-      const { askOnTerminal } = await import('./confirm.ts');
-      const confirm = async (question: string): Promise<boolean> =>
-        options.yes === true || askOnTerminal(question, environment.stdin, environment.stderr);
+      const confirm = await confirmation(options, environment);
       environment.report(
         await withCatalog(environment.config(), ({ catalog, purge }) =>
           deleteTenant(catalog, { tenantId, confirm, purge }),
@@ -178,6 +179,28 @@ function addKey(program: Command, environment: ProgramEnvironment): void {
       const { revokeKey } = await import('./keys.ts');
       environment.report(await withCatalog(environment.config(), ({ catalog }) => revokeKey(catalog, keyId)));
     });
+  key
+    .command('reset')
+    .description('make every key of every tenant void, also where the key pepper is lost')
+    .option('--yes', 'do not ask')
+    .addOption(jsonOption())
+    .addHelpText('after', '\nRefused while a server uses the data directory.')
+    .action(async (options: { yes?: true }) => {
+      const { resetAllKeys } = await import('./keys.ts');
+      const confirm = await confirmation(options, environment);
+      const directory = environment.config().MAXSIMD_DATA_DIR;
+      environment.report(await resetAllKeys({ directory, confirm }));
+    });
+}
+
+/** `--yes`, or a question at the terminal. */
+async function confirmation(
+  options: { readonly yes?: true },
+  environment: ProgramEnvironment,
+): Promise<(question: string) => Promise<boolean>> {
+  const { askOnTerminal } = await import('./confirm.ts');
+  return async (question) =>
+    options.yes === true || askOnTerminal(question, environment.stdin, environment.stderr);
 }
 
 function addIndex(program: Command, environment: ProgramEnvironment): void {
@@ -196,16 +219,17 @@ function addIndex(program: Command, environment: ProgramEnvironment): void {
     });
   index
     .command('verify')
-    .description('hold every file against its checksums and the catalog; also beside a running server')
+    .description('check that the data directory is whole; also beside a running server')
     .argument('[index_id]', 'one index (default: all)')
     .addOption(jsonOption())
-    .addHelpText('after', '\nReads every byte. Exit code 1 when anything is damaged, with a list of it.')
+    .addHelpText(
+      'after',
+      '\nReads every byte, also where the service refuses to start. Exit code 1 when anything is missing, foreign or\n' +
+        'damaged, with a list of it.',
+    )
     .action(async (indexId: string | undefined) => {
-      const [{ withIndexes }, { verifyIndexes }] = await Promise.all([
-        import('./index-access.ts'),
-        import('./index-verify.ts'),
-      ]);
-      environment.report(await withIndexes(environment.config(), indexId, verifyIndexes));
+      const { verifyIndexes } = await import('./index-verify.ts');
+      environment.report(await verifyIndexes(environment.config(), indexId));
     });
   index
     .command('compact')

@@ -1,31 +1,38 @@
-/**
- * Reading and parsing of JSON bodies: bounded in bytes and in time, UTF-8 only, `__proto__` and its like kept
- * as data (Fastify's own parser refuses them). Of an object key given twice the last value counts, as in
- * `JSON.parse`.
- */
-import { isUtf8 } from 'node:buffer';
+/** Receiving bodies: JSON in UTF-8 only, bounded in bytes and in time. */
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { ServiceError } from '../errors.ts';
+import { assertInvariant } from '../errors.ts';
+import { unknownRoute } from './admission.ts';
+import type { BodyRoom } from './body-room.ts';
 import { protocolError } from './error-body.ts';
+import { readJsonBody } from './json-body.ts';
+import { LoopTurns } from './loop-turns.ts';
 import { continueIfExpected } from './protocol.ts';
 import { ClientGoneError } from './request-scope.ts';
 
 export interface BodyLimits {
   readonly bytesMax: number;
   readonly timeoutMs: number;
+  /** Beyond `smallBodyBytes`, each body takes room here until its request is over. */
+  readonly room: BodyRoom;
 }
+
+/** Searches among them, which so do not wait behind uploads. */
+const smallBodyBytes = 64 * 1024;
 
 /** Makes JSON in UTF-8 the only body the server takes; an empty one counts as none (some clients send a JSON content type with DELETE). */
 export function acceptJsonBodies(app: FastifyInstance, limits: BodyLimits): void {
+  const parses = new LoopTurns();
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', async (request: FastifyRequest, payload: Readable) => {
+    // Where nobody is admitted nothing takes a body.
+    if (request.scope.context === undefined) throw unknownRoute();
     assertPlainUtf8(request);
     const bytes = await readBody(request, payload, limits);
     if (bytes.length === 0) return undefined;
-    const text = decode(bytes);
-    request.bodyText = text;
-    return parse(text);
+    // Several may have come to their ends together.
+    if (bytes.length > smallBodyBytes) await parses.next();
+    return readJsonBody(bytes);
   });
 }
 
@@ -49,6 +56,7 @@ function readBody(request: FastifyRequest, payload: Readable, limits: BodyLimits
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let received = 0;
+    let entering: Promise<void> | undefined;
     const timer = setTimeout(
       () => finish(protocolError(408, 'the body did not arrive in time', 'timeout')),
       limits.timeoutMs,
@@ -67,6 +75,12 @@ function readBody(request: FastifyRequest, payload: Readable, limits: BodyLimits
       received += chunk.length;
       if (received > limits.bytesMax) return finish(tooLarge());
       chunks.push(chunk);
+      if (entering !== undefined || received <= smallBodyBytes) return;
+      payload.pause();
+      entering = takeRoom(request, declared || limits.bytesMax, limits.room).then(
+        () => void payload.resume(),
+        finish,
+      );
     };
     const onEnd = (): void => finish();
     const onGone = (): void => finish(new ClientGoneError());
@@ -74,27 +88,8 @@ function readBody(request: FastifyRequest, payload: Readable, limits: BodyLimits
   });
 }
 
-function decode(bytes: Buffer): string {
-  if (!isUtf8(bytes)) throw malformed('the body is not UTF-8');
-  const text = bytes.toString('utf8');
-  // RFC 8259 section 8.1 lets a parser ignore a byte order mark.
-  return text.startsWith('\uFEFF') ? text.slice(1) : text;
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    // The parser's own message quotes the body, which must reach neither answer nor log; the place may.
-    const place = /\(line (\d+) column (\d+)\)$/.exec((error as Error).message);
-    throw malformed(
-      `the body is not valid JSON${place === null ? '' : `: see line ${place[1]}, column ${place[2]}`}`,
-    );
-  }
-}
-
-function malformed(message: string): ServiceError {
-  return new ServiceError('validation_error', message, {
-    issues: [{ path: '', message, code: 'invalid_json' }],
-  });
+async function takeRoom({ scope }: FastifyRequest, bytes: number, room: BodyRoom): Promise<void> {
+  const { context } = scope;
+  assertInvariant(context !== undefined, 'only the bodies of admitted requests are read');
+  scope.atEnd(await room.enter({ tenantId: context.tenant.id, bytes }, context.signal));
 }

@@ -1,6 +1,7 @@
 /** Where failures become answers: one handler for the routes, one for what Fastify refuses before routing. */
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ServiceError } from '../errors.ts';
+import { fromSystem } from '../system-errors.ts';
 import { errorBody, internalError, jsonContentType, protocolError } from './error-body.ts';
 import type { RequestObserver } from './observation.ts';
 import { requestIdHeader, requestIdOf } from './request-id.ts';
@@ -51,7 +52,8 @@ export function answerFrameworkErrors(observer: RequestObserver) {
   };
 }
 
-function operatingError(error: unknown): ServiceError {
+function operatingError(thrown: unknown): ServiceError {
+  const error = fromSystem(thrown);
   if (error instanceof ServiceError) {
     // A message of ours about a defect is for the log.
     return error.code === 'internal_error' ? internalError(error) : error;

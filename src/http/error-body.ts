@@ -31,14 +31,14 @@ export function validationError(error: z.core.$ZodError): ServiceError {
     if (issue.code === 'unrecognized_keys') {
       for (const key of issue.keys.slice(0, issuesMax - issues.length)) {
         issues.push({
-          path: dotted([...issue.path, shortened(key)]),
+          path: dottedPath([...issue.path, key]),
           message: 'unknown property',
           code: issue.code,
         });
       }
     } else {
       const code = issue.code === 'custom' ? String(issue.params?.['code'] ?? 'invalid') : issue.code;
-      issues.push({ path: dotted(issue.path), message: messageOf(issue), code });
+      issues.push({ path: dottedPath(issue.path), message: messageOf(issue), code });
     }
   }
   const [first] = issues;
@@ -79,11 +79,6 @@ const typeNames: Readonly<Record<string, string>> = {
   array: 'an array',
 };
 
-function dotted(path: readonly PropertyKey[]): string {
+export function dottedPath(path: readonly PropertyKey[]): string {
   return path.map(String).join('.');
-}
-
-/** Keys are the client's: an answer does not repeat megabytes of them, nor halves of characters. */
-function shortened(key: string): string {
-  return (key.length > 64 ? `${key.slice(0, 64)}...` : key).toWellFormed();
 }

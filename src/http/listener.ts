@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { RequestListener, Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { RouteTimeouts } from './admission.ts';
+import type { ConnectionTurns } from './connection-turns.ts';
 import { answerProtocolEvents } from './protocol.ts';
 import type { ProtocolObserver } from './protocol.ts';
 
@@ -11,6 +12,10 @@ export interface HttpTimeouts extends RouteTimeouts {
   readonly headersMs: number;
   /** A request's body must be complete, from when it is read. */
   readonly bodyMs: number;
+  /** A large body waits for room, within `bodyMs`. */
+  readonly bodyWaitMs: number;
+  /** A client must take some bytes of its answer. */
+  readonly answerMs: number;
   /** An idle connection is kept; longer than the 60 s of common load balancers. */
   readonly keepAliveMs: number;
   /** How often Node looks for connections past their time. */
@@ -22,6 +27,8 @@ export const defaultHttpTimeouts: HttpTimeouts = {
   upsertMs: 120_000,
   headersMs: 10_000,
   bodyMs: 60_000,
+  bodyWaitMs: 15_000,
+  answerMs: 30_000,
   keepAliveMs: 75_000,
   checkMs: 1_000,
 };
@@ -38,9 +45,11 @@ export function createListener(
     readonly tls: TlsIdentity | undefined;
     readonly timeouts: HttpTimeouts;
     readonly observer: ProtocolObserver;
+    readonly turns: ConnectionTurns;
+    readonly connectionsMax: number;
   },
 ): Server {
-  const { tls, timeouts, observer } = options;
+  const { tls, timeouts, observer, turns } = options;
   const settings = {
     headersTimeout: timeouts.headersMs,
     // The backstop: also bounds what a refused request may go on sending.
@@ -50,12 +59,20 @@ export function createListener(
     // Checked in the first hook, which answers with the contract's body.
     requireHostHeader: false,
   };
+  // A silent connection; above every deadline, since a client waits in silence.
+  const silenceMs = Math.max(timeouts.searchMs, timeouts.upsertMs) + timeouts.bodyMs + 30_000;
+  const listener = turns.inTurn((request, response) => {
+    // After an answer, whose time is shorter.
+    request.socket.setTimeout(silenceMs);
+    handler(request, response);
+  });
   const server =
     tls === undefined
-      ? createServer(settings, handler)
-      : createSecureServer({ ...settings, ...tls }, handler);
-  // A silent connection; above every deadline, since a client waits in silence.
-  server.setTimeout(Math.max(timeouts.searchMs, timeouts.upsertMs) + timeouts.bodyMs + 30_000);
-  answerProtocolEvents(server, observer);
+      ? createServer(settings, listener)
+      : createSecureServer({ ...settings, ...tls }, listener);
+  server.setTimeout(silenceMs);
+  server.maxConnections = options.connectionsMax;
+  server.on('drop', () => observer.connectionRefused());
+  answerProtocolEvents(server, observer, turns);
   return server;
 }

@@ -6,6 +6,7 @@ import type { ErrorCode, ServiceError } from '../errors.ts';
 import type { Logger } from '../logging.ts';
 import { latencyBucketsSeconds } from '../metrics/metrics.ts';
 import type { Metrics } from '../metrics/metrics.ts';
+import type { ProtocolObserver } from './protocol.ts';
 import type { RequestScope } from './request-scope.ts';
 
 /** Status noted for a request whose client left before the answer; never sent. */
@@ -20,11 +21,9 @@ export interface EndedRequest {
   readonly status: number;
 }
 
-export interface RequestObserver {
+export interface RequestObserver extends ProtocolObserver {
   started(): void;
   ended(scope: RequestScope, request: EndedRequest): void;
-  /** An answer given below the router. */
-  protocolError(requestId: string, error: ServiceError): void;
   /** A failure nobody expected; the answer is `internal_error`. */
   failed(scope: { readonly requestId: string }, error: unknown): void;
   /** A `service_unavailable` that knows why. */
@@ -46,6 +45,10 @@ export function createRequestObserver(logger: Logger, metrics: Metrics): Request
     name: 'http_requests_rejected_total',
     help: 'Requests refused with an error of the client or of a limit, by error code.',
     labelNames: ['code'],
+  });
+  const countRefusedConnection = metrics.counter({
+    name: 'http_connections_refused_total',
+    help: 'Connections closed at once because there were as many as there may be.',
   });
   const observeDuration = metrics.histogram({
     name: 'http_request_duration_seconds',
@@ -106,6 +109,9 @@ export function createRequestObserver(logger: Logger, metrics: Metrics): Request
         },
         'protocol error',
       );
+    },
+    connectionRefused() {
+      countRefusedConnection({});
     },
     failed(scope, error) {
       logger.error({ request_id: scope.requestId, err: error }, 'unexpected failure');

@@ -6,6 +6,7 @@ import { STATUS_CODES } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { ServiceError } from '../errors.ts';
+import type { ConnectionTurns } from './connection-turns.ts';
 import { errorBody, jsonContentType, protocolError } from './error-body.ts';
 import { newRequestId, requestIdHeader, requestIdOf } from './request-id.ts';
 import type { RequestScope } from './request-scope.ts';
@@ -16,6 +17,8 @@ const lingerMs = 1_000;
 /** Told of every answer given here, for logs and metrics. */
 export interface ProtocolObserver {
   protocolError(requestId: string, error: ServiceError): void;
+  /** There are as many connections as there may be: another one was closed at once. */
+  connectionRefused(): void;
 }
 
 /** The request of a socket that is being answered, so that nobody writes into its answer. */
@@ -29,7 +32,7 @@ export function trackAnswer(request: IncomingMessage, response: ServerResponse, 
 }
 
 /** For Fastify's `clientErrorHandler`. */
-export function createClientErrorHandler(observer: ProtocolObserver) {
+export function createClientErrorHandler(observer: ProtocolObserver, turns: ConnectionTurns) {
   const answered = new WeakSet<Duplex>();
   return (error: NodeJS.ErrnoException, socket: Duplex): void => {
     // More of the same bad bytes raises the event again.
@@ -44,29 +47,31 @@ export function createClientErrorHandler(observer: ProtocolObserver) {
       answer(socket, requestId, failure);
     };
     const current = answering.get(socket);
-    if (current === undefined) return answerAlone();
-    const { request, response, scope } = current;
-    if (!request.complete) {
+    if (current !== undefined && !current.request.complete) {
       // The body of the request in hand is at fault: the answer is to that request, unless it has one.
+      const { response, scope } = current;
       if (response.headersSent) return void socket.destroy();
       scope.answeredBelow(failure);
       return answer(socket, scope.requestId, failure);
     }
-    // Bad bytes behind a complete request: its answer goes out first.
-    if (response.writableFinished) answerAlone();
-    else response.once('close', answerAlone);
+    // Bad bytes behind whole requests: their answers go out first.
+    turns.afterLast(socket, answerAlone);
   };
 }
 
 /** Takes over what Node would answer on its own. */
-export function answerProtocolEvents(server: Server, observer: ProtocolObserver): void {
+export function answerProtocolEvents(
+  server: Server,
+  observer: ProtocolObserver,
+  turns: ConnectionTurns,
+): void {
   server.on('connect', (request: IncomingMessage, socket: Duplex) => {
     const error = protocolError(400, 'CONNECT is not supported', 'unsupported_method');
     const requestId = requestIdOf(request.headers);
     observer.protocolError(requestId, error);
     answer(socket, requestId, error);
   });
-  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+  const refuseExpectation = turns.inTurn((request, response) => {
     const error = protocolError(
       417,
       'the only expectation supported is 100-continue',
@@ -76,6 +81,7 @@ export function answerProtocolEvents(server: Server, observer: ProtocolObserver)
     observer.protocolError(requestId, error);
     response.writeHead(417, { ...headersOf(error, requestId) }).end(errorBody(error));
   });
+  server.on('checkExpectation', refuseExpectation);
   // "100 Continue" waits until somebody wants the body: a refused request never sends it.
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     awaitingContinue.set(request, response);

@@ -21,7 +21,8 @@ export class RequestScope {
   /** Status of an answer given past the router. */
   protocolStatus: number | undefined;
   #context: RequestContext | undefined;
-  #permit: Admission['permit'] | undefined;
+  /** To be called once, when the request is over. */
+  readonly #releases: (() => void)[] = [];
   #work = 0;
   #answered = false;
   #closed = false;
@@ -63,7 +64,6 @@ export class RequestScope {
   /** Takes over the admission's slot. `timeoutMs` counts from the request's arrival. */
   admit(admission: Admission, timeoutMs: number): void {
     this.#markStage('admission');
-    this.#permit = admission.permit;
     this.#context = {
       requestId: this.requestId,
       tenant: admission.tenant,
@@ -72,6 +72,12 @@ export class RequestScope {
       startedAtMs: this.startedAtMs,
       timings: this.timings,
     };
+    this.atEnd(() => admission.permit.release());
+  }
+
+  /** Runs `release` once the response is closed and all work has ended. */
+  atEnd(release: () => void): void {
+    this.#releases.push(release);
     this.#releaseWhenOver();
   }
 
@@ -107,7 +113,8 @@ export class RequestScope {
   }
 
   #releaseWhenOver(): void {
-    if (this.#closed && this.#work === 0) this.#permit?.release();
+    if (!this.#closed || this.#work > 0) return;
+    for (const release of this.#releases.splice(0)) release();
   }
 }
 

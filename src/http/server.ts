@@ -5,6 +5,7 @@
  * Order of checks: draining, authentication, suspension, rate, concurrency, address, body, fields, existence.
  * The clocks: headers 10 s, body 60 s, then the route's deadline, which counts from the request's arrival.
  */
+import { Socket } from 'node:net';
 import Fastify from 'fastify';
 import type { FastifyInstance } from 'fastify';
 import type { z } from 'zod';
@@ -14,9 +15,16 @@ import type { Metrics } from '../metrics/metrics.ts';
 import type { Service } from '../service/contract.ts';
 import { admitRequests, unknownRoute } from './admission.ts';
 import { acceptJsonBodies } from './body.ts';
+import { ConnectionTurns } from './connection-turns.ts';
 import { answerFrameworkErrors, answerErrors } from './error-answers.ts';
 import { protocolError, validationError } from './error-body.ts';
-import { bodyBytesMax, pathParameterCharactersMax } from './limits.ts';
+import { BodyRoom } from './body-room.ts';
+import {
+  bodyBytesMax,
+  largeBodiesBytesMax,
+  largeBodiesOfTenantBytesMax,
+  pathParameterCharactersMax,
+} from './limits.ts';
 import { createListener, defaultHttpTimeouts } from './listener.ts';
 import type { HttpTimeouts, TlsIdentity } from './listener.ts';
 import { clientGoneStatus, createRequestObserver, unmatchedRoute } from './observation.ts';
@@ -39,6 +47,8 @@ export interface HttpServerOptions {
   /** Believe `X-Forwarded-*`. */
   readonly trustProxy?: boolean;
   readonly timeouts?: Partial<HttpTimeouts>;
+  /** Further connections are closed at once; absent = as many as come. */
+  readonly connectionsMax?: number;
   /** Once aborted, new requests get 503 and connections close after their answer; health stays up. */
   readonly drain?: AbortSignal;
 }
@@ -46,8 +56,6 @@ export interface HttpServerOptions {
 declare module 'fastify' {
   interface FastifyRequest {
     scope: RequestScope;
-    /** The body as it came, for what a parsed number cannot hold. */
-    bodyText: string;
   }
   interface FastifyContextConfig {
     readonly servesWhileDraining?: boolean;
@@ -58,22 +66,29 @@ declare module 'fastify' {
 export async function createHttpServer(options: HttpServerOptions): Promise<FastifyInstance> {
   const timeouts = { ...defaultHttpTimeouts, ...options.timeouts };
   const observer = createRequestObserver(options.logger, options.metrics);
+  const turns = new ConnectionTurns();
   const app: FastifyInstance = Fastify({
     // Ours, so that no listener of the service lacks the protocol's answers (Fastify adds bare ones for `localhost`).
-    serverFactory: (handler) => createListener(handler, { tls: options.tls, timeouts, observer }),
+    serverFactory: (handler) =>
+      createListener(handler, {
+        tls: options.tls,
+        timeouts,
+        observer,
+        turns,
+        connectionsMax: options.connectionsMax ?? Infinity,
+      }),
     trustProxy: options.trustProxy ?? false,
     bodyLimit: bodyBytesMax,
     routerOptions: { maxParamLength: pathParameterCharactersMax },
     genReqId: (request) => requestIdOf(request.headers),
     // Its answer has neither our body nor the request id; the draining hook below gives one that has.
     return503OnClosing: false,
-    clientErrorHandler: createClientErrorHandler(observer),
+    clientErrorHandler: createClientErrorHandler(observer, turns),
     frameworkErrors: answerFrameworkErrors(observer),
   });
 
   const drain = drainSignal(app, options.drain);
   app.decorateRequest('scope', null as unknown as RequestScope);
-  app.decorateRequest('bodyText', '');
 
   app.addHook('onRequest', async (request, reply) => {
     reply.header(requestIdHeader, request.id);
@@ -93,12 +108,23 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Fast
     }
   });
 
-  app.addHook('onSend', async (_request, reply) => {
+  app.addHook('onSend', async (request, reply) => {
+    // Counts from the last byte taken; Node sets what holds for an idle connection once the answer is out. `inject()`
+    // has no connection.
+    if (request.raw.socket instanceof Socket) request.raw.socket.setTimeout(timeouts.answerMs);
     // Also what was in hand when draining began.
     if (drain.aborted) reply.header('connection', 'close');
   });
 
-  acceptJsonBodies(app, { bytesMax: bodyBytesMax, timeoutMs: timeouts.bodyMs });
+  acceptJsonBodies(app, {
+    bytesMax: bodyBytesMax,
+    timeoutMs: timeouts.bodyMs,
+    room: new BodyRoom({
+      bytesMax: largeBodiesBytesMax,
+      tenantBytesMax: largeBodiesOfTenantBytesMax,
+      waitMs: timeouts.bodyWaitMs,
+    }),
+  });
   app.setValidatorCompiler<z.ZodType>(({ schema }) => (data) => {
     const result = schema.safeParse(data);
     return result.success ? { value: result.data } : { error: validationError(result.error) };

@@ -1,7 +1,9 @@
 /**
- * Answers as JSON text. Customer objects arrive as the text that was stored and are spliced in without being
- * parsed; the rest is small. A test holds these against the schemas.
+ * Answers as JSON text. A customer's object arrives as the text that was checked when it came in
+ * (`json-body.ts`) and is spliced in unparsed, here and nowhere else; the rest is small. A test holds the
+ * answers against the schemas.
  */
+import { setImmediate } from 'node:timers/promises';
 import type { z } from 'zod';
 import { assertInvariant } from '../errors.ts';
 import type {
@@ -15,6 +17,7 @@ import type {
 } from '../service/contract.ts';
 import type { RequestUsage as RequestUsageSchema } from './schemas/fields.ts';
 import type { UpsertResult } from './schemas/indexes.ts';
+import type { Components as ComponentsSchema } from './schemas/ranking.ts';
 import type { UsageSummary as UsageSummarySchema } from './schemas/usage.ts';
 
 type Index = Awaited<ReturnType<Service['getIndex']>>;
@@ -37,8 +40,9 @@ export function indexText(index: Index): string {
   return `${before.slice(0, -1)},"metadata_schema":${index.metadataSchema},${after.slice(1)}`;
 }
 
-export function indexListText(indexes: readonly Index[]): string {
-  return `{"data":[${indexes.map(indexText).join(',')}]}`;
+/** Up to 16 MiB: a thousand indexes with a metadata schema each. */
+export function indexListBytes(indexes: readonly Index[]): Promise<Buffer> {
+  return bytesOf('{"data":[', indexes, indexText, ']}');
 }
 
 export function upsertText(response: UpsertResponse): string {
@@ -52,8 +56,33 @@ export function upsertText(response: UpsertResponse): string {
   return JSON.stringify(body);
 }
 
-export function rankedText(response: RankedResponse): string {
-  return `{"results":[${response.results.map(resultText).join(',')}],"usage":${JSON.stringify(requestUsage(response.usage))}}`;
+/** Up to 6 MiB: a hundred results with their metadata and the components of 512 query tokens. */
+export function rankedBytes({ results, usage }: RankedResponse): Promise<Buffer> {
+  return bytesOf('{"results":[', results, resultText, `],"usage":${JSON.stringify(requestUsage(usage))}}`);
+}
+
+/** Made between these, an answer leaves room for other requests. */
+const sliceBytes = 256 * 1024;
+
+/** An answer around a list; one that is long is made in slices, since the whole would hold the event loop. */
+async function bytesOf<Item>(
+  head: string,
+  items: readonly Item[],
+  textOf: (item: Item) => string,
+  tail: string,
+): Promise<Buffer> {
+  const parts = [Buffer.from(head)];
+  let inSlice = 0;
+  for (const [place, item] of items.entries()) {
+    const part = Buffer.from(`${place === 0 ? '' : ','}${textOf(item)}`);
+    parts.push(part);
+    inSlice += part.length;
+    if (inSlice < sliceBytes) continue;
+    inSlice = 0;
+    await setImmediate();
+  }
+  parts.push(Buffer.from(tail));
+  return Buffer.concat(parts);
 }
 
 function resultText(result: ResultItem): string {
@@ -65,19 +94,20 @@ function resultText(result: ResultItem): string {
   );
 }
 
+/** Up to 51,200 query tokens an answer: one pass of the serialiser takes half as long as as many short texts. */
 function componentsText(components: ResultComponents): string {
-  const { candidateScore, candidateRank } = components;
-  return (
-    `{"maxsim":${number(components.maxsim)},"per_query_token":[` +
-    components.perQueryToken
-      .map(
-        (token) =>
-          `{"token_index":${token.tokenIndex},"document_token_index":${token.documentTokenIndex},"similarity":${number(token.similarity)}}`,
-      )
-      .join(',') +
-    `]${candidateScore === undefined ? '' : `,"candidate_score":${number(candidateScore)}`}` +
-    `${candidateRank === undefined ? '' : `,"candidate_rank":${candidateRank}`}}`
-  );
+  const { maxsim, similarities, documentTokens, candidateScore, candidateRank } = components;
+  const body: z.output<typeof ComponentsSchema> = {
+    maxsim,
+    per_query_token: Array.from(similarities, (similarity, tokenIndex) => ({
+      token_index: tokenIndex,
+      document_token_index: documentTokens[tokenIndex] ?? 0,
+      similarity,
+    })),
+    candidate_score: candidateScore,
+    candidate_rank: candidateRank,
+  };
+  return JSON.stringify(body);
 }
 
 export function usageText(summary: UsageSummary): string {

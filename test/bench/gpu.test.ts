@@ -1,7 +1,7 @@
 /** The GPU benchmark, dry: on the CPU graph it runs end to end and finds nothing to complain of. */
 import { Tensor } from 'onnxruntime-node';
 import { describe, expect, it } from 'vitest';
-import { outputsOf, runGpuBench } from '../../bench/gpu/bench.ts';
+import { outputsOf, runGpuBench, smallestNearBest } from '../../bench/gpu/bench.ts';
 import { renderGpu } from '../../bench/gpu/command.ts';
 import { cudaProblem } from '../../src/encoder/cuda-library.ts';
 import { loadModel } from '../../src/encoder/served-model.ts';
@@ -25,7 +25,20 @@ describe('the GPU benchmark', () => {
     expect(report.rows.map(({ outputs }) => outputs)).toEqual(['int8', 'f32', 'weights only']);
     for (const row of report.rows) expect(row.tokens_per_second).toBeGreaterThan(0);
     expect(renderGpu(report)).toContain('nodes on another device: none');
+    expect(renderGpu(report)).toContain('MAXSIMD_BATCH_TOKENS=272 is');
   }, 60_000);
+
+  it.each([
+    [{ 64: 50, 128: 80, 256: 98, 512: 100, 1024: 99 }, 256],
+    [{ 64: 50, 128: 80, 256: 96.9, 512: 100, 1024: 99 }, 512],
+    [{ 64: 97, 128: 100 }, 64],
+  ])('of %o chooses the smallest batch within 3%% of the best rate', (table, expected) => {
+    const rates = Object.entries(table).map(([tokens, rate]) => ({
+      batchTokens: Number(tokens),
+      tokensPerSecond: rate,
+    }));
+    expect(smallestNearBest(rates)).toBe(expected);
+  });
 
   it.each([true, false])('feeds token types where the model takes them: %s', async (usesTokenTypeIds) => {
     const { session } = await loadModel(tinyModel);

@@ -1,6 +1,12 @@
 /** The kernel benchmark runs, end to end on few chunks, and reports what it must. */
-import { expect, it } from 'vitest';
-import { runKernelBench } from '../../bench/kernel/bench.ts';
+import { beforeAll, expect, it } from 'vitest';
+import { buildKernelBench, runKernelBench } from '../../bench/kernel/bench.ts';
+import { runOnAvx2Cpu, whyNoAvx2Cpu } from '../native/avx2-cpu.ts';
+
+let whyNoCpu: string | undefined;
+beforeAll(() => {
+  whyNoCpu = whyNoAvx2Cpu();
+}, 900_000);
 
 it('measures every side in every scenario and names every ratio', { timeout: 300_000 }, async () => {
   const report = await runKernelBench({
@@ -44,3 +50,23 @@ it('measures every side in every scenario and names every ratio', { timeout: 300
     else expect(ratio.value, name).toBeGreaterThan(0);
   }
 });
+
+it(
+  'on a CPU with no more than AVX2 the sides that it supports run to the end',
+  { timeout: 300_000 },
+  (context) => {
+    context.skip(whyNoCpu !== undefined, whyNoCpu);
+    const sizes = ['dim', 40, 'query-rows', 2, 'chunks', 2, 'hot', 2, 'rounds', 1, 'bandwidth-mib', 1];
+    const args = sizes.map((item) => (typeof item === 'string' ? `--${item}` : String(item)));
+    const { contenders } = JSON.parse(runOnAvx2Cpu(buildKernelBench(), args)) as {
+      contenders: { name: string }[];
+    };
+    const names = contenders.map(({ name }) => name).filter((name) => !name.startsWith('gemm'));
+    expect(names).toEqual([
+      ...['avx2', 'scalar', 'avx2_f16', 'avx2_f32'].map((name) => `maxsimd_${name}`),
+      ...['serial_f32', 'serial_bf16', 'haswell_f32', 'haswell_bf16', 'haswell_f16'].map(
+        (name) => `numkong_${name}`,
+      ),
+    ]);
+  },
+);

@@ -44,12 +44,14 @@ describe('a line becomes a document', () => {
     );
   });
 
-  it('with the digits of long integers as they came', () => {
+  it('with the digits of long integers, and numbers beyond a double, as they came', () => {
     const line = Buffer.from(
-      '{"id":"a","text":"t","metadata":{"n":[12345678901234567890,-9007199254740993,1e3]}}',
+      '{"id":"a","text":"t","metadata":{"n":[12345678901234567890,-9007199254740993,1e3],"m":[-1E+400,"1e400"]}}',
     );
     const item = parseDocument({ number: 1, bytes: line, fileBytesRead: 0 });
-    expect('json' in item && item.json).toContain('"n":[12345678901234567890,-9007199254740993,1000]');
+    expect('json' in item && item.json).toContain(
+      '"n":[12345678901234567890,-9007199254740993,1000],"m":[-1E+400,"1e400"]',
+    );
   });
 
   it('or a problem that says what is wrong', () => {

@@ -28,7 +28,11 @@ export interface Running {
 export function start(args: readonly string[], options: RunOptions = {}): Running {
   const child = spawn(process.execPath, [options.entry ?? sourceEntry, ...args], {
     cwd: options.cwd ?? root,
-    env: { PATH: process.env['PATH'] ?? '', ...options.environment },
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+      ...options.environment,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const stdout: Buffer[] = [];

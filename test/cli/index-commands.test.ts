@@ -1,5 +1,5 @@
 /** `maxsimd index ...` as real processes: beside a running server, without one, and over damaged files. */
-import { open, readdir } from 'node:fs/promises';
+import { open, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTenant } from '../end-to-end/harness/command-line.ts';
@@ -121,6 +121,28 @@ describe('without a server', () => {
     ]);
     expect((await run(['index', 'verify', indexId], operator)).stdout).toMatch(message);
     await restore();
+    expect((await run(['index', 'verify'], operator)).exitCode).toBe(0);
+  });
+});
+
+describe('the usage ledger', () => {
+  it('is named by verify when it is damaged, and after it was set aside by a server', async () => {
+    await flipByte(path.join(server.scratch.data, 'usage.db'), 1);
+    const damaged = await runJson(['index', 'verify'], operator);
+    expect(damaged.exitCode).toBe(1);
+    expect(damaged.document.problems).toMatchObject([{ index_id: '', file: 'usage.db' }]);
+    expect((await run(['index', 'verify', indexId], operator)).exitCode).toBe(0);
+    server = await startServer({ scratch: server.scratch, env });
+    expect(server.output().stderr).toMatch(/"level":"warn".*usage ledger is damaged: it was set aside/);
+    await find(connect(server.url, key), indexId, { query: textOfTokens(5) });
+    await server.stop();
+    const after = await runJson(['index', 'verify'], operator);
+    expect(after.document.problems).toMatchObject([
+      { file: expect.stringMatching(/^usage\.db\.damaged-/), problem: expect.stringMatching(/set aside/) },
+    ]);
+    for (const name of await readdir(server.scratch.data)) {
+      if (name.startsWith('usage.db.damaged-')) await rm(path.join(server.scratch.data, name));
+    }
     expect((await run(['index', 'verify'], operator)).exitCode).toBe(0);
   });
 });

@@ -1,5 +1,5 @@
 /** Tenants, keys and models through the command line as processes, on a data directory of their own. */
-import { cpSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -94,14 +94,24 @@ describe('tenants', () => {
     expect((await json('tenant', 'list')).document).toEqual({ data: [] });
   });
 
-  it.each([['suspend'], ['resume'], ['limits'], ['delete', '--yes']])(
-    'that are not there: %s says so with exit code 1',
-    async (command, ...more) => {
-      const { exitCode, document } = await json('tenant', command, unknownId, ...more);
+  it('that are not there: commands say so with exit code 1', async () => {
+    await create();
+    for (const [command, ...more] of [['suspend'], ['resume'], ['limits'], ['delete', '--yes']]) {
+      const { exitCode, document } = await json('tenant', command!, unknownId, ...more);
       expect(exitCode).toBe(1);
       expect(document.error).toEqual({ code: 'not_found', message: `there is no tenant ${unknownId}` });
-    },
-  );
+    }
+  });
+
+  it('are looked for where there is a catalog, and none is made', async () => {
+    const { exitCode, document } = await json('tenant', 'list');
+    expect(exitCode).toBe(1);
+    expect(document.error).toEqual({
+      code: 'not_found',
+      message: `there is no catalog in ${path.join(directory, 'data')}`,
+    });
+    expect(readdirSync(directory)).toEqual([]);
+  });
 
   it('can be made at the same time by several processes', async () => {
     await Promise.all(Array.from({ length: 4 }, () => create()));
@@ -134,6 +144,7 @@ describe('keys', () => {
   });
 
   it('of a tenant that is not there, or that are not there, say so', async () => {
+    await create();
     for (const args of [
       ['create', unknownId],
       ['list', unknownId],

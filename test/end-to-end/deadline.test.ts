@@ -14,7 +14,7 @@ describe('Deadlines', () => {
     text: textOfTokens(4000),
   }));
 
-  test('decision: past its deadline a request gets 503 with `Retry-After`, and nothing is stored', async () => {
+  test('[decision-42] past its deadline a request gets 503 with `Retry-After`, and nothing is stored', async () => {
     const tenant = await stage.newTenant({ requestsPerMinute: 100_000, maxConcurrentRequests: 1 });
     const { client } = tenant;
     const { id } = await makeIndex(client);

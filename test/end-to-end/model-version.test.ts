@@ -47,7 +47,7 @@ describe('Model versions', () => {
     await scratch.remove();
   });
 
-  test('decision: version not loaded 503', async () => {
+  test('[decision-20] version not loaded 503', async () => {
     expect(server.readyLine.model_version).toBe(otherVersion);
     const refused = [
       await client.search(old.id, { query: 'river' }),

@@ -1,12 +1,14 @@
 /** How the server starts, and how it refuses to. */
-import { stat } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { mkdir, readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { promisify } from 'node:util';
 
 import { afterEach, describe, expect, test } from 'vitest';
 
 import { call, connect } from './harness/client.ts';
 import { createTenant } from './harness/command-line.ts';
-import { within } from './harness/eventually.ts';
+import { eventually, within } from './harness/eventually.ts';
 import { encodersOf } from './harness/processes.ts';
 import {
   launchServer,
@@ -142,12 +144,17 @@ describe('Start', () => {
     expect(stderr).toMatch(/cuda/i);
   });
 
-  test('decision: loopback by default; binding elsewhere without TLS needs an explicit flag (behind a proxy)', async () => {
-    const { stderr } = await refusal({ MAXSIMD_HTTP_HOST: '0.0.0.0' });
-    expect(stderr).toMatch(/TLS|MAXSIMD_ALLOW_PLAIN_HTTP/);
-    const launched = await launch({ MAXSIMD_HTTP_HOST: '0.0.0.0', MAXSIMD_ALLOW_PLAIN_HTTP: 'true' });
+  test('[decision-38] loopback by default; binding elsewhere without TLS needs an explicit flag (behind a proxy)', async () => {
+    const http = { MAXSIMD_HTTP_HOST: '0.0.0.0' };
+    const metrics = { MAXSIMD_METRICS_HOST: '0.0.0.0', MAXSIMD_METRICS_PORT: '0' };
+    expect((await refusal(http)).stderr).toMatch(/MAXSIMD_HTTP_HOST: .*MAXSIMD_ALLOW_PLAIN_HTTP/);
+    expect((await refusal(metrics)).stderr).toMatch(/MAXSIMD_METRICS_HOST: .*MAXSIMD_ALLOW_PLAIN_METRICS/);
+    const allowed = { MAXSIMD_ALLOW_PLAIN_HTTP: 'true', MAXSIMD_ALLOW_PLAIN_METRICS: 'true' };
+    const launched = await launch({ ...http, ...metrics, ...allowed });
     const { url } = await within(60_000, 'the start', launched.ready);
     expect((await call(`http://127.0.0.1:${new URL(url).port}/healthz`)).status).toBe(200);
+    const [, port] = /metrics on port (\d+)/.exec(launched.output().stderr) ?? [];
+    expect((await call(`http://127.0.0.1:${port}/metrics`)).status).toBe(200);
   });
 
   test('a second server on the same data directory is refused, and the first one goes on', async () => {
@@ -157,8 +164,12 @@ describe('Start', () => {
     const { stderr } = await refusal({}, scratch);
     expect(stderr).toMatch(/lock|in use|already|another/i);
     expect((await call(`${first.url}/readyz`)).status).toBe(200);
-    // A killed server's lock dies with it.
+    // A killed server's lock dies with it, and so do its encoders and their sockets.
     await first.kill();
+    await eventually(async () => ((await readdir(scratch.temporary)).length === 0 ? true : undefined), {
+      withinMs: 10_000,
+      what: 'nothing is left in the temporary directory',
+    });
     const next = await startServer({ scratch });
     launches.push(next);
   });
@@ -179,6 +190,13 @@ describe('Start', () => {
     expect(await encodersOf(first.pid)).not.toEqual([]);
   });
 
+  test('a start that fails beside given encoders ends with its error, and waits for none of them', async () => {
+    const scratch = await scratchOf();
+    await mkdir(path.join(scratch.data, 'catalog.db'), { recursive: true });
+    const { stderr } = await refusal({ MAXSIMD_ENCODERS: '127.0.0.1:1' }, scratch);
+    expect(stderr).toContain('catalog');
+  });
+
   test('a port in use is a clear error', async () => {
     const first = await startServer({ scratch: await scratchOf() });
     launches.push(first);
@@ -186,28 +204,33 @@ describe('Start', () => {
     expect((await refusal({ MAXSIMD_HTTP_PORT: port })).stderr).toContain(port);
   });
 
-  test('an empty data directory gets a first tenant whose key is printed once', async () => {
+  test('an empty data directory gets a first tenant whose key only its owner can read', async () => {
     const scratch = await scratchOf();
     const first = await startServer({ scratch });
     launches.push(first);
     const printed = first.output();
-    const keys = [...(printed.stdout + printed.stderr).matchAll(/qkv_live_[A-Za-z0-9_-]+/g)].map(
-      (match) => match[0],
-    );
-    expect(new Set(keys).size).toBe(1);
-    const [key = ''] = keys;
+    // Standard output is a pipe here, as where it is logged.
+    expect(printed.stdout + printed.stderr).not.toContain('qkv_live_');
+    const [, key = ''] = await promisify(execFile)('sh', [
+      '-c',
+      `${/export MAXSIMD_API_KEY=.*/.exec(printed.stdout)?.[0]}; echo "key $MAXSIMD_API_KEY"`,
+    ]).then(({ stdout }) => /^key (qkv_live_\w+)$/m.exec(stdout) ?? []);
     expect((await connect(first.url, key).usage()).status).toBe(200);
+    const file = path.join(scratch.data, 'first-api-key');
+    expect(printed.stdout).toContain(file);
+    // eslint-disable-next-line no-bitwise -- permission bits
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
     await first.stop();
     const second = await startServer({ scratch });
     launches.push(second);
-    const again = second.output();
-    expect(again.stdout + again.stderr).not.toContain('qkv_live_');
+    expect(second.output().stdout).not.toContain('MAXSIMD_API_KEY');
     expect((await connect(second.url, key).usage()).status).toBe(200);
   });
 
-  test('the data directory is private', async () => {
+  test('the data directory is private, and nothing is written elsewhere but sockets', async () => {
     const scratch = await scratchOf();
-    launches.push(await startServer({ scratch }));
+    launches.push(await startServer({ scratch, env: { HOME: scratch.temporary } }));
+    expect(await readdir(scratch.temporary)).toEqual([expect.stringMatching(/^maxsimd-encoder-/)]);
     // eslint-disable-next-line no-bitwise -- permission bits
     expect((await stat(scratch.data)).mode & 0o777).toBe(0o700);
     expect(path.isAbsolute(scratch.data)).toBe(true);

@@ -75,6 +75,25 @@ describe('a failure of the service', () => {
     expect(http.logText()).not.toContain('secret at');
   });
 
+  test.each(['EIO', 'EROFS', 'EMFILE', 'ENFILE', 'ENOSPC', 'EDQUOT', 'ENOMEM', 'ENOLCK'])(
+    'what the machine did (%s) is a 503 with Retry-After, and logged with its cause',
+    async (code) => {
+      http.service.before = () => {
+        throw Object.assign(new Error(`${code}: in the way`), { code });
+      };
+      const response = await http.inject({ url: '/v1/usage' });
+      http.service.before = () => {};
+      expect(response.statusCode).toBe(503);
+      expect(response.headers['retry-after']).toMatch(/^[1-9]\d*$/);
+      expect(ErrorBody.parse(response.json()).error.code).toBe('service_unavailable');
+      expect(http.logLines).toContainEqual(
+        expect.objectContaining({
+          err: expect.objectContaining({ cause: expect.objectContaining({ code }) }),
+        }),
+      );
+    },
+  );
+
   test('an answer that cannot be written is an internal_error', async () => {
     http.service.ranked = {
       results: [{ docId: 'a', chunkId: 'c', chunkIndex: 0, score: Number.NaN, metadata: '{}' }],

@@ -40,7 +40,7 @@ export interface MemoryService extends Service {
 
 export function createMemoryService(): MemoryService {
   const indexes = new Map<string, IndexRow>();
-  const stored = new Map<string, Map<string, { text: string; metadata: string }>>();
+  const stored = new Map<string, Map<string, DocumentInput>>();
   const usage = (documents: number, chunks: number, candidates: number) => ({
     inputTokens: 7,
     documentCount: documents,
@@ -104,7 +104,7 @@ export function createMemoryService(): MemoryService {
         model: request.model ?? 'test-model',
         modelVersion: '1',
         chunking: { maxTokens: 256, overlapTokens: 32, minimumChunkTokens: 16, ...request.chunking },
-        metadataSchema: JSON.stringify(request.metadataSchema),
+        metadataSchema: request.metadataSchema,
         status: 'ready',
         createdAtMs: Date.UTC(2026, 0, 2, 3, 4, 5, 6),
       };
@@ -127,7 +127,7 @@ export function createMemoryService(): MemoryService {
     async upsertDocuments(context, indexId, documents) {
       await enter('upsertDocuments', context, indexId, documents);
       const index = find(indexId);
-      for (const document of documents) stored.get(index.id)?.set(document.docId, serialised(document));
+      for (const document of documents) stored.get(index.id)?.set(document.docId, document);
       return {
         indexId,
         upsertedDocuments: documents.length,
@@ -142,16 +142,12 @@ export function createMemoryService(): MemoryService {
     },
     async search(context, indexId, request) {
       await enter('search', context, indexId, request);
-      const documents = [...(stored.get(find(indexId).id) ?? [])];
-      return service.ranked ?? ranked(documents.map(([docId, { metadata }]) => ({ docId, metadata })));
+      const documents = [...(stored.get(find(indexId).id)?.values() ?? [])];
+      return service.ranked ?? ranked(documents);
     },
     async score(context, request) {
       await enter('score', context, request);
-      const documents = request.documents.map((document) => ({
-        docId: document.docId,
-        ...serialised(document),
-      }));
-      return service.ranked ?? ranked(documents);
+      return service.ranked ?? ranked(request.documents);
     },
     async usage(context) {
       await enter('usage', context);
@@ -186,8 +182,4 @@ export function createMemoryService(): MemoryService {
     async drain() {},
   };
   return service;
-}
-
-function serialised(document: DocumentInput): { text: string; metadata: string } {
-  return { text: document.text, metadata: JSON.stringify(document.metadata) };
 }

@@ -1,4 +1,3 @@
-import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { SearchRequest } from '../../src/service/contract.ts';
 import { startHttp } from './harness.ts';
@@ -31,17 +30,13 @@ describe('metadata', () => {
     expect(({} as Record<string, unknown>)['x']).toBeUndefined();
   });
 
-  test('integers beyond 2^53 keep their digits, other numbers are doubles', async () => {
+  test('numbers come back to the digit, whatever a double would make of them', async () => {
     await expectReturned('{"id":12345678901234567890,"ns":[1763725871000000001],"n":-9007199254740993}');
-    const { body } = await roundTrip('{"one":1.0,"third":0.30000000000000004,"big":1e300,"zero":-0}');
-    expect(body).toContain('"metadata":{"one":1,"third":0.30000000000000004,"big":1e+300,"zero":0}');
+    await expectReturned('{"one":1.0,"third":0.30000000000000004,"big":1E+300,"zero":-0,"beyond":[1e400]}');
   });
 
-  test('a number beyond a double is refused rather than returned as null', async () => {
-    expect(await roundTrip('{"n":1e400}')).toMatchObject({
-      status: 422,
-      issues: [{ path: 'documents.0.metadata', code: 'out_of_range' }],
-    });
+  test('repeated keys and escapes come back as they came', async () => {
+    await expectReturned('{"a":1,"a":{"b":2,"b":2},"\\u0061":"\\u00e9\\/"}');
   });
 
   test('is an object, nothing else', async () => {
@@ -53,15 +48,34 @@ describe('metadata', () => {
     }
   });
 
-  test('16 KiB serialised pass, one byte more does not; white space does not count', async () => {
-    const filled = (bytes: number) => `{"a":"${'é'.repeat((bytes - 8) / 2)}"}`;
-    expect(Buffer.byteLength(filled(16_384))).toBe(16_384);
-    await expectReturned(filled(16_384));
-    expect((await roundTrip(filled(16_384).replace('{', `{${' '.repeat(1000)}`))).status).toBe(200);
-    expect(await roundTrip(filled(16_386))).toMatchObject({
-      status: 422,
-      issues: [{ path: 'documents.0.metadata', code: 'too_big' }],
-    });
+  test('16 KiB as they are returned pass, one byte more does not', async () => {
+    const values = [
+      `"${'é'.repeat(4_000)}"`,
+      `"${String.raw`\u00e9`.repeat(1_500)}"`,
+      '9'.repeat(9_000),
+      `0.${'0'.repeat(9_000)}`,
+      `1e${'0'.repeat(9_000)}`,
+      `[${'1.000,'.repeat(1_500)}1]`,
+      `{${'"twice":0,'.repeat(900)}"twice":1}`,
+    ];
+    for (const value of values) {
+      const filled = (bytes: number) => {
+        const room = bytes - Buffer.byteLength(`{"a":${value},"b":""}`);
+        return `{"a":${value},"b":"${'x'.repeat(room)}"}`;
+      };
+      await expectReturned(filled(16_384));
+      expect(await roundTrip(filled(16_385))).toMatchObject({
+        status: 422,
+        issues: [{ path: 'documents.0.metadata', code: 'too_big' }],
+      });
+    }
+  });
+
+  test('white space between tokens is neither counted nor returned, within strings it is', async () => {
+    const wide = `\t{ "a b" :\r\n[ 1 , "c  d" ]${' '.repeat(20_000)}, "e":{ } }`;
+    const { status, body } = await roundTrip(wide);
+    expect(status).toBe(200);
+    expect(body).toContain('"metadata":{"a b":[1,"c  d"],"e":{}}}');
   });
 
   test('16 levels pass, 17 do not, of objects and of arrays', async () => {
@@ -77,29 +91,12 @@ describe('metadata', () => {
     await expectReturned('{"a":"\\ud800","\\udfff":1}');
   });
 
-  test('any JSON object comes back as it was', async () => {
-    const hostileKey = fc.oneof(
-      fc.constantFrom('__proto__', 'constructor', 'prototype', 'toJSON', 'rawJSON', 'length', ''),
-      fc.string({ unit: 'binary' }),
-    );
-    const value = fc.jsonValue({ maxDepth: 3, stringUnit: 'binary' });
-    const object = fc
-      .array(fc.tuple(hostileKey, value), { maxLength: 6 })
-      .map((entries) => JSON.stringify(Object.fromEntries(entries.map(([key, item]) => [key, item]))));
-    await fc.assert(
-      fc.asyncProperty(object, async (metadata) => {
-        await expectReturned(metadata);
-      }),
-      { numRuns: 300 },
-    );
-  });
-
   test('a filter keeps the digits that stored metadata keeps', async () => {
     const url = `/v1/indexes/${await http.createIndex()}/search`;
     const filter = '{"id":12345678901234567890,"n":1}';
-    await http.inject({ method: 'POST', url, payload: `{"query":"q","filter":${filter}}` });
+    await http.inject({ method: 'POST', url, payload: `{"query":"q","filter": ${filter}}` });
     const { filter: asked } = http.service.calls.at(-1)!.arguments[1] as SearchRequest;
-    expect(JSON.stringify(asked)).toBe(filter);
+    expect(asked).toBe(filter);
   });
 
   test('a metadata schema is returned as given', async () => {

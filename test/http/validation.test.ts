@@ -76,7 +76,7 @@ describe('documents', () => {
   });
 
   test('at most 100 issues are told, and long keys are shortened', async () => {
-    const keys = Object.fromEntries(Array.from({ length: 500 }, (_, at) => [`${'k'.repeat(200)}${at}`, 1]));
+    const keys = Object.fromEntries(Array.from({ length: 500 }, (_, at) => [`${at}${'k'.repeat(200)}`, 1]));
     const { issues } = (await upsert(keys)).json<ErrorAnswer>().error;
     expect(issues).toHaveLength(100);
     expect(Math.max(...issues.map((issue) => issue.path.length))).toBeLessThanOrEqual(67);
@@ -215,7 +215,7 @@ describe('search', () => {
       query: 'q',
       topK: 3,
       candidateK: 7,
-      filter: { a: 1 },
+      filter: '{"a":1}',
       returnComponents: true,
     });
     expectIssue(await search({ query: 'q', return_components: 'yes' }), 'return_components', 'invalid_type');
@@ -294,7 +294,7 @@ describe('bodies', () => {
 
   test('nested a hundred thousand deep are a 422', async () => {
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
-    expectIssue(await search(`{"query":${deep}}`), 'query', 'invalid_type');
+    expectIssue(await search(`{"query":${deep}}`), 'query', 'too_deep');
     expectIssue(await search(`{"query":"q","filter":{"a":${deep}}}`), 'filter', 'too_deep');
     expectIssue(
       await upsert(`{"documents":[{"doc_id":"a","text":"t","metadata":{"a":${deep}}}]}`),
@@ -365,7 +365,8 @@ describe('messages', () => {
     ['documents', { documents: ['text'] }, 'documents.0: must be an object, not string'],
     ['documents', { documents: [{ text: 'x' }] }, 'documents.0.doc_id: is required'],
     ['search', "{'query':'q'}", 'the body is not valid JSON: see line 1, column 2'],
-    ['search', '{"query":', 'the body is not valid JSON'],
+    ['search', '{"query":', 'the body is not valid JSON: it ends too early'],
+    ['search', '{"query":\n  "é\t"}', 'the body is not valid JSON: see line 2, column 5'],
   ])('of %s with %j is "%s"', async (route, body, message) => {
     const response = await post(`/v1/indexes/${indexId}/${route}`, body);
     expect(response.json<ErrorAnswer>().error.message).toBe(message);

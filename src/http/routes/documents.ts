@@ -2,8 +2,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Service } from '../../service/contract.ts';
 import { admissionErrors, answers } from '../answers.ts';
 import { jsonContentType } from '../error-body.ts';
-import { documentInputs } from '../long-integers.ts';
-import { IndexParams } from '../schemas/fields.ts';
+import { IndexParams, documentInputs } from '../schemas/fields.ts';
 import { Deleted, DocumentParams, UpsertBody, UpsertResult } from '../schemas/indexes.ts';
 import { upsertText } from '../wire.ts';
 
@@ -28,7 +27,7 @@ export function documentRoutes(service: Service): FastifyPluginAsyncZod {
       },
       handler: async (request, reply) => {
         const { index_id: indexId } = request.params;
-        const documents = documentInputs(request, request.body.documents);
+        const documents = documentInputs(request.body.documents);
         const response = await request.scope.run((context) =>
           service.upsertDocuments(context, indexId, documents),
         );

@@ -3,11 +3,10 @@ import { ServiceError } from '../../errors.ts';
 import type { CreateIndexRequest, Service } from '../../service/contract.ts';
 import { addition, admissionErrors, answers } from '../answers.ts';
 import { jsonContentType } from '../error-body.ts';
-import { exactObject } from '../long-integers.ts';
 import { present } from '../present.ts';
 import { IndexParams } from '../schemas/fields.ts';
 import { CreateIndexBody, Deleted, Index, IndexList } from '../schemas/indexes.ts';
-import { indexListText, indexText } from '../wire.ts';
+import { indexListBytes, indexText } from '../wire.ts';
 
 export function indexRoutes(service: Service): FastifyPluginAsyncZod {
   return async (app) => {
@@ -34,7 +33,7 @@ export function indexRoutes(service: Service): FastifyPluginAsyncZod {
           });
         const create: CreateIndexRequest = {
           name: body.name,
-          metadataSchema: exactObject(request, 'metadata_schema', body.metadata_schema),
+          metadataSchema: body.metadata_schema?.text ?? '{}',
           ...present({ model: body.model, chunking }),
         };
         const index = await scope.run((context) => service.createIndex(context, create));
@@ -55,7 +54,7 @@ export function indexRoutes(service: Service): FastifyPluginAsyncZod {
       },
       handler: async (request, reply) => {
         const indexes = await request.scope.run((context) => service.listIndexes(context));
-        return reply.type(jsonContentType).send(indexListText(indexes));
+        return reply.type(jsonContentType).send(await indexListBytes(indexes));
       },
     });
 

@@ -2,11 +2,10 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { SearchRequest, Service } from '../../service/contract.ts';
 import { admissionErrors, answers } from '../answers.ts';
 import { jsonContentType } from '../error-body.ts';
-import { documentInputs, exactObject } from '../long-integers.ts';
 import { present } from '../present.ts';
-import { IndexParams } from '../schemas/fields.ts';
+import { IndexParams, documentInputs } from '../schemas/fields.ts';
 import { Ranked, ScoreBody, SearchBody } from '../schemas/ranking.ts';
-import { rankedText } from '../wire.ts';
+import { rankedBytes } from '../wire.ts';
 
 export function rankingRoutes(service: Service): FastifyPluginAsyncZod {
   return async (app) => {
@@ -33,11 +32,11 @@ export function rankingRoutes(service: Service): FastifyPluginAsyncZod {
           ...present({
             topK: body.top_k,
             candidateK: body.candidate_k,
-            filter: body.filter && exactObject(request, 'filter', body.filter),
+            filter: body.filter?.text,
           }),
         };
         const response = await scope.run((context) => service.search(context, params.index_id, search));
-        return reply.type(jsonContentType).send(rankedText(response));
+        return reply.type(jsonContentType).send(await rankedBytes(response));
       },
     });
 
@@ -59,11 +58,11 @@ export function rankingRoutes(service: Service): FastifyPluginAsyncZod {
         const { body, scope } = request;
         const score = {
           query: body.query,
-          documents: documentInputs(request, body.documents),
+          documents: documentInputs(body.documents),
           returnComponents: body.return_components,
         };
         const response = await scope.run((context) => service.score(context, score));
-        return reply.type(jsonContentType).send(rankedText(response));
+        return reply.type(jsonContentType).send(await rankedBytes(response));
       },
     });
   };

@@ -3,16 +3,9 @@
  * itself; the others (bytes, code points, duplicates) state their rule in the description.
  */
 import { z } from 'zod';
-import { codePoints, inspectJsonValue, serialisedBytes } from '../json-value.ts';
-import {
-  docIdLengthMax,
-  documentsMax,
-  metadataBytesMax,
-  metadataDepthMax,
-  nameLengthMax,
-  queryBytesMax,
-  textBytesMax,
-} from '../limits.ts';
+import type { DocumentInput as Document } from '../../service/contract.ts';
+import { CustomerObject } from '../json-body.ts';
+import { docIdLengthMax, documentsMax, nameLengthMax, queryBytesMax, textBytesMax } from '../limits.ts';
 
 /** Adds an issue with a code of ours (zod's own custom issues all read `custom`). */
 export function addIssue(
@@ -22,6 +15,14 @@ export function addIssue(
   path: PropertyKey[] = [],
 ): void {
   context.addIssue({ code: 'custom', message, path, params: { code } });
+}
+
+/** Counts Unicode code points, stopping one past `max`. */
+function codePoints(text: string, max: number): number {
+  if (text.length > 2 * max) return max + 1;
+  let count = 0;
+  for (let at = 0; at < text.length; at += text.codePointAt(at)! > 0xff_ff ? 2 : 1) count += 1;
+  return count;
 }
 
 /** Identity and display strings: length in Unicode code points, and no lone surrogates. */
@@ -71,59 +72,28 @@ export const Text = encodableText(
   'Source text; not empty; at most 100 KiB as UTF-8. Never stored.',
 );
 
-export type JsonObject = Readonly<Record<string, unknown>>;
-
-/** A customer-defined JSON object, bounded in bytes and depth; its keys are data whatever their names. */
-export function jsonObject(
-  description: string,
-  check?: (value: JsonObject, context: z.core.$RefinementCtx) => void,
-) {
-  return z
-    .custom<JsonObject>()
-    .superRefine((value: unknown, context) => {
-      if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-        return addIssue(context, 'invalid_type', 'must be an object');
-      }
-      const facts = inspectJsonValue(value, metadataDepthMax);
-      // Depth first: serialising recurses as deep as the value.
-      if (facts.depth > metadataDepthMax) {
-        return addIssue(context, 'too_deep', `must nest at most ${metadataDepthMax} levels`);
-      }
-      if (serialisedBytes(value) > metadataBytesMax) {
-        return addIssue(context, 'too_big', `must serialise to at most ${metadataBytesMax} bytes`);
-      }
-      if (facts.holdsNonFinite)
-        addIssue(context, 'out_of_range', 'holds a number beyond the range of a double');
-      check?.(value as JsonObject, context);
-    })
-    .meta({ type: 'object', additionalProperties: true, description });
+/** A customer-defined JSON object in a request; the body's reader has bounded it. */
+export function customerObject(description: string) {
+  return z.instanceof(CustomerObject).meta({ type: 'object', additionalProperties: true, description });
 }
 
-export const Metadata = jsonObject(
-  'Customer-defined object, at most 16 KiB serialised and 16 levels deep; returned with results as given. Of a key given twice the last value counts.',
+const Metadata = customerObject(
+  'Customer-defined object, at most 16 KiB as it is sent, white space between tokens aside, and 16 levels deep; returned with results as given. A filter looks at the last value of a key given twice.',
 );
 
 export const DocumentInput = z
   .strictObject({
     doc_id: DocId,
     text: Text,
-    metadata: Metadata.default({}),
+    metadata: Metadata.optional().meta({ default: {} }),
   })
   .meta({ id: 'Document' });
 
 /** 1 to 50 documents with unique ids. */
 export const Documents = z
-  .preprocess(
-    // Counted before any item is looked at: a body has room for millions of wrong ones.
-    (value, context) => {
-      if (Array.isArray(value) && value.length > documentsMax) {
-        addIssue(context, 'too_big', `must have at most ${documentsMax} items`);
-        return z.NEVER;
-      }
-      return value;
-    },
-    z.array(DocumentInput).min(1).max(documentsMax),
-  )
+  .array(DocumentInput)
+  .min(1)
+  .max(documentsMax)
   .superRefine((documents, context) => {
     const seen = new Set<string>();
     for (const [at, { doc_id: docId }] of documents.entries()) {
@@ -133,6 +103,19 @@ export const Documents = z
     }
   })
   .meta({ description: 'Documents with unique `doc_id` values.' });
+
+export function documentInputs(documents: z.output<typeof Documents>): Document[] {
+  return documents.map(({ doc_id: docId, text, metadata }) => ({
+    docId,
+    text,
+    metadata: metadata?.text ?? '{}',
+  }));
+}
+
+/** A customer-defined JSON object in an answer. */
+export function returnedObject(description: string) {
+  return z.looseObject({}).meta({ description });
+}
 
 export const IndexId = z.uuid().meta({ description: 'Identifier of the index.' });
 export const IndexParams = z.strictObject({ index_id: IndexId });

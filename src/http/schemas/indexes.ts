@@ -1,18 +1,28 @@
 import { z } from 'zod';
-import { Count, DocId, Documents, IndexId, Name, RequestUsage, Timestamp, jsonObject } from './fields.ts';
+import {
+  Count,
+  DocId,
+  Documents,
+  IndexId,
+  Name,
+  RequestUsage,
+  Timestamp,
+  customerObject,
+  returnedObject,
+} from './fields.ts';
 
 const TextRetention = z.enum(['none']);
-
-const MetadataSchema = jsonObject(
-  'Descriptive customer metadata schema: any object up to 16 KiB serialised, stored and returned as given.',
-);
 
 export const CreateIndexBody = z
   .strictObject({
     name: Name.meta({ description: 'Unique within the tenant.', example: 'handbook' }),
     model: Name.optional().meta({ description: 'Omit unless told to select a supported model.' }),
     text_retention: TextRetention.optional(),
-    metadata_schema: MetadataSchema.default({}),
+    metadata_schema: customerObject(
+      'Descriptive customer metadata schema: any object of at most 16 KiB, white space between tokens aside, and 16 levels; returned as given.',
+    )
+      .optional()
+      .meta({ default: {} }),
     chunking: z
       .strictObject({
         max_tokens: z.int().min(1).optional().meta({ description: 'Default 256; bounded by the model.' }),
@@ -40,7 +50,7 @@ export const Index = z
       overlap_tokens: z.int(),
       minimum_chunk_tokens: z.int(),
     }),
-    metadata_schema: MetadataSchema,
+    metadata_schema: returnedObject('As given.'),
     status: z.enum(['creating', 'ready', 'error']),
     created_at: Timestamp,
   })

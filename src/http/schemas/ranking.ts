@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { candidateKMax, filterFieldsMax, topKDefault, topKMax } from '../limits.ts';
-import { Documents, Metadata, Query, RequestUsage, addIssue, jsonObject } from './fields.ts';
+import { Documents, Query, RequestUsage, addIssue, customerObject, returnedObject } from './fields.ts';
 
 const ReturnComponents = z
   .boolean()
@@ -20,14 +20,15 @@ export const SearchBody = z
       description:
         'Chunks scored exactly. Default min(500, max(200, 5 x `top_k`)); below `top_k` it is raised to it.',
     }),
-    filter: jsonObject(
+    filter: customerObject(
       'Exact matches against top-level metadata fields, all of which must hold; at most 16 fields. Values compare as JSON: 1 equals 1.0, null is not a missing field, objects compare without regard to key order. Not an authorization boundary.',
-      (filter, context) => {
-        if (Object.keys(filter).length > filterFieldsMax) {
+    )
+      .superRefine(({ members }, context) => {
+        if (members > filterFieldsMax) {
           addIssue(context, 'too_big', `must have at most ${filterFieldsMax} fields`);
         }
-      },
-    ).optional(),
+      })
+      .optional(),
     return_components: ReturnComponents,
   })
   .meta({ id: 'Search' });
@@ -36,7 +37,7 @@ export const ScoreBody = z
   .strictObject({ query: Query, documents: Documents, return_components: ReturnComponents })
   .meta({ id: 'Score' });
 
-const Components = z
+export const Components = z
   .strictObject({
     maxsim: z.number().meta({ description: 'Sum over query tokens of the best similarity.' }),
     per_query_token: z.array(
@@ -60,14 +61,17 @@ const RankedResult = z
     }),
     chunk_index: z.int().min(0),
     score: z.number().meta({ description: 'Orders results within one response; no fixed range.' }),
-    metadata: Metadata,
+    metadata: returnedObject('Of the document, as given.'),
     components: Components.optional(),
   })
   .meta({ id: 'Result' });
 
 export const Ranked = z
   .strictObject({
-    results: z.array(RankedResult).meta({ description: 'Best first; ties by `doc_id`, then `chunk_index`.' }),
+    results: z.array(RankedResult).meta({
+      description:
+        'Best first; ties by the older document version (for `/v1/score` by the order submitted), then `chunk_index`.',
+    }),
     usage: RequestUsage,
   })
   .meta({ id: 'Ranked' });

@@ -27,7 +27,7 @@ function everyEndpoint(client: Client, indexId: string): Readonly<Record<string,
 }
 
 describe('Authentication', () => {
-  test('Every `/v1/*` request carries the header `Authorization: Bearer <API_KEY>` (HTTP bearer scheme). All `/v1/*` endpoints require authentication (see Authentication).', async () => {
+  test('[authentication-1, endpoints-1] Every `/v1/*` request carries the header `Authorization: Bearer <API_KEY>` (HTTP bearer scheme). All `/v1/*` endpoints require authentication (see Authentication).', async () => {
     const { server, tenant } = stage;
     const { id } = await makeIndex(tenant.client);
     for (const attempt of Object.values(everyEndpoint(connect(server.url, ''), id))) {
@@ -56,7 +56,7 @@ describe('Authentication', () => {
     ).toBe(200);
   });
 
-  test('Request and response bodies are `application/json`.', async () => {
+  test('[endpoints-2] Request and response bodies are `application/json`.', async () => {
     const { id } = await makeIndex(stage.client);
     for (const attempt of Object.values(everyEndpoint(stage.client, id))) {
       expect((await attempt()).headers.get('content-type')).toMatch(/^application\/json\b/);
@@ -69,13 +69,13 @@ describe('Authentication', () => {
     expect(utf8.text).toContain('"ü"');
   });
 
-  test('The API key is tenant-scoped and begins with the prefix `qkv_live_`. It is supplied during onboarding.', async () => {
+  test('[authentication-2] The API key is tenant-scoped and begins with the prefix `qkv_live_`. It is supplied during onboarding.', async () => {
     const tenant = await stage.newTenant();
     expect(tenant.key).toMatch(/^qkv_live_[A-Za-z0-9_-]+$/);
     expect((await tenant.client.usage()).status).toBe(200);
   });
 
-  test('The key is used from a trusted machine or backend and is never exposed in browser code.', async () => {
+  test('[authentication-3] The key is used from a trusted machine or backend and is never exposed in browser code.', async () => {
     // Nothing invites a browser: no cross-origin request is allowed.
     const headers = { origin: 'https://example.com', 'access-control-request-method': 'POST' };
     const preflight = await call(`${stage.server.url}/v1/score`, { method: 'OPTIONS', headers });
@@ -84,7 +84,7 @@ describe('Authentication', () => {
     expect(reply.headers.get('access-control-allow-origin')).toBeNull();
   });
 
-  test('A missing, invalid or revoked key returns 401 with error code `authentication_failed`.', async () => {
+  test('[authentication-5] A missing, invalid or revoked key returns 401 with error code `authentication_failed`.', async () => {
     const { server, tenant } = stage;
     const { key } = tenant;
     const last = key.at(-1) === 'A' ? 'B' : 'A';
@@ -144,7 +144,7 @@ describe('Authentication', () => {
     expect(expectReply(reply, indexList).data).toEqual([made]);
   });
 
-  test('decision: keys are shown once; two live keys a tenant for rotation', async () => {
+  test('[decision-39] keys are shown once; two live keys a tenant for rotation', async () => {
     const tenant = await stage.newTenant();
     const second = await createKey(stage.server, tenant.id);
     const env = { MAXSIMD_DATA_DIR: stage.server.scratch.data };
@@ -166,7 +166,7 @@ describe('Authentication', () => {
     expect((await createKey(stage.server, tenant.id)).key).toMatch(/^qkv_live_/);
   });
 
-  test('A suspended tenant returns 403 with error code `tenant_suspended`.', async () => {
+  test('[authentication-6] A suspended tenant returns 403 with error code `tenant_suspended`.', async () => {
     const tenant = await stage.newTenant();
     const { id } = await makeIndex(tenant.client);
     await put(tenant.client, id, [{ doc_id: 'a', text: 'river' }]);
@@ -186,7 +186,7 @@ describe('Authentication', () => {
     expect((await find(tenant.client, id, { query: 'river' })).results).toHaveLength(1);
   });
 
-  test('Resources are tenant-scoped; a resource of another tenant is reported as not found (404 `not_found`).', async () => {
+  test('[authentication-7] Resources are tenant-scoped; a resource of another tenant is reported as not found (404 `not_found`).', async () => {
     const owner = await stage.newTenant();
     const stranger = await stage.newTenant();
     const { id } = await makeIndex(owner.client);
@@ -209,7 +209,7 @@ describe('Authentication', () => {
     });
   });
 
-  test('Key scopes or permission levels beyond tenant scoping: not shown.', async () => {
+  test('[authentication-8] Key scopes or permission levels beyond tenant scoping: not shown.', async () => {
     // There are none: any key of the tenant may call every endpoint.
     const tenant = await stage.newTenant();
     const second = connect(stage.server.url, (await createKey(stage.server, tenant.id)).key);
@@ -223,7 +223,7 @@ describe('Authentication', () => {
     }
   });
 
-  test('decision: onboarding is `maxsimd tenant create|list|suspend|resume|limits|delete` (delete erases)', async () => {
+  test('[decision-40] onboarding is `maxsimd tenant create|list|suspend|resume|limits|delete` (delete erases)', async () => {
     const tenant = await stage.newTenant();
     await makeIndex(tenant.client);
     await stage.operate('tenant', 'delete', tenant.id, '--yes');

@@ -50,7 +50,7 @@ describe('Candidates', () => {
     await expect.poll(() => considered({}), { timeout: 50_000 }).toBeLessThan(200 + batchDocuments);
   });
 
-  test('`candidate_count` as the number of candidates considered. decision: `candidate_k` min(500, max(200, 5 x top_k)), an explicit one below top_k is raised to it; `candidate_count` = chunks scored exactly', async () => {
+  test('[decision-11] `candidate_count` as the number of candidates considered. `candidate_k` min(500, max(200, 5 x top_k)), an explicit one below top_k is raised to it; `candidate_count` = chunks scored exactly', async () => {
     // Chunks of the active segment, which have no codes to choose by: every search scores them.
     const active = (await considered({ candidate_k: 1, top_k: 1 })) - 1;
     expect(active).toBeLessThan(batchDocuments);

@@ -45,7 +45,7 @@ async function everyKindOfReply(): Promise<readonly Reply[]> {
 }
 
 describe('Conventions', () => {
-  test('Every response carries the header `x-request-id` (non-empty string, a correlation id for logging and support, not a credential).', async () => {
+  test('[conventions-2] Every response carries the header `x-request-id` (non-empty string, a correlation id for logging and support, not a credential).', async () => {
     const replies = await everyKindOfReply();
     expect(new Set(replies.map((reply) => reply.status))).toEqual(new Set([200, 401, 404, 413, 415, 422]));
     const ids = replies.map((reply) => reply.headers.get('x-request-id'));
@@ -56,7 +56,7 @@ describe('Conventions', () => {
     expect(reply.status).toBe(401);
   });
 
-  test('decision: request ids are ours, ULID; a client’s `x-request-id` is accepted if it matches `[A-Za-z0-9._-]{1,128}`', async () => {
+  test('[decision-37] request ids are ours, ULID; a client’s `x-request-id` is accepted if it matches `[A-Za-z0-9._-]{1,128}`', async () => {
     const { client } = stage;
     const sent = async (id: string): Promise<string | null> =>
       (await client.send('GET', '/v1/usage', { headers: { 'x-request-id': id } })).headers.get(
@@ -75,7 +75,7 @@ describe('Conventions', () => {
     await expect.poll(() => stage.server.output().stderr).toContain('find-me-in-the-log');
   });
 
-  test('Timestamps are ISO 8601 UTC.', async () => {
+  test('[conventions-4] Timestamps are ISO 8601 UTC.', async () => {
     const { client } = stage;
     const before = Date.now();
     const { created_at: createdAt } = await makeIndex(client);
@@ -87,7 +87,7 @@ describe('Conventions', () => {
     expect(Date.parse(createdAt)).toBeLessThanOrEqual(Date.now());
   });
 
-  test('Token totals in the usage summary are decimal strings (to avoid integer precision loss); clients calculate with arbitrary-precision integers.', async () => {
+  test('[conventions-5] Token totals in the usage summary are decimal strings (to avoid integer precision loss); clients calculate with arbitrary-precision integers.', async () => {
     // 2^53 + 1 is the first integer that a JSON number loses.
     const allowance = 9_007_199_254_740_993n;
     const tenant = await stage.newTenant({ inputTokens: allowance });
@@ -101,7 +101,7 @@ describe('Conventions', () => {
     expect(BigInt(remaining.input_tokens)).toBe(allowance - 1n);
   });
 
-  test('Scores only order results within one response. They have no fixed global range.', async () => {
+  test('[conventions-6] Scores only order results within one response. They have no fixed global range.', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     await put(
@@ -122,7 +122,7 @@ describe('Conventions', () => {
 });
 
 describe('Our own command line as a client', () => {
-  test('Clients must not log API keys, query text, document text or whole request bodies.', async () => {
+  test('[conventions-3] Clients must not log API keys, query text, document text or whole request bodies.', async () => {
     const { client, tenant, server } = stage;
     const { name } = await makeIndex(client);
     const attempts = [
@@ -140,7 +140,7 @@ describe('Our own command line as a client', () => {
     }
   });
 
-  test('Clients ignore unknown response fields.', async () => {
+  test('[conventions-7] Clients ignore unknown response fields.', async () => {
     const { client, tenant, server } = stage;
     const { id, name } = await makeIndex(client);
     await put(client, id, [{ doc_id: 'the one', text: 'river stone' }]);
@@ -209,7 +209,7 @@ describe('Our own command line at a limit', () => {
     }
   }
 
-  test('Clients inspect `error.code` and honor it.', async () => {
+  test('[errors-13] Clients inspect `error.code` and honor it.', async () => {
     const { result, arrivals } = await importRefused([
       { code: 'rate_limit_exceeded', retryAfter: '2' },
       { code: 'concurrency_limit_exceeded', retryAfter: '1' },
@@ -221,7 +221,7 @@ describe('Our own command line at a limit', () => {
     expect(third - second).toBeGreaterThanOrEqual(1000);
   });
 
-  test('For `usage_limit_exceeded`, clients stop retrying until the monthly usage period resets.', async () => {
+  test('[errors-15] For `usage_limit_exceeded`, clients stop retrying until the monthly usage period resets.', async () => {
     const refusal = { code: 'usage_limit_exceeded', retryAfter: '864000' };
     const { result, arrivals } = await importRefused(Array.from({ length: 10 }, () => refusal));
     expect(result.code).not.toBe(0);
@@ -231,7 +231,7 @@ describe('Our own command line at a limit', () => {
 });
 
 describe('All bodies are JSON over HTTPS', () => {
-  test('The base address is `{base_url}`. All bodies are JSON over HTTPS.', async () => {
+  test('[conventions-1] The base address is `{base_url}`. All bodies are JSON over HTTPS.', async () => {
     const scratch = await makeScratch();
     const { certificateFile, keyFile, certificate } = await makeCertificate(scratch.root);
     const server = await startServer({

@@ -9,7 +9,7 @@ const stage = useStage();
 const absentIndex = '00000000-0000-4000-8000-000000000000';
 
 describe('Delete a document', () => {
-  test('`DELETE /v1/indexes/{index_id}/documents/{doc_id}` Path: `index_id` (UUID), `doc_id` (string, length 1 to 255, reserved characters URL-encoded).', async () => {
+  test('[delete-a-document-1, delete-a-document-2] `DELETE /v1/indexes/{index_id}/documents/{doc_id}` Path: `index_id` (UUID), `doc_id` (string, length 1 to 255, reserved characters URL-encoded).', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     const awkward = [
@@ -37,7 +37,7 @@ describe('Delete a document', () => {
     expectError(await client.deleteDocument(absentIndex, 'a'), 404, 'not_found');
   });
 
-  test('Response: `{ deleted: boolean }`. `deleted` is true when a stored document existed and was removed. A delete removes it.', async () => {
+  test('[delete-a-document-3, delete-a-document-4, states-and-transitions-5] Response: `{ deleted: boolean }`. `deleted` is true when a stored document existed and was removed. A delete removes it.', async () => {
     const tenant = await stage.newTenant();
     const { id } = await makeIndex(tenant.client);
     await put(tenant.client, id, [
@@ -50,7 +50,7 @@ describe('Delete a document', () => {
     expect((await readUsage(tenant.client)).usage.documents).toBe(1);
   });
 
-  test('Deletion is idempotent: deleting an absent ID succeeds with `deleted` false.', async () => {
+  test('[delete-a-document-5] Deletion is idempotent: deleting an absent ID succeeds with `deleted` false.', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     for (let attempt = 0; attempt < 3; attempt += 1) {

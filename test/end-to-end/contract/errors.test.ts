@@ -24,7 +24,7 @@ async function expectRawError(bytes: string, status: number): Promise<void> {
 }
 
 describe('Errors', () => {
-  test('Error body for every non-success response: `{ error: { code (string), message (string), issues (optional array, field-level validation details) } }`. Every error response carries `x-request-id`.', async () => {
+  test('[errors-1, errors-2] Error body for every non-success response: `{ error: { code (string), message (string), issues (optional array, field-level validation details) } }`. Every error response carries `x-request-id`.', async () => {
     const { client, server } = stage;
     const replies: readonly (readonly [number, string, Reply])[] = [
       [401, 'authentication_failed', await call(`${server.url}/v1/usage`)],
@@ -50,11 +50,11 @@ describe('Errors', () => {
     for (const [status, code, reply] of replies) expectError(reply, status, code);
   });
 
-  test('401 | `authentication_failed` | API key missing, invalid or revoked.', async () => {
+  test('[errors-3] 401 | `authentication_failed` | API key missing, invalid or revoked.', async () => {
     expectError(await call(`${stage.server.url}/v1/indexes`), 401, 'authentication_failed');
   });
 
-  test('403 | `tenant_suspended` | Tenant is suspended.', async () => {
+  test('[errors-4] 403 | `tenant_suspended` | Tenant is suspended.', async () => {
     const tenant = await stage.newTenant();
     await stage.operate('tenant', 'suspend', tenant.id);
     const reply = await eventually(
@@ -67,11 +67,11 @@ describe('Errors', () => {
     expectError(reply, 403, 'tenant_suspended');
   });
 
-  test('404 | `not_found` | Tenant-scoped resource not found.', async () => {
+  test('[errors-5] 404 | `not_found` | Tenant-scoped resource not found.', async () => {
     expectError(await stage.client.deleteDocument(absentIndex, 'a'), 404, 'not_found');
   });
 
-  test('422 | `validation_error` | Request failed validation, or would exceed the document allowance.', async () => {
+  test('[errors-6] 422 | `validation_error` | Request failed validation, or would exceed the document allowance.', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     const { issues } = expectInvalid(
@@ -93,7 +93,7 @@ describe('Errors', () => {
     ]);
   });
 
-  test('500 | `internal_error` | Unexpected service failure. 503 | `service_unavailable` | Service temporarily cannot process the request.', async () => {
+  test('[errors-10, errors-11] 500 | `internal_error` | Unexpected service failure. 503 | `service_unavailable` | Service temporarily cannot process the request.', async () => {
     // Nothing a client sends is an unexpected failure: hostile but well-formed requests are answered as such.
     const { client } = stage;
     const { id } = await makeIndex(client);
@@ -117,7 +117,7 @@ describe('Errors', () => {
     }
   });
 
-  test('Every 429 response carries the header `Retry-After` (integer, minimum 1): the minimum seconds before retrying.', async () => {
+  test('[errors-12] Every 429 response carries the header `Retry-After` (integer, minimum 1): the minimum seconds before retrying.', async () => {
     const limited = await stage.newTenant({ requestsPerMinute: 1, maxConcurrentRequests: 1, inputTokens: 1 });
     expect((await limited.client.usage()).status).toBe(200);
     expectError(await limited.client.usage(), 429, 'rate_limit_exceeded');
@@ -126,7 +126,7 @@ describe('Errors', () => {
     expectError(await poor.client.score({ query: 'river', documents }), 429, 'usage_limit_exceeded');
   });
 
-  test('Message texts are diagnostic; behavior is decided from `error.code`, and in an upsert from the items of `failed`, not from message text.', async () => {
+  test('[errors-16] Message texts are diagnostic; behavior is decided from `error.code`, and in an upsert from the items of `failed`, not from message text.', async () => {
     const { client } = stage;
     const codes = new Set<string>();
     for (const body of [{}, { query: '' }, { query: 'x'.repeat(9000) }, { query: 'x', top_k: 0 }]) {
@@ -135,7 +135,7 @@ describe('Errors', () => {
     expect(codes).toEqual(new Set(['validation_error']));
   });
 
-  test('Item-level upsert failures are not HTTP errors; they come back in a 200 response.', async () => {
+  test('[errors-17] Item-level upsert failures are not HTTP errors; they come back in a 200 response.', async () => {
     const { id } = await makeIndex(stage.client);
     const reply = await stage.client.upsert(id, [{ doc_id: 'blank', text: '\t' }]);
     expect(reply.status).toBe(200);
@@ -143,7 +143,7 @@ describe('Errors', () => {
     expect(reply.body).not.toHaveProperty('error');
   });
 
-  test('The status and code returned for an oversize body, a duplicate index name, or an invalid `index_id`: not shown. decision: body over 5 MiB 413 with `validation_error`; bad UUID 422; duplicate name 422', async () => {
+  test('[errors-18, decision-15] The status and code returned for an oversize body, a duplicate index name, or an invalid `index_id`: not shown. body over 5 MiB 413 with `validation_error`; bad UUID 422; duplicate name 422', async () => {
     const { client } = stage;
     const oversize = await client.send('POST', '/v1/score', { rawBody: ' '.repeat(5 * mebibyte + 1) });
     expectError(oversize, 413, 'validation_error');
@@ -152,7 +152,7 @@ describe('Errors', () => {
     expectInvalid(await client.createIndex({ name }), 'name');
   });
 
-  test('decision: malformed JSON, wrong types, unknown properties 422; wrong media type 415 with `validation_error`; unknown route 404 `not_found`', async () => {
+  test('[decision-16] malformed JSON, wrong types, unknown properties 422; wrong media type 415 with `validation_error`; unknown route 404 `not_found`', async () => {
     const { client } = stage;
     const malformed = [
       '',
@@ -202,7 +202,7 @@ describe('Errors', () => {
     }
   });
 
-  test('decision: 408, 414, 431 and parser-level 400 keep the error body (`validation_error`) and `x-request-id`', async () => {
+  test('[decision-17] 408, 414, 431 and parser-level 400 keep the error body (`validation_error`) and `x-request-id`', async () => {
     const host = 'Host: localhost\r\n';
     await expectRawError('this is not HTTP\r\n\r\n', 400);
     await expectRawError(`GET /healthz HTTP/1.1\r\n${host}Bad Header Name: x\r\n\r\n`, 400);
@@ -217,7 +217,7 @@ describe('Errors', () => {
     await expectRawError(`GET /healthz HTTP/1.1\r\n${host}X-Slow: `, 408);
   });
 
-  test('decision: order of checks: authentication, suspension, rate, concurrency, validation, existence', async () => {
+  test('[decision-18] order of checks: authentication, suspension, rate, concurrency, validation, existence', async () => {
     const { server, client } = stage;
     const broken = { rawBody: '{"query":' };
     const oversize = { rawBody: ' '.repeat(5 * mebibyte + 1) };
@@ -255,7 +255,7 @@ describe('Errors', () => {
     expectError(await poor.client.search(absentIndex, { query: textOfTokens(9) }), 404, 'not_found');
   });
 
-  test('Status codes of all endpoints other than upsert (including the success code of index creation): not shown. decision: 201 for creation, 200 otherwise', async () => {
+  test('[status-codes-1] Status codes of all endpoints other than upsert (including the success code of index creation): not shown. 201 for creation, 200 otherwise', async () => {
     const { client } = stage;
     const created = await client.createIndex({ name: 'for its status' });
     const { id } = created.body as { id: string };

@@ -7,7 +7,7 @@ import { useStage } from '../harness/stage.ts';
 const stage = useStage({ metrics: true });
 
 describe('Service health', () => {
-  test('GET | `/healthz` | none', async () => {
+  test('[endpoints-3] GET | `/healthz` | none', async () => {
     for (const key of [undefined, 'qkv_live_wrong', stage.tenant.key]) {
       const reply = await call(`${stage.server.url}/healthz`, key === undefined ? {} : { key });
       expect(reply.status).toBe(200);
@@ -15,7 +15,7 @@ describe('Service health', () => {
     }
   });
 
-  test('GET | `/readyz` | none', async () => {
+  test('[endpoints-4] GET | `/readyz` | none', async () => {
     for (const key of [undefined, 'qkv_live_wrong', stage.tenant.key]) {
       const reply = await call(`${stage.server.url}/readyz`, key === undefined ? {} : { key });
       expect(reply.status).toBe(200);
@@ -23,7 +23,7 @@ describe('Service health', () => {
     }
   });
 
-  test('`GET /healthz` and `GET /readyz` need no authentication.', async () => {
+  test('[authentication-4] `GET /healthz` and `GET /readyz` need no authentication.', async () => {
     const suspended = await stage.newTenant({ requestsPerMinute: 1 });
     for (const path of ['/healthz', '/readyz']) {
       // Not even the limits of a tenant whose key comes along apply.
@@ -33,7 +33,7 @@ describe('Service health', () => {
     }
   });
 
-  test('Response bodies of the health endpoints: not shown. decision: `/healthz` = process alive, `/readyz` = catalog, encoder and disk usable and not draining', async () => {
+  test('[endpoints-5] Response bodies of the health endpoints: not shown. `/healthz` = process alive, `/readyz` = catalog, encoder and disk usable and not draining', async () => {
     const alive = await call(`${stage.server.url}/healthz`);
     const ready = await call(`${stage.server.url}/readyz`);
     expect(alive.body).toBeTypeOf('object');
@@ -41,7 +41,7 @@ describe('Service health', () => {
     for (const part of ['catalog', 'encoder', 'disk']) expect(text).toContain(part);
   });
 
-  test('decision: `/metrics` (separate port)', async () => {
+  test('[decision-23] `/metrics` (separate port)', async () => {
     const { metricsUrl, url } = stage.server;
     const metrics = await call(metricsUrl ?? '');
     expect(metrics.status).toBe(200);

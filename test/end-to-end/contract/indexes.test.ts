@@ -10,7 +10,7 @@ const stage = useStage();
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 describe('Index', () => {
-  test('`id` | string, UUID | Tenant-scoped identifier; used as `{index_id}` in paths.', async () => {
+  test('[index-1] `id` | string, UUID | Tenant-scoped identifier; used as `{index_id}` in paths.', async () => {
     const { client } = stage;
     const made = await makeIndex(client);
     expect(made.id).toMatch(uuid);
@@ -19,7 +19,7 @@ describe('Index', () => {
     expectError(await other.client.search(made.id, { query: 'river' }), 404, 'not_found');
   });
 
-  test('`name` | string, min length 1 | Human-readable; unique within the tenant.', async () => {
+  test('[index-2] `name` | string, min length 1 | Human-readable; unique within the tenant.', async () => {
     const { client } = stage;
     expectInvalid(await client.createIndex({ name: '' }), 'name');
     for (const name of ['x', 'Bücher & Zeitschriften / 書籍 📚', "o'; DROP TABLE indexes; --", '__proto__']) {
@@ -28,12 +28,12 @@ describe('Index', () => {
     }
   });
 
-  test('`model` | string, min length 1 | Model name. Immutable.', async () => {
+  test('[index-3] `model` | string, min length 1 | Model name. Immutable.', async () => {
     const made = await makeIndex(stage.client);
     expect(made.model).toBe(stage.server.readyLine.model);
   });
 
-  test('`model_version` | string, min length 1 | Immutable serving version of this index. Moving to another version means creating a new index and re-ingesting.', async () => {
+  test('[index-4] `model_version` | string, min length 1 | Immutable serving version of this index. Moving to another version means creating a new index and re-ingesting.', async () => {
     const made = await makeIndex(stage.client);
     expect(made.model_version).toBe(stage.server.readyLine.model_version);
     expectInvalid(
@@ -41,11 +41,11 @@ describe('Index', () => {
     );
   });
 
-  test('`text_retention` | string enum: `none`', async () => {
+  test('[index-5] `text_retention` | string enum: `none`', async () => {
     expect((await makeIndex(stage.client)).text_retention).toBe('none');
   });
 
-  test('`chunking` | object | `strategy` (string, value `token_window`), `max_tokens` (integer), `overlap_tokens` (integer), `minimum_chunk_tokens` (integer).', async () => {
+  test('[index-6] `chunking` | object | `strategy` (string, value `token_window`), `max_tokens` (integer), `overlap_tokens` (integer), `minimum_chunk_tokens` (integer).', async () => {
     const { client } = stage;
     const chunking = { max_tokens: 40, overlap_tokens: 4, minimum_chunk_tokens: 8 };
     const made = await makeIndex(client, { chunking });
@@ -54,7 +54,7 @@ describe('Index', () => {
     expect(listed).toEqual(made);
   });
 
-  test('`metadata_schema` | object | Descriptive customer metadata schema recorded with the index.', async () => {
+  test('[index-7] `metadata_schema` | object | Descriptive customer metadata schema recorded with the index.', async () => {
     const { client } = stage;
     const schemas: readonly Readonly<Record<string, unknown>>[] = [
       {},
@@ -80,12 +80,12 @@ describe('Index', () => {
     ]);
   });
 
-  test('`status` | string enum: `creating`, `ready`, `error`. A newly created index is returned with a status; the shown creation response has `ready`.', async () => {
+  test('[index-8, states-and-transitions-1] `status` | string enum: `creating`, `ready`, `error`. A newly created index is returned with a status; the shown creation response has `ready`.', async () => {
     const made = await makeIndex(stage.client);
     expect(made.status).toBe('ready');
   });
 
-  test('Transitions: not shown.', async () => {
+  test('[states-and-transitions-2] Transitions: not shown.', async () => {
     // An index that is ready stays ready through use.
     const { client } = stage;
     const made = await makeIndex(client);
@@ -95,7 +95,7 @@ describe('Index', () => {
     expect(reply).toEqual(made);
   });
 
-  test('`created_at` | string, ISO 8601 UTC timestamp', async () => {
+  test('[index-9] `created_at` | string, ISO 8601 UTC timestamp', async () => {
     const before = Date.now();
     const made = await makeIndex(stage.client);
     const created = Date.parse(made.created_at);
@@ -105,7 +105,7 @@ describe('Index', () => {
 });
 
 describe('Create an index', () => {
-  test('`POST /v1/indexes` Response: an Index object. decision: 201 with `Location`', async () => {
+  test('[create-an-index-2, decision-1] `POST /v1/indexes` Response: an Index object. 201 with `Location`', async () => {
     const reply = await stage.client.createIndex({ name: 'has a location' });
     const made = expectReply(reply, index, 201);
     const location = reply.headers.get('location') ?? '';
@@ -113,7 +113,7 @@ describe('Create an index', () => {
     expect(expectReply(await stage.client.send('GET', `/v1/indexes/${made.id}`), index)).toEqual(made);
   });
 
-  test('Request: see the create-index request fields under Resources. `name` is required and must be unique within the tenant. decision: duplicate index name is 422 `validation_error`, issue path `name`', async () => {
+  test('[create-an-index-1, decision-14] Request: see the create-index request fields under Resources. `name` is required and must be unique within the tenant. duplicate index name is 422 `validation_error`, issue path `name`', async () => {
     const { client } = stage;
     expectInvalid(await client.createIndex({}), 'name');
     for (const name of [null, 7, [], {}, true]) expectInvalid(await client.createIndex({ name }), 'name');
@@ -134,7 +134,7 @@ describe('Create an index', () => {
     ]);
   });
 
-  test('`model` (optional; omit unless explicitly instructed to select a supported model during onboarding). Allowed values of `model`: not shown. decision: unknown `model` 422', async () => {
+  test('[index-10, index-14, decision-19] `model` (optional; omit unless explicitly instructed to select a supported model during onboarding). Allowed values of `model`: not shown. unknown `model` 422', async () => {
     const { client, server } = stage;
     const named = await makeIndex(client, { model: server.readyLine.model });
     expect(named.model).toBe(server.readyLine.model);
@@ -143,7 +143,7 @@ describe('Create an index', () => {
     }
   });
 
-  test('`text_retention` (enum `none`), `metadata_schema` (object, descriptive), and one further nested object whose child attributes are not listed.', async () => {
+  test('[index-11] `text_retention` (enum `none`), `metadata_schema` (object, descriptive), and one further nested object whose child attributes are not listed.', async () => {
     const { client } = stage;
     const made = await makeIndex(client, {
       text_retention: 'none',
@@ -159,7 +159,7 @@ describe('Create an index', () => {
     }
   });
 
-  test('Fields of the create-index request’s nested object: not shown. decision: optional nested object `chunking` {max_tokens, overlap_tokens, minimum_chunk_tokens}; unknown properties 422', async () => {
+  test('[decision-2] Fields of the create-index request’s nested object: not shown. optional nested object `chunking` {max_tokens, overlap_tokens, minimum_chunk_tokens}; unknown properties 422', async () => {
     const { client } = stage;
     expect((await makeIndex(client, { chunking: {} })).chunking.max_tokens).toBe(256);
     expect((await makeIndex(client, { chunking: { max_tokens: 100 } })).chunking).toEqual({
@@ -174,7 +174,7 @@ describe('Create an index', () => {
     expectInvalid(await client.createIndex({ name: 'unknown', id: '00000000-0000-4000-8000-000000000000' }));
   });
 
-  test('Default values of the chunking parameters: not shown. decision: `token_window`, 256 / 32 / 16', async () => {
+  test('[index-12, decision-3] Default values of the chunking parameters: not shown. `token_window`, 256 / 32 / 16', async () => {
     expect((await makeIndex(stage.client)).chunking).toEqual({
       strategy: 'token_window',
       max_tokens: 256,
@@ -183,7 +183,7 @@ describe('Create an index', () => {
     });
   });
 
-  test('decision: chunking is bounded by the model’s positions, and its parameters by one another', async () => {
+  test('[decision-4] chunking is bounded by the model’s positions, and its parameters by one another', async () => {
     const { client } = stage;
     const bad: readonly Record<string, unknown>[] = [
       { max_tokens: 0 },
@@ -204,7 +204,7 @@ describe('Create an index', () => {
     expectInvalid(await client.createIndex({ name: 'badly chunked', chunking: [] }), 'chunking');
   });
 
-  test('decision: `minimum_chunk_tokens` applies to a trailing window (a shorter remainder is joined to the window before it); a document with at least one token always yields a chunk', async () => {
+  test('[decision-5] `minimum_chunk_tokens` applies to a trailing window (a shorter remainder is joined to the window before it); a document with at least one token always yields a chunk', async () => {
     const { client } = stage;
     const chunking = { max_tokens: 20, overlap_tokens: 4, minimum_chunk_tokens: 6 };
     const { id } = await makeIndex(client, { chunking });
@@ -261,7 +261,7 @@ describe('Create an index', () => {
     expect(Math.max(...last)).toBeGreaterThan(accepted - 16);
   });
 
-  test('Internal structure of `metadata_schema`: not shown. decision: any JSON object up to 16 KiB, stored and returned as given (descriptive)', async () => {
+  test('[index-13, decision-6] Internal structure of `metadata_schema`: not shown. any JSON object up to 16 KiB, stored and returned as given (descriptive)', async () => {
     const { client } = stage;
     const ofBytes = (bytes: number): Record<string, string> => ({ k: 'x'.repeat(bytes - '{"k":""}'.length) });
     const atLimit = ofBytes(16 * 1024);
@@ -273,7 +273,7 @@ describe('Create an index', () => {
     );
   });
 
-  test('The returned model version is immutable for the index.', async () => {
+  test('[create-an-index-3] The returned model version is immutable for the index.', async () => {
     const { client } = stage;
     const made = await makeIndex(client);
     for (const method of ['PATCH', 'PUT', 'POST']) {
@@ -294,7 +294,7 @@ describe('Create an index', () => {
 });
 
 describe('List indexes', () => {
-  test('`GET /v1/indexes` No request body. Response: `{ data: [Index, ...] }` listing all indexes visible to the authenticated tenant.', async () => {
+  test('[list-indexes-1] `GET /v1/indexes` No request body. Response: `{ data: [Index, ...] }` listing all indexes visible to the authenticated tenant.', async () => {
     const tenant = await stage.newTenant();
     expect(expectReply(await tenant.client.listIndexes(), indexList)).toEqual({ data: [] });
     const made: Index[] = [];
@@ -302,7 +302,7 @@ describe('List indexes', () => {
     expect(expectReply(await tenant.client.listIndexes(), indexList)).toEqual({ data: made });
   });
 
-  test('Pagination and ordering of the list: not shown. decision: by `created_at`; no pagination in 0.1 (at most 1,000 indexes a tenant, then 422)', async () => {
+  test('[list-indexes-2, decision-21] Pagination and ordering of the list: not shown. by `created_at`; no pagination in 0.1 (at most 1,000 indexes a tenant, then 422)', async () => {
     const tenant = await stage.newTenant();
     let next = 0;
     const create = async (): Promise<void> => {
@@ -327,7 +327,7 @@ describe('List indexes', () => {
 });
 
 describe('additions of ours', () => {
-  test('decision: GET and DELETE `/v1/indexes/{id}`', async () => {
+  test('[decision-22] GET and DELETE `/v1/indexes/{id}`', async () => {
     const { client } = stage;
     const made = await makeIndex(client, { name: 'comes and goes' });
     await put(client, made.id, [{ doc_id: 'one', text: 'river' }]);

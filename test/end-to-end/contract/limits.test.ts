@@ -42,7 +42,7 @@ describe('Limits', () => {
     await pacedRequest();
   });
 
-  test('JSON body | 5 MiB', async () => {
+  test('[limits-6] JSON body | 5 MiB', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     const limit = 5 * 1024 * 1024;
@@ -73,7 +73,7 @@ describe('Limits', () => {
     expect((await connection.reply()).status).toBe(413);
   });
 
-  test('Documents per upsert or score request | 50 (minimum 1)', async () => {
+  test('[limits-7] Documents per upsert or score request | 50 (minimum 1)', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     const of = (count: number): { doc_id: string; text: string }[] =>
@@ -90,7 +90,7 @@ describe('Limits', () => {
     }
   });
 
-  test('Text per document | 100 KiB (UTF-8); Query text | 8 KiB (UTF-8)', async () => {
+  test('[limits-8, limits-9] Text per document | 100 KiB (UTF-8); Query text | 8 KiB (UTF-8)', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     const text = `é${' '.repeat(100 * 1024 - 2)}`;
@@ -105,7 +105,7 @@ describe('Limits', () => {
     expect(issues?.map((issue) => issue.path).toSorted()).toEqual(['documents.0.text', 'query']);
   });
 
-  test('`top_k` | 100; `candidate_k` | 500; `doc_id` length | 255', async () => {
+  test('[limits-10, limits-11, limits-12] `top_k` | 100; `candidate_k` | 500; `doc_id` length | 255', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     await put(client, id, [{ doc_id: 'x'.repeat(255), text: 'river' }]);
@@ -119,7 +119,7 @@ describe('Limits', () => {
     expectInvalid(await client.deleteDocument(id, 'x'.repeat(256)), 'doc_id');
   });
 
-  test('429 | `concurrency_limit_exceeded` | Tenant concurrency limit exceeded. Concurrent requests | 2. For `concurrency_limit_exceeded`, clients reduce concurrency. decision: in-flight requests of the tenant, released when the response is closed and its work has ended or been dropped; `Retry-After: 1`', async () => {
+  test('[errors-8, limits-3, errors-14, decision-33] 429 | `concurrency_limit_exceeded` | Tenant concurrency limit exceeded. Concurrent requests | 2. For `concurrency_limit_exceeded`, clients reduce concurrency. in-flight requests of the tenant, released when the response is closed and its work has ended or been dropped; `Retry-After: 1`', async () => {
     const tenant = await stage.newTenant({ requestsPerMinute: 100_000 });
     const body = JSON.stringify({ query: 'river', documents: [{ doc_id: 'a', text: 'stone' }] });
     // A request whose body is only half here is in flight for as long as the test likes.
@@ -190,7 +190,7 @@ describe('Limits', () => {
     expect(again.map((reply) => reply.status)).toEqual([200, 200, 200]);
   });
 
-  test('429 | `usage_limit_exceeded` | Monthly input-token allowance exhausted. decision: for upsert, search and score only: refused when this request would exceed it (reserved atomically, unused part returned); `Retry-After` = seconds to the next UTC month', async () => {
+  test('[errors-9, decision-30] 429 | `usage_limit_exceeded` | Monthly input-token allowance exhausted. for upsert, search and score only: refused when this request would exceed it (reserved atomically, unused part returned); `Retry-After` = seconds to the next UTC month', async () => {
     const tenant = await stage.newTenant({ requestsPerMinute: 1000, inputTokens: 40 });
     const { client } = tenant;
     const { id } = await makeIndex(client);
@@ -254,7 +254,7 @@ describe('Limits', () => {
     expect((await readUsage(tenant.client)).usage).toMatchObject({ input_tokens: '90', documents: 6 });
   });
 
-  test('a request that would exceed the stored-document allowance gives 422: over all indexes, nothing stored, replacements welcome', async () => {
+  test('[limits-14] a request that would exceed the stored-document allowance gives 422: over all indexes, nothing stored, replacements welcome', async () => {
     const tenant = await stage.newTenant({
       requestsPerMinute: 1000,
       maxConcurrentRequests: 20,
@@ -311,7 +311,7 @@ describe('Limits', () => {
     expect((await readUsage(tenant.client)).usage.documents).toBe(10);
   });
 
-  test('Requests per minute | 60; Concurrent requests | 2; Input tokens per UTC month | 50,000,000; Stored documents | 100,000', async () => {
+  test('[limits-2, limits-3, limits-4, limits-5] Requests per minute | 60; Concurrent requests | 2; Input tokens per UTC month | 50,000,000; Stored documents | 100,000', async () => {
     const tenant = await stage.newTenant({});
     expect((await readUsage(tenant.client)).limits).toEqual({
       requests_per_minute: 60,
@@ -324,7 +324,7 @@ describe('Limits', () => {
     expectError(await tenant.client.usage(), 429, 'rate_limit_exceeded');
   });
 
-  test('Effects: exceeding request rate, concurrency or the monthly token allowance gives 429 (codes above)', async () => {
+  test('[limits-13] Effects: exceeding request rate, concurrency or the monthly token allowance gives 429 (codes above)', async () => {
     // The three codes side by side, each with what the client may do next.
     const tenant = await stage.newTenant({ requestsPerMinute: 2, inputTokens: 1 });
     const documents = [{ doc_id: 'a', text: textOfTokens(2) }];
@@ -336,7 +336,7 @@ describe('Limits', () => {
     expect(retryAfterOf(reply)).toBeLessThanOrEqual(60);
   });
 
-  test('decision: every authenticated request counts; `RateLimit-*` headers', async () => {
+  test('[decision-29, decision-24] every authenticated request counts; `RateLimit-*` headers', async () => {
     const tenant = await stage.newTenant({ requestsPerMinute: 6 });
     const { client } = tenant;
     const replies = [
@@ -363,7 +363,7 @@ describe('Limits', () => {
     expect((await readUsage(stage.client)).usage).toBeDefined();
   });
 
-  test('429 | `rate_limit_exceeded` | Tenant request rate exceeded. decision: rate limit is a sliding window: never more than N in any 60 s; `Retry-After` is when the next one fits', async () => {
+  test('[errors-7, decision-28] 429 | `rate_limit_exceeded` | Tenant request rate exceeded. rate limit is a sliding window: never more than N in any 60 s; `Retry-After` is when the next one fits', async () => {
     // The first of three was admitted before all tests of this file; two more follow later.
     expect((await pacedRequest()).status).toBe(200);
     expect((await pacedRequest()).status).toBe(200);

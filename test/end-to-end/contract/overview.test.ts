@@ -10,7 +10,7 @@ import { deleted, indexList, ranked } from '../harness/wire.ts';
 const stage = useStage();
 
 describe('What the service does', () => {
-  test('A tenant creates named indexes, each bound to an immutable model version.', async () => {
+  test('[what-the-service-does-1] A tenant creates named indexes, each bound to an immutable model version.', async () => {
     const { client, server } = stage;
     const created = await makeIndex(client, { name: 'bound to its version' });
     expect(created.name).toBe('bound to its version');
@@ -21,7 +21,7 @@ describe('What the service does', () => {
     expect(expectReply(await client.listIndexes(), indexList).data).toContainEqual(created);
   });
 
-  test('The tenant upserts documents (source text plus customer metadata) into an index. Each document is split into chunks.', async () => {
+  test('[what-the-service-does-2, what-the-service-does-3] The tenant upserts documents (source text plus customer metadata) into an index. Each document is split into chunks.', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     const long = recombine(createRandom(1), 500);
@@ -39,7 +39,7 @@ describe('What the service does', () => {
     expect(new Set(chunks.results.map((result) => result.chunk_id)).size).toBe(chunks.results.length);
   });
 
-  test('The tenant searches an index with a query. The service returns ranked references to chunks: `doc_id`, `chunk_id`, `chunk_index`, `score`, `metadata`. It does not return source text. Callers load the original text from their own datastore using `doc_id`.', async () => {
+  test('[what-the-service-does-4, what-the-service-does-5, what-the-service-does-6, what-the-service-does-7] The tenant searches an index with a query. The service returns ranked references to chunks: `doc_id`, `chunk_id`, `chunk_index`, `score`, `metadata`. It does not return source text. Callers load the original text from their own datastore using `doc_id`.', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     await put(
@@ -72,7 +72,7 @@ describe('What the service does', () => {
     expect(passages.find((passage) => passage.subject === results[0]?.doc_id)?.text).toContain('forager');
   });
 
-  test('The tenant can rank one to 50 request-local documents for one query without storing them (transient scoring).', async () => {
+  test('[what-the-service-does-8] The tenant can rank one to 50 request-local documents for one query without storing them (transient scoring).', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     const documents = passages.map((passage) => ({ doc_id: passage.subject, text: passage.text }));
@@ -91,7 +91,7 @@ describe('What the service does', () => {
     expect((await find(client, id, { query: 'a long cool rise' })).results).toEqual([]);
   });
 
-  test('The service does not return conventional embedding vectors.', async () => {
+  test('[what-the-service-does-9] The service does not return conventional embedding vectors.', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     await put(client, id, [{ doc_id: 'one', text: passages[1]?.text ?? '' }]);
@@ -111,7 +111,7 @@ describe('What the service does', () => {
     }
   });
 
-  test('Everything is tenant-scoped: an API key identifies one tenant, and indexes and usage belong to that tenant.', async () => {
+  test('[what-the-service-does-10] Everything is tenant-scoped: an API key identifies one tenant, and indexes and usage belong to that tenant.', async () => {
     const other = await stage.newTenant();
     const mine = await makeIndex(stage.client, { name: 'same name in two tenants' });
     const theirs = await makeIndex(other.client, { name: 'same name in two tenants' });
@@ -125,7 +125,7 @@ describe('What the service does', () => {
     expect({ ...after.usage, requests: 0 }).toEqual({ ...before.usage, requests: 0 });
   });
 
-  test('Transient scoring records an aggregate usage event only. The query, documents, chunks and derived representations are not stored as indexed content.', async () => {
+  test('[what-the-service-does-11, what-the-service-does-12] Transient scoring records an aggregate usage event only. The query, documents, chunks and derived representations are not stored as indexed content.', async () => {
     const tenant = await stage.newTenant();
     const { id } = await makeIndex(tenant.client);
     await tenant.client.score({
@@ -146,7 +146,7 @@ describe('What the service does', () => {
     });
   });
 
-  test('An index has a `text_retention` setting; the only allowed value is `none`.', async () => {
+  test('[what-the-service-does-13] An index has a `text_retention` setting; the only allowed value is `none`.', async () => {
     const { client } = stage;
     expect((await makeIndex(client, { text_retention: 'none' })).text_retention).toBe('none');
     expect((await makeIndex(client)).text_retention).toBe('none');
@@ -156,7 +156,7 @@ describe('What the service does', () => {
     }
   });
 
-  test('A metadata filter on search is not an authorization boundary.', async () => {
+  test('[what-the-service-does-14] A metadata filter on search is not an authorization boundary.', async () => {
     // Any key of the tenant reaches any document, whatever a filter of another request names.
     const { client } = stage;
     const { id } = await makeIndex(client);

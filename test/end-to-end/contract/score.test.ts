@@ -17,7 +17,7 @@ async function score(body: Readonly<Record<string, unknown>>): Promise<Ranked> {
 describe('Score transient documents', () => {
   const document = { doc_id: 'a', text: 'river stone' };
 
-  test('`POST /v1/score` Request: `query` (string, required, length at least 1, at most 8 KiB as UTF-8)', async () => {
+  test('[score-transient-documents-1] `POST /v1/score` Request: `query` (string, required, length at least 1, at most 8 KiB as UTF-8)', async () => {
     const { client } = stage;
     for (const query of [undefined, '', null, 7]) {
       expectInvalid(await client.score({ query, documents: [document] }), 'query');
@@ -27,7 +27,7 @@ describe('Score transient documents', () => {
     expectInvalid(await client.score({ query: `${atLimit} `, documents: [document] }), 'query');
   });
 
-  test('`documents` (array of DocumentInput, required, 1 to 50 items, `doc_id` unique within the request)', async () => {
+  test('[score-transient-documents-2] `documents` (array of DocumentInput, required, 1 to 50 items, `doc_id` unique within the request)', async () => {
     const { client } = stage;
     const of = (count: number): { doc_id: string; text: string }[] =>
       Array.from({ length: count }, (_, position) => ({ doc_id: `d${position}`, text: 'river' }));
@@ -39,7 +39,7 @@ describe('Score transient documents', () => {
     expect((await score({ query: 'river', documents: of(1) })).results).toHaveLength(1);
   });
 
-  test('The score endpoint takes the same three fields per document (`doc_id` unique within the request).', async () => {
+  test('[document-input-4] The score endpoint takes the same three fields per document (`doc_id` unique within the request).', async () => {
     const { client } = stage;
     const bad: readonly (readonly [string, unknown])[] = [
       ['documents.0.doc_id', { doc_id: '', text: 'river' }],
@@ -63,7 +63,7 @@ describe('Score transient documents', () => {
     expect(results.map((result) => result.metadata)).toEqual([metadata, {}]);
   });
 
-  test('`return_components` (boolean, optional, diagnostic component scores when available).', async () => {
+  test('[score-transient-documents-3] `return_components` (boolean, optional, diagnostic component scores when available).', async () => {
     const { client } = stage;
     const body = { query: 'river', documents: [document] };
     expectInvalid(await client.score({ ...body, return_components: 'yes' }), 'return_components');
@@ -81,7 +81,7 @@ describe('Score transient documents', () => {
     }
   });
 
-  test('The documents are ranked for this one query and are not added to any index. decision: one result per document (its best chunk), best first', async () => {
+  test('[score-transient-documents-4, decision-13] The documents are ranked for this one query and are not added to any index. one result per document (its best chunk), best first', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     // The answer stands in the last chunk of a long document, among others that do not have it.
@@ -102,15 +102,15 @@ describe('Score transient documents', () => {
     expect((await find(client, id, { query: 'bread' })).results).toEqual([]);
   });
 
-  test('`chunk_id` | string (for transient scoring it has the form `transient_<integer>`)', async () => {
+  test('[result-item-2] `chunk_id` | string (for transient scoring it has the form `transient_<integer>`)', async () => {
     const { results } = await score({
       query: 'river',
-      documents: ['a', 'b', 'c'].map((docId) => ({ doc_id: docId, text: 'river stone' })),
+      documents: ['c', 'a', 'b'].map((docId) => ({ doc_id: docId, text: 'river stone' })),
     });
     for (const result of results) expect(result.chunk_id).toMatch(/^transient_(0|[1-9][0-9]*)$/);
     expect(new Set(results.map((result) => result.chunk_id)).size).toBe(3);
-    // Ties by doc_id here too.
-    expect(results.map((result) => result.doc_id)).toEqual(['a', 'b', 'c']);
+    // Ties in the order submitted.
+    expect(results.map((result) => result.doc_id)).toEqual(['c', 'a', 'b']);
   });
 
   test('a scored document has the score that the same document has in an index', async () => {
@@ -143,7 +143,7 @@ describe('Score transient documents', () => {
     expect(usage.candidate_count).toBe(2);
   });
 
-  test('Response: `{ results: [Result item, ...], usage: request usage object }`. a transient score reports `chunk_count` 0 and `candidate_count` equal to the number of submitted documents', async () => {
+  test('[request-usage-object-4] Response: `{ results: [Result item, ...], usage: request usage object }`. a transient score reports `chunk_count` 0 and `candidate_count` equal to the number of submitted documents', async () => {
     const { usage } = await score({
       query: 'river stone house',
       documents: ['a', 'b', 'c', 'd'].map((docId) => ({ doc_id: docId, text: textOfTokens(300) })),
@@ -151,7 +151,7 @@ describe('Score transient documents', () => {
     expect(usage).toMatchObject({ input_tokens: 3 + 4 * 300, chunk_count: 0, candidate_count: 4 });
   });
 
-  test('Nothing is persisted as indexed content. An aggregate usage event is recorded.', async () => {
+  test('[score-transient-documents-5] Nothing is persisted as indexed content. An aggregate usage event is recorded.', async () => {
     const tenant = await stage.newTenant();
     const list = async (): Promise<string[]> =>
       (await readdir(stage.server.scratch.data, { recursive: true })).toSorted();
@@ -171,7 +171,7 @@ describe('Score transient documents', () => {
     });
   });
 
-  test('The service records an aggregate usage event for each transient scoring request; it holds no query, document, chunk or derived data.', async () => {
+  test('[events-1] The service records an aggregate usage event for each transient scoring request; it holds no query, document, chunk or derived data.', async () => {
     const tenant = await stage.newTenant();
     for (let count = 1; count <= 3; count += 1) {
       await tenant.client.score({ query: 'river', documents: [document] });
@@ -183,7 +183,7 @@ describe('Score transient documents', () => {
     }
   });
 
-  test('Events or callbacks delivered to clients: not shown.', async () => {
+  test('[events-2] Events or callbacks delivered to clients: not shown.', async () => {
     // None are: nothing in a request names an address to call.
     expectInvalid(
       await stage.client.score({ query: 'river', documents: [document], callback_url: 'http://127.0.0.1:9' }),

@@ -28,12 +28,12 @@ describe('Search an index', () => {
     );
   });
 
-  test('`POST /v1/indexes/{index_id}/search` Path: `index_id` (UUID).', async () => {
+  test('[search-an-index-1] `POST /v1/indexes/{index_id}/search` Path: `index_id` (UUID).', async () => {
     expectError(await stage.client.search(absentIndex, { query: 'river' }), 404, 'not_found');
     expectInvalid(await stage.client.search('not-a-uuid', { query: 'river' }), 'index_id');
   });
 
-  test('`query` | string | Required, length at least 1, at most 8 KiB as UTF-8.', async () => {
+  test('[search-an-index-2] `query` | string | Required, length at least 1, at most 8 KiB as UTF-8.', async () => {
     const { client } = stage;
     for (const query of [undefined, '', null, 7, {}, ['river']]) {
       expectInvalid(await client.search(library, { query }), 'query');
@@ -57,7 +57,7 @@ describe('Search an index', () => {
     expect(Array.isArray(results)).toBe(true);
   });
 
-  test('decision: the default model scores every query token up to its position limit; longer queries are truncated there', async () => {
+  test('[decision-41] the default model scores every query token up to its position limit; longer queries are truncated there', async () => {
     const { client } = stage;
     const words = textOfTokens(1300);
     const { usage } = await find(client, library, { query: words });
@@ -69,7 +69,7 @@ describe('Search an index', () => {
     expect(reply.results[0]?.components.per_query_token.length).toBeGreaterThanOrEqual(100);
   });
 
-  test('`top_k` | integer | Optional; maximum final results returned; 1 to 100.', async () => {
+  test('[search-an-index-3] `top_k` | integer | Optional; maximum final results returned; 1 to 100.', async () => {
     const { client } = stage;
     for (const topK of [0, -1, 101, 1.5, '10', null, true]) {
       expectInvalid(await client.search(library, { query: 'river', top_k: topK }), 'top_k');
@@ -82,7 +82,7 @@ describe('Search an index', () => {
     }
   });
 
-  test('`candidate_k` | integer | Optional; retrieval breadth considered before final ranking; 1 to 500.', async () => {
+  test('[search-an-index-4] `candidate_k` | integer | Optional; retrieval breadth considered before final ranking; 1 to 500.', async () => {
     const { client } = stage;
     for (const candidateK of [0, -1, 501, 2.5, '10', null]) {
       expectInvalid(await client.search(library, { query: 'river', candidate_k: candidateK }), 'candidate_k');
@@ -92,7 +92,7 @@ describe('Search an index', () => {
     }
   });
 
-  test('`filter` | object | Optional; exact matches against top-level metadata fields.', async () => {
+  test('[search-an-index-5] `filter` | object | Optional; exact matches against top-level metadata fields.', async () => {
     const { client } = stage;
     const { results } = await find(client, library, { query: 'bread', filter: { subject: 'tea' } });
     expect(docsOf(results)).toEqual(['tea']);
@@ -103,7 +103,7 @@ describe('Search an index', () => {
     }
   });
 
-  test('decision: filter is JSON equality (1 = 1.0; null is not missing; arrays and objects deeply, key order ignored); several fields AND; up to 16; `{}` = no filter', async () => {
+  test('[decision-9] filter is JSON equality (1 = 1.0; null is not missing; arrays and objects deeply, key order ignored); several fields AND; up to 16; `{}` = no filter', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     const sixteen = Object.fromEntries(
@@ -173,7 +173,7 @@ describe('Search an index', () => {
     }
   });
 
-  test('`return_components` | boolean | Optional; includes diagnostic component scores when available.', async () => {
+  test('[search-an-index-6] `return_components` | boolean | Optional; includes diagnostic component scores when available.', async () => {
     const { client } = stage;
     for (const value of ['true', 1, null]) {
       expectInvalid(
@@ -188,7 +188,7 @@ describe('Search an index', () => {
     );
   });
 
-  test('Default of `return_components` and the shape of the component scores: not shown. decision: false; `components: { maxsim, per_query_token: [{token_index, document_token_index, similarity}], candidate_score?, candidate_rank? }` per result; no text, no token strings', async () => {
+  test('[search-an-index-9, decision-12] Default of `return_components` and the shape of the component scores: not shown. false; `components: { maxsim, per_query_token: [{token_index, document_token_index, similarity}], candidate_score?, candidate_rank? }` per result; no text, no token strings', async () => {
     const { client } = stage;
     const query = 'wild yeasts and bacteria';
     const plain = await find(client, library, { query, top_k: 3 });
@@ -213,7 +213,7 @@ describe('Search an index', () => {
     for (const body of [[], null, 'river', 7]) expectInvalid(await stage.client.search(library, body));
   });
 
-  test('Response: `{ results: [Result item, ...], usage: request usage object }`. Results are relevance-ranked chunk references; source text is not included.', async () => {
+  test('[search-an-index-7] Response: `{ results: [Result item, ...], usage: request usage object }`. Results are relevance-ranked chunk references; source text is not included.', async () => {
     const { client } = stage;
     let first = 0;
     for (const passage of passages) {
@@ -228,7 +228,7 @@ describe('Search an index', () => {
     expect(first).toBeGreaterThanOrEqual(Math.ceil(passages.length * 0.9));
   });
 
-  test('Result item: `doc_id` | string; `chunk_id` | string; `chunk_index` | integer; `score` | number; `metadata` | object (the metadata of the document)', async () => {
+  test('[result-item-1] Result item: `doc_id` | string; `chunk_id` | string; `chunk_index` | integer; `score` | number; `metadata` | object (the metadata of the document)', async () => {
     const { results } = await find(stage.client, library, { query: 'river', top_k: 100 });
     for (const result of results) {
       expect(Object.keys(result).toSorted()).toEqual([
@@ -249,23 +249,26 @@ describe('Search an index', () => {
     }
   });
 
-  test('Defaults of `top_k` and `candidate_k`: not shown. decision: `top_k` 10', async () => {
+  test('[search-an-index-8, decision-10] Defaults of `top_k` and `candidate_k`: not shown. `top_k` 10', async () => {
     const { results, usage } = await find(stage.client, library, { query: 'river' });
     expect(results).toHaveLength(10);
     expect(usage.chunk_count).toBe(10);
   });
 
-  test('decision: ties by score, then doc_id, then chunk_index', async () => {
+  test('[decision-36] ties by score, then the older document version first, then chunk_index', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client, {
       chunking: { max_tokens: 10, overlap_tokens: 0, minimum_chunk_tokens: 1 },
     });
     // Identical chunks of identical documents: equal scores throughout.
-    for (const docId of ['b', 'a10', 'c', 'a', 'a9']) {
-      await put(client, id, [{ doc_id: docId, text: textOfTokens(30) }]);
-    }
+    const same = (docIds: readonly string[]) =>
+      docIds.map((docId) => ({ doc_id: docId, text: textOfTokens(30) }));
+    await put(client, id, same(['b', 'a10']));
+    await put(client, id, same(['c', 'a', 'a9']));
+    // Replaced: a younger version than all others.
+    await put(client, id, same(['a10']));
     const { results } = await find(client, id, { query: 'river stone', top_k: 100 });
-    const expected = ['a', 'a10', 'a9', 'b', 'c'].flatMap((docId) =>
+    const expected = ['b', 'c', 'a', 'a9', 'a10'].flatMap((docId) =>
       [0, 1, 2].map((chunk) => [docId, chunk]),
     );
     expect(new Set(results.map((result) => result.score)).size).toBe(1);
@@ -275,7 +278,7 @@ describe('Search an index', () => {
     expect(few.results.map((result) => [result.doc_id, result.chunk_index])).toEqual(expected.slice(0, 4));
   });
 
-  test('decision: `chunk_id` opaque, unique in the index, stable until the document is replaced', async () => {
+  test('[decision-34] `chunk_id` opaque, unique in the index, stable until the document is replaced', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client, {
       chunking: { max_tokens: 10, overlap_tokens: 0, minimum_chunk_tokens: 1 },

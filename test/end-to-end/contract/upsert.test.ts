@@ -19,7 +19,7 @@ async function upsertRaw(indexId: string, rawBody: string): Promise<Reply> {
 }
 
 describe('Document input', () => {
-  test('`doc_id` | string | yes | Length 1 to 255. Identity of the document within one index (idempotency identity).', async () => {
+  test('[document-input-1] `doc_id` | string | yes | Length 1 to 255. Identity of the document within one index (idempotency identity).', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     for (const docId of ['', 'x'.repeat(256), undefined, null, 7, {}, ['a']]) {
@@ -38,7 +38,7 @@ describe('Document input', () => {
     expect((await find(client, id, { query: 'river' })).results).toEqual(results);
   });
 
-  test('decision: `doc_id` length counts Unicode code points; `.` and `..` are refused (they cannot be addressed in a URL path)', async () => {
+  test('[decision-35] `doc_id` length counts Unicode code points; `.` and `..` are refused (they cannot be addressed in a URL path)', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     const astral = '🪸'.repeat(255);
@@ -57,7 +57,7 @@ describe('Document input', () => {
     await put(client, id, [{ doc_id: '...', text: 'river' }]);
   });
 
-  test('`doc_id` values are unique within the request.', async () => {
+  test('[upsert-documents-3] `doc_id` values are unique within the request.', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     const documents = ['a', 'b', 'a'].map((docId) => ({ doc_id: docId, text: 'river' }));
@@ -72,7 +72,7 @@ describe('Document input', () => {
     expect((await find(client, id, { query: 'river' })).results).toHaveLength(6);
   });
 
-  test('`text` | string | yes | Non-empty, at most 100 KiB encoded as UTF-8.', async () => {
+  test('[document-input-2] `text` | string | yes | Non-empty, at most 100 KiB encoded as UTF-8.', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     for (const text of ['', undefined, null, 7, {}, ['river']]) {
@@ -105,7 +105,7 @@ describe('Document input', () => {
     expect(results[0]?.chunk_index).toBe(stored.upserted_chunks - 1);
   });
 
-  test('`metadata` | object | no | Customer-defined top-level JSON object; any additional properties allowed; default `{}`.', async () => {
+  test('[document-input-3] `metadata` | object | no | Customer-defined top-level JSON object; any additional properties allowed; default `{}`.', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     const rich = {
@@ -138,7 +138,7 @@ describe('Document input', () => {
     }
   });
 
-  test('Limits on the size or number of metadata fields and on chunks per document: not shown. decision: 16 KiB serialised per document, depth 16', async () => {
+  test('[limits-16, decision-7] Limits on the size or number of metadata fields and on chunks per document: not shown. 16 KiB serialised per document, depth 16', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     const ofBytes = (bytes: number): Record<string, string> => ({ k: 'x'.repeat(bytes - '{"k":""}'.length) });
@@ -166,7 +166,7 @@ describe('Document input', () => {
     }
   });
 
-  test('decision: `__proto__` and the like are data, never prototype', async () => {
+  test('[decision-8] `__proto__` and the like are data, never prototype', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     const metadata =
@@ -190,7 +190,7 @@ describe('Document input', () => {
 });
 
 describe('Upsert documents', () => {
-  test('`POST /v1/indexes/{index_id}/documents` Path: `index_id` (UUID, required).', async () => {
+  test('[upsert-documents-1] `POST /v1/indexes/{index_id}/documents` Path: `index_id` (UUID, required).', async () => {
     const { client } = stage;
     const documents = [{ doc_id: 'a', text: 'river' }];
     expectError(await client.upsert(absentIndex, documents), 404, 'not_found');
@@ -199,7 +199,7 @@ describe('Upsert documents', () => {
     }
   });
 
-  test('`documents` is required, 1 to 50 items, and no other top-level property is allowed.', async () => {
+  test('[upsert-documents-2] `documents` is required, 1 to 50 items, and no other top-level property is allowed.', async () => {
     const { id } = await makeIndex(stage.client);
     const of = (count: number): unknown[] =>
       Array.from({ length: count }, (_, position) => ({ doc_id: `d${position}`, text: 'river' }));
@@ -222,7 +222,7 @@ describe('Upsert documents', () => {
     }
   });
 
-  test('Each item has exactly the fields `doc_id`, `text`, `metadata`.', async () => {
+  test('[upsert-documents-4] Each item has exactly the fields `doc_id`, `text`, `metadata`.', async () => {
     const { id } = await makeIndex(stage.client);
     const item = { doc_id: 'a', text: 'river', metadata: {} };
     for (const extra of [{ title: 'x' }, { embedding: [1, 2] }, { Text: 'x' }]) {
@@ -233,7 +233,7 @@ describe('Upsert documents', () => {
     }
   });
 
-  test('Response 200: `{ index_id (UUID), upserted_documents (integer >= 0), upserted_chunks (integer >= 0), failed ([DocumentFailure]), usage (request usage object) }`.', async () => {
+  test('[upsert-documents-5] Response 200: `{ index_id (UUID), upserted_documents (integer >= 0), upserted_chunks (integer >= 0), failed ([DocumentFailure]), usage (request usage object) }`.', async () => {
     const { id } = await makeIndex(stage.client);
     const reply = expectReply(
       await stage.client.upsert(id, [
@@ -257,7 +257,7 @@ describe('Upsert documents', () => {
     });
   });
 
-  test('Each document is created or replaced by `doc_id` within the index. An upsert with an existing `doc_id` replaces the stored document. Documents have no state field.', async () => {
+  test('[upsert-documents-6, states-and-transitions-4, states-and-transitions-3] Each document is created or replaced by `doc_id` within the index. An upsert with an existing `doc_id` replaces the stored document. Documents have no state field.', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client, {
       chunking: { max_tokens: 20, overlap_tokens: 0, minimum_chunk_tokens: 1 },
@@ -282,7 +282,7 @@ describe('Upsert documents', () => {
     for (const result of results) expect(result).not.toHaveProperty('status');
   });
 
-  test('A syntactically valid batch returns HTTP 200 after all items are evaluated, even if individual items fail. Clients must inspect `failed` before treating the batch as complete.', async () => {
+  test('[upsert-documents-7, upsert-documents-8] A syntactically valid batch returns HTTP 200 after all items are evaluated, even if individual items fail. Clients must inspect `failed` before treating the batch as complete.', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     const reply = expectReply(
@@ -300,7 +300,7 @@ describe('Upsert documents', () => {
     ).toEqual(['first', 'last']);
   });
 
-  test('A document that cannot be processed appears in `failed` and does not count in `upserted_documents`. An example failure is a document that produced no chunks.', async () => {
+  test('[upsert-documents-9, upsert-documents-10] A document that cannot be processed appears in `failed` and does not count in `upserted_documents`. An example failure is a document that produced no chunks.', async () => {
     const tenant = await stage.newTenant();
     const { id } = await makeIndex(tenant.client);
     const blanks = [' ', '\n\n', '\u00a0\u3000', '\u200b'].map((text, position) => ({
@@ -314,7 +314,7 @@ describe('Upsert documents', () => {
     expect((await readUsage(tenant.client)).usage).toMatchObject({ documents: 0, document_upserts: 0 });
   });
 
-  test('Document failure: `doc_id` (string), `error` (string, a diagnostic message; application behavior must not be parsed from it).', async () => {
+  test('[document-failure-1] Document failure: `doc_id` (string), `error` (string, a diagnostic message; application behavior must not be parsed from it).', async () => {
     const { id } = await makeIndex(stage.client);
     const reply = expectReply(await stage.client.upsert(id, [{ doc_id: 'blank', text: '  ' }]), upserted);
     expect(reply.failed).toEqual([{ doc_id: 'blank', error: expect.stringMatching(/\S/) }]);
@@ -333,7 +333,7 @@ describe('Upsert documents', () => {
     expect((await find(client, id, { query: 'river' })).results).toEqual(before.results);
   });
 
-  test('A request that fails validation, or would exceed the stored-document allowance, returns 422.', async () => {
+  test('[upsert-documents-11] A request that fails validation, or would exceed the stored-document allowance, returns 422.', async () => {
     const tenant = await stage.newTenant({ documents: 2 });
     const { id } = await makeIndex(tenant.client);
     const of = (...ids: readonly string[]): { doc_id: string; text: string }[] =>
@@ -348,7 +348,7 @@ describe('Upsert documents', () => {
     expect((await find(tenant.client, id, { query: 'river' })).results).toEqual([]);
   });
 
-  test('Status codes shown for this endpoint: 200, 401, 403, 404, 422, 429, 500, 503.', async () => {
+  test('[upsert-documents-12] Status codes shown for this endpoint: 200, 401, 403, 404, 422, 429, 500, 503.', async () => {
     const { paths } = await readOpenApi(stage.server.url);
     const { responses } = paths['/v1/indexes/{index_id}/documents']?.['post'] ?? { responses: {} };
     expect(Object.keys(responses)).toEqual(
@@ -356,7 +356,7 @@ describe('Upsert documents', () => {
     );
   });
 
-  test('decision: tokens counted are tokenizer tokens of the text, without special tokens and without counting overlaps twice', async () => {
+  test('[decision-27] tokens counted are tokenizer tokens of the text, without special tokens and without counting overlaps twice', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client, {
       chunking: { max_tokens: 20, overlap_tokens: 15, minimum_chunk_tokens: 1 },

@@ -10,7 +10,7 @@ import { deleted, ranked, upserted, usageSummary } from '../harness/wire.ts';
 const stage = useStage();
 
 describe('Request usage object', () => {
-  test('All fields are integers, minimum 0: `input_tokens`, `document_count`, `chunk_count`, `candidate_count`, `latency_ms`.', async () => {
+  test('[request-usage-object-1] All fields are integers, minimum 0: `input_tokens`, `document_count`, `chunk_count`, `candidate_count`, `latency_ms`.', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     const started = performance.now();
@@ -20,7 +20,7 @@ describe('Request usage object', () => {
     expect(usage.latency_ms).toBeLessThanOrEqual(Math.ceil(elapsed));
   });
 
-  test('an upsert reports `document_count` and `chunk_count` and has `candidate_count` 0', async () => {
+  test('[request-usage-object-2] an upsert reports `document_count` and `chunk_count` and has `candidate_count` 0', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client, {
       chunking: { max_tokens: 10, overlap_tokens: 0, minimum_chunk_tokens: 1 },
@@ -38,7 +38,7 @@ describe('Request usage object', () => {
     });
   });
 
-  test('a search reports `document_count` 0, `chunk_count` equal to the number of returned results, and `candidate_count` as the number of candidates considered', async () => {
+  test('[request-usage-object-3] a search reports `document_count` 0, `chunk_count` equal to the number of returned results, and `candidate_count` as the number of candidates considered', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     await put(
@@ -53,7 +53,7 @@ describe('Request usage object', () => {
 });
 
 describe('Get usage and limits', () => {
-  test('`GET /v1/usage` No request body. Response: the tenant usage summary (see Resources) for the current UTC calendar month, the limits assigned to the tenant, and the remaining token and document allowances.', async () => {
+  test('[get-usage-and-limits-1] `GET /v1/usage` No request body. Response: the tenant usage summary (see Resources) for the current UTC calendar month, the limits assigned to the tenant, and the remaining token and document allowances.', async () => {
     const limits = { requestsPerMinute: 500, maxConcurrentRequests: 7, inputTokens: 1000, documents: 9 };
     const tenant = await stage.newTenant(limits);
     const { id } = await makeIndex(tenant.client);
@@ -68,7 +68,7 @@ describe('Get usage and limits', () => {
     expect(summary.remaining).toEqual({ input_tokens: '900', documents: 8 });
   });
 
-  test('`period_start`, `period_end` | ISO 8601 UTC timestamps bounding the current UTC calendar month. The usage period is the current UTC calendar month. decision: `period_end` is the first instant of the next month', async () => {
+  test('[tenant-usage-summary-1, limits-15, decision-31] `period_start`, `period_end` | ISO 8601 UTC timestamps bounding the current UTC calendar month. The usage period is the current UTC calendar month. `period_end` is the first instant of the next month', async () => {
     const before = new Date();
     const summary = await readUsage(stage.client);
     const now = Date.parse(summary.period_start) > before.getTime() ? new Date() : before;
@@ -76,7 +76,7 @@ describe('Get usage and limits', () => {
     expect(Date.parse(summary.period_end)).toBe(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1));
   });
 
-  test('`usage.input_tokens` | string, decimal integer; `usage.requests`, `usage.document_upserts`, `usage.searches`, `usage.scores`, `usage.documents` | integers', async () => {
+  test('[tenant-usage-summary-2, tenant-usage-summary-3] `usage.input_tokens` | string, decimal integer; `usage.requests`, `usage.document_upserts`, `usage.searches`, `usage.scores`, `usage.documents` | integers', async () => {
     const tenant = await stage.newTenant();
     const fresh = (await readUsage(tenant.client)).usage;
     expect({ ...fresh, requests: 0 }).toEqual({
@@ -89,7 +89,7 @@ describe('Get usage and limits', () => {
     });
   });
 
-  test('`limits.input_tokens` | string, decimal integer; `limits.documents`, `limits.requests_per_minute`, `limits.max_concurrent_requests` | integers. Defaults apply unless onboarding assigned different values; `GET /v1/usage` returns the values assigned to the tenant.', async () => {
+  test('[tenant-usage-summary-4, tenant-usage-summary-5, limits-1] `limits.input_tokens` | string, decimal integer; `limits.documents`, `limits.requests_per_minute`, `limits.max_concurrent_requests` | integers. Defaults apply unless onboarding assigned different values; `GET /v1/usage` returns the values assigned to the tenant.', async () => {
     const tenant = await stage.newTenant({});
     expect((await readUsage(tenant.client)).limits).toEqual({
       input_tokens: '50000000',
@@ -106,7 +106,7 @@ describe('Get usage and limits', () => {
     });
   });
 
-  test('`remaining.input_tokens` | string, decimal integer; `remaining.documents` | integer', async () => {
+  test('[tenant-usage-summary-6, tenant-usage-summary-7] `remaining.input_tokens` | string, decimal integer; `remaining.documents` | integer', async () => {
     const tenant = await stage.newTenant({ inputTokens: 30, documents: 3, requestsPerMinute: 1000 });
     const { id } = await makeIndex(tenant.client);
     await put(tenant.client, id, [
@@ -195,7 +195,7 @@ describe('Get usage and limits', () => {
     });
   });
 
-  test('decision: `requests`: /v1 requests answered, 401 and 429 excluded; `document_upserts`: documents upserted; `documents`: stored now', async () => {
+  test('[decision-32] `requests`: /v1 requests answered, 401 and 429 excluded; `document_upserts`: documents upserted; `documents`: stored now', async () => {
     const tenant = await stage.newTenant({ requestsPerMinute: 1000, inputTokens: 5 });
     const { client } = tenant;
     const { id } = await makeIndex(client);

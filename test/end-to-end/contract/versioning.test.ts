@@ -25,7 +25,7 @@ const specified = [
 ] as const;
 
 describe('Versioning', () => {
-  test('The API is versioned in the path under `/v1`. The interface description carries version `0.1.0-alpha`.', async () => {
+  test('[versioning-1] The API is versioned in the path under `/v1`. The interface description carries version `0.1.0-alpha`.', async () => {
     const document = await readOpenApi(stage.server.url);
     expect(document.openapi).toMatch(/^3\.1\./);
     expect(document.info.version).toBe('0.1.0-alpha');
@@ -39,7 +39,7 @@ describe('Versioning', () => {
     expectError(await stage.client.send('GET', '/v0/indexes'), 404, 'not_found');
   });
 
-  test('decision: additions of ours are marked as such in the OpenAPI document', async () => {
+  test('[decision-26] additions of ours are marked as such in the OpenAPI document', async () => {
     const document = await readOpenApi(stage.server.url);
     const names = new Set(specified.map(([method, route]) => `${method} ${route}`));
     for (const [route, operations] of Object.entries(document.paths)) {
@@ -50,7 +50,7 @@ describe('Versioning', () => {
     }
   });
 
-  test('decision: interactive docs that need no internet', async () => {
+  test('[decision-25] interactive docs that need no internet', async () => {
     const page = await docsPage();
     expect(page.text).toMatch(/<html/i);
     const sources = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1] ?? '');
@@ -61,18 +61,18 @@ describe('Versioning', () => {
     }
   });
 
-  test('Clients ignore unknown response fields, so fields may be added.', async () => {
+  test('[versioning-2] Clients ignore unknown response fields, so fields may be added.', async () => {
     // Schemas of responses forbid nothing, schemas of requests do.
     const text = JSON.stringify(await readOpenApi(stage.server.url));
     expect(text).toContain('"additionalProperties":false');
   });
 
-  test('Partner-impacting changes are recorded in a changelog.', async () => {
+  test('[versioning-3] Partner-impacting changes are recorded in a changelog.', async () => {
     const changelog = await readFile(path.join(repositoryRoot, 'CHANGELOG.md'), 'utf8');
     expect(changelog).toContain('0.1.0-alpha');
   });
 
-  test('The model version of an index is immutable; moving to another model version means creating a new index and re-ingesting its documents.', async () => {
+  test('[versioning-4] The model version of an index is immutable; moving to another model version means creating a new index and re-ingesting its documents.', async () => {
     const made = await makeIndex(stage.client);
     const document = await readOpenApi(stage.server.url);
     expect(Object.keys(document.paths[`/v1/indexes/{index_id}`] ?? {}).toSorted()).toEqual(['delete', 'get']);
@@ -82,7 +82,7 @@ describe('Versioning', () => {
     expectError(reply, 404, 'not_found');
   });
 
-  test('Deprecation and compatibility policy beyond these points: not shown.', async () => {
+  test('[versioning-5] Deprecation and compatibility policy beyond these points: not shown.', async () => {
     // Nothing is deprecated in the first version.
     expect(JSON.stringify(await readOpenApi(stage.server.url))).not.toContain('"deprecated":true');
   });

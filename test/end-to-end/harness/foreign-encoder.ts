@@ -41,6 +41,9 @@ export interface Misbehaviour {
   readonly neverEnds?: boolean;
   /** Of the information that it gives when it is (re)admitted. */
   readonly dim?: number;
+  readonly instance?: string;
+  /** Runs each text after the delay; where it gives false there is no answer. */
+  readonly run?: (text: string) => Promise<boolean>;
 }
 
 export interface ForeignEncoder {
@@ -71,10 +74,10 @@ export async function startForeignEncoder(): Promise<ForeignEncoder> {
       void reply();
     };
 
-  const answerQuery = async (text: string): Promise<EncodeQueryResponse> => {
-    const { query = (honest) => honest, delayMs = 0 } = misbehaviour;
+  const answerQuery = async (text: string): Promise<EncodeQueryResponse | undefined> => {
+    const { query = (honest) => honest, delayMs = 0, run = answers } = misbehaviour;
     await pause(delayMs);
-    return query(queryReply(text));
+    return (await run(text)) ? query(queryReply(text)) : undefined;
   };
 
   server.addService(
@@ -90,6 +93,7 @@ export async function startForeignEncoder(): Promise<ForeignEncoder> {
           },
         ],
         provider: 'cpu',
+        instance: misbehaviour.instance ?? '',
       })),
       getStatistics: unary(async () => ({})),
       countTokens: unary(async ({ texts }: { readonly texts: readonly string[] }) => ({
@@ -100,7 +104,7 @@ export async function startForeignEncoder(): Promise<ForeignEncoder> {
           openCalls += 1;
           const answer = await answerQuery(text);
           openCalls -= 1;
-          call.write({ number, reply: answer });
+          if (answer !== undefined) call.write({ number, reply: answer });
         };
         call.on('data', ({ number, query }: EncodeQueriesRequest) => {
           if (query) void reply(number, query.text);
@@ -142,14 +146,19 @@ export async function startForeignEncoder(): Promise<ForeignEncoder> {
   };
 }
 
+const answers = async (): Promise<boolean> => Promise.resolve(true);
+
 async function sendParts(
   call: ServerDuplexStream<EncodeDocumentsRequest, EncodeDocumentsResponse>,
   texts: readonly string[],
-  { parts = (honest) => honest, delayMs = 0, neverEnds = false }: Misbehaviour,
+  { parts = (honest) => honest, delayMs = 0, neverEnds = false, run = answers }: Misbehaviour,
 ): Promise<void> {
   await pause(delayMs);
   if (call.cancelled) return;
-  for (const part of parts(texts.map(partOf))) call.write({ part });
+  for (const part of parts(texts.map(partOf))) {
+    if (!(await run(texts[part.documentIndex] ?? ''))) return;
+    call.write({ part });
+  }
   if (!neverEnds) call.end();
 }
 

@@ -82,11 +82,10 @@ export async function makeScratch(): Promise<Scratch> {
   };
 }
 
-/** The environment of a child: this one's without its `MAXSIMD_*` variables, plus `own`. */
+/** The environment of a child: this one's without what is set for the service or its inference runtime, plus `own`. */
 export function childEnvironment(own: Readonly<Record<string, string>>): Record<string, string> {
   const inherited = Object.entries(process.env).filter(
-    (entry): entry is [string, string] =>
-      entry[1] !== undefined && !entry[0].startsWith('MAXSIMD_') && !entry[0].startsWith('VITEST'),
+    (entry): entry is [string, string] => entry[1] !== undefined && !/^(MAXSIMD_|ORT_|VITEST)/.test(entry[0]),
   );
   return { ...Object.fromEntries(inherited), NODE_ENV: 'production', ...own };
 }

@@ -1,0 +1,93 @@
+/**
+ * One request of a connection at a time. Node's server hands on every request it finds in what a client has sent,
+ * hundreds in 64 KiB when they are pipelined (RFC 9112, section 9.3.2), and keeps their answers until the client reads
+ * them. Here a request starts when the answer before it is with the operating system. Meanwhile the connection is
+ * not read: what else is sent waits in the kernel's buffers and in the client.
+ *
+ * What one read brought is parsed already and waits here. Its number is bounded over all connections: the one that
+ * passes the bound is closed, as a client that pipelines must expect.
+ */
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { LoopTurns } from './loop-turns.ts';
+
+/** Some 2 KiB each. */
+const waitingMax = 4_096;
+
+interface Connection {
+  /** A request is being answered, or about to start. */
+  busy: boolean;
+  waiting: { readonly request: IncomingMessage; readonly response: ServerResponse }[];
+  /** To be done instead of another request. */
+  last: (() => void) | undefined;
+}
+
+export class ConnectionTurns {
+  readonly #connections = new WeakMap<Duplex, Connection>();
+  readonly #starts = new LoopTurns();
+  #waiting = 0;
+
+  /** `handler`, for one request of a connection at a time. */
+  inTurn(handler: RequestListener): RequestListener {
+    return (request, response) => {
+      const { socket } = request;
+      const connection = this.#connection(socket);
+      if (!connection.busy) return this.#start(handler, request, response);
+      // What follows in the same read comes all the same.
+      if (socket.destroyed || connection.last !== undefined) return;
+      if (this.#waiting >= waitingMax) return void socket.destroy();
+      connection.waiting.push({ request, response });
+      this.#waiting += 1;
+      if (connection.waiting.length === 1) socket.pause();
+    };
+  }
+
+  /** Runs `work` behind the answers to the whole requests that have come; no later one is answered. */
+  afterLast(socket: Duplex, work: () => void): void {
+    const connection = this.#connection(socket);
+    if (!connection.busy) return work();
+    const whole = connection.waiting.filter(({ request }) => request.complete);
+    this.#waiting -= connection.waiting.length - whole.length;
+    connection.waiting = whole;
+    connection.last ??= work;
+  }
+
+  #connection(socket: Duplex): Connection {
+    const known = this.#connections.get(socket);
+    if (known !== undefined) return known;
+    const connection: Connection = { busy: false, waiting: [], last: undefined };
+    this.#connections.set(socket, connection);
+    // Node resumes a connection of its own accord, as when the body of an answered request was not read.
+    socket.on('resume', () => {
+      if (connection.waiting.length > 0) socket.pause();
+    });
+    return connection;
+  }
+
+  #start(handler: RequestListener, request: IncomingMessage, response: ServerResponse): void {
+    const { socket } = request;
+    const connection = this.#connection(socket);
+    connection.busy = true;
+    // An answer that is closed already would not say so again.
+    if (socket.destroyed) return this.#next(handler, socket, connection);
+    response.once('close', () => this.#next(handler, socket, connection));
+    handler(request, response);
+  }
+
+  #next(handler: RequestListener, socket: Duplex, connection: Connection): void {
+    // Node gives an answer its connection once the one before is out, unless that closed the connection.
+    if (socket.destroyed || connection.waiting[0]?.response.socket === null) {
+      this.#waiting -= connection.waiting.length;
+      connection.waiting = [];
+    }
+    const next = connection.waiting.shift();
+    if (next === undefined) {
+      connection.busy = false;
+      connection.last?.();
+      return;
+    }
+    this.#waiting -= 1;
+    if (connection.waiting.length === 0) socket.resume();
+    this.#starts.run(() => this.#start(handler, next.request, next.response));
+  }
+}

@@ -1,0 +1,49 @@
+/**
+ * Failures of the operating system (Node's errors with an `E...` code), by consequence: what the machine does to
+ * us passes, or its operator makes it pass, so it is `service_unavailable` and never a defect. The addon's errors
+ * are classed beside their codes (`src/index/engine-errors.ts`), SQLite's beside its driver.
+ */
+import { ServiceError } from './errors.ts';
+
+const noSpaceCodes = ['ENOSPC', 'EDQUOT'];
+/** A device that fails, is read-only, closed to us or away; descriptors, memory or locks that are used up. */
+const unavailableCodes = [
+  'EACCES',
+  'EPERM',
+  'EIO',
+  'EROFS',
+  'ENXIO',
+  'ENODEV',
+  'ESTALE',
+  'ETIMEDOUT',
+  'EBUSY',
+  'EMFILE',
+  'ENFILE',
+  'EAGAIN',
+  'ENOMEM',
+  'ENOLCK',
+];
+
+export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
+  return error instanceof Error && 'code' in error && codes.includes(String(error.code));
+}
+
+/** What the machine did becomes a `ServiceError`; anything else is returned as it is. */
+export function fromSystem(error: unknown): unknown {
+  if (hasCode(error, ...noSpaceCodes)) return noSpace(error);
+  return hasCode(error, ...unavailableCodes) ? storageUnavailable(error) : error;
+}
+
+export function noSpace(cause: unknown): ServiceError {
+  return new ServiceError('service_unavailable', 'no space is left for documents', {
+    retryAfterSeconds: 30,
+    cause,
+  });
+}
+
+export function storageUnavailable(cause: unknown): ServiceError {
+  return new ServiceError('service_unavailable', 'the storage cannot be used at the moment', {
+    retryAfterSeconds: 5,
+    cause,
+  });
+}

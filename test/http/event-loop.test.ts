@@ -1,0 +1,240 @@
+/**
+ * What one request may cost the others: no body and no answer holds the event loop for long. Times are of the
+ * processor, of this thread alone, and the least of a few runs, so that a busy machine does not count; the
+ * bound has room for one at half the speed. A reader that builds before it looks needs 400 to 1,500 ms.
+ */
+import * as fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { bodyBytesMax, metadataBytesMax, textBytesMax } from '../../src/http/limits.ts';
+import { startHttp } from './harness.ts';
+import type { Harness } from './harness.ts';
+
+const holdMsMax = 100;
+
+let http: Harness;
+let urls: Readonly<Record<'search' | 'score' | 'upsert' | 'create', string>>;
+
+beforeAll(async () => {
+  http = await startHttp();
+  const index = `/v1/indexes/${await http.createIndex()}`;
+  urls = {
+    search: `${index}/search`,
+    score: '/v1/score',
+    upsert: `${index}/documents`,
+    create: '/v1/indexes',
+  };
+});
+afterAll(() => http.app.close());
+
+type Route = keyof typeof urls;
+
+/** The least that the longest turn of the event loop took, over a few requests. */
+async function holdMs(route: Route, payload: string): Promise<number> {
+  let least = Number.POSITIVE_INFINITY;
+  for (let run = 0; run < 4 && least > holdMsMax / 2; run += 1) {
+    http.service.calls.length = 0;
+    let longest = 0;
+    let turning = true;
+    let before = process.threadCpuUsage();
+    const turn = (): void => {
+      const { user, system } = process.threadCpuUsage(before);
+      longest = Math.max(longest, (user + system) / 1000);
+      before = process.threadCpuUsage();
+      if (turning) setImmediate(turn);
+    };
+    setImmediate(turn);
+    const { statusCode } = await http.inject({ method: 'POST', url: urls[route], payload });
+    expect([200, 201, 422]).toContain(statusCode);
+    turning = false;
+    turn();
+    least = Math.min(least, longest);
+  }
+  return least;
+}
+
+/** As many units between head and tail as the bytes allow; they differ where their place makes them. */
+function filled(
+  head: string,
+  unit: string | ((place: number) => string),
+  tail: string,
+  bytesMax: number,
+): string {
+  const room = bytesMax - Buffer.byteLength(head + tail);
+  if (typeof unit === 'string') return head + unit.repeat(Math.floor(room / Buffer.byteLength(unit))) + tail;
+  let units = '';
+  for (let place = 0; ; place += 1) {
+    const next = unit(place);
+    // All of them are ASCII.
+    if (units.length + next.length > room) return head + units + tail;
+    units += next;
+  }
+}
+
+const body = (head: string, unit: string | ((place: number) => string), tail = '') =>
+  filled(head, unit, tail, bodyBytesMax);
+
+const fifty = (fields: string) =>
+  `{"query":"q","documents":[${Array.from({ length: 50 }, (_, place) => `{"doc_id":"d${place}",${fields}}`).join(',')}]}`;
+const metadata = (unit: string) => filled('{"a":[0', unit, ']}', metadataBytesMax);
+const inDocument = (head: string, unit: string | ((place: number) => string), tail = '') =>
+  body(`{"query":"q","documents":[{"doc_id":"d","text":"t"${head}`, unit, `${tail}}]}`);
+
+describe('no body holds the event loop:', () => {
+  test.each<[string, Route, () => string]>([
+    ['brackets', 'search', () => body('', '[')],
+    ['braces', 'upsert', () => body('', '{"a":')],
+    ['brackets in a filter', 'search', () => body('{"query":"q","filter":{"a":', '[')],
+    [
+      'brackets that close, then the key again',
+      'search',
+      () =>
+        `{"query":${'['.repeat(2_500_000)}${']'.repeat(2_500_000)},"query":"q","filter":{"n":${'9'.repeat(20)}}}`,
+    ],
+    [
+      'distinct keys in metadata',
+      'score',
+      () => inDocument(',"metadata":{"":0', (place) => `,"${place.toString(36)}":0`, '}'),
+    ],
+    [
+      'distinct keys in a schema',
+      'create',
+      () =>
+        body('{"name":"n","metadata_schema":{"a":{"":0', (place) => `,"${place.toString(36)}":1e308`, '}}}'),
+    ],
+    ['one key again and again in metadata', 'score', () => inDocument(',"metadata":{"":0', ',"":0', '}')],
+    ['metadata again and again', 'score', () => inDocument('', `,"metadata":${metadata(',0')}`)],
+    ['objects in a filter', 'search', () => body('{"query":"q","filter":{"a":[0', ',{}', ']}}')],
+    ['unknown properties', 'create', () => body('{"name":"n"', (place) => `,"${place}":0`, '}')],
+    ['unknown properties of a document', 'score', () => inDocument('', (place) => `,"${place}":0`)],
+    ['an endless key', 'search', () => body('{"query":"q","', 'k', '":0}')],
+    ['__proto__', 'search', () => body('{"query":"q"', ',"__proto__":{}', '}')],
+    ['too many documents', 'upsert', () => body('{"documents":[{}', ',{}', ']}')],
+    ['a query of escapes', 'search', () => body('{"query":"', '\\n', '"}')],
+    ['a query of quotes', 'search', () => body('{"query":"', '\\"', '"}')],
+    ['a name of half characters', 'create', () => body('{"name":"', '\\ud800', '"}')],
+    ['endless digits', 'search', () => body('{"query":"q","top_k":0.', '0', '1}')],
+    ['white space', 'score', () => inDocument(',"metadata":{"a":1', ' \n', '}')],
+    ['a text that never ends', 'search', () => body('{"query":"', 'x')],
+    ['fifty documents of escaped text', 'score', () => fifty(`"text":"${'\\n'.repeat(52_000)}"`)],
+    ['fifty documents of emoji', 'upsert', () => fifty(`"text":"${'😀'.repeat(textBytesMax / 4)}"`)],
+    [
+      'fifty texts with metadata of zeros',
+      'upsert',
+      () => fifty(`"text":"${'a '.repeat(40_000)}","metadata":${metadata(',0')}`),
+    ],
+    ['fifty metadata of lists', 'score', () => fifty(`"text":"t","metadata":${metadata(',[[[[]]]]')}`)],
+    [
+      'fifty metadata of fields',
+      'score',
+      () =>
+        fifty(
+          `"text":"t","metadata":${filled('{"":0', (place) => `,"${place.toString(36)}":1e308`, '}', metadataBytesMax)}`,
+        ),
+    ],
+  ])('%s (%s)', async (_name, route, payload) => {
+    const text = payload();
+    expect(Buffer.byteLength(text)).toBeLessThanOrEqual(bodyBytesMax);
+    expect(await holdMs(route, text)).toBeLessThan(holdMsMax);
+  });
+
+  test('whatever it repeats, and wherever', async () => {
+    const places: readonly (readonly [Route, string, string])[] = [
+      ['search', '{"query":"q"', '}'],
+      ['search', '{"query":"q","filter":{"":0', '}}'],
+      ['create', '{"name":"n","metadata_schema":{"":[{"":0', '}]}}'],
+      ['upsert', '{"documents":[{"doc_id":"d","text":"t"', '}]}'],
+      ['score', '{"query":"q","documents":[{"doc_id":"d","text":"t","metadata":{"":0', '}}]}'],
+      ['score', fifty(`"text":"t","metadata":${metadata(',[]')}`).slice(0, -2), '}]}'],
+    ];
+    const value = fc.oneof(
+      fc.json({ maxDepth: 3 }),
+      fc.constantFrom(
+        '{"metadata":{}}',
+        '1e308',
+        '0.00000001',
+        '"\\u0000"',
+        '[[[[[[[[]]]]]]]]',
+        '{"":{"":{"":{}}}}',
+        '" "',
+      ),
+    );
+    const member = fc.record({
+      key: fc.constantFrom('', 'k', 'metadata', '__proto__', 'text'),
+      distinct: fc.boolean(),
+      value,
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(...places),
+        member,
+        async ([route, head, tail], { key, distinct, value: text }) => {
+          const unit = distinct
+            ? (place: number) => `,"${key}${place.toString(36)}":${text}`
+            : `,"${key}":${text}`;
+          expect(await holdMs(route, filled(head, unit, tail, bodyBytesMax))).toBeLessThan(holdMsMax);
+        },
+      ),
+      { numRuns: 15 },
+    );
+  });
+});
+
+describe('a long answer leaves turns to others:', () => {
+  /** Turns of the event loop from the request to its answer. */
+  async function turnsOf(request: () => ReturnType<Harness['inject']>) {
+    let turns = 0;
+    let turning = true;
+    const turn = (): void => {
+      turns += 1;
+      if (turning) setImmediate(turn);
+    };
+    setImmediate(turn);
+    const response = await request();
+    turning = false;
+    expect(response.statusCode).toBe(200);
+    return { turns, response };
+  }
+  const text = `{"a":"${'é'.repeat((metadataBytesMax - 8) / 2)}"}`;
+
+  test('a list of indexes with large metadata schemas', async () => {
+    for (let count = 0; count < 200; count += 1) {
+      await http.inject({
+        method: 'POST',
+        url: urls.create,
+        payload: `{"name":"n","metadata_schema":${text}}`,
+      });
+    }
+    const { turns, response } = await turnsOf(() => http.inject({ url: '/v1/indexes' }));
+    expect(response.rawPayload.length).toBeGreaterThan(200 * metadataBytesMax);
+    expect(turns).toBeGreaterThan(response.rawPayload.length / (512 * 1024));
+    const { data } = response.json<{ data: { metadata_schema: unknown }[] }>();
+    expect(data.slice(-200).map((index) => JSON.stringify(index.metadata_schema))).toEqual(
+      Array(200).fill(text),
+    );
+  });
+
+  test('results with metadata and components', async () => {
+    const similarities = new Float32Array(512).fill(Math.PI);
+    const components = { maxsim: 1, similarities, documentTokens: new Uint32Array(512) };
+    http.service.ranked = {
+      results: Array.from({ length: 100 }, (_, place) => ({
+        docId: `d${place}`,
+        chunkId: 'c',
+        chunkIndex: place,
+        score: 1,
+        metadata: text,
+        components,
+      })),
+      usage: { inputTokens: 1, documentCount: 0, chunkCount: 100, candidateCount: 100, latencyMs: 1 },
+    };
+    const payload = '{"query":"q","return_components":true}';
+    const { turns, response } = await turnsOf(() =>
+      http.inject({ method: 'POST', url: urls.search, payload }),
+    );
+    http.service.ranked = undefined;
+    expect(turns).toBeGreaterThan(response.rawPayload.length / (512 * 1024));
+    expect(response.json<{ results: { doc_id: string }[] }>().results.map((result) => result.doc_id)).toEqual(
+      Array.from({ length: 100 }, (_, place) => `d${place}`),
+    );
+  });
+});
