@@ -3,6 +3,7 @@ import { capacityCommand, capacityUsage } from './capacity/command.ts';
 import { encoderCommand, encoderUsage } from './encoder/command.ts';
 import { gpuCommand, gpuUsage } from './gpu/command.ts';
 import { hostCommand, hostUsage } from './host/command.ts';
+import { hostileCommand, hostileUsage } from './hostile/command.ts';
 import { kernelCommand, kernelUsage } from './kernel/command.ts';
 import { loopCommand, loopUsage } from './loop/command.ts';
 import { searchCommand, searchUsage } from './search/command.ts';
@@ -11,6 +12,7 @@ import { fitCommand, fitUsage } from './search/fit-statistics.ts';
 import { resemblanceCommand, resemblanceUsage } from './search/resemblance.ts';
 import { stagesCommand, stagesUsage } from './stages/command.ts';
 import { storeCommand, storeUsage } from './store/command.ts';
+import { tokenizerCommand, tokenizerUsage } from './tokenizer/command.ts';
 
 type Command = (args: readonly string[], command: string) => void | Promise<void>;
 
@@ -20,6 +22,7 @@ const commands: Readonly<Record<string, Command>> = {
   encoder: (args, command) => encoderCommand(args, command, process.env),
   gpu: (args, command) => gpuCommand(args, command, process.env),
   host: (args, command) => hostCommand(args, command, process.env),
+  hostile: (args, command) => hostileCommand(args, command, process.env),
   search: searchCommand,
   'search-embed': (args) => embedCommand(args, process.env),
   'search-fit': fitCommand,
@@ -27,7 +30,11 @@ const commands: Readonly<Record<string, Command>> = {
   loop: (args, command) => loopCommand(args, command, process.env),
   stages: (args, command) => stagesCommand(args, command, process.env),
   store: storeCommand,
+  tokenizer: tokenizerCommand,
 };
+
+// ONNX Runtime, ours and that of the peers, sends nothing to its makers.
+process.env['ORT_DISABLE_TELEMETRY'] = '1';
 
 const [name = '', ...rest] = process.argv.slice(2);
 const run = commands[name];
@@ -44,7 +51,9 @@ if (run === undefined) {
     resemblanceUsage,
     stagesUsage,
     loopUsage,
+    hostileUsage,
     storeUsage,
+    tokenizerUsage,
   ];
   process.stderr.write(
     `usage: npm run bench -- NAME [options]\n${usages.map((usage) => `  ${usage}\n`).join('')}`,

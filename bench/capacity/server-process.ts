@@ -21,6 +21,8 @@ export interface ServerProcess {
   readonly apiKey: string;
   readonly metricsUrl: string;
   readonly processId: number | undefined;
+  /** The key of another tenant whose limits do not bind. */
+  createTenant(name: string): string;
   /** Aborts, with what happened as its reason, when the server ends in another way than by `close`. */
   readonly ended: AbortSignal;
   close(): Promise<void>;
@@ -58,12 +60,12 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
       MAXSIMD_LOG_LEVEL: onLogLine === undefined ? 'error' : 'info',
     };
     const entry = path.join(checkout, 'src', 'cli', 'main.ts');
-    const tenant = JSON.parse(
-      execFileSync(process.execPath, [entry, 'tenant', 'create', '--name', 'capacity', ...limits, '--json'], {
-        env: serverEnvironment,
-        encoding: 'utf8',
-      }),
-    ) as { readonly api_key: string };
+    const createTenant = (name: string): string => {
+      const args = [entry, 'tenant', 'create', '--name', name, ...limits, '--json'];
+      const printed = execFileSync(process.execPath, args, { env: serverEnvironment, encoding: 'utf8' });
+      return (JSON.parse(printed) as { readonly api_key: string }).api_key;
+    };
+    const apiKey = createTenant('capacity');
     server = spawn(process.execPath, [entry, 'serve'], {
       env: serverEnvironment,
       stdio: ['ignore', 'pipe', onLogLine === undefined ? 'inherit' : 'pipe'],
@@ -74,7 +76,8 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
     if (onLogLine !== undefined) createInterface({ input: server.stderr! }).on('line', onLogLine);
     return {
       url: await readyUrl(server),
-      apiKey: tenant.api_key,
+      apiKey,
+      createTenant,
       metricsUrl: `http://127.0.0.1:${metricsPort}/metrics`,
       processId: server.pid,
       ended,

@@ -14,7 +14,7 @@ device=${DEVICE:-0}
 if [ "$device" = cpu ]; then
   name=cpu provider=cpu batches=272,1088 devices=
 else
-  name=cuda:$device provider=cuda batches=1024,4096,16384,32768,65536 devices=$device
+  name=cuda:$device provider=cuda batches=1024,2048,4096,8192,16384,32768,65536 devices=$device
   npm run --silent cuda:install
 fi
 
@@ -32,7 +32,9 @@ step device gpu --device "$name" --batch-tokens "$batches" $beir --json "$out/de
 step encoder encoder --device "$name" --texts "${TEXTS:-2000}" --rounds 5 $beir --no-peers --json "$out/encoder.json"
 # shellcheck disable=SC2086
 step host host $beir --json "$out/host.json"
-export MAXSIMD_PROVIDER=$provider MAXSIMD_DEVICES=$devices MAXSIMD_SWEEP=start
+export MAXSIMD_PROVIDER=$provider MAXSIMD_DEVICES=$devices
+MAXSIMD_BATCH_TOKENS=$(node -p 'JSON.parse(fs.readFileSync(process.argv[1])).best_batch_tokens' "$out/device.json")
+export MAXSIMD_BATCH_TOKENS
 # One process alternates between the device and copying; several on the same device overlap.
 for processes in ${PROCESSES:-1 2}; do
   export MAXSIMD_ENCODER_PROCESSES=$processes

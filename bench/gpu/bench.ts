@@ -1,8 +1,8 @@
 /**
  * `npm run bench -- gpu`: what a device gives through onnxruntime-node before any service is around it. First whether every
  * node of the graph runs on the device and whether its rows are those of the CPU graph, alone and in a batch; then the
- * rate over batch sizes, and what taking the outputs back costs: the same runs with the int8 rows, with f32 rows, and
- * with next to nothing copied out.
+ * rate over batch sizes, with the size to set, and what taking the outputs back costs: the same runs with the int8 rows,
+ * with f32 rows, and with next to nothing copied out.
  */
 import { InferenceSession, type Tensor } from 'onnxruntime-node';
 import { availableParallelism } from 'node:os';
@@ -57,11 +57,14 @@ export interface GpuReport {
     readonly steps_max: number;
   };
   readonly rows: readonly GpuRow[];
+  /** What to set `MAXSIMD_BATCH_TOKENS` to. */
+  readonly best_batch_tokens: number;
 }
 
 /** Positions of every text of the timed batches: the longest default chunk, padded to the step of a GPU. */
 const textLength = 272;
 const comparedTexts = 24;
+const rateTolerance = 0.03;
 
 export async function runGpuBench(options: GpuBenchOptions): Promise<GpuReport> {
   const { device, rounds, batchTokens, onProgress } = options;
@@ -88,9 +91,12 @@ export async function runGpuBench(options: GpuBenchOptions): Promise<GpuReport> 
   );
   const independence = await aloneAndInBatch(session, model, some);
   const rows: GpuRow[] = [];
+  const rates: BatchRate[] = [];
   for (const tokens of batchTokens) {
     onProgress(`batches of ${tokens} padded tokens`);
-    rows.push(...(await measure(session, model, texts, tokens, rounds)));
+    const measured = await measure(session, model, texts, tokens, rounds);
+    rows.push(...measured);
+    rates.push({ batchTokens: tokens, tokensPerSecond: measured[0]!.tokens_per_second });
   }
   return {
     environment: describeEnvironment(options.command, 'none', [device.threads]),
@@ -104,7 +110,20 @@ export async function runGpuBench(options: GpuBenchOptions): Promise<GpuReport> 
     agreement_with_cpu_graph: agreement,
     alone_and_in_batch: independence,
     rows,
+    best_batch_tokens: smallestNearBest(rates),
   };
+}
+
+export interface BatchRate {
+  readonly batchTokens: number;
+  readonly tokensPerSecond: number;
+}
+
+/** The smallest batch within 3% of the best rate: a query waits for the batch that runs. */
+export function smallestNearBest(rates: readonly BatchRate[]): number {
+  const best = Math.max(...rates.map(({ tokensPerSecond }) => tokensPerSecond));
+  const near = rates.filter(({ tokensPerSecond }) => tokensPerSecond >= best * (1 - rateTolerance));
+  return Math.min(...near.map(({ batchTokens }) => batchTokens));
 }
 
 /** With the fallback forbidden, a session that has a node for another device does not open. */

@@ -5,8 +5,9 @@ import { device, integer, integers } from '../options.ts';
 import { writeJson } from '../write-json.ts';
 import { type GpuReport, runGpuBench } from './bench.ts';
 
-export const gpuUsage =
-  'gpu [--device cuda:0] [--rounds 20] [--batch-tokens 1024,4096,16384,65536] [--beir DIR] [--json FILE]';
+const batchTokensDefault = '1024,2048,4096,8192,16384,32768,65536';
+
+export const gpuUsage = `gpu [--device cuda:0] [--rounds 20] [--batch-tokens ${batchTokensDefault}] [--beir DIR] [--json FILE]`;
 
 export async function gpuCommand(
   args: readonly string[],
@@ -18,7 +19,7 @@ export async function gpuCommand(
     options: {
       device: { type: 'string', default: 'cuda:0' },
       rounds: { type: 'string', default: '20' },
-      'batch-tokens': { type: 'string', default: '1024,4096,16384,65536' },
+      'batch-tokens': { type: 'string', default: batchTokensDefault },
       beir: { type: 'string' },
       json: { type: 'string' },
     },
@@ -57,6 +58,8 @@ export function renderGpu(report: GpuReport): string {
     '| padded tokens | outputs | KiB out | ms, median (min..max) | tokens/s |',
     '| --- | --- | --- | --- | --- |',
     ...lines.map((line) => `| ${line} |`),
+    '',
+    `MAXSIMD_BATCH_TOKENS=${report.best_batch_tokens} is the smallest batch within 3% of the best rate`,
     '',
   ].join('\n');
 }

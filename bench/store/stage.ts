@@ -91,7 +91,7 @@ export async function openStoreStage(shape: StoreShape): Promise<StoreStage> {
                 chunkRows: Uint32Array.of(rows),
                 vectors: bytes(rows * dim),
                 scales,
-                terms: metadataTerms({ group: (first + place) % groups }),
+                terms: metadataTerms(`{"group":${(first + place) % groups}}`),
               });
               const counts = { chunkCount: 1, tokenVectors: rows };
               return { docId: `d${first + place}`, metadata: '{"group":1}', ...counts, ...born };
@@ -121,7 +121,7 @@ export async function openStoreStage(shape: StoreShape): Promise<StoreStage> {
           offsets: new Float32Array(queryTokens),
           topK: 10,
           candidateK: 200,
-          ...(group === undefined ? {} : { filterTerms: metadataTerms({ group: group % groups }) }),
+          ...(group === undefined ? {} : { filterTerms: metadataTerms(`{"group":${group % groups}}`) }),
           components: false,
           timeoutMs: 60_000,
         }),

@@ -1,0 +1,188 @@
+/** What a hostile or careless client can send within the limits of its tenant: the most expensive requests known. */
+import { connect, type Socket } from 'node:net';
+import { generateApiKey } from '../../src/catalog/api-key.ts';
+import { packageTexts } from '../texts.ts';
+
+export interface Attacker {
+  readonly url: string;
+  readonly apiKey: string;
+  readonly indexId: string;
+  /** Sends a body as it is and gives the status, 0 where there is none. */
+  send(path: string, body: string | Buffer): Promise<number>;
+}
+
+export interface Attack {
+  readonly name: string;
+  readonly what: string;
+  /** What must be stored before the clock starts. */
+  prepare?(attacker: Attacker): Promise<void>;
+  /** Resolves with the statuses of the answers. */
+  run(attacker: Attacker): Promise<readonly number[]>;
+}
+
+const bodyBytesMax = 5 << 20;
+const textBytesMax = 100 << 10;
+const metadataBytesMax = 16 << 10;
+const documentsMax = 50;
+
+export const attacks: readonly Attack[] = [
+  {
+    name: 'largest upsert',
+    what: 'an upsert of 50 documents of 100 KiB of real text, for comparison',
+    run: async (attacker) => {
+      const text = packageTexts(400).join(' ').repeat(2);
+      const texts = numbers(documentsMax).map((n) => cut(text.slice(n * 1000), textBytesMax));
+      return [await attacker.send(documentsOf(attacker), upsert(texts))];
+    },
+  },
+  {
+    name: 'marks',
+    what: 'an upsert of 50 documents of 100 KB of combining marks out of canonical order',
+    run: async (attacker) => {
+      const text = `a${'\u{315}'.repeat(25_000)}${'\u{300}'.repeat(25_000)}`;
+      return [await attacker.send(documentsOf(attacker), upsert(numbers(documentsMax).map(() => text)))];
+    },
+  },
+  {
+    name: 'brackets',
+    what: 'a body of 5 MiB of opening brackets, to each route',
+    run: async (attacker) => {
+      const body = '['.repeat(bodyBytesMax);
+      const paths = [documentsOf(attacker), searchOf(attacker), '/v1/score', '/v1/indexes'];
+      return inTurn(paths.map((path) => () => attacker.send(path, body)));
+    },
+  },
+  {
+    name: 'repeated key',
+    what: 'a search whose repeated filter holds 2.5 million brackets and a long integer',
+    run: async (attacker) => {
+      const half = 1_200_000;
+      const nested = `${'['.repeat(half)}${']'.repeat(half)}`;
+      const body = `{"query":"x","filter":{"a":${nested}},"filter":{"a":12345678901234567890}}`;
+      return [await attacker.send(searchOf(attacker), body)];
+    },
+  },
+  {
+    name: 'many members',
+    what: 'an upsert with 5 MiB of unknown properties',
+    run: async (attacker) => {
+      const members = numbers(380_000).map((n) => `"p${n}":1`);
+      return [await attacker.send(documentsOf(attacker), `{${members.join(',')}}`)];
+    },
+  },
+  {
+    name: 'large numbers',
+    what: 'an upsert of 50 documents with 16 KiB of 1e308 as metadata',
+    run: async (attacker) => {
+      const values = Array(Math.floor((metadataBytesMax - 20) / 6)).fill('1e308');
+      const documents = numbers(documentsMax).map(
+        (n) => `{"doc_id":"n${n}","text":"x","metadata":{"n":[${values.join(',')}]}}`,
+      );
+      return [await attacker.send(documentsOf(attacker), `{"documents":[${documents.join(',')}]}`)];
+    },
+  },
+  {
+    name: 'schemas',
+    what: 'the list of 100 indexes with the largest metadata_schema that is accepted',
+    prepare: async (attacker) => {
+      // 700 KB of digits are one number of a few bytes to a parser.
+      const huge = `{"n":[1.${'0'.repeat(700_000)}]}`;
+      const plain = JSON.stringify({ n: 'x'.repeat(metadataBytesMax - 20) });
+      for (const n of numbers(100)) {
+        const create = (schema: string) =>
+          attacker.send('/v1/indexes', `{"name":"schema-${n}","metadata_schema":${schema}}`);
+        if ((await create(huge)) !== 201) await create(plain);
+      }
+    },
+    run: async (attacker) => [await attacker.send('/v1/indexes', '')],
+  },
+  {
+    name: 'ties',
+    what: 'four searches at once of 512 tokens with components and top_k 1, all of 6,000 documents tied',
+    prepare: async (attacker) => {
+      for (const batch of numbers(6000 / documentsMax)) {
+        const documents = numbers(documentsMax).map((n) => ({
+          doc_id: `tie-${batch * documentsMax + n}`,
+          text: 'whale',
+        }));
+        await attacker.send(documentsOf(attacker), JSON.stringify({ documents }));
+      }
+    },
+    run: async (attacker) => {
+      const query = 'whale '.repeat(512).trim();
+      const body = JSON.stringify({ query, top_k: 1, return_components: true, candidate_k: 500 });
+      return Promise.all(numbers(4).map(() => attacker.send(searchOf(attacker), body)));
+    },
+  },
+  {
+    name: 'unknown keys',
+    what: '3,000 requests with well-formed keys that do not exist, 8 at a time',
+    run: async ({ url }) => {
+      const one = async (): Promise<number> => {
+        const headers = { authorization: `Bearer ${generateApiKey().apiKey}` };
+        const response = await fetch(new URL('/v1/usage', url), { headers });
+        await response.arrayBuffer();
+        return response.status;
+      };
+      const lane = numbers(375).map(() => one);
+      return (await Promise.all(numbers(8).map(() => inTurn(lane)))).flat();
+    },
+  },
+  {
+    name: 'never read',
+    what: '40 connections that send 2,000 index lists each in one go and never read an answer, for 5 s',
+    run: async ({ url, apiKey }) => {
+      const { hostname, port } = new URL(url);
+      const one = `GET /v1/indexes HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${apiKey}\r\n\r\n`;
+      const sockets = numbers(40).map(() => {
+        const socket: Socket = connect(Number(port), hostname);
+        socket.on('error', () => undefined);
+        socket.pause();
+        socket.write(one.repeat(2000));
+        return socket;
+      });
+      await new Promise((resolve) => setTimeout(resolve, 5000));
+      for (const socket of sockets) socket.destroy();
+      return [];
+    },
+  },
+  {
+    name: 'large bodies',
+    what: '30 upserts of 5 MiB at once, refused for a wrong document at the end',
+    run: async (attacker) => {
+      const texts = numbers(documentsMax - 1).map(() => 'x '.repeat(textBytesMax / 2));
+      const body = Buffer.from(upsert(texts).replace(/]}$/, ',{"doc_id":""}]}'));
+      return Promise.all(numbers(30).map(() => attacker.send(documentsOf(attacker), body)));
+    },
+  },
+];
+
+function upsert(texts: readonly string[]): string {
+  return JSON.stringify({ documents: texts.map((text, n) => ({ doc_id: `hostile-${n}`, text })) });
+}
+
+function documentsOf({ indexId }: Attacker): string {
+  return `/v1/indexes/${indexId}/documents`;
+}
+
+function searchOf({ indexId }: Attacker): string {
+  return `/v1/indexes/${indexId}/search`;
+}
+
+function numbers(count: number): readonly number[] {
+  return Array.from({ length: count }, (_, n) => n);
+}
+
+async function inTurn<T>(works: readonly (() => Promise<T>)[]): Promise<readonly T[]> {
+  const results: T[] = [];
+  for (const work of works) results.push(await work());
+  return results;
+}
+
+/** The first bytes of a text, without a character that the cut went through. */
+function cut(text: string, bytes: number): string {
+  return Buffer.from(text)
+    .subarray(0, bytes - 4)
+    .toString('utf8')
+    .replaceAll('\u{fffd}', '');
+}

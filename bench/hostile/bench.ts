@@ -1,0 +1,208 @@
+/**
+ * `npm run bench -- hostile`: what the worst requests that one tenant can send do to others. While each is answered,
+ * two threads ask on in a row: one `/healthz`, one a search of another tenant. The report gives the longest wait of
+ * each, the longest delay of the api process's event loop, and its memory. Each attack has a server of its own; with
+ * `--against` a second checkout is measured after this one, attack by attack.
+ */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+import { Agent, request } from 'node:http';
+import { startServer, type ServerProcess } from '../capacity/server-process.ts';
+import { describeEnvironment, type Environment } from '../environment.ts';
+import { maximum, median } from '../statistics.ts';
+import { packageTexts } from '../texts.ts';
+import { attacks, type Attack, type Attacker } from './attacks.ts';
+import type { ProbeResult, ProbeTarget } from './prober.ts';
+
+export interface HostileOptions {
+  /** Names of attacks. */
+  readonly attacks: readonly string[];
+  /** Folder of another checkout, built and installed, to compare with. */
+  readonly against: string | undefined;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly command: string;
+  readonly onProgress: (line: string) => void;
+}
+
+export interface HostileReport {
+  readonly environment: Environment;
+  readonly rows: readonly HostileRow[];
+}
+
+export interface HostileRow {
+  readonly attack: string;
+  readonly what: string;
+  readonly side: 'this' | 'against';
+  /** How often each status was answered. */
+  readonly statuses: Readonly<Record<string, number>>;
+  readonly attack_ms: number;
+  readonly healthz_max_ms: number;
+  readonly search_p50_ms: number;
+  readonly search_max_ms: number;
+  /** Of another tenant. */
+  readonly searches_failed: number;
+  readonly event_loop_max_ms: number;
+  readonly resident_mib: number;
+}
+
+const neighbourDocuments = 40;
+/** Before the attack, so that the probes have warmed up. */
+const quietMs = 1000;
+/** After the last answer, so that what is still under way is seen. */
+const settleMs = 500;
+
+export async function runHostileBench(options: HostileOptions): Promise<HostileReport> {
+  const rows: HostileRow[] = [];
+  for (const attack of attacks.filter(({ name }) => options.attacks.includes(name))) {
+    for (const side of ['this', 'against'] as const) {
+      if (side === 'against' && options.against === undefined) continue;
+      const row = await measure(attack, side, options);
+      options.onProgress(JSON.stringify(row));
+      rows.push(row);
+    }
+  }
+  return { environment: describeEnvironment(options.command, 'auto', []), rows };
+}
+
+export function renderHostile({ rows }: HostileReport): string {
+  const line = (cells: readonly string[]): string =>
+    `${cells.map((cell, i) => (i < 2 ? cell.padEnd(16) : cell.padStart(13))).join('')}\n`;
+  const header = ['attack', 'side', 'healthz max', 'search p50', 'search max', 'failed', 'loop max', 'MiB'];
+  return (
+    line(header) +
+    rows
+      .map((row) =>
+        line([
+          row.attack,
+          row.side,
+          row.healthz_max_ms.toFixed(0),
+          row.search_p50_ms.toFixed(1),
+          row.search_max_ms.toFixed(0),
+          String(row.searches_failed),
+          row.event_loop_max_ms.toFixed(0),
+          row.resident_mib.toFixed(0),
+        ]),
+      )
+      .join('')
+  );
+}
+
+async function measure(
+  attack: Attack,
+  side: 'this' | 'against',
+  { against, environment }: HostileOptions,
+): Promise<HostileRow> {
+  const server = await startServer({
+    environment,
+    ...(side === 'against' && against !== undefined ? { checkout: against } : {}),
+  });
+  try {
+    const attacker = await attackerOf(server, server.createTenant('attacker'));
+    const neighbour = await attackerOf(server, server.apiKey);
+    const documents = packageTexts(neighbourDocuments).map((text, n) => ({ doc_id: `n${n}`, text }));
+    await neighbour.send(`/v1/indexes/${neighbour.indexId}/documents`, JSON.stringify({ documents }));
+    await attack.prepare?.(attacker);
+    const { url, apiKey } = neighbour;
+    const healthz = startProbe({ url, apiKey, path: '/healthz' });
+    const search = startProbe({
+      url,
+      apiKey,
+      path: `/v1/indexes/${neighbour.indexId}/search`,
+      body: JSON.stringify({ query: 'how is the event loop kept free' }),
+    });
+    await delay(quietMs);
+    await eventLoopMaxMs(server);
+    const started = performance.now();
+    const statuses = await attack.run(attacker);
+    const attackMs = performance.now() - started;
+    const residentMib = residentBytes(server) / 2 ** 20;
+    await delay(settleMs);
+    const [health, searches] = [await healthz.stop(), await search.stop()];
+    return {
+      attack: attack.name,
+      what: attack.what,
+      side,
+      statuses: counted(statuses),
+      attack_ms: attackMs,
+      healthz_max_ms: maximum(health.waitsMs),
+      search_p50_ms: median(searches.waitsMs),
+      search_max_ms: maximum(searches.waitsMs),
+      searches_failed: searches.failures,
+      event_loop_max_ms: await eventLoopMaxMs(server),
+      resident_mib: residentMib,
+    };
+  } finally {
+    await server.close();
+  }
+}
+
+async function attackerOf({ url }: ServerProcess, apiKey: string): Promise<Attacker> {
+  const agent = new Agent({ keepAlive: true });
+  const exchange = (route: string, body: string | Buffer): Promise<{ status: number; text: string }> =>
+    new Promise((resolve) => {
+      const none = { status: 0, text: '' };
+      const sent = request(
+        new URL(route, url),
+        {
+          agent,
+          method: body.length === 0 ? 'GET' : 'POST',
+          headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
+        },
+        (response) => {
+          const parts: Buffer[] = [];
+          response.on('data', (part: Buffer) => parts.push(part));
+          response.once('error', () => resolve(none));
+          response.once('end', () =>
+            resolve({ status: response.statusCode ?? 0, text: Buffer.concat(parts).toString() }),
+          );
+        },
+      );
+      // The server may answer and close before it has read everything.
+      sent.once('error', () => resolve(none));
+      sent.end(body);
+    });
+  const created = await exchange('/v1/indexes', JSON.stringify({ name: 'hostile' }));
+  const { id } = JSON.parse(created.text) as { readonly id: string };
+  return {
+    url,
+    apiKey,
+    indexId: id,
+    send: async (route, body) => (await exchange(route, body)).status,
+  };
+}
+
+function startProbe(target: ProbeTarget): { stop(): Promise<ProbeResult> } {
+  const worker = new Worker(path.join(import.meta.dirname, 'prober.ts'), { workerData: target });
+  return {
+    stop: () =>
+      new Promise((resolve, reject) => {
+        worker.once('message', resolve);
+        worker.once('error', reject);
+        // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
+        worker.postMessage('stop');
+      }),
+  };
+}
+
+/** The longest delay since the last call. */
+async function eventLoopMaxMs({ metricsUrl }: ServerProcess): Promise<number> {
+  const text = await (await fetch(metricsUrl)).text();
+  return Number(/^maxsimd_nodejs_eventloop_lag_max_seconds (\S+)$/m.exec(text)?.[1]) * 1000;
+}
+
+/** Zero where the system does not say. */
+function residentBytes({ processId }: ServerProcess): number {
+  try {
+    return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${processId}/status`, 'utf8'))?.[1]) * 1024;
+  } catch {
+    return 0;
+  }
+}
+
+function counted(statuses: readonly number[]): Readonly<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const status of statuses) counts[status] = (counts[status] ?? 0) + 1;
+  return counts;
+}
