@@ -1,8 +1,8 @@
 /**
- * The README's generated tables. Run directly it rewrites them between their markers
- * (`<!-- table:NAME -->` ... `<!-- /table -->`); a test holds the README to them.
+ * Generated parts of the documents. Run directly it rewrites them between their markers
+ * (`<!-- table:NAME -->` ... `<!-- /table -->`); a test compares them.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describeConfig } from '../src/config.ts';
 import { errorTable } from '../src/errors.ts';
@@ -10,7 +10,16 @@ import { createRequestObserver } from '../src/http/observation.ts';
 import { createMetrics, type RegisteredMetric } from '../src/metrics/metrics.ts';
 import { registerServiceMetrics } from '../src/service-metrics.ts';
 
-export const readmePath = path.resolve(import.meta.dirname, '../README.md');
+const root = path.resolve(import.meta.dirname, '..');
+const decisions = path.join(import.meta.dirname, 'decisions');
+
+/** Headers whose leading comment is the field table of a file. */
+const formatHeaders: Readonly<Record<string, string>> = {
+  'Segment: `<segment id>.seg`': 'native/store/format.h',
+  'Codes: `<segment id>.seg.codes`': 'native/engine/codes.h',
+  'Codebook: `<segment id>.seg.codebook`': 'native/engine/codebook_file.h',
+  'Postings: `<segment id>.seg.postings`': 'native/store/postings.h',
+};
 
 const tables: Readonly<Record<string, () => string>> = {
   configuration: () =>
@@ -37,14 +46,41 @@ const tables: Readonly<Record<string, () => string>> = {
       ['HTTP', '`error.code`', 'Condition'],
       Object.entries(errorTable).map(([code, row]) => [String(row.httpStatus), `\`${code}\``, row.condition]),
     ),
+
+  formats: () =>
+    Object.entries(formatHeaders)
+      .map(([title, header]) => `## ${title}\n\n\`\`\`\n${leadingComment(header)}\n\`\`\`\n`)
+      .join('\n'),
+  decisions: () => table(['Decision', 'Status'], readDecisions()),
 };
+
+function leadingComment(header: string): string {
+  const lines = readFileSync(path.join(root, header), 'utf8').split('\n');
+  const end = lines.findIndex((line) => !line.startsWith('//'));
+  return lines
+    .slice(0, end)
+    .map((line) => line.replace(/^\/\/ ?/, ''))
+    .join('\n');
+}
+
+function readDecisions(): readonly (readonly string[])[] {
+  return globSync('[0-9]*.md', { cwd: decisions })
+    .toSorted()
+    .map((file) => {
+      const text = readFileSync(path.join(decisions, file), 'utf8');
+      const title = /^# (.+)$/m.exec(text)?.[1];
+      const status = /^- Status: (.+)$/m.exec(text)?.[1];
+      if (title === undefined || status === undefined) throw new Error(`${file} has no title or no status`);
+      return [`[${title}](${file})`, status];
+    });
+}
 
 /** Registers what a server registers; nothing is read before a scrape, so nothing need be there. */
 function describeMetrics(): readonly RegisteredMetric[] {
   const metrics = createMetrics();
   const absent = undefined as never;
   createRequestObserver(absent, metrics);
-  registerServiceMetrics(metrics, { service: absent, engine: absent, encoders: absent });
+  registerServiceMetrics(metrics, { service: absent, catalog: absent, engine: absent, encoders: absent });
   return metrics.descriptions();
 }
 
@@ -65,4 +101,10 @@ export function withTables(text: string): string {
 
 export const tableNames: readonly string[] = Object.keys(tables);
 
-if (import.meta.main) writeFileSync(readmePath, withTables(readFileSync(readmePath, 'utf8')));
+if (import.meta.main) {
+  for (const file of globSync('docs/**/*.md', { cwd: root }).map((name) => path.join(root, name))) {
+    const text = readFileSync(file, 'utf8');
+    const written = withTables(text);
+    if (written !== text) writeFileSync(file, written);
+  }
+}
