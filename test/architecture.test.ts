@@ -113,7 +113,6 @@ describe('engines', () => {
     '@huggingface/tokenizers',
     'prom-client',
     'pino',
-    'commander',
     'close-with-grace',
     'cli-progress',
     'grpc-health-check',
@@ -126,6 +125,13 @@ describe('engines', () => {
       ),
     );
     expect(importers).toHaveLength(1);
+  });
+
+  it('commander is imported by the words of the commands only', () => {
+    for (const file of sources.filter((name) =>
+      importsOf(name).some((item) => item.specifier === 'commander'),
+    ))
+      expect(file).toMatch(/^src\/cli\/(program|commands\/[a-z]+)\.ts$/);
   });
 
   it('only the typed wrapper loads the addon', () => {

@@ -1,0 +1,19 @@
+/** What the entry hands to the commands; nothing below it reads the environment. */
+import type { Config } from '../../config.ts';
+import type { CommandResult } from '../output.ts';
+
+export interface ProgramEnvironment {
+  readonly version: string;
+  /** Parses the environment; a bad one is a `ConfigError`. Only commands that work on this machine ask. */
+  readonly config: () => Config;
+  readonly url: string | undefined;
+  readonly apiKey: string | undefined;
+  readonly stdin: NodeJS.ReadStream;
+  readonly stderr: NodeJS.WriteStream;
+  /** Runs the service until it ends. */
+  readonly serve: (config: Config) => Promise<void>;
+  /** Told what a command came to. */
+  readonly report: (result: CommandResult) => void;
+}
+
+const urlDefault = 'http://127.0.0.1:8080';

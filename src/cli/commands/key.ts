@@ -1,0 +1,54 @@
+/** `maxsimd key`: its words. */
+import type { Command } from 'commander';
+import { withCatalog } from '../catalog-access.ts';
+import type { ProgramEnvironment } from './environment.ts';
+import { confirmation, jsonOption } from './options.ts';
+
+export function addKey(program: Command, environment: ProgramEnvironment): void {
+  const key = program.command('key').description('API keys of a tenant; two may live at once, for rotation');
+  key
+    .command('create')
+    .description('make a key; it is shown this once')
+    .argument('<tenant_id>')
+    .addOption(jsonOption())
+    .action(async (tenantId: string) => {
+      const { createKey } = await import('../keys.ts');
+      environment.report(
+        await withCatalog(environment.config(), ({ catalog, newApiKey }) =>
+          createKey(catalog, tenantId, newApiKey),
+        ),
+      );
+    });
+  key
+    .command('list')
+    .description('keys of a tenant, revoked ones included')
+    .argument('<tenant_id>')
+    .addOption(jsonOption())
+    .action(async (tenantId: string) => {
+      const { listKeys } = await import('../keys.ts');
+      environment.report(
+        await withCatalog(environment.config(), ({ catalog }) => listKeys(catalog, tenantId)),
+      );
+    });
+  key
+    .command('revoke')
+    .description('refuse a key from now on (401)')
+    .argument('<key_id>')
+    .addOption(jsonOption())
+    .action(async (keyId: string) => {
+      const { revokeKey } = await import('../keys.ts');
+      environment.report(await withCatalog(environment.config(), ({ catalog }) => revokeKey(catalog, keyId)));
+    });
+  key
+    .command('reset')
+    .description('make every key of every tenant void, also where the key pepper is lost')
+    .option('--yes', 'do not ask')
+    .addOption(jsonOption())
+    .addHelpText('after', '\nRefused while a server uses the data directory.')
+    .action(async (options: { yes?: true }) => {
+      const { resetAllKeys } = await import('../keys.ts');
+      const confirm = await confirmation(options, environment);
+      const directory = environment.config().MAXSIMD_DATA_DIR;
+      environment.report(await resetAllKeys({ directory, confirm }));
+    });
+}

@@ -1,0 +1,74 @@
+/** Options that several commands share, and what their values may be. */
+import { InvalidArgumentError, Option, type Command } from 'commander';
+import { endpointOf, type Endpoint } from '../api/exchange.ts';
+import type { ProgramEnvironment } from './environment.ts';
+
+const urlDefault = 'http://127.0.0.1:8080';
+
+export interface ServiceOptions {
+  readonly url?: string;
+  readonly key?: string;
+  readonly timeout: number;
+}
+
+export function withServiceOptions(command: Command, timeoutSeconds: number): Command {
+  return command
+    .option('--url <url>', `address of the service (or MAXSIMD_URL; default ${urlDefault})`)
+    .option('--key <key>', 'API key (or MAXSIMD_API_KEY, which other users of the machine cannot see)')
+    .option('--timeout <seconds>', 'for one request', positiveNumber, timeoutSeconds)
+    .addOption(jsonOption());
+}
+
+export function endpointFrom(options: ServiceOptions, environment: ProgramEnvironment): Endpoint {
+  return endpointOf(
+    options.url ?? environment.url ?? urlDefault,
+    options.key ?? environment.apiKey,
+    options.timeout * 1000,
+  );
+}
+
+/** `--yes`, or a question at the terminal. */
+export async function confirmation(
+  options: { readonly yes?: true },
+  environment: ProgramEnvironment,
+): Promise<(question: string) => Promise<boolean>> {
+  const { askOnTerminal } = await import('../confirm.ts');
+  return async (question) =>
+    options.yes === true || askOnTerminal(question, environment.stdin, environment.stderr);
+}
+
+export function jsonOption(): Option {
+  return new Option('--json', 'print one JSON document');
+}
+
+export function countFromZero(text: string): number {
+  const value = Number(text);
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(value))
+    throw new InvalidArgumentError('Not a whole number.');
+  return value;
+}
+
+export function positiveInteger(text: string): number {
+  const value = countFromZero(text);
+  if (value < 1) throw new InvalidArgumentError('Must be at least 1.');
+  return value;
+}
+
+export function positiveNumber(text: string): number {
+  const value = Number(text);
+  if (!/^\d+(\.\d+)?$/.test(text) || value <= 0) throw new InvalidArgumentError('Not a positive number.');
+  return value;
+}
+
+/** The ledger is 64 bits wide. */
+export function tokenCount(text: string): bigint {
+  if (!/^\d+$/.test(text)) throw new InvalidArgumentError('Not a whole number.');
+  const value = BigInt(text);
+  if (value > 2n ** 63n - 1n) throw new InvalidArgumentError('Larger than 2^63 - 1.');
+  return value;
+}
+
+export function nonBlank(text: string): string {
+  if (text.trim() === '') throw new InvalidArgumentError('Must not be empty.');
+  return text;
+}

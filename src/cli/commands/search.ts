@@ -1,0 +1,44 @@
+/** `maxsimd search`: its words. */
+import type { Command } from 'commander';
+import type { ProgramEnvironment } from './environment.ts';
+import { endpointFrom, positiveInteger, withServiceOptions, type ServiceOptions } from './options.ts';
+
+export function addSearch(program: Command, environment: ProgramEnvironment): void {
+  withServiceOptions(
+    program
+      .command('search')
+      .description('rank the chunks of an index for a query')
+      .argument('<query>')
+      .requiredOption('--index <name>', 'name of the index')
+      .option('--top-k <n>', 'results', positiveInteger)
+      .option('--candidate-k <n>', 'chunks scored exactly', positiveInteger)
+      .option('--filter <json>', 'metadata fields that must match, as a JSON object')
+      .option('--components', 'show the parts of each score'),
+    30,
+  ).action(
+    async (
+      query: string,
+      options: ServiceOptions & {
+        index: string;
+        topK?: number;
+        candidateK?: number;
+        filter?: string;
+        components?: true;
+      },
+    ) => {
+      const { parseFilter, search } = await import('../search.ts');
+      environment.report(
+        await search({
+          endpoint: endpointFrom(options, environment),
+          indexName: options.index,
+          query,
+          topK: options.topK,
+          candidateK: options.candidateK,
+          filter: options.filter === undefined ? undefined : parseFilter(options.filter),
+          components: options.components === true,
+          retryMs: 10_000,
+        }),
+      );
+    },
+  );
+}
