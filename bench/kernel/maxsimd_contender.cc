@@ -1,7 +1,4 @@
-/**
- * Our kernels as contenders: int8 rows with an f16 scale each, one contender per supported kernel, then the
- * floating-point kernel of this machine over f16 and f32 rows.
- */
+/** Our kernels as contenders: int8 rows with an f16 scale each, one contender per supported kernel. */
 #include "contender.h"
 #include "kernels/dispatch.h"
 #include "kernels/half.h"
@@ -85,69 +82,12 @@ private:
     PackedQuery query_{};
 };
 
-/** The floating-point kernel this machine would choose, over rows stored as f32 or f16. */
-class FloatContender final : public Contender {
-public:
-    FloatContender(const maxsimd::FloatKernel &kernel, bool halves) : kernel_(kernel), halves_(halves) {}
-    std::string name() const override { return std::string("maxsimd_") + kernel_.name + (halves_ ? "_f16" : "_f32"); }
-    std::string family() const override { return "maxsimd"; }
-    bool uses_amx() const override { return false; }
-
-    void load(const Chunks &chunks) override {
-        dim_ = chunks.dim;
-        if (halves_) {
-            for (float value : chunks.rows) stored_.push_back(maxsimd::floatToHalf(value));
-        }
-        for (std::size_t c = 0; c < chunks.count(); ++c) {
-            const auto rows = static_cast<std::uint32_t>(chunks.rows_of(c));
-            if (halves_) chunks_.push_back({stored_.data() + chunks.first[c] * dim_, rows});
-            else chunks_.push_back({chunks.chunk(c), rows});
-        }
-        packed_bytes_ = chunks.first.back() * dim_ * (halves_ ? 2 : 4);
-    }
-
-    std::size_t packed_bytes() const override { return packed_bytes_; }
-
-    void set_query(const float *query, std::size_t rows) override {
-        const auto tokens = static_cast<std::uint32_t>(rows);
-        const auto dim = static_cast<std::uint32_t>(dim_);
-        scales_.assign(maxsimd::paddedTokens(tokens), 0.0f);
-        offsets_.assign(maxsimd::paddedTokens(tokens), 0.0f);
-        std::fill(scales_.begin(), scales_.begin() + static_cast<std::ptrdiff_t>(rows), 1.0f);
-        query_storage_ = std::make_unique<PackedChunks>(64, std::vector<std::size_t>{kernel_.packedBytes(dim, tokens)});
-        kernel_.pack(query, dim, tokens, query_storage_->at(0));
-        query_ = {dim, tokens, maxsimd::paddedTokens(tokens), query_storage_->at(0), scales_.data(), offsets_.data()};
-    }
-
-    void prepare_thread() const override {}
-
-    void score(const std::uint32_t *chunks, std::size_t count, float *scores) const override {
-        thread_local std::vector<maxsimd::FloatChunk> picked;
-        picked.resize(count);
-        for (std::size_t i = 0; i < count; ++i) picked[i] = chunks_[chunks[i]];
-        (halves_ ? kernel_.maxsimF16 : kernel_.maxsimF32)(query_, picked.data(), count, scores);
-    }
-
-private:
-    const maxsimd::FloatKernel &kernel_;
-    bool halves_;
-    std::size_t dim_ = 0, packed_bytes_ = 0;
-    std::vector<std::uint16_t> stored_;
-    std::unique_ptr<PackedChunks> query_storage_;
-    std::vector<maxsimd::FloatChunk> chunks_;
-    std::vector<float> scales_, offsets_;
-    PackedQuery query_{};
-};
-
 } // namespace
 
 std::vector<std::unique_ptr<Contender>> maxsimd_contenders() {
     std::vector<std::unique_ptr<Contender>> contenders;
     for (const Kernel *kernel : maxsimd::kernels()) {
         if (kernel->requires_(maxsimd::cpuFeatures())) contenders.push_back(std::make_unique<MaxsimdContender>(*kernel));
-    }
-    for (bool halves : {true, false}) {
-        contenders.push_back(std::make_unique<FloatContender>(*maxsimd::findFloatKernel("auto"), halves));
     }
     return contenders;
 }

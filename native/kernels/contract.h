@@ -55,8 +55,6 @@ struct CpuFeatures {
   bool avxvnni;
   bool amx;
   bool dotprod;
-  /// avx2 with fused multiply-add.
-  bool fma;
 };
 
 struct Kernel {
@@ -75,30 +73,6 @@ struct Kernel {
   /// Of two vectors; reads nothing past them.
   int32_t (*dot)(const int8_t* a, const int8_t* b, uint32_t dim);
   /// Calls of this kernel's own functions since the process started: proof of which one ran.
-  std::atomic<uint64_t>* calls;
-};
-
-/// One chunk's token matrix in floating point: [rows x dim] f32 or f16, row-major, aligned to its elements. rows >= 1.
-struct FloatChunk {
-  const void* vectors;
-  uint32_t rows;
-};
-
-/// MaxSim of an f32 query with token vectors stored as f32 or f16, for exact re-scoring:
-///
-///   dot(i,j) = x[dim], where x[0] = 0 and x[d+1] = fma(query[i][d], document[j][d], x[d])   one rounding a step
-///   best(i), term(i), score as above, with a document scale of 1
-///
-/// Again all kernels give the same bits. Nothing is read past a matrix. Queries are packed and described as above;
-/// values must be finite.
-struct FloatKernel {
-  const char* name;
-  bool (*requires_)(const CpuFeatures& cpu);
-  size_t (*packedBytes)(uint32_t dim, uint32_t tokens);
-  /// `vectors` is f32 [tokens x dim], row-major.
-  void (*pack)(const float* vectors, uint32_t dim, uint32_t tokens, void* packed);
-  void (*maxsimF32)(const PackedQuery& query, const FloatChunk* chunks, size_t count, float* scores);
-  void (*maxsimF16)(const PackedQuery& query, const FloatChunk* chunks, size_t count, float* scores);
   std::atomic<uint64_t>* calls;
 };
 

@@ -32,7 +32,7 @@ CpuFeatures detect() {
   CpuFeatures features{};
   uint32_t a, b, c, d;
   if (!__get_cpuid(1, &a, &b, &c, &d)) return features;
-  const bool osxsave = bit(c, 27), avx = bit(c, 28), f16c = bit(c, 29), fma = bit(c, 12);
+  const bool osxsave = bit(c, 27), avx = bit(c, 28), f16c = bit(c, 29);
   if (!osxsave || !avx) return features;
   uint32_t xcr0, xcr0High;
   __asm__ volatile("xgetbv" : "=a"(xcr0), "=d"(xcr0High) : "c"(0));
@@ -41,7 +41,6 @@ CpuFeatures detect() {
   const bool tilesSaved = (xcr0 & 0x60000) == 0x60000;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return features;
   features.avx2 = ymmSaved && f16c && bit(b, 5);
-  features.fma = features.avx2 && fma;
   const bool foundation = bit(b, 16), dq = bit(b, 17), bw = bit(b, 30), vl = bit(b, 31), vnni = bit(c, 11);
   features.avx512vnni = features.avx2 && zmmSaved && foundation && dq && bw && vl && vnni;
   const bool tiles = bit(d, 24), tilesInt8 = bit(d, 25);

@@ -1,7 +1,5 @@
 #include "kernels/dispatch.h"
 
-#include <iterator>
-
 namespace maxsimd {
 namespace {
 
@@ -17,28 +15,15 @@ const Kernel* const table[] = {
     &scalarKernel,
 };
 
-const FloatKernel* const floatTable[] = {
-#if defined(__x86_64__)
-    &avx512FloatKernel,
-    &avx2FloatKernel,
-#endif
-    &scalarFloatKernel,
-};
-
-template <typename Table>
-auto find(const Table& table, std::string_view name) {
-  for (const auto* kernel : table) {
-    if ((name == "auto" || name == kernel->name) && kernel->requires_(cpuFeatures())) return kernel;
-  }
-  return decltype(+*std::begin(table)){};
-}
-
 }  // namespace
 
 std::span<const Kernel* const> kernels() { return table; }
-const Kernel* findKernel(std::string_view name) { return find(table, name); }
 
-std::span<const FloatKernel* const> floatKernels() { return floatTable; }
-const FloatKernel* findFloatKernel(std::string_view name) { return find(floatTable, name); }
+const Kernel* findKernel(std::string_view name) {
+  for (const Kernel* kernel : table) {
+    if ((name == "auto" || name == kernel->name) && kernel->requires_(cpuFeatures())) return kernel;
+  }
+  return nullptr;
+}
 
 }  // namespace maxsimd

@@ -18,12 +18,6 @@ extern const Kernel amxKernel;
 extern const Kernel neonKernel;
 #endif
 
-extern const FloatKernel scalarFloatKernel;
-#if defined(__x86_64__)
-extern const FloatKernel avx2FloatKernel;
-extern const FloatKernel avx512FloatKernel;
-#endif
-
 const CpuFeatures& cpuFeatures();
 
 /// Every kernel compiled in, best first; the last one runs anywhere.
@@ -32,9 +26,5 @@ std::span<const Kernel* const> kernels();
 /// "auto" = the first supported one. nullptr for a name that is unknown or not supported here: the caller
 /// turns it into an error, never into another kernel.
 const Kernel* findKernel(std::string_view name);
-
-/// The same for floating point.
-std::span<const FloatKernel* const> floatKernels();
-const FloatKernel* findFloatKernel(std::string_view name);
 
 }  // namespace maxsimd

@@ -2,15 +2,15 @@
 // the dot of two vectors.
 #pragma once
 
-#include "kernels/floats256.h"
 #include "kernels/lanes.h"
 
 namespace maxsimd {
 namespace {
 
-struct Lanes256 : Floats256 {
-  using Floats256::store;
+struct Lanes256 {
+  using Floats = __m256;
   using Ints = __m256i;
+  static constexpr uint32_t lanes = 8;
   static constexpr uint32_t rows = 6;
   static constexpr size_t prefetchBytes = 5120;
 
@@ -18,6 +18,14 @@ struct Lanes256 : Floats256 {
   TARGET_INLINE __m256i load(const void* from) { return _mm256_load_si256(static_cast<const __m256i*>(from)); }
   TARGET_INLINE void store(uint32_t* to, __m256i values) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), values);
+  }
+
+  TARGET_INLINE __m256 loadFloats(const float* from) { return _mm256_load_ps(from); }
+  TARGET_INLINE void store(float* to, __m256 values) { _mm256_storeu_ps(to, values); }
+  TARGET_INLINE __m256 fill(float value) { return _mm256_set1_ps(value); }
+  TARGET_INLINE __m256 maximum(__m256 a, __m256 b) { return _mm256_max_ps(a, b); }
+  TARGET_INLINE void widen(const uint16_t* halves, float* out) {
+    _mm256_storeu_ps(out, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(halves))));
   }
 
   TARGET_INLINE __m256i broadcast(const void* from) {

@@ -2,21 +2,29 @@
 // the dot of two vectors.
 #pragma once
 
-#include "kernels/floats512.h"
 #include "kernels/lanes.h"
 
 namespace maxsimd {
 namespace {
 
-struct Lanes512 : Floats512 {
-  using Floats512::store;
+struct Lanes512 {
+  using Floats = __m512;
   using Ints = __m512i;
+  static constexpr uint32_t lanes = 16;
   static constexpr uint32_t rows = 8;
   static constexpr size_t prefetchBytes = 5120;
 
   TARGET_INLINE __m512i zero() { return _mm512_setzero_si512(); }
   TARGET_INLINE __m512i load(const void* from) { return _mm512_load_si512(from); }
   TARGET_INLINE void store(uint32_t* to, __m512i values) { _mm512_storeu_si512(to, values); }
+
+  TARGET_INLINE __m512 loadFloats(const float* from) { return _mm512_load_ps(from); }
+  TARGET_INLINE void store(float* to, __m512 values) { _mm512_storeu_ps(to, values); }
+  TARGET_INLINE __m512 fill(float value) { return _mm512_set1_ps(value); }
+  TARGET_INLINE __m512 maximum(__m512 a, __m512 b) { return _mm512_max_ps(a, b); }
+  TARGET_INLINE void widen(const uint16_t* halves, float* out) {
+    _mm256_storeu_ps(out, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(halves))));
+  }
 
   TARGET_INLINE __m512i broadcast(const void* from) {
     int32_t word;

@@ -14,9 +14,8 @@ struct PreparedQuery {
   AlignedVector<float> scales, offsets;
   PackedQuery query;
 
-  /// `Kernel` with int8 or `FloatKernel` with f32 values [tokens x dim]; scales are small multiples of `scaleStep`.
-  template <typename AnyKernel, typename Value>
-  PreparedQuery(const AnyKernel& kernel, const std::vector<Value>& vectors, uint32_t dim, uint32_t tokens,
+  /// `vectors` are int8 [tokens x dim]; scales are small multiples of `scaleStep`.
+  PreparedQuery(const Kernel& kernel, const std::vector<int8_t>& vectors, uint32_t dim, uint32_t tokens,
                 float scaleStep)
       : packed(kernel.packedBytes(dim, tokens)), scales(paddedTokens(tokens)), offsets(paddedTokens(tokens)) {
     kernel.pack(vectors.data(), dim, tokens, packed.data());
