@@ -14,10 +14,6 @@ struct FooterLayout {
     FooterLayout layout{};
     layout.chunks = alignSection(uint64_t(trailer.records) * sizeof(RecordEntry));
     layout.bytes = layout.chunks + alignSection(uint64_t(trailer.chunks) * sizeof(ChunkEntry));
-    if (trailer.version == footerVersionWithPostings) {
-      layout.bytes += alignSection(uint64_t(trailer.terms) * termBytes) +
-                      alignSection((uint64_t(trailer.terms) + 1) * 4) + alignSection(uint64_t(trailer.postings) * 4);
-    }
     return layout;
   }
 };
@@ -72,7 +68,7 @@ std::optional<Footer> readFooter(const File& file, uint64_t bytes, uint32_t dim)
   FileTrailer trailer;
   file.read(end, &trailer, sizeof trailer);
   if (trailer.magic != trailerMagic) return std::nullopt;
-  if (trailer.version != footerVersion && trailer.version != footerVersionWithPostings) {
+  if (trailer.version != footerVersion) {
     throw Error(ErrorCode::unsupportedVersion,
                 file.path() + ": footer format " + std::to_string(trailer.version) + " is not supported");
   }

@@ -38,7 +38,7 @@ struct Footer {
 };
 
 /// The footer of a file of `bytes` bytes, or nothing if the file is not sealed. A damaged footer throws `corrupt`, one
-/// of a later format `unsupported_version`.
+/// of another format `unsupported_version`.
 std::optional<Footer> readFooter(const File& file, uint64_t bytes, uint32_t dim);
 
 }  // namespace maxsimd

@@ -45,8 +45,7 @@
 //   32     4    records
 //   36     4    chunks
 //   40     8    rows
-//   48     4    0; in version 2 terms, whose lookup follows the directory and is not used any more (postings.h)
-//   52     4    0; in version 2 postings
+//   48     8    zero
 //   56     4    footerCrc: crc32c of [footerOffset, fileBytes - 64)
 //   60     4    zero
 //
@@ -68,8 +67,6 @@ inline constexpr uint64_t trailerMagic = 0x54464d495358414dull;  // "MAXSIMFT"
 inline constexpr uint32_t recordMagic = 0x4352584du;             // "MXRC"
 inline constexpr uint32_t formatVersion = 2;
 inline constexpr uint32_t footerVersion = 3;
-/// Its directory is followed by the postings.
-inline constexpr uint32_t footerVersionWithPostings = 2;
 inline constexpr size_t sectionAlignment = 64;
 inline constexpr size_t termBytes = 16;
 inline constexpr uint32_t recordChunksMax = 1u << 20;
@@ -108,10 +105,9 @@ struct FileTrailer {
   uint32_t records;
   uint32_t chunks;
   uint64_t rows;
-  uint32_t terms;
-  uint32_t postings;
+  uint64_t zero;
   uint32_t footerCrc;
-  uint32_t zero;
+  uint32_t lastZero;
 };
 static_assert(sizeof(FileTrailer) == 64);
 

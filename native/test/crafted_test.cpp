@@ -176,9 +176,6 @@ const Case segmentFields("crafted", "no field of a segment leads outside of it",
   tryAll(files.sealed,
          {{trailer + 16, 8}, {trailer + 24, 8}, {trailer + 32, 4}, {trailer + 36, 4}, {trailer + 40, 8}}, mendFooter,
          look);
-  Bytes earlier = files.sealed;
-  put(earlier, trailer + 8, footerVersionWithPostings);
-  tryAll(earlier, {{trailer + 16, 8}, {trailer + 48, 4}, {trailer + 52, 4}}, mendFooter, look);
 
   const uint64_t record = footer + sizeof(RecordEntry), chunks = footer + records * sizeof(RecordEntry);
   tryAll(files.sealed, {{record, 8}, {record + 16, 4}, {record + 20, 4}, {record + 24, 4}, {record + 28, 4}},

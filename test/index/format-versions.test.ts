@@ -19,7 +19,7 @@ describe('a segment file', () => {
   it.each([
     ['segment', 0],
     ['segment', 99],
-    ['footer', 0],
+    ['footer', 2],
     ['footer', 99],
   ] as const)('with %s format %i is refused with a clear message', async (part, version) => {
     await using stage = await openStage(host, { segmentTokenVectorsMax: 2 });
