@@ -15,5 +15,3 @@ export interface ProgramEnvironment {
   /** Told what a command came to. */
   readonly report: (result: CommandResult) => void;
 }
-
-const urlDefault = 'http://127.0.0.1:8080';
