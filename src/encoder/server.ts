@@ -91,10 +91,6 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
       return { tokenCounts: bytesOf(counts) };
     }),
 
-    encodeQuery: unary<EncodeQueryRequest, EncodeQueryResponse>(log, async (request, limits) =>
-      encodeQuery(options, request, limits),
-    ),
-
     encodeQueries: (call: QueriesCall) => {
       const calls = new QueryCalls(call, {
         encode: async (request, limits) => encodeQuery(options, request, limits),

@@ -1,11 +1,15 @@
 /** The statuses of proto/encoder.proto, seen by a client that keeps to nothing. */
 import { type ClientDuplexStream, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
+import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import {
   EncoderClient,
   type EncodeDocumentsRequest,
   type EncodeDocumentsResponse,
+  type EncodeQueriesRequest,
+  type EncodeQueriesResponse,
+  type EncodeQueryRequest,
   requestBounds,
   retryDelayTrailer,
 } from '../../src/encoder/wire.ts';
@@ -13,29 +17,35 @@ import { EncoderProbe } from '../../src/encoder/encoder-probe.ts';
 import { encodeAll, type Encoders, encodersOfTest, startEncoders, until } from './encoders.ts';
 
 type Stream = ClientDuplexStream<EncodeDocumentsRequest, EncodeDocumentsResponse>;
-type Unary = (
-  request: object,
-  options: object,
-  callback: (error: ServiceError | null, response: unknown) => void,
-) => void;
+interface Rpc {
+  countTokens(request: object, callback: (error: ServiceError | null, response: unknown) => void): void;
+  encodeDocuments(options: object): Stream;
+  encodeQueries(): ClientDuplexStream<EncodeQueriesRequest, EncodeQueriesResponse>;
+}
 
 const model = { name: 'colbert-tiny', version: '1' };
 const chunking = { maxTokens: 20, overlapTokens: 4, minimumChunkTokens: 2 };
 const open = { model, tenantId: 't', chunking, documentCount: 1 };
 const document = { text: 'the late interaction' };
+const query = { model, tenantId: 't', text: 'x' };
 
 function connect(address: string) {
   const client = new EncoderClient(address, credentials.createInsecure());
-  const call = client as unknown as Record<string, Unary> & { encodeDocuments: (options: object) => Stream };
+  const rpc = client as unknown as Rpc;
   return {
     close: () => client.close(),
-    documents: (options: object = {}) => call.encodeDocuments(options),
-    unary: async (method: string, request: object, options: object = {}): Promise<unknown> =>
+    documents: (options: object = {}) => rpc.encodeDocuments(options),
+    countTokens: async (request: object): Promise<unknown> =>
       new Promise((resolve, reject) => {
-        call[method]!(request, options, (error, response) =>
-          error === null ? resolve(response) : reject(error),
-        );
+        rpc.countTokens(request, (error, response) => (error === null ? resolve(response) : reject(error)));
       }),
+    query: async (asked: EncodeQueryRequest): Promise<EncodeQueriesResponse> => {
+      const stream = rpc.encodeQueries();
+      stream.write({ number: 1, query: asked, timeoutMs: 30_000 });
+      const [response] = (await once(stream, 'data')) as [EncodeQueriesResponse];
+      stream.end();
+      return response;
+    },
   };
 }
 
@@ -91,15 +101,18 @@ describe('the encoder', () => {
     expect(await ended(client.documents(), messages)).toMatchObject({ code: status.INVALID_ARGUMENT });
   });
 
-  it.each([
-    ['encodeQuery', { text: 'x', tenantId: 't' }],
-    ['encodeQuery', { text: 'x'.repeat(requestBounds.queryBytes + 1), tenantId: 't', model }],
-    [
-      'countTokens',
-      { texts: Array.from({ length: requestBounds.documents + 1 }, () => 'x'), tenantId: 't', model },
-    ],
-  ])('answers INVALID_ARGUMENT to a %s without model or beyond its bounds', async (method, request) => {
-    await expect(client.unary(method, request)).rejects.toMatchObject({ code: status.INVALID_ARGUMENT });
+  it.each<[string, EncodeQueryRequest]>([
+    ['without a model', { ...query, model: null }],
+    ['beyond its bound', { ...query, text: 'x'.repeat(requestBounds.queryBytes + 1) }],
+  ])('answers INVALID_ARGUMENT to a query %s', async (_, request) => {
+    expect(await client.query(request)).toMatchObject({ failure: { status: status.INVALID_ARGUMENT } });
+  });
+
+  it('answers INVALID_ARGUMENT to more texts than it counts the tokens of', async () => {
+    const texts = Array.from({ length: requestBounds.documents + 1 }, () => 'x');
+    await expect(client.countTokens({ texts, tenantId: 't', model })).rejects.toMatchObject({
+      code: status.INVALID_ARGUMENT,
+    });
   });
 
   it.each([
@@ -107,8 +120,10 @@ describe('the encoder', () => {
     { name: 'other', version: '1' },
   ])('answers FAILED_PRECONDITION to model $name version $version', async (other) => {
     const refused = { code: status.FAILED_PRECONDITION };
-    await expect(client.unary('encodeQuery', { text: 'x', model: other })).rejects.toMatchObject(refused);
-    await expect(client.unary('countTokens', { texts: ['x'], model: other })).rejects.toMatchObject(refused);
+    expect(await client.query({ ...query, model: other })).toMatchObject({
+      failure: { status: refused.code },
+    });
+    await expect(client.countTokens({ texts: ['x'], model: other })).rejects.toMatchObject(refused);
     expect(await ended(client.documents(), [{ open: { ...open, model: other } }])).toMatchObject(refused);
   });
 
@@ -191,17 +206,13 @@ describe('the encoder', () => {
     holding.write({ open });
     holding.write({ document });
     await counted;
-    const refused = await connected
-      .unary('encodeQuery', { text: 'x', model })
-      .catch((error: unknown) => error);
+    const refused = (await ended(connected.documents(), [{ open }])) as ServiceError;
     expect(refused).toMatchObject({ code: status.RESOURCE_EXHAUSTED });
-    expect(Number((refused as ServiceError).metadata.get(retryDelayTrailer)[0])).toBeGreaterThanOrEqual(1);
+    expect(Number(refused.metadata.get(retryDelayTrailer)[0])).toBeGreaterThanOrEqual(1);
+    const { failure } = await connected.query(query);
+    expect(failure).toMatchObject({ status: status.RESOURCE_EXHAUSTED });
+    expect(failure?.retryDelayMs).toBeGreaterThanOrEqual(1);
     holding.cancel();
-    await until(async () =>
-      connected.unary('encodeQuery', { text: 'x', model }).then(
-        () => true,
-        () => false,
-      ),
-    );
+    await until(async () => (await connected.query(query)).failure === undefined);
   });
 });
