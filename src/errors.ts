@@ -1,83 +1,29 @@
 /**
- * The one table of errors. Every failure a client can see is a row here; the README and the OpenAPI
- * document are tested against it. Broken invariants are not rows: they are asserts ("this is a bug").
+ * The one table of errors. Every failure a client can see is a row here: answers, log levels, the OpenAPI
+ * document and docs/reference/errors.md follow from it. Broken invariants are not rows: they are asserts ("this is a
+ * bug").
  *
  * Source: the interface specification, section "Errors".
  */
 
-export type ErrorClass =
-  | 'invalid'
-  | 'unauthenticated'
-  | 'forbidden'
-  | 'missing'
-  | 'limited'
-  | 'unavailable'
-  | 'corrupt'
-  | 'bug';
-
 export interface ErrorRow {
   readonly httpStatus: number;
-  /** Numeric gRPC status (google.rpc.Code) that crosses the encoder boundary for this error. */
-  readonly grpcStatus: number;
-  readonly class: ErrorClass;
   readonly condition: string;
 }
 
 export const errorTable = {
-  authentication_failed: {
-    httpStatus: 401,
-    grpcStatus: 16,
-    class: 'unauthenticated',
-    condition: 'API key missing, invalid or revoked.',
-  },
-  tenant_suspended: {
-    httpStatus: 403,
-    grpcStatus: 7,
-    class: 'forbidden',
-    condition: 'Tenant is suspended.',
-  },
-  not_found: {
-    httpStatus: 404,
-    grpcStatus: 5,
-    class: 'missing',
-    condition: 'Tenant-scoped resource not found.',
-  },
+  authentication_failed: { httpStatus: 401, condition: 'API key missing, invalid or revoked.' },
+  tenant_suspended: { httpStatus: 403, condition: 'Tenant is suspended.' },
+  not_found: { httpStatus: 404, condition: 'Tenant-scoped resource not found.' },
   validation_error: {
     httpStatus: 422,
-    grpcStatus: 3,
-    class: 'invalid',
     condition: 'Request failed validation, or would exceed the document allowance.',
   },
-  rate_limit_exceeded: {
-    httpStatus: 429,
-    grpcStatus: 8,
-    class: 'limited',
-    condition: 'Tenant request rate exceeded.',
-  },
-  concurrency_limit_exceeded: {
-    httpStatus: 429,
-    grpcStatus: 8,
-    class: 'limited',
-    condition: 'Tenant concurrency limit exceeded.',
-  },
-  usage_limit_exceeded: {
-    httpStatus: 429,
-    grpcStatus: 8,
-    class: 'limited',
-    condition: 'Monthly input-token allowance exhausted.',
-  },
-  internal_error: {
-    httpStatus: 500,
-    grpcStatus: 13,
-    class: 'bug',
-    condition: 'Unexpected service failure.',
-  },
-  service_unavailable: {
-    httpStatus: 503,
-    grpcStatus: 14,
-    class: 'unavailable',
-    condition: 'Service temporarily cannot process the request.',
-  },
+  rate_limit_exceeded: { httpStatus: 429, condition: 'Tenant request rate exceeded.' },
+  concurrency_limit_exceeded: { httpStatus: 429, condition: 'Tenant concurrency limit exceeded.' },
+  usage_limit_exceeded: { httpStatus: 429, condition: 'Monthly input-token allowance exhausted.' },
+  internal_error: { httpStatus: 500, condition: 'Unexpected service failure.' },
+  service_unavailable: { httpStatus: 503, condition: 'Service temporarily cannot process the request.' },
 } as const satisfies Record<string, ErrorRow>;
 
 export type ErrorCode = keyof typeof errorTable;
