@@ -16,6 +16,7 @@ export interface StepResult {
 export const root = path.resolve(import.meta.dirname, '..');
 
 export const staticChecks: readonly Step[] = [
+  { name: 'generated types', command: 'npm', args: ['run', '--silent', 'types'] },
   { name: 'types', command: 'tsc', args: ['-p', '.'] },
   { name: 'lint', command: 'oxlint', args: ['--type-aware'] },
   { name: 'format', command: 'oxfmt', args: ['--check', '.'] },

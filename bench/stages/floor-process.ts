@@ -27,7 +27,7 @@ const timings = { tokenizeMs: 0, queueMs: 0, runMs: 0 };
 server.addService(encoderService, {
   encodeQueries: (call: ServerDuplexStream<EncodeQueriesRequest, EncodeQueriesResponse>) => {
     call.on('data', ({ number }: EncodeQueriesRequest) => {
-      call.write({ number, reply: { inputTokens: rows, rows, vectors, offsets, timings } });
+      call.write({ number, reply: { inputTokens: rows, rows, vectors, offsets, timings, problem: '' } });
     });
     call.on('end', () => call.end());
   },

@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { QueryStream, type QueryDuplex } from '../../src/encoder/query-stream.ts';
+import { QueryStream } from '../../src/encoder/query-stream.ts';
 import { EncoderClient } from '../../src/encoder/wire.ts';
 import { endWithThisProcess, readyUrl } from '../capacity/server-process.ts';
 import { median } from '../statistics.ts';
@@ -71,10 +71,7 @@ async function overHttp(url: string, query: string): Promise<number> {
 }
 
 async function overGrpc(address: string, query: string): Promise<number> {
-  const client = new EncoderClient(address, ChannelCredentials.createInsecure()) as unknown as {
-    encodeQueries(): QueryDuplex;
-    close(): void;
-  };
+  const client = new EncoderClient(address, ChannelCredentials.createInsecure());
   const stream = new QueryStream({ open: () => client.encodeQueries(), onDraining: () => undefined });
   const request = { model: { name: 'floor', version: '1' }, tenantId: 'floor', text: query };
   const { signal } = new AbortController();

@@ -21,7 +21,7 @@ import { type Attempt, encodeOnce, type Unfinished } from './document-call.ts';
 import { Endpoint, type EndpointEvent, type OpenCall } from './endpoint.ts';
 import { CorruptReply, decodeCounts, decodeQuery, refusedDocument, refusedQuery } from './replies.ts';
 import { isLoss, Tries, unavailable } from './tries.ts';
-import { type CountTokensResponse, type GetStatisticsResponse, type ModelReference } from './wire.ts';
+import type { CountTokensResponse, GetStatisticsResponse, ModelReference } from './wire.ts';
 
 export interface EncoderPoolOptions {
   /** `unix:/path` or `host:port`. */
@@ -137,7 +137,10 @@ class EncoderPool implements Encoder {
     for (;;) {
       const { endpoint, open } = await this.#pick(call, texts);
       try {
-        const reply = await endpoint.unary<CountTokensResponse>('countTokens', request, options);
+        const reply = await endpoint.unary<CountTokensResponse>(
+          (rpc, limits, answer) => rpc.countTokens(request, limits, answer),
+          options,
+        );
         open.answered();
         return [...decodeCounts(reply.tokenCounts, texts.length)];
       } catch (error) {
@@ -299,7 +302,10 @@ class EncoderPool implements Encoder {
       .filter(({ admitted }) => admitted)
       .map(async (endpoint) => {
         const limits = { deadlineMs: Date.now() + statisticsMsMax, signal: new AbortController().signal };
-        const statistics = await endpoint.unary<GetStatisticsResponse>('getStatistics', {}, limits);
+        const statistics = await endpoint.unary<GetStatisticsResponse>(
+          (rpc, callLimits, answer) => rpc.getStatistics({}, callLimits, answer),
+          limits,
+        );
         return { ...statistics, address: endpoint.address };
       });
     return (await Promise.allSettled(told)).flatMap((outcome) =>

@@ -2,6 +2,7 @@
  * What the service asks of an encoder, in plain data: the one file between `service` and the gRPC
  * client. Rows are token vectors; a text of R rows at dimension D is R x D row-major.
  */
+import type { GetStatisticsResponse } from './wire.ts';
 
 export interface ChunkingParameters {
   readonly maxTokens: number;
@@ -36,31 +37,8 @@ export interface EncodeTimings {
 }
 
 /** What one encoder tells of itself; totals count from its start. */
-export interface EncoderStatistics {
+export interface EncoderStatistics extends GetStatisticsResponse {
   readonly address: string;
-  /** Execution provider in use. */
-  readonly provider: string;
-  readonly deviceId: number;
-  readonly queuedTokens: number;
-  readonly queuedRequests: number;
-  readonly batches: number;
-  /** Of the batches: tokens of texts, and positions that were computed for them. */
-  readonly tokens: number;
-  readonly paddedTokens: number;
-  readonly rejected: number;
-  readonly expired: number;
-  readonly cancelled: number;
-  readonly tokensPerSecond: number;
-  readonly loopDelayP99Ms: number;
-  readonly residentBytes: number;
-  /** Requests by the milliseconds they spent in a stage: as many as lie up to each bound, then those beyond. */
-  readonly stages: readonly {
-    readonly kind: string;
-    readonly stage: string;
-    readonly counts: readonly number[];
-    readonly sumMs: number;
-  }[];
-  readonly stageBoundsMs: readonly number[];
 }
 
 export interface EncodedQuery {

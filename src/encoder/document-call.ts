@@ -49,7 +49,7 @@ export async function* encodeOnce(
     const sent = send(stream, openMessage(positions.length, options), texts, ended);
     sent.catch(() => undefined);
     const { tokenCounts } = (await messages.next()) ?? {};
-    if (tokenCounts === undefined) throw new CorruptReply("the encoder's reply has no token counts");
+    if (!tokenCounts) throw new CorruptReply("the encoder's reply has no token counts");
     const counts = [...decodeCounts(tokenCounts.tokenCounts, positions.length)];
     await agree(unfinished, positions, counts, options);
     await sent;
@@ -58,7 +58,7 @@ export async function* encodeOnce(
     stream.end();
     const collector = new DocumentCollector(model.dim, counts);
     for (let message = await messages.next(); message !== undefined; message = await messages.next()) {
-      if (message.part === undefined) throw new CorruptReply("the encoder's reply has no part");
+      if (!message.part) throw new CorruptReply("the encoder's reply has no part");
       const document = collector.add(message.part);
       if (document === undefined) continue;
       const documentIndex = positions[document.documentIndex]!;

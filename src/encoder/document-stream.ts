@@ -12,6 +12,7 @@ import {
   type EncodeDocumentsRequest,
   type EncodeDocumentsResponse,
   type OpenMessage,
+  type PartMessage,
   requestBounds,
 } from './wire.ts';
 
@@ -35,13 +36,13 @@ export async function serveDocuments(
   const write = async (message: EncodeDocumentsResponse): Promise<void> =>
     writeMessage(call, message, signal);
   const { open } = await nextMessage(messages);
-  if (open === undefined) throw new EncoderFailure('invalid', 'the first message must be open');
+  if (!open) throw new EncoderFailure('invalid', 'the first message must be open');
   const request = documentsRequest(open, targeted(open));
   const admitted = await core.admitDocuments(documentTexts(messages, open.documentCount), request);
   try {
     await write({ tokenCounts: { tokenCounts: bytesOf(admitted.tokenCounts) } });
     const { proceed } = await nextMessage(messages);
-    if (proceed === undefined) throw new EncoderFailure('invalid', 'proceed must follow the documents');
+    if (!proceed) throw new EncoderFailure('invalid', 'proceed must follow the documents');
     await admitted.run(async (part) => {
       if (part.problem !== undefined) onRefusal(part.problem);
       await write({ part: partMessage(part) });
@@ -66,7 +67,7 @@ async function* documentTexts(
 ): AsyncGenerator<string, void, undefined> {
   for (let i = 0; i < count; i++) {
     const { document } = await nextMessage(messages);
-    if (document === undefined) throw new EncoderFailure('invalid', `document ${i} is missing`);
+    if (!document) throw new EncoderFailure('invalid', `document ${i} is missing`);
     if (Buffer.byteLength(document.text) > requestBounds.documentBytes) {
       throw new EncoderFailure('invalid', `document ${i} exceeds ${requestBounds.documentBytes} bytes`);
     }
@@ -80,7 +81,7 @@ async function nextMessage(messages: MessageReader<EncodeDocumentsRequest>): Pro
   return message;
 }
 
-function partMessage(part: DocumentPart): NonNullable<EncodeDocumentsResponse['part']> {
+function partMessage(part: DocumentPart): PartMessage {
   return {
     documentIndex: part.documentIndex,
     chunkRows: bytesOf(part.chunkRows),

@@ -11,18 +11,12 @@ import type { ChunkingParameters, EncodeTimings } from './contract.ts';
 import { DocumentJob, type DocumentPart } from './document-job.ts';
 import { EncoderFailure } from './encoder-failure.ts';
 import { areFinite } from './finite.ts';
-import {
-  type BatchPlan,
-  type Reservation,
-  Scheduler,
-  type SchedulerOptions,
-  type SchedulerStatistics,
-} from './scheduler.ts';
+import { type BatchPlan, type Reservation, Scheduler, type SchedulerOptions } from './scheduler.ts';
 import { type SequenceDone, SequenceJob, type SequenceJobOptions } from './sequence-job.ts';
 import type { ServedModel } from './served-model.ts';
 import type { SessionPool } from './session-pool.ts';
 import type { BatchKind, BatchOutput } from './session-protocol.ts';
-import { type StageHistogram, StageTimes } from './stage-times.ts';
+import { StageTimes } from './stage-times.ts';
 
 export interface EncodeRequest {
   readonly model: string;
@@ -90,10 +84,7 @@ export class EncoderCore {
     this.#fixedShapes = options.lengthStep > 1;
   }
 
-  statistics(): SchedulerStatistics & {
-    readonly tokensPerSecond: number;
-    readonly stages: readonly StageHistogram[];
-  } {
+  statistics() {
     return {
       ...this.#scheduler.statistics(),
       tokensPerSecond: this.#tokensPerSecond ?? 0,

@@ -1,24 +1,16 @@
 /** Asks one local encoder for its statistics: whether it lives, what waits, how much memory it holds. */
-import { ChannelCredentials, type Client, type ServiceError } from '@grpc/grpc-js';
+import { ChannelCredentials } from '@grpc/grpc-js';
 import { EncoderClient, type GetStatisticsResponse } from './wire.ts';
 
-type EncoderRpc = Client & {
-  getStatistics(
-    request: object,
-    options: { deadline: number },
-    callback: (error: ServiceError | null, response: GetStatisticsResponse) => void,
-  ): void;
-};
-
 export class EncoderProbe {
-  readonly #rpc: EncoderRpc;
+  readonly #rpc: EncoderClient;
 
   constructor(address: string) {
     this.#rpc = new EncoderClient(address, ChannelCredentials.createInsecure(), {
       'grpc.use_local_subchannel_pool': 1,
       'grpc.initial_reconnect_backoff_ms': 100,
       'grpc.max_reconnect_backoff_ms': 1000,
-    }) as unknown as EncoderRpc;
+    });
   }
 
   /** Undefined when it did not answer in time. */

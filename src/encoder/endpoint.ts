@@ -6,18 +6,15 @@
  * callers go elsewhere; one that drains (NOT_SERVING) gets no new calls and finishes those it has. It is
  * readmitted when it is SERVING again and has told what it serves.
  */
-import { type ChannelCredentials, type Client, type ServiceError as CallError, status } from '@grpc/grpc-js';
-import type { Duplex } from 'node:stream';
+import { type ChannelCredentials, type ClientUnaryCall, type requestCallback, status } from '@grpc/grpc-js';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { EncoderModel } from './contract.ts';
 import { Retrial } from './crash-guard.ts';
 import { type HealthClient, healthClient } from './health.ts';
-import { type QueryDuplex, QueryStream } from './query-stream.ts';
+import { QueryStream } from './query-stream.ts';
 import { decodeInfo } from './replies.ts';
 import {
   EncoderClient,
-  type EncodeDocumentsRequest,
-  type EncodeDocumentsResponse,
   type EncodeQueryRequest,
   type EncodeQueryResponse,
   type GetInfoResponse,
@@ -56,21 +53,14 @@ export interface CallOptions {
   readonly signal: AbortSignal;
 }
 
-type UnaryMethod = 'getInfo' | 'getStatistics' | 'countTokens';
-type UnaryCallback = (error: CallError | null, response: unknown) => void;
-type EncoderRpc = Client &
-  Record<
-    UnaryMethod,
-    (request: object, options: { deadline: number }, callback: UnaryCallback) => { cancel(): void }
-  > & {
-    encodeDocuments(options: { deadline: number }): DocumentStream;
-    encodeQueries(): QueryDuplex;
-  };
-export type DocumentStream = Duplex & {
-  write(message: EncodeDocumentsRequest): boolean;
-  read(): EncodeDocumentsResponse | null;
-  cancel(): void;
-};
+/** Starts a call that has one answer. */
+export type StartUnary<Response> = (
+  rpc: EncoderClient,
+  options: { readonly deadline: number },
+  callback: requestCallback<Response>,
+) => ClientUnaryCall;
+
+export type DocumentStream = ReturnType<EncoderClient['encodeDocuments']>;
 
 /** A hang is believed after this many checks in a row without an answer. */
 const missedChecksMax = 2;
@@ -92,7 +82,7 @@ export class Endpoint {
   readonly address: string;
   readonly retrial = new Retrial();
   readonly #options: EndpointOptions;
-  readonly #rpc: EncoderRpc;
+  readonly #rpc: EncoderClient;
   readonly #health: HealthClient;
   readonly #closed = new AbortController();
   readonly #queries: QueryStream;
@@ -122,7 +112,7 @@ export class Endpoint {
       'grpc.keepalive_permit_without_calls': 1,
       'grpc.use_local_subchannel_pool': 1,
       'grpc.service_config_disable_resolution': 1,
-    }) as unknown as EncoderRpc;
+    });
     this.#health = healthClient(options.address, options.credentials, this.#rpc);
     this.#queries = new QueryStream({
       open: () => this.#rpc.encodeQueries(),
@@ -161,17 +151,13 @@ export class Endpoint {
   }
 
   /** Rejects with the call's error, `EndpointLost`, or the signal's reason. */
-  async unary<Response>(
-    method: UnaryMethod,
-    request: object,
-    { deadlineMs, signal }: CallOptions,
-  ): Promise<Response> {
+  async unary<Response>(start: StartUnary<Response>, { deadlineMs, signal }: CallOptions): Promise<Response> {
     const ended = AbortSignal.any([signal, this.#cut.signal]);
     ended.throwIfAborted();
     return new Promise<Response>((resolve, reject) => {
-      const call = this.#rpc[method](request, { deadline: deadlineMs }, (error, response) => {
+      const call = start(this.#rpc, { deadline: deadlineMs }, (error, response) => {
         ended.removeEventListener('abort', abort);
-        if (error === null) resolve(response as Response);
+        if (error === null) resolve(response!);
         else reject(error);
       });
       const abort = (): void => {
@@ -258,14 +244,16 @@ export class Endpoint {
     this.#cut = new AbortController();
     try {
       const info = await this.unary<GetInfoResponse>(
-        'getInfo',
-        {},
-        { deadlineMs, signal: this.#closed.signal },
+        (rpc, limits, answer) => rpc.getInfo({}, limits, answer),
+        {
+          deadlineMs,
+          signal: this.#closed.signal,
+        },
       );
       const models = decodeInfo(info);
       this.#options.checkModels(models);
       this.#models = models;
-      this.#noteInstance(info.instance ?? '');
+      this.#noteInstance(info.instance);
       this.#admitted = true;
       this.#refusal = undefined;
       this.#tell('admitted', this.#models.map(({ name, version }) => `${name}/${version}`).join(' '));

@@ -57,19 +57,19 @@ export class QueryCalls {
     if (!this.#clientEnded) this.#call.write({ number: 0, draining: {} });
   }
 
-  #take({ number, query, cancel, timeoutMs = 0 }: EncodeQueriesRequest): void {
-    if (cancel !== undefined && cancel !== null) this.#open.get(number)?.abort(callerGone());
-    else void this.#answer(number, query ?? undefined, Date.now() + timeoutMs);
+  #take({ number, query, cancel, timeoutMs }: EncodeQueriesRequest): void {
+    if (cancel) this.#open.get(number)?.abort(callerGone());
+    else void this.#answer(number, query, Date.now() + timeoutMs);
   }
 
-  async #answer(number: number, query: EncodeQueryRequest | undefined, deadlineMs: number): Promise<void> {
+  async #answer(number: number, query: EncodeQueriesRequest['query'], deadlineMs: number): Promise<void> {
     this.#unanswered++;
     if (this.#unanswered >= openMax) this.#call.pause();
     const controller = new AbortController();
     this.#open.set(number, controller);
     let response: EncodeQueriesResponse;
     try {
-      if (query === undefined) throw new EncoderFailure('invalid', 'the message holds no query');
+      if (!query) throw new EncoderFailure('invalid', 'the message holds no query');
       const { encode } = this.#options;
       response = { number, reply: await encode(query, { deadlineMs, signal: controller.signal }) };
     } catch (error) {

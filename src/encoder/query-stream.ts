@@ -7,16 +7,15 @@
  * when the encoder says nothing any more.
  */
 import { status } from '@grpc/grpc-js';
-import type { Duplex } from 'node:stream';
 import { callError } from './call-error.ts';
 import type {
-  EncodeQueriesRequest,
   EncodeQueriesResponse,
+  EncoderClient,
   EncodeQueryRequest,
   EncodeQueryResponse,
 } from './wire.ts';
 
-export type QueryDuplex = Duplex & { write(message: EncodeQueriesRequest): boolean; cancel(): void };
+type QueryDuplex = ReturnType<EncoderClient['encodeQueries']>;
 
 export interface QueryStreamOptions {
   readonly open: () => QueryDuplex;
@@ -70,7 +69,7 @@ class OpenStream {
   constructor(stream: QueryDuplex, onDraining: () => void) {
     this.#stream = stream;
     stream.on('data', (response: EncodeQueriesResponse) => {
-      if (response.draining === undefined || response.draining === null) return this.#settle(response);
+      if (!response.draining) return this.#settle(response);
       this.#leave();
       onDraining();
     });
@@ -123,9 +122,11 @@ class OpenStream {
     // An answer to a query that was given up.
     const query = this.#open.get(number);
     if (query === undefined) return;
-    if (reply !== undefined && reply !== null) query.resolve(reply);
-    else if (failure !== undefined && failure !== null) {
-      const { status: code, message, retryDelayMs } = failure;
+    if (reply) query.resolve(reply);
+    else if (failure) {
+      const { message, retryDelayMs } = failure;
+      const name = status[failure.status] as keyof typeof status | undefined;
+      const code = name === undefined ? status.UNKNOWN : status[name];
       query.reject(callError(code, message, retryDelayMs === 0 ? undefined : retryDelayMs));
     } else query.reject(callError(status.INTERNAL, 'the encoder answered with nothing'));
   }

@@ -27,7 +27,7 @@ export function decodeCounts(bytes: Uint8Array, count: number): Uint32Array {
 }
 
 export function decodeQuery(reply: EncodeQueryResponse, dim: number): EncodedQuery {
-  const { inputTokens, rows, problem = '' } = reply;
+  const { inputTokens, rows, problem } = reply;
   if (problem !== '') return refusedQuery(problem);
   ensure(rows >= 1 && rows <= chunkRowsMax, 'query rows');
   return {
@@ -77,7 +77,7 @@ export class DocumentCollector {
 
   /** Takes a part; gives the document back when this was its last one. */
   add(message: PartMessage): EncodedDocument | undefined {
-    const { documentIndex, last, problem = '' } = message;
+    const { documentIndex, last, problem } = message;
     ensure(documentIndex < this.#inputTokens.length && !this.#complete.has(documentIndex), 'document index');
     const parts = this.#parts.get(documentIndex) ?? [];
     parts.push(decodePart(message, this.#dim));

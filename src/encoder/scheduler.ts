@@ -87,18 +87,6 @@ const lookAheadTextsMax = 2048;
 /** A worker's share of what waits, in what a run costs: a smaller batch would cost more than waiting for it. */
 const shareRunsMin = 12;
 
-export interface SchedulerStatistics {
-  readonly queuedTokens: number;
-  readonly queuedRequests: number;
-  /** Since the start. */
-  readonly batches: number;
-  readonly tokens: number;
-  readonly paddedTokens: number;
-  readonly rejected: number;
-  readonly expired: number;
-  readonly cancelled: number;
-}
-
 /** A request's share of the queue's bound; grows while its texts are tokenised. */
 export interface Reservation {
   /** False when the queue is full; the request then ends. */
@@ -143,7 +131,7 @@ export class Scheduler {
     return this.#queuedTokens;
   }
 
-  statistics(): SchedulerStatistics {
+  statistics() {
     return { ...this.#counts, queuedTokens: this.#queuedTokens, queuedRequests: this.#queuedRequests };
   }
 

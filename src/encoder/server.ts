@@ -13,6 +13,7 @@ import {
   bytesOf,
   type CountTokensRequest,
   type CountTokensResponse,
+  type EncoderHandlers,
   encoderService,
   type EncodeQueryRequest,
   type EncodeQueryResponse,
@@ -21,7 +22,6 @@ import {
   messageBytesMax,
   type ModelReference,
   requestBounds,
-  type WireModel,
 } from './wire.ts';
 
 export interface EncoderServerOptions {
@@ -63,8 +63,8 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
   const instance = randomUUID();
 
   server.addService(encoderService, {
-    getInfo: unary<unknown, GetInfoResponse>(log, async () => ({
-      models: core.models.map(({ name, version, dim, windowTokensMax }): WireModel => ({
+    GetInfo: unary<unknown, GetInfoResponse>(log, async () => ({
+      models: core.models.map(({ name, version, dim, windowTokensMax }) => ({
         name,
         version,
         dim,
@@ -74,7 +74,7 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
       instance,
     })),
 
-    getStatistics: unary<unknown, GetStatisticsResponse>(log, async () => ({
+    GetStatistics: unary<unknown, GetStatisticsResponse>(log, async () => ({
       ...core.statistics(),
       stageBoundsMs,
       provider: options.provider,
@@ -83,7 +83,7 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
       residentBytes: process.memoryUsage.rss(),
     })),
 
-    countTokens: unary<CountTokensRequest, CountTokensResponse>(log, async (request, limits) => {
+    CountTokens: unary<CountTokensRequest, CountTokensResponse>(log, async (request, limits) => {
       if (request.texts.length > requestBounds.documents) {
         throw new EncoderFailure('invalid', `more than ${requestBounds.documents} texts`);
       }
@@ -91,7 +91,7 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
       return { tokenCounts: bytesOf(counts) };
     }),
 
-    encodeQueries: (call: QueriesCall) => {
+    EncodeQueries: (call: QueriesCall) => {
       const calls = new QueryCalls(call, {
         encode: async (request, limits) => encodeQuery(options, request, limits),
         statusOf: (error) => asStatus(error, undefined, log),
@@ -100,7 +100,7 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
       queryCalls.add(calls);
     },
 
-    encodeDocuments: (call: DocumentCall) => {
+    EncodeDocuments: (call: DocumentCall) => {
       void within(call, async (limits) => {
         const { signal } = limits;
         try {
@@ -115,7 +115,7 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
         }
       });
     },
-  });
+  } satisfies EncoderHandlers);
 
   return {
     listen: async (address, credentials) =>
@@ -192,6 +192,7 @@ async function encodeQuery(
     vectors: bytesOf(query.vectors),
     offsets: bytesOf(query.offsets),
     timings: query.timings,
+    problem: '',
   };
 }
 

@@ -1,19 +1,12 @@
 /** How long requests spent in each stage of the encoder, as counts per bucket since the start. */
 import type { EncodeTimings } from './contract.ts';
 import type { BatchKind } from './session-protocol.ts';
+import type { StageHistogram } from './wire.ts';
 
 export type EncoderStage = 'tokenize' | 'queue' | 'run';
 
-export interface StageHistogram {
-  readonly kind: BatchKind;
-  readonly stage: EncoderStage;
-  /** Requests (queries, documents) up to each bound of `stageBoundsMs`, and in the last place those beyond all. */
-  readonly counts: readonly number[];
-  readonly sumMs: number;
-}
-
 /** Upper bounds, milliseconds. */
-export const stageBoundsMs: readonly number[] = [
+export const stageBoundsMs = [
   0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000,
 ];
 
@@ -43,7 +36,7 @@ export class StageTimes {
     }
   }
 
-  snapshot(): readonly StageHistogram[] {
+  snapshot(): StageHistogram[] {
     return this.#histograms.map((histogram) => ({ ...histogram, counts: [...histogram.counts] }));
   }
 }

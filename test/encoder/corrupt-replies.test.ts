@@ -34,6 +34,7 @@ const goodQuery: EncodeQueryResponse = {
   vectors: bytesOf(new Float32Array(2 * dim)),
   offsets: bytesOf(new Float32Array(2)),
   timings,
+  problem: '',
 };
 const goodPart: PartMessage = {
   documentIndex: 0,
@@ -42,6 +43,7 @@ const goodPart: PartMessage = {
   scales: bytesOf(Uint16Array.of(0x3c00, 0x3c00)),
   last: true,
   timings,
+  problem: '',
 };
 
 async function poolOn(
@@ -104,8 +106,8 @@ describe('a corrupt query reply', () => {
     ['has infinity', { offsets: bytesOf(Float32Array.of(0, Infinity)) }],
     ['has vectors of another dim', { vectors: bytesOf(new Float32Array(2 * 3)) }],
     ['is truncated', { vectors: bytesOf(new Float32Array(2 * dim)).subarray(0, 30) }],
-    ['lacks offsets', { offsets: new Uint8Array() }],
-    ['has no rows', { rows: 0, vectors: new Uint8Array(), offsets: new Uint8Array() }],
+    ['lacks offsets', { offsets: Buffer.alloc(0) }],
+    ['has no rows', { rows: 0, vectors: Buffer.alloc(0), offsets: Buffer.alloc(0) }],
   ])('that %s is service_unavailable and reported', async (_, changes) => {
     const { pool, events } = await poolOn({ ...goodQuery, ...changes }, []);
     await expect(pool.encodeQuery('x', callOptions(pool))).rejects.toMatchObject({
@@ -134,7 +136,7 @@ describe('a corrupt document reply', () => {
     ['has a negative scale', { scales: bytesOf(Uint16Array.of(0xbc00, 0x3c00)) }],
     ['has vectors of another dim', { vectors: bytesOf(new Int8Array(2 * 3)) }],
     ['has fewer scales than rows', { scales: bytesOf(Uint16Array.of(0x3c00)) }],
-    ['has half a scale', { scales: new Uint8Array(3) }],
+    ['has half a scale', { scales: Buffer.alloc(3) }],
     ['has a chunk without rows', { chunkRows: bytesOf(Uint32Array.of(2, 0)) }],
     ['has an absurd chunk', { chunkRows: bytesOf(Uint32Array.of(0xffffffff)) }],
     ['names an unknown document', { documentIndex: 7 }],
@@ -148,16 +150,16 @@ describe('a corrupt document reply', () => {
   it.each<[string, EncodeDocumentsResponse[]]>([
     ['sends nothing', []],
     ['sends a document twice', [{ part: goodPart }, { part: goodPart }]],
-    ['sends counts again', [{ tokenCounts: { tokenCounts: new Uint8Array(4) } }]],
+    ['sends counts again', [{ tokenCounts: { tokenCounts: Buffer.alloc(4) } }]],
     [
       'has no chunk for a text with tokens',
       [
         {
           part: {
             ...goodPart,
-            chunkRows: new Uint8Array(),
-            vectors: new Uint8Array(),
-            scales: new Uint8Array(),
+            chunkRows: Buffer.alloc(0),
+            vectors: Buffer.alloc(0),
+            scales: Buffer.alloc(0),
           },
         },
       ],

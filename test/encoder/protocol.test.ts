@@ -7,7 +7,6 @@ import {
   EncoderClient,
   type EncodeDocumentsRequest,
   type EncodeDocumentsResponse,
-  type EncodeQueriesRequest,
   type EncodeQueriesResponse,
   type EncodeQueryRequest,
   requestBounds,
@@ -17,12 +16,6 @@ import { EncoderProbe } from '../../src/encoder/encoder-probe.ts';
 import { encodeAll, type Encoders, encodersOfTest, startEncoders, until } from './encoders.ts';
 
 type Stream = ClientDuplexStream<EncodeDocumentsRequest, EncodeDocumentsResponse>;
-interface Rpc {
-  countTokens(request: object, callback: (error: ServiceError | null, response: unknown) => void): void;
-  encodeDocuments(options: object): Stream;
-  encodeQueries(): ClientDuplexStream<EncodeQueriesRequest, EncodeQueriesResponse>;
-}
-
 const model = { name: 'colbert-tiny', version: '1' };
 const chunking = { maxTokens: 20, overlapTokens: 4, minimumChunkTokens: 2 };
 const open = { model, tenantId: 't', chunking, documentCount: 1 };
@@ -30,10 +23,9 @@ const document = { text: 'the late interaction' };
 const query = { model, tenantId: 't', text: 'x' };
 
 function connect(address: string) {
-  const client = new EncoderClient(address, credentials.createInsecure());
-  const rpc = client as unknown as Rpc;
+  const rpc = new EncoderClient(address, credentials.createInsecure());
   return {
-    close: () => client.close(),
+    close: () => rpc.close(),
     documents: (options: object = {}) => rpc.encodeDocuments(options),
     countTokens: async (request: object): Promise<unknown> =>
       new Promise((resolve, reject) => {

@@ -1,19 +1,12 @@
 /** Queries over one stream that stays open: with real encoders, and with peers that keep to nothing. */
-import { type ClientDuplexStream, credentials, Server, ServerCredentials, status } from '@grpc/grpc-js';
+import { credentials, Server, ServerCredentials, status } from '@grpc/grpc-js';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createEncoderPool } from '../../src/encoder/client.ts';
 import { EncoderProbe } from '../../src/encoder/encoder-probe.ts';
 import { addHealthService } from '../../src/encoder/health.ts';
 import type { QueriesCall } from '../../src/encoder/query-calls.ts';
-import {
-  EncoderClient,
-  type EncodeQueriesRequest,
-  type EncodeQueriesResponse,
-  encoderService,
-} from '../../src/encoder/wire.ts';
+import { EncoderClient, type EncodeQueriesResponse, encoderService } from '../../src/encoder/wire.ts';
 import { callOptions, encodersOfTest, until } from './encoders.ts';
-
-type Stream = ClientDuplexStream<EncodeQueriesRequest, EncodeQueriesResponse>;
 
 const model = { name: 'colbert-tiny', version: '1' };
 const query = { model, tenantId: 't', text: 'the late interaction' };
@@ -157,7 +150,7 @@ async function oneEncoder(): Promise<{ address: string; processId: number }> {
 function open(address: string, reading = true) {
   const client = new EncoderClient(address, credentials.createInsecure());
   onTestFinished(() => client.close());
-  const stream = (client as unknown as { encodeQueries(): Stream }).encodeQueries();
+  const stream = client.encodeQueries();
   const responses: EncodeQueriesResponse[] = [];
   const ended = new Promise<void>((resolve, reject) => {
     stream.on('end', resolve);

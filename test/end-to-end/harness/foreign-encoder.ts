@@ -174,6 +174,7 @@ function queryReply(text: string): EncodeQueryResponse {
     vectors: bytesOf(queryVectors(words)),
     offsets: bytesOf(new Float32Array(words.length).fill(0.25)),
     timings,
+    problem: '',
   };
 }
 
@@ -186,6 +187,7 @@ function partOf(text: string, documentIndex: number): PartMessage {
     scales: bytesOf(new Uint16Array(words.length).fill(wordScaleBits)),
     last: true,
     timings,
+    problem: '',
   };
 }
 

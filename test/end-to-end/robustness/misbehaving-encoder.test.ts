@@ -212,7 +212,7 @@ function withDim(dim: number): Misbehaviour {
   };
 }
 
-const none = new Uint8Array();
+const none = Buffer.alloc(0);
 
 type Part = Parameters<NonNullable<Misbehaviour['parts']>>[0][number];
 
