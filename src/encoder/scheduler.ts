@@ -4,8 +4,8 @@
  * A *job* is one query, or one document request that hands out its chunks lazily. A *batch* is a set of entries
  * (texts) of one kind and one model whose padded cost, longest x count, fits a token budget:
  *
- * - queries before documents, in batches of their own; after `queryBurstMax` query batches in a row a waiting
- *   document batch comes first, so documents never starve;
+ * - queries before documents, in batches of their own; each kind has places of its own at the workers, which see to it
+ *   that neither starves (`queryBurstMax` in session-worker.ts);
  * - the tenant that was served the fewest tokens gives the anchor, its oldest entry (start-time fair queueing over
  *   tokens; Goyal et al., SIGCOMM 1996); a tenant that returns starts level with the others;
  * - around the anchor, entries of similar length fill the budget as far as that is cheaper than batches of their own; they
@@ -76,7 +76,6 @@ export interface SchedulerOptions {
   readonly runTokens: number;
   /** Look-ahead in tokens, in units of the budget. */
   readonly lookAheadBatches: number;
-  readonly queryBurstMax: number;
   readonly queuedTokensMax: number;
   readonly queuedRequestsMax: number;
 }
@@ -118,7 +117,6 @@ export class Scheduler {
   };
   #queuedTokens = 0;
   #queuedRequests = 0;
-  #queriesInARow = 0;
   readonly #counts = { batches: 0, tokens: 0, paddedTokens: 0, rejected: 0, expired: 0, cancelled: 0 };
 
   /** `workers` batches run at a time. */
@@ -188,13 +186,10 @@ export class Scheduler {
   /** The next batch, of the kinds that there is room for; undefined when nothing can run now. */
   next(nowMs: number, room: Readonly<Record<BatchKind, boolean>>): BatchPlan | undefined {
     this.#dropDead(nowMs);
-    const order: BatchKind[] =
-      this.#queriesInARow >= this.#options.queryBurstMax ? ['document', 'query'] : ['query', 'document'];
-    for (const kind of order) {
+    for (const kind of ['query', 'document'] as const) {
       if (!room[kind]) continue;
       const plan = this.#plan(kind);
       if (plan === undefined) continue;
-      this.#queriesInARow = kind === 'query' ? this.#queriesInARow + 1 : 0;
       this.#count(plan);
       return plan;
     }

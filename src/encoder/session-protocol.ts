@@ -4,12 +4,6 @@ import type { ModelGraphs } from './model-directory.ts';
 export type Provider = 'auto' | 'cpu' | 'cuda';
 export type BatchKind = 'query' | 'document';
 
-/**
- * Query batches in a row while a document batch waits; then it goes first. Held by who sends batches to the workers and by
- * each worker: it has batches ahead of both kinds, and with steady queries one of them always.
- */
-export const queryBurstMax = 8;
-
 /** What a worker needs to know of a model. */
 export interface SessionModel {
   readonly graphs: ModelGraphs;

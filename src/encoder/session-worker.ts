@@ -13,7 +13,6 @@ import { halfBits, quantizeRows } from './quantize.ts';
 import {
   type BatchMessage,
   type BatchOutput,
-  queryBurstMax,
   type SessionModel,
   type SessionWorkerData,
   type WorkerReply,
@@ -22,6 +21,9 @@ import {
 assertInvariant(parentPort !== null, 'the session worker runs in a worker thread');
 const port = parentPort;
 const data = workerData as SessionWorkerData;
+
+/** Query batches in a row while a document batch waits; then it goes first. */
+const queryBurstMax = 8;
 
 /** Batches that came and were not run yet. */
 const pending: BatchMessage[] = [];

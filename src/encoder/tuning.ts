@@ -1,7 +1,6 @@
 /** Batch sizes and bounds: what was asked for, else what is known of the provider. */
 import type { EncoderArguments } from './arguments.ts';
 import type { SchedulerOptions } from './scheduler.ts';
-import { queryBurstMax } from './session-protocol.ts';
 
 /**
  * Padded tokens of a batch, and the step that lengths are padded to. On the CPU 256, 512 and 1024 tokens a batch differ by
@@ -25,7 +24,6 @@ export function tuning(options: EncoderArguments, provider: 'cpu' | 'cuda'): Sch
     ...known,
     documentBatchTokens: options['batch-tokens'] || known.documentBatchTokens,
     queryBatchTokens: options['query-batch-tokens'] || known.queryBatchTokens,
-    queryBurstMax,
     queuedTokensMax: options['queue-tokens-max'],
     queuedRequestsMax: options['queue-requests-max'],
   };

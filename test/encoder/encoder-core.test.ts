@@ -16,7 +16,6 @@ const options = {
   lengthStep: 1,
   runTokens: 4096,
   lookAheadBatches: 8,
-  queryBurstMax: 8,
   queuedTokensMax: 100_000,
   queuedRequestsMax: 10_000,
 };

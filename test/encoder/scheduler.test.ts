@@ -15,7 +15,6 @@ const options: SchedulerOptions = {
   lengthStep: 1,
   runTokens: 5,
   lookAheadBatches: 8,
-  queryBurstMax: 3,
   queuedTokensMax: 1000,
   queuedRequestsMax: 4,
 };
@@ -254,16 +253,6 @@ describe('priorities', () => {
     const waiting = scheduler({}, [new NotedJob('document', [5]), new NotedJob('query', [5])]);
     expect(waiting.next(0, room)?.kind).toBe('query');
     expect(waiting.next(0, room)?.kind).toBe('document');
-  });
-
-  it('do not starve documents under a flood of queries', () => {
-    const waiting = scheduler({ queryBatchTokens: 1 }, [new NotedJob('document', [90, 90])]);
-    const kinds: (BatchKind | undefined)[] = [];
-    for (let i = 0; i < 8; i++) {
-      waiting.add(new NotedJob('query', [5]));
-      kinds.push(waiting.next(0, room)?.kind);
-    }
-    expect(kinds).toEqual(['query', 'query', 'query', 'document', 'query', 'query', 'query', 'document']);
   });
 
   it('send only kinds that there is room for', () => {
