@@ -17,12 +17,9 @@ export interface ConcurrencyPermit {
   release(): void;
 }
 
-/** Hold on input tokens of one calendar month. Exactly one of `settle` and `release` ends it; both are idempotent. */
+/** Hold on input tokens of one calendar month, until they are in the ledger or will not be. `release` is idempotent. */
 export interface TokenReservation {
-  readonly month: string;
   readonly inputTokens: bigint;
-  /** The ledger now holds `used` of these tokens; the rest is returned. */
-  settle(used: bigint): void;
   release(): void;
 }
 

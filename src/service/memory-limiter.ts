@@ -87,16 +87,7 @@ export class MemoryLimiter implements Limiter {
     const reserved = this.#reserved.get(key) ?? 0n;
     if (ledger + reserved + inputTokens > allowance) return undefined;
     this.#reserved.set(key, reserved + inputTokens);
-    const giveBack = once(() => this.#giveBack(key, inputTokens));
-    return {
-      month,
-      inputTokens,
-      settle: (used) => {
-        assertInvariant(used >= 0n && used <= inputTokens, 'no more is used than was reserved');
-        giveBack();
-      },
-      release: giveBack,
-    };
+    return { inputTokens, release: once(() => this.#giveBack(key, inputTokens)) };
   }
 
   /** Entries held, of all kinds. */

@@ -148,26 +148,19 @@ export class TokenHold {
 
   /** The ledger holds `used` tokens of this request now. */
   settle(used: bigint): void {
-    if (!this.#end()) return;
-    this.#ledger.recorded += used;
-    let left = used;
-    for (const reservation of this.#reservations) {
-      const share = left < reservation.inputTokens ? left : reservation.inputTokens;
-      reservation.settle(share);
-      left -= share;
-    }
+    if (this.#end()) this.#ledger.recorded += used;
   }
 
   /** Nothing was charged. */
   release(): void {
-    if (!this.#end()) return;
-    for (const reservation of this.#reservations) reservation.release();
+    this.#end();
   }
 
   /** Whether this was the first end. */
   #end(): boolean {
     if (this.#ended) return false;
     this.#ended = true;
+    for (const reservation of this.#reservations) reservation.release();
     this.#onEnd();
     return true;
   }
