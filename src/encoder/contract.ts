@@ -36,6 +36,9 @@ export interface EncodeTimings {
   readonly runMs: number;
 }
 
+/** Where inference runs; `auto` falls back from CUDA to the CPU. */
+export type Provider = 'auto' | 'cpu' | 'cuda';
+
 /** What one encoder tells of itself; totals count from its start. */
 export interface EncoderStatistics extends GetStatisticsResponse {
   readonly address: string;

@@ -1,17 +1,5 @@
-/** Why the encoder could not serve a request: one row for each status that leaves it (see proto/encoder.proto). */
-import { status } from '@grpc/grpc-js';
-
-export const failureStatus = {
-  invalid: status.INVALID_ARGUMENT,
-  precondition: status.FAILED_PRECONDITION,
-  exhausted: status.RESOURCE_EXHAUSTED,
-  deadline: status.DEADLINE_EXCEEDED,
-  cancelled: status.CANCELLED,
-  unavailable: status.UNAVAILABLE,
-  internal: status.INTERNAL,
-} as const;
-
-export type FailureKind = keyof typeof failureStatus;
+/** Why the encoder could not serve a request. */
+export type FailureKind = 'invalid' | 'precondition' | 'exhausted' | 'deadline' | 'cancelled' | 'internal';
 
 export interface EncoderFailureOptions {
   /** How long to wait before trying again. */

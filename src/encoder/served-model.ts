@@ -4,10 +4,24 @@ import {
   type Manifest,
   type ModelDirectory,
   ModelDirectoryError,
+  type ModelGraphs,
   openModelDirectory,
 } from './model-directory.ts';
-import type { SessionModel } from './session-protocol.ts';
 import { createTokenizer, type Tokenizer } from './tokenizer.ts';
+
+/** What a session needs to know of a model. */
+export interface SessionModel {
+  readonly graphs: ModelGraphs;
+  readonly dim: number;
+  readonly padId: number;
+  readonly usesTokenTypeIds: boolean;
+  /** Names of the fused outputs; absent when the graph gives f32 only. */
+  readonly int8Output: string | undefined;
+  readonly scaleOutput: string | undefined;
+  readonly tokenWeightOutput: string | undefined;
+  /** f32 [dim]; absent when the model is not centred. */
+  readonly centring: Float32Array | undefined;
+}
 
 export interface ServedModel {
   readonly name: string;

@@ -1,11 +1,17 @@
 /** The gRPC server of an encoder process: messages in, messages out, failures as statuses. */
-import { Server, type ServerCredentials, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js';
+import {
+  Server,
+  type ServerCredentials,
+  type ServerUnaryCall,
+  type sendUnaryData,
+  status,
+} from '@grpc/grpc-js';
 import { randomUUID } from 'node:crypto';
 import type { Logger } from '../logging.ts';
 import { type CallError, callError } from './call-error.ts';
 import { type DocumentCall, serveDocuments } from './document-stream.ts';
 import type { EncodeRequest, EncoderCore } from './encoder-core.ts';
-import { EncoderFailure, failureStatus, refusalMessage, TextRefused } from './encoder-failure.ts';
+import { EncoderFailure, type FailureKind, refusalMessage, TextRefused } from './encoder-failure.ts';
 import { addHealthService } from './health.ts';
 import { QueryCalls, type QueriesCall } from './query-calls.ts';
 import { stageBoundsMs } from './stage-times.ts';
@@ -236,6 +242,16 @@ function deadlineOf(call: Call): number {
   return Math.min(typeof deadline === 'number' ? deadline : deadline.getTime(), Date.now() + deadlineMsMax);
 }
 
+/** What proto/encoder.proto says of each. */
+const statusOf = {
+  invalid: status.INVALID_ARGUMENT,
+  precondition: status.FAILED_PRECONDITION,
+  exhausted: status.RESOURCE_EXHAUSTED,
+  deadline: status.DEADLINE_EXCEEDED,
+  cancelled: status.CANCELLED,
+  internal: status.INTERNAL,
+} as const satisfies Record<FailureKind, status>;
+
 /** The status of a failure. Messages hold numbers and names, never text of a request. */
 function asStatus(error: unknown, signal: AbortSignal | undefined, log: Logger): CallError {
   const failure =
@@ -243,5 +259,5 @@ function asStatus(error: unknown, signal: AbortSignal | undefined, log: Logger):
       ? error
       : new EncoderFailure(signal?.aborted === true ? 'cancelled' : 'internal', (error as Error).message);
   if (failure.kind === 'internal') log.error({ err: error }, 'request failed');
-  return callError(failureStatus[failure.kind], failure.message, failure.retryDelayMs);
+  return callError(statusOf[failure.kind], failure.message, failure.retryDelayMs);
 }

@@ -5,12 +5,12 @@
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { assertInvariant } from '../errors.ts';
+import type { Provider } from './contract.ts';
 import { hasCudaLibrary } from './cuda-library.ts';
 import type {
   BatchKind,
   BatchMessage,
   BatchOutput,
-  Provider,
   SessionWorkerData,
   WorkerReply,
 } from './session-protocol.ts';

@@ -1,22 +1,8 @@
 /** Messages between the gRPC thread and a session worker thread: plain data, large arrays transferred. */
-import type { ModelGraphs } from './model-directory.ts';
+import type { Provider } from './contract.ts';
+import type { SessionModel } from './served-model.ts';
 
-export type Provider = 'auto' | 'cpu' | 'cuda';
 export type BatchKind = 'query' | 'document';
-
-/** What a worker needs to know of a model. */
-export interface SessionModel {
-  readonly graphs: ModelGraphs;
-  readonly dim: number;
-  readonly padId: number;
-  readonly usesTokenTypeIds: boolean;
-  /** Names of the fused outputs; absent when the graph gives f32 only. */
-  readonly int8Output: string | undefined;
-  readonly scaleOutput: string | undefined;
-  readonly tokenWeightOutput: string | undefined;
-  /** f32 [dim]; absent when the model is not centred. */
-  readonly centring: Float32Array | undefined;
-}
 
 export interface SessionWorkerData {
   readonly models: readonly SessionModel[];

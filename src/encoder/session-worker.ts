@@ -10,10 +10,10 @@ import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_thread
 import { assertInvariant } from '../errors.ts';
 import { cudaProblem } from './cuda-library.ts';
 import { halfBits, quantizeRows } from './quantize.ts';
+import type { SessionModel } from './served-model.ts';
 import {
   type BatchMessage,
   type BatchOutput,
-  type SessionModel,
   type SessionWorkerData,
   type WorkerReply,
 } from './session-protocol.ts';

@@ -11,8 +11,8 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import type { Provider } from './contract.ts';
 import { EncoderProbe } from './encoder-probe.ts';
-import type { Provider } from './session-protocol.ts';
 import { makeSocketDirectory } from './socket-directory.ts';
 
 export interface EncoderSupervisorOptions {
