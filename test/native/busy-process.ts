@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import path from 'node:path';
 import { Worker, isMainThread } from 'node:worker_threads';
-import { seededRandom } from '../../bench/seeded-random.ts';
+import { seededRandom } from '../support/seeded-random.ts';
 import { createEngine } from '../../src/index/native.ts';
 import { Clusters, columns, noLives, temporaryDirectory } from './sample.ts';
 

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, describe, expect, it } from 'vitest';
-import { seededRandom } from '../../bench/seeded-random.ts';
+import { seededRandom } from '../support/seeded-random.ts';
 import { createEngine } from '../../src/index/native.ts';
 import { Clusters, columns, noLives, temporaryDirectory } from './sample.ts';
 
