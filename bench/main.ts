@@ -1,64 +1,26 @@
 /** `npm run bench -- NAME [options]`: runs one benchmark, prints its table and writes JSON where asked. */
-import { capacityCommand, capacityUsage } from './capacity/command.ts';
-import { encoderCommand, encoderUsage } from './encoder/command.ts';
-import { gpuCommand, gpuUsage } from './gpu/command.ts';
-import { hostCommand, hostUsage } from './host/command.ts';
-import { hostileCommand, hostileUsage } from './hostile/command.ts';
-import { kernelCommand, kernelUsage } from './kernel/command.ts';
-import { loopCommand, loopUsage } from './loop/command.ts';
-import { searchCommand, searchUsage } from './search/command.ts';
-import { embedCommand, embedUsage } from './search/embed.ts';
-import { fitCommand, fitUsage } from './search/fit-statistics.ts';
-import { resemblanceCommand, resemblanceUsage } from './search/resemblance.ts';
-import { stagesCommand, stagesUsage } from './stages/command.ts';
-import { storeCommand, storeUsage } from './store/command.ts';
-import { tokenizerCommand, tokenizerUsage } from './tokenizer/command.ts';
-
-type Command = (args: readonly string[], command: string) => void | Promise<void>;
-
-const commands: Readonly<Record<string, Command>> = {
-  kernel: kernelCommand,
-  capacity: (args, command) => capacityCommand(args, command, process.env),
-  encoder: (args, command) => encoderCommand(args, command, process.env),
-  gpu: (args, command) => gpuCommand(args, command, process.env),
-  host: (args, command) => hostCommand(args, command, process.env),
-  hostile: (args, command) => hostileCommand(args, command, process.env),
-  search: searchCommand,
-  'search-embed': (args) => embedCommand(args, process.env),
-  'search-fit': fitCommand,
-  'search-resemblance': resemblanceCommand,
-  loop: (args, command) => loopCommand(args, command, process.env),
-  stages: (args, command) => stagesCommand(args, command, process.env),
-  store: storeCommand,
-  tokenizer: tokenizerCommand,
-};
+import { Command } from 'commander';
+import { capacity } from './capacity/command.ts';
+import { encoder } from './encoder/bench.ts';
+import { gpu } from './gpu/bench.ts';
+import { host } from './host/bench.ts';
+import { hostile } from './hostile/bench.ts';
+import { kernel } from './kernel/bench.ts';
+import { loop } from './loop/bench.ts';
+import { search } from './search/bench.ts';
+import { searchEmbed } from './search/embed.ts';
+import { searchFit } from './search/fit-statistics.ts';
+import { searchResemblance } from './search/resemblance.ts';
+import { stages } from './stages/bench.ts';
+import { store } from './store/bench.ts';
+import { tokenizer } from './tokenizer/bench.ts';
 
 // ONNX Runtime, ours and that of the peers, sends nothing to its makers.
 process.env['ORT_DISABLE_TELEMETRY'] = '1';
 
-const [name = '', ...rest] = process.argv.slice(2);
-const run = commands[name];
-if (run === undefined) {
-  const usages = [
-    kernelUsage,
-    capacityUsage,
-    encoderUsage,
-    gpuUsage,
-    hostUsage,
-    searchUsage,
-    embedUsage,
-    fitUsage,
-    resemblanceUsage,
-    stagesUsage,
-    loopUsage,
-    hostileUsage,
-    storeUsage,
-    tokenizerUsage,
-  ];
-  process.stderr.write(
-    `usage: npm run bench -- NAME [options]\n${usages.map((usage) => `  ${usage}\n`).join('')}`,
-  );
-  process.exitCode = 2;
-} else {
-  await run(rest, `npm run bench -- ${process.argv.slice(2).join(' ')}`);
-}
+const program = new Command('npm run bench --').description(
+  'Benchmarks; NAME --help lists the options of one.',
+);
+const scenarios = [kernel, capacity, encoder, gpu, host, search, stages, loop, hostile, store, tokenizer];
+for (const command of [...scenarios, searchEmbed, searchFit, searchResemblance]) program.addCommand(command);
+await program.parseAsync();

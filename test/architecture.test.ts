@@ -106,6 +106,38 @@ describe('layers', () => {
   });
 });
 
+describe('benchmarks and tests', () => {
+  const importersOf = (folder: string, targets: RegExp): readonly string[] =>
+    [...text.keys()].filter(
+      (file) =>
+        file.startsWith(folder) &&
+        importsOf(file).some(({ specifier }) => targets.test(resolved(file, specifier))),
+    );
+
+  it('no benchmark imports the command line', () => {
+    expect(importersOf('bench/', /^src\/cli\//)).toEqual([]);
+  });
+
+  it('no test imports a benchmark: it runs one, and the parts of one are tested beside it', () => {
+    expect(importersOf('test/', /^bench\//)).toEqual([]);
+  });
+
+  it('no benchmark imports a test or its environment, nor does the program import either', () => {
+    expect(importersOf('bench/', /^test\//)).toEqual([]);
+    expect(importersOf('src/', /^(bench|test)\//)).toEqual([]);
+  });
+
+  it('one module of the benchmarks reads options', () => {
+    const readers = [...text.keys()].filter(
+      (file) =>
+        file.startsWith('bench/') &&
+        /from '(commander|node:util)'/.test(text.get(file) ?? '') &&
+        /\b(Option|parseArgs)\b/.test(text.get(file) ?? ''),
+    );
+    expect(readers).toEqual(['bench/lib/benchmark.ts']);
+  });
+});
+
 describe('engines', () => {
   const engines = [
     'onnxruntime-node',

@@ -1,5 +1,5 @@
 /** Compares the documents with the program: generated tables, links and anchors, commands, sizes. */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -13,6 +13,18 @@ const documents = execFileSync('git', ['ls-files', '--cached', '--others', '--ex
   .split('\n')
   .filter((file) => file !== '' && existsSync(path.join(root, file)));
 const textOf = (file: string): string => readFileSync(path.join(root, file), 'utf8');
+
+const helps = new Map<string, string>();
+
+/** What a benchmark says of its options; nothing of one that does not exist. */
+function helpOf(benchmark: string): string {
+  const known = helps.get(benchmark);
+  if (known !== undefined) return known;
+  const args = ['bench/main.ts', benchmark, '--help'];
+  const { stdout } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' });
+  helps.set(benchmark, stdout);
+  return stdout;
+}
 
 /** The anchors that a renderer makes of the headings. */
 function anchorsOf(file: string): readonly string[] {
@@ -44,12 +56,14 @@ describe.each(documents)('%s', (file) => {
     for (const [, name] of textOf(file).matchAll(/npm run ([\w:-]+)/g)) expect(scripts).toContain(name);
   });
 
-  it('names only benchmarks that exist', () => {
+  it('names only benchmarks and options of theirs that exist', () => {
     // The log has commands of their day.
     if (file.startsWith('docs/benchmarks/log/')) return;
-    const known = textOf('bench/main.ts');
-    for (const [, name = ''] of textOf(file).matchAll(/npm run bench -- ([a-z][\w-]*)/g)) {
-      expect(known, `${file}: ${name}`).toMatch(new RegExp(`^  '?${name}'?: |^  ${name},$`, 'm'));
+    for (const [command, name = ''] of textOf(file).matchAll(/npm run bench -- ([a-z][\w-]*)[^`\n]*/g)) {
+      const help = helpOf(name);
+      expect(help, `${file}: ${name}`).toContain(`Usage: npm run bench -- ${name}`);
+      for (const [option] of command.matchAll(/--[a-z][\w-]*/g))
+        expect(help, `${file}: ${command}`).toContain(`  ${option} `);
     }
   });
 });

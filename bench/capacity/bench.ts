@@ -3,30 +3,43 @@
  * half from the lowest until one misses the target (or requests fail) twice, then the gap is halved a few
  * times. An interrupt ends the run within the current step; the steps before it are still reported.
  */
-import { maximum, quantile } from '../statistics.ts';
-import { readTexts, type Texts } from '../texts.ts';
+import { beir, files, integer, positiveNumber, positiveNumbers, optional } from '../lib/options.ts';
+import type { OptionsOf } from '../lib/benchmark.ts';
+import { maximum, quantile } from '../lib/statistics.ts';
+import { readTexts, type Texts } from '../lib/texts.ts';
 import { watchGpu, type GpuWatch } from './gpu-watch.ts';
 import { runLoad, type RequestBody, type Sample } from './load.ts';
 import { observe, resourcesBetween } from './observe.ts';
 import type { Progress } from './progress.ts';
 import { formatNumber, reportOf, type CapacityReport, type StepReport } from './report.ts';
-import { schedule, type Arrival, type Mix, type Operation } from './schedule.ts';
-import { closing, openTarget, type Target, type TargetOptions } from './target.ts';
+import { parseMix, schedule, type Arrival, type Operation } from './schedule.ts';
+import { closing, openTarget, type Target } from '../lib/target.ts';
 
-export interface CapacityOptions {
-  readonly mix: Mix;
-  readonly p99Ms: number;
-  readonly stepSeconds: number;
-  /** Rates to measure in order; empty = search for the capacity. */
-  readonly rates: readonly number[];
-  readonly firstRate: number;
-  readonly documents: number;
-  /** A BEIR directory; without it texts of the installed packages. */
-  readonly beir: string | undefined;
-  readonly seed: number;
-  readonly remote: TargetOptions['remote'];
-  readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly command: string;
+export const settings = {
+  mix: {
+    takes: 'shares',
+    otherwise: 'search=1',
+    help: 'shares of the requests: search=8,upsert=1,score=1',
+    parse: (text: string) => parseMix(text),
+  },
+  p99Ms: positiveNumber(100, 'the target: milliseconds at the 99th percentile'),
+  stepSeconds: positiveNumber(15, 'how long a rate is held'),
+  firstRate: positiveNumber(5, 'requests a second to begin with'),
+  rates: positiveNumbers('', 'requests a second to measure in order; none: they rise to the capacity'),
+  beir,
+  documents: integer(500, 'documents stored before'),
+  seed: integer(1, 'seed of the arrivals', 0),
+  url: optional('url', 'a service that runs, in place of one of our own'),
+  key: optional('key', 'its API key'),
+  metricsUrl: optional('url', 'where its metrics are'),
+  html: optional('file', 'write the report there as a page'),
+  compare: files('measures nothing: two reports side by side'),
+};
+
+export type CapacityOptions = OptionsOf<typeof settings>;
+
+/** What the caller of a run watches and ends it with. */
+export interface Control {
   readonly signal: AbortSignal;
   readonly progress: Progress;
   /** Called after every step with what there is so far. */
@@ -34,7 +47,7 @@ export interface CapacityOptions {
 }
 
 interface Run {
-  readonly options: CapacityOptions;
+  readonly options: CapacityOptions & Control;
   readonly target: Target;
   readonly texts: Texts;
   readonly gpu: GpuWatch;
@@ -48,7 +61,7 @@ const outstandingMax = 1000;
 /** A 99th percentile of fewer says nothing: steps of low rates last longer. */
 const requestsMin = 100;
 
-export async function runCapacityBench(options: CapacityOptions): Promise<CapacityReport> {
+export async function runCapacityBench(options: CapacityOptions & Control): Promise<CapacityReport> {
   const { progress, signal } = options;
   const texts = await readTexts(options.documents, options.beir);
   const rows: StepReport[] = [];
@@ -73,7 +86,10 @@ export async function runCapacityBench(options: CapacityOptions): Promise<Capaci
   try {
     const target = await openTarget({
       texts: texts.documents,
-      remote: options.remote,
+      remote:
+        options.url === undefined
+          ? undefined
+          : { url: options.url, apiKey: options.key ?? '', metricsUrl: options.metricsUrl },
       environment: options.environment,
       signal,
       onStored: (stored) => progress.show(`${stored} of ${texts.documents.length} stored`),

@@ -1,4 +1,5 @@
 /** Two capacity reports side by side. */
+import { markdownTable } from '../lib/table.ts';
 import { formatNumber as format, type CapacityReport, type StepReport } from './report.ts';
 
 /** Capacity of both, and latency at the rates that both measured. */
@@ -13,14 +14,14 @@ export function compareReports(a: CapacityReport, b: CapacityReport): string {
   if (differing.length > 0) {
     lines.push(`The settings differ (${differing.join(', ')}): the figures do not compare directly.`);
   }
-  lines.push('', '| rate/s | A p50 ms | B p50 ms | A p99 ms | B p99 ms |', '|---|---|---|---|---|');
-  for (const row of a.rows) {
+  const header = ['rate/s', 'A p50 ms', 'B p50 ms', 'A p99 ms', 'B p99 ms'];
+  const rows = a.rows.flatMap((row) => {
     const other = b.rows.find((candidate) => candidate.rate_per_second === row.rate_per_second);
-    if (other === undefined) continue;
+    if (other === undefined) return [];
     const cells = [latency(row, 'p50'), latency(other, 'p50'), latency(row, 'p99'), latency(other, 'p99')];
-    lines.push(`| ${format(row.rate_per_second)} | ${cells.join(' | ')} |`);
-  }
-  return `${lines.join('\n')}\n`;
+    return [[format(row.rate_per_second), ...cells]];
+  });
+  return `${[...lines, '', ...markdownTable(header, rows)].join('\n')}\n`;
 }
 
 function describe(name: string, { environment, settings, verdict, ...report }: CapacityReport): string {

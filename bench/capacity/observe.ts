@@ -2,7 +2,8 @@
  * What a step did to the machine: counters of the service's own metrics and of its processes, read before
  * and after.
  */
-import { childProcesses, machineSeconds, processCounters, threadCounters } from '../process-counters.ts';
+import { childProcesses, machineSeconds, processCounters, threadCounters } from '../lib/process-counters.ts';
+import { scrape } from '../lib/metrics.ts';
 import type { GpuUse } from './gpu-watch.ts';
 
 export interface Observation {
@@ -52,10 +53,7 @@ export async function observe(
   metricsUrl: string | undefined,
   apiProcessId: number | undefined,
 ): Promise<Observation> {
-  const metrics =
-    metricsUrl === undefined
-      ? new Map<string, number>()
-      : parseMetrics(await (await fetch(metricsUrl)).text());
+  const metrics = metricsUrl === undefined ? new Map<string, number>() : await scrape(metricsUrl);
   const { user, system } = process.cpuUsage();
   return {
     atMs: performance.now(),
@@ -110,16 +108,6 @@ function stagesBetween(after: Observation, delta: (name: string) => number): Rec
 
 function label(labels: string, name: string): string {
   return new RegExp(`${name}="([^"]*)"`).exec(labels)?.[1] ?? '';
-}
-
-function parseMetrics(text: string): Map<string, number> {
-  const metrics = new Map<string, number>();
-  for (const line of text.split('\n')) {
-    if (line === '' || line.startsWith('#')) continue;
-    const space = line.lastIndexOf(' ');
-    metrics.set(line.slice(0, space), Number(line.slice(space + 1)));
-  }
-  return metrics;
 }
 
 /** The api process, and its children (the encoders), from /proc. */

@@ -1,6 +1,6 @@
 /** The shape of a capacity report, made of its steps. */
 import { cpus } from 'node:os';
-import { describeEnvironment, type Environment } from '../environment.ts';
+import { describeEnvironment, type Environment } from '../lib/environment.ts';
 import type { StepResources } from './observe.ts';
 import type { Mix, Operation } from './schedule.ts';
 import { verdict, type Verdict } from './verdict.ts';

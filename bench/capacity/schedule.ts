@@ -1,5 +1,5 @@
 /** Seeded open-loop arrivals: when each request of a step is due, and which operation it is. */
-import { seededRandom } from '../seeded-random.ts';
+import { seededRandom } from '../lib/seeded-random.ts';
 
 export type Operation = 'search' | 'upsert' | 'score';
 

@@ -3,45 +3,59 @@
  * with the same number of threads. Within a round every side encodes the whole mix, in an order that rotates, so that
  * other work on the machine meets all alike; ratios are medians of rounds, each against its own neighbours.
  */
-import { availableParallelism } from 'node:os';
+import path from 'node:path';
 import { parseConfig } from '../../src/config.ts';
 import { runtimeVersion } from '../../src/encoder/cuda-library.ts';
 import { loadModel, type ServedModel } from '../../src/encoder/served-model.ts';
 import { modelDirectoryOf } from '../../src/model-choice.ts';
-import { describeEnvironment } from '../environment.ts';
-import { pairedRatios, spread, type Spread } from '../statistics.ts';
-import { type Agreement, agreementOf } from './agreement.ts';
-import type { Contender, Device, Mix, RoundTiming } from './contender.ts';
-import { installPeers, peersDirectory } from './install-peers.ts';
+import { describeEnvironment } from '../lib/environment.ts';
+import { deviceName } from '../lib/device.ts';
+import { installedVersion, installLocked } from '../lib/install-locked.ts';
+import { beir, device, integer, names, optional, without } from '../lib/options.ts';
+import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
+import { readTexts } from '../lib/texts.ts';
+import { pairedRatios, spread, type Spread } from '../lib/statistics.ts';
+import { type Agreement, agreementOf } from '../lib/agreement.ts';
+import type { Contender, Mix, RoundTiming } from './contender.ts';
 import { installPythonPeer } from './install-python.ts';
 import { openMaxsimd } from './maxsimd-contender.ts';
-import { makeMixes, readSource } from './mixes.ts';
+import { makeMixes, mixShapes } from './mixes.ts';
 import { openPeers } from './peer-contender.ts';
 import { openPython } from './python-contender.ts';
-import type { EncoderReport, EncoderRow, RatioDetail } from './report.ts';
+import { renderTable, type EncoderReport, type EncoderRow, type RatioDetail } from './report.ts';
 
-export interface EncoderBenchOptions {
-  /** Texts of a document mix; a query mix has four times as many. */
-  readonly texts: number;
-  readonly rounds: number;
-  readonly seed: number;
-  /** A BEIR directory to take the texts from. */
-  readonly beir: string | undefined;
-  /** Mixes to run; all when empty. */
-  readonly mixes: readonly string[];
-  /** Whether to install and run the peers that are not among our own dependencies. */
-  readonly peers: boolean;
-  /** A Python 3 to install and run sentence-transformers with; without it that side is left out. */
-  readonly python: string | undefined;
-  /** What `models/export.py` wrote; without it Transformers.js runs our graph alone. */
-  readonly exportDirectory: string | undefined;
-  readonly provider: 'cpu' | 'cuda';
-  /** Index of the GPU. */
-  readonly device: number;
-  readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly command: string;
-  readonly onProgress: (line: string) => void;
-}
+const peersDirectory = path.join(import.meta.dirname, 'peers');
+
+const settings = {
+  texts: integer(
+    400,
+    'texts of a document mix, so many that a round lasts seconds; a query mix has four times as many',
+  ),
+  rounds: integer(5, 'rounds'),
+  seed: integer(1, 'seed of the mixes'),
+  mixes: names(
+    mixShapes.map(({ name }) => name),
+    'mixes to run',
+  ),
+  beir,
+  device: device('cpu'),
+  peers: without('leaves out the peers that are not among our own dependencies'),
+  export: optional(
+    'directory',
+    'what models/export.py wrote; without it Transformers.js runs our graph alone',
+  ),
+  python: optional('command', 'a Python 3 to install and run sentence-transformers with'),
+};
+
+type Options = OptionsOf<typeof settings>;
+
+export const encoder = benchmark({
+  name: 'encoder',
+  summary: 'our encoder process beside the same model in other hands',
+  settings,
+  run,
+  render: renderTable,
+});
 
 const ours = 'maxsimd';
 /** f32 on the source weights: what accuracy is measured against where it runs. */
@@ -73,25 +87,23 @@ interface Sides {
   readonly runtimes: Readonly<Record<string, string>>;
 }
 
-export async function runEncoderBench(options: EncoderBenchOptions): Promise<EncoderReport> {
-  const device = { provider: options.provider, index: options.device, threads: availableParallelism() };
+async function run(options: Options): Promise<EncoderReport> {
   const modelDirectory = await modelDirectoryOf(parseConfig(options.environment));
   const model = await loadModel(modelDirectory);
-  const source = await readSource(options.texts, options.beir);
-  const mixes = makeMixes(model, { ...options, source }).filter(
-    ({ name }) => options.mixes.length === 0 || options.mixes.includes(name),
-  );
-  const { contenders, skipped, runtimes } = await openSides(options, modelDirectory, model, device);
+  const found = await readTexts(options.texts * 4, options.beir);
+  const source = { documents: found.documents, queries: options.beir === undefined ? [] : found.queries };
+  const mixes = makeMixes(model, { ...options, source }).filter(({ name }) => options.mixes.includes(name));
+  const { contenders, skipped, runtimes } = await openSides(options, modelDirectory, model);
   try {
     const rows: EncoderRow[] = [];
     for (const mix of mixes) rows.push(...(await measureMix(mix, contenders, model.dim, options)));
     const details = Object.fromEntries(goals.map((goal) => [goal.name, ratioOf(goal, rows)]));
     return {
-      environment: describeEnvironment(options.command, 'none', [device.threads]),
+      environment: describeEnvironment(options.command, 'none', [options.device.threads]),
       settings: {
         model: `${model.name}/${model.version}`,
-        device: device.provider === 'cpu' ? 'cpu' : `cuda:${device.index}`,
-        source: source.description,
+        device: deviceName(options.device),
+        source: found.name,
         texts: options.texts,
         rounds: options.rounds,
         seed: options.seed,
@@ -108,34 +120,34 @@ export async function runEncoderBench(options: EncoderBenchOptions): Promise<Enc
 }
 
 async function openSides(
-  { peers, python, exportDirectory, onProgress }: EncoderBenchOptions,
+  { device: given, peers, python, export: exportDirectory, onProgress }: Options,
   modelDirectory: string,
   model: ServedModel,
-  device: Device,
 ): Promise<Sides> {
   const contenders = new Map<string, Contender>();
   const skipped: { contender: string; reason: string }[] = [];
   const runtimes: Record<string, string> = { 'onnxruntime-node': runtimeVersion() };
-  const process = { modelDirectory, peersDirectory, device };
-  contenders.set(ours, await openMaxsimd({ modelDirectory, model, device }));
+  const process = { modelDirectory, peersDirectory, device: given };
+  contenders.set(ours, await openMaxsimd({ modelDirectory, model, device: given }));
   const bareNames = ['packed_session_per_core', 'packed_one_session', 'onnxruntime_loop'];
   // A GPU is not shared out by core.
-  const names = device.provider === 'cpu' ? bareNames : bareNames.slice(1);
-  for (const [name, contender] of Object.entries(openPeers(names, { ...process, library: 'onnxruntime' })))
+  const bare = given.provider === 'cpu' ? bareNames : bareNames.slice(1);
+  for (const [name, contender] of Object.entries(openPeers(bare, { ...process, library: 'onnxruntime' })))
     contenders.set(name, contender);
-  const optional = (contender: string, open: () => Readonly<Record<string, Contender>>): void => {
+  const add = (contender: string, open: () => Readonly<Record<string, Contender>>): void => {
     try {
       for (const [name, opened] of Object.entries(open())) contenders.set(name, opened);
     } catch (error) {
       skipped.push({ contender, reason: (error as Error).message });
     }
   };
-  optional('transformers_js', () => {
+  add('transformers_js', () => {
     if (!peers) throw new Error('not asked for');
-    if (device.provider === 'cuda') throw new Error('it runs on the CPU');
-    const versions = installPeers(onProgress);
-    runtimes['@huggingface/transformers'] =
-      `${versions.transformers} on onnxruntime-node ${versions.onnxruntime}`;
+    if (given.provider === 'cuda') throw new Error('it runs on the CPU');
+    installLocked(peersDirectory, '0.5 GB', onProgress);
+    const version = (name: string): string => installedVersion(peersDirectory, name);
+    const library = '@huggingface/transformers';
+    runtimes[library] = `${version(library)} on onnxruntime-node ${version('onnxruntime-node')}`;
     const exported = exportDirectory === undefined ? [] : transformersExports;
     return openPeers(['transformers_js', ...exported], {
       ...process,
@@ -147,12 +159,12 @@ async function openSides(
     const reason = 'not asked for (--export)';
     skipped.push(...transformersExports.map((contender) => ({ contender, reason })));
   }
-  optional(reference, () => {
+  add(reference, () => {
     if (python === undefined) throw new Error('not asked for (--python)');
     const peer = installPythonPeer(python, peersDirectory, onProgress);
     runtimes['python'] = peer.versions;
-    const name = device.provider === 'cpu' ? 'cpu' : (`cuda:${device.index}` as const);
-    return { [reference]: openPython({ peer, modelDirectory, threads: device.threads, device: name }) };
+    const { threads } = given;
+    return { [reference]: openPython({ peer, modelDirectory, threads, device: deviceName(given) }) };
   });
   return { contenders, skipped, runtimes };
 }
@@ -161,11 +173,11 @@ async function measureMix(
   mix: Mix,
   contenders: ReadonlyMap<string, Contender>,
   dim: number,
-  { rounds, onProgress }: EncoderBenchOptions,
+  { rounds, onProgress }: Options,
 ): Promise<readonly EncoderRow[]> {
   onProgress(`${mix.name}: ${mix.texts.length} texts, ${mix.contentTokens} tokens`);
-  const settings = new Map<string, string>();
-  for (const [name, contender] of contenders) settings.set(name, await contender.prepare(mix));
+  const chosen = new Map<string, string>();
+  for (const [name, contender] of contenders) chosen.set(name, await contender.prepare(mix));
   const timings = new Map<string, RoundTiming[]>([...contenders.keys()].map((name) => [name, []]));
   const order = [...contenders.keys()];
   for (let round = 0; round < rounds; round++) {
@@ -189,7 +201,7 @@ async function measureMix(
       kind: mix.kind,
       texts: mix.texts.length,
       tokens: mix.contentTokens,
-      settings: settings.get(name) ?? '',
+      settings: chosen.get(name) ?? '',
       tokens_per_second: spread(wallSeconds(theirs).map((seconds) => mix.contentTokens / seconds)),
       texts_per_second: spread(wallSeconds(theirs).map((seconds) => mix.texts.length / seconds)),
       tokens_per_cpu_second: spreadOf(cpuSeconds(theirs).map((seconds) => mix.contentTokens / seconds)),

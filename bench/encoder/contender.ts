@@ -1,15 +1,6 @@
 /** What the sides of the encoder benchmark have in common: plain data, so that a side may live in another process. */
 import type { BatchKind } from '../../src/encoder/session-protocol.ts';
 
-/** What every side runs on. */
-export interface Device {
-  readonly provider: 'cpu' | 'cuda';
-  /** Of the GPU. */
-  readonly index: number;
-  /** Threads of inference on the CPU. */
-  readonly threads: number;
-}
-
 /** Texts that every side encodes, whole, once a round. */
 export interface Mix {
   readonly name: string;

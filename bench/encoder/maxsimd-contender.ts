@@ -1,11 +1,12 @@
 /** Our side: the encoder process, called over gRPC as the server does it. */
 import type { EncodeDocumentsOptions, Encoder, EncoderModel } from '../../src/encoder/contract.ts';
 import type { ServedModel } from '../../src/encoder/served-model.ts';
-import { startEncoder } from '../encoder-pool.ts';
-import { processCounters } from '../process-counters.ts';
-import type { Contender, Device, Mix, RoundTiming } from './contender.ts';
-import { halfValue } from './agreement.ts';
-import { chunkTokensMax } from './mixes.ts';
+import { startEncoder } from '../lib/encoder-pool.ts';
+import { processCounters } from '../lib/process-counters.ts';
+import type { Contender, Mix, RoundTiming } from './contender.ts';
+import type { Device } from '../lib/device.ts';
+import { halfValue } from '../lib/agreement.ts';
+import { chunkTokensMax } from '../lib/texts.ts';
 
 /** Documents of one call, as the largest upsert has them, and calls at a time. */
 const documentsPerCall = 50;

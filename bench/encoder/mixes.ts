@@ -1,17 +1,14 @@
 /** The texts of the encoder benchmark: runs of real words, cut to the lengths of each mix. */
 import { documentSequence, querySequence } from '../../src/encoder/colbert-rules.ts';
 import type { ServedModel } from '../../src/encoder/served-model.ts';
-import { seededRandom } from '../seeded-random.ts';
-import { readTexts } from '../texts.ts';
+import { seededRandom } from '../lib/seeded-random.ts';
+import { chunkTokensMax, type Texts } from '../lib/texts.ts';
 import type { Mix } from './contender.ts';
 
 interface MixShape extends Pick<Mix, 'name' | 'kind' | 'inFlight'> {
   /** Content tokens of a text, uniform between the two. */
   readonly tokens: readonly [number, number];
 }
-
-/** The longest chunk of the service's own chunking defaults. */
-export const chunkTokensMax = 256;
 
 export const mixShapes: readonly MixShape[] = [
   { name: 'queries_one_in_flight', kind: 'query', inFlight: 1, tokens: [4, 24] },
@@ -21,23 +18,9 @@ export const mixShapes: readonly MixShape[] = [
   { name: 'documents_long', kind: 'document', inFlight: 1, tokens: [224, chunkTokensMax] },
 ];
 
-export interface SourceTexts {
-  readonly description: string;
-  readonly documents: readonly string[];
-  /** Taken as they are; without them queries are cut from the documents. */
-  readonly queries: readonly string[];
-}
-
-/** Enough source texts for every mix of `texts` texts; a BEIR directory's, or those of the installed packages. */
-export async function readSource(texts: number, beir: string | undefined): Promise<SourceTexts> {
-  const { documents, queries } = await readTexts(texts * 4, beir);
-  return beir === undefined
-    ? { description: 'documentation of the installed packages', documents, queries: [] }
-    : { description: beir, documents, queries };
-}
-
 export interface MixOptions {
-  readonly source: SourceTexts;
+  /** Its queries are taken as they are; without any they are cut from the documents. */
+  readonly source: Pick<Texts, 'documents' | 'queries'>;
   /** Texts of a mix; queries are short and come four times as many. */
   readonly texts: number;
   readonly seed: number;

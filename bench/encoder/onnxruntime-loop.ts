@@ -2,8 +2,9 @@
 import type { InferenceSession } from 'onnxruntime-node';
 import type { ServedModel } from '../../src/encoder/served-model.ts';
 import type { BatchKind } from '../../src/encoder/session-protocol.ts';
-import type { Contender, Device, Mix, RoundTiming } from './contender.ts';
-import { type Feeds, feedsOf, openSession, settingsFor } from './onnxruntime-session.ts';
+import type { Contender, Mix, RoundTiming } from './contender.ts';
+import type { Device } from '../lib/device.ts';
+import { type Feeds, feedsOf, openSession, settingsFor } from '../lib/onnxruntime-session.ts';
 import { timed } from './timed.ts';
 
 export async function openLoopPeer(model: ServedModel, device: Device): Promise<Contender> {

@@ -5,9 +5,10 @@
  */
 import { Worker } from 'node:worker_threads';
 import type { ServedModel } from '../../src/encoder/served-model.ts';
-import { type Contender, type Device, fastestOf, type Mix, type RoundTiming } from './contender.ts';
+import { type Contender, fastestOf, type Mix, type RoundTiming } from './contender.ts';
+import type { Device } from '../lib/device.ts';
 import { fetchesOf } from './onnxruntime-loop.ts';
-import { settingsFor } from './onnxruntime-session.ts';
+import { settingsFor } from '../lib/onnxruntime-session.ts';
 import type { PackedRequest, PackedWorkerData } from './packed-worker.ts';
 import { packSequences } from './packing.ts';
 import { timed } from './timed.ts';

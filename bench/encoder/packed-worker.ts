@@ -1,8 +1,13 @@
 /** A thread of the packed side: a session of its own, and batches made ready beforehand that all threads share out. */
 import { parentPort, workerData } from 'node:worker_threads';
 import type { InferenceSession } from 'onnxruntime-node';
-import { type Feeds, feedsOf, openSession, type SessionSettings } from './onnxruntime-session.ts';
-import type { PackedBatch } from './packing.ts';
+import {
+  type Feeds,
+  feedsOf,
+  openSession,
+  type SessionSettings,
+  type PackedBatch,
+} from '../lib/onnxruntime-session.ts';
 
 export interface PackedWorkerData {
   readonly settings: SessionSettings;

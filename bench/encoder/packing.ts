@@ -3,12 +3,7 @@
  * shortest first, and the stream is cut again: at each place into as many sequences of the length found there as
  * the batch holds. Tokens, number of positions and (nearly) lengths are those of the mix; texts are not kept apart.
  */
-export interface PackedBatch {
-  /** [texts x length]. */
-  readonly ids: Int32Array;
-  readonly texts: number;
-  readonly length: number;
-}
+import type { PackedBatch } from '../lib/onnxruntime-session.ts';
 
 /** `batchTokens` bounds the positions of a batch; a longer sequence is a batch of its own. */
 export function packSequences(sequences: readonly Int32Array[], batchTokens: number): readonly PackedBatch[] {

@@ -1,7 +1,8 @@
 /** A contender that lives in a process of its own, so that no side's threads or memory weigh on another's. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import type { Contender, Device, RoundTiming } from './contender.ts';
+import type { Contender, RoundTiming } from './contender.ts';
+import type { Device } from '../lib/device.ts';
 
 export interface PeerRequest {
   readonly id: number;

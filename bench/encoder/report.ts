@@ -1,7 +1,8 @@
 /** What the encoder benchmark writes: JSON, and a table for people. */
-import type { Environment } from '../environment.ts';
-import type { Spread } from '../statistics.ts';
-import type { Agreement } from './agreement.ts';
+import type { Environment } from '../lib/environment.ts';
+import type { Spread } from '../lib/statistics.ts';
+import { markdownTable, spreadText } from '../lib/table.ts';
+import type { Agreement } from '../lib/agreement.ts';
 
 export interface EncoderRow {
   readonly contender: string;
@@ -59,17 +60,13 @@ export interface EncoderReport {
 
 export function renderTable({ environment, settings, rows, skipped, ratio_details }: EncoderReport): string {
   const lines = rows.map((row) => {
-    const rate = row.tokens_per_second;
-    const ratio = row.ours_by_theirs;
     return [
       row.mix,
       row.contender,
-      `${rate.median.toFixed(0)} (${rate.minimum.toFixed(0)}..${rate.maximum.toFixed(0)})`,
+      spreadText(row.tokens_per_second, 0),
       row.texts_per_second.median.toFixed(0),
       row.tokens_per_cpu_second?.median.toFixed(0) ?? '',
-      ratio === null
-        ? ''
-        : `${ratio.median.toFixed(2)} (${ratio.minimum.toFixed(2)}..${ratio.maximum.toFixed(2)})`,
+      row.ours_by_theirs === null ? '' : spreadText(row.ours_by_theirs, 2),
       row.ours_by_theirs_per_cpu_second?.median.toFixed(2) ?? '',
       cosines(row.agreement_with_ours),
       cosines(row.agreement_with_f32),
@@ -88,7 +85,6 @@ export function renderTable({ environment, settings, rows, skipped, ratio_detail
     'cosine to f32, mean / min',
     'settings',
   ];
-  const table = [header, header.map(() => '---'), ...lines].map((cells) => `| ${cells.join(' | ')} |`);
   const ratios = Object.entries(ratio_details).map(
     ([name, { value, mix, target, against, per_cpu_second, others = {}, reason }]) =>
       value === null
@@ -100,7 +96,7 @@ export function renderTable({ environment, settings, rows, skipped, ratio_detail
     `${environment.cpu}, ${environment.threads.join(', ')} threads, commit ${environment.commit}`,
     `${settings.model} on ${settings.device}; ${settings.source}; ${settings.texts} texts, ${settings.rounds} rounds; ${runtimes.join(', ')}`,
     '',
-    ...table,
+    ...markdownTable(header, lines),
     '',
     ...skipped.map(({ contender, reason }) => `${contender}: skipped (${reason})`),
     ...ratios,

@@ -4,7 +4,7 @@
  * (onnx.proto: ModelProto.graph = 7; GraphProto.node = 1, output = 12; NodeProto.input = 1, output = 2, op_type = 4;
  * ValueInfoProto.name = 1), so nothing else of the file changes.
  */
-import { delimited } from '../protobuf.ts';
+import { delimited } from '../lib/protobuf.ts';
 
 const field = {
   modelGraph: 7,

@@ -5,31 +5,37 @@
  * with f32 rows, and with next to nothing copied out.
  */
 import { InferenceSession, type Tensor } from 'onnxruntime-node';
-import { availableParallelism } from 'node:os';
 import { parseConfig } from '../../src/config.ts';
 import { cudaProblem, runtimeVersion } from '../../src/encoder/cuda-library.ts';
 import { documentSequence } from '../../src/encoder/colbert-rules.ts';
 import { loadModel, type ServedModel } from '../../src/encoder/served-model.ts';
 import { modelDirectoryOf } from '../../src/model-choice.ts';
-import { agreementOf, type Agreement } from '../encoder/agreement.ts';
-import type { Device } from '../encoder/contender.ts';
-import { chunkTokensMax, readSource } from '../encoder/mixes.ts';
-import { feedsOf, openSession, settingsFor } from '../encoder/onnxruntime-session.ts';
-import { describeEnvironment, type Environment } from '../environment.ts';
-import { spread, type Spread } from '../statistics.ts';
+import { agreementOf, type Agreement } from '../lib/agreement.ts';
+import { type Device, deviceName } from '../lib/device.ts';
+import { feedsOf, openSession, settingsFor } from '../lib/onnxruntime-session.ts';
+import { describeEnvironment, type Environment } from '../lib/environment.ts';
+import { beir, device, integer, integers } from '../lib/options.ts';
+import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
+import { spread, type Spread } from '../lib/statistics.ts';
+import { markdownTable, spreadText } from '../lib/table.ts';
+import { chunkTokensMax, readTexts } from '../lib/texts.ts';
 
-export interface GpuBenchOptions {
-  readonly device: Device;
-  readonly beir: string | undefined;
-  readonly rounds: number;
-  /** Padded tokens of the batches to measure. */
-  readonly batchTokens: readonly number[];
-  readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly command: string;
-  readonly onProgress: (line: string) => void;
-}
+const settings = {
+  device: device('cuda:0'),
+  rounds: integer(20, 'runs of each batch'),
+  batchTokens: integers('1024,2048,4096,8192,16384,32768,65536', 'padded tokens of the batches to measure'),
+  beir,
+};
 
-export interface GpuRow {
+export const gpu = benchmark({
+  name: 'gpu',
+  summary: 'what a device gives before any service is around it, and the batch size to set',
+  settings,
+  run: measureDevice,
+  render,
+});
+
+interface GpuRow {
   readonly batch_tokens: number;
   /** What is copied out of the graph. */
   readonly outputs: 'int8' | 'f32' | 'weights only';
@@ -38,7 +44,7 @@ export interface GpuRow {
   readonly tokens_per_second: number;
 }
 
-export interface GpuReport {
+interface GpuReport {
   readonly environment: Environment;
   readonly settings: {
     readonly model: string;
@@ -66,24 +72,22 @@ const textLength = 272;
 const comparedTexts = 24;
 const rateTolerance = 0.03;
 
-export async function runGpuBench(options: GpuBenchOptions): Promise<GpuReport> {
-  const { device, rounds, batchTokens, onProgress } = options;
-  const problem = device.provider === 'cuda' ? cudaProblem() : undefined;
+async function measureDevice(options: OptionsOf<typeof settings>): Promise<GpuReport> {
+  const { device: given, rounds, batchTokens, onProgress } = options;
+  const problem = given.provider === 'cuda' ? cudaProblem() : undefined;
   if (problem !== undefined) throw new Error(`cuda: ${problem}`);
   const model = await loadModel(await modelDirectoryOf(parseConfig(options.environment)));
-  const { documents } = await readSource(64, options.beir);
+  const { documents } = await readTexts(256, options.beir);
   const window = Math.min(chunkTokensMax, model.windowTokensMax);
   const texts = documents.map(
     (text) => documentSequence(model.rules, model.tokenizer.encode(text).subarray(0, window)).ids,
   );
   onProgress('loading the graphs');
-  const session = await openSession(settingsFor(model, device));
-  const elsewhere = await nodesElsewhere(model, device);
+  const session = await openSession(settingsFor(model, given));
+  const elsewhere = await nodesElsewhere(model, given);
   const some = texts.slice(0, comparedTexts);
   onProgress('comparing with the CPU');
-  const cpu = await openSession(
-    settingsFor(model, { provider: 'cpu', index: 0, threads: availableParallelism() }),
-  );
+  const cpu = await openSession(settingsFor(model, { ...given, provider: 'cpu' }));
   const agreement = agreementOf(
     await outputsOf(cpu, model, some),
     await outputsOf(session, model, some),
@@ -99,11 +103,11 @@ export async function runGpuBench(options: GpuBenchOptions): Promise<GpuReport> 
     rates.push({ batchTokens: tokens, tokensPerSecond: measured[0]!.tokens_per_second });
   }
   return {
-    environment: describeEnvironment(options.command, 'none', [device.threads]),
+    environment: describeEnvironment(options.command, 'none', [given.threads]),
     settings: {
       model: `${model.name}/${model.version}`,
-      graph: model.session.graphs[device.provider].sha256,
-      device: device.provider === 'cpu' ? 'cpu' : `cuda:${device.index}`,
+      graph: model.session.graphs[given.provider].sha256,
+      device: deviceName(given),
       onnxruntime: runtimeVersion(),
     },
     nodes_elsewhere: elsewhere,
@@ -114,7 +118,7 @@ export async function runGpuBench(options: GpuBenchOptions): Promise<GpuReport> 
   };
 }
 
-export interface BatchRate {
+interface BatchRate {
   readonly batchTokens: number;
   readonly tokensPerSecond: number;
 }
@@ -127,11 +131,11 @@ export function smallestNearBest(rates: readonly BatchRate[]): number {
 }
 
 /** With the fallback forbidden, a session that has a node for another device does not open. */
-async function nodesElsewhere(model: ServedModel, device: Device): Promise<string | null> {
-  if (device.provider === 'cpu') return null;
+async function nodesElsewhere(model: ServedModel, { provider, index }: Device): Promise<string | null> {
+  if (provider === 'cpu') return null;
   try {
     const session = await InferenceSession.create(model.session.graphs.cuda.file, {
-      executionProviders: [{ name: 'cuda', deviceId: device.index }],
+      executionProviders: [{ name: 'cuda', deviceId: index }],
       extra: { session: { 'session.disable_cpu_ep_fallback': '1' } },
     });
     await session.release();
@@ -228,4 +232,27 @@ async function measure(
       tokens_per_second: Math.round((ids.length / milliseconds.median) * 1000),
     };
   });
+}
+
+function render(report: GpuReport): string {
+  const { settings: chosen, rows, agreement_with_cpu_graph: agreement, alone_and_in_batch: alone } = report;
+  const header = ['padded tokens', 'outputs', 'KiB out', 'ms, median (min..max)', 'tokens/s'];
+  const table = rows.map((row) => [
+    row.batch_tokens,
+    row.outputs,
+    (row.output_bytes / 1024).toFixed(0),
+    spreadText(row.milliseconds, 2),
+    row.tokens_per_second,
+  ]);
+  return [
+    `${chosen.model} on ${chosen.device}, onnxruntime ${chosen.onnxruntime}, graph ${chosen.graph.slice(0, 12)}`,
+    `nodes on another device: ${report.nodes_elsewhere ?? 'none'}`,
+    `cosine to the CPU graph: mean ${agreement.mean_cosine.toFixed(5)}, minimum ${agreement.minimum_cosine.toFixed(5)}`,
+    `alone and in a batch: ${(alone.differing_share * 100).toFixed(3)}% of int8 components differ, by ${alone.steps_max} steps at most`,
+    '',
+    ...markdownTable(header, table),
+    '',
+    `MAXSIMD_BATCH_TOKENS=${report.best_batch_tokens} is the smallest batch within 3% of the best rate`,
+    '',
+  ].join('\n');
 }

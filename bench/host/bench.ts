@@ -4,38 +4,45 @@
  * bounds what one process can give beside a device of any speed. CPU time is counted, not the clock, so that a
  * machine with few cores tells what one with many would give.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { setTimeout as elapse } from 'node:timers/promises';
 import { parseConfig } from '../../src/config.ts';
 import { modelDirectoryOf } from '../../src/model-choice.ts';
-import { endWithThisProcess } from '../capacity/server-process.ts';
-import { closing, openTarget, type Target } from '../capacity/target.ts';
-import { describeEnvironment, type Environment } from '../environment.ts';
-import { childProcesses, threadCounters } from '../process-counters.ts';
-import { Connection, requestText } from '../stages/connection.ts';
-import { readTexts, type Texts } from '../texts.ts';
+import { scratchFolder } from '../lib/endings.ts';
+import { closing, openTarget, type Target } from '../lib/target.ts';
+import { describeEnvironment, type Environment } from '../lib/environment.ts';
+import { beir, integer, names, positiveNumber } from '../lib/options.ts';
+import { childProcesses, threadCounters } from '../lib/process-counters.ts';
+import { Connection, requestText } from '../lib/connection.ts';
+import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
+import { sum } from '../lib/statistics.ts';
+import { readTexts, type Texts } from '../lib/texts.ts';
 import { lookupModel, writeLookupModel } from './lookup-model.ts';
 
-export interface HostOptions {
-  /** A BEIR directory; without it texts of the installed packages. */
-  readonly beir: string | undefined;
-  readonly documents: number;
-  readonly seconds: number;
-  readonly works: readonly WorkName[];
-  readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly command: string;
-  readonly onProgress: (line: string) => void;
-}
+const workNames = ['search', 'score', 'upsert'] as const;
+type WorkName = (typeof workNames)[number];
 
-export interface HostReport {
+const settings = {
+  beir,
+  documents: integer(300, 'documents stored before'),
+  seconds: positiveNumber(10, 'counted for each kind of work, after half as many'),
+  work: names(workNames, 'kinds of work to measure'),
+};
+
+export const host = benchmark({
+  name: 'host',
+  summary: 'what each thread of a host does around a model that costs nothing',
+  settings,
+  run,
+  render,
+});
+
+interface HostReport {
   readonly environment: Environment;
   readonly settings: { readonly documents: number; readonly seconds: number; readonly texts: string };
   readonly rows: readonly HostRow[];
 }
 
-export interface HostRow {
+interface HostRow {
   readonly work: WorkName;
   readonly unit: Work['unit'];
   readonly in_flight: number;
@@ -51,9 +58,6 @@ const singleThreads = ['api_event_loop', 'encoder_event_loop'] as const;
 type SingleThread = (typeof singleThreads)[number];
 const threadGroups = [...singleThreads, 'session_workers', 'engine', 'other'] as const;
 type ThreadGroup = (typeof threadGroups)[number];
-
-export const workNames = ['search', 'score', 'upsert'] as const;
-export type WorkName = (typeof workNames)[number];
 
 interface Work {
   readonly name: WorkName;
@@ -82,42 +86,35 @@ const asOnGpu = {
 /** Before the counted seconds: the compilers of both processes are then done with what is asked often. */
 const warmUpShare = 0.5;
 
-export async function runHostBench(options: HostOptions): Promise<HostReport> {
+async function run(options: OptionsOf<typeof settings>): Promise<HostReport> {
   const { documents, seconds, onProgress } = options;
-  const models = mkdtempSync(path.join(tmpdir(), 'maxsimd-lookup-'));
-  const remove = (): void => rmSync(models, { recursive: true, force: true });
-  const forget = endWithThisProcess(remove);
-  try {
-    await writeLookupModel(await modelDirectoryOf(parseConfig(options.environment)), models);
-    const texts = await readTexts(documents, options.beir);
-    onProgress(`storing ${texts.documents.length} documents`);
-    const target = await openTarget({
-      texts: texts.documents,
-      remote: undefined,
-      environment: {
-        ...asOnGpu,
-        ...options.environment,
-        MAXSIMD_MODELS_DIR: models,
-        MAXSIMD_MODEL: lookupModel,
-      },
-    });
-    const rows = await closing([target], async () => {
-      const found: HostRow[] = [];
-      for (const work of worksOf(target, texts).filter(({ name }) => options.works.includes(name))) {
-        onProgress(`${work.name}, ${work.inFlight} in flight`);
-        found.push(await measure(work, target, seconds));
-      }
-      return found;
-    });
-    return {
-      environment: describeEnvironment(options.command, 'auto', []),
-      settings: { documents: texts.documents.length, seconds, texts: texts.name },
-      rows,
-    };
-  } finally {
-    remove();
-    forget();
-  }
+  using models = scratchFolder('lookup');
+  await writeLookupModel(await modelDirectoryOf(parseConfig(options.environment)), models.path);
+  const texts = await readTexts(documents, options.beir);
+  onProgress(`storing ${texts.documents.length} documents`);
+  const target = await openTarget({
+    texts: texts.documents,
+    remote: undefined,
+    environment: {
+      ...asOnGpu,
+      ...options.environment,
+      MAXSIMD_MODELS_DIR: models.path,
+      MAXSIMD_MODEL: lookupModel,
+    },
+  });
+  const rows = await closing([target], async () => {
+    const found: HostRow[] = [];
+    for (const work of worksOf(target, texts).filter(({ name }) => options.work.includes(name))) {
+      onProgress(`${work.name}, ${work.inFlight} in flight`);
+      found.push(await measure(work, target, seconds));
+    }
+    return found;
+  });
+  return {
+    environment: describeEnvironment(options.command, 'auto', []),
+    settings: { documents: texts.documents.length, seconds, texts: texts.name },
+    rows,
+  };
 }
 
 function worksOf({ indexId }: Target, { documents, queries }: Texts): readonly Work[] {
@@ -216,7 +213,7 @@ function threadSeconds(apiProcessId: number | undefined): Record<ThreadGroup, nu
   };
 }
 
-export function renderHost({ rows }: HostReport): string {
+function render({ rows }: HostReport): string {
   const number = (value: number): string => value.toLocaleString('en', { maximumSignificantDigits: 3 });
   const lines = rows.map(({ work, unit, in_flight: inFlight, rate, microseconds, ceilings }) => [
     `${work}, ${inFlight} in flight: ${number(rate)} ${unit}${unit.endsWith('h') ? 'es' : 's'}/s here; CPU microseconds a ${unit} and, of a thread`,
@@ -233,8 +230,4 @@ export function renderHost({ rows }: HostReport): string {
 
 function record<Key extends string>(keys: readonly Key[], of: (key: Key) => number): Record<Key, number> {
   return Object.fromEntries(keys.map((key) => [key, of(key)])) as Record<Key, number>;
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
 }

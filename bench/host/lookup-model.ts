@@ -6,8 +6,8 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { openModelDirectory } from '../../src/encoder/model-directory.ts';
-import { delimited, integerField } from '../protobuf.ts';
-import { seededRandom } from '../seeded-random.ts';
+import { delimited, integerField } from '../lib/protobuf.ts';
+import { seededRandom } from '../lib/seeded-random.ts';
 
 /** As models are named in a configuration. */
 export const lookupModel = 'lookup/1';

@@ -1,7 +1,7 @@
 /** What a hostile or careless client can send within the limits of its tenant: the most expensive requests known. */
 import { connect, type Socket } from 'node:net';
 import { generateApiKey } from '../../src/catalog/api-key.ts';
-import { packageTexts } from '../texts.ts';
+import { packageTexts } from '../lib/texts.ts';
 
 export interface Attacker {
   readonly url: string;

@@ -4,34 +4,45 @@
  * each, the longest delay of the api process's event loop, and its memory. Each attack has a server of its own; with
  * `--against` a second checkout is measured after this one, attack by attack.
  */
-import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { Agent, request } from 'node:http';
-import { startServer, type ServerProcess } from '../capacity/server-process.ts';
-import { describeEnvironment, type Environment } from '../environment.ts';
-import { maximum, median } from '../statistics.ts';
-import { packageTexts } from '../texts.ts';
+import { startServer, type ServerProcess } from '../lib/server-process.ts';
+import { describeEnvironment, type Environment } from '../lib/environment.ts';
+import { scrape } from '../lib/metrics.ts';
+import { names, optional } from '../lib/options.ts';
+import { memoryBytes } from '../lib/process-counters.ts';
+import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
+import { maximum, median } from '../lib/statistics.ts';
+import { columns } from '../lib/table.ts';
+import { packageTexts } from '../lib/texts.ts';
 import { attacks, type Attack, type Attacker } from './attacks.ts';
 import type { ProbeResult, ProbeTarget } from './prober.ts';
 
-export interface HostileOptions {
-  /** Names of attacks. */
-  readonly attacks: readonly string[];
-  /** Folder of another checkout, built and installed, to compare with. */
-  readonly against: string | undefined;
-  readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly command: string;
-  readonly onProgress: (line: string) => void;
-}
+const known = attacks.map(({ name }) => name);
 
-export interface HostileReport {
+const settings = {
+  attacks: names(known, 'attacks to measure'),
+  against: optional('checkout', 'folder of another checkout, built and installed, to compare with'),
+};
+
+type Options = OptionsOf<typeof settings>;
+
+export const hostile = benchmark({
+  name: 'hostile',
+  summary: 'what the worst requests of one tenant do to others',
+  settings,
+  run,
+  render,
+});
+
+interface HostileReport {
   readonly environment: Environment;
   readonly rows: readonly HostileRow[];
 }
 
-export interface HostileRow {
+interface HostileRow {
   readonly attack: string;
   readonly what: string;
   readonly side: 'this' | 'against';
@@ -53,7 +64,7 @@ const quietMs = 1000;
 /** After the last answer, so that what is still under way is seen. */
 const settleMs = 500;
 
-export async function runHostileBench(options: HostileOptions): Promise<HostileReport> {
+async function run(options: Options): Promise<HostileReport> {
   const rows: HostileRow[] = [];
   for (const attack of attacks.filter(({ name }) => options.attacks.includes(name))) {
     for (const side of ['this', 'against'] as const) {
@@ -66,9 +77,9 @@ export async function runHostileBench(options: HostileOptions): Promise<HostileR
   return { environment: describeEnvironment(options.command, 'auto', []), rows };
 }
 
-export function renderHostile({ rows }: HostileReport): string {
+function render({ rows }: HostileReport): string {
   const line = (cells: readonly string[]): string =>
-    `${cells.map((cell, i) => (i < 2 ? cell.padEnd(16) : cell.padStart(13))).join('')}\n`;
+    `${columns(cells, { first: 16, others: 13, left: 2 })}\n`;
   const header = ['attack', 'side', 'healthz max', 'search p50', 'search max', 'failed', 'loop max', 'MiB'];
   return (
     line(header) +
@@ -92,7 +103,7 @@ export function renderHostile({ rows }: HostileReport): string {
 async function measure(
   attack: Attack,
   side: 'this' | 'against',
-  { against, environment }: HostileOptions,
+  { against, environment }: Options,
 ): Promise<HostileRow> {
   const server = await startServer({
     environment,
@@ -117,7 +128,7 @@ async function measure(
     const started = performance.now();
     const statuses = await attack.run(attacker);
     const attackMs = performance.now() - started;
-    const residentMib = residentBytes(server) / 2 ** 20;
+    const residentMib = memoryBytes(server.processId ?? 0, 'VmRSS') / 2 ** 20;
     await delay(settleMs);
     const [health, searches] = [await healthz.stop(), await search.stop()];
     return {
@@ -188,17 +199,8 @@ function startProbe(target: ProbeTarget): { stop(): Promise<ProbeResult> } {
 
 /** The longest delay since the last call. */
 async function eventLoopMaxMs({ metricsUrl }: ServerProcess): Promise<number> {
-  const text = await (await fetch(metricsUrl)).text();
-  return Number(/^maxsimd_nodejs_eventloop_lag_max_seconds (\S+)$/m.exec(text)?.[1]) * 1000;
-}
-
-/** Zero where the system does not say. */
-function residentBytes({ processId }: ServerProcess): number {
-  try {
-    return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${processId}/status`, 'utf8'))?.[1]) * 1024;
-  } catch {
-    return 0;
-  }
+  const metrics = await scrape(metricsUrl);
+  return (metrics.get('maxsimd_nodejs_eventloop_lag_max_seconds') ?? Number.NaN) * 1000;
 }
 
 function counted(statuses: readonly number[]): Readonly<Record<string, number>> {

@@ -2,11 +2,11 @@
  * What the way from JavaScript through the addon and back adds to the kernel: a rerank of all chunks of an index
  * by `search`, against the kernel alone over the same chunks, both on one thread.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createEngine, type NativeRecord, type NativeSearch } from '../../src/index/native.ts';
-import { seededRandom } from '../seeded-random.ts';
+import { sum } from '../lib/statistics.ts';
+import { scratchFolder } from '../lib/endings.ts';
+import { seededRandom } from '../lib/seeded-random.ts';
 
 export interface AddonOverheadOptions {
   readonly dim: number;
@@ -24,13 +24,13 @@ const scaleOfOneHundredth = 0x211f;
 
 /** search / kernel, wall time, one ratio a round. */
 export async function measureAddonOverhead(options: AddonOverheadOptions): Promise<readonly number[]> {
-  const directory = mkdtempSync(path.join(tmpdir(), 'maxsimd-kernel-bench-'));
+  using folder = scratchFolder('kernel-bench');
   const engine = createEngine({ threads: 1, kernel: 'auto' });
   try {
     const record = randomRecord(options);
     const rows = record.scales.length;
     const index = engine.createIndex({ dim: options.dim, exactTokenVectorsMax: rows });
-    await index.createSegment(1, path.join(directory, 'segment'));
+    await index.createSegment(1, path.join(folder.path, 'segment'));
     await index.append(1, record);
     index.publish(
       1,
@@ -71,14 +71,13 @@ export async function measureAddonOverhead(options: AddonOverheadOptions): Promi
     return ratios;
   } finally {
     engine.close();
-    rmSync(directory, { recursive: true, force: true });
   }
 }
 
 function randomRecord({ dim, chunks, seed }: AddonOverheadOptions): NativeRecord {
   const random = seededRandom(seed);
   const chunkRows = Uint32Array.from({ length: chunks }, (_, chunk) => rowsOf(chunk));
-  const rows = chunkRows.reduce((sum, count) => sum + count, 0);
+  const rows = sum([...chunkRows]);
   return {
     versionId: 1,
     chunkRows,

@@ -7,9 +7,12 @@ import { execFileSync, spawnSync, type ExecFileSyncOptions } from 'node:child_pr
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
-import { describeEnvironment, root, type Environment } from '../environment.ts';
+import { describeEnvironment, root, type Environment } from '../lib/environment.ts';
 import { measureAddonOverhead } from './addon-overhead.ts';
-import { median, pairedRatios, spread, type Spread } from '../statistics.ts';
+import { integer, integers, words } from '../lib/options.ts';
+import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
+import { median, pairedRatios, spread, type Spread } from '../lib/statistics.ts';
+import { markdownTable, spreadText } from '../lib/table.ts';
 
 const samplesSchema = z.object({ wall_s: z.array(z.number()), cpu_s: z.array(z.number()) });
 const contenderSchema = z.object({
@@ -38,7 +41,7 @@ type Run = z.infer<typeof runSchema>;
 type Contender = z.infer<typeof contenderSchema>;
 type Scenario = keyof Contender['scenarios'];
 
-export interface KernelRow {
+interface KernelRow {
   readonly contender: string;
   readonly dim: number;
   readonly threads: number;
@@ -53,34 +56,44 @@ export interface KernelRow {
   readonly relative_score_error: number;
 }
 
-export interface RatioReport {
+interface RatioReport {
   readonly value: number | null;
   readonly spread?: Spread;
   readonly against?: string;
   readonly reason?: string;
 }
 
-export interface KernelReport {
+interface KernelReport {
   readonly environment: Environment;
   readonly rows: readonly KernelRow[];
   readonly ratios: Readonly<Record<string, number | null>>;
   readonly ratio_details: Readonly<Record<string, RatioReport>>;
 }
 
-export interface KernelBenchOptions {
-  readonly dims: readonly number[];
-  readonly threads: readonly number[];
-  readonly chunks: number;
-  readonly rounds: number;
-  readonly seed: number;
-  /** Size of the buffer whose reading time is the machine's read bandwidth; far beyond the caches to mean it. */
-  readonly bandwidthMebibytes: number;
-  /** Contenders whose names contain one of these are left out. */
-  readonly without: readonly string[];
-  readonly command: string;
-}
+const settings = {
+  dims: integers('128,96', 'dimensions of token vectors'),
+  threads: integers('1,2', 'thread counts'),
+  chunks: integer(20_000, 'chunks that are read from memory'),
+  rounds: integer(7, 'rounds'),
+  seed: integer(1, 'seed of the vectors', 0),
+  without: words('leaves out contenders whose names contain one of these'),
+  bandwidthMib: integer(
+    1024,
+    'MiB whose reading time is the read bandwidth; far beyond the caches to mean it',
+  ),
+};
 
-export async function runKernelBench(options: KernelBenchOptions): Promise<KernelReport> {
+type Options = OptionsOf<typeof settings>;
+
+export const kernel = benchmark({
+  name: 'kernel',
+  summary: 'MaxSim kernels beside NumKong and a matrix product',
+  settings,
+  run: measureKernels,
+  render,
+});
+
+async function measureKernels(options: Options): Promise<KernelReport> {
   const program = buildKernelBench();
   const runs = options.dims.flatMap((dim) =>
     options.threads.map((threads) => runOnce(program, dim, threads, options)),
@@ -97,13 +110,13 @@ export async function runKernelBench(options: KernelBenchOptions): Promise<Kerne
 }
 
 /** Greater than 1 means that the way through the addon costs more than the kernel. */
-async function addonOverhead({ rounds, seed }: KernelBenchOptions): Promise<RatioReport> {
+async function addonOverhead({ rounds, seed }: Options): Promise<RatioReport> {
   const ratios = await measureAddonOverhead({ dim: 128, tokens: 32, chunks: 500, rounds, seed });
   return { value: median(ratios), spread: spread(ratios), against: 'the kernel alone' };
 }
 
 /** The path of the built program. */
-export function buildKernelBench(): string {
+function buildKernelBench(): string {
   const directory = path.join(root, 'build', 'bench-kernel');
   mkdirSync(directory, { recursive: true });
   const quiet: ExecFileSyncOptions = { stdio: ['ignore', 2, 2] };
@@ -116,7 +129,7 @@ export function buildKernelBench(): string {
   return path.join(directory, 'kernel_bench');
 }
 
-function runOnce(program: string, dim: number, threads: number, options: KernelBenchOptions): Run {
+function runOnce(program: string, dim: number, threads: number, options: Options): Run {
   const args = Object.entries({
     dim,
     threads,
@@ -124,7 +137,7 @@ function runOnce(program: string, dim: number, threads: number, options: KernelB
     hot: Math.min(500, options.chunks),
     rounds: options.rounds,
     seed: options.seed,
-    'bandwidth-mib': options.bandwidthMebibytes,
+    'bandwidth-mib': options.bandwidthMib,
     without: options.without.join(','),
   }).flatMap(([name, value]) => [`--${name}`, String(value)]);
   const result = spawnSync(program, args, {
@@ -228,4 +241,39 @@ function bandwidthShare(run: Run, best: Contender | undefined): RatioReport {
   const bytes = run.token_vectors * (run.dim + 2);
   const shares = best.scenarios.memory.wall_s.map((seconds) => bytes / seconds / run.read_bytes_per_second);
   return { value: median(shares), spread: spread(shares), against: 'read bandwidth' };
+}
+
+function render({ environment, rows, ratio_details }: KernelReport): string {
+  const header = [
+    'contender',
+    'dim',
+    'threads',
+    'scenario',
+    'thousand chunks/s (min..max)',
+    'top-10',
+    'top-100',
+    'score error',
+  ];
+  const table = rows.map((row) => [
+    row.contender,
+    row.dim,
+    row.threads,
+    row.scenario,
+    spreadText(row.thousand_chunks_per_second, 0),
+    row.top10_overlap.toFixed(3),
+    row.top100_overlap.toFixed(3),
+    row.relative_score_error.toExponential(1),
+  ]);
+  const ratios = Object.entries(ratio_details).map(
+    ([name, { value, reason, against }]) =>
+      `${name}: ${value === null ? `null (${reason})` : `${value.toFixed(2)} against ${against}`}`,
+  );
+  return [
+    `${environment.cpu}, commit ${environment.commit}`,
+    '',
+    ...markdownTable(header, table),
+    '',
+    ...ratios,
+    '',
+  ].join('\n');
 }

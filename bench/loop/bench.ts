@@ -3,23 +3,32 @@
  * text) in one request after another, for some seconds, and reads the 99th percentile of the event-loop delay of
  * the api process and of the encoder from `/metrics`; a client beside it measures what a search waits.
  */
-import { closing, openTarget } from '../capacity/target.ts';
-import { describeEnvironment, type Environment } from '../environment.ts';
-import { median, quantile } from '../statistics.ts';
-import { packageTexts } from '../texts.ts';
+import { closing, openTarget } from '../lib/target.ts';
+import { describeEnvironment, type Environment } from '../lib/environment.ts';
+import { scrape } from '../lib/metrics.ts';
+import { integer } from '../lib/options.ts';
+import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
+import { median, quantile } from '../lib/statistics.ts';
+import { columns } from '../lib/table.ts';
+import { packageTexts } from '../lib/texts.ts';
 
-export interface LoopOptions {
-  readonly documents: number;
-  readonly documentBytes: number;
-  readonly seconds: number;
-  readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly command: string;
-  readonly onProgress: (line: string) => void;
-}
+const settings = {
+  documents: integer(50, 'documents of one upsert'),
+  kib: integer(100, 'KiB of each document'),
+  seconds: integer(15, 'before the upserts and during them'),
+};
 
-export interface LoopReport {
+export const loop = benchmark({
+  name: 'loop',
+  summary: 'whether the largest upserts hold up the event loops',
+  settings,
+  run,
+  render,
+});
+
+interface LoopReport {
   readonly environment: Environment;
-  readonly settings: Pick<LoopOptions, 'documents' | 'documentBytes' | 'seconds'>;
+  readonly settings: Readonly<Record<'documents' | 'documentBytes' | 'seconds', number>>;
   /** Milliseconds: before the upserts and while they are in flight. */
   readonly idle: Delays;
   readonly loaded: Delays;
@@ -35,7 +44,8 @@ interface Delays {
 /** prom-client's timer; its percentiles include the interval. */
 const apiResolutionMs = 10;
 
-export async function runLoopBench(options: LoopOptions): Promise<LoopReport> {
+async function run(options: OptionsOf<typeof settings>): Promise<LoopReport> {
+  const documentBytes = options.kib * 1024;
   const target = await openTarget({
     texts: packageTexts(50),
     remote: undefined,
@@ -62,15 +72,16 @@ export async function runLoopBench(options: LoopOptions): Promise<LoopReport> {
         waits.push(performance.now() - started);
       }
       const metrics = await scrape(target.metricsUrl!);
+      const secondsOf = (name: string): number => metrics.get(name) ?? Number.NaN;
       return {
-        api_p99_ms: metrics('maxsimd_nodejs_eventloop_lag_p99_seconds') * 1000 - apiResolutionMs,
-        encoder_p99_ms: metrics('maxsimd_encoder_loop_delay_p99_seconds{encoder="local-0"}') * 1000,
+        api_p99_ms: secondsOf('maxsimd_nodejs_eventloop_lag_p99_seconds') * 1000 - apiResolutionMs,
+        encoder_p99_ms: secondsOf('maxsimd_encoder_loop_delay_p99_seconds{encoder="local-0"}') * 1000,
         search_p50_ms: median(waits),
         search_p99_ms: quantile(waits, 0.99),
       };
     };
     const idle = await observe(options.seconds);
-    const body = upsertBody(options);
+    const body = upsertBody(options.documents, documentBytes);
     options.onProgress(`idle: ${JSON.stringify(idle)}; one body has ${body.length} bytes`);
     const ending = new AbortController();
     const over = AbortSignal.any([ending.signal, target.ended]);
@@ -84,7 +95,7 @@ export async function runLoopBench(options: LoopOptions): Promise<LoopReport> {
       environment: describeEnvironment(options.command, 'auto', []),
       settings: {
         documents: options.documents,
-        documentBytes: options.documentBytes,
+        documentBytes,
         seconds: options.seconds,
       },
       idle,
@@ -93,15 +104,14 @@ export async function runLoopBench(options: LoopOptions): Promise<LoopReport> {
   });
 }
 
-export function renderLoop({ idle, loaded }: LoopReport): string {
-  const line = (cells: readonly string[]): string =>
-    `${cells.map((cell, i) => (i === 0 ? cell.padEnd(12) : cell.padStart(16))).join('')}\n`;
+function render({ idle, loaded }: LoopReport): string {
+  const line = (cells: readonly string[]): string => `${columns(cells, { first: 12, others: 16 })}\n`;
   const row = (name: string, delays: Delays): string =>
     line([name, ...Object.values(delays).map((ms: number) => ms.toFixed(1))]);
   return line(['', ...Object.keys(idle)]) + row('idle', idle) + row('in flight', loaded);
 }
 
-function upsertBody({ documents, documentBytes }: LoopOptions): string {
+function upsertBody(documents: number, documentBytes: number): string {
   const text = packageTexts(400).join(' ');
   return JSON.stringify({
     documents: Array.from({ length: documents }, (_, i) => ({
@@ -112,12 +122,4 @@ function upsertBody({ documents, documentBytes }: LoopOptions): string {
         .replaceAll('\u{fffd}', ''),
     })),
   });
-}
-
-async function scrape(metricsUrl: string): Promise<(line: string) => number> {
-  const text = await (await fetch(metricsUrl)).text();
-  return (line) => {
-    const found = text.split('\n').find((candidate) => candidate.startsWith(`${line} `));
-    return Number(found?.slice(line.length + 1));
-  };
 }

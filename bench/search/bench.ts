@@ -10,39 +10,50 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { createEngine } from '../../src/index/native.ts';
-import { describeEnvironment, root } from '../environment.ts';
+import { describeEnvironment, root } from '../lib/environment.ts';
+import { directory, integer, names, optional } from '../lib/options.ts';
+import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
+import { mean } from '../lib/statistics.ts';
 import { chunksOf, documentsOf, type Corpus, type Query } from './corpus.ts';
 import { openEmbeddings } from './embedding-directory.ts';
 import { buildSealed } from './engine-index.ts';
-import { engineRows, topK, withUnitRows, type Part } from './engine-rows.ts';
-import { peerRows, type PeerName } from './peer-rows.ts';
-import { qpsAtEqualRecall, type SearchReport } from './report.ts';
+import { engineRows, parts, topK, withUnitRows, type Part } from './engine-rows.ts';
+import { peerNames, peerRows } from './peer-rows.ts';
+import { qpsAtEqualRecall, renderTable, type SearchReport } from './report.ts';
 import { synthesise } from './synthetic.ts';
 
-export interface SearchBenchOptions {
-  readonly chunks: number;
-  /** Directory of embeddings; synthetic ones when undefined. */
-  readonly embeddings: string | undefined;
-  /** Mean token vectors of a synthetic chunk. */
-  readonly meanRows: number;
-  readonly queries: number;
-  readonly searches: number;
-  readonly budgetMs: number;
-  readonly parts: ReadonlySet<Part>;
-  readonly peers: readonly PeerName[];
-  readonly threads: number;
-  readonly seed: number;
-  /** Where indexes and exhaustive rankings are kept between runs. */
-  readonly cache: string;
-  readonly command: string;
-  readonly onProgress: (line: string) => void;
-}
+const settings = {
+  chunks: integer(10_000, 'chunks of the index'),
+  embeddings: optional('directory', 'real embeddings (search-embed makes them), not synthetic ones'),
+  meanRows: integer(64, 'mean token vectors of a synthetic chunk'),
+  queries: integer(200, 'queries'),
+  searches: integer(500, 'searches of one client'),
+  budgetMs: integer(10_000, 'after so long a row stops measuring latency or throughput'),
+  parts: names(parts, 'what to measure'),
+  peers: names(peerNames, 'what to measure beside', []),
+  threads: integer(0, 'threads of the engine; 0 = one a core', 0),
+  seed: integer(1, 'seed of the synthetic vectors', 0),
+  cache: directory(
+    path.join(root, 'build', 'bench-search'),
+    'indexes and exhaustive rankings are kept there',
+  ),
+};
+
+type Options = OptionsOf<typeof settings>;
+
+export const search = benchmark({
+  name: 'search',
+  summary: 'recall, latency and throughput of the engine, beside an exhaustive scan and peers',
+  settings,
+  run,
+  render: renderTable,
+});
 
 /** The peer that the ratio is against, and our candidate_k that it is taken at. */
 const lancedb = 'lancedb';
 const ratioCandidateK = 200;
 
-export async function runSearchBench(options: SearchBenchOptions): Promise<SearchReport> {
+async function run(options: Options): Promise<SearchReport> {
   const engine = createEngine({ threads: options.threads, kernel: 'auto' });
   try {
     const corpus = openCorpus(options);
@@ -52,13 +63,16 @@ export async function runSearchBench(options: SearchBenchOptions): Promise<Searc
       budgetMs: options.budgetMs,
       clients: [1, 2, 4].map((factor) => factor * engine.info.threads),
     };
-    const directory = path.join(options.cache, keyOf(corpus));
+    const folder = path.join(options.cache, keyOf(corpus));
     mkdirSync(options.cache, { recursive: true });
     const index = { engine, corpus };
-    const sealed = await buildSealed(index, directory, options.onProgress);
+    const sealed = await buildSealed(index, folder, options.onProgress);
     // Peers are held against the truth of unit query rows.
-    const parts = new Set<Part>([...options.parts, ...(options.peers.length > 0 ? (['unit'] as const) : [])]);
-    const ours = await engineRows({ ...options, parts, index, sealed, queries, effort });
+    const wanted = new Set<Part>([
+      ...options.parts,
+      ...(options.peers.length > 0 ? (['unit'] as const) : []),
+    ]);
+    const ours = await engineRows({ ...options, parts: wanted, index, sealed, queries, effort });
     const {
       rows: theirs,
       versions,
@@ -81,7 +95,7 @@ export async function runSearchBench(options: SearchBenchOptions): Promise<Searc
         dim: corpus.dim,
         documents: documentsOf(corpus),
         queries: queries.length,
-        query_rows_mean: queries.reduce((sum, query) => sum + query.rows, 0) / queries.length,
+        query_rows_mean: mean(queries.map((query) => query.rows)),
         top_k: topK,
         seed: options.seed,
         peers: versions,
@@ -96,7 +110,7 @@ export async function runSearchBench(options: SearchBenchOptions): Promise<Searc
   }
 }
 
-function openCorpus({ embeddings, chunks, meanRows, queries, seed }: SearchBenchOptions): Corpus {
+function openCorpus({ embeddings, chunks, meanRows, queries, seed }: Options): Corpus {
   if (embeddings !== undefined) return openEmbeddings(embeddings, chunks);
   return synthesise({ chunks, meanRows, queries, seed });
 }

@@ -7,14 +7,14 @@
  */
 import { mkdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { parseArgs } from 'node:util';
-import { integer } from '../options.ts';
+import { beir, integer } from '../lib/options.ts';
+import { tool } from '../lib/benchmark.ts';
+import { readTexts, type Texts } from '../lib/texts.ts';
 import { parseConfig } from '../../src/config.ts';
 import type { EncodedDocument, Encoder } from '../../src/encoder/contract.ts';
 import { loadModel, type ServedModel } from '../../src/encoder/served-model.ts';
 import { modelDirectoryOf } from '../../src/model-choice.ts';
-import { readSource, type SourceTexts } from '../encoder/mixes.ts';
-import { startEncoder } from '../encoder-pool.ts';
+import { startEncoder } from '../lib/encoder-pool.ts';
 import type { Query } from './corpus.ts';
 import { EmbeddingWriter } from './embedding-directory.ts';
 
@@ -22,62 +22,54 @@ const documentsPerCall = 50;
 const heldBackEvery = 50;
 const queryWords = 14;
 
-export const embedUsage = 'search-embed DIRECTORY [--beir DIR] [--texts 2000] [--chunk-tokens 256]';
-
-export async function embedCommand(
-  args: readonly string[],
-  environment: Readonly<Record<string, string | undefined>>,
-): Promise<void> {
-  const { values, positionals } = parseArgs({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      beir: { type: 'string' },
-      texts: { type: 'string', default: '2000' },
-      'chunk-tokens': { type: 'string', default: '256' },
-    },
-  });
-  const [directory] = positionals;
-  if (directory === undefined) throw new Error(`usage: ${embedUsage}`);
-  const modelDirectory = await modelDirectoryOf(parseConfig(environment));
-  const model = await loadModel(modelDirectory);
-  const chunkTokens = integer(values['chunk-tokens'], 'chunk-tokens');
-  const source = await readTexts(integer(values.texts, 'texts'), values.beir);
-  const encoder = await startEncoder(modelDirectory, {
-    provider: 'cpu',
-    index: 0,
-    threads: availableParallelism(),
-  });
-  try {
-    mkdirSync(directory, { recursive: true });
-    const writer = new EmbeddingWriter(directory);
-    for (let from = 0; from < source.documents.length; from += documentsPerCall) {
-      const texts = source.documents.slice(from, from + documentsPerCall);
-      for (const document of await encode(encoder.pool, model, texts, chunkTokens)) {
-        if (document.chunkRows.length > 0) writer.document(document.chunkRows, document);
-      }
-      process.stderr.write(`${from + texts.length} documents, ${writer.chunks} chunks\n`);
-    }
-    const queries: Query[] = [];
-    for (const text of source.queries) {
-      const { rows, vectors } = await encoder.pool.encodeQuery(text, encodeOptions(model));
-      queries.push({ rows, vectors });
-    }
-    writer.finish(queries, {
-      centring: model.session.centring ?? new Float32Array(model.dim),
-      readme: `${source.description}, ${model.name}/${model.version}, chunks of up to ${chunkTokens} tokens\n`,
+export const searchEmbed = tool({
+  usage: 'search-embed <directory>',
+  summary: 'makes embeddings of texts with the served model, for `search --embeddings`',
+  settings: {
+    beir,
+    texts: integer(2000, 'texts to encode'),
+    chunkTokens: integer(256, 'tokens of a chunk, at most'),
+  },
+  run: async ({ environment, chunkTokens, texts, beir: given, onProgress }, directory = '') => {
+    const modelDirectory = await modelDirectoryOf(parseConfig(environment));
+    const model = await loadModel(modelDirectory);
+    const source = await sourceOf(texts, given);
+    const encoder = await startEncoder(modelDirectory, {
+      provider: 'cpu',
+      index: 0,
+      threads: availableParallelism(),
     });
-  } finally {
-    await encoder.close();
-  }
-}
+    try {
+      mkdirSync(directory, { recursive: true });
+      const writer = new EmbeddingWriter(directory);
+      for (let from = 0; from < source.documents.length; from += documentsPerCall) {
+        const batch = source.documents.slice(from, from + documentsPerCall);
+        for (const document of await encode(encoder.pool, model, batch, chunkTokens)) {
+          if (document.chunkRows.length > 0) writer.document(document.chunkRows, document);
+        }
+        onProgress(`${from + batch.length} documents, ${writer.chunks} chunks`);
+      }
+      const queries: Query[] = [];
+      for (const text of source.queries) {
+        const { rows, vectors } = await encoder.pool.encodeQuery(text, encodeOptions(model));
+        queries.push({ rows, vectors });
+      }
+      writer.finish(queries, {
+        centring: model.session.centring ?? new Float32Array(model.dim),
+        readme: `${source.name}, ${model.name}/${model.version}, chunks of up to ${chunkTokens} tokens\n`,
+      });
+    } finally {
+      await encoder.close();
+    }
+  },
+});
 
-async function readTexts(texts: number, beir: string | undefined): Promise<SourceTexts> {
-  const source = await readSource(Math.ceil(texts / 4), beir);
-  if (source.queries.length > 0) return source;
+async function sourceOf(texts: number, given: string | undefined): Promise<Texts> {
+  const source = await readTexts(texts, given);
+  if (given !== undefined) return source;
   const isHeldBack = (_: string, at: number): boolean => at % heldBackEvery === heldBackEvery - 1;
   return {
-    description: source.description,
+    name: source.name,
     documents: source.documents.filter((text, at) => !isHeldBack(text, at)),
     queries: source.documents
       .filter(isHeldBack)

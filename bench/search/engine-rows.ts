@@ -5,7 +5,7 @@ import { chunksOf, documentsOf, rowOf, rowsOf, tokenVectorsOf, type Query } from
 import { OpenIndex, type IndexOptions, type SealedIndex, type SearchSettings } from './engine-index.ts';
 import { selectivities, type Selectivity } from './filters.ts';
 import { measure, rankings, type Effort, type Ranking, type Searcher } from './measure.ts';
-import { anonymousBytes } from './process-memory.ts';
+import { memoryBytes } from '../lib/process-counters.ts';
 import type { SearchReport, SearchRow } from './report.ts';
 import { activeStates, churnedState, staticState, type IndexState } from './states.ts';
 
@@ -210,6 +210,12 @@ class StateRows {
       settings: '',
     };
   }
+}
+
+/** Own memory (mapped files left out) outside the JavaScript heap. */
+function anonymousBytes(): number {
+  const { heapTotal, external } = process.memoryUsage();
+  return Math.max(0, memoryBytes('self', 'RssAnon') - heapTotal - external);
 }
 
 /** Tells query sets of equal shape apart. */

@@ -1,6 +1,6 @@
 /** Filters of the search benchmark: one metadata value for every selectivity, spread evenly over the documents. */
 import { createHash } from 'node:crypto';
-import { seededRandom } from '../seeded-random.ts';
+import { seededRandom } from '../lib/seeded-random.ts';
 
 /** One document in so many matches. */
 export type Selectivity = number;

@@ -5,6 +5,7 @@
  * these leave is split into what a chunk's tokens have in common and the rest. Words are told apart by a finer clustering.
  */
 import { createEngine, type NativeEngine } from '../../src/index/native.ts';
+import { tool } from '../lib/benchmark.ts';
 import { cluster, nearest } from './clusters.ts';
 import { chunksOf, dequantised, documentsOf, rowsOf, tokenVectorsOf, type Corpus } from './corpus.ts';
 import { openEmbeddings } from './embedding-directory.ts';
@@ -29,18 +30,20 @@ const calibrated = {
 const quantilePoints = 33;
 const seed = 7;
 
-export const fitUsage = 'search-fit DIRECTORY [FILE]';
-
-/** Without a file, the statistics that the benchmark uses are replaced. */
-export async function fitCommand([directory, file = statisticsFile]: readonly string[]): Promise<void> {
-  if (directory === undefined) throw new Error(`usage: ${fitUsage}`);
-  const engine = createEngine({ threads: 0, kernel: 'auto' });
-  try {
-    writeStatistics(file, await fit(engine, openEmbeddings(directory, undefined)));
-  } finally {
-    engine.close();
-  }
-}
+export const searchFit = tool({
+  usage: 'search-fit <directory> [file]',
+  summary:
+    'measures the statistics that synthetic embeddings are made from; replaces those in use unless a file is given',
+  settings: {},
+  run: async (_, directory = '', file = statisticsFile) => {
+    const engine = createEngine({ threads: 0, kernel: 'auto' });
+    try {
+      writeStatistics(file, await fit(engine, openEmbeddings(directory, undefined)));
+    } finally {
+      engine.close();
+    }
+  },
+});
 
 async function fit(native: NativeEngine, corpus: Corpus): Promise<SyntheticStatistics> {
   const { dim } = corpus;

@@ -1,5 +1,5 @@
 /** Normal deviates by the hundred million, and the small linear algebra of covariances. */
-import { seededRandom } from '../seeded-random.ts';
+import { seededRandom } from '../lib/seeded-random.ts';
 
 const tableSize = 1 << 20;
 

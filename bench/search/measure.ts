@@ -1,5 +1,5 @@
 /** Recall, latency and throughput of anything that answers queries with documents, best first. */
-import { quantile } from '../statistics.ts';
+import { mean, quantile } from '../lib/statistics.ts';
 import type { Query } from './corpus.ts';
 
 /** Documents by their best chunk among those returned, best first. */
@@ -62,7 +62,7 @@ export function recall(truth: readonly Ranking[], found: readonly Ranking[], top
     const got = new Set(found[query]?.slice(0, top));
     return first.length === 0 ? [] : [first.filter((document) => got.has(document)).length / first.length];
   });
-  return shares.reduce((sum, share) => sum + share, 0) / shares.length;
+  return mean(shares);
 }
 
 async function latencies(

@@ -2,10 +2,9 @@
 import { createHash } from 'node:crypto';
 import path from 'node:path';
 import type { NativeEngine } from '../../src/index/native.ts';
-import { installedVersion } from '../install-locked.ts';
-import { root } from '../environment.ts';
+import { installedVersion, installLocked } from '../lib/install-locked.ts';
+import { root } from '../lib/environment.ts';
 import { chunksOf, tokenVectorsOf, type Corpus, type Query } from './corpus.ts';
-import { installPeers, peersDirectory } from './install-peers.ts';
 import { openLance } from './lancedb-peer.ts';
 import { measure, type Effort, type Ranking } from './measure.ts';
 import type { Peer } from './peer.ts';
@@ -57,8 +56,9 @@ function openPeer(
   { engine, onProgress }: PeerRowOptions,
 ): { readonly peer: Peer; readonly version: string } {
   if (name === 'usearch') return { peer: openUsearch(engine), version: installedVersion(root, 'usearch') };
-  const version = installPeers(onProgress);
-  return { peer: openLance(peersDirectory), version };
+  const peersDirectory = path.join(import.meta.dirname, 'peers');
+  installLocked(peersDirectory, '0.6 GB', onProgress);
+  return { peer: openLance(peersDirectory), version: installedVersion(peersDirectory, '@lancedb/lancedb') };
 }
 
 async function* rowsOf(peer: Peer, options: PeerRowOptions): AsyncGenerator<SearchRow> {

@@ -1,5 +1,6 @@
 /** What the search benchmark writes: JSON, and a table for people. */
-import type { Environment } from '../environment.ts';
+import { markdownTable } from '../lib/table.ts';
+import type { Environment } from '../lib/environment.ts';
 import type { Measured } from './measure.ts';
 
 export interface SearchRow extends Measured {
@@ -134,7 +135,7 @@ export function renderTable({ environment, settings, rows, skipped, ratio_detail
     `${environment.cpu}, kernel ${environment.kernel}, ${environment.threads.join(', ')} threads, commit ${environment.commit}`,
     `${settings.embeddings}; ${settings.documents} documents, ${settings.queries} queries of ${settings.query_rows_mean.toFixed(1)} rows, top_k ${settings.top_k}`,
     '',
-    ...[header, header.map(() => '---'), ...lines].map((cells) => `| ${cells.join(' | ')} |`),
+    ...markdownTable(header, lines),
     '',
     ...skipped.map(({ variant, reason }) => `${variant}: skipped (${reason})`),
     ratio.value === null

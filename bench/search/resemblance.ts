@@ -5,6 +5,8 @@
  * 200 and 500 by mean-pooled vectors, and by MaxSim over the codes of centroids fitted on the corpus.
  */
 import { createEngine, type NativeEngine } from '../../src/index/native.ts';
+import { tool } from '../lib/benchmark.ts';
+import { mean } from '../lib/statistics.ts';
 import { cluster, nearest, norm } from './clusters.ts';
 import {
   chunksOf,
@@ -28,29 +30,30 @@ const kept = [200, 500] as const;
 
 type Shares = Record<string, number>;
 
-export const resemblanceUsage = 'search-resemblance DIRECTORY CHUNKS [QUERIES] [STATISTICS]';
-
-export async function resemblanceCommand(args: readonly string[]): Promise<void> {
-  const [directory, chunks, queriesText = '100', statistics = statisticsFile] = args;
-  if (directory === undefined || chunks === undefined) throw new Error(`usage: ${resemblanceUsage}`);
-  const wanted = Number(queriesText);
-  const engine = createEngine({ threads: 0, kernel: 'auto' });
-  try {
-    const real = openEmbeddings(directory, Number(chunks));
-    const meanRows = tokenVectorsOf(real) / chunksOf(real);
-    const options = { chunks: chunksOf(real), meanRows, queries: wanted, seed: 1 };
-    const every = Math.ceil(real.queries.length / wanted);
-    const queries = real.queries.filter((_, at) => at % every === 0);
-    for (const corpus of [{ ...real, queries }, synthesise(options, readStatistics(statistics))]) {
-      const described = await describe(engine, corpus);
-      process.stdout.write(`${corpus.description}: ${JSON.stringify(described, null, 2)}\n`);
+export const searchResemblance = tool({
+  usage: 'search-resemblance <directory> <chunks> [queries] [statistics]',
+  summary: 'whether synthetic embeddings make candidate generation as hard as real ones',
+  settings: {},
+  run: async (_, directory = '', chunks = '', queriesText = '100', statistics = statisticsFile) => {
+    const wanted = Number(queriesText);
+    const engine = createEngine({ threads: 0, kernel: 'auto' });
+    try {
+      const real = openEmbeddings(directory, Number(chunks));
+      const meanRows = tokenVectorsOf(real) / chunksOf(real);
+      const options = { chunks: chunksOf(real), meanRows, queries: wanted, seed: 1 };
+      const every = Math.ceil(real.queries.length / wanted);
+      const queries = real.queries.filter((query, at) => at % every === 0);
+      for (const corpus of [{ ...real, queries }, synthesise(options, readStatistics(statistics))]) {
+        const described = await describe(engine, corpus);
+        process.stdout.write(`${corpus.description}: ${JSON.stringify(described, null, 2)}\n`);
+      }
+    } finally {
+      engine.close();
     }
-  } finally {
-    engine.close();
-  }
-}
+  },
+});
 
-export async function describe(native: NativeEngine, corpus: Corpus): Promise<Shares> {
+async function describe(native: NativeEngine, corpus: Corpus): Promise<Shares> {
   const scores = await exactScores(native, corpus);
   const { pooled, coded, residual } = await approximateScores(native, corpus);
   return {
@@ -111,10 +114,10 @@ async function approximateScores(native: NativeEngine, corpus: Corpus): Promise<
       const begin = corpus.chunkRows[chunk]! - firstRow;
       const end = corpus.chunkRows[chunk + 1]! - firstRow;
       const own = rows.subarray(begin * dim, end * dim);
-      const mean = groupMeans(own, new Uint32Array(end - begin), 1, dim).means;
-      const length = norm(mean) || 1;
+      const pooledRows = groupMeans(own, new Uint32Array(end - begin), 1, dim).means;
+      const length = norm(pooledRows) || 1;
       for (const [at, query] of queries.entries()) {
-        pooled[at]![chunk] = product(mean, sums[at]!) / length;
+        pooled[at]![chunk] = product(pooledRows, sums[at]!) / length;
         coded[at]![chunk] = codeScore(tables[at]!, query.rows, codes.subarray(begin, end));
       }
     }
@@ -150,13 +153,13 @@ function codeScore(table: Float32Array, rows: number, codes: Uint32Array): numbe
 function shape(scores: readonly Float32Array[], queries: readonly Query[]): Shares {
   const gaps = scores.map((values) => {
     const sorted = values.toSorted((a, b) => b - a);
-    const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-    const deviation = Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length);
-    return [0, 9, 99].map((rank) => (sorted[rank]! - mean) / deviation);
+    const centre = mean([...values]);
+    const deviation = Math.sqrt(mean(Array.from(values, (value) => (value - centre) ** 2)));
+    return [0, 9, 99].map((rank) => (sorted[rank]! - centre) / deviation);
   });
-  const meanOf = (at: number): number => gaps.reduce((sum, gap) => sum + gap[at]!, 0) / gaps.length;
+  const meanOf = (at: number): number => mean(gaps.map((gap) => gap[at]!));
   return {
-    query_rows: queries.reduce((sum, { rows }) => sum + rows, 0) / queries.length,
+    query_rows: mean(queries.map(({ rows }) => rows)),
     first_sigma: meanOf(0),
     tenth_sigma: meanOf(1),
     hundredth_sigma: meanOf(2),
@@ -171,7 +174,7 @@ function shares(name: string, exact: readonly Float32Array[], approximate: reado
         const candidates = new Set(bestOf(approximate[at]!, count));
         return bestOf(scores, top).filter((chunk) => candidates.has(chunk)).length / top;
       });
-      result[`${name}, top ${top} in ${count}`] = found.reduce((sum, share) => sum + share, 0) / found.length;
+      result[`${name}, top ${top} in ${count}`] = mean(found);
     }
   }
   return result;

@@ -1,5 +1,5 @@
 /** The states that an index is measured in, as changes to its sealed segments. */
-import { seededRandom } from '../seeded-random.ts';
+import { seededRandom } from '../lib/seeded-random.ts';
 import { documentsOf, rowOf, type Corpus } from './corpus.ts';
 import { segmentTokenVectorsMax, type Changes } from './engine-index.ts';
 import type { SearchRow } from './report.ts';

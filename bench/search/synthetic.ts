@@ -3,7 +3,7 @@
  * compares). Every document has a seed of its own, so that any of them is made again at any time and none is kept.
  */
 import path from 'node:path';
-import { seededRandom } from '../seeded-random.ts';
+import { seededRandom } from '../lib/seeded-random.ts';
 import { quantiseRow, rowsOf, type Corpus, type Query, type TokenMatrices } from './corpus.ts';
 import { Gaussians, lowerTimes } from './gaussians.ts';
 import { readStatistics, type SyntheticStatistics } from './synthetic-statistics.ts';

@@ -8,31 +8,37 @@
  * the model's run and the engine: what the service itself costs.
  */
 import path from 'node:path';
-import { closing, openTarget, type Target } from '../capacity/target.ts';
-import { describeEnvironment, type Environment } from '../environment.ts';
-import { median, quantile } from '../statistics.ts';
-import { readTexts } from '../texts.ts';
-import { Connection, requestText } from './connection.ts';
+import { closing, openTarget, type Target } from '../lib/target.ts';
+import { describeEnvironment, type Environment } from '../lib/environment.ts';
+import { beir, integer, optional } from '../lib/options.ts';
+import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
+import { median, pairedRatios, quantile } from '../lib/statistics.ts';
+import { columns } from '../lib/table.ts';
+import { readTexts } from '../lib/texts.ts';
+import { Connection, requestText } from '../lib/connection.ts';
 import { type Floor, measureFloor } from './floor.ts';
 import { RequestLog, type LoggedRequest } from './request-log.ts';
 
-export interface StagesOptions {
-  /** A BEIR directory; without it texts of the installed packages. */
-  readonly beir: string | undefined;
-  readonly documents: number;
-  /** Queries of a round. */
-  readonly queries: number;
-  readonly rounds: number;
-  /** Searches before the first round, at least. */
-  readonly warmUp: number;
-  /** Folder of another checkout, built and installed, to compare with. */
-  readonly against: string | undefined;
-  readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly command: string;
-  readonly onProgress: (line: string) => void;
-}
+const settings = {
+  beir,
+  documents: integer(300, 'documents stored before'),
+  queries: integer(100, 'queries of a round'),
+  rounds: integer(6, 'rounds'),
+  warmUp: integer(1000, 'searches before the first round, at least'),
+  against: optional('checkout', 'folder of another checkout, built and installed, to compare with'),
+};
 
-export interface StagesReport {
+type Options = OptionsOf<typeof settings>;
+
+export const stages = benchmark({
+  name: 'stages',
+  summary: 'where the time of one search goes',
+  settings,
+  run,
+  render,
+});
+
+interface StagesReport {
   readonly environment: Environment;
   readonly settings: {
     readonly documents: number;
@@ -47,7 +53,7 @@ export interface StagesReport {
   readonly ratios: { readonly overhead_against?: number };
 }
 
-export interface SideReport {
+interface SideReport {
   readonly name: 'this' | 'against';
   /** Milliseconds. */
   readonly stages: Readonly<
@@ -60,7 +66,7 @@ export interface SideReport {
 }
 
 /** In the order of a request. `transport` is gRPC both ways with what the two processes do for it. */
-const stages = [
+const stageNames = [
   'http',
   'admission',
   'body',
@@ -74,7 +80,7 @@ const stages = [
   'service',
   'answer',
 ] as const;
-type Stage = (typeof stages)[number];
+type Stage = (typeof stageNames)[number];
 
 /** Milliseconds of one search. */
 type Split = Readonly<Record<Stage | 'overhead' | 'total', number>>;
@@ -86,7 +92,7 @@ interface Side {
   readonly rounds: Split[][];
 }
 
-export async function runStagesBench(options: StagesOptions): Promise<StagesReport> {
+async function run(options: Options): Promise<StagesReport> {
   const { name: texts, documents, queries: found } = await readTexts(options.documents, options.beir);
   const queries = Array.from({ length: options.queries }, (_, i) => found[i % found.length]!);
   const sides: Side[] = [];
@@ -120,15 +126,13 @@ export async function runStagesBench(options: StagesOptions): Promise<StagesRepo
       own === undefined || against === undefined
         ? {}
         : {
-            overhead_against: median(
-              against.overhead_rounds.map((ms, i) => ms / (own.overhead_rounds[i] ?? Number.NaN)),
-            ),
+            overhead_against: median(pairedRatios(against.overhead_rounds, own.overhead_rounds)),
           },
   };
 }
 
 async function openSide(
-  { environment, onProgress }: StagesOptions,
+  { environment, onProgress }: Options,
   name: Side['name'],
   { documents, checkout }: { readonly documents: readonly string[]; readonly checkout: string | undefined },
 ): Promise<Side> {
@@ -146,7 +150,7 @@ async function openSide(
 
 /** Fills the rounds of the sides and gives the floor. */
 async function measureSides(
-  { warmUp, rounds, onProgress }: StagesOptions,
+  { warmUp, rounds, onProgress }: Options,
   sides: readonly Side[],
   queries: readonly string[],
 ): Promise<Floor> {
@@ -169,15 +173,14 @@ async function measureSides(
   return floor;
 }
 
-export function renderStages({ sides, settings, floor, ratios }: StagesReport): string {
-  const lines = [
-    `${settings.searches} searches of ${settings.texts}, ${settings.documents} documents; ms, p50 (p95)`,
-  ];
+function render({ sides, settings: shape, floor, ratios }: StagesReport): string {
+  const lines = [`${shape.searches} searches of ${shape.texts}, ${shape.documents} documents; ms, p50 (p95)`];
   const cell = ({ p50, p95 }: { readonly p50: number; readonly p95: number }): string =>
-    `${p50.toFixed(3)} (${p95.toFixed(3)})`.padStart(20);
-  lines.push(`${'stage'.padEnd(12)}${sides.map(({ name }) => name.padStart(20)).join('')}`);
-  for (const stage of [...stages, 'overhead', 'total'] as const) {
-    lines.push(`${stage.padEnd(12)}${sides.map((side) => cell(side.stages[stage])).join('')}`);
+    `${p50.toFixed(3)} (${p95.toFixed(3)})`;
+  const line = (cells: readonly string[]): string => columns(cells, { first: 12, others: 20 });
+  lines.push(line(['stage', ...sides.map(({ name }) => name)]));
+  for (const stage of [...stageNames, 'overhead', 'total'] as const) {
+    lines.push(line([stage, ...sides.map((side) => cell(side.stages[stage]))]));
   }
   lines.push(`floor: bare Fastify ${floor.http.toFixed(3)}, bare gRPC stream ${floor.grpc.toFixed(3)}`);
   if (ratios.overhead_against !== undefined)
@@ -253,7 +256,7 @@ function sideReport({ name, rounds }: Side): SideReport {
   return {
     name,
     stages: Object.fromEntries(
-      [...stages, 'overhead' as const, 'total' as const].map((stage) => [stage, of(stage)]),
+      [...stageNames, 'overhead' as const, 'total' as const].map((stage) => [stage, of(stage)]),
     ) as SideReport['stages'],
     splits: all,
     overhead_rounds: rounds.map((splits) => median(splits.map(({ overhead }) => overhead))),

@@ -4,15 +4,14 @@
  */
 import { ChannelCredentials } from '@grpc/grpc-js';
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { QueryStream } from '../../src/encoder/query-stream.ts';
 import { EncoderClient } from '../../src/encoder/wire.ts';
-import { endWithThisProcess, readyUrl } from '../capacity/server-process.ts';
-import { median } from '../statistics.ts';
-import { Connection, requestText } from './connection.ts';
+import { endWithThisProcess, scratchFolder } from '../lib/endings.ts';
+import { readyUrl } from '../lib/server-process.ts';
+import { median } from '../lib/statistics.ts';
+import { Connection, requestText } from '../lib/connection.ts';
 
 /** Medians, milliseconds, there and back. */
 export interface Floor {
@@ -32,8 +31,8 @@ const warmUpExchanges = 1000;
 const pauseMs = 3;
 
 export async function measureFloor(options: FloorOptions): Promise<Floor> {
-  const directory = mkdtempSync(path.join(tmpdir(), 'maxsimd-floor-'));
-  const socket = path.join(directory, 'floor.sock');
+  using folder = scratchFolder('floor');
+  const socket = path.join(folder.path, 'floor.sock');
   const { answerCharacters, rows, dim } = options;
   const entry = path.join(import.meta.dirname, 'floor-process.ts');
   const server = spawn(
@@ -43,10 +42,7 @@ export async function measureFloor(options: FloorOptions): Promise<Floor> {
       stdio: ['pipe', 'pipe', 'inherit'],
     },
   );
-  const end = (): void => {
-    server.kill();
-    rmSync(directory, { recursive: true, force: true });
-  };
+  const end = (): void => void server.kill();
   const forget = endWithThisProcess(end);
   try {
     const url = await readyUrl(server);

@@ -1,8 +1,6 @@
 /** An index made for the store's benchmark: one chunk a document, random vectors, real catalog, real files. */
 import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { openCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
 import { defaultIndexSettings, type IndexSettings } from '../../src/index/index-settings.ts';
@@ -12,7 +10,8 @@ import { metadataTerms } from '../../src/index/metadata-terms.ts';
 import { createEngine } from '../../src/index/native.ts';
 import type { StoredIndex } from '../../src/index/stored-index.ts';
 import { catalogSegments } from '../../src/service/catalog-segments.ts';
-import { seededRandom } from '../seeded-random.ts';
+import { scratchFolder } from '../lib/endings.ts';
+import { seededRandom } from '../lib/seeded-random.ts';
 
 export interface StoreShape {
   readonly documents: number;
@@ -42,7 +41,8 @@ const scaleBits = 0x2000;
 
 export async function openStoreStage(shape: StoreShape): Promise<StoreStage> {
   const { documents, dim, rows } = shape;
-  const directory = await mkdtemp(path.join(tmpdir(), 'maxsimd-bench-store-'));
+  const folder = scratchFolder('bench-store');
+  const directory = folder.path;
   const catalog = await openCatalog({ directory });
   const engine = createEngine({ threads: 0, kernel: 'auto' });
   const blobs = await openLocalBlobStore(path.join(directory, 'segments'));
@@ -136,7 +136,7 @@ export async function openStoreStage(shape: StoreShape): Promise<StoreStage> {
     async [Symbol.asyncDispose]() {
       await catalog.close();
       engine.close();
-      await rm(directory, { recursive: true, force: true });
+      folder[Symbol.dispose]();
     },
   };
 }

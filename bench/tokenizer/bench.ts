@@ -5,29 +5,40 @@
  */
 import path from 'node:path';
 import { loadModel } from '../../src/encoder/served-model.ts';
-import { describeEnvironment, type Environment, root } from '../environment.ts';
-import { median } from '../statistics.ts';
-import { packageTexts } from '../texts.ts';
+import { describeEnvironment, type Environment, root } from '../lib/environment.ts';
+import { integer } from '../lib/options.ts';
+import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
+import { median } from '../lib/statistics.ts';
+import { columns } from '../lib/table.ts';
+import { packageTexts } from '../lib/texts.ts';
 
-export interface TokenizerBenchOptions {
-  readonly bytes: number;
-  /** Processor time that a measurement takes at least. */
-  readonly processorMs: number;
-  /** Code points of a row of the table. Unicode's blocks are made of such rows, or lie within one. */
-  readonly rowLength: number;
-  readonly command: string;
-}
+const settings = {
+  kib: integer(100, 'size of the texts'),
+  processorMs: integer(20, 'processor time that a measurement takes at least'),
+  rowLength: integer(
+    128,
+    "code points of a row of the table: Unicode's blocks are made of rows of 128, or lie within one",
+  ),
+};
 
-export interface TextCost {
+export const tokenizer = benchmark({
+  name: 'tokenizer',
+  summary: 'what a byte of every kind of text costs the tokenizer',
+  settings,
+  run,
+  render,
+});
+
+interface TextCost {
   readonly text: string;
   readonly ns_per_byte: number;
   /** Time of a byte over that of a byte of a quarter of the text. */
   readonly growth: number;
 }
 
-export interface TokenizerReport {
+interface TokenizerReport {
   readonly environment: Environment;
-  readonly settings: Pick<TokenizerBenchOptions, 'bytes' | 'processorMs' | 'rowLength'>;
+  readonly settings: Readonly<Record<'bytes' | 'processorMs' | 'rowLength', number>>;
   readonly ordinary: readonly TextCost[];
   readonly hostile: readonly TextCost[];
   /** Texts of the characters of a row, one after the other. */
@@ -66,14 +77,20 @@ const hostile: Readonly<Record<string, string>> = {
   'marks between control characters': '\u0315\u200b\u0300\u200b',
 };
 
-export async function runTokenizerBench(options: TokenizerBenchOptions): Promise<TokenizerReport> {
-  const { tokenizer } = await loadModel(model);
-  const rows = rowsOfUnicode(options.rowLength);
+async function run({
+  kib,
+  processorMs,
+  rowLength,
+  command,
+}: OptionsOf<typeof settings>): Promise<TokenizerReport> {
+  const largest = kib * 1024;
+  const { tokenizer: measured } = await loadModel(model);
+  const rows = rowsOfUnicode(rowLength);
   const english = packageTexts(400).join(' ');
   const cost = (text: string, ofBytes: (bytes: number) => string): TextCost => {
-    const [short, long] = [options.bytes / 4, options.bytes].map((bytes) => {
-      const sample = ofBytes(bytes);
-      const ms = processorMs(() => tokenizer.encode(sample), options.processorMs);
+    const [short, long] = [largest / 4, largest].map((size) => {
+      const sample = ofBytes(size);
+      const ms = processorTime(() => measured.encode(sample), processorMs);
       return (ms * 1e6) / Buffer.byteLength(sample);
     }) as [number, number];
     return { text, ns_per_byte: long, growth: long / short };
@@ -81,8 +98,8 @@ export async function runTokenizerBench(options: TokenizerBenchOptions): Promise
   const costs = (texts: Readonly<Record<string, string>>): TextCost[] =>
     Object.entries(texts).map(([text, part]) => cost(text, (bytes) => filled(part, bytes)));
   return {
-    environment: describeEnvironment(options.command, 'none', []),
-    settings: { bytes: options.bytes, processorMs: options.processorMs, rowLength: options.rowLength },
+    environment: describeEnvironment(command, 'none', []),
+    settings: { bytes: largest, processorMs, rowLength },
     ordinary: costs({ English: english, ...ordinary }),
     hostile: costs(hostile),
     rows: costs(Object.fromEntries(rows.map(({ name, text }) => [name, text]))),
@@ -94,11 +111,12 @@ export async function runTokenizerBench(options: TokenizerBenchOptions): Promise
   };
 }
 
-export function renderTokenizer({ ordinary: usual, hostile: meant, rows, marks }: TokenizerReport): string {
+function render({ ordinary: usual, hostile: meant, rows, marks }: TokenizerReport): string {
+  const widths = { first: 38, others: 10 };
   const line = ({ text, ns_per_byte: cost, growth }: TextCost): string =>
-    `  ${text.padEnd(36)}${cost.toFixed(1).padStart(10)}${growth.toFixed(2).padStart(10)}\n`;
+    `${columns([`  ${text}`, cost.toFixed(1), growth.toFixed(2)], widths)}\n`;
   const table = (title: string, costs: readonly TextCost[]): string =>
-    `${title.padEnd(38)}${'ns a byte'.padStart(10)}${'growth'.padStart(10)}\n${costs.map(line).join('')}`;
+    `${columns([title, 'ns a byte', 'growth'], widths)}\n${costs.map(line).join('')}`;
   const slowest = (costs: readonly TextCost[]): readonly TextCost[] =>
     costs.toSorted((a, b) => b.ns_per_byte - a.ns_per_byte).slice(0, 8);
   const middle = (costs: readonly TextCost[]): string =>
@@ -112,7 +130,7 @@ export function renderTokenizer({ ordinary: usual, hostile: meant, rows, marks }
 }
 
 /** Processor time of one run, whatever else the machine does: of so many runs that the clock's ticks do not matter. */
-function processorMs(work: () => unknown, leastMs: number): number {
+function processorTime(work: () => unknown, leastMs: number): number {
   work();
   const before = process.threadCpuUsage();
   for (let runs = 1; ; runs++) {

@@ -1,7 +1,23 @@
 /** The kernel benchmark runs, end to end on few chunks, and reports what it must. */
 import { beforeAll, expect, it } from 'vitest';
-import { buildKernelBench, runKernelBench } from '../../bench/kernel/bench.ts';
+import path from 'node:path';
 import { runOnAvx2Cpu, whyNoAvx2Cpu } from '../native/avx2-cpu.ts';
+import { root, runBenchmark } from '../support/run-benchmark.ts';
+
+interface Report {
+  readonly environment: { readonly kernel: string };
+  readonly rows: readonly {
+    readonly contender: string;
+    readonly thousand_chunks_per_second: { readonly minimum: number };
+    readonly thousand_chunks_per_second_wall: number;
+    readonly relative_score_error: number;
+    readonly top10_overlap: number;
+  }[];
+  readonly ratios: object;
+  readonly ratio_details: Readonly<
+    Record<string, { readonly value: number | null; readonly reason?: string }>
+  >;
+}
 
 let whyNoCpu: string | undefined;
 beforeAll(() => {
@@ -9,17 +25,14 @@ beforeAll(() => {
 }, 900_000);
 
 it('measures every side in every scenario and names every ratio', { timeout: 300_000 }, async () => {
-  const report = await runKernelBench({
-    dims: [128, 96],
+  const { report } = await runBenchmark<Report>(
+    'kernel',
+    ...'--chunks 60 --rounds 2 --bandwidth-mib 16 --without haswell_f16'.split(' '),
+  );
+  expect(report.environment).toMatchObject({
+    command: expect.stringContaining('kernel --chunks 60') as string,
     threads: [1, 2],
-    chunks: 60,
-    rounds: 2,
-    seed: 1,
-    bandwidthMebibytes: 16,
-    without: ['haswell_f16'],
-    command: 'test',
   });
-  expect(report.environment).toMatchObject({ command: 'test', threads: [1, 2] });
   const contenders = new Set(report.rows.map(({ contender }) => contender));
   expect([...contenders]).toEqual(
     expect.arrayContaining(['maxsimd_scalar', 'numkong_serial_f32', report.environment.kernel]),
@@ -58,7 +71,9 @@ it(
     context.skip(whyNoCpu !== undefined, whyNoCpu);
     const sizes = ['dim', 40, 'query-rows', 2, 'chunks', 2, 'hot', 2, 'rounds', 1, 'bandwidth-mib', 1];
     const args = sizes.map((item) => (typeof item === 'string' ? `--${item}` : String(item)));
-    const { contenders } = JSON.parse(runOnAvx2Cpu(buildKernelBench(), args)) as {
+    const { contenders } = JSON.parse(
+      runOnAvx2Cpu(path.join(root, 'build/bench-kernel/kernel_bench'), args),
+    ) as {
       contenders: { name: string }[];
     };
     const names = contenders.map(({ name }) => name).filter((name) => !name.startsWith('gemm'));

@@ -1,149 +1,55 @@
-/** The search benchmark runs end to end on a small synthetic corpus, and its parts do what its figures rest on. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
-import { runSearchBench } from '../../bench/search/bench.ts';
-import { dequantised, rowsOf, tokenVectorsOf } from '../../bench/search/corpus.ts';
-import { EmbeddingWriter, openEmbeddings } from '../../bench/search/embedding-directory.ts';
-import { matches, selectivities } from '../../bench/search/filters.ts';
-import { recall } from '../../bench/search/measure.ts';
-import { qpsAtEqualRecall, renderTable, type SearchRow } from '../../bench/search/report.ts';
-import { synthesise } from '../../bench/search/synthetic.ts';
+/** The search benchmark runs, end to end on a small synthetic corpus. */
+import { expect, it } from 'vitest';
+import { runBenchmark } from '../support/run-benchmark.ts';
+import { newDirectory } from '../temporary-directory.ts';
 
-const directory = mkdtempSync(path.join(tmpdir(), 'maxsimd-search-bench-'));
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
+type Row = Readonly<Record<'variant' | 'state' | 'active_segment' | 'queries', string>> &
+  Readonly<
+    Record<
+      'recall_at_10' | 'recall_at_100' | 'p50_ms' | 'p99_ms' | 'qps' | 'derived_bytes_per_chunk' | 'chunks',
+      number
+    >
+  >;
 
-describe('the search benchmark', () => {
-  it('measures every state against an exhaustive scan', async () => {
-    const report = await runSearchBench({
-      chunks: 2_000,
-      embeddings: undefined,
-      meanRows: 24,
-      queries: 10,
-      searches: 20,
-      budgetMs: 50,
-      parts: new Set(['static', 'unit', 'exhaustive', 'active', 'churned', 'filtered']),
-      peers: [],
-      threads: 2,
-      seed: 1,
-      cache: directory,
-      command: 'test',
-      onProgress: () => undefined,
-    });
-    const states = report.rows.map(
-      (row) => `${row.variant} ${row.state} ${row.active_segment} ${row.queries}`,
-    );
-    expect(new Set(states)).toEqual(
-      new Set([
-        'maxsimd static empty weighted',
-        'maxsimd static empty unit',
-        'exhaustive static empty weighted',
-        'maxsimd filtered empty weighted',
-        'maxsimd static half weighted',
-        'maxsimd static full weighted',
-        'maxsimd churned empty weighted',
-      ]),
-    );
-    for (const row of report.rows) {
-      expect(row.recall_at_10, JSON.stringify(row)).toBeGreaterThan(0.7);
-      expect(row.recall_at_100).toBeGreaterThan(0.5);
-      expect(row.p50_ms).toBeGreaterThan(0);
-      expect(row.p99_ms).toBeGreaterThanOrEqual(row.p50_ms);
-      expect(row.qps).toBeGreaterThan(0);
-      expect(row.derived_bytes_per_chunk).toBeGreaterThan(0);
-    }
-    expect(report.rows.find((row) => row.variant === 'exhaustive')).toMatchObject({
-      recall_at_10: 1,
-      recall_at_100: 1,
-    });
-    expect(report.rows.find((row) => row.state === 'churned')?.chunks).toBeLessThan(0.85 * 2_000);
-    // A comparison that was not made is said to be so, not counted as met.
-    expect(report.ratios).toEqual({ lancedb_qps_at_equal_recall: null });
-    expect(report.skipped.map(({ variant }) => variant)).toEqual([
-      ...[1_000, 10_000, 100_000].map((selectivity) => `maxsimd filtered, 1/${selectivity}`),
-      'usearch',
-      'lancedb',
-    ]);
-    expect(renderTable(report)).toContain('| 2000 | maxsimd | filtered, 1/100 | 200 |');
-  }, 120_000);
-});
-
-describe('synthetic embeddings', () => {
-  const corpus = synthesise({ chunks: 300, meanRows: 20, queries: 3, seed: 5 });
-
-  it('are the same whenever and in whatever pieces they are made', () => {
-    const again = synthesise({ chunks: 300, meanRows: 20, queries: 3, seed: 5 });
-    const whole = corpus.read(10, 13);
-    const parts = [10, 11, 12].map((document) => again.read(document, document + 1));
-    expect([...whole.vectors]).toEqual(parts.flatMap(({ vectors }) => [...vectors]));
-    expect([...whole.scales]).toEqual(parts.flatMap(({ scales }) => [...scales]));
-    expect(again.queries).toEqual(corpus.queries);
-    const other = synthesise({ chunks: 300, meanRows: 20, queries: 3, seed: 6 });
-    expect(other.read(0, 1).vectors).not.toEqual(corpus.read(0, 1).vectors);
+it('measures every state against an exhaustive scan', async () => {
+  const sizes = '--chunks 2000 --mean-rows 24 --queries 10 --searches 20 --budget-ms 50 --threads 2';
+  const cache = ['--cache', await newDirectory()];
+  const { report, printed } = await runBenchmark<{
+    readonly rows: readonly Row[];
+    readonly ratios: object;
+    readonly skipped: readonly { readonly variant: string }[];
+  }>('search', ...sizes.split(' '), ...cache);
+  const states = report.rows.map((row) => `${row.variant} ${row.state} ${row.active_segment} ${row.queries}`);
+  expect(new Set(states)).toEqual(
+    new Set([
+      'maxsimd static empty weighted',
+      'maxsimd static empty unit',
+      'exhaustive static empty weighted',
+      'maxsimd filtered empty weighted',
+      'maxsimd static half weighted',
+      'maxsimd static full weighted',
+      'maxsimd churned empty weighted',
+    ]),
+  );
+  for (const row of report.rows) {
+    expect(row.recall_at_10, JSON.stringify(row)).toBeGreaterThan(0.7);
+    expect(row.recall_at_100).toBeGreaterThan(0.5);
+    expect(row.p50_ms).toBeGreaterThan(0);
+    expect(row.p99_ms).toBeGreaterThanOrEqual(row.p50_ms);
+    expect(row.qps).toBeGreaterThan(0);
+    expect(row.derived_bytes_per_chunk).toBeGreaterThan(0);
+  }
+  expect(report.rows.find((row) => row.variant === 'exhaustive')).toMatchObject({
+    recall_at_10: 1,
+    recall_at_100: 1,
   });
-
-  it('have the mean length asked for and are unit vectors before centring', () => {
-    expect(tokenVectorsOf(corpus) / 300).toBeGreaterThan(17);
-    expect(tokenVectorsOf(corpus) / 300).toBeLessThan(23);
-    const rows = dequantised(corpus.read(4, 5), corpus.dim, corpus.centring);
-    for (let at = 0; at < rows.length; at += corpus.dim) {
-      expect(Math.hypot(...rows.subarray(at, at + corpus.dim))).toBeCloseTo(1, 1);
-    }
-  });
-});
-
-describe('a directory of embeddings', () => {
-  it('reads what was written, whole or its first documents', () => {
-    const source = synthesise({ chunks: 40, meanRows: 10, queries: 2, seed: 3 });
-    const written = new EmbeddingWriter(directory);
-    const documents = source.documentChunks.length - 1;
-    for (let document = 0; document < documents; document++) {
-      written.document(rowsOf(source, document), source.read(document, document + 1));
-    }
-    written.finish(source.queries, { centring: source.centring, readme: 'from a test\nmore' });
-    const read = openEmbeddings(directory, undefined);
-    expect(read.description).toBe('from a test');
-    expect(read.documentChunks).toEqual(source.documentChunks);
-    expect(read.chunkRows).toEqual(source.chunkRows);
-    expect(read.queries).toEqual(source.queries);
-    expect(read.read(2, 5)).toEqual(source.read(2, 5));
-    const some = openEmbeddings(directory, 10);
-    expect(some.chunkRows.length - 1).toBeGreaterThanOrEqual(10);
-    expect(some.read(0, 1)).toEqual(source.read(0, 1));
-    expect(() => openEmbeddings(directory, 41)).toThrow('there are 40 chunks, not 41');
-  });
-});
-
-describe('figures', () => {
-  it('count a filter value once in so many documents, and at least once', () => {
-    for (const selectivity of selectivities) {
-      const matching = Array.from({ length: 5_000 }, (_, document) => matches(document, 5_000, selectivity));
-      expect(matching.filter(Boolean)).toHaveLength(Math.ceil(5_000 / selectivity));
-    }
-  });
-
-  it('count recall among the first, and leave out queries that match nothing', () => {
-    expect(recall([[1, 2, 3], [4]], [[3, 1, 9], []], 2)).toBe(0.25);
-    expect(recall([[1], []], [[1], [7]], 10)).toBe(1);
-  });
-
-  it('compare throughput with the fastest setting of no lower recall, else with the one of the highest', () => {
-    const row = (variant: string, recall_at_10: number, qps: number, candidate_k: number | null): SearchRow =>
-      ({
-        variant,
-        recall_at_10,
-        qps,
-        candidate_k,
-        queries: 'unit',
-        state: 'static',
-        settings: '',
-      }) as SearchRow;
-    const ours = row('maxsimd', 0.98, 400, 200);
-    const slow = row('lancedb', 0.978, 10, null);
-    const fast = row('lancedb', 0.9, 80, null);
-    expect(qpsAtEqualRecall([ours, fast, slow], 'lancedb', 200)).toMatchObject({ value: 40, reached: true });
-    expect(qpsAtEqualRecall([ours, fast], 'lancedb', 200)).toMatchObject({ value: 5, reached: false });
-    expect(qpsAtEqualRecall([ours], 'lancedb', 200)).toMatchObject({ value: null });
-  });
-});
+  expect(report.rows.find((row) => row.state === 'churned')?.chunks).toBeLessThan(0.85 * 2_000);
+  // A comparison that was not made is said to be so, not counted as met.
+  expect(report.ratios).toEqual({ lancedb_qps_at_equal_recall: null });
+  expect(report.skipped.map(({ variant }) => variant)).toEqual([
+    ...[1_000, 10_000, 100_000].map((selectivity) => `maxsimd filtered, 1/${selectivity}`),
+    'usearch',
+    'lancedb',
+  ]);
+  expect(printed).toContain('| 2000 | maxsimd | filtered, 1/100 | 200 |');
+}, 120_000);

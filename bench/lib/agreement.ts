@@ -1,4 +1,4 @@
-import { minimum } from '../statistics.ts';
+import { mean, minimum } from './statistics.ts';
 
 /** How far the vectors of a side agree with ours: cosines of token vectors of the same tokens. */
 export interface Agreement {
@@ -32,7 +32,7 @@ export function agreementOf(
   return {
     texts: ours.length,
     token_vectors: cosines.length,
-    mean_cosine: cosines.reduce((sum, value) => sum + value, 0) / cosines.length,
+    mean_cosine: mean(cosines),
     minimum_cosine: minimum(cosines),
     texts_with_other_tokens: others,
   };

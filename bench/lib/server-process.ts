@@ -1,11 +1,11 @@
 /** A server of a benchmark's own, on a fresh data directory. However the benchmark ends, the server and its files go with it. */
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
-import { root } from '../environment.ts';
+import { endWithThisProcess, scratchFolder } from './endings.ts';
+import { root } from './environment.ts';
 
 export interface ServerOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -39,14 +39,12 @@ const limits = [
 
 export async function startServer(options: ServerOptions): Promise<ServerProcess> {
   const { environment, checkout = root, onLogLine } = options;
-  const directory = mkdtempSync(path.join(tmpdir(), 'maxsimd-capacity-'));
+  const folder = scratchFolder('capacity');
+  const directory = folder.path;
   const dataDirectory = path.join(directory, 'data');
   mkdirSync(dataDirectory);
   let server: ChildProcess | undefined;
-  const kill = (): void => {
-    server?.kill('SIGKILL');
-    rmSync(directory, { recursive: true, force: true, maxRetries: 3 });
-  };
+  const kill = (): void => void server?.kill('SIGKILL');
   const forget = endWithThisProcess(kill);
   try {
     const metricsPort = await freePort();
@@ -84,12 +82,13 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
       close: async () => {
         await close();
         forget();
-        rmSync(directory, { recursive: true, force: true });
+        folder[Symbol.dispose]();
       },
     };
   } catch (error) {
     kill();
     forget();
+    folder[Symbol.dispose]();
     throw error;
   }
 }
@@ -123,34 +122,6 @@ function watched(server: ChildProcess): Pick<ServerProcess, 'ended' | 'close'> {
       await exited.promise;
     },
   };
-}
-
-/** What is to be done when this process ends. */
-const endings = new Set<() => void>();
-const signals = ['SIGHUP', 'SIGINT', 'SIGTERM'] as const;
-
-/** Runs `end` should this process exit, or get a signal that ends it, before the function returned is called. */
-export function endWithThisProcess(end: () => void): () => void {
-  if (endings.size === 0) {
-    process.on('exit', endAll);
-    for (const signal of signals) process.on(signal, exitBySignal);
-  }
-  endings.add(end);
-  return () => {
-    endings.delete(end);
-    if (endings.size > 0) return;
-    process.off('exit', endAll);
-    for (const signal of signals) process.off(signal, exitBySignal);
-  };
-}
-
-function endAll(): void {
-  for (const end of endings) end();
-}
-
-/** A signal that nobody listens to ends a process without its `exit` event; who listens too says when to end. */
-function exitBySignal(signal: NodeJS.Signals, number: number): void {
-  if (process.listenerCount(signal) === 1) process.exit(128 + number);
 }
 
 async function freePort(): Promise<number> {

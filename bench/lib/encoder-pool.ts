@@ -1,8 +1,8 @@
 /** Our own encoder for a benchmark: processes under the supervisor, called over gRPC, as the server does it. */
-import { createEncoderPool } from '../src/encoder/client.ts';
-import type { Encoder } from '../src/encoder/contract.ts';
-import { superviseEncoders } from '../src/encoder/supervisor.ts';
-import type { Device } from './encoder/contender.ts';
+import { createEncoderPool } from '../../src/encoder/client.ts';
+import type { Encoder } from '../../src/encoder/contract.ts';
+import { superviseEncoders } from '../../src/encoder/supervisor.ts';
+import type { Device } from './device.ts';
 
 export interface EncoderPool {
   readonly pool: Encoder;

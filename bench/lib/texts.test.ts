@@ -2,8 +2,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { expect, it, onTestFinished } from 'vitest';
-import { readTexts } from '../../bench/texts.ts';
+import { readTexts } from './texts.ts';
 
 it('of a BEIR directory are its first documents, titles in front, and all its queries', async () => {
   const directory = mkdtempSync(path.join(tmpdir(), 'maxsimd-test-'));
@@ -11,11 +12,14 @@ it('of a BEIR directory are its first documents, titles in front, and all its qu
   const lines = (rows: readonly object[]): string => rows.map((row) => `${JSON.stringify(row)}\n`).join('');
   const documents = [{ _id: '1', title: 'One', text: 'and more' }, { _id: '2', text: 'two' }, { _id: '3' }];
   writeFileSync(path.join(directory, 'corpus.jsonl'), lines(documents));
-  writeFileSync(path.join(directory, 'queries.jsonl'), lines([{ _id: 'a', text: 'what' }]));
+  writeFileSync(
+    path.join(directory, 'queries.jsonl.gz'),
+    gzipSync(lines([{ _id: 'a', text: 'wh\u2028at' }])),
+  );
   expect(await readTexts(2, directory)).toEqual({
     name: path.basename(directory),
     documents: ['One and more', 'two'],
-    queries: ['what'],
+    queries: ['wh\u2028at'],
   });
 });
 

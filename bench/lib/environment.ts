@@ -15,7 +15,7 @@ export interface Environment {
   readonly date: string;
 }
 
-export const root = path.resolve(import.meta.dirname, '..');
+export const root = path.resolve(import.meta.dirname, '../..');
 
 /** `kernel` is the MaxSim kernel in use; `threads` the thread counts measured. */
 export function describeEnvironment(

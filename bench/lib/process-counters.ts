@@ -14,6 +14,13 @@ export function processCounters(id: number): { cpuSeconds: number; writtenBytes:
   return { cpuSeconds: cpuSeconds(statFields(`${id}`)), writtenBytes };
 }
 
+/** Bytes of memory of a process: all that is resident, or its own, mapped files left out. */
+export function memoryBytes(id: number | 'self', kind: 'VmRSS' | 'RssAnon'): number {
+  return (
+    Number(new RegExp(`^${kind}:\\s+(\\d+) kB$`, 'm').exec(textOf(`/proc/${id}/status`))?.[1] ?? 0) * 1024
+  );
+}
+
 /** Of the processes that run now, those that this one started. */
 export function childProcesses(id: number): readonly number[] {
   return entriesOf('/proc')

@@ -2,14 +2,26 @@
  * What the store costs: opening a large index, searching while it is rewritten, searching what is not in
  * memory. All on files made here.
  */
-import { parseArgs } from 'node:util';
-import { integer } from '../options.ts';
-import { writeJson } from '../write-json.ts';
-import { describeEnvironment } from '../environment.ts';
-import { maximum, quantile, spread, type Spread } from '../statistics.ts';
+import { integer } from '../lib/options.ts';
+import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
+import { describeEnvironment } from '../lib/environment.ts';
+import { maximum, quantile, spread, type Spread } from '../lib/statistics.ts';
 import { openStoreStage, type StoreStage } from './stage.ts';
 
-export const storeUsage = 'store [--documents 100000] [--dim 16] [--rows 64] [--rounds 5] [--json FILE]';
+const settings = {
+  documents: integer(100_000, 'documents of one chunk each'),
+  dim: integer(16, 'dimensions of a token vector'),
+  rows: integer(64, 'token vectors of a document'),
+  rounds: integer(5, 'rounds'),
+};
+
+export const store = benchmark({
+  name: 'store',
+  summary: 'opening a large index, searching while it is rewritten, searching what is not in memory',
+  settings,
+  run,
+  render: (report) => `${JSON.stringify({ ...report, environment: undefined }, null, 2)}\n`,
+});
 
 const openRounds = 5;
 const searchMs = 3_000;
@@ -23,32 +35,24 @@ interface Latency {
   readonly maximum_ms: number;
 }
 
-export async function storeCommand(args: readonly string[], command: string): Promise<void> {
-  const { values } = parseArgs({
-    args: [...args],
-    options: {
-      documents: { type: 'string', default: '100000' },
-      dim: { type: 'string', default: '16' },
-      rows: { type: 'string', default: '64' },
-      rounds: { type: 'string', default: '5' },
-      json: { type: 'string' },
-    },
-  });
-  const shape = {
-    documents: integer(values.documents, 'documents'),
-    dim: integer(values.dim, 'dim'),
-    rows: integer(values.rows, 'rows'),
-  };
-  const rounds = integer(values.rounds, 'rounds');
+async function run({
+  documents,
+  dim,
+  rows,
+  rounds,
+  command,
+  onProgress,
+}: OptionsOf<typeof settings>): Promise<object> {
+  const shape = { documents, dim, rows };
   await using stage = await openStoreStage(shape);
   const index = await stage.open({ ...quiet, copyBytesPerSecond: Infinity });
-  await stage.fill(index, (documents) => {
-    if (documents % 50_000 === 0) process.stderr.write(`${documents} documents\n`);
+  await stage.fill(index, (filled) => {
+    if (filled % 50_000 === 0) onProgress(`${filled} documents`);
   });
   await index.settled();
   const { segments } = index.statistics();
   await stage.close(index);
-  const report = {
+  return {
     environment: describeEnvironment(command, stage.kernel, []),
     shape,
     segments: segments.map(({ state, records, fileBytes, derivedBytes }) => ({
@@ -61,8 +65,6 @@ export async function storeCommand(args: readonly string[], command: string): Pr
     cold_search: await timeCold(stage, rounds),
     merging: await timeMerging(stage, rounds),
   };
-  writeJson(values.json, report);
-  process.stdout.write(`${JSON.stringify({ ...report, environment: undefined }, null, 2)}\n`);
 }
 
 async function timeOpen(stage: StoreStage, cold: boolean): Promise<Spread> {

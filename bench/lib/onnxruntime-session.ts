@@ -2,8 +2,7 @@
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { cudaProblem } from '../../src/encoder/cuda-library.ts';
 import type { ServedModel } from '../../src/encoder/served-model.ts';
-import type { Device } from './contender.ts';
-import type { PackedBatch } from './packing.ts';
+import type { Device } from './device.ts';
 
 export interface SessionSettings {
   readonly graphFile: string;
@@ -13,6 +12,14 @@ export interface SessionSettings {
 /** The graph that our encoder runs on the device. */
 export function settingsFor({ session }: ServedModel, device: Device): SessionSettings {
   return { graphFile: session.graphs[device.provider].file, device };
+}
+
+/** Texts of one length: no padding. */
+export interface PackedBatch {
+  /** [texts x length]. */
+  readonly ids: Int32Array;
+  readonly texts: number;
+  readonly length: number;
 }
 
 export type Feeds = Readonly<Record<string, Tensor>>;

@@ -19,6 +19,15 @@ export function pairedRatios(a: readonly number[], b: readonly number[]): readon
   return a.map((value, index) => value / (b[index] ?? Number.NaN));
 }
 
+export function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+/** NaN for no values. */
+export function mean(values: readonly number[]): number {
+  return sum(values) / values.length;
+}
+
 /** The largest; -Infinity for no values. Takes any number of them, which the arguments of `Math.max` do not. */
 export function maximum(values: readonly number[]): number {
   return values.reduce((largest, value) => Math.max(largest, value), -Infinity);

@@ -1,10 +1,14 @@
 /** Text that the benchmarks encode and store. */
-import { readFileSync, readdirSync } from 'node:fs';
+import { createReadStream, existsSync, readFileSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import { beirFile, documentText } from '../src/cli/beir/directory.ts';
-import { readQueries } from '../src/cli/beir/judgements.ts';
-import { parseLine, readLines } from '../src/cli/jsonl.ts';
+import { createGunzip } from 'node:zlib';
+import { z } from 'zod';
 import { root } from './environment.ts';
+
+const beirLine = z.object({ title: z.string().default(''), text: z.string().default('') });
+
+/** The longest chunk of the service's own chunking defaults. */
+export const chunkTokensMax = 256;
 
 export interface Texts {
   readonly name: string;
@@ -16,12 +20,14 @@ export interface Texts {
 /** The first documents and all queries of a BEIR directory, else of the documentation of the installed packages. */
 export async function readTexts(count: number, beir: string | undefined): Promise<Texts> {
   if (beir !== undefined) {
-    const queries = await readQueries(beir);
-    return {
-      name: path.basename(beir),
-      documents: await beirDocuments(beir, count),
-      queries: queries.map(({ text }) => text),
-    };
+    const documents: string[] = [];
+    for await (const { title, text } of beirLines(beir, 'corpus')) {
+      documents.push([title, text].filter((part) => part !== '').join(' '));
+      if (documents.length >= count) break;
+    }
+    const queries: string[] = [];
+    for await (const { text } of beirLines(beir, 'queries')) queries.push(text);
+    return { name: path.basename(beir), documents, queries };
   }
   const documents = packageTexts(count);
   const queries = documents.map((text, at) =>
@@ -33,20 +39,20 @@ export async function readTexts(count: number, beir: string | undefined): Promis
   return { name: 'the installed packages', documents, queries };
 }
 
-async function beirDocuments(beir: string, count: number): Promise<readonly string[]> {
-  const documents: string[] = [];
-  for await (const line of readLines(beirFile(beir, 'corpus'))) {
-    const parsed = parseLine(line);
-    if ('problem' in parsed) throw new Error(`${beir}: corpus line ${line.number}: ${parsed.problem}`);
-    const { title, text } = parsed.object;
-    documents.push(documentText(stringOf(title), stringOf(text)));
-    if (documents.length >= count) break;
+/** The objects of a part of a BEIR directory (arXiv 2104.08663), plain or gzipped, a line each. */
+async function* beirLines(beir: string, part: 'corpus' | 'queries') {
+  const plain = path.join(beir, `${part}.jsonl`);
+  const bytes = existsSync(plain)
+    ? createReadStream(plain)
+    : createReadStream(`${plain}.gz`).compose(createGunzip());
+  let rest = '';
+  // JSON may hold what `node:readline` takes for the end of a line, too.
+  for await (const piece of bytes.setEncoding('utf8')) {
+    const lines = (rest + String(piece)).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) if (line.trim() !== '') yield beirLine.parse(JSON.parse(line));
   }
-  return documents;
-}
-
-function stringOf(value: unknown): string {
-  return typeof value === 'string' ? value : '';
+  if (rest.trim() !== '') yield beirLine.parse(JSON.parse(rest));
 }
 
 /** Paragraphs of the documentation that the installed packages and this project bring: real text on every machine. */

@@ -1,0 +1,377 @@
+/** The parts of the capacity benchmark that decide what it says. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { climb, stepReport } from './bench.ts';
+import { renderChart, ticks } from './chart.ts';
+import { compareReports } from './compare.ts';
+import { parseGpuLine } from './gpu-watch.ts';
+import { runLoad, type Sample } from './load.ts';
+import type { StepResources } from './observe.ts';
+import { renderHtml } from './page.ts';
+import { createProgress } from './progress.ts';
+import { reportOf, type CapacityReport, type StepReport } from './report.ts';
+import { parseMix, schedule } from './schedule.ts';
+import { verdict } from './verdict.ts';
+import { quantile } from '../lib/statistics.ts';
+
+const resources = (changes: Partial<StepResources> = {}): StepResources => ({
+  stagesMs: {},
+  eventLoopCores: 0.1,
+  engineCores: 0.05,
+  apiCores: 0.2,
+  encoderCores: 0.2,
+  machineCores: 0.5,
+  generatorCores: 0.1,
+  eventLoopDelayP99Ms: undefined,
+  diskBytesPerSecond: 0,
+  gpu: undefined,
+  ...changes,
+});
+
+const step = (changes: Partial<StepReport> = {}): StepReport => ({
+  rate_per_second: 5,
+  seconds: 1,
+  requests: 5,
+  failed: 0,
+  failures: {},
+  answered_per_second: 5,
+  latency_ms: { p50: 1, p90: 2, p99: 3, max: 4 },
+  by_operation: {},
+  met_target: true,
+  send_lag_ms_p99: 0,
+  resources: resources(),
+  ...changes,
+});
+
+const reportWith = (rows: readonly StepReport[], interrupted = false): CapacityReport => ({
+  ...reportOf({
+    command: 'npm run bench -- capacity --mix "search=1"',
+    settings: {
+      mix: parseMix('search=1'),
+      p99_ms: 100,
+      step_seconds: 1,
+      documents: 1,
+      texts: 'texts',
+      model: 'm/1',
+      seed: 1,
+    },
+    rows,
+    interrupted,
+  }),
+});
+
+describe('a schedule', () => {
+  const options = { ratePerSecond: 200, durationMs: 20_000, mix: parseMix('search=3,upsert=1'), seed: 7 };
+
+  it('offers the rate in the shares asked for, in order of time', () => {
+    const arrivals = schedule(options);
+    // Five standard deviations of a Poisson count.
+    expect(Math.abs(arrivals.length - 4000)).toBeLessThan(5 * Math.sqrt(4000));
+    const searches = arrivals.filter(({ operation }) => operation === 'search').length;
+    expect(searches / arrivals.length).toBeCloseTo(0.75, 1);
+    expect(arrivals.some(({ operation }) => operation === 'score')).toBe(false);
+    expect(arrivals.map(({ dueMs }) => dueMs)).toEqual(
+      arrivals.map(({ dueMs }) => dueMs).toSorted((a, b) => a - b),
+    );
+  });
+
+  it('is the same for a seed and another for another', () => {
+    expect(schedule(options)).toEqual(schedule(options));
+    expect(schedule({ ...options, seed: 8 })).not.toEqual(schedule(options));
+  });
+
+  it.each(['', 'search', 'search=-1', 'walk=1', 'search=0'])('refuses the mix "%s"', (mix) => {
+    expect(() => parseMix(mix)).toThrow(/bad mix/);
+  });
+});
+
+describe('the load', () => {
+  it('is sent when it is due, and its latency counts from then, however the service stalls', async () => {
+    const stallMs = 500;
+    const startedAt = performance.now();
+    const server = createServer((_request, response) => {
+      setTimeout(() => response.end('{}'), Math.max(0, startedAt + stallMs - performance.now()));
+    });
+    await new Promise<void>((resolve) => {
+      server.listen(0, '127.0.0.1', resolve);
+    });
+    onTestFinished(() => {
+      server.close();
+      server.closeAllConnections();
+    });
+    const arrivals = schedule({ ratePerSecond: 200, durationMs: 900, mix: parseMix('search=1'), seed: 3 });
+    const seen: Sample[] = [];
+    const { samples, sendLagsMs } = await runLoad({
+      url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      apiKey: 'key',
+      arrivals,
+      bodyOf: () => ({ method: 'POST', path: '/', body: '{}' }),
+      outstandingMax: 1000,
+      timeoutMs: 5000,
+      signal: new AbortController().signal,
+      onSample: (sample) => seen.push(sample),
+    });
+    expect(samples).toHaveLength(arrivals.length);
+    expect(seen).toHaveLength(arrivals.length);
+    // A client that waits for its answers would have seen the stall once.
+    const stalled = arrivals.filter(({ dueMs }) => dueMs < stallMs - 200).length;
+    expect(samples.filter(({ latencyMs }) => latencyMs > 150).length).toBeGreaterThanOrEqual(stalled * 0.9);
+    expect(quantile(sendLagsMs, 0.5)).toBeLessThan(50);
+  });
+});
+
+describe('a step', () => {
+  const sample = (status: number, latencyMs: number): Sample => ({
+    operation: 'search',
+    dueMs: 0,
+    latencyMs,
+    status,
+  });
+  const of = (samples: readonly Sample[]): StepReport =>
+    stepReport({
+      rate: 10,
+      samples,
+      elapsedSeconds: 2,
+      p99Ms: 100,
+      sendLagMsP99: 0,
+      resources: resources(),
+    });
+
+  it('is not made faster by requests that were refused at once, and misses for them', () => {
+    const good = Array.from({ length: 98 }, () => sample(200, 80));
+    expect(of(good)).toMatchObject({ met_target: true, latency_ms: { p50: 80 } });
+    const refused = of([...good, sample(503, 1), sample(0, 1)]);
+    expect(refused).toMatchObject({
+      met_target: false,
+      failed: 2,
+      failures: { '503': 1, '0': 1 },
+      latency_ms: { p50: 80 },
+      answered_per_second: 49,
+    });
+  });
+
+  it('may have more answers than a call takes arguments', () => {
+    expect(of(Array.from({ length: 200_000 }, (_, i) => sample(200, i))).latency_ms?.max).toBe(199_999);
+  });
+
+  it('without a single answer has no latency and misses', () => {
+    expect(of([sample(0, 5)])).toMatchObject({ met_target: false, latency_ms: null });
+  });
+});
+
+describe('the climb', () => {
+  /** Rates kept, with a service that holds out to `capacity`; `glitches` miss once although they need not. */
+  async function kept(
+    capacity: number,
+    options: { readonly glitches?: number[]; readonly rates?: number[]; readonly interruptAt?: number } = {},
+  ): Promise<{ readonly rate: number; readonly met: boolean }[]> {
+    const rows: { rate: number; met: boolean }[] = [];
+    let attempts = 0;
+    await climb({ rates: options.rates ?? [], firstRate: 8 }, async (rate) => {
+      attempts += 1;
+      if (attempts === options.interruptAt) return undefined;
+      const glitch = options.glitches?.indexOf(rate) ?? -1;
+      if (glitch !== -1) options.glitches?.splice(glitch, 1);
+      const met = rate <= capacity && glitch === -1;
+      return { met, keep: () => rows.push({ rate, met }) };
+    });
+    return rows;
+  }
+
+  it('comes within a few percent of the capacity, from below', async () => {
+    for (const capacity of [3, 9, 50, 1234]) {
+      const best = Math.max(...(await kept(capacity)).filter(({ met }) => met).map(({ rate }) => rate));
+      expect(best).toBeLessThanOrEqual(capacity);
+      if (capacity > 8) expect(best).toBeGreaterThan(capacity * 0.94);
+    }
+  });
+
+  it('is not ended by one miss that a repetition does not show', async () => {
+    const rows = await kept(50, { glitches: [12] });
+    expect(rows.find(({ rate }) => rate === 12)).toEqual({ rate: 12, met: true });
+    expect(Math.max(...rows.map(({ rate }) => rate))).toBeGreaterThan(50);
+  });
+
+  it('keeps what was measured before an interrupt, and measures given rates in their order', async () => {
+    expect(await kept(1000, { interruptAt: 3 })).toHaveLength(2);
+    // Also a miss whose repetition did not come to its end.
+    expect(await kept(10, { interruptAt: 3 })).toEqual([
+      { rate: 8, met: true },
+      { rate: 12, met: false },
+    ]);
+    expect((await kept(50, { rates: [40, 60, 10] })).map(({ rate }) => rate)).toEqual([40, 60, 10]);
+  });
+});
+
+describe('the verdict', () => {
+  const lowest = resources({
+    stagesMs: { '/search encode': 5, '/search engine': 2, '/search body': 1, '/documents commit': 3 },
+  });
+  const input = { lowest, failedShare: 0, cores: 2, sendLagMsP99: 1, targetP99Ms: 100 };
+  const failingWith = (stagesMs: Record<string, number>, changes: Partial<StepResources> = {}) =>
+    verdict({ ...input, failing: resources({ stagesMs: { ...lowest.stagesMs, ...stagesMs }, ...changes }) });
+
+  it('names nothing when every rate met the target', () => {
+    expect(verdict({ ...input, failing: undefined }).resource).toBe('none');
+  });
+
+  it.each<[string, Record<string, number>]>([
+    ['engine', { '/search encode': 9, '/search engine': 80 }],
+    ['encoder', { '/search encode': 90, '/search engine': 3 }],
+    ['encoder', { '/search encode': 20, '/score score': 90, '/search engine': 30 }],
+    ['disk', { '/documents commit': 60, '/documents append': 40, '/search encode': 50 }],
+    [
+      'event loop',
+      { '/search admission': 20, '/search body': 30, '/search answer': 30, '/search encode': 40 },
+    ],
+  ])('names the %s when its stages grew most', (resource, stagesMs) => {
+    expect(failingWith(stagesMs).resource).toBe(resource);
+  });
+
+  it('leaves stages within other stages out', () => {
+    expect(
+      failingWith({ '/search engine': 12, '/search encoder_run': 99, '/search service': 99 }).resource,
+    ).toBe('engine');
+  });
+
+  it('names the event loop when the main thread is busy, not when the engine is', () => {
+    expect(failingWith({ '/search encode': 50 }, { eventLoopCores: 0.97 }).resource).toBe('event loop');
+    const engine = { eventLoopCores: 0.3, engineCores: 1.6, apiCores: 1.95 };
+    expect(failingWith({ '/search engine': 50 }, engine)).toMatchObject({
+      resource: 'engine',
+      reason: expect.stringContaining('1.60 of 2 cores') as string,
+    });
+  });
+
+  it('names the load generator when it was late itself, not when the service took the cores', () => {
+    const late = { ...input, sendLagMsP99: 60 };
+    expect(verdict({ ...late, failing: resources() }).resource).toBe('load generator');
+    expect(verdict({ ...late, failing: resources({ generatorCores: 0.95, machineCores: 2 }) }).resource).toBe(
+      'load generator',
+    );
+    const stagesMs = { ...lowest.stagesMs, '/search encode': 90 };
+    const busy = resources({ stagesMs, encoderCores: 1.7, machineCores: 2 });
+    expect(verdict({ ...late, failing: busy }).resource).toBe('encoder');
+  });
+
+  it('tells when others had the cores', () => {
+    const { reason } = failingWith({ '/search encode': 50 }, { machineCores: 1.9 });
+    expect(reason).toContain('other programs and the host took 1.40 cores');
+  });
+
+  it('tells of the GPU where there is one', () => {
+    const gpu = { utilisation: 0.93, memoryBytes: 1 };
+    expect(failingWith({ '/search encode': 50 }, { gpu }).reason).toContain('GPU was busy 93%');
+  });
+
+  it('goes by the stages themselves when not even the lowest rate met the target', () => {
+    const failing = resources({ stagesMs: { '/search encode': 300, '/search engine': 8 } });
+    expect(verdict({ ...input, lowest: undefined, failing }).resource).toBe('encoder');
+  });
+
+  it('does not guess when no stage grew', () => {
+    expect(verdict({ ...input, failedShare: 0.05, failing: lowest })).toMatchObject({
+      resource: 'unknown',
+      reason: expect.stringContaining('5.0% of the requests failed') as string,
+    });
+  });
+});
+
+describe('a report', () => {
+  it('takes the highest rate below the first miss for the capacity', () => {
+    const rows = [
+      step({ rate_per_second: 20, met_target: false }),
+      step({ rate_per_second: 30 }),
+      step({ rate_per_second: 10 }),
+    ];
+    expect(reportWith(rows)).toMatchObject({ capacity_per_second: 10 });
+    expect(reportWith(rows).rows.map((row) => row.rate_per_second)).toEqual([10, 20, 30]);
+    expect(reportWith([step({ met_target: false })]).capacity_per_second).toBeNull();
+  });
+
+  it('is one also when nothing was measured', () => {
+    const empty = reportWith([], true);
+    expect(empty).toMatchObject({ capacity_per_second: null, verdict: { resource: 'unknown' } });
+    expect(renderHtml(empty)).toContain('was interrupted');
+  });
+
+  it('compares with another at the rates that both have', () => {
+    const a = reportWith([step({ rate_per_second: 5 }), step({ rate_per_second: 10 })]);
+    const b = { ...reportWith([step({ rate_per_second: 5 })]), settings: { ...a.settings, documents: 2 } };
+    const text = compareReports(a, b);
+    expect(text).toContain('B / A: 0.500');
+    expect(text).toContain('The settings differ (documents)');
+    expect(text).toContain('| 5.0 | 1.0 | 1.0 | 3.0 | 3.0 |');
+    expect(text).not.toContain('| 10.0 |');
+  });
+
+  it('says where a line is cut because latencies far over the target would flatten the rest', () => {
+    const chart = (values: number[]): string =>
+      renderChart({
+        title: 'Latency',
+        x: [1, 2],
+        xTitle: 'rate',
+        series: [{ name: 'p99', values }],
+        yMax: 600,
+      });
+    expect(chart([5, 3000])).toContain('Latency (drawn up to 600)');
+    expect(chart([5, 500])).not.toContain('drawn up to');
+  });
+
+  it('becomes a page that is self-contained and escapes what it quotes', () => {
+    const rows = [
+      step({ resources: resources({ stagesMs: { '/v1/indexes/:index_id/search encode': 5 } }) }),
+      step({ rate_per_second: 9, met_target: false, failed: 2, failures: { '0': 2 }, latency_ms: null }),
+    ];
+    const report = reportWith(rows);
+    const page = renderHtml({ ...report, environment: { ...report.environment, cpu: '<cpu>' } });
+    expect(page).toContain('&lt;cpu&gt;');
+    expect(page).toContain('Mean time of a search by stage');
+    expect(page).toContain('2 (2 x no answer)');
+    expect(page).not.toMatch(/https?:\/\/|<script|<link|NaN|undefined/);
+    expect(page).not.toContain('GPU in use');
+    const gpu = { utilisation: 0.5, memoryBytes: 1 };
+    expect(renderHtml(reportWith([step({ resources: resources({ gpu }) })]))).toContain('GPU in use');
+  });
+
+  it.each([
+    [100, [0, 25, 50, 75, 100]],
+    [7, [0, 2, 4, 6, 8]],
+    [0.03, [0, 0.01, 0.02, 0.03]],
+    [1, [0, 0.25, 0.5, 0.75, 1]],
+  ])('has round numbers on an axis up to %f', (maximum, expected) => {
+    const found = ticks(maximum);
+    expect(found).toHaveLength(expected.length);
+    for (const [at, value] of expected.entries()) expect(found[at]).toBeCloseTo(value, 10);
+  });
+});
+
+describe('the progress', () => {
+  const shownBy = (isTTY: boolean): string => {
+    let text = '';
+    let nowMs = 0;
+    const progress = createProgress({ isTTY, columns: 12, write: (part) => (text += part) }, () => nowMs);
+    progress.show('a moving line that is long');
+    progress.show('too soon');
+    nowMs = 1000;
+    progress.show('later');
+    progress.tell('done');
+    return text;
+  };
+
+  it('moves on a terminal, within its width', () => {
+    expect(shownBy(true)).toBe('\r\u001B[2Ka moving li\r\u001B[2Klater\r\u001B[2Kdone\n');
+  });
+
+  it('is lines only in a file', () => {
+    expect(shownBy(false)).toBe('done\n');
+  });
+});
+
+describe('GPU use', () => {
+  it('is read from what nvidia-smi tells, and from nothing else', () => {
+    expect(parseGpuLine('1, 37, 1024')).toEqual({ index: '1', utilisation: 0.37, memoryBytes: 2 ** 30 });
+    expect(parseGpuLine('0, [N/A], 5')).toBeUndefined();
+  });
+});

@@ -1,0 +1,36 @@
+/** What the GPU benchmark's figures rest on. */
+import { Tensor } from 'onnxruntime-node';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { loadModel } from '../../src/encoder/served-model.ts';
+import { root } from '../lib/environment.ts';
+import { outputsOf, smallestNearBest } from './bench.ts';
+
+describe('the GPU benchmark', () => {
+  it.each([
+    [{ 64: 50, 128: 80, 256: 98, 512: 100, 1024: 99 }, 256],
+    [{ 64: 50, 128: 80, 256: 96.9, 512: 100, 1024: 99 }, 512],
+    [{ 64: 97, 128: 100 }, 64],
+  ])('of %o chooses the smallest batch within 3%% of the best rate', (table, expected) => {
+    const rates = Object.entries(table).map(([tokens, rate]) => ({
+      batchTokens: Number(tokens),
+      tokensPerSecond: rate,
+    }));
+    expect(smallestNearBest(rates)).toBe(expected);
+  });
+
+  it.each([true, false])('feeds token types where the model takes them: %s', async (usesTokenTypeIds) => {
+    const { session } = await loadModel(path.join(root, 'test/fixtures/colbert-tiny/1'));
+    const given: string[][] = [];
+    // No model at hand takes them.
+    const recorder = {
+      run: async (feeds: object) => {
+        given.push(Object.keys(feeds));
+        return Promise.resolve({ output: new Tensor('float32', [1], [1, 1, 1]) });
+      },
+    };
+    await outputsOf(recorder, { session: { ...session, usesTokenTypeIds } }, [Int32Array.of(2, 3)]);
+    const common = ['input_ids', 'attention_mask'];
+    expect(given).toEqual([usesTokenTypeIds ? [...common, 'token_type_ids'] : common]);
+  });
+});

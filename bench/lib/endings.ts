@@ -1,0 +1,47 @@
+/** What goes with a benchmark, however it ends. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+
+/** A folder of the benchmark's own, until it is disposed of. */
+export function scratchFolder(name: string): Disposable & { readonly path: string } {
+  const folder = mkdtempSync(path.join(tmpdir(), `maxsimd-${name}-`));
+  const remove = (): void => rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+  const forget = endWithThisProcess(remove);
+  return {
+    path: folder,
+    [Symbol.dispose]: () => {
+      forget();
+      remove();
+    },
+  };
+}
+
+/** What is to be done when this process ends. */
+const endings = new Set<() => void>();
+const signals = ['SIGHUP', 'SIGINT', 'SIGTERM'] as const;
+
+/** Runs `end` should this process exit, or get a signal that ends it, before the function returned is called. */
+export function endWithThisProcess(end: () => void): () => void {
+  if (endings.size === 0) {
+    process.on('exit', endAll);
+    for (const signal of signals) process.on(signal, exitBySignal);
+  }
+  endings.add(end);
+  return () => {
+    endings.delete(end);
+    if (endings.size > 0) return;
+    process.off('exit', endAll);
+    for (const signal of signals) process.off(signal, exitBySignal);
+  };
+}
+
+/** The last first: a process ends before its folder goes. */
+function endAll(): void {
+  for (const end of [...endings].toReversed()) end();
+}
+
+/** A signal that nobody listens to ends a process without its `exit` event; who listens too says when to end. */
+function exitBySignal(signal: NodeJS.Signals, number: number): void {
+  if (process.listenerCount(signal) === 1) process.exit(128 + number);
+}

@@ -1,0 +1,39 @@
+/** Tiny runs of the benchmarks that work in their own process, so that they keep running. */
+import { expect, it } from 'vitest';
+import { runBenchmark } from '../support/run-benchmark.ts';
+
+interface TextCost {
+  readonly text: string;
+  readonly ns_per_byte: number;
+  readonly growth: number;
+}
+
+it('a byte of every part of Unicode has its cost', async () => {
+  const { report, printed } = await runBenchmark<
+    Readonly<Record<'ordinary' | 'hostile' | 'rows' | 'marks', readonly TextCost[]>>
+  >('tokenizer', ...'--kib 1 --processor-ms 1 --row-length 4096'.split(' '));
+  const groups = [report.ordinary, report.hostile, report.rows, report.marks];
+  for (const { ns_per_byte: cost, growth } of groups.flat()) {
+    expect(cost).toBeGreaterThan(0);
+    expect(growth).toBeGreaterThan(0);
+  }
+  expect(report.rows.map(({ text }) => text)).toEqual(
+    expect.arrayContaining(['U+0000 to U+0fff', 'U+e0000 to U+e0fff']),
+  );
+  expect(report.marks.length).toBeGreaterThan(5);
+  expect(printed).toContain('the slowest');
+}, 120_000);
+
+it('an index is opened, searched cold and searched while it is rewritten', async () => {
+  const { report } = await runBenchmark<{
+    readonly segments: readonly { readonly records: number }[];
+    readonly open: Readonly<Record<'warm' | 'cold', { readonly median: number }>>;
+    readonly cold_search: Readonly<Record<'cold_ms' | 'warm_ms', { readonly median: number }>>;
+    readonly merging: { readonly merges: number; readonly p99_ratio: number };
+  }>('store', ...'--documents 500 --rounds 1 --rows 8'.split(' '));
+  expect(report.segments.reduce((sum, { records }) => sum + records, 0)).toBe(500);
+  const times = [report.open.warm, report.open.cold, report.cold_search.cold_ms, report.cold_search.warm_ms];
+  for (const { median } of times) expect(median).toBeGreaterThan(0);
+  expect(report.merging.merges).toBe(1);
+  expect(report.merging.p99_ratio).toBeGreaterThan(0);
+}, 120_000);
