@@ -17,7 +17,7 @@ const decisions = path.join(import.meta.dirname, 'decisions');
 const formatHeaders: Readonly<Record<string, string>> = {
   'Segment: `<segment id>.seg`': 'native/store/format.h',
   'Codes: `<segment id>.seg.codes`': 'native/engine/codes.h',
-  'Codebook: `<segment id>.seg.codebook`': 'native/engine/codebook_file.h',
+  'Codebook: `codebook-<hash>`': 'native/engine/codebook_file.h',
   'Postings: `<segment id>.seg.postings`': 'native/store/postings.h',
 };
 

@@ -27,6 +27,7 @@ Napi::Object segmentInfo(Napi::Env env, const SegmentInfo& info) {
   object.Set("derivedBytes", double(info.derivedBytes));
   object.Set("postingBytes", double(info.counts.postingBytes));
   object.Set("centroids", info.centroids);
+  object.Set("codebook", info.codebook);
   object.Set("codesOutdated", Napi::Boolean::New(env, info.codesOutdated));
   return object;
 }

@@ -5,6 +5,9 @@
 #include "store/file.h"
 #include "store/sections.h"
 
+#include <cinttypes>
+#include <cstdio>
+
 namespace maxsimd {
 namespace {
 
@@ -84,10 +87,19 @@ uint64_t codebookFileBytes(const Codebook& codebook) {
   return sizeof(CodebookHeader) + CodebookLayout(headerFor(codebook)).bytes;
 }
 
-void saveCodebook(const std::string& path, const Kernel& kernel, const Codebook& codebook, const std::string& same) {
-  const uint32_t dim = codebook.data().dim;
-  if (!same.empty() && loadCodebook(same, kernel, dim, codebook.hash()) && linkDurably(same, path)) return;
+std::string codebookName(uint64_t hash) {
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016" PRIx64, hash);
+  return std::string("codebook-") + digits;
+}
+
+std::string codebookPath(const std::string& neighbour, uint64_t hash) {
+  return neighbour.substr(0, neighbour.rfind('/') + 1) + codebookName(hash);
+}
+
+void saveCodebook(const std::string& path, const Kernel& kernel, const Codebook& codebook) {
   const CodebookData& data = codebook.data();
+  if (loadCodebook(path, kernel, data.dim, codebook.hash())) return;
   const CodebookHeader header = headerFor(codebook);
   const CodebookLayout layout(header);
   std::vector<uint8_t> body(layout.bytes);

@@ -1,5 +1,5 @@
-// A codebook as `<segment>.codebook`, beside the codes that are read with it. Segments of one codebook have one file by
-// several names (hard links), so that it goes with the last of them.
+// A codebook as `codebook-<hash>` (16 hexadecimal digits) in the folder of its index. The codes of segments name it by its
+// hash; the index removes it when no codes do any more.
 //
 //   offset size field
 //   0      8    magic "MAXSIMCB"
@@ -29,9 +29,12 @@
 
 namespace maxsimd {
 
-/// Makes `path` a durable file of this codebook: another name of the file `same` if that holds it undamaged, else a new
-/// one. `same` may be empty or not exist.
-void saveCodebook(const std::string& path, const Kernel& kernel, const Codebook& codebook, const std::string& same);
+std::string codebookName(uint64_t hash);
+/// In the folder of `neighbour`, a segment or its codes.
+std::string codebookPath(const std::string& neighbour, uint64_t hash);
+
+/// Makes `path` a durable file of this codebook, unless it is one already.
+void saveCodebook(const std::string& path, const Kernel& kernel, const Codebook& codebook);
 
 /// Nothing if there is no usable file with this content.
 std::optional<Codebook> loadCodebook(const std::string& path, const Kernel& kernel, uint32_t dim, uint64_t hash);

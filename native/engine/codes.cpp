@@ -266,7 +266,7 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const
     opened->mapping_ = file.map(bytes);
     if (!opened->readDirectory(CodesLayout(header), header)) return nullptr;
     opened->codebook_ = intern(header.codebookHash, [&] {
-      return loadCodebook(codebookPathOf(segment), kernel, segment.dim(), header.codebookHash);
+      return loadCodebook(codebookPath(segment.path(), header.codebookHash), kernel, segment.dim(), header.codebookHash);
     });
     if (opened->codebook_ == nullptr || opened->codebook_->count() != header.centroids) return nullptr;
     return opened;
@@ -300,8 +300,8 @@ bool ChunkCodes::readDirectory(const CodesLayout& layout, const CodesHeader& hea
 }
 
 std::shared_ptr<const ChunkCodes> ChunkCodes::build(const Segment& segment, const Kernel& kernel,
-                                                    const Codebook& codebook, const std::string& sameCodebook,
-                                                    const Intern& intern, const Deadline& deadline) {
+                                                    const Codebook& codebook, const Intern& intern,
+                                                    const Deadline& deadline) {
   const CodesOfChunks all = assignAll(segment, codebook, deadline);
   const Lists lists = invert(all, codebook.count());
   CodesHeader header{};
@@ -325,22 +325,13 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::build(const Segment& segment, cons
   header.directoryCrc = crc32c(body.data(), layout.codes);
   header.restCrc = crc32c(body.data() + layout.codes, layout.bytes - layout.codes);
   header.crc = headerChecksum(header);
-  // Written before the codebook changes: a full disk leaves codes and codebook of before, which belong together.
-  WrittenFile codes(pathOf(segment), {{reinterpret_cast<const uint8_t*>(&header), sizeof header}, body});
-  saveCodebook(codebookPathOf(segment), kernel, codebook, sameCodebook);
-  codes.putInPlace();
+  // The codebook first: codes that are in place name one that is there.
+  saveCodebook(codebookPath(segment.path(), codebook.hash()), kernel, codebook);
+  replaceDurably(pathOf(segment), {{reinterpret_cast<const uint8_t*>(&header), sizeof header}, body});
   auto opened = open(segment, kernel, intern);
   if (!opened) throw std::logic_error("this is a bug: codes just saved cannot be opened");
   return opened;
 }
-
-namespace {
-
-std::string codebookBeside(const std::string& path) {
-  return path.substr(0, path.size() - std::string_view(ChunkCodes::codesEnding).size()) + ChunkCodes::codebookEnding;
-}
-
-}  // namespace
 
 CodesInspection inspectCodes(const std::string& path, bool verify) {
   const File file = File::openReadOnly(path);
@@ -349,6 +340,11 @@ CodesInspection inspectCodes(const std::string& path, bool verify) {
   if (const char* damage = readHeader(file, bytes, header)) return {0, 0, damage};
   CodesInspection found{header.centroids, header.codes, ""};
   if (!verify) return found;
+  // Before the rest, which takes time: a codebook may go when newer codes take the place of these.
+  if (!loadCodebook(codebookPath(path, header.codebookHash), *findKernel("scalar"), header.dim, header.codebookHash)) {
+    found.damage = "its codebook is missing, damaged or another one";
+    return found;
+  }
   const CodesLayout layout(header);
   const auto mapping = file.map(bytes);
   const auto body = mapping->whole().subspan(sizeof header);
@@ -356,8 +352,6 @@ CodesInspection inspectCodes(const std::string& path, bool verify) {
     found.damage = "damaged directory";
   else if (checksumOf(section<uint8_t>(body, layout.codes, layout.bytes - layout.codes)) != header.restCrc)
     found.damage = "damaged";
-  else if (!loadCodebook(codebookBeside(path), *findKernel("scalar"), header.dim, header.codebookHash))
-    found.damage = "its codebook is missing, damaged or another one";
   return found;
 }
 

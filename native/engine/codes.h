@@ -16,7 +16,7 @@
 //   44     4    crc32c of the sections of the directory
 //   48     4    crc32c of the other sections
 //   52     4    zero
-//   56     8    hash of the codebook, which stands in `<segment>.codebook` (codebook_file.h)
+//   56     8    hash of the codebook, which stands in a file of its own (codebook_file.h)
 //   64          sections, each padded with zeros to a multiple of 64; first those of the directory:
 //     codeOffsets  u32 [chunks + 1]               chunk c has codes [codeOffsets[c], codeOffsets[c+1])
 //     rowOffsets   u32 [chunks + 1]               chunk c has residual rows [rowOffsets[c], rowOffsets[c+1])
@@ -58,18 +58,13 @@ class ChunkCodes {
   using Load = std::function<std::optional<Codebook>()>;
   using Intern = std::function<std::shared_ptr<const Codebook>(uint64_t hash, const Load& load)>;
 
-  static constexpr const char* codesEnding = ".codes";
-  static constexpr const char* codebookEnding = ".codebook";
-  static std::string pathOf(const Segment& segment) { return segment.path() + codesEnding; }
-  static std::string codebookPathOf(const Segment& segment) { return segment.path() + codebookEnding; }
+  static std::string pathOf(const Segment& segment) { return segment.path() + ".codes"; }
 
   /// Nothing if there is no usable file beside the segment.
   static std::shared_ptr<const ChunkCodes> open(const Segment& segment, const Kernel& kernel, const Intern& intern);
-  /// Assigns every token vector, saves durably and opens the file. `sameCodebook` names a file that may hold the
-  /// codebook already.
+  /// Assigns every token vector, saves codes and codebook durably and opens them.
   static std::shared_ptr<const ChunkCodes> build(const Segment& segment, const Kernel& kernel, const Codebook& codebook,
-                                                 const std::string& sameCodebook, const Intern& intern,
-                                                 const Deadline& deadline);
+                                                 const Intern& intern, const Deadline& deadline);
 
   const Codebook& codebook() const { return *codebook_; }
   const std::shared_ptr<const Codebook>& sharedCodebook() const { return codebook_; }
@@ -133,7 +128,7 @@ struct CodesInspection {
   std::string damage;
 };
 
-/// A file of codes, whose name ends as theirs do, by its header and, if `verify`, by the checksum of its contents and
+/// A file of codes by its header and, if `verify`, by the checksum of its contents and
 /// its codebook. `unsupported_version` for one of another format.
 CodesInspection inspectCodes(const std::string& path, bool verify);
 

@@ -160,15 +160,6 @@ std::shared_ptr<const Codebook> Index::intern(uint64_t hash, const ChunkCodes::L
   return codebook;
 }
 
-std::string Index::fileOf(const Codebook& codebook) const {
-  const std::lock_guard lock(mutex_);
-  for (const auto& [id, entry] : entries_) {
-    if (entry.codes != nullptr && &entry.codes->codebook() == &codebook)
-      return ChunkCodes::codebookPathOf(*entry.segment);
-  }
-  return "";
-}
-
 /// The one fitted on the most token vectors; null if no segment has codes.
 std::shared_ptr<const Codebook> Index::newestCodebook() const {
   const auto age = [](const Codebook& codebook) { return std::pair(codebook.data().fittedRows, codebook.hash()); };
@@ -216,7 +207,7 @@ Index::CodesBuilt Index::buildCodes(uint64_t id, const Deadline& deadline) {
   require(segment->sealed() && segment->counts().chunks > 0, "codes are built for sealed segments with chunks");
   const auto codebook = codebookFor(segment, deadline);
   auto codes = ChunkCodes::build(
-      *segment, kernel_, *codebook, fileOf(*codebook),
+      *segment, kernel_, *codebook,
       [this](uint64_t hash, const ChunkCodes::Load& load) { return intern(hash, load); }, deadline);
   const std::lock_guard lock(mutex_);
   const bool fitted = newestCodebook() != codebook;
@@ -295,9 +286,14 @@ Index::Entry Index::entryOf(std::shared_ptr<Segment> segment) {
 SegmentInfo Index::describe(uint64_t id, const Entry& entry, const Codebook* newest) {
   const ChunkCodes* codes = entry.codes.get();
   const SegmentCounts counts = entry.segment->counts();
-  if (codes == nullptr) return {id, counts, counts.postingBytes, 0, false};
-  return {id, counts, counts.postingBytes + codes->fileBytes(), codes->codebook().count(),
-          &codes->codebook() != newest};
+  if (codes == nullptr) return {id, counts, counts.postingBytes, 0, "", false};
+  const Codebook& codebook = codes->codebook();
+  return {id,
+          counts,
+          counts.postingBytes + codes->fileBytes(),
+          codebook.count(),
+          codebookName(codebook.hash()),
+          &codebook != newest};
 }
 
 std::vector<SegmentInfo> Index::segments() const {
@@ -309,7 +305,6 @@ std::vector<SegmentInfo> Index::segments() const {
     if (entry.segment == nullptr) continue;
     infos.push_back(describe(id, entry, newest.get()));
     if (entry.codes == nullptr) continue;
-    // One file by several names.
     const Codebook& codebook = entry.codes->codebook();
     if (counted.insert(&codebook).second) infos.back().derivedBytes += codebookFileBytes(codebook);
   }

@@ -42,10 +42,12 @@ struct SegmentSnapshot {
 struct SegmentInfo {
   uint64_t id;
   SegmentCounts counts;
-  /// Of codes and postings; a file of centroids that segments share is counted with the first of them.
+  /// Of codes and postings; a codebook that segments share is counted with the first of them.
   uint64_t derivedBytes;
   /// 0 = no codes yet.
   uint32_t centroids;
+  /// Name of the file of their codebook, in the segment's folder; empty if there are none.
+  std::string codebook;
   /// They were made with an older codebook than the index has now: to be built again.
   bool codesOutdated;
 };
@@ -119,8 +121,6 @@ class Index {
 
   /// The codebook with this hash that the index has already, or what `load` gives.
   std::shared_ptr<const Codebook> intern(uint64_t hash, const ChunkCodes::Load& load);
-  /// The file of a segment whose codes are read with this codebook; empty if none is.
-  std::string fileOf(const Codebook& codebook) const;
   std::shared_ptr<const Codebook> newestCodebook() const;
   std::shared_ptr<const Codebook> codebookFor(const std::shared_ptr<const Segment>& segment, const Deadline& deadline);
 

@@ -95,7 +95,7 @@ const Case finer("codes", "with codewords the approximate MaxSim follows the exa
                    Pool pool(2);
                    const auto segment = sealedSegment(random, clusters, directory.file("7.seg"), 300);
                    const auto codes =
-                       ChunkCodes::build(*segment, kernel, fitted(kernel, segment, 128), "", keepAll(), {});
+                       ChunkCodes::build(*segment, kernel, fitted(kernel, segment, 128), keepAll(), {});
                    const auto mapping = segment->mapping();
                    double coarse = 0, fine = 0;
                    for (int round = 0; round < 10; ++round) {
@@ -141,7 +141,7 @@ const Case described("codes", "codes and lists say the same, and what assigning 
                        const Kernel& kernel = *findKernel("auto");
                        const auto segment = sealedSegment(random, clusters, directory.file("7.seg"), 700);
                        const Codebook codebook = fitted(kernel, segment, 128);
-                       const auto built = ChunkCodes::build(*segment, kernel, codebook, "", keepAll(), {});
+                       const auto built = ChunkCodes::build(*segment, kernel, codebook, keepAll(), {});
                        const auto codes = ChunkCodes::open(*segment, kernel, keepAll());
                        CHECK(codes != nullptr && codes->codebook().data().centroids == codebook.data().centroids &&
                              codes->chunks() == segment->counts().chunks);
@@ -195,7 +195,7 @@ const Case damaged("codes", "a cut, foreign or later codes file, or a damaged di
                      const Kernel& kernel = *findKernel("auto");
                      const auto segment = sealedSegment(random, clusters, directory.file("7.seg"), 20);
                      const auto built =
-                         ChunkCodes::build(*segment, kernel, fitted(kernel, segment, 64), "", keepAll(), {});
+                         ChunkCodes::build(*segment, kernel, fitted(kernel, segment, 64), keepAll(), {});
                      const CodesFile file(ChunkCodes::pathOf(*segment));
                      const auto opensWith = [&](const std::vector<char>& bytes) {
                        file.write(bytes);
@@ -252,7 +252,7 @@ const Case scrambled("codes", "codes full of nonsense lead nowhere outside and a
   }
 });
 
-const Case shared("codes", "segments share one codebook file, and a damaged one is left behind", [](Random& random) {
+const Case shared("codes", "segments share one codebook file, and a damaged one is written anew", [](Random& random) {
   const TemporaryDirectory directory;
   const Clusters clusters(random, dim, 20);
   const Kernel& kernel = *findKernel("auto");
@@ -268,24 +268,18 @@ const Case shared("codes", "segments share one codebook file, and a damaged one 
     index.seal(id);
   }
   for (const uint64_t id : {1, 2, 3}) CHECK(index.buildCodes(id, {}).fitted == (id == 1));
-  const auto codebookOf = [&](size_t s) { return paths[s] + ChunkCodes::codebookEnding; };
-  const auto damageOf = [&](size_t s) { return inspectCodes(paths[s] + ChunkCodes::codesEnding, true).damage; };
+  const std::string codebook = index.segments().front().codebook;
+  for (const SegmentInfo& segment : index.segments()) CHECK(segment.codebook == codebook);
+  const auto damageOf = [&](size_t s) { return inspectCodes(paths[s] + ".codes", true).damage; };
   const auto openedAnew = [&](std::vector<size_t> segments) {
     Index other(kernel, {dim, 0});
     uint32_t coded = 0;
     for (const size_t s : segments) coded += uint32_t(other.openSegment(s + 1, paths[s], 100).centroids > 0);
     return coded;
   };
-  CHECK(std::filesystem::equivalent(codebookOf(0), codebookOf(1)));
-  CHECK(std::filesystem::equivalent(codebookOf(0), codebookOf(2)));
   CHECK(openedAnew({0, 1, 2}) == 3);
 
-  // The segment that brought it goes.
-  index.dropSegment(1);
-  std::filesystem::remove(codebookOf(0));
-  CHECK(openedAnew({1, 2}) == 2 && openedAnew({0}) == 0 && damageOf(1).empty() && !damageOf(0).empty());
-
-  const CodesFile file(codebookOf(1));
+  const CodesFile file(directory.file(codebook));
   for (int round = 0; round < 40; ++round) {
     std::vector<char> bytes = file.whole();
     const size_t at = random() % bytes.size();
@@ -301,9 +295,9 @@ const Case shared("codes", "segments share one codebook file, and a damaged one 
   file.write(bytes);
   CHECK(!damageOf(1).empty() && !damageOf(2).empty());
   index.buildCodes(2, {});
-  CHECK(damageOf(1).empty() && !damageOf(2).empty());
-  index.buildCodes(3, {});
-  CHECK(damageOf(2).empty() && openedAnew({1, 2}) == 2);
+  CHECK(damageOf(1).empty() && damageOf(2).empty() && openedAnew({0, 1, 2}) == 3);
+  std::filesystem::remove(file.path());
+  CHECK(!damageOf(1).empty() && openedAnew({0, 1, 2}) == 0);
 });
 
 const Case live("codes", "live chunks are those the lives show, whatever was asked before", [](Random& random) {

@@ -230,14 +230,16 @@ const Case codesFields("crafted", "no field of codes or of a codebook leads outs
   const std::string path = directory.file("7.seg");
   std::vector<Index::LifeChange> born;
   std::vector<float> query(dim, 0.1f);
+  std::string codebook;
   {
     Index index(kernel, {dim, 0});
     index.createSegment(7, path);
     for (uint32_t r = 0; r < 6; ++r) born.push_back({7, index.append(7, randomRecord(random, clusters, r, {2, 3}))});
     index.seal(7);
     index.buildCodes(7, {});
+    codebook = directory.file(index.segments().front().codebook);
   }
-  const std::string codes = path + ChunkCodes::codesEnding, codebook = path + ChunkCodes::codebookEnding;
+  const std::string codes = path + ".codes";
   const auto look = [&](const std::string& file, const Bytes& bytes) {
     writeFile(file, bytes);
     reads([&] { inspectCodes(codes, true); });

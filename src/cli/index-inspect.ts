@@ -1,6 +1,6 @@
 /** `maxsimd index inspect`: what the files of an index hold, from the catalog and from the files themselves. */
 import type { IndexRow, IndexState, SegmentRow } from '../catalog/contract.ts';
-import { derivedEndings } from '../index/derived-data.ts';
+import { codebookPrefix, derivedEndings } from '../index/derived-data.ts';
 import { defaultIndexSettings } from '../index/index-settings.ts';
 import { planMerge, type MergePlan } from '../index/merge-policy.ts';
 import type { SegmentInspection } from '../index/native.ts';
@@ -25,6 +25,8 @@ interface InspectedSegment {
 interface InspectedIndex {
   readonly index: IndexRow;
   readonly segments: readonly InspectedSegment[];
+  /** Which segments share. */
+  readonly codebookBytes: number;
   readonly plan: MergePlan | undefined;
 }
 
@@ -73,7 +75,9 @@ async function inspectIndex(access: IndexAccess, index: IndexRow): Promise<Inspe
       segments.push({ ...base, found: undefined, problem: messageOf(error) });
     }
   }
-  return { index, segments, plan: nextMerge(segments) };
+  const codebooks = files.filter(({ name }) => name.startsWith(codebookPrefix(index.id)));
+  const codebookBytes = codebooks.reduce((sum, { bytes }) => sum + bytes, 0);
+  return { index, segments, codebookBytes, plan: nextMerge(segments) };
 }
 
 async function derivedCounts(
@@ -123,7 +127,7 @@ function wasteBytes({ found, live }: InspectedSegment): number {
   return Math.round((found.recordBytes * (found.records - live)) / found.records);
 }
 
-function totals(segments: readonly InspectedSegment[]) {
+function totals({ segments, codebookBytes }: InspectedIndex) {
   const sum = (pick: (segment: InspectedSegment) => number): number =>
     segments.reduce((total, segment) => total + pick(segment), 0);
   const derived = sum((segment) => segment.derived.reduce((bytes, file) => bytes + file.bytes, 0));
@@ -136,13 +140,14 @@ function totals(segments: readonly InspectedSegment[]) {
     tokenVectors: sum(({ found }) => found?.tokenVectors ?? 0),
     fileBytes: sum(({ found }) => found?.fileBytes ?? 0),
     directoryBytes: sum(({ found }) => found?.directoryBytes ?? 0),
-    derivedBytes: derived,
+    derivedBytes: derived + codebookBytes,
     wasteBytes: sum(wasteBytes),
   };
 }
 
-function indexDocument({ index, segments, plan }: InspectedIndex): object {
-  const sum = totals(segments);
+function indexDocument(inspected: InspectedIndex): object {
+  const { index, segments, plan } = inspected;
+  const sum = totals(inspected);
   return {
     index_id: index.id,
     tenant_id: index.tenantId,
@@ -178,8 +183,9 @@ function indexDocument({ index, segments, plan }: InspectedIndex): object {
   };
 }
 
-function indexText({ index, segments, plan }: InspectedIndex): string {
-  const sum = totals(segments);
+function indexText(inspected: InspectedIndex): string {
+  const { index, segments, plan } = inspected;
+  const sum = totals(inspected);
   const perChunk = sum.chunks === 0 ? 0 : (sum.directoryBytes + sum.derivedBytes) / sum.chunks;
   const summary = fields([
     ['index', `${index.id} (${index.name}), tenant ${index.tenantId}`],

@@ -11,6 +11,7 @@ import { catalogDamage, openCatalogReader, type CatalogReader } from '../catalog
 import { usageProblems } from '../catalog/sqlite/usage-store.ts';
 import type { Config } from '../config.ts';
 import type { BlobStore } from '../index/blob-store.ts';
+import { codebookPrefix } from '../index/derived-data.ts';
 import { openLocalBlobStore } from '../index/local-blob-store.ts';
 import { createEngine, type NativeEngine } from '../index/native.ts';
 import { CommandFailure, messageOf } from './failure.ts';
@@ -114,6 +115,8 @@ async function verifyIndex(scope: Scope, catalog: CatalogReader, index: IndexRow
     count(scope, index.id, row.blob, verified);
   }
   for (const { name } of files) {
+    // Held against the codes that name it.
+    if (name.startsWith(codebookPrefix(index.id)) && !name.endsWith('.tmp')) continue;
     const segment = state.segments.find(({ blob }) => name.startsWith(blob));
     if (segment === undefined || name.endsWith('.tmp')) {
       noteUnreferenced(scope, name);

@@ -10,7 +10,7 @@ export interface BlobStore {
   seal(name: string): Promise<void>;
   /** Absolute local path of an existing blob, ready to be mapped. */
   open(name: string): Promise<string>;
-  /** Every blob (sidecars included) under a prefix, with its bytes; blobs that share their bytes have equal parts of them. */
+  /** Every blob (sidecars included) under a prefix, with its bytes. */
   list(prefix: string): Promise<readonly { readonly name: string; readonly bytes: number }[]>;
   /** Idempotent; durable (the directory is synced). */
   remove(name: string): Promise<void>;

@@ -1,8 +1,11 @@
 /**
  * What searches derive from a sealed segment to be fast: centroid codes, and the postings of its filter terms,
  * which sealing writes. Codes are built one segment at a time, in the order asked for. Neither is needed for a
- * right answer. Both are built again whenever they are missing, codes also where a later build has outdated them;
- * a build that was cut short leaves nothing but a temporary file, which the next open removes.
+ * right answer. Both are built again whenever they are missing, codes also where a later build has outdated them.
+ *
+ * Codes are read with a codebook, a file of the index that is written before the first codes that name it and removed
+ * after the last. A build that was cut short leaves a temporary file or a codebook that no codes name: the next open
+ * removes them.
  */
 import type { BlobStore } from './blob-store.ts';
 import { removeBlobs } from './blob-removal.ts';
@@ -11,6 +14,7 @@ import type { Segment } from './segment.ts';
 import { assertSpace } from './space.ts';
 
 export interface DerivedDataParts {
+  readonly indexId: string;
   readonly native: NativeIndex;
   readonly blobs: BlobStore;
   readonly segments: ReadonlyMap<number, Segment>;
@@ -27,6 +31,11 @@ const codeBytesMax = 32;
 /** Endings of the names of files beside a segment's. */
 export const derivedEndings = { codes: '.codes', postings: '.postings' } as const;
 
+/** Begins the names of the files with an index's codebooks. */
+export function codebookPrefix(indexId: string): string {
+  return `${indexId}/codebook-`;
+}
+
 export class DerivedData {
   readonly #parts: DerivedDataParts;
   #last: Promise<void> = Promise.resolve();
@@ -42,12 +51,17 @@ export class DerivedData {
   build(segment: Segment): Promise<void> {
     const waiting = this.#waiting.get(segment);
     if (waiting !== undefined) return waiting;
-    this.#last = this.#last.then(() => {
+    const building = this.#inOrder(() => {
       this.#waiting.delete(segment);
       return this.#build(segment);
     });
-    this.#waiting.set(segment, this.#last);
-    return this.#last;
+    this.#waiting.set(segment, building);
+    return building;
+  }
+
+  /** Removes the codebooks that no codes name any more; to be called when segments have gone. */
+  removeUnusedCodebooks(): Promise<void> {
+    return this.#inOrder(() => this.#removeUnusedCodebooks());
   }
 
   /** Likewise for its postings. */
@@ -81,6 +95,12 @@ export class DerivedData {
     });
   }
 
+  /** One after the other: a codebook is in place before the codes that name it. */
+  #inOrder(work: () => Promise<void>): Promise<void> {
+    this.#last = this.#last.then(work);
+    return this.#last;
+  }
+
   async #build(segment: Segment): Promise<void> {
     const { native, blobs, tokenVectorsMin, onOutdated } = this.#parts;
     if (segment.tokenVectors < tokenVectorsMin) return;
@@ -91,6 +111,20 @@ export class DerivedData {
       if (fitted) onOutdated(this.due());
     });
     this.#building = undefined;
+    await this.#removeUnusedCodebooks();
+  }
+
+  async #removeUnusedCodebooks(): Promise<void> {
+    const { indexId, native, blobs, onError } = this.#parts;
+    const isUsed = (name: string): boolean =>
+      native.segments().some(({ codebook }) => name === `${indexId}/${codebook}`);
+    try {
+      for (const { name } of await blobs.list(codebookPrefix(indexId))) {
+        if (!isUsed(name)) await blobs.remove(name);
+      }
+    } catch (error) {
+      onError(error);
+    }
   }
 
   async #save(segment: Segment, work: () => Promise<void>): Promise<void> {

@@ -9,6 +9,7 @@ import { hasCode } from '../system-errors.ts';
 import type { BlobStore } from './blob-store.ts';
 import { removeBlobs } from './blob-removal.ts';
 import { CopyPace } from './copy-pace.ts';
+import { derivedEndings } from './derived-data.ts';
 import { fromEngine, hasEngineCode } from './engine-errors.ts';
 import type { IndexSettings } from './index-settings.ts';
 import type { NativeEngine, NativeIndex } from './native.ts';
@@ -88,7 +89,7 @@ async function openIndex(
     native = engine.createIndex({ dim, exactTokenVectorsMax: options.exactTokenVectorsMax });
     const segments = await openSegments(native, blobs, ledger, state);
     await loadLives(native, segments, state);
-    await removeUnreferenced(blobs, indexId, state);
+    await removeUnreferenced(blobs, indexId, state, native);
     return new StoredIndex({
       indexId,
       dim,
@@ -177,12 +178,18 @@ async function loadLives(
   }
 }
 
-/** Files of segments that the ledger does not name, and what a crash left half written beside those it does. */
-async function removeUnreferenced(blobs: BlobStore, indexId: string, state: StoredState): Promise<void> {
-  const kept = state.segments.map((segment) => segment.blob);
-  for (const { name } of await blobs.list(`${indexId}/`)) {
-    if (name.endsWith('.tmp') || !kept.some((blob) => name.startsWith(blob))) await blobs.remove(name);
-  }
+/** All but the segments that the ledger names and what their searches use: what a crash left, or an earlier program. */
+async function removeUnreferenced(
+  blobs: BlobStore,
+  indexId: string,
+  state: StoredState,
+  native: NativeIndex,
+): Promise<void> {
+  const kept = new Set([
+    ...state.segments.flatMap(({ blob }) => ['', ...Object.values(derivedEndings)].map((end) => blob + end)),
+    ...native.segments().map(({ codebook }) => `${indexId}/${codebook}`),
+  ]);
+  for (const { name } of await blobs.list(`${indexId}/`)) if (!kept.has(name)) await blobs.remove(name);
 }
 
 /** No damage: with an encoder of the right model the index opens again. */

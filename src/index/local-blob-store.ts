@@ -65,7 +65,7 @@ class LocalBlobStore implements BlobStore {
         const name = `${directory}/${file}`;
         if (!name.startsWith(prefix)) continue;
         const found = await ifExists(stat(path.join(this.#root, name)));
-        if (found?.isFile() === true) blobs.push({ name, bytes: Math.round(found.size / found.nlink) });
+        if (found?.isFile() === true) blobs.push({ name, bytes: found.size });
       }
     }
     return blobs.toSorted((a, b) => (a.name < b.name ? -1 : 1));

@@ -55,12 +55,14 @@ export interface SegmentInfo {
   /** Of the terms of all records. */
   readonly termBytes: number;
   readonly fileBytes: number;
-  /** Bytes of the files with its centroid codes and postings; centroids shared by segments count with the first of them. */
+  /** Bytes of the files with its centroid codes and postings; a codebook shared by segments counts with the first of them. */
   readonly derivedBytes: number;
   /** Of the file of postings; 0 = none that can be used, filters read its records: `buildPostings`. */
   readonly postingBytes: number;
   /** Size of the codebook; 0 = no codes yet, its chunks are scored exactly. */
   readonly centroids: number;
+  /** Name of the codebook's file, in the segment's folder; '' = none. */
+  readonly codebook: string;
   /** They were made with an older codebook than the index has now: `buildCodes` again. */
   readonly codesOutdated: boolean;
 }

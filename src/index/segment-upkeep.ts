@@ -19,6 +19,7 @@ import type { Segment } from './segment.ts';
 import { assertSpace } from './space.ts';
 
 export interface SegmentUpkeepParts {
+  readonly indexId: string;
   readonly native: NativeIndex;
   readonly blobs: BlobStore;
   readonly ledger: SegmentLedger;
@@ -46,9 +47,7 @@ export class SegmentUpkeep {
   constructor(parts: SegmentUpkeepParts) {
     this.#parts = parts;
     this.#derived = new DerivedData({
-      native: parts.native,
-      blobs: parts.blobs,
-      segments: parts.segments,
+      ...parts,
       tokenVectorsMin: parts.settings.codesTokenVectorsMin,
       onOutdated: (segments) => segments.forEach((segment) => this.derive(segment)),
       onError: (error) => this.#report('derived data', error),
@@ -186,6 +185,9 @@ export class SegmentUpkeep {
       return false;
     }
     this.#merge = undefined;
+    this.#inBackground('derived data', () =>
+      Promise.race([this.#derived.removeUnusedCodebooks(), this.#closed.promise]),
+    );
     return true;
   }
 
