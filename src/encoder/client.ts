@@ -16,7 +16,7 @@ import type {
   EncoderModel,
   EncoderStatistics,
 } from './contract.ts';
-import { FatalTexts } from './crash-guard.ts';
+import { UnencodableTexts } from './crash-guard.ts';
 import { type Attempt, encodeOnce, type Unfinished } from './document-call.ts';
 import { Endpoint, type EndpointEvent, type OpenCall } from './endpoint.ts';
 import { CorruptReply, decodeCounts, decodeQuery, refusedDocument, refusedQuery } from './replies.ts';
@@ -49,13 +49,13 @@ const defaults = {
 };
 
 /** How long a text is kept out that ended encoders. Where others send to them too, it may be innocent. */
-const fatalMs = { exclusive: 600_000, shared: 30_000 };
-/** Documents of one call that may be found fatal before the call ends. */
-const fatalDocumentsMax = 2;
+const keptOutMs = { exclusive: 600_000, shared: 30_000 };
+/** Documents of one call that may be found unencodable before the call ends. */
+const unencodableDocumentsMax = 2;
 
 const statisticsMsMax = 1000;
 
-const fatalMessage = 'the encoder ends when it runs this text';
+const endsEncoderMessage = 'the encoder ends when it runs this text';
 
 /** About what a text costs, before it is tokenised. */
 const charactersPerToken = 4;
@@ -73,7 +73,7 @@ class EncoderPool implements Encoder {
   readonly #known = new Map<string, EncoderModel>();
   readonly #waiting = new Set<() => void>();
   readonly #exclusive: boolean;
-  readonly #fatal: FatalTexts;
+  readonly #unencodable: UnencodableTexts;
   #closed = false;
 
   constructor(options: EncoderPoolOptions) {
@@ -81,7 +81,7 @@ class EncoderPool implements Encoder {
     this.#waitingMax = options.waitingMax ?? defaults.waitingMax;
     this.#onEvent = options.onEvent ?? (() => undefined);
     this.#exclusive = options.exclusive ?? false;
-    this.#fatal = new FatalTexts(this.#exclusive ? fatalMs.exclusive : fatalMs.shared);
+    this.#unencodable = new UnencodableTexts(this.#exclusive ? keptOutMs.exclusive : keptOutMs.shared);
     const { tls } = options;
     const credentials =
       tls === undefined
@@ -156,14 +156,14 @@ class EncoderPool implements Encoder {
     const call = this.#call(options);
     try {
       for (;;) {
-        const alone = !this.#isFatal(text, options) && (await this.#hasTurn(call));
+        const alone = !this.#isUnencodable(text, options) && (await this.#hasTurn(call));
         // Another call may have found it out while this one waited for its turn.
-        if (this.#isFatal(text, options)) return refusedQuery(fatalMessage);
+        if (this.#isUnencodable(text, options)) return refusedQuery(endsEncoderMessage);
         const { endpoint, model, open } = await this.#pick(call, [text], alone);
         try {
           const query = decodeQuery(await endpoint.query(request, options), model.dim);
           open.answered();
-          this.#fatal.answered(text, options);
+          this.#unencodable.answered(text, options);
           return query;
         } catch (error) {
           if (isLoss(error)) this.#lost(call, endpoint, text);
@@ -183,22 +183,22 @@ class EncoderPool implements Encoder {
   ): AsyncGenerator<EncodedDocument, void, undefined> {
     const unfinished: Unfinished = { texts: new Map(texts.entries()), inputTokens: undefined };
     const call: DocumentsCall = { ...this.#call(options), options, unfinished };
-    let fatalDocuments = 0;
+    let unencodableDocuments = 0;
     try {
       while (unfinished.texts.size > 0) {
         const alone = await this.#hasTurn(call);
         const wanted = [...unfinished.texts.keys()].slice(0, alone ? 1 : undefined);
-        const fatal = wanted.filter((position) => this.#isFatal(texts[position]!, options));
-        const positions = wanted.filter((position) => !fatal.includes(position));
+        const unencodable = wanted.filter((position) => this.#isUnencodable(texts[position]!, options));
+        const positions = wanted.filter((position) => !unencodable.includes(position));
         if (positions.length < texts.length) await this.#counts(texts, call);
-        for (const documentIndex of fatal) {
+        for (const documentIndex of unencodable) {
           unfinished.texts.delete(documentIndex);
           const inputTokens = unfinished.inputTokens![documentIndex]!;
-          yield refusedDocument({ documentIndex, inputTokens, problem: fatalMessage });
+          yield refusedDocument({ documentIndex, inputTokens, problem: endsEncoderMessage });
         }
         if (positions.length === 0) continue;
         if (!(yield* this.#attempt(positions, alone, call))) continue;
-        if (++fatalDocuments > fatalDocumentsMax) {
+        if (++unencodableDocuments > unencodableDocumentsMax) {
           throw unavailable('several documents of the request end the encoder; the others were not tried');
         }
       }
@@ -215,7 +215,7 @@ class EncoderPool implements Encoder {
     unfinished.inputTokens = counts;
   }
 
-  /** Sends documents to one encoder; tells whether they, or rather the one, are found fatal. */
+  /** Sends documents to one encoder; tells whether they, or rather the one, are found unencodable. */
   async *#attempt(
     positions: readonly number[],
     alone: boolean,
@@ -227,29 +227,29 @@ class EncoderPool implements Encoder {
     const { endpoint, model, open } = await this.#pick(call, texts, alone);
     try {
       for await (const document of encodeOnce(endpoint, model, { unfinished, attempt, options })) {
-        this.#fatal.answered(texts[positions.indexOf(document.documentIndex)]!, options);
+        this.#unencodable.answered(texts[positions.indexOf(document.documentIndex)]!, options);
         yield document;
       }
       open.answered();
       this.#pass(call);
       return false;
     } catch (error) {
-      const isFatal = attempt.started && isLoss(error) && this.#lost(call, endpoint, texts[0]!);
+      const isUnencodable = attempt.started && isLoss(error) && this.#lost(call, endpoint, texts[0]!);
       tries.failed(endpoint, error);
-      return isFatal;
+      return isUnencodable;
     } finally {
       open.end();
     }
   }
 
   /** Whether the text ended encoders. Throws where others may have ended them. */
-  #isFatal(text: string, options: EncodeOptions): boolean {
-    if (!this.#fatal.has(text, options)) return false;
+  #isUnencodable(text: string, options: EncodeOptions): boolean {
+    if (!this.#unencodable.has(text, options)) return false;
     if (this.#exclusive) return true;
-    throw unavailable('encoders ended while they ran this text', { seconds: fatalMs.shared / 1000 });
+    throw unavailable('encoders ended while they ran this text', { seconds: keptOutMs.shared / 1000 });
   }
 
-  /** An encoder ended under the call; `text` is the one that was there alone, if one was. Whether it is fatal. */
+  /** An encoder ended under the call; `text` is the one that was there alone, if one was. Whether it is unencodable. */
   #lost(call: Call, endpoint: Endpoint, text: string): boolean {
     const { options, tries } = call;
     const alone = endpoint.retrial.hasTurn(call);
@@ -257,9 +257,9 @@ class EncoderPool implements Encoder {
     endpoint.retrial.join(call);
     if (!alone) return false;
     tries.forgive();
-    if (!this.#fatal.ended(text, options)) return false;
-    const event = 'chunking' in options ? 'fatal_document' : 'fatal_query';
-    if (this.#exclusive) this.#onEvent({ event, address: endpoint.address, reason: fatalMessage });
+    if (!this.#unencodable.ended(text, options)) return false;
+    const event = 'chunking' in options ? 'unencodable_document' : 'unencodable_query';
+    if (this.#exclusive) this.#onEvent({ event, address: endpoint.address, reason: endsEncoderMessage });
     return true;
   }
 

@@ -4,7 +4,7 @@
  *
  * A text whose process ended is run again on the process that comes in its place: before that one takes anything else, and
  * with nothing beside it (`Retrial`). If two end in a row, nothing but the text can be at fault, and it is refused for a
- * while (`FatalTexts`). A text that cannot have the process to itself runs among others, and is not blamed.
+ * while (`UnencodableTexts`). A text that cannot have the process to itself runs among others, and is not blamed.
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
@@ -71,7 +71,7 @@ type TextRun = Pick<EncodeDocumentsOptions, 'tenantId' | 'model' | 'modelVersion
  * process, so that the memory tells nothing of a text, and by tenant, so that nothing one tenant asks is answered from what
  * another did.
  */
-export class FatalTexts {
+export class UnencodableTexts {
   readonly #key = randomBytes(32);
   /** Processes that ended under each text. */
   readonly #ends: LRUCache<string, number>;
@@ -85,7 +85,7 @@ export class FatalTexts {
     return this.#ends.size > 0 && (this.#ends.get(this.#digest(text, run)) ?? 0) >= endsMax;
   }
 
-  /** A process ended under the text alone; whether it is fatal. */
+  /** A process ended under the text alone; whether it is unencodable. */
   ended(text: string, run: TextRun): boolean {
     const digest = this.#digest(text, run);
     const ends = (this.#ends.get(digest) ?? 0) + 1;

@@ -36,7 +36,7 @@ export interface EndpointOptions {
 }
 
 export interface EndpointEvent {
-  readonly event: 'admitted' | 'ejected' | 'corrupt_reply' | 'fatal_document' | 'fatal_query';
+  readonly event: 'admitted' | 'ejected' | 'corrupt_reply' | 'unencodable_document' | 'unencodable_query';
   readonly address: string;
   readonly reason: string;
 }
@@ -89,7 +89,7 @@ export class Endpoint {
   #cut = new AbortController();
   #poke = new AbortController();
   #models: readonly EncoderModel[] = [];
-  /** The process that was admitted last. */
+  /** The process instance that was admitted last. */
   #instance = '';
   #admitted = false;
   #outstandingTokens = 0;
@@ -199,7 +199,7 @@ export class Endpoint {
   }
 
   /** A call found it unavailable, or serving something else: look again now. */
-  suspect(): void {
+  lookAgain(): void {
     this.#eject('a call failed', false);
   }
 

@@ -102,7 +102,7 @@ interface Lane {
   floor: number;
 }
 
-interface Candidate {
+interface QueuedText {
   readonly job: Job;
   readonly entry: Entry;
   readonly length: number;
@@ -241,15 +241,15 @@ export class Scheduler {
   }
 
   /** The oldest entry of the tenant that was served least. */
-  #anchor(lane: Lane): Candidate | undefined {
-    let best: Candidate | undefined;
+  #anchor(lane: Lane): QueuedText | undefined {
+    let best: QueuedText | undefined;
     let bestServed = Infinity;
     for (const job of lane.jobs) {
       const served = lane.served.get(job.tenantId)!;
       if (served >= bestServed) continue;
       const entry = job.peek(0);
       if (entry === undefined) continue;
-      best = this.#candidate(job, entry);
+      best = this.#queuedText(job, entry);
       bestServed = served;
     }
     if (best !== undefined) lane.floor = Math.max(lane.floor, bestServed);
@@ -260,8 +260,8 @@ export class Scheduler {
    * Entries of the anchor's model, the anchor included: those of its tenant first, then of the others, each
    * from the oldest job on, so that requests end one after another and not all at their deadline.
    */
-  #lookAhead(lane: Lane, anchor: Candidate, budget: number): Candidate[] {
-    const candidates: Candidate[] = [anchor];
+  #lookAhead(lane: Lane, anchor: QueuedText, budget: number): QueuedText[] {
+    const texts: QueuedText[] = [anchor];
     const tokensMax = budget * this.#options.lookAheadBatches;
     let tokens = anchor.length;
     const jobs = [...lane.jobs].filter((job) => job.model === anchor.job.model);
@@ -269,27 +269,27 @@ export class Scheduler {
     const others = jobs.filter((job) => job.tenantId !== anchor.job.tenantId);
     for (const job of [...own, ...others]) {
       for (let offset = 0; ; offset++) {
-        if (tokens >= tokensMax || candidates.length >= lookAheadTextsMax) return candidates;
+        if (tokens >= tokensMax || texts.length >= lookAheadTextsMax) return texts;
         const entry = job.peek(offset);
         if (entry === undefined) break;
         if (entry === anchor.entry) continue;
-        const candidate = this.#candidate(job, entry);
-        candidates.push(candidate);
-        tokens += candidate.length;
+        const text = this.#queuedText(job, entry);
+        texts.push(text);
+        tokens += text.length;
       }
     }
-    return candidates;
+    return texts;
   }
 
   /** The anchor's batch; the last ones shrink, so that the workers end together. */
-  #choose(candidates: readonly Candidate[], anchor: Candidate, budget: number): Candidate[] {
+  #choose(texts: readonly QueuedText[], anchor: QueuedText, budget: number): QueuedText[] {
     const { runTokens } = this.#options;
-    const waiting = candidates.reduce((sum, { length }) => sum + length, 0);
+    const waiting = texts.reduce((sum, { length }) => sum + length, 0);
     const share = this.#workers === 1 ? budget : Math.max(waiting / this.#workers, runTokens * shareRunsMin);
-    return cheapestBatch(candidates, anchor, { budget: Math.min(budget, share), runTokens });
+    return cheapestBatch(texts, anchor, { budget: Math.min(budget, share), runTokens });
   }
 
-  #candidate(job: Job, entry: Entry): Candidate {
+  #queuedText(job: Job, entry: Entry): QueuedText {
     const step = this.#options.lengthStep;
     return { job, entry, length: Math.ceil(entry.sequence.ids.length / step) * step };
   }
@@ -311,17 +311,17 @@ export class Scheduler {
 }
 
 /**
- * The anchor's batch when all candidates, sorted by length, are cut into the batches that cost least together: each its
+ * The anchor's batch when all texts, sorted by length, are cut into the batches that cost least together: each its
  * padded tokens and those of a run. The cheapest cut of the first n is found from those of fewer.
  */
 function cheapestBatch(
-  candidates: readonly Candidate[],
-  anchor: Candidate,
+  texts: readonly QueuedText[],
+  anchor: QueuedText,
   { budget, runTokens }: { readonly budget: number; readonly runTokens: number },
-): Candidate[] {
+): QueuedText[] {
   // Stable: among equal lengths the older stays in front.
-  const sorted = candidates.toSorted((a, b) => a.length - b.length);
-  /** Of the first n candidates: their cost, and where the last of their batches begins. */
+  const sorted = texts.toSorted((a, b) => a.length - b.length);
+  /** Of the first n texts: their cost, and where the last of their batches begins. */
   const costs = new Float64Array(sorted.length + 1);
   const begins = new Uint32Array(sorted.length + 1);
   for (let end = 1; end <= sorted.length; end++) {

@@ -120,7 +120,7 @@ export class SessionPool {
   /** Runs a batch on the worker with the fewest padded tokens ahead of it. */
   async run(batch: Omit<BatchMessage, 'type' | 'batchId'>): Promise<BatchResult> {
     const slot = this.#slots
-      .filter((candidate) => held(candidate, batch.kind) < heldPerKind)
+      .filter((each) => held(each, batch.kind) < heldPerKind)
       .reduce<Slot | undefined>(
         (best, each) => (best === undefined || load(each) < load(best) ? each : best),
         undefined,

@@ -53,7 +53,7 @@ export class Tries {
     if (!isCallError(error)) throw error;
     switch (error.code) {
       case status.UNAVAILABLE:
-        endpoint.suspect();
+        endpoint.lookAgain();
         return this.#count(endpoint, error);
       case status.RESOURCE_EXHAUSTED: {
         this.#refused(
@@ -65,7 +65,7 @@ export class Tries {
       case status.FAILED_PRECONDITION: {
         const { model, modelVersion } = this.#options;
         const message = `the encoder does not serve model ${model} version ${modelVersion}`;
-        endpoint.suspect();
+        endpoint.lookAgain();
         this.#refused(endpoint, unavailable(message, { cause: error }));
         return;
       }

@@ -6,7 +6,7 @@
 import type { ServerResponse } from 'node:http';
 import { assertInvariant } from '../errors.ts';
 import type { ErrorCode, ServiceError } from '../errors.ts';
-import type { Admission, RequestContext } from '../service/contract.ts';
+import type { AdmittedRequest, RequestContext } from '../service/contract.ts';
 
 export class RequestScope {
   readonly requestId: string;
@@ -62,7 +62,7 @@ export class RequestScope {
   }
 
   /** Takes over the admission's slot. `timeoutMs` counts from the request's arrival. */
-  admit(admission: Admission, timeoutMs: number): void {
+  admit(admission: AdmittedRequest, timeoutMs: number): void {
     this.#markStage('admission');
     this.#context = {
       requestId: this.requestId,

@@ -5,7 +5,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { Catalog, KeyRecord, Tenant } from '../catalog/contract.ts';
 import { ServiceError } from '../errors.ts';
-import type { Admission } from './contract.ts';
+import type { AdmittedRequest } from './contract.ts';
 import { HotCache } from './hot-cache.ts';
 import type { InFlight } from './in-flight.ts';
 import type { Limiter, RateAdmission } from './limiter.ts';
@@ -34,7 +34,7 @@ const keysMax = 10_000;
 const keyAgeMsMax = 2_000;
 const concurrencyRetrySeconds = 1;
 
-export class AdmissionDesk {
+export class Admission {
   readonly #options: AdmissionOptions;
   readonly #keys = new HotCache<KeyRecord>({ rowsMax: keysMax, maxAgeMs: keyAgeMsMax });
   /** Keys that were found to match their record, for as long as that is kept: every request would pay for the hash. */
@@ -54,7 +54,7 @@ export class AdmissionDesk {
     return this.#draining;
   }
 
-  async admit(authorization: string | undefined): Promise<Admission> {
+  async admit(authorization: string | undefined): Promise<AdmittedRequest> {
     if (this.#draining) throw shuttingDown();
     const tenant = await this.#authenticate(authorization);
     if (tenant.suspended) throw await this.#refuseSuspended(tenant);
@@ -104,7 +104,7 @@ export class AdmissionDesk {
     return limiter.admitRate(tenant.id, tenant.limits.requestsPerMinute, nowMs());
   }
 
-  #admitRate(tenant: Tenant): Admission['rate'] {
+  #admitRate(tenant: Tenant): AdmittedRequest['rate'] {
     const limit = tenant.limits.requestsPerMinute;
     const rate = this.#takeRate(tenant);
     if (!rate.admitted) {
@@ -119,7 +119,7 @@ export class AdmissionDesk {
     return { limit, remaining: rate.remaining, resetSeconds: rate.retryAfterSeconds };
   }
 
-  #acquireSlot(tenant: Tenant): Admission['permit'] {
+  #acquireSlot(tenant: Tenant): AdmittedRequest['permit'] {
     const most = tenant.limits.maxConcurrentRequests;
     const slot = this.#options.limiter.acquireSlot(tenant.id, most);
     if (slot === undefined) {

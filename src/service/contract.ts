@@ -17,7 +17,7 @@ export interface RequestContext {
   readonly timings: Record<string, number>;
 }
 
-export interface Admission {
+export interface AdmittedRequest {
   readonly tenant: Tenant;
   readonly rate: { readonly limit: number; readonly remaining: number; readonly resetSeconds: number };
   /** Release when the response is closed and the request's work has ended. */
@@ -128,7 +128,7 @@ export interface Readiness {
 
 export interface Service {
   /** Key -> tenant (401, 403), then rate (429), then concurrency (429). `authorization` is the raw header value. */
-  admit(authorization: string | undefined): Promise<Admission>;
+  admit(authorization: string | undefined): Promise<AdmittedRequest>;
   createIndex(context: RequestContext, request: CreateIndexRequest): Promise<IndexRow>;
   listIndexes(context: RequestContext): Promise<readonly IndexRow[]>;
   getIndex(context: RequestContext, indexId: string): Promise<IndexRow>;

@@ -5,7 +5,7 @@ import type { BlobStore } from '../index/blob-store.ts';
 import { createIndexStore } from '../index/index-store.ts';
 import { defaultIndexSettings, type IndexSettings } from '../index/index-settings.ts';
 import type { NativeEngine, SegmentInfo } from '../index/native.ts';
-import { AdmissionDesk, type KeyVerifier } from './admission.ts';
+import { Admission, type KeyVerifier } from './admission.ts';
 import type { Service } from './contract.ts';
 import { createIndex } from './create-index.ts';
 import { deleteDocument } from './delete-document.ts';
@@ -81,7 +81,7 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
   });
   const usage = new UsageRecorder({ catalog, limiter, nowMs });
   const inFlight = new InFlight();
-  const admission = new AdmissionDesk({
+  const admission = new Admission({
     catalog,
     keys,
     limiter,

@@ -2,7 +2,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createEncoderPool, type EncoderPoolOptions } from '../../src/encoder/client.ts';
 import type { Encoder, EncodeOptions } from '../../src/encoder/contract.ts';
-import { FatalTexts, Retrial } from '../../src/encoder/crash-guard.ts';
+import { UnencodableTexts, Retrial } from '../../src/encoder/crash-guard.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { callOptions, encodeAll, until } from './encoders.ts';
 import { startMortalEncoder } from './mortal-encoder.ts';
@@ -45,33 +45,33 @@ describe('a query that ends the encoder that runs it', () => {
   it('ends three and is refused; those beside it are answered', async () => {
     const { pool, encoder, events } = await stage();
     encoder.times.runMs = 300;
-    const texts = Array.from({ length: 20 }, (_, i) => (i === 0 ? 'fatal' : `honest ${i}`));
+    const texts = Array.from({ length: 20 }, (_, i) => (i === 0 ? 'unencodable' : `honest ${i}`));
     const calls = texts.map(async (text) => ask(pool, text));
     await until(() => events.includes('ejected'));
     encoder.times.runMs = 10;
     const late = Array.from({ length: 10 }, async () => ask(pool, 'honest'));
     const outcomes = await Promise.all(calls);
-    expect(outcomes).toEqual(texts.map((text) => (text === 'fatal' ? refused : 'answered')));
+    expect(outcomes).toEqual(texts.map((text) => (text === 'unencodable' ? refused : 'answered')));
     expect(new Set(await Promise.all(late))).toEqual(new Set(['answered']));
     expect(encoder.ends).toHaveLength(3);
     expect(encoder.ends[0]!.length).toBeGreaterThan(10);
-    expect(encoder.ends.slice(1)).toEqual([['fatal'], ['fatal']]);
-    expect(events.filter((event) => event === 'fatal_query')).toHaveLength(1);
+    expect(encoder.ends.slice(1)).toEqual([['unencodable'], ['unencodable']]);
+    expect(events.filter((event) => event === 'unencodable_query')).toHaveLength(1);
   });
 
   it('ends no more when it is asked again, and others are answered meanwhile', async () => {
     const { pool, encoder } = await stage();
-    expect(await ask(pool, 'fatal')).toBe(refused);
-    const again = Array.from({ length: 100 }, (_, i) => (i % 2 === 0 ? 'fatal' : 'honest'));
+    expect(await ask(pool, 'unencodable')).toBe(refused);
+    const again = Array.from({ length: 100 }, (_, i) => (i % 2 === 0 ? 'unencodable' : 'honest'));
     const outcomes = await Promise.all(again.map(async (text) => ask(pool, text)));
-    expect(outcomes).toEqual(again.map((text) => (text === 'fatal' ? refused : 'answered')));
+    expect(outcomes).toEqual(again.map((text) => (text === 'unencodable' ? refused : 'answered')));
     expect(encoder.ends).toHaveLength(3);
   });
 
   it('ends three though several ask it at once, each of which is refused', async () => {
     const { pool, encoder } = await stage();
     encoder.times.runMs = 10;
-    const texts = ['honest', 'fatal', 'fatal', 'fatal', 'honest'];
+    const texts = ['honest', 'unencodable', 'unencodable', 'unencodable', 'honest'];
     const outcomes = await Promise.all(texts.map(async (text) => ask(pool, text)));
     expect(outcomes).toEqual(['answered', refused, refused, refused, 'answered']);
     expect(encoder.ends).toHaveLength(3);
@@ -80,32 +80,32 @@ describe('a query that ends the encoder that runs it', () => {
   it('is refused when it is asked again though nobody waited for that the first time', async () => {
     const { pool, encoder } = await stage();
     const controller = new AbortController();
-    const left = ask(pool, 'fatal', { signal: controller.signal });
+    const left = ask(pool, 'unencodable', { signal: controller.signal });
     await until(() => encoder.ends.length === 2);
     controller.abort(new Error('gone'));
     await expect(left).rejects.toThrow('gone');
-    expect(await ask(pool, 'fatal')).toBe(refused);
+    expect(await ask(pool, 'unencodable')).toBe(refused);
     // Among others and alone, each time.
     expect(encoder.ends).toHaveLength(4);
   });
 
   it('never comes to another encoder, which answers meanwhile', async () => {
     const { pool, encoders } = await stage(2);
-    const poisoned = ask(pool, 'fatal');
+    const asked = ask(pool, 'unencodable');
     await until(() => encoders.some(({ ends }) => ends.length > 0));
     expect(await ask(pool, 'honest')).toBe('answered');
-    expect(await poisoned).toBe(refused);
+    expect(await asked).toBe(refused);
     expect(new Set(encoders.map(({ ends }) => ends.length))).toEqual(new Set([0, 3]));
   });
 
   it('is unavailable where others send to the encoders too, who may have ended them', async () => {
     const { pool, encoder, events } = await stage(1, { exclusive: false });
     for (let i = 0; i < 3; i++) {
-      const call = pool.encodeQuery('fatal', callOptions(pool, { model: 'foreign' }));
+      const call = pool.encodeQuery('unencodable', callOptions(pool, { model: 'foreign' }));
       await expect(call).rejects.toMatchObject({ code: 'service_unavailable', retryAfterSeconds: 30 });
     }
     expect(encoder.ends).toHaveLength(3);
-    expect(events).not.toContain('fatal_query');
+    expect(events).not.toContain('unencodable_query');
   });
 });
 
@@ -130,7 +130,7 @@ describe('a query that was running when the encoder ended', () => {
     const { pool, encoder } = await stage(1, { healWaitMs: 100 });
     encoder.times.goneMs = 60_000;
     const startedAt = performance.now();
-    expect(await ask(pool, 'fatal')).toMatch('no encoder serves');
+    expect(await ask(pool, 'unencodable')).toMatch('no encoder serves');
     expect(performance.now() - startedAt).toBeLessThan(2000);
   });
 
@@ -139,7 +139,7 @@ describe('a query that was running when the encoder ended', () => {
     encoder.times.goneMs = 60_000;
     const controller = new AbortController();
     const reason = new Error('the client has gone');
-    const call = ask(pool, 'fatal', { signal: controller.signal });
+    const call = ask(pool, 'unencodable', { signal: controller.signal });
     await until(() => encoder.ends.length === 1);
     controller.abort(reason);
     await expect(call).rejects.toBe(reason);
@@ -190,7 +190,7 @@ describe('documents that end the encoder that runs them', () => {
   it('are refused alone, the others of their call and of other calls are answered', async () => {
     const { pool, encoder, events } = await stage();
     const calls = [
-      ['one', 'fatal', 'two', '', 'three'],
+      ['one', 'unencodable', 'two', '', 'three'],
       ['four', 'five'],
     ];
     encoder.times.runMs = 10;
@@ -200,15 +200,15 @@ describe('documents that end the encoder that runs them', () => {
       ['answered', 'answered'],
     ]);
     expect(encoder.ends).toHaveLength(3);
-    expect(encoder.ends.slice(1)).toEqual([['fatal'], ['fatal']]);
-    expect(events.filter((event) => event === 'fatal_document')).toHaveLength(1);
-    expect(await store(pool, ['fatal', 'six'])).toEqual([refused, 'answered']);
+    expect(encoder.ends.slice(1)).toEqual([['unencodable'], ['unencodable']]);
+    expect(events.filter((event) => event === 'unencodable_document')).toHaveLength(1);
+    expect(await store(pool, ['unencodable', 'six'])).toEqual([refused, 'answered']);
     expect(encoder.ends).toHaveLength(3);
   });
 
   it('end the call after three of them, and the next call gets further', async () => {
     const { pool, encoder } = await stage();
-    const texts = Array.from({ length: 5 }, (_, i) => `fatal ${i}`);
+    const texts = Array.from({ length: 5 }, (_, i) => `unencodable ${i}`);
     await expect(store(pool, texts)).rejects.toMatchObject({
       code: 'service_unavailable',
       message: expect.stringContaining('several documents') as string,
@@ -221,9 +221,9 @@ describe('documents that end the encoder that runs them', () => {
   it('tell their tokens once, of every text', async () => {
     const { pool } = await stage();
     const told: (readonly number[])[] = [];
-    await store(pool, ['fatal text']);
+    await store(pool, ['unencodable text']);
     const onTokenCounts = (counts: readonly number[]): void => void told.push(counts);
-    const texts = ['fatal text', 'a fatal text', 'honest'];
+    const texts = ['unencodable text', 'an unencodable text', 'honest'];
     const documents = await encodeAll(pool, texts, { model: 'foreign', onTokenCounts });
     expect(told).toEqual([[2, 3, 1]]);
     expect(documents.map(({ inputTokens }) => inputTokens)).toEqual([2, 3, 1]);
@@ -275,29 +275,29 @@ describe('what lost calls have to themselves', () => {
   });
 });
 
-describe('the memory of fatal texts', () => {
+describe('the memory of unencodable texts', () => {
   const run = { tenantId: 'tenant', model: 'model', modelVersion: '1' };
   const chunking = { maxTokens: 8, overlapTokens: 0, minimumChunkTokens: 1 };
 
   it('knows a text of one tenant, model and way to run it, and nothing else', () => {
-    const fatal = new FatalTexts(1000);
-    expect([fatal.ended('text', run), fatal.has('text', run)]).toEqual([false, false]);
-    expect([fatal.ended('text', run), fatal.has('text', run)]).toEqual([true, true]);
-    expect(fatal.has('text ', run)).toBe(false);
+    const unencodable = new UnencodableTexts(1000);
+    expect([unencodable.ended('text', run), unencodable.has('text', run)]).toEqual([false, false]);
+    expect([unencodable.ended('text', run), unencodable.has('text', run)]).toEqual([true, true]);
+    expect(unencodable.has('text ', run)).toBe(false);
     for (const other of [{ tenantId: 'other' }, { model: 'other' }, { modelVersion: '2' }, { chunking }]) {
-      expect(fatal.has('text', { ...run, ...other })).toBe(false);
+      expect(unencodable.has('text', { ...run, ...other })).toBe(false);
     }
-    for (let ends = 1; ends <= 2; ends++) fatal.ended('document', { ...run, chunking });
-    expect(fatal.has('document', { ...run, chunking })).toBe(true);
-    expect(fatal.has('document', { ...run, chunking: { ...chunking, maxTokens: 9 } })).toBe(false);
+    for (let ends = 1; ends <= 2; ends++) unencodable.ended('document', { ...run, chunking });
+    expect(unencodable.has('document', { ...run, chunking })).toBe(true);
+    expect(unencodable.has('document', { ...run, chunking: { ...chunking, maxTokens: 9 } })).toBe(false);
   });
 
   it('forgets what was answered, and everything after a while', async () => {
-    const fatal = new FatalTexts(50);
-    fatal.ended('text', run);
-    fatal.answered('text', run);
-    expect(fatal.ended('text', run)).toBe(false);
-    expect(fatal.ended('text', run)).toBe(true);
-    await expect.poll(() => fatal.has('text', run)).toBe(false);
+    const unencodable = new UnencodableTexts(50);
+    unencodable.ended('text', run);
+    unencodable.answered('text', run);
+    expect(unencodable.ended('text', run)).toBe(false);
+    expect(unencodable.ended('text', run)).toBe(true);
+    await expect.poll(() => unencodable.has('text', run)).toBe(false);
   });
 });

@@ -25,11 +25,11 @@ class Sessions implements InferencePool {
   readonly workers = 1;
   readonly batches: Batch[] = [];
   runMs = 1;
-  readonly #poisoned: (ids: Int32Array) => boolean;
+  readonly #fails: (ids: Int32Array) => boolean;
   #waiting: (() => void)[] = [];
 
-  constructor(poisoned: (ids: Int32Array) => boolean) {
-    this.#poisoned = poisoned;
+  constructor(fails: (ids: Int32Array) => boolean) {
+    this.#fails = fails;
   }
 
   hasRoom(): boolean {
@@ -39,7 +39,7 @@ class Sessions implements InferencePool {
   async run(batch: Batch) {
     this.batches.push(batch);
     await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    if (this.#poisoned(batch.ids)) throw new Error('the graph failed');
+    if (this.#fails(batch.ids)) throw new Error('the graph failed');
     const vectors = new Float32Array(batch.rows * dim);
     return {
       output: { kind: 'query' as const, vectors, offsets: new Float32Array(batch.rows) },
@@ -57,10 +57,10 @@ class Sessions implements InferencePool {
   }
 }
 
-async function core(poisoned: (ids: Int32Array) => boolean) {
+async function core(fails: (ids: Int32Array) => boolean) {
   const model = await loadModel(tinyModel);
-  const sessions = new Sessions(poisoned);
-  const [poison] = model.tokenizer.encode('document');
+  const sessions = new Sessions(fails);
+  const [unencodable] = model.tokenizer.encode('document');
   const request: EncodeRequest = {
     model: model.name,
     modelVersion: model.version,
@@ -70,7 +70,7 @@ async function core(poisoned: (ids: Int32Array) => boolean) {
   };
   const broken: string[] = [];
   const encoder = new EncoderCore([model], sessions, options, (reason) => broken.push(reason));
-  return { core: encoder, sessions, request, poison: poison!, broken };
+  return { core: encoder, sessions, request, unencodable: unencodable!, broken };
 }
 
 /** Sends the texts so that all but the first wait together; gives back what became of each. */
@@ -92,9 +92,9 @@ async function encodeTogether(
 
 describe('a run that fails', () => {
   it('costs only the text that fails it, not those that shared its batch', async () => {
-    let poison = -1;
-    const stage = await core((ids) => ids.includes(poison));
-    ({ poison } = stage);
+    let unencodable = -1;
+    const stage = await core((ids) => ids.includes(unencodable));
+    ({ unencodable } = stage);
     const texts = Array.from({ length: 40 }, (_, i) => (i === 17 ? 'document' : 'the late interaction'));
     const outcomes = await encodeTogether(stage, texts);
     expect(outcomes.filter((outcome) => outcome === 'answered')).toHaveLength(39);
@@ -106,9 +106,9 @@ describe('a run that fails', () => {
   });
 
   it('is the fault of a query only where the model runs other texts', async () => {
-    let poison = -1;
-    const working = await core((ids) => ids.includes(poison));
-    ({ poison } = working);
+    let unencodable = -1;
+    const working = await core((ids) => ids.includes(unencodable));
+    ({ unencodable } = working);
     const refused = working.core.encodeQuery('document', working.request);
     refused.catch(() => undefined);
     await new Promise((resolve) => setImmediate(resolve));
@@ -154,22 +154,22 @@ describe('a run that fails', () => {
   });
 
   it('is not tried again for a caller that has gone', async () => {
-    let poison = -1;
-    const stage = await core((ids) => ids.includes(poison));
-    ({ poison } = stage);
+    let unencodable = -1;
+    const stage = await core((ids) => ids.includes(unencodable));
+    ({ unencodable } = stage);
     const controller = new AbortController();
     const gone = { ...stage.request, signal: controller.signal };
     const first = stage.core.encodeQuery('the', stage.request);
     const left = ['late', 'interaction'].map(async (text) => stage.core.encodeQuery(text, gone));
-    const poisoned = stage.core.encodeQuery('document', gone);
-    for (const work of [...left, poisoned]) work.catch(() => undefined);
+    const failing = stage.core.encodeQuery('document', gone);
+    for (const work of [...left, failing]) work.catch(() => undefined);
     await new Promise((resolve) => setImmediate(resolve));
     const draining = stage.sessions.drain();
     controller.abort(new Error('gone'));
     await draining;
     await expect(first).resolves.toBeDefined();
     await expect(Promise.all(left)).rejects.toMatchObject({ kind: 'cancelled' });
-    await expect(poisoned).rejects.toMatchObject({ kind: 'cancelled' });
+    await expect(failing).rejects.toMatchObject({ kind: 'cancelled' });
     expect(stage.sessions.batches.length).toBeLessThanOrEqual(2);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * An encoder that ends when it runs a text with the word `fatal`, as a process does: every connection breaks, and some time
- * later another process answers at the same address. A real one takes a second for each end.
+ * An encoder that ends when it runs a text with the word `unencodable`, as a process does: every connection breaks, and
+ * some time later another process answers at the same address. A real one takes a second for each end.
  */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
@@ -67,7 +67,7 @@ export async function startMortalEncoder(): Promise<MortalEncoder> {
         runs.push(text);
         running.push(text);
         await pause(times.runMs);
-        if (alive && text.split(' ').includes('fatal')) die();
+        if (alive && text.split(' ').includes('unencodable')) die();
         running.splice(running.indexOf(text), alive ? 1 : 0);
         return alive;
       },

@@ -1,5 +1,5 @@
 /**
- * A copy of the tiny model that three words are fatal to: with `spoiling` the graph gives no numbers, with `failing` it
+ * A copy of the tiny model that cannot encode three words: with `spoiling` the graph gives no numbers, with `failing` it
  * fails, with `crashing` the process dies when it runs it. The encoder that serves it is the real one.
  */
 import { cp, readFile, writeFile } from 'node:fs/promises';
@@ -10,7 +10,7 @@ import { afterAll } from 'vitest';
 import { newDirectory } from '../temporary-directory.ts';
 import { tinyModel } from './encoders.ts';
 
-export interface PoisonousModel {
+export interface FailingModel {
   readonly directory: string;
   readonly words: { readonly spoiling: string; readonly failing: string; readonly crashing: string };
   /** `NODE_OPTIONS` of the encoder, without which `crashing` is a word like others. */
@@ -27,7 +27,7 @@ const embeddingValue = (token: number, column: number): number =>
   Math.sin(12.9898 * token + 78.233 * column + 1);
 
 /** Gone after the tests of the file. */
-export async function makePoisonousModel(): Promise<PoisonousModel> {
+export async function makeFailingModel(): Promise<FailingModel> {
   const root = await newDirectory();
   // A model directory is NAME/VERSION.
   const directory = path.join(root, 'colbert-tiny', '1');
@@ -59,9 +59,9 @@ export async function makePoisonousModel(): Promise<PoisonousModel> {
   };
 }
 
-/** The same, and fatal to every encoder that the tests of the file spawn: `crashing` kills them where a test runs it. */
-export async function servePoisonousModel(): Promise<PoisonousModel> {
-  const model = await makePoisonousModel();
+/** The same, in every encoder that the tests of the file spawn: `crashing` kills them where a test runs it. */
+export async function serveFailingModel(): Promise<FailingModel> {
+  const model = await makeFailingModel();
   process.env['NODE_OPTIONS'] = model.nodeOptions;
   afterAll(() => {
     delete process.env['NODE_OPTIONS'];
@@ -70,7 +70,7 @@ export async function servePoisonousModel(): Promise<PoisonousModel> {
 }
 
 /** Runs before the encoder's own code, in each of its threads. */
-function crashProgram(fatalId: number): string {
+function crashProgram(crashingId: number): string {
   const runtime = pathToFileURL(createRequire(import.meta.url).resolve('onnxruntime-common')).href;
   return `
     import { isMainThread } from 'node:worker_threads';
@@ -78,7 +78,7 @@ function crashProgram(fatalId: number): string {
       const { InferenceSession } = (await import(${JSON.stringify(runtime)})).default;
       const { run } = InferenceSession.prototype;
       InferenceSession.prototype.run = function (feeds, ...rest) {
-        if (feeds.input_ids.data.includes(${fatalId}n)) process.kill(process.pid, 'SIGKILL');
+        if (feeds.input_ids.data.includes(${crashingId}n)) process.kill(process.pid, 'SIGKILL');
         return run.call(this, feeds, ...rest);
       };
     }

@@ -2,24 +2,24 @@
 import { describe, expect, it } from 'vitest';
 import type { EncodedQuery, Encoder } from '../../src/encoder/contract.ts';
 import { callOptions, encodersOfTest } from './encoders.ts';
-import { servePoisonousModel } from './poisonous-model.ts';
+import { serveFailingModel } from './poisonous-model.ts';
 
-const model = await servePoisonousModel();
+const model = await serveFailingModel();
 
 const honest = 'the late interaction';
 
 // Restarts take their time on a busy machine.
 const start = async () => encodersOfTest({ modelDirectories: [model.directory] }, { healWaitMs: 20_000 });
 
-/** `count` queries at once, the sixth of them poisonous. */
-async function encodeTogether(pool: Encoder, count: number, poison: string) {
-  const texts = Array.from({ length: count }, (_, i) => (i === 5 ? poison : honest));
+/** `count` queries at once, the sixth of them unencodable. */
+async function encodeTogether(pool: Encoder, count: number, unencodable: string) {
+  const texts = Array.from({ length: count }, (_, i) => (i === 5 ? unencodable : honest));
   const deadlineMs = Date.now() + 100_000;
   const queries = await Promise.all(
     texts.map(async (text) => pool.encodeQuery(text, callOptions(pool, { deadlineMs }))),
   );
-  const [poisoned] = queries.splice(5, 1);
-  return { poisoned, others: queries };
+  const [outcome] = queries.splice(5, 1);
+  return { outcome, others: queries };
 }
 
 /** What shares a batch moves the last bits. */
@@ -35,8 +35,8 @@ describe('a query that the model cannot run', () => {
     const { pool, events, logs } = await start();
     const alone = await pool.encodeQuery(honest, callOptions(pool));
     for (const kind of ['failing', 'spoiling'] as const) {
-      const { poisoned, others } = await encodeTogether(pool, 30, `the ${model.words[kind]}`);
-      expect(poisoned).toMatchObject({
+      const { outcome, others } = await encodeTogether(pool, 30, `the ${model.words[kind]}`);
+      expect(outcome).toMatchObject({
         problem: 'the model cannot encode this text',
         inputTokens: 0,
         rows: 0,
@@ -57,12 +57,12 @@ describe('a query that ends the process', () => {
   it('is refused, those that share its batch are what they are without it', async () => {
     const { pool, events } = await start();
     const alone = await pool.encodeQuery(honest, callOptions(pool));
-    const { poisoned, others } = await encodeTogether(pool, 12, `${model.words.crashing} the`);
+    const { outcome, others } = await encodeTogether(pool, 12, `${model.words.crashing} the`);
     const problem = 'the encoder ends when it runs this text';
-    expect(poisoned).toMatchObject({ problem, inputTokens: 0, rows: 0 });
+    expect(outcome).toMatchObject({ problem, inputTokens: 0, rows: 0 });
     expect(others).toHaveLength(11);
     for (const query of others) expectLike(query, alone);
-    expect(events.filter(({ event }) => event === 'fatal_query')).toHaveLength(1);
+    expect(events.filter(({ event }) => event === 'unencodable_query')).toHaveLength(1);
     expect(events.filter(({ event }) => event === 'admitted')).toHaveLength(1 + 3);
   }, 120_000);
 });

@@ -1,9 +1,9 @@
 /** Texts that the model cannot encode, in a real encoder: they are refused, whatever shares their batch is not. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Encoders, encodeAll, startEncoders } from './encoders.ts';
-import { servePoisonousModel } from './poisonous-model.ts';
+import { serveFailingModel } from './poisonous-model.ts';
 
-const model = await servePoisonousModel();
+const model = await serveFailingModel();
 let encoders: Encoders;
 beforeAll(async () => {
   // Restarts take their time on a busy machine.
@@ -17,10 +17,10 @@ const problem = 'the model cannot encode this text';
 
 describe.each(['failing', 'spoiling'] as const)('a %s text', (kind) => {
   it('is refused, the others of its call are what they are without it', async () => {
-    const poison = `the ${model.words[kind]} document`;
+    const unencodable = `the ${model.words[kind]} document`;
     const texts = Array.from({ length: 30 }, (_, i) => `the late interaction ${'of token '.repeat(i % 4)}`);
     const honest = await encodeAll(encoders.pool, texts);
-    const mixed = await encodeAll(encoders.pool, texts.with(11, poison));
+    const mixed = await encodeAll(encoders.pool, texts.with(11, unencodable));
     expect(mixed[11]).toMatchObject({ documentIndex: 11, inputTokens: 3, problem });
     expect(mixed[11]?.chunkRows).toHaveLength(0);
     const others = (documents: typeof mixed): unknown[] =>
@@ -32,8 +32,8 @@ describe.each(['failing', 'spoiling'] as const)('a %s text', (kind) => {
 
   it('is refused whole when one of its chunks is at fault', async () => {
     const long = 'the late interaction of token vectors in every document '.repeat(60);
-    const poisonous = `${long} ${model.words[kind]} ${long}`;
-    const [first, second, third] = await encodeAll(encoders.pool, [long, poisonous, long]);
+    const unencodable = `${long} ${model.words[kind]} ${long}`;
+    const [first, second, third] = await encodeAll(encoders.pool, [long, unencodable, long]);
     expect(second).toMatchObject({ problem, inputTokens: 2 * 540 + 1 });
     expect(second?.chunkRows).toHaveLength(0);
     expect(first?.problem).toBeUndefined();
@@ -61,11 +61,11 @@ describe.each(['failing', 'spoiling'] as const)('a %s text', (kind) => {
 
 describe('texts that end the process', () => {
   it('are refused, two requests of them at once, and those of a third are not taken for them', async () => {
-    const poison = `${model.words.crashing} the`;
+    const unencodable = `${model.words.crashing} the`;
     const innocent = 'the late interaction';
     const batches = [
-      [innocent, poison, innocent],
-      [poison, innocent],
+      [innocent, unencodable, innocent],
+      [unencodable, innocent],
       Array.from({ length: 8 }, () => innocent),
     ];
     const deadlineMs = Date.now() + 100_000;
@@ -75,9 +75,9 @@ describe('texts that end the process', () => {
     const problems = encoded.map((documents) => documents.map((document) => document.problem));
     const refused = 'the encoder ends when it runs this text';
     expect(problems).toEqual(
-      batches.map((texts) => texts.map((text) => (text === poison ? refused : undefined))),
+      batches.map((texts) => texts.map((text) => (text === unencodable ? refused : undefined))),
     );
-    expect(encoders.events.filter(({ event }) => event === 'fatal_document')).toHaveLength(1);
+    expect(encoders.events.filter(({ event }) => event === 'unencodable_document')).toHaveLength(1);
     const [expected] = await encodeAll(encoders.pool, [innocent]);
     expect(encoded[2]?.map(({ vectors }) => vectors)).toEqual(batches[2]?.map(() => expected?.vectors));
   }, 120_000);

@@ -47,9 +47,13 @@ describe('upserting', () => {
   it('reports a document that cannot be encoded as failed, with the reason, and charges nothing for it', async () => {
     const tenant = await stage.newTenant();
     const indexId = await tenant.createIndex();
-    stage.encoder.problemOf = (text) => (text.includes('poison') ? 'no model takes this' : undefined);
+    stage.encoder.problemOf = (text) => (text.includes('unencodable') ? 'no model takes this' : undefined);
     try {
-      const answer = await tenant.upsert(indexId, { a: 'first text', b: 'some poison here', c: 'third' });
+      const answer = await tenant.upsert(indexId, {
+        a: 'first text',
+        b: 'some unencodable word',
+        c: 'third',
+      });
       expect(answer).toMatchObject({
         upsertedDocuments: 2,
         failed: [{ docId: 'b', error: 'no model takes this' }],

@@ -1,12 +1,12 @@
 /**
  * Texts that the model cannot encode, in the real server: a document stands in `failed`, the others of its batch are
- * stored; a query refuses its request. The model is a real one with words that are fatal to it, one of them to the whole
+ * stored; a query refuses its request. The model is a real one with words that it cannot encode, one of them to the whole
  * encoder process.
  */
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { makePoisonousModel, type PoisonousModel } from '../../encoder/poisonous-model.ts';
+import { makeFailingModel, type FailingModel } from '../../encoder/poisonous-model.ts';
 import { expectInvalid, expectReply, type Client } from '../harness/client.ts';
 import { createTenant } from '../harness/command-line.ts';
 import { readMetric } from '../harness/metrics.ts';
@@ -15,19 +15,19 @@ import { find, makeIndex, put, readUsage } from '../harness/stage.ts';
 import { upserted } from '../harness/wire.ts';
 
 const query = 'late interaction';
-const poisons = [
+const words = [
   ['failing', 'the model cannot encode this text'],
   ['spoiling', 'the model cannot encode this text'],
   ['crashing', 'the encoder ends when it runs this text'],
 ] as const;
 
-describe('a poisonous text', () => {
-  let model: PoisonousModel;
+describe('an unencodable text', () => {
+  let model: FailingModel;
   let server: ServerProcess;
   let client: Client;
 
   beforeAll(async () => {
-    model = await makePoisonousModel();
+    model = await makeFailingModel();
     server = await startServer({
       metrics: true,
       env: {
@@ -50,19 +50,19 @@ describe('a poisonous text', () => {
 
   const batch = (word: string): { doc_id: string; text: string }[] => [
     { doc_id: 'first', text: 'the late interaction' },
-    { doc_id: 'poison', text: `token vectors ${word}` },
+    { doc_id: 'unencodable', text: `token vectors ${word}` },
     { doc_id: 'last', text: 'every document' },
   ];
 
-  test.each(poisons)('that is a %s query refuses its request, uncharged', async (kind, message) => {
+  test.each(words)('that is a %s query refuses its request, uncharged', async (kind, message) => {
     const { id } = await makeIndex(client);
     await put(client, id, [{ doc_id: 'one', text: 'interaction' }]);
     const before = (await readUsage(client)).usage;
-    const poison = `token ${model.words[kind]}`;
-    const replies = [await client.search(id, { query: poison })];
+    const unencodable = `token ${model.words[kind]}`;
+    const replies = [await client.search(id, { query: unencodable })];
     if (kind !== 'crashing') {
       replies.push(
-        await client.score({ query: poison, documents: [{ doc_id: 'one', text: 'interaction' }] }),
+        await client.score({ query: unencodable, documents: [{ doc_id: 'one', text: 'interaction' }] }),
       );
     }
     for (const reply of replies) {
@@ -75,17 +75,17 @@ describe('a poisonous text', () => {
     expect(results.map(({ doc_id: docId }) => docId)).toEqual(['one']);
   });
 
-  test.each(poisons)(
+  test.each(words)(
     'that is a %s document stands in `failed`, the others are stored and charged',
     async (kind, error) => {
       const { id } = await makeIndex(client);
-      await put(client, id, [{ doc_id: 'poison', text: 'interaction', metadata: { version: 'old' } }]);
+      await put(client, id, [{ doc_id: 'unencodable', text: 'interaction', metadata: { version: 'old' } }]);
       const before = (await readUsage(client)).usage;
       const reply = expectReply(await client.upsert(id, batch(model.words[kind])), upserted);
       expect(reply).toMatchObject({
         upserted_documents: 2,
         upserted_chunks: 2,
-        failed: [{ doc_id: 'poison', error }],
+        failed: [{ doc_id: 'unencodable', error }],
         usage: { input_tokens: 5, document_count: 2 },
       });
       const { results } = await find(client, id, { query, top_k: 10 });
@@ -93,7 +93,7 @@ describe('a poisonous text', () => {
       expect(Object.fromEntries(results.map(({ doc_id: docId, metadata }) => [docId, metadata]))).toEqual({
         first: {},
         last: {},
-        poison: { version: 'old' },
+        unencodable: { version: 'old' },
       });
       const after = (await readUsage(client)).usage;
       expect(after.documents - before.documents).toBe(2);
