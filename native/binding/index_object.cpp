@@ -20,6 +20,7 @@ Napi::Object segmentInfo(Napi::Env env, const SegmentInfo& info) {
   object.Set("segmentId", double(info.id));
   object.Set("state", info.counts.sealed ? "sealed" : "active");
   object.Set("records", info.counts.records);
+  object.Set("recordsLive", info.counts.recordsLive);
   object.Set("chunks", info.counts.chunks);
   object.Set("tokenVectors", double(info.counts.rows));
   object.Set("termBytes", double(info.counts.termBytes));
@@ -93,6 +94,8 @@ Napi::Function IndexObject::define(Napi::Env env) {
                          InstanceMethod<&IndexObject::copyRecords>("copyRecords"),
                          InstanceMethod<&IndexObject::dropSegment>("dropSegment"),
                          InstanceMethod<&IndexObject::loadLives>("loadLives"),
+                         InstanceMethod<&IndexObject::copyLives>("copyLives"),
+                         InstanceMethod<&IndexObject::recordsSeenSince>("recordsSeenSince"),
                          InstanceMethod<&IndexObject::publish>("publish"),
                          InstanceMethod<&IndexObject::search>("search"),
                          InstanceMethod<&IndexObject::verify>("verify"),
@@ -254,6 +257,29 @@ Napi::Value IndexObject::loadLives(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     requireOpen().loadLives(takeLifeLoads(info[0]));
     return info.Env().Undefined();
+  });
+}
+
+Napi::Value IndexObject::copyLives(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    Index& index = requireOpen();
+    const auto records = takeArray<uint32_t>(info[1], "records");
+    index.copyLives(takeSegmentId(info[0], "fromSegmentId"), {records.begin(), records.end()},
+                    takeSegmentId(info[2], "toSegmentId"), uint32_t(takeInteger(info[3], "first", 0, UINT32_MAX)));
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value IndexObject::recordsSeenSince(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&] {
+    const Index& index = requireOpen();
+    const auto seen = index.recordsSeenSince(takeSegmentId(info[0]), takeInteger(info[1], "generation"));
+    Napi::Object object = Napi::Object::New(env);
+    object.Set("records", makeArray<uint32_t, Napi::Uint32Array>(env, seen.records.data(), seen.records.size()));
+    object.Set("versionIds",
+               makeArray<double, Napi::Float64Array>(env, seen.versionIds.data(), seen.versionIds.size()));
+    return object;
   });
 }
 

@@ -243,23 +243,51 @@ void Index::loadLives(std::span<const LifeLoad> lives) {
     }
   }
   for (const LifeLoad& life : lives) {
-    Life& loaded = recordEntry(life.at).segment->life(life.at.record);
-    loaded.setBorn(life.born);
-    loaded.setDied(life.died);
+    recordEntry(life.at).segment->setLife(life.at.record, life.born, life.died);
   }
   std::set<LiveTracker*> changed;
   for (const LifeLoad& life : lives) changed.insert(recordEntry(life.at).live.get());
   for (LiveTracker* live : changed) live->reset(published_);
 }
 
+Index::SeenRecords Index::recordsSeenSince(uint64_t id, uint64_t generation) const {
+  const auto segment = find(id);
+  SeenRecords seen;
+  for (uint32_t record = 0, count = segment->recordCount(); record < count; ++record) {
+    if (!segment->life(record).visibleSince(generation)) continue;
+    seen.records.push_back(record);
+    seen.versionIds.push_back(double(segment->record(record).versionId));
+  }
+  return seen;
+}
+
+void Index::copyLives(uint64_t from, std::span<const uint32_t> records, uint64_t to, uint32_t first) {
+  std::vector<LifeLoad> lives;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const uint32_t record : records) {
+      const Segment& source = *recordEntry({from, record}).segment;
+      const Life& life = source.life(record);
+      lives.push_back({{to, first++}, source.record(record).versionId, life.born(), life.died()});
+    }
+  }
+  loadLives(lives);
+}
+
 void Index::publish(uint64_t generation, std::span<const LifeChange> born, std::span<const LifeChange> died) {
   const std::lock_guard lock(mutex_);
   require(generation > published_, "generation must be greater than the last one published");
-  for (const auto changes : {born, died}) {
-    for (const LifeChange& change : changes) recordEntry(change);
+  const auto lifeOf = [&](const LifeChange& change) -> const Life& {
+    return recordEntry(change).segment->life(change.record);
+  };
+  for (const LifeChange& change : born) require(lifeOf(change).born() == generationNever, "a record is born once");
+  for (const LifeChange& change : died) require(lifeOf(change).alive(), "a version dies once");
+  for (const LifeChange& change : born) {
+    recordEntry(change).segment->setLife(change.record, generation, generationNever);
   }
-  for (const LifeChange& change : born) recordEntry(change).segment->life(change.record).setBorn(generation);
-  for (const LifeChange& change : died) recordEntry(change).segment->life(change.record).setDied(generation);
+  for (const LifeChange& change : died) {
+    recordEntry(change).segment->setLife(change.record, lifeOf(change).born(), generation);
+  }
   for (const auto changes : {born, died}) {
     for (const LifeChange& change : changes) recordEntry(change).live->note(generation, change.record);
   }

@@ -98,6 +98,14 @@ class Index {
   };
   /// All or nothing: every entry is checked before the first is applied.
   void loadLives(std::span<const LifeLoad> lives);
+  /// Record `first + i` of `to` gets the life of `records[i]` of `from`, of which it is a copy.
+  void copyLives(uint64_t from, std::span<const uint32_t> records, uint64_t to, uint32_t first);
+  /// Records that a reader at `generation` or later may see, ascending.
+  struct SeenRecords {
+    std::vector<uint32_t> records;
+    std::vector<double> versionIds;
+  };
+  SeenRecords recordsSeenSince(uint64_t id, uint64_t generation) const;
   void publish(uint64_t generation, std::span<const LifeChange> born, std::span<const LifeChange> died);
 
   /// Ascending by segment id.

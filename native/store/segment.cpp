@@ -170,6 +170,7 @@ void Segment::openActive(uint32_t recordsReferenced, uint64_t fileBytes) {
 SegmentCounts Segment::counts() const {
   SegmentCounts counts{};
   counts.records = recordCount();
+  counts.recordsLive = recordsLive_;
   counts.sealed = sealed();
   counts.chunks = chunkCount_;
   counts.rows = rowCount_;
@@ -178,6 +179,14 @@ SegmentCounts Segment::counts() const {
   const std::shared_lock lock(postingsMutex_);
   counts.postingBytes = sealedPostings_ == nullptr ? 0 : sealedPostings_->fileBytes();
   return counts;
+}
+
+void Segment::setLife(uint32_t record, uint64_t born, uint64_t died) {
+  Life& life = lives_[record];
+  const uint32_t before = life.alive();
+  life.setBorn(born);
+  life.setDied(died);
+  recordsLive_ += uint32_t(life.alive()) - before;
 }
 
 void Segment::requireWritable() const {

@@ -39,11 +39,14 @@ struct Life {
   /// Born, and not dead: the newest generation sees it.
   bool alive() const { return born() != generationNever && died() == generationNever; }
   bool visibleAt(uint64_t generation) const { return born() <= generation && generation < died(); }
+  /// Some generation from this one on may see it.
+  bool visibleSince(uint64_t generation) const { return born() != generationNever && generation < died(); }
 };
 
 struct SegmentCounts {
   bool sealed;
   uint32_t records;
+  uint32_t recordsLive;
   uint32_t chunks;
   uint64_t rows;
   /// Of the terms of all records.
@@ -105,7 +108,8 @@ class Segment {
   bool recheck(const Mapping& mapping, uint32_t record) const;
 
   const Life& life(uint32_t record) const { return lives_[record]; }
-  Life& life(uint32_t record) { return lives_[record]; }
+  /// By one thread at a time.
+  void setLife(uint32_t record, uint64_t born, uint64_t died);
 
  private:
   enum Check : uint8_t { metaGood = 1, metaBad = 2, dataGood = 4, dataBad = 8 };
@@ -147,6 +151,7 @@ class Segment {
   /// to know that they lack the term. Of a sealed segment there are none.
   StableVector<uint64_t> signatures_;
   std::atomic<uint32_t> recordCount_{0};
+  std::atomic<uint32_t> recordsLive_{0};
   std::atomic<uint32_t> chunkCount_{0};
   std::atomic<uint64_t> rowCount_{0};
   std::atomic<uint64_t> termCount_{0};

@@ -312,7 +312,7 @@ const Case live("codes", "live chunks are those the lives show, whatever was ask
       case 0:
       case 1: {
         const uint32_t record = segment->append(assembleRecord(randomRecord(random, clusters, 1, {2, 1}), dim));
-        segment->life(record).setBorn(++generation);
+        segment->setLife(record, ++generation, generationNever);
         tracker.note(generation, record);
         break;
       }
@@ -320,7 +320,7 @@ const Case live("codes", "live chunks are those the lives show, whatever was ask
         if (records > 0) {
           const auto record = uint32_t(random() % records);
           if (segment->life(record).died() != generationNever || segment->life(record).born() > generation) break;
-          segment->life(record).setDied(++generation);
+          segment->setLife(record, segment->life(record).born(), ++generation);
           tracker.note(generation, record);
         }
         break;
@@ -328,8 +328,8 @@ const Case live("codes", "live chunks are those the lives show, whatever was ask
         if (random() % 20 != 0) break;
         // Lives that are loaded tell of deaths that were noted elsewhere, if anywhere.
         for (uint32_t r = 0; r < records && r < 3; ++r) {
-          Life& life = segment->life(records - 1 - r);
-          if (life.alive()) life.setDied(++generation);
+          const uint32_t record = records - 1 - r;
+          if (segment->life(record).alive()) segment->setLife(record, segment->life(record).born(), ++generation);
         }
         tracker.reset(generation);
         break;

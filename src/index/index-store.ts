@@ -165,16 +165,12 @@ async function loadLives(
       born: born.subarray(first, end),
       died: died.subarray(first, end),
     });
-    for (let row = first; row < end; row += 1) {
-      const { lives } = segments.get(segmentIds[row] ?? 0) ?? {};
-      lives?.add(records[row] ?? 0, versionIds[row] ?? 0, born[row] ?? 0, died[row] ?? 0);
-    }
     await nextTurn();
   }
   // How old the waste is that an earlier process left is unknown: old enough.
   for (const info of native.segments()) {
     const segment = segments.get(info.segmentId);
-    if (segment !== undefined && info.records > segment.lives.live) segment.lives.markWaste(0);
+    if (segment !== undefined && info.records > info.recordsLive) segment.wasteSinceMs = 0;
   }
 }
 

@@ -16,7 +16,7 @@ import type { BlobStore } from './blob-store.ts';
 import { removeBlobs } from './blob-removal.ts';
 import type { CopyPace } from './copy-pace.ts';
 import type { DerivedData } from './derived-data.ts';
-import type { NativeIndex } from './native.ts';
+import type { NativeIndex, SeenRecords } from './native.ts';
 import type { RecordLocation } from './publish-queue.ts';
 import type { SegmentLedger, SegmentSwap } from './segment-ledger.ts';
 import type { SegmentWriter } from './segment-writer.ts';
@@ -50,9 +50,8 @@ export interface MergeOutcome {
 }
 
 /** Records of one source that were copied: `records[i]` lies at `first + i` of the target. */
-interface Copied {
+interface Copied extends SeenRecords {
   readonly source: Segment;
-  readonly records: Uint32Array;
   readonly first: number;
 }
 
@@ -78,14 +77,14 @@ export class Merge {
 
   /** Rejects when it was given up with nothing changed but an unreferenced target, which is removed. */
   async run(): Promise<MergeOutcome> {
-    const { writer, blobs, nowMs, pinnedGeneration } = this.#parts;
+    const { native, writer, blobs, nowMs, pinnedGeneration } = this.#parts;
     const pinned = pinnedGeneration();
-    if (this.#sources.some(({ lives }) => lives.countSeenSince(pinned) > 0)) {
+    if (this.#sources.some(({ id }) => native.recordsSeenSince(id, pinned).records.length > 0)) {
       const target = await writer.create();
       // Never appended to by upserts, and a crash or a failure from here leaves a segment of waste only.
       target.state = 'retired';
       target.sealing = true;
-      target.lives.markWaste(nowMs());
+      target.wasteSinceMs = nowMs();
       await this.#copyOrAbandon(target);
       this.#target = target;
     }
@@ -128,10 +127,10 @@ export class Merge {
     const { native, blobs, ledger, derived, pinnedGeneration } = this.#parts;
     let next = 0;
     for (const source of this.#sources) {
-      const records = source.lives.recordsSeenSince(pinnedGeneration());
-      await this.#copyRecords(source, records, target, next);
-      this.#copied.push({ source, records, first: next });
-      next += records.length;
+      const seen = native.recordsSeenSince(source.id, pinnedGeneration());
+      await this.#copyRecords(source, seen.records, target, next);
+      this.#copied.push({ source, ...seen, first: next });
+      next += seen.records.length;
     }
     await native.sync(target.id);
     const info = await native.seal(target.id);
@@ -177,7 +176,10 @@ export class Merge {
       await exclusive(async () => {
         this.#assertOpen();
         await ledger.swapSegments({ removedSegmentIds: this.#sources.map(({ id }) => id), moves: [] });
-        this.#changeOver();
+        // What died while the merge ran is noted in the sources, and nothing dies until the end.
+        for (const { source, records, first } of this.#copied) {
+          native.copyLives(source.id, records, this.#target?.id ?? 0, first);
+        }
         for (const { id } of this.#sources) {
           native.dropSegment(id);
           segments.delete(id);
@@ -192,51 +194,14 @@ export class Merge {
   }
 
   *#moves(): Generator<SegmentSwap['moves']> {
-    for (const { source, records, first } of this.#copied) {
-      for (let start = 0; start < records.length; start += moveRowsMax) {
-        yield Array.from(records.subarray(start, start + moveRowsMax), (record, place) => ({
-          versionId: source.lives.versionId(record),
+    for (const { versionIds, first } of this.#copied) {
+      for (let start = 0; start < versionIds.length; start += moveRowsMax) {
+        yield Array.from(versionIds.subarray(start, start + moveRowsMax), (versionId, place) => ({
+          versionId,
           to: { segmentId: this.#target?.id ?? 0, record: first + start + place },
         }));
       }
     }
-  }
-
-  /** Commits are shut out: what died while the merge ran is noted in the sources, and nothing dies until the end. */
-  #changeOver(): void {
-    const target = this.#target;
-    if (target === undefined) return;
-    const { native, pinnedGeneration } = this.#parts;
-    const pinned = pinnedGeneration();
-    const count = this.#copied.reduce((sum, { records }) => sum + records.length, 0);
-    const [versionIds, born, died] = [0, 1, 2].map(() => new Float64Array(count)) as [
-      Float64Array,
-      Float64Array,
-      Float64Array,
-    ];
-    const kept = new Uint32Array(count);
-    let row = 0;
-    target.lives.reserve(count);
-    for (const { source, records, first } of this.#copied) {
-      const { lives } = source;
-      for (let place = 0; place < records.length; place += 1) {
-        const record = records[place] ?? 0;
-        if (!lives.isSeenSince(record, pinned)) continue;
-        kept[row] = first + place;
-        versionIds[row] = lives.versionId(record);
-        born[row] = lives.born(record);
-        died[row] = lives.died(record);
-        target.lives.add(first + place, lives.versionId(record), lives.born(record), lives.died(record));
-        row += 1;
-      }
-    }
-    native.loadLives({
-      segmentIds: new Float64Array(row).fill(target.id),
-      records: kept.subarray(0, row),
-      versionIds: versionIds.subarray(0, row),
-      born: born.subarray(0, row),
-      died: died.subarray(0, row),
-    });
   }
 
   #assertOpen(): void {

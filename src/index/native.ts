@@ -50,6 +50,7 @@ export interface SegmentInfo {
   readonly segmentId: number;
   readonly state: 'active' | 'sealed';
   readonly records: number;
+  readonly recordsLive: number;
   readonly chunks: number;
   readonly tokenVectors: number;
   /** Of the terms of all records. */
@@ -137,6 +138,11 @@ export interface NativeScoreResult {
   readonly documentTokens?: Uint32Array;
 }
 
+export interface SeenRecords {
+  readonly records: Uint32Array;
+  readonly versionIds: Float64Array;
+}
+
 export interface NativeIndex {
   /** New empty active segment; file and directory entry are durable when it resolves. */
   createSegment(segmentId: number, path: string): Promise<void>;
@@ -168,6 +174,10 @@ export interface NativeIndex {
       readonly died: Float64Array;
     },
   ): void;
+  /** Record `first + i` gets the life span of `records[i]`, of which it is a copy. */
+  copyLives(fromSegmentId: number, records: Uint32Array, toSegmentId: number, first: number): void;
+  /** Records that a reader at `generation` or later may see, ascending. */
+  recordsSeenSince(segmentId: number, generation: number): SeenRecords;
   /** Makes a commit visible. Generations are published in order. */
   publish(generation: number, born: LifeColumns, died: LifeColumns): void;
   search(search: NativeSearch): Promise<NativeSearchResult>;

@@ -6,7 +6,7 @@
 import type { BlobStore } from './blob-store.ts';
 import { CopyPace } from './copy-pace.ts';
 import { derivedEndings } from './derived-data.ts';
-import type { NativeEngine } from './native.ts';
+import type { NativeEngine, NativeIndex } from './native.ts';
 import type { Segment } from './segment.ts';
 
 /** Of all indexes since the process started. */
@@ -17,6 +17,7 @@ export class Verification {
 
 export interface ScrubParts {
   readonly engine: Pick<NativeEngine, 'inspectSegment' | 'inspectCodes' | 'inspectPostings'>;
+  readonly native: Pick<NativeIndex, 'recordsSeenSince'>;
   readonly blobs: BlobStore;
   readonly segments: ReadonlyMap<number, Segment>;
   readonly counts: Verification;
@@ -137,9 +138,9 @@ export class Scrub {
   }
 
   #report(segment: Segment, record: number, what: string): void {
-    const { pinnedGeneration, onCorrupt, onError } = this.#parts;
+    const { native, pinnedGeneration, onCorrupt, onError } = this.#parts;
     const message = `${segment.blob}: damaged record ${record}: ${what}`;
-    if (segment.lives.isSeenSince(record, pinnedGeneration())) {
+    if (native.recordsSeenSince(segment.id, pinnedGeneration()).records.includes(record)) {
       onCorrupt(Object.assign(new Error(message), { code: 'corrupt' }));
     } else {
       onError(new Error(`${message}; it is dead`));

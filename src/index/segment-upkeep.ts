@@ -234,11 +234,11 @@ export class SegmentUpkeep {
       return {
         id: segment.id,
         records: info.records,
-        live: segment.lives.countSeenSince(pinned),
+        live: this.#parts.native.recordsSeenSince(segment.id, pinned).records.length,
         tokenVectors: info.tokenVectors,
         fileBytes: info.fileBytes,
         derivedBytes: info.derivedBytes,
-        wasteSinceMs: segment.lives.wasteSinceMs,
+        wasteSinceMs: segment.wasteSinceMs,
         poisoned: segment.poisoned,
       };
     });
@@ -257,10 +257,15 @@ export class SegmentUpkeep {
     for (const info of native.segments()) {
       const segment = segments.get(info.segmentId);
       if (segment?.state !== 'active') continue;
-      const { live, wasteSinceMs } = segment.lives;
       // What upserts in flight have written is not waste yet; old waste is not theirs.
       const large = segment.writers === 0 ? info.fileBytes : 0;
-      const found = { records: info.records, live, fileBytes: large, wasteSinceMs, poisoned: false };
+      const found = {
+        records: info.records,
+        live: info.recordsLive,
+        fileBytes: large,
+        wasteSinceMs: segment.wasteSinceMs,
+        poisoned: false,
+      };
       if (isWasteful(found, settings.wasteAgeMsMax, nowMs)) writer.retire(segment);
     }
   }

@@ -163,7 +163,7 @@ export class WriteSession {
 
   end(): void {
     for (const segment of this.#segments) {
-      if (!this.#committed) segment.lives.markWaste(this.#options.settings.nowMs());
+      if (!this.#committed) segment.wasteSinceMs ??= this.#options.settings.nowMs();
       this.#writer.left(segment);
     }
     this.#segments.clear();

@@ -2,12 +2,9 @@
  * One segment as its index keeps it. `active` takes records; `retired` takes none any more and waits for
  * the upserts that wrote to it; `sealed` is immutable.
  */
-import { SegmentLives } from './segment-lives.ts';
-
 export interface Segment {
   readonly id: number;
   readonly blob: string;
-  readonly lives: SegmentLives;
   state: 'active' | 'retired' | 'sealed';
   /** A write or a sync failed: the file is never written again, its live records move by a merge. */
   poisoned: boolean;
@@ -17,19 +14,21 @@ export interface Segment {
   writers: number;
   tokenVectors: number;
   termBytes: number;
+  /** When the oldest bytes that no live version needs came to be; `undefined` while there are none. */
+  wasteSinceMs: number | undefined;
 }
 
 export function newSegment(id: number, blob: string): Segment {
   return {
     id,
     blob,
-    lives: new SegmentLives(),
     state: 'active',
     poisoned: false,
     sealing: false,
     writers: 0,
     tokenVectors: 0,
     termBytes: 0,
+    wasteSinceMs: undefined,
   };
 }
 

@@ -221,9 +221,8 @@ export class StoredIndex {
   }
 
   statistics(): StoredIndexStatistics {
-    let recordsLive = 0;
-    for (const segment of this.#parts.segments.values()) recordsLive += segment.lives.live;
-    return { segments: this.#parts.native.segments(), recordsLive };
+    const segments = this.#parts.native.segments();
+    return { segments, recordsLive: segments.reduce((sum, { recordsLive }) => sum + recordsLive, 0) };
   }
 
   /** Gives up background work, which the next open takes up again; reads and writes go on. Idempotent. */
@@ -304,11 +303,9 @@ export class StoredIndex {
     const { native, segments, settings } = this.#parts;
     const died = commit.died.map((location) => this.#upkeep.locate(location));
     native.publish(commit.generation, columnsOf(commit.born), columnsOf(died));
-    for (const { segmentId, record, versionId } of commit.born) {
-      segments.get(segmentId)?.lives.add(record, versionId, commit.generation, 0);
-    }
-    for (const { segmentId, record } of died) {
-      segments.get(segmentId)?.lives.die(record, commit.generation, settings.nowMs());
+    for (const { segmentId } of died) {
+      const segment = segments.get(segmentId);
+      if (segment !== undefined) segment.wasteSinceMs ??= settings.nowMs();
     }
   }
 

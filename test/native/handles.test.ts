@@ -47,6 +47,8 @@ const indexMethods: Readonly<Record<Exclude<keyof NativeIndex, 'close'>, (index:
       born: Float64Array.of(1),
       died: Float64Array.of(0),
     }),
+  copyLives: (index) => index.copyLives(1, Uint32Array.of(0), 1, 0),
+  recordsSeenSince: (index) => index.recordsSeenSince(1, 1),
   publish: (index) => index.publish(1_000, columns(1, [0]), noLives),
   search: (index) => index.search(clusters.search(1)),
   verify: (index) => index.verify(1),

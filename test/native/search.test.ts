@@ -159,7 +159,7 @@ describe('plans', () => {
     const second = engine.createIndex(options);
     expect(sealed).toMatchObject({ state: 'sealed', records: 300, chunks: 600 });
     await second.openSegment(1, file, 300);
-    expect(second.segments()).toEqual([sealed]);
+    expect(second.segments()).toEqual([{ ...sealed, recordsLive: 0 }]);
     second.loadLives({
       ...columns(1, versions),
       versionIds: Float64Array.from(versions),
