@@ -5,7 +5,7 @@
  */
 import { beir, files, integer, positiveNumber, positiveNumbers, optional } from '../lib/options.ts';
 import type { OptionsOf } from '../lib/benchmark.ts';
-import { maximum, quantile } from '../lib/statistics.ts';
+import { maximum, percentiles, quantile } from '../lib/statistics.ts';
 import { readTexts, type Texts } from '../lib/texts.ts';
 import { watchGpu, type GpuWatch } from './gpu-watch.ts';
 import { runLoad, type RequestBody, type Sample } from './load.ts';
@@ -216,14 +216,7 @@ export function stepReport(step: {
   const failed = samples.length - good.length;
   const latencies = good.map(({ latencyMs }) => latencyMs);
   const latency =
-    latencies.length === 0
-      ? null
-      : {
-          p50: quantile(latencies, 0.5),
-          p90: quantile(latencies, 0.9),
-          p99: quantile(latencies, 0.99),
-          max: maximum(latencies),
-        };
+    latencies.length === 0 ? null : { ...percentiles(latencies, 50, 90, 99), max: maximum(latencies) };
   return {
     rate_per_second: step.rate,
     seconds: step.elapsedSeconds,
@@ -247,12 +240,7 @@ function byOperation(samples: readonly Sample[]): StepReport['by_operation'] {
         .filter((sample) => sample.operation === operation)
         .map((sample) => sample.latencyMs);
       if (latencies.length === 0) return [];
-      return [
-        [
-          operation,
-          { requests: latencies.length, p50: quantile(latencies, 0.5), p99: quantile(latencies, 0.99) },
-        ],
-      ];
+      return [[operation, { requests: latencies.length, ...percentiles(latencies, 50, 99) }]];
     }),
   );
 }
@@ -281,5 +269,5 @@ function bodyOf({ operation, pick }: Arrival, target: Target, { documents, queri
 }
 
 function post(route: string, body: unknown): RequestBody {
-  return { method: 'POST', path: route, body: JSON.stringify(body) };
+  return { path: route, body: JSON.stringify(body) };
 }

@@ -106,7 +106,7 @@ describe('the load', () => {
       url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
       apiKey: 'key',
       arrivals,
-      bodyOf: () => ({ method: 'POST', path: '/', body: '{}' }),
+      bodyOf: () => ({ path: '/', body: '{}' }),
       outstandingMax: 1000,
       timeoutMs: 5000,
       signal: new AbortController().signal,

@@ -5,10 +5,10 @@
  */
 import * as http from 'node:http';
 import * as https from 'node:https';
+import { exchange } from '../lib/exchange.ts';
 import type { Arrival, Operation } from './schedule.ts';
 
 export interface RequestBody {
-  readonly method: 'POST';
   readonly path: string;
   readonly body: string;
 }
@@ -37,8 +37,9 @@ export interface LoadOptions {
 export async function runLoad(
   options: LoadOptions,
 ): Promise<{ readonly samples: readonly Sample[]; readonly sendLagsMs: readonly number[] }> {
-  const transport = new URL(options.url).protocol === 'https:' ? https : http;
-  const agent = new transport.Agent({ keepAlive: true, maxSockets: options.outstandingMax });
+  const { url, apiKey, timeoutMs, outstandingMax } = options;
+  const { Agent } = url.startsWith('https:') ? https : http;
+  const agent = new Agent({ keepAlive: true, maxSockets: outstandingMax });
   const samples: Sample[] = [];
   const outstanding = new Set<Promise<void>>();
   const start = performance.now();
@@ -53,12 +54,13 @@ export async function runLoad(
       samples.push(sample);
       options.onSample(sample, outstanding.size);
     };
-    if (outstanding.size >= options.outstandingMax) {
+    if (outstanding.size >= outstandingMax) {
       note(0);
       continue;
     }
-    const answered = send({ request: transport.request, agent }, options, options.bodyOf(arrival))
-      .then(note)
+    const { path, body } = options.bodyOf(arrival);
+    const answered = exchange({ agent, url: new URL(path, url), apiKey, body, timeoutMs })
+      .then(({ status }) => note(status))
       .finally(() => outstanding.delete(answered));
     outstanding.add(answered);
   }
@@ -72,34 +74,4 @@ async function sleepUntil(dueMs: number): Promise<void> {
   const whole = Math.floor(dueMs - performance.now() - 0.5);
   if (whole > 0) await new Promise((resolve) => setTimeout(resolve, whole));
   while (performance.now() < dueMs) await new Promise((resolve) => setImmediate(resolve));
-}
-
-function send(
-  { request: requestOf, agent }: { request: typeof http.request; agent: http.Agent },
-  options: LoadOptions,
-  body: RequestBody,
-): Promise<number> {
-  return new Promise((resolve) => {
-    const request = requestOf(
-      new URL(body.path, options.url),
-      {
-        agent,
-        method: body.method,
-        timeout: options.timeoutMs,
-        headers: {
-          authorization: `Bearer ${options.apiKey}`,
-          'content-type': 'application/json',
-          'content-length': Buffer.byteLength(body.body),
-        },
-      },
-      (response) => {
-        response.on('end', () => resolve(response.statusCode ?? 0));
-        response.on('error', () => resolve(0));
-        response.resume();
-      },
-    );
-    request.on('timeout', () => request.destroy());
-    request.on('error', () => resolve(0));
-    request.end(body.body);
-  });
 }

@@ -4,7 +4,7 @@ import { InferenceSession } from 'onnxruntime-node';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { agreementOf, halfValue } from '../lib/agreement.ts';
+import { agreementOf } from '../lib/agreement.ts';
 import { ratioOf } from './bench.ts';
 import { cutTexts } from './mixes.ts';
 import { packSequences } from './packing.ts';
@@ -107,15 +107,5 @@ describe('agreement', () => {
       minimum_cosine: 1,
       texts_with_other_tokens: 1,
     });
-  });
-
-  it.each([
-    [0x0000, 0],
-    [0x0001, 2 ** -24],
-    [0x3c00, 1],
-    [0x3555, 0.333251953125],
-    [0x7bff, 65504],
-  ])('reads half bits %i as %f', (bits, value) => {
-    expect(halfValue(bits)).toBe(value);
   });
 });

@@ -1,11 +1,10 @@
 /** Our side: the encoder process, called over gRPC as the server does it. */
-import type { EncodeDocumentsOptions, Encoder, EncoderModel } from '../../src/encoder/contract.ts';
 import type { ServedModel } from '../../src/encoder/served-model.ts';
-import { startEncoder } from '../lib/encoder-pool.ts';
+import { startEncoder, type EncoderPool } from '../lib/encoder-pool.ts';
 import { processCounters } from '../lib/process-counters.ts';
 import type { Contender, Mix, RoundTiming } from './contender.ts';
 import type { Device } from '../lib/device.ts';
-import { halfValue } from '../lib/agreement.ts';
+import { dequantised } from '../lib/vectors.ts';
 import { chunkTokensMax } from '../lib/texts.ts';
 
 /** Documents of one call, as the largest upsert has them, and calls at a time. */
@@ -19,27 +18,21 @@ export interface MaxsimdOptions {
 }
 
 export async function openMaxsimd({ modelDirectory, model, device }: MaxsimdOptions): Promise<Contender> {
-  const { pool, processIds, close } = await startEncoder(modelDirectory, device);
-  return new Maxsimd(pool, model, processIds, close);
+  return new Maxsimd(await startEncoder(modelDirectory, device), model);
 }
 
 class Maxsimd implements Contender {
-  readonly close: () => Promise<void>;
-  readonly #pool: Encoder;
+  readonly #encoder: EncoderPool;
   readonly #model: ServedModel;
-  readonly #processIds: () => readonly number[];
   #mix: Mix | undefined;
 
-  constructor(
-    pool: Encoder,
-    model: ServedModel,
-    processIds: () => readonly number[],
-    close: () => Promise<void>,
-  ) {
-    this.#pool = pool;
+  constructor(encoder: EncoderPool, model: ServedModel) {
+    this.#encoder = encoder;
     this.#model = model;
-    this.#processIds = processIds;
-    this.close = close;
+  }
+
+  async close(): Promise<void> {
+    await this.#encoder.close();
   }
 
   async prepare(mix: Mix): Promise<string> {
@@ -64,28 +57,22 @@ class Maxsimd implements Contender {
   async vectors(texts: number): Promise<readonly Float32Array[]> {
     const { kind, texts: all } = this.#prepared();
     const some = all.slice(0, texts);
+    const { pool, callOptions, documentOptions } = this.#encoder;
     if (kind === 'query') {
-      return Promise.all(
-        some.map(async (text) => (await this.#pool.encodeQuery(text, this.#options())).vectors),
-      );
+      return Promise.all(some.map(async (text) => (await pool.encodeQuery(text, callOptions())).vectors));
     }
     const { dim, session } = this.#model;
     const result: Float32Array[] = some.map(() => new Float32Array());
-    for await (const { documentIndex, vectors, scales } of this.#pool.encodeDocuments(
-      some,
-      this.#documentOptions(),
-    )) {
-      result[documentIndex] = Float32Array.from(
-        vectors,
-        (value, i) => value * halfValue(scales[Math.floor(i / dim)]!) + (session.centring?.[i % dim] ?? 0),
-      );
+    for await (const document of pool.encodeDocuments(some, documentOptions(chunkTokensMax))) {
+      result[document.documentIndex] = dequantised(document, dim, session.centring);
     }
     return result;
   }
 
   async #encode({ kind, texts, inFlight }: Mix): Promise<void> {
+    const { pool, callOptions, documentOptions } = this.#encoder;
     if (kind === 'query') {
-      await concurrently(texts, inFlight, async (text) => this.#pool.encodeQuery(text, this.#options()));
+      await concurrently(texts, inFlight, async (text) => pool.encodeQuery(text, callOptions()));
       return;
     }
     const calls = Array.from({ length: Math.ceil(texts.length / documentsPerCall) }, (_, i) =>
@@ -93,38 +80,18 @@ class Maxsimd implements Contender {
     );
     await concurrently(calls, documentCalls, async (documents) => {
       let left = documents.length;
-      for await (const { chunkRows } of this.#pool.encodeDocuments(documents, this.#documentOptions())) {
+      for await (const { chunkRows } of pool.encodeDocuments(documents, documentOptions(chunkTokensMax))) {
         left -= chunkRows.length;
       }
       if (left !== 0) throw new Error('this is a bug: a text of a mix is not one chunk');
     });
   }
 
-  #options() {
-    const [model] = this.#pool.models() as readonly [EncoderModel];
-    return {
-      model: model.name,
-      modelVersion: model.version,
-      tenantId: 'bench',
-      deadlineMs: Date.now() + 600_000,
-      signal: new AbortController().signal,
-    };
-  }
-
-  #documentOptions(): EncodeDocumentsOptions {
-    return {
-      ...this.#options(),
-      chunking: { maxTokens: chunkTokensMax, overlapTokens: 32, minimumChunkTokens: 16 },
-      onTokenCounts: () => undefined,
-    };
-  }
-
   #cpuSeconds(): number {
     const { user, system } = process.cpuUsage();
-    return this.#processIds().reduce(
-      (sum, id) => sum + processCounters(id).cpuSeconds,
-      (user + system) / 1e6,
-    );
+    return this.#encoder
+      .processIds()
+      .reduce((sum, id) => sum + processCounters(id).cpuSeconds, (user + system) / 1e6);
   }
 
   #prepared(): Mix {

@@ -1,14 +1,14 @@
 /** What a hostile or careless client can send within the limits of its tenant: the most expensive requests known. */
 import { connect, type Socket } from 'node:net';
 import { generateApiKey } from '../../src/catalog/api-key.ts';
-import { packageTexts } from '../lib/texts.ts';
+import { cutToBytes, packageTexts } from '../lib/texts.ts';
 
 export interface Attacker {
   readonly url: string;
   readonly apiKey: string;
   readonly indexId: string;
-  /** Sends a body as it is and gives the status, 0 where there is none. */
-  send(path: string, body: string | Buffer): Promise<number>;
+  /** Sends a body as it is, a GET without one, and gives the status, 0 where there is none. */
+  send(path: string, body?: string | Buffer): Promise<number>;
 }
 
 export interface Attack {
@@ -31,7 +31,7 @@ export const attacks: readonly Attack[] = [
     what: 'an upsert of 50 documents of 100 KiB of real text, for comparison',
     run: async (attacker) => {
       const text = packageTexts(400).join(' ').repeat(2);
-      const texts = numbers(documentsMax).map((n) => cut(text.slice(n * 1000), textBytesMax));
+      const texts = numbers(documentsMax).map((n) => cutToBytes(text.slice(n * 1000), textBytesMax));
       return [await attacker.send(documentsOf(attacker), upsert(texts))];
     },
   },
@@ -94,7 +94,7 @@ export const attacks: readonly Attack[] = [
         if ((await create(huge)) !== 201) await create(plain);
       }
     },
-    run: async (attacker) => [await attacker.send('/v1/indexes', '')],
+    run: async (attacker) => [await attacker.send('/v1/indexes')],
   },
   {
     name: 'ties',
@@ -177,12 +177,4 @@ async function inTurn<T>(works: readonly (() => Promise<T>)[]): Promise<readonly
   const results: T[] = [];
   for (const work of works) results.push(await work());
   return results;
-}
-
-/** The first bytes of a text, without a character that the cut went through. */
-function cut(text: string, bytes: number): string {
-  return Buffer.from(text)
-    .subarray(0, bytes - 4)
-    .toString('utf8')
-    .replaceAll('\u{fffd}', '');
 }

@@ -7,9 +7,10 @@
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
-import { Agent, request } from 'node:http';
+import { Agent } from 'node:http';
 import { startServer, type ServerProcess } from '../lib/server-process.ts';
 import { describeEnvironment, type Environment } from '../lib/environment.ts';
+import { exchange } from '../lib/exchange.ts';
 import { scrape } from '../lib/metrics.ts';
 import { names, optional } from '../lib/options.ts';
 import { memoryBytes } from '../lib/process-counters.ts';
@@ -151,37 +152,11 @@ async function measure(
 
 async function attackerOf({ url }: ServerProcess, apiKey: string): Promise<Attacker> {
   const agent = new Agent({ keepAlive: true });
-  const exchange = (route: string, body: string | Buffer): Promise<{ status: number; text: string }> =>
-    new Promise((resolve) => {
-      const none = { status: 0, text: '' };
-      const sent = request(
-        new URL(route, url),
-        {
-          agent,
-          method: body.length === 0 ? 'GET' : 'POST',
-          headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
-        },
-        (response) => {
-          const parts: Buffer[] = [];
-          response.on('data', (part: Buffer) => parts.push(part));
-          response.once('error', () => resolve(none));
-          response.once('end', () =>
-            resolve({ status: response.statusCode ?? 0, text: Buffer.concat(parts).toString() }),
-          );
-        },
-      );
-      // The server may answer and close before it has read everything.
-      sent.once('error', () => resolve(none));
-      sent.end(body);
-    });
-  const created = await exchange('/v1/indexes', JSON.stringify({ name: 'hostile' }));
+  const sent = (route: string, body?: string | Buffer) =>
+    exchange({ agent, url: new URL(route, url), apiKey, body });
+  const created = await sent('/v1/indexes', JSON.stringify({ name: 'hostile' }));
   const { id } = JSON.parse(created.text) as { readonly id: string };
-  return {
-    url,
-    apiKey,
-    indexId: id,
-    send: async (route, body) => (await exchange(route, body)).status,
-  };
+  return { url, apiKey, indexId: id, send: async (route, body) => (await sent(route, body)).status };
 }
 
 function startProbe(target: ProbeTarget): { stop(): Promise<ProbeResult> } {

@@ -2,8 +2,9 @@
  * Thread that asks the service small questions in a row, so that what holds the benchmark's own event loop is not
  * taken for the service's. It is handed a `ProbeTarget` and posts the waits, in milliseconds, when it is told to stop.
  */
-import { Agent, request } from 'node:http';
+import { Agent } from 'node:http';
 import { parentPort, workerData } from 'node:worker_threads';
+import { exchange } from '../lib/exchange.ts';
 
 export interface ProbeTarget {
   readonly url: string;
@@ -22,7 +23,8 @@ export interface ProbeResult {
 /** Between an answer and the next question. */
 const pauseMs = 5;
 
-const target = workerData as ProbeTarget;
+const { path, apiKey, body, url: service } = workerData as ProbeTarget;
+const url = new URL(path, service);
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 const stop = new AbortController();
 parentPort?.once('message', () => stop.abort());
@@ -31,7 +33,7 @@ const waitsMs: number[] = [];
 let failures = 0;
 while (!stop.signal.aborted) {
   const started = performance.now();
-  const status = await ask().catch(() => 0);
+  const { status } = await exchange({ agent, url, apiKey, body });
   waitsMs.push(performance.now() - started);
   if (status !== 200) failures += 1;
   await new Promise((resolve) => setTimeout(resolve, pauseMs));
@@ -39,22 +41,3 @@ while (!stop.signal.aborted) {
 agent.destroy();
 // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
 parentPort?.postMessage({ waitsMs, failures } satisfies ProbeResult);
-
-function ask(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const asked = request(
-      new URL(target.path, target.url),
-      {
-        agent,
-        method: target.body === undefined ? 'GET' : 'POST',
-        headers: { authorization: `Bearer ${target.apiKey}`, 'content-type': 'application/json' },
-      },
-      (response) => {
-        response.resume();
-        response.once('end', () => resolve(response.statusCode ?? 0));
-      },
-    );
-    asked.once('error', reject);
-    asked.end(target.body);
-  });
-}

@@ -1,4 +1,5 @@
 import { mean, minimum } from './statistics.ts';
+import { dot } from './vectors.ts';
 
 /** How far the vectors of a side agree with ours: cosines of token vectors of the same tokens. */
 export interface Agreement {
@@ -39,20 +40,5 @@ export function agreementOf(
 }
 
 function cosine(a: Float32Array, b: Float32Array): number {
-  let dot = 0;
-  let squareA = 0;
-  let squareB = 0;
-  for (let i = 0; i < a.length; i++) {
-    dot += a[i]! * b[i]!;
-    squareA += a[i]! ** 2;
-    squareB += b[i]! ** 2;
-  }
-  return dot / Math.sqrt(squareA * squareB);
-}
-
-/** The value of non-negative finite IEEE half bits, as scales are. */
-export function halfValue(bits: number): number {
-  const exponent = bits >> 10;
-  const fraction = bits & 0x3ff;
-  return exponent === 0 ? fraction * 2 ** -24 : (1 + fraction / 1024) * 2 ** (exponent - 15);
+  return dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));
 }

@@ -1,12 +1,20 @@
 /** Our own encoder for a benchmark: processes under the supervisor, called over gRPC, as the server does it. */
 import { createEncoderPool } from '../../src/encoder/client.ts';
-import type { Encoder } from '../../src/encoder/contract.ts';
+import type {
+  EncodeDocumentsOptions,
+  Encoder,
+  EncodeOptions,
+  EncoderModel,
+} from '../../src/encoder/contract.ts';
 import { superviseEncoders } from '../../src/encoder/supervisor.ts';
 import type { Device } from './device.ts';
 
 export interface EncoderPool {
   readonly pool: Encoder;
   readonly processIds: () => readonly number[];
+  /** Of a call, for the one model that is served. */
+  readonly callOptions: () => EncodeOptions;
+  readonly documentOptions: (chunkTokens: number) => EncodeDocumentsOptions;
   readonly close: () => Promise<void>;
 }
 
@@ -39,5 +47,29 @@ export async function startEncoder(modelDirectory: string, device: Device): Prom
     await close();
     throw new Error(`our encoder did not start:\n${logs.join('\n')}`, { cause: error });
   }
-  return { pool, processIds: () => supervisor.processIds(), close };
+  const callOptions = (): EncodeOptions => {
+    const [model] = pool.models() as readonly [EncoderModel];
+    return {
+      model: model.name,
+      modelVersion: model.version,
+      tenantId: 'bench',
+      deadlineMs: Date.now() + 600_000,
+      signal: new AbortController().signal,
+    };
+  };
+  return {
+    pool,
+    processIds: () => supervisor.processIds(),
+    callOptions,
+    documentOptions: (maxTokens) => ({
+      ...callOptions(),
+      chunking: {
+        maxTokens,
+        overlapTokens: Math.floor(maxTokens / 8),
+        minimumChunkTokens: Math.floor(maxTokens / 16),
+      },
+      onTokenCounts: () => undefined,
+    }),
+    close,
+  };
 }

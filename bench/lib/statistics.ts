@@ -10,6 +10,15 @@ export function quantile(values: readonly number[], fraction: number): number {
   return below + (above - below) * (position - Math.floor(position));
 }
 
+/** `percentiles(values, 50, 99)` is `{ p50, p99 }`. */
+export function percentiles<Of extends number>(
+  values: readonly number[],
+  ...wanted: readonly Of[]
+): Readonly<Record<`p${Of}`, number>> {
+  const found = wanted.map((percent) => [`p${percent}`, quantile(values, percent / 100)]);
+  return Object.fromEntries(found) as Record<`p${Of}`, number>;
+}
+
 export function median(values: readonly number[]): number {
   return quantile(values, 0.5);
 }

@@ -85,3 +85,11 @@ function readmesUnder(directory: string): readonly string[] {
       .map((name) => path.join(folder, name));
   });
 }
+
+/** The first bytes of a text, fewer than that many, without a character that the cut went through. */
+export function cutToBytes(text: string, bytes: number): string {
+  return Buffer.from(text)
+    .subarray(0, bytes - 4)
+    .toString()
+    .replaceAll('\u{fffd}', '');
+}

@@ -10,7 +10,7 @@ import { integer } from '../lib/options.ts';
 import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
 import { median, quantile } from '../lib/statistics.ts';
 import { columns } from '../lib/table.ts';
-import { packageTexts } from '../lib/texts.ts';
+import { cutToBytes, packageTexts } from '../lib/texts.ts';
 
 const settings = {
   documents: integer(50, 'documents of one upsert'),
@@ -116,10 +116,7 @@ function upsertBody(documents: number, documentBytes: number): string {
   return JSON.stringify({
     documents: Array.from({ length: documents }, (_, i) => ({
       doc_id: `long-${i}`,
-      text: Buffer.from(text.repeat(2).slice(i * 1000))
-        .subarray(0, documentBytes - 4)
-        .toString('utf8')
-        .replaceAll('\u{fffd}', ''),
+      text: cutToBytes(text.repeat(2).slice(i * 1000), documentBytes),
     })),
   });
 }

@@ -2,6 +2,7 @@
  * Spherical k-means whose assignments the engine's own kernel makes: a batch of rows is a query, the centroids are one
  * chunk, and the best match of every row is its cluster.
  */
+import { norm } from '../lib/vectors.ts';
 import type { NativeEngine } from '../../src/index/native.ts';
 import { seededRandom } from '../lib/seeded-random.ts';
 import { quantiseRow } from './corpus.ts';
@@ -75,12 +76,6 @@ function quantised(rows: Float32Array, dim: number): { vectors: Int8Array; scale
     quantiseRow(rows.subarray(row * dim, (row + 1) * dim), vectors, row * dim),
   );
   return { vectors, scales };
-}
-
-export function norm(row: Float32Array): number {
-  let square = 0;
-  for (const value of row) square += value * value;
-  return Math.sqrt(square);
 }
 
 export function unit(row: Float32Array): Float32Array {

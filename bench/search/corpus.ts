@@ -2,6 +2,8 @@
  * What the search benchmark searches: token matrices of documents and queries, read or generated piece by piece, since a
  * million chunks do not fit in memory twice.
  */
+import { dequantised } from '../lib/vectors.ts';
+
 export interface Query {
   /** f32 [rows x dim], token weights folded in. */
   readonly vectors: Float32Array;
@@ -89,28 +91,6 @@ export function documentsHolding(documentChunks: Uint32Array, chunks: number): n
     throw new Error(`there are ${documentChunks.at(-1) ?? 0} chunks, not ${chunks}`);
   }
   return found;
-}
-
-/** The value of every f16 bit pattern. */
-export const halfValues: Float32Array = Float32Array.from(
-  new Float16Array(Uint16Array.from({ length: 65_536 }, (_, bits) => bits).buffer),
-);
-
-/** f32 [rows x dim] of what is stored, with `shift` (the centring mean, or nothing) added to each row. */
-export function dequantised(
-  { vectors, scales }: TokenMatrices,
-  dim: number,
-  shift?: Float32Array,
-): Float32Array {
-  const values = new Float32Array(vectors.length);
-  for (let row = 0; row < scales.length; row++) {
-    const scale = halfValues[scales[row]!]!;
-    for (let d = 0; d < dim; d++) {
-      const at = row * dim + d;
-      values[at] = vectors[at]! * scale + (shift === undefined ? 0 : shift[d]!);
-    }
-  }
-  return values;
 }
 
 const halfCell = new Float16Array(1);

@@ -11,10 +11,10 @@ import { beir, integer } from '../lib/options.ts';
 import { tool } from '../lib/benchmark.ts';
 import { readTexts, type Texts } from '../lib/texts.ts';
 import { parseConfig } from '../../src/config.ts';
-import type { EncodedDocument, Encoder } from '../../src/encoder/contract.ts';
-import { loadModel, type ServedModel } from '../../src/encoder/served-model.ts';
+import type { EncodedDocument } from '../../src/encoder/contract.ts';
+import { loadModel } from '../../src/encoder/served-model.ts';
 import { modelDirectoryOf } from '../../src/model-choice.ts';
-import { startEncoder } from '../lib/encoder-pool.ts';
+import { startEncoder, type EncoderPool } from '../lib/encoder-pool.ts';
 import type { Query } from './corpus.ts';
 import { EmbeddingWriter } from './embedding-directory.ts';
 
@@ -44,14 +44,14 @@ export const searchEmbed = tool({
       const writer = new EmbeddingWriter(directory);
       for (let from = 0; from < source.documents.length; from += documentsPerCall) {
         const batch = source.documents.slice(from, from + documentsPerCall);
-        for (const document of await encode(encoder.pool, model, batch, chunkTokens)) {
+        for (const document of await encode(encoder, batch, chunkTokens)) {
           if (document.chunkRows.length > 0) writer.document(document.chunkRows, document);
         }
         onProgress(`${from + batch.length} documents, ${writer.chunks} chunks`);
       }
       const queries: Query[] = [];
       for (const text of source.queries) {
-        const { rows, vectors } = await encoder.pool.encodeQuery(text, encodeOptions(model));
+        const { rows, vectors } = await encoder.pool.encodeQuery(text, encoder.callOptions());
         queries.push({ rows, vectors });
       }
       writer.finish(queries, {
@@ -79,31 +79,12 @@ async function sourceOf(texts: number, given: string | undefined): Promise<Texts
 
 /** The documents in the order of their texts. */
 async function encode(
-  pool: Encoder,
-  model: ServedModel,
+  { pool, documentOptions }: EncoderPool,
   texts: readonly string[],
-  maxTokens: number,
+  chunkTokens: number,
 ): Promise<readonly EncodedDocument[]> {
   const encoded: EncodedDocument[] = [];
-  const calls = pool.encodeDocuments(texts, {
-    ...encodeOptions(model),
-    chunking: {
-      maxTokens,
-      overlapTokens: Math.floor(maxTokens / 8),
-      minimumChunkTokens: Math.floor(maxTokens / 16),
-    },
-    onTokenCounts: () => undefined,
-  });
-  for await (const document of calls) encoded.push(document);
+  for await (const document of pool.encodeDocuments(texts, documentOptions(chunkTokens)))
+    encoded.push(document);
   return encoded.toSorted((a, b) => a.documentIndex - b.documentIndex);
-}
-
-function encodeOptions({ name, version }: ServedModel) {
-  return {
-    model: name,
-    modelVersion: version,
-    tenantId: 'bench',
-    deadlineMs: Date.now() + 600_000,
-    signal: new AbortController().signal,
-  };
 }

@@ -1,7 +1,8 @@
 /** How the rows of real queries lie around the rows that match them best, in their best chunk of the corpus. */
+import { dequantised, norm, dot } from '../lib/vectors.ts';
 import type { NativeEngine } from '../../src/index/native.ts';
-import { nearest, norm, type Clusters } from './clusters.ts';
-import { dequantised, rowOf, rowsOf, runsOf, type Corpus, type Query } from './corpus.ts';
+import { nearest, type Clusters } from './clusters.ts';
+import { rowOf, rowsOf, runsOf, type Corpus, type Query } from './corpus.ts';
 import { cholesky, covariance, groupMeans, minus } from './gaussians.ts';
 import type { SyntheticStatistics } from './synthetic-statistics.ts';
 
@@ -150,10 +151,4 @@ function joined(rows: readonly Float32Array[], dim: number): Float32Array {
   const all = new Float32Array(rows.length * dim);
   for (const [at, row] of rows.entries()) all.set(row, at * dim);
   return all;
-}
-
-function dot(a: Float32Array, b: Float32Array): number {
-  let sum = 0;
-  for (let at = 0; at < a.length; at++) sum += a[at]! * b[at]!;
-  return sum;
 }

@@ -4,10 +4,11 @@
  * Topics are clusters of chunk means and say which words a chunk has; word clusters are clusters of token vectors. What
  * these leave is split into what a chunk's tokens have in common and the rest. Words are told apart by a finer clustering.
  */
+import { dequantised } from '../lib/vectors.ts';
 import { createEngine, type NativeEngine } from '../../src/index/native.ts';
 import { tool } from '../lib/benchmark.ts';
 import { cluster, nearest } from './clusters.ts';
-import { chunksOf, dequantised, documentsOf, rowsOf, tokenVectorsOf, type Corpus } from './corpus.ts';
+import { chunksOf, documentsOf, rowsOf, tokenVectorsOf, type Corpus } from './corpus.ts';
 import { openEmbeddings } from './embedding-directory.ts';
 import { fitQueries } from './fit-queries.ts';
 import { cholesky, covariance, eigen, groupMeans, minus, rotated, sharedVariance } from './gaussians.ts';

@@ -3,18 +3,11 @@
  * metric it has for them; the centring mean is added again, so that its MaxSim ranks as ours does for query rows of
  * length 1). Both index families that its documentation recommends, over a sweep of what may be set at query time.
  */
+import { dequantised } from '../lib/vectors.ts';
 import { readdirSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import {
-  chunksOf,
-  dequantised,
-  documentOfChunks,
-  runsOf,
-  tokenVectorsOf,
-  type Corpus,
-  type Query,
-} from './corpus.ts';
+import { chunksOf, documentOfChunks, runsOf, tokenVectorsOf, type Corpus, type Query } from './corpus.ts';
 import { builtOnce, type OperatingPoint, type Peer, type PeerOptions } from './peer.ts';
 
 /** The part of the library's interface that is used here. */

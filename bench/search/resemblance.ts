@@ -4,19 +4,12 @@
  * Over as many chunks of the same mean length of each: the share of the exact top 10 and top 100 chunks among the best
  * 200 and 500 by mean-pooled vectors, and by MaxSim over the codes of centroids fitted on the corpus.
  */
+import { dequantised, norm, dot } from '../lib/vectors.ts';
 import { createEngine, type NativeEngine } from '../../src/index/native.ts';
 import { tool } from '../lib/benchmark.ts';
 import { mean } from '../lib/statistics.ts';
-import { cluster, nearest, norm } from './clusters.ts';
-import {
-  chunksOf,
-  dequantised,
-  runsOf,
-  sampleRows,
-  tokenVectorsOf,
-  type Corpus,
-  type Query,
-} from './corpus.ts';
+import { cluster, nearest } from './clusters.ts';
+import { chunksOf, runsOf, sampleRows, tokenVectorsOf, type Corpus, type Query } from './corpus.ts';
 import { openEmbeddings } from './embedding-directory.ts';
 import { groupMeans } from './gaussians.ts';
 import { statisticsFile, synthesise } from './synthetic.ts';
@@ -107,7 +100,7 @@ async function approximateScores(native: NativeEngine, corpus: Corpus): Promise<
     for (const [row, code] of codes.entries()) {
       const vector = rows.subarray(row * dim, (row + 1) * dim);
       squares += norm(vector) ** 2;
-      explained += product(vector, fitted.directions.subarray(code * dim, (code + 1) * dim)) ** 2;
+      explained += dot(vector, fitted.directions.subarray(code * dim, (code + 1) * dim)) ** 2;
     }
     const firstRow = corpus.chunkRows[corpus.documentChunks[from]!]!;
     for (let chunk = corpus.documentChunks[from]!; chunk < corpus.documentChunks[to]!; chunk++) {
@@ -117,7 +110,7 @@ async function approximateScores(native: NativeEngine, corpus: Corpus): Promise<
       const pooledRows = groupMeans(own, new Uint32Array(end - begin), 1, dim).means;
       const length = norm(pooledRows) || 1;
       for (const [at, query] of queries.entries()) {
-        pooled[at]![chunk] = product(pooledRows, sums[at]!) / length;
+        pooled[at]![chunk] = dot(pooledRows, sums[at]!) / length;
         coded[at]![chunk] = codeScore(tables[at]!, query.rows, codes.subarray(begin, end));
       }
     }
@@ -131,7 +124,7 @@ function productsOf({ vectors, rows }: Query, directions: Float32Array, dim: num
   for (let at = 0; at < table.length; at++) {
     const centroid = Math.floor(at / rows) * dim;
     const row = (at % rows) * dim;
-    table[at] = product(vectors.subarray(row, row + dim), directions.subarray(centroid, centroid + dim));
+    table[at] = dot(vectors.subarray(row, row + dim), directions.subarray(centroid, centroid + dim));
   }
   return table;
 }
@@ -183,10 +176,4 @@ function shares(name: string, exact: readonly Float32Array[], approximate: reado
 function bestOf(scores: Float32Array, count: number): readonly number[] {
   const order = Uint32Array.from(scores, (_, at) => at);
   return [...order.toSorted((a, b) => scores[b]! - scores[a]!).subarray(0, count)];
-}
-
-function product(a: Float32Array, b: Float32Array): number {
-  let sum = 0;
-  for (let d = 0; d < a.length; d++) sum += a[d]! * b[d]!;
-  return sum;
 }

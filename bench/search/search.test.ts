@@ -1,9 +1,10 @@
 /** What the search benchmark's figures rest on. */
+import { dequantised } from '../lib/vectors.ts';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { dequantised, rowsOf, tokenVectorsOf } from './corpus.ts';
+import { rowsOf, tokenVectorsOf } from './corpus.ts';
 import { EmbeddingWriter, openEmbeddings } from './embedding-directory.ts';
 import { matches, selectivities } from './filters.ts';
 import { recall } from './measure.ts';
@@ -34,6 +35,21 @@ describe('synthetic embeddings', () => {
     for (let at = 0; at < rows.length; at += corpus.dim) {
       expect(Math.hypot(...rows.subarray(at, at + corpus.dim))).toBeCloseTo(1, 1);
     }
+  });
+});
+
+describe('token vectors', () => {
+  it.each([
+    [0x0000, 0],
+    [0x0001, 2 ** -24],
+    [0x3c00, 1],
+    [0x3555, 0.333251953125],
+    [0x7bff, 65504],
+  ])('have scales of half bits: %i is %f', (bits, value) => {
+    const stored = { vectors: Int8Array.of(1, -2), scales: Uint16Array.of(bits) };
+    expect([...dequantised(stored, 2, Float32Array.of(0, 1))]).toEqual(
+      [value, 1 - 2 * value].map(Math.fround),
+    );
   });
 });
 

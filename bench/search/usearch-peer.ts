@@ -4,12 +4,12 @@
  * USearch holds unit vectors (the centring mean added again, so that nearness ranks as MaxSim does) as bf16; its search
  * expands as far as it returns, so the number of tokens asked for is all there is to set.
  */
+import { dequantised } from '../lib/vectors.ts';
 import { createRequire } from 'node:module';
 import { statSync } from 'node:fs';
 import path from 'node:path';
 import type { NativeEngine } from '../../src/index/native.ts';
 import {
-  dequantised,
   documentOfChunks,
   documentsOf,
   rowsOfChunk,

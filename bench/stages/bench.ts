@@ -12,7 +12,7 @@ import { closing, openTarget, type Target } from '../lib/target.ts';
 import { describeEnvironment, type Environment } from '../lib/environment.ts';
 import { beir, integer, optional } from '../lib/options.ts';
 import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
-import { median, pairedRatios, quantile } from '../lib/statistics.ts';
+import { median, pairedRatios, percentiles } from '../lib/statistics.ts';
 import { columns } from '../lib/table.ts';
 import { readTexts } from '../lib/texts.ts';
 import { Connection, requestText } from '../lib/connection.ts';
@@ -249,10 +249,12 @@ function splitOf(totalMs: number, { timings_ms: timings }: LoggedRequest): Split
 
 function sideReport({ name, rounds }: Side): SideReport {
   const all = rounds.flat();
-  const of = (stage: keyof Split) => {
-    const values = all.map((split) => split[stage]);
-    return { p50: median(values), p95: quantile(values, 0.95) };
-  };
+  const of = (stage: keyof Split) =>
+    percentiles(
+      all.map((split) => split[stage]),
+      50,
+      95,
+    );
   return {
     name,
     stages: Object.fromEntries(
