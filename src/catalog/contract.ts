@@ -7,6 +7,7 @@
  * Numbers: identifiers and generations are safe integers (below 2^53); token totals are bigint.
  * Times are milliseconds since the epoch.
  */
+import type { IndexState, RecordLocation } from '../index-state.ts';
 
 export interface TenantLimits {
   readonly requestsPerMinute: number;
@@ -59,12 +60,6 @@ export interface IndexRow {
 }
 
 export interface CreateIndexInput extends Omit<IndexRow, 'status' | 'createdAtMs'> {}
-
-/** Where a document version's record lies: the n-th record of a segment. */
-export interface RecordLocation {
-  readonly segmentId: number;
-  readonly record: number;
-}
 
 export interface DocumentVersion extends RecordLocation {
   readonly docId: string;
@@ -124,31 +119,6 @@ export type CommitDeleteResult =
   | { readonly outcome: 'committed'; readonly generation: number; readonly died: DeadVersion }
   | { readonly outcome: 'absent' }
   | { readonly outcome: 'index_missing' };
-
-export type SegmentState = 'active' | 'sealed';
-
-export interface SegmentRow {
-  readonly id: number;
-  readonly indexId: string;
-  readonly blob: string;
-  readonly state: SegmentState;
-  /** Records below this number may be referenced; what lies beyond is an unreferenced tail. */
-  readonly recordsReferenced: number;
-}
-
-/** Columns, one entry per version (live, or dead and not yet forgotten), ordered by segment and record. */
-export interface IndexState {
-  readonly generation: number;
-  readonly segments: readonly SegmentRow[];
-  readonly versions: {
-    readonly segmentIds: Float64Array;
-    readonly records: Uint32Array;
-    readonly versionIds: Float64Array;
-    readonly born: Float64Array;
-    /** 0 = alive. */
-    readonly died: Float64Array;
-  };
-}
 
 export interface ResolvedVersion {
   readonly docId: string;

@@ -3,7 +3,8 @@
  * server or without one, or alone with them under the directory's lock.
  */
 import path from 'node:path';
-import type { Catalog, IndexRow, IndexState } from '../catalog/contract.ts';
+import type { Catalog, IndexRow } from '../catalog/contract.ts';
+import type { IndexState } from '../index-state.ts';
 import { lockDataDirectory } from '../catalog/data-directory.ts';
 import type { Config } from '../config.ts';
 import type { BlobStore } from '../index/blob-store.ts';

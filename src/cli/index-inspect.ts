@@ -1,5 +1,6 @@
 /** `maxsimd index inspect`: what the files of an index hold, from the catalog and from the files themselves. */
-import type { IndexRow, IndexState, SegmentRow } from '../catalog/contract.ts';
+import type { IndexRow } from '../catalog/contract.ts';
+import type { IndexState, SegmentRow } from '../index-state.ts';
 import { codebookPrefix, derivedEndings } from '../index/derived-data.ts';
 import { defaultIndexSettings } from '../index/index-settings.ts';
 import { planMerge, type MergePlan } from '../index/merge-policy.ts';

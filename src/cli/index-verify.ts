@@ -4,7 +4,8 @@
  * running server, and looks at whatever else is there where the service would refuse to start.
  */
 import path from 'node:path';
-import type { IndexRow, IndexState } from '../catalog/contract.ts';
+import type { IndexRow } from '../catalog/contract.ts';
+import type { IndexState } from '../index-state.ts';
 import { isDataDirectoryLocked } from '../catalog/data-directory.ts';
 import { catalogFile, inspectCatalogFiles } from '../catalog/sqlite/catalog-files.ts';
 import { catalogDamage, openCatalogReader, type CatalogReader } from '../catalog/sqlite/catalog-reader.ts';

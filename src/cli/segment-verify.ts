@@ -1,5 +1,5 @@
 /** What `maxsimd index verify` makes of one file of an index: its own checksums, and what the catalog says of it. */
-import type { IndexState, SegmentRow } from '../catalog/contract.ts';
+import type { IndexState, SegmentRow } from '../index-state.ts';
 import type { BlobStore } from '../index/blob-store.ts';
 import { derivedEndings } from '../index/derived-data.ts';
 import type { NativeEngine } from '../index/native.ts';

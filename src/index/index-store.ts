@@ -5,6 +5,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ServiceError } from '../errors.ts';
+import type { IndexState } from '../index-state.ts';
 import { hasCode } from '../system-errors.ts';
 import type { BlobStore } from './blob-store.ts';
 import { removeBlobs } from './blob-removal.ts';
@@ -14,7 +15,7 @@ import { fromEngine, hasEngineCode } from './engine-errors.ts';
 import type { IndexSettings } from './index-settings.ts';
 import type { NativeEngine, NativeIndex } from './native.ts';
 import { Verification } from './scrub.ts';
-import type { SegmentLedger, StoredState } from './segment-ledger.ts';
+import type { SegmentLedger } from './segment-ledger.ts';
 import { newSegment, type Segment } from './segment.ts';
 import { StoredIndex, type StoredIndexEvents } from './stored-index.ts';
 
@@ -111,7 +112,7 @@ async function openIndex(
   }
 }
 
-async function dimOf({ engine, blobs }: IndexStoreOptions, state: StoredState): Promise<number> {
+async function dimOf({ engine, blobs }: IndexStoreOptions, state: IndexState): Promise<number> {
   const [first] = state.segments;
   if (first === undefined) throw otherModel();
   const look = { recordsReferenced: 0, firstRecord: 0, verifyBytesMax: 0 };
@@ -122,7 +123,7 @@ async function openSegments(
   native: NativeIndex,
   blobs: BlobStore,
   ledger: SegmentLedger,
-  state: StoredState,
+  state: IndexState,
 ): Promise<Map<number, Segment>> {
   const segments = new Map<number, Segment>();
   for (const entry of state.segments) {
@@ -153,7 +154,7 @@ async function openBlob(blobs: BlobStore, name: string): Promise<string> {
 async function loadLives(
   native: NativeIndex,
   segments: ReadonlyMap<number, Segment>,
-  state: StoredState,
+  state: IndexState,
 ): Promise<void> {
   const { segmentIds, records, versionIds, born, died } = state.versions;
   for (let first = 0; first < versionIds.length; first += livesStep) {
@@ -178,7 +179,7 @@ async function loadLives(
 async function removeUnreferenced(
   blobs: BlobStore,
   indexId: string,
-  state: StoredState,
+  state: IndexState,
   native: NativeIndex,
 ): Promise<void> {
   const kept = new Set([

@@ -12,12 +12,12 @@
  * mapped. Commits wait for the last transaction alone.
  */
 import { assertInvariant } from '../errors.ts';
+import type { RecordLocation } from '../index-state.ts';
 import type { BlobStore } from './blob-store.ts';
 import { removeBlobs } from './blob-removal.ts';
 import type { CopyPace } from './copy-pace.ts';
 import type { DerivedData } from './derived-data.ts';
 import type { NativeIndex, SeenRecords } from './native.ts';
-import type { RecordLocation } from './publish-queue.ts';
 import type { SegmentLedger, SegmentSwap } from './segment-ledger.ts';
 import type { SegmentWriter } from './segment-writer.ts';
 import type { Segment } from './segment.ts';

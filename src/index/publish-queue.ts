@@ -4,11 +4,7 @@
  * is therefore the last of its queue: whoever waits is rejected, and nothing is applied after it.
  */
 import { assertInvariant } from '../errors.ts';
-
-export interface RecordLocation {
-  readonly segmentId: number;
-  readonly record: number;
-}
+import type { RecordLocation } from '../index-state.ts';
 
 export interface BornVersion extends RecordLocation {
   readonly versionId: number;

@@ -4,6 +4,7 @@
  * at a time, each followed by the next that is due. What fails is reported and tried again at the next
  * occasion: the next seal, or the next round of upkeep.
  */
+import type { RecordLocation } from '../index-state.ts';
 import type { BlobStore } from './blob-store.ts';
 import type { CopyPace } from './copy-pace.ts';
 import { DerivedData } from './derived-data.ts';
@@ -12,7 +13,6 @@ import type { IndexSettings } from './index-settings.ts';
 import { Merge } from './merge.ts';
 import { isWasteful, liveTokenVectors, planMerge, type MergeableSegment } from './merge-policy.ts';
 import type { NativeIndex, SegmentInfo } from './native.ts';
-import type { RecordLocation } from './publish-queue.ts';
 import type { SegmentLedger } from './segment-ledger.ts';
 import type { SegmentWriter } from './segment-writer.ts';
 import type { Segment } from './segment.ts';

@@ -6,11 +6,11 @@
  * nothing refers to, which the next open removes.
  */
 import { assertInvariant } from '../errors.ts';
+import type { RecordLocation } from '../index-state.ts';
 import type { BlobStore } from './blob-store.ts';
 import { fromEngine, hasEngineCode } from './engine-errors.ts';
 import type { IndexSettings } from './index-settings.ts';
 import type { NativeIndex, NativeRecord } from './native.ts';
-import type { RecordLocation } from './publish-queue.ts';
 import type { SegmentLedger } from './segment-ledger.ts';
 import { newSegment, segmentBlob, type Segment } from './segment.ts';
 

@@ -7,6 +7,7 @@
  * versions born at or before it and not yet dead at it, until the caller has read what belongs to them.
  */
 import { ServiceError } from '../errors.ts';
+import type { IndexState, RecordLocation } from '../index-state.ts';
 import type { BlobStore } from './blob-store.ts';
 import type { CopyPace } from './copy-pace.ts';
 import { fromEngine, hasEngineCode } from './engine-errors.ts';
@@ -19,9 +20,9 @@ import type {
   NativeSearchResult,
   SegmentInfo,
 } from './native.ts';
-import { PublishQueue, type BornVersion, type Commit, type RecordLocation } from './publish-queue.ts';
+import { PublishQueue, type BornVersion, type Commit } from './publish-queue.ts';
 import { Scrub, type Verification } from './scrub.ts';
-import type { SegmentLedger, StoredState } from './segment-ledger.ts';
+import type { SegmentLedger } from './segment-ledger.ts';
 import { SegmentUpkeep } from './segment-upkeep.ts';
 import { SegmentWriter } from './segment-writer.ts';
 import type { Segment } from './segment.ts';
@@ -354,7 +355,7 @@ export class StoredIndex {
 }
 
 /** Commits that a state holds beyond a generation, in order. */
-function commitsBeyond(published: number, state: StoredState): Commit[] {
+function commitsBeyond(published: number, state: IndexState): Commit[] {
   const commits: { generation: number; born: BornVersion[]; died: RecordLocation[] }[] = [];
   for (let generation = published + 1; generation <= state.generation; generation += 1) {
     commits.push({ generation, born: [], died: [] });

@@ -2,7 +2,7 @@
  * Reads of the `versions` table: they may have to wait for the disk, so they run in reader threads.
  * (Tenants, keys and indexes are small and hot: `small-reads.ts`.)
  */
-import type { IndexState, SegmentState } from '../contract.ts';
+import type { IndexState, SegmentState } from '../../index-state.ts';
 import { ServiceError, assertInvariant } from '../../errors.ts';
 import { damage, type Connection } from './connection.ts';
 

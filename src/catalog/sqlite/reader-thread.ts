@@ -4,7 +4,7 @@
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { assertInvariant } from '../../errors.ts';
-import type { IndexState } from '../contract.ts';
+import type { IndexState } from '../../index-state.ts';
 import { openReader } from './connection.ts';
 import { readOperations, type ReadInput } from './read-operations.ts';
 import { toFailure } from './thread-protocol.ts';
