@@ -14,11 +14,13 @@ export interface ShutdownOptions {
 }
 
 const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+/** Faults of an instruction, which JavaScript cannot handle: it would be tried again for ever. SIGBUS is the engine's. */
+const faults = ['SIGILL', 'SIGTRAP', 'SIGBUS', 'SIGFPE', 'SIGSEGV'] as const;
 
 export function onShutdown(options: ShutdownOptions, close: () => Promise<void>): void {
   const grace = closeWithGrace(
     // The library exits at a second signal, so it is not told of those that mean "drain".
-    { delay: options.drainMs + options.closeMs, skip: [...signals], logger: false },
+    { delay: options.drainMs + options.closeMs, skip: [...signals, ...faults], logger: false },
     async ({ err }) => {
       if (err !== undefined) options.onError(err);
       await close();

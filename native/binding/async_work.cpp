@@ -17,6 +17,11 @@ Napi::Error toJavaScript(Napi::Env env, const std::exception_ptr& failure) {
     std::rethrow_exception(failure);
   } catch (const Napi::Error& error) {
     return error;
+  } catch (const UnreadRecord& error) {
+    Napi::Error unread = coded(error.what(), error.code(), error.errnoValue());
+    unread.Set("segmentId", Napi::Number::New(env, double(error.segmentId())));
+    unread.Set("record", Napi::Number::New(env, error.record()));
+    return unread;
   } catch (const Error& error) {
     return coded(error.what(), error.code(), error.errnoValue());
   } catch (const std::bad_alloc&) {

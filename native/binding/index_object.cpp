@@ -60,6 +60,7 @@ Napi::Value searchResult(Napi::Env env, TimedSearch& timed, bool components) {
   object.Set("scores", scores);
   object.Set("candidateCount", outcome.candidateCount);
   object.Set("plan", planName(outcome.plan));
+  object.Set("codesLost", Napi::Boolean::New(env, outcome.codesLost));
   if (components) {
     if (outcome.preselected) {
       object.Set("candidateScores", candidateScores);
@@ -98,6 +99,7 @@ Napi::Function IndexObject::define(Napi::Env env) {
                          InstanceMethod<&IndexObject::recordsSeenSince>("recordsSeenSince"),
                          InstanceMethod<&IndexObject::publish>("publish"),
                          InstanceMethod<&IndexObject::search>("search"),
+                         InstanceMethod<&IndexObject::verifyRecord>("verifyRecord"),
                          InstanceMethod<&IndexObject::verify>("verify"),
                          InstanceMethod<&IndexObject::segments>("segments"),
                          InstanceMethod<&IndexObject::close>("close"),
@@ -294,7 +296,7 @@ Napi::Value IndexObject::publish(const Napi::CallbackInfo& info) {
 
 Napi::Value IndexObject::search(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    const Index& index = requireOpen();
+    Index& index = requireOpen();
     SearchRequest request = takeSearch(info[0], index.options().dim);
     const bool components = request.components;
     request.deadline.stopping = &hub_->engine().stopping;
@@ -305,6 +307,22 @@ Napi::Value IndexObject::search(const Napi::CallbackInfo& info) {
     };
     auto result = [components](Napi::Env env, TimedSearch& timed) { return searchResult(env, timed, components); };
     return hub_->start(info.Env(), pool, makeTask(std::move(execute), std::move(result)));
+  });
+}
+
+Napi::Value IndexObject::verifyRecord(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    requireOpen();
+    const uint64_t id = takeSegmentId(info[0]);
+    const auto record = uint32_t(takeInteger(info[1], "record", 0, UINT32_MAX));
+    auto execute = [index = index_, id, record] { return index->verifyRecord(id, record); };
+    auto result = [](Napi::Env env, Segment::Verified& found) -> Napi::Value {
+      Napi::Object object = Napi::Object::New(env);
+      object.Set("damage", found.damage);
+      object.Set("wholeSegment", Napi::Boolean::New(env, found.wholeSegment));
+      return object;
+    };
+    return hub_->start(info.Env(), hub_->engine().files(), makeTask(std::move(execute), std::move(result)));
   });
 }
 

@@ -83,9 +83,7 @@ Chunk exactChunk(const Selection& selection, uint32_t chunk) {
   const Segment& segment = *selection.snapshot.segment;
   const Mapping& mapping = *selection.snapshot.mapping;
   const ChunkEntry& entry = segment.chunk(chunk);
-  if (!segment.dataIntact(mapping, entry.record)) {
-    throw Error(ErrorCode::corrupt, segment.path() + ": damaged record " + std::to_string(entry.record));
-  }
+  if (!segment.dataIntact(mapping, entry.record)) throw segment.unread(mapping, entry.record);
   const RecordView view = segment.view(mapping, entry.record);
   return {view.vectors() + size_t(entry.firstRow) * segment.dim(), view.scales() + entry.firstRow,
           segment.chunkRows(chunk)};

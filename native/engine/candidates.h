@@ -54,7 +54,7 @@ CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& sel
 
 Age ageOf(const std::vector<Selection>& selections, const Candidate& candidate);
 
-/// The token matrix of a candidate; `corrupt` if its record is damaged.
+/// The token matrix of a candidate; `UnreadRecord` if its record cannot be read or is damaged.
 Chunk exactChunk(const Selection& selection, uint32_t chunk);
 
 }  // namespace maxsimd

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 
 namespace maxsimd {
 struct CodesHeader {
@@ -91,9 +92,7 @@ class RowBatches {
     for (uint32_t number = 0; number < segment_.recordCount(); ++number) {
       const bool intact = segment_.dataIntact(*mapping, number);
       // Nobody sees a dead one: zeros stand for it.
-      if (!intact && segment_.life(number).alive()) {
-        throw Error(ErrorCode::corrupt, segment_.path() + ": damaged record " + std::to_string(number));
-      }
+      if (!intact && segment_.life(number).alive()) throw segment_.unread(*mapping, number);
       const RecordView view = segment_.view(*mapping, number);
       const int8_t* vectors = view.vectors();
       const uint16_t* scales = view.scales();
@@ -119,6 +118,7 @@ class RowBatches {
       }
     }
     if (filled > 0) whole(vectors_.data(), scales_.data(), filled);
+    segment_.requireRead(*mapping);
   }
 
  private:
@@ -264,7 +264,7 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const
       return nullptr;
     std::shared_ptr<ChunkCodes> opened(new ChunkCodes);
     opened->mapping_ = file.map(bytes);
-    if (!opened->readDirectory(CodesLayout(header), header)) return nullptr;
+    if (!opened->readDirectory(file, CodesLayout(header), header)) return nullptr;
     opened->codebook_ = intern(header.codebookHash, [&] {
       return loadCodebook(codebookPath(segment.path(), header.codebookHash), kernel, segment.dim(), header.codebookHash);
     });
@@ -276,16 +276,19 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const
 }
 
 /// False if it is damaged; the file is as long as the header says.
-bool ChunkCodes::readDirectory(const CodesLayout& layout, const CodesHeader& header) {
+bool ChunkCodes::readDirectory(const File& file, const CodesLayout& layout, const CodesHeader& header) {
   const auto body = mapping_->whole().subspan(sizeof header);
-  if (header.directoryCrc != checksumOf(section<uint8_t>(body, 0, layout.codes))) return false;
+  directory_.resize(layout.codes);
+  file.read(sizeof header, directory_.data(), directory_.size());
+  const std::span<const uint8_t> directory(directory_);
+  if (header.directoryCrc != checksumOf(directory)) return false;
   // What the checksum covers was written by `build`, but a wrong offset would lead outside the mapping.
   const uint64_t blockOffsets = uint64_t(header.centroids) + 1;
-  codeOffsets_ = section<uint32_t>(body, 0, uint64_t(header.chunks) + 1);
+  codeOffsets_ = section<uint32_t>(directory, 0, uint64_t(header.chunks) + 1);
   codes_ = section<uint16_t>(body, layout.codes, header.codes);
   lists_ = section<uint16_t>(body, layout.lists, header.codes);
-  listOffsets_ = section<uint32_t>(body, layout.listOffsets, layout.blocks * blockOffsets);
-  rowOffsets_ = section<uint32_t>(body, layout.rowOffsets, uint64_t(header.chunks) + 1);
+  listOffsets_ = section<uint32_t>(directory, layout.listOffsets, layout.blocks * blockOffsets);
+  rowOffsets_ = section<uint32_t>(directory, layout.rowOffsets, uint64_t(header.chunks) + 1);
   details_ = section<uint8_t>(body, layout.details, layout.lists - layout.details).data();
   rowBytes_ = uint32_t(layout.rowBytes);
   if (!ascends(codeOffsets_, 0, header.codes) || !ascends(rowOffsets_, 0, header.rows)) return false;
@@ -352,6 +355,7 @@ CodesInspection inspectCodes(const std::string& path, bool verify) {
     found.damage = "damaged directory";
   else if (checksumOf(section<uint8_t>(body, layout.codes, layout.bytes - layout.codes)) != header.restCrc)
     found.damage = "damaged";
+  if (mapping->failure()) found.damage = "cannot be read";
   return found;
 }
 
@@ -362,6 +366,7 @@ TokenSample sampleTokenVectors(std::span<const std::shared_ptr<const Segment>> s
   const size_t dim = segments.empty() ? 0 : segments.front()->dim();
   const auto wanted = uint32_t(std::min<uint64_t>(total, rowsMax));
   TokenSample sample;
+  std::exception_ptr damage;
   uint64_t before = 0;
   for (const auto& segment : segments) {
     const uint64_t end = before + segment->counts().rows;
@@ -377,11 +382,13 @@ TokenSample sampleTokenVectors(std::span<const std::shared_ptr<const Segment>> s
         }
         before += count;
       });
-    } catch (const Error& error) {
+    } catch (const UnreadRecord& error) {
       if (error.code() != ErrorCode::corrupt) throw;
+      damage = std::current_exception();
     }
     before = end;
   }
+  if (sample.scales.empty() && damage) std::rethrow_exception(damage);
   sample.rows = uint32_t(sample.scales.size());
   sample.vectors.resize(sample.vectors.size() + readPaddingBytes);
   sample.scales.resize(sample.scales.size() + readPaddingBytes);

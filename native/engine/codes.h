@@ -30,7 +30,7 @@
 //                                                 subspace's in the low half of a byte
 //     lists        u16 [codes]                    chunks of the block, counted from its first, ascending
 //
-// The directory is checked when the file is opened, the rest (98 in 100 bytes) by `inspectCodes`: what stands there
+// The directory is copied and checked when the file is opened, the rest (98 in 100 bytes) by `inspectCodes`: what stands there
 // decides which chunks are scored exactly, never a score, and no value of it leads outside the file or a table.
 #pragma once
 
@@ -71,6 +71,8 @@ class ChunkCodes {
   uint32_t chunks() const { return uint32_t(codeOffsets_.size()) - 1; }
   uint64_t codeCount() const { return codes_.size(); }
   uint64_t fileBytes() const { return mapping_->bytes(); }
+  /// False once something could not be read: what came of the codes may be anything.
+  bool isRead() const { return !mapping_->failure(); }
 
   std::span<const uint16_t> of(uint32_t chunk) const {
     return codes_.subspan(codeOffsets_[chunk], codeOffsets_[chunk + 1] - codeOffsets_[chunk]);
@@ -106,9 +108,11 @@ class ChunkCodes {
 
  private:
   ChunkCodes() = default;
-  bool readDirectory(const CodesLayout& layout, const CodesHeader& header);
+  bool readDirectory(const File& file, const CodesLayout& layout, const CodesHeader& header);
 
   std::shared_ptr<const Mapping> mapping_;
+  /// A copy: what says where something lies must not change.
+  std::vector<uint8_t> directory_;
   std::shared_ptr<const Codebook> codebook_;
   std::span<const uint32_t> codeOffsets_;
   std::span<const uint16_t> codes_;
@@ -132,7 +136,8 @@ struct CodesInspection {
 /// its codebook. `unsupported_version` for one of another format.
 CodesInspection inspectCodes(const std::string& path, bool verify);
 
-/// An even sample of the token vectors of sealed segments. What cannot be read because a record is damaged is left out.
+/// An even sample of the token vectors of sealed segments. Those behind a damaged record are left out; `UnreadRecord` if
+/// none is left.
 TokenSample sampleTokenVectors(std::span<const std::shared_ptr<const Segment>> segments, uint32_t rowsMax,
                                const Deadline& deadline);
 

@@ -37,7 +37,6 @@ bool outgrown(const Codebook& codebook, uint64_t rows, const std::shared_ptr<con
   if (growth >= growthMost) return true;
   if (growth < growthUnlike) return false;
   const TokenSample sample = sampleTokenVectors({&segment, 1}, shareSampleRows, deadline);
-  if (sample.rows == 0) return false;
   return codebook.share(sample.vectors.data(), sample.scales.data(), sample.rows) < double(data.share) - shareUnlike;
 }
 
@@ -120,13 +119,16 @@ std::vector<uint32_t> Index::copyRecords(uint64_t from, std::span<const uint32_t
   const auto mapping = source->mapping();
   for (const uint32_t record : records) require(record < count, "records holds a number that the segment lacks");
   std::vector<uint32_t> copies;
+  std::vector<uint8_t> bytes;
   for (const uint32_t record : records) {
     deadline.check();
     if (!source->metaIntact(*mapping, record) || !source->dataIntact(*mapping, record)) {
-      throw Error(ErrorCode::corrupt, source->path() + ": damaged record " + std::to_string(record));
+      throw source->unread(*mapping, record);
     }
     const RecordView view = source->view(*mapping, record);
-    copies.push_back(target->append({view.bytes, view.layout.bytes}));
+    bytes.assign(view.bytes, view.bytes + view.layout.bytes);
+    source->requireRead(*mapping);
+    copies.push_back(target->append(bytes));
   }
   return copies;
 }
@@ -139,6 +141,7 @@ Index::Verification Index::verify(uint64_t id, const Deadline& deadline) {
     deadline.check();
     if (!segment->recheck(*mapping, record)) result.corrupt.push_back(record);
   }
+  segment->requireRead(*mapping);
   return result;
 }
 
@@ -195,7 +198,6 @@ std::shared_ptr<const Codebook> Index::codebookFor(const std::shared_ptr<const S
   if (newest != nullptr && !outgrown(*newest, rows, segment, deadline)) return newest;
   const uint32_t count = centroidsFor(rows);
   TokenSample sample = sampleTokenVectors(sources, count * sampleRowsPerCentroid, deadline);
-  if (sample.rows == 0) throw Error(ErrorCode::corrupt, segment->path() + ": no record can be read");
   CodebookData data = fitCodebook(kernel_, options_.dim, std::move(sample), count, deadline);
   data.fittedRows = uint32_t(std::min<uint64_t>(rows, UINT32_MAX));
   Codebook fitted(kernel_, std::move(data));
@@ -226,6 +228,12 @@ void Index::dropSegment(uint64_t id) {
   entries_.erase(id);
 }
 
+void Index::dropCodes(uint64_t id, const std::shared_ptr<const ChunkCodes>& codes) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(id);
+  if (found != entries_.end() && found->second.codes == codes) found->second.codes = nullptr;
+}
+
 const Index::Entry& Index::recordEntry(const LifeChange& change) const {
   const auto found = entries_.find(change.segmentId);
   if (found == entries_.end() || found->second.segment == nullptr) throw unknownSegment(change.segmentId);
@@ -237,6 +245,10 @@ void Index::loadLives(std::span<const LifeLoad> lives) {
   const std::lock_guard lock(mutex_);
   for (const LifeLoad& life : lives) {
     const Segment& segment = *recordEntry(life.at).segment;
+    if (segment.knownDamaged(life.at.record)) {
+      if (life.died != generationNever) continue;
+      throw Error(ErrorCode::corrupt, segment.path() + ": damaged record " + std::to_string(life.at.record));
+    }
     if (segment.record(life.at.record).versionId != life.versionId) {
       throw Error(ErrorCode::corrupt,
                   segment.path() + ": record " + std::to_string(life.at.record) + " holds another document version");

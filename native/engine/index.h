@@ -66,6 +66,8 @@ class Index {
   SegmentInfo seal(uint64_t id);
   std::vector<uint32_t> copyRecords(uint64_t from, std::span<const uint32_t> records, uint64_t to,
                                     const Deadline& deadline);
+  /// Segment::verify.
+  Segment::Verified verifyRecord(uint64_t id, uint32_t record) { return find(id)->verify(record); }
   struct Verification {
     uint32_t records;
     std::vector<uint32_t> corrupt;
@@ -84,6 +86,8 @@ class Index {
   /// Of a sealed segment, from its records: filters look its terms up again.
   void buildPostings(uint64_t id, const Deadline& deadline);
   void dropSegment(uint64_t id);
+  /// Codes that cannot be read are not used any more.
+  void dropCodes(uint64_t id, const std::shared_ptr<const ChunkCodes>& codes);
 
   struct LifeChange {
     uint64_t segmentId;

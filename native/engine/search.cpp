@@ -93,6 +93,25 @@ bool scansExactly(const Index& index, const SearchRequest& request, const std::v
   return rows * tokens <= index.options().exactTokenVectorsMax * budgetTokens;
 }
 
+CandidateSet chooseCandidates(const Index& index, Pool& pool, const SearchRequest& request, const Query& query,
+                              const std::vector<Selection>& selections) {
+  if (scansExactly(index, request, selections)) return everyChunk(selections);
+  return bestByCodes(index.kernel(), selections, pool, request, query.packed());
+}
+
+/// Whether there were codes that could not be read: what was chosen by them may be anything.
+bool dropUnreadCodes(Index& index, std::vector<Selection>& selections) {
+  bool dropped = false;
+  for (Selection& selection : selections) {
+    auto& codes = selection.snapshot.codes;
+    if (codes == nullptr || codes->isRead()) continue;
+    index.dropCodes(selection.snapshot.segment->id(), codes);
+    codes = nullptr;
+    dropped = true;
+  }
+  return dropped;
+}
+
 }  // namespace
 
 const char* planName(Plan plan) {
@@ -105,18 +124,20 @@ const char* planName(Plan plan) {
   return "exact";
 }
 
-SearchOutcome search(const Index& index, Pool& pool, const SearchRequest& request) {
+SearchOutcome search(Index& index, Pool& pool, const SearchRequest& request) {
   request.deadline.check();
   const auto start = Clock::now();
   SearchOutcome outcome;
-  const std::vector<Selection> selections =
+  std::vector<Selection> selections =
       selectLive(index.snapshot(), request.generation, request.terms, request.deadline);
   const Query query(index.kernel(), request.query, request.offsets, index.options().dim);
   const auto filtered = Clock::now();
 
-  const CandidateSet set = scansExactly(index, request, selections)
-                               ? everyChunk(selections)
-                               : bestByCodes(index.kernel(), selections, pool, request, query.packed());
+  CandidateSet set = chooseCandidates(index, pool, request, query, selections);
+  while (dropUnreadCodes(index, selections)) {
+    set = chooseCandidates(index, pool, request, query, selections);
+    outcome.codesLost = true;
+  }
   outcome.preselected = !set.preselected.empty();
   outcome.plan = !outcome.preselected ? Plan::exact : set.byLists ? Plan::lists : Plan::codes;
   const auto chosen = Clock::now();
@@ -134,6 +155,9 @@ SearchOutcome search(const Index& index, Pool& pool, const SearchRequest& reques
     outcome.results.push_back(result);
   }
   if (request.components) addComponents(index, query, selections, set.candidates, top, outcome);
+  for (const Selection& selection : selections) {
+    if (selection.chunks->count > 0) selection.snapshot.segment->requireRead(*selection.snapshot.mapping);
+  }
   outcome.candidateCount = uint32_t(set.candidates.size());
   const auto end = Clock::now();
   outcome.filterMs = millisecondsBetween(start, filtered);

@@ -51,11 +51,14 @@ struct SearchOutcome {
   /// [results x query tokens], empty unless components were asked for.
   std::vector<float> similarities;
   std::vector<uint32_t> documentTokens;
+  /// Codes could not be read; they were not used, and are to be built anew.
+  bool codesLost = false;
   double filterMs = 0;
   double candidatesMs = 0;
   double exactMs = 0;
 };
 
-SearchOutcome search(const Index& index, Pool& pool, const SearchRequest& request);
+/// `UnreadRecord` if a record that it needed cannot be read or is damaged.
+SearchOutcome search(Index& index, Pool& pool, const SearchRequest& request);
 
 }  // namespace maxsimd

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -41,6 +42,20 @@ class Error : public std::runtime_error {
  private:
   ErrorCode code_;
   int errno_;
+};
+
+/// A record that could not be read (`io`) or is not what was written (`corrupt`): to be verified.
+class UnreadRecord : public Error {
+ public:
+  UnreadRecord(ErrorCode code, const std::string& message, uint64_t segmentId, uint32_t record)
+      : Error(code, message, code == ErrorCode::io ? EIO : 0), segmentId_(segmentId), record_(record) {}
+
+  uint64_t segmentId() const { return segmentId_; }
+  uint32_t record() const { return record_; }
+
+ private:
+  uint64_t segmentId_;
+  uint32_t record_;
 };
 
 inline void require(bool condition, const char* message) {

@@ -3,21 +3,12 @@
 #include "store/error.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <utility>
 
 namespace maxsimd {
-
-Mapping::Mapping(int descriptor, uint64_t bytes) : base_(nullptr), bytes_(bytes) {
-  void* address = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, descriptor, 0);
-  if (address == MAP_FAILED) throw Error::fromErrno("mmap");
-  base_ = static_cast<const uint8_t*>(address);
-}
-
-Mapping::~Mapping() { munmap(const_cast<uint8_t*>(base_), bytes_); }
 
 File::File(int descriptor, std::string path) : descriptor_(descriptor), path_(std::move(path)) {}
 
@@ -105,7 +96,8 @@ void File::sync() {
 
 void File::forget([[maybe_unused]] uint64_t offset, [[maybe_unused]] uint64_t bytes) const {
 #if defined(__linux__)
-  posix_fadvise(descriptor_, off_t(offset), off_t(bytes), POSIX_FADV_DONTNEED);
+  const PageRange pages(offset, bytes);
+  posix_fadvise(descriptor_, off_t(pages.offset), off_t(pages.bytes), POSIX_FADV_DONTNEED);
 #endif
 }
 

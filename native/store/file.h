@@ -1,29 +1,13 @@
-// Files and read-only mappings: durable creation, growth without SIGBUS, errors by class.
+// Files: durable creation, growth that cannot run out of space later, errors by class.
 #pragma once
+
+#include "store/mapping.h"
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 
 namespace maxsimd {
-
-/// A read-only shared mapping of the first `bytes` bytes of a file; readers keep it alive.
-class Mapping {
- public:
-  Mapping(int descriptor, uint64_t bytes);
-  ~Mapping();
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-
-  const uint8_t* base() const { return base_; }
-  uint64_t bytes() const { return bytes_; }
-  std::span<const uint8_t> whole() const { return {base_, bytes_}; }
-
- private:
-  const uint8_t* base_;
-  uint64_t bytes_;
-};
 
 class File {
  public:

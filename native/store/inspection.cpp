@@ -7,6 +7,7 @@
 #include "store/segment.h"
 
 #include <string>
+#include <utility>
 
 namespace maxsimd {
 namespace {
@@ -26,11 +27,24 @@ struct Bytes {
   }
 };
 
-const char* damageOf(const RecordView& view) {
+/// Empty = none.
+std::string damageOf(const RecordView& view) {
   if (view.bytes == nullptr) return "no record";
   if (!view.metaIntact()) return "header, terms or chunk sizes";
   if (!view.dataIntact()) return "vectors or scales";
-  return nullptr;
+  return "";
+}
+
+std::string damageOf(const File& file, const Footer& footer, uint32_t record, uint64_t end, uint32_t dim,
+                     Bytes& bytes) try {
+  const RecordEntry& entry = footer.records[record];
+  const RecordView view = bytes.read(file, entry.offset, end, dim);
+  std::string damage = damageOf(view);
+  if (damage.empty() && view.header().versionId != entry.versionId) damage = "another document's record";
+  return damage;
+} catch (const Error& error) {
+  if (error.code() != ErrorCode::io) throw;
+  return error.what();
 }
 
 void inspectSealed(const File& file, const Footer& footer, const InspectionRange& range, SegmentInspection& found) {
@@ -46,10 +60,8 @@ void inspectSealed(const File& file, const Footer& footer, const InspectionRange
   for (uint32_t r = range.firstRecord; r < found.records && read < range.bytesMax; ++r) {
     const RecordEntry& entry = footer.records[r];
     const uint64_t end = r + 1 < found.records ? footer.records[r + 1].offset : footer.offset;
-    const RecordView view = bytes.read(file, entry.offset, end, found.dim);
-    const char* damage = damageOf(view);
-    if (damage == nullptr && view.header().versionId != entry.versionId) damage = "another document's record";
-    if (damage != nullptr) found.damaged.push_back({r, damage});
+    std::string damage = damageOf(file, footer, r, end, found.dim, bytes);
+    if (!damage.empty()) found.damaged.push_back({r, std::move(damage)});
     read += end - entry.offset;
     ++found.recordsVerified;
   }
@@ -67,8 +79,8 @@ void inspectActive(const File& file, uint32_t recordsReferenced, const Inspectio
                                           std::to_string(recordsReferenced) + " are referenced");
     }
     if (range.bytesMax > 0) {
-      const char* damage = damageOf(view);
-      if (damage != nullptr) found.damaged.push_back({r, damage});
+      std::string damage = damageOf(view);
+      if (!damage.empty()) found.damaged.push_back({r, std::move(damage)});
       ++found.recordsVerified;
     }
     ++found.records;

@@ -10,7 +10,7 @@ namespace maxsimd {
 
 struct RecordDamage {
   uint32_t record;
-  const char* what;
+  std::string what;
 };
 
 struct SegmentInspection {

@@ -86,7 +86,8 @@ std::shared_ptr<const SealedPostings> SealedPostings::open(const std::string& se
     if (header.segmentId != owner.segmentId || header.records != owner.records || header.footerCrc != owner.footerCrc)
       return nullptr;
     std::shared_ptr<SealedPostings> opened(new SealedPostings(file.map(bytes), owner.records));
-    return opened->readDirectory(header.terms, header.postings, header.directoryCrc) ? opened : nullptr;
+    const bool usable = opened->readDirectory(header.terms, header.postings, header.directoryCrc);
+    return usable && !opened->mapping_->failure() ? opened : nullptr;
   } catch (const Error&) {
     return nullptr;
   }
@@ -133,26 +134,32 @@ std::shared_ptr<const SealedPostings> SealedPostings::save(const std::string& se
   return opened;
 }
 
-std::span<const uint32_t> SealedPostings::list(size_t term) const {
-  return postings_.subspan(offsets_[term], offsets_[term + 1] - offsets_[term]);
+std::optional<std::span<const uint32_t>> SealedPostings::list(size_t term) const {
+  const uint32_t first = offsets_[term], last = offsets_[term + 1];
+  if (first > last || last > postings_.size()) return std::nullopt;
+  return postings_.subspan(first, last - first);
 }
 
-bool SealedPostings::intact(size_t term) const {
-  const auto records = list(term);
+bool SealedPostings::intact(size_t term, std::span<const uint32_t> records) const {
   return checksumOf(records) == crcs_[term] && std::is_sorted(records.begin(), records.end()) &&
          (records.empty() || records.back() < records_);
 }
 
 std::optional<std::vector<uint32_t>> SealedPostings::find(const Term& term) const {
   const auto found = std::lower_bound(keys_.begin(), keys_.end(), term);
-  if (found == keys_.end() || *found != term) return std::vector<uint32_t>{};
-  const size_t t = size_t(found - keys_.begin());
-  if (!checked_[t].load(std::memory_order_relaxed)) {
-    if (!intact(t)) return std::nullopt;
-    checked_[t].store(true, std::memory_order_relaxed);
+  std::vector<uint32_t> carrying;
+  if (found != keys_.end() && *found == term) {
+    const size_t t = size_t(found - keys_.begin());
+    const auto records = list(t);
+    if (!records) return std::nullopt;
+    if (!checked_[t].load(std::memory_order_relaxed)) {
+      if (!intact(t, *records)) return std::nullopt;
+      checked_[t].store(true, std::memory_order_relaxed);
+    }
+    carrying.assign(records->begin(), records->end());
   }
-  const auto records = list(t);
-  return std::vector<uint32_t>(records.begin(), records.end());
+  if (mapping_->failure()) return std::nullopt;
+  return carrying;
 }
 
 PostingsInspection inspectPostings(const std::string& path, bool verify) {
@@ -168,8 +175,10 @@ PostingsInspection inspectPostings(const std::string& path, bool verify) {
     return found;
   }
   for (size_t t = 0; t < header.terms && found.damage.empty(); ++t) {
-    if (!postings.intact(t)) found.damage = "damaged";
+    const auto records = postings.list(t);
+    if (!records || !postings.intact(t, *records)) found.damage = "damaged";
   }
+  if (postings.mapping_->failure()) found.damage = "cannot be read";
   return found;
 }
 

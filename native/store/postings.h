@@ -67,7 +67,7 @@ class SealedPostings {
   static std::shared_ptr<const SealedPostings> save(const std::string& segmentPath, const PostingsOwner& owner,
                                                     std::vector<Posting> postings);
 
-  /// Records that carry the term, or nothing if its postings are damaged.
+  /// Records that carry the term, or nothing if its postings are damaged or cannot be read.
   std::optional<std::vector<uint32_t>> find(const Term& term) const;
   uint64_t fileBytes() const { return mapping_->bytes(); }
 
@@ -76,8 +76,9 @@ class SealedPostings {
 
   SealedPostings(std::shared_ptr<const Mapping> mapping, uint32_t records);
   bool readDirectory(uint32_t terms, uint32_t postings, uint32_t crc);
-  std::span<const uint32_t> list(size_t term) const;
-  bool intact(size_t term) const;
+  /// Nothing where the directory, which was checked when the file was opened, has changed since.
+  std::optional<std::span<const uint32_t>> list(size_t term) const;
+  bool intact(size_t term, std::span<const uint32_t> records) const;
 
   std::shared_ptr<const Mapping> mapping_;
   uint32_t records_;

@@ -148,13 +148,17 @@ void Segment::openActive(uint32_t recordsReferenced, uint64_t fileBytes) {
   const auto mapping = file_.map(fileBytes);
   for (uint32_t r = 0; r < recordsReferenced; ++r) {
     const RecordView view = viewRecord(mapping->base() + offset, fileBytes - offset, dim_);
-    if (view.bytes == nullptr || !view.metaIntact() || !view.dataIntact() || !chunksAddUp(view) ||
-        view.header().chunks > UINT32_MAX - chunkCount_) {
+    if (view.bytes == nullptr || !chunksAddUp(view) || view.header().chunks > UINT32_MAX - chunkCount_) {
+      requireRead(*mapping);
       throw Error(ErrorCode::corrupt, file_.path() + ": damaged record " + std::to_string(r));
     }
     addRecord(view, offset);
+    // Whether anybody needs it is not known yet.
+    if (!view.metaIntact() || !view.dataIntact()) checks_[r] = metaBad | dataBad;
     offset += view.layout.bytes;
   }
+  // What follows is cut: not on the word of zeros.
+  requireRead(*mapping);
   // Left by a seal that did not come to its end.
   unlink(SealedPostings::pathOf(path()).c_str());
   // The tail is cut, and a hole put behind the last record: readable without needing free space now.
@@ -342,9 +346,10 @@ std::vector<Posting> Segment::collectPostings(const Checkpoint& checkpoint) cons
     if (metaIntact(*mapping, r)) {
       for (const Term& term : termsOf(view(*mapping, r), records_[r].terms)) postings.push_back({term, r});
     } else if (lives_[r].alive()) {
-      throw Error(ErrorCode::corrupt, path() + ": damaged record " + std::to_string(r));
+      throw unread(*mapping, r);
     }
   }
+  requireRead(*mapping);
   return postings;
 }
 
@@ -378,6 +383,7 @@ std::vector<uint32_t> Segment::recordsCarrying(std::span<const Term> terms, uint
     if (r % checkpointRecords == 0) checkpoint();
     if (isSigned && (signatures_[r] & signature) != signature) continue;
     if (!metaIntact(*mapping, r)) {
+      requireRead(*mapping);
       checks_[r].fetch_or(dataBad, std::memory_order_relaxed);
       carrying.push_back(r);
       continue;
@@ -386,6 +392,7 @@ std::vector<uint32_t> Segment::recordsCarrying(std::span<const Term> terms, uint
     const auto carries = [&all](const Term& term) { return std::find(all.begin(), all.end(), term) != all.end(); };
     if (std::all_of(terms.begin(), terms.end(), carries)) carrying.push_back(r);
   }
+  requireRead(*mapping);
   return carrying;
 }
 
@@ -399,36 +406,6 @@ std::vector<uint32_t> Segment::recordsMatching(std::span<const Term> terms, uint
   for (size_t t = 1; t < lists.size(); ++t) keepCommon(matching, lists[t]);
   std::erase_if(matching, [recordCount](uint32_t record) { return record >= recordCount; });
   return matching;
-}
-
-bool Segment::check(const Mapping& mapping, uint32_t record, Check good, Check bad) const {
-  const uint8_t known = checks_[record].load(std::memory_order_relaxed);
-  if (known & bad) return false;
-  if (known & good) return true;
-  const RecordView view = this->view(mapping, record);
-  // The header must describe the record that the directory describes, or its checksums cover something else.
-  const RecordEntry& entry = records_[record];
-  const RecordHeader& header = view.header();
-  const bool same = header.magic == recordMagic && header.bytes == view.layout.bytes &&
-                    header.versionId == entry.versionId && header.chunks == entry.chunks &&
-                    header.rows == entry.rows && header.terms == entry.terms;
-  const bool intact = same && (good == metaGood ? view.metaIntact() : view.dataIntact());
-  checks_[record].fetch_or(intact ? good : bad, std::memory_order_relaxed);
-  return intact;
-}
-
-bool Segment::metaIntact(const Mapping& mapping, uint32_t record) const {
-  return check(mapping, record, metaGood, metaBad);
-}
-
-bool Segment::dataIntact(const Mapping& mapping, uint32_t record) const {
-  return check(mapping, record, dataGood, dataBad);
-}
-
-bool Segment::recheck(const Mapping& mapping, uint32_t record) const {
-  checks_[record].store(0, std::memory_order_relaxed);
-  const bool meta = metaIntact(mapping, record);
-  return dataIntact(mapping, record) && meta;
 }
 
 }  // namespace maxsimd

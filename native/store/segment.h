@@ -5,6 +5,7 @@
 // `recordCount` says so.
 #pragma once
 
+#include "store/error.h"
 #include "store/file.h"
 #include "store/footer.h"
 #include "store/postings.h"
@@ -106,6 +107,24 @@ class Segment {
   }
   /// Reads the record again, whatever was remembered.
   bool recheck(const Mapping& mapping, uint32_t record) const;
+  /// Whether it was found damaged.
+  bool knownDamaged(uint32_t record) const {
+    return checks_[record].load(std::memory_order_relaxed) & (metaBad | dataBad);
+  }
+
+  /// Throws `UnreadRecord` if the mapping could not be read somewhere: what came of it may be zeros.
+  void requireRead(const Mapping& mapping) const;
+  /// Why a record that is not intact by this mapping is not.
+  UnreadRecord unread(const Mapping& mapping, uint32_t record) const;
+  struct Verified {
+    /// What is wrong; empty = nothing.
+    std::string damage;
+    /// With the segment as a whole: its directory, or its length.
+    bool wholeSegment = false;
+  };
+  /// Reads a record again without the mapping and, where the page cache lets go of it, from the disk. What is found is
+  /// remembered, and a mapping that failed is replaced. `io` if the disk gives nothing at all: that says nothing.
+  Verified verify(uint32_t record);
 
   const Life& life(uint32_t record) const { return lives_[record]; }
   /// By one thread at a time.
@@ -122,6 +141,12 @@ class Segment {
   void requireWritable() const;
   void setMapping(std::shared_ptr<const Mapping> mapping);
   bool check(const Mapping& mapping, uint32_t record, Check good, Check bad) const;
+  /// The directory must describe the record that is there, or its checksums cover something else.
+  bool isDescribed(const RecordView& view, uint32_t record) const;
+  /// The last record that begins at or before an offset.
+  uint32_t recordAt(uint64_t offset) const;
+  Verified readAgain(uint32_t record) const;
+  void replaceFailedMapping(bool intact);
   /// Of every record, for a file of them; `corrupt` if a live record is damaged.
   std::vector<Posting> collectPostings(const Checkpoint& checkpoint) const;
   /// Of each term; nothing if it cannot be told without reading the records.

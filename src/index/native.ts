@@ -1,7 +1,8 @@
 /**
  * The addon's types and its only importer. Everything asynchronous runs on the addon's own threads.
  * Errors are `Error`s with a `code`: `invalid_argument`, `closed`, `io` (with `errno`), `no_space`,
- * `corrupt`, `unsupported_version`, `deadline_exceeded`.
+ * `corrupt`, `unsupported_version`, `deadline_exceeded`. Those of a record that could not be read (`io`) or is not
+ * what was written (`corrupt`) name it: `segmentId`, `record`.
  *
  * Handles are closed explicitly (`close()` is idempotent and waits for nothing: work in flight keeps
  * what it reads alive and settles normally); garbage collection is only a backstop. Every method of a
@@ -115,6 +116,8 @@ export interface NativeSearchResult {
   readonly similarities?: Float32Array;
   readonly documentTokens?: Uint32Array;
   readonly plan: 'exact' | 'codes' | 'lists';
+  /** Codes could not be read and were not used: they are to be built anew. */
+  readonly codesLost: boolean;
   /** Milliseconds by stage. */
   readonly timings: {
     readonly queueMs: number;
@@ -148,7 +151,8 @@ export interface NativeIndex {
   createSegment(segmentId: number, path: string): Promise<void>;
   /**
    * Maps an existing segment. `recordsReferenced` = how many leading records the catalog may reference:
-   * an active file is cut behind them (torn tail), a bad checksum among them rejects with `corrupt`.
+   * an active file is cut behind them (torn tail). A bad checksum among them rejects `loadLives` with `corrupt` if a
+   * version that is alive lies there.
    * A sealed file's footer is verified now, its records on first touch or by `verify`.
    */
   openSegment(segmentId: number, path: string, recordsReferenced: number): Promise<SegmentInfo>;
@@ -181,6 +185,15 @@ export interface NativeIndex {
   /** Makes a commit visible. Generations are published in order. */
   publish(generation: number, born: LifeColumns, died: LifeColumns): void;
   search(search: NativeSearch): Promise<NativeSearchResult>;
+  /**
+   * Reads one record again, past mapping and page cache; searches use it again if it is intact. `damage` is '' if
+   * nothing is wrong; `wholeSegment`: not with the record but with the segment's directory or length. Rejects with `io`
+   * where the disk gives nothing at all.
+   */
+  verifyRecord(
+    segmentId: number,
+    record: number,
+  ): Promise<{ readonly damage: string; readonly wholeSegment: boolean }>;
   /** Checks every record's checksum. */
   verify(segmentId: number): Promise<{ readonly records: number; readonly corruptRecords: Uint32Array }>;
   segments(): readonly SegmentInfo[];

@@ -51,6 +51,7 @@ const indexMethods: Readonly<Record<Exclude<keyof NativeIndex, 'close'>, (index:
   recordsSeenSince: (index) => index.recordsSeenSince(1, 1),
   publish: (index) => index.publish(1_000, columns(1, [0]), noLives),
   search: (index) => index.search(clusters.search(1)),
+  verifyRecord: (index) => index.verifyRecord(1, 0),
   verify: (index) => index.verify(1),
   segments: (index) => index.segments(),
 };

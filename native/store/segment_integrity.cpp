@@ -1,0 +1,108 @@
+// Whether what a segment's records read as is what was written, by a mapping that may fail.
+#include "store/segment.h"
+
+#include "store/error.h"
+
+#include <algorithm>
+#include <ranges>
+
+namespace maxsimd {
+
+bool Segment::check(const Mapping& mapping, uint32_t record, Check good, Check bad) const {
+  const uint8_t known = checks_[record].load(std::memory_order_relaxed);
+  if (known & bad) return false;
+  if (known & good) return true;
+  const RecordView view = this->view(mapping, record);
+  const bool intact = isDescribed(view, record) && (good == metaGood ? view.metaIntact() : view.dataIntact());
+  // Zeros that stand for what could not be read say nothing of the record.
+  if (mapping.failure()) return false;
+  checks_[record].fetch_or(intact ? good : bad, std::memory_order_relaxed);
+  return intact;
+}
+
+bool Segment::isDescribed(const RecordView& view, uint32_t record) const {
+  const RecordEntry& entry = records_[record];
+  const RecordHeader& header = view.header();
+  return header.magic == recordMagic && header.bytes == view.layout.bytes && header.versionId == entry.versionId &&
+         header.chunks == entry.chunks && header.rows == entry.rows && header.terms == entry.terms;
+}
+
+bool Segment::metaIntact(const Mapping& mapping, uint32_t record) const {
+  return check(mapping, record, metaGood, metaBad);
+}
+
+bool Segment::dataIntact(const Mapping& mapping, uint32_t record) const {
+  return check(mapping, record, dataGood, dataBad);
+}
+
+bool Segment::recheck(const Mapping& mapping, uint32_t record) const {
+  checks_[record].store(0, std::memory_order_relaxed);
+  const bool meta = metaIntact(mapping, record);
+  return dataIntact(mapping, record) && meta;
+}
+
+uint32_t Segment::recordAt(uint64_t offset) const {
+  const auto all = std::views::iota(0u, recordCount());
+  const auto behind = std::ranges::partition_point(all, [&](uint32_t r) { return records_[r].offset <= offset; });
+  return std::max(1u, uint32_t(behind - all.begin())) - 1;
+}
+
+void Segment::requireRead(const Mapping& mapping) const {
+  if (mapping.failure()) throw unread(mapping, 0);
+}
+
+UnreadRecord Segment::unread(const Mapping& mapping, uint32_t record) const {
+  if (const auto at = mapping.failure()) {
+    return {ErrorCode::io, path() + ": cannot be read at byte " + std::to_string(*at), id_, recordAt(*at)};
+  }
+  return {ErrorCode::corrupt, path() + ": damaged record " + std::to_string(record), id_, record};
+}
+
+Segment::Verified Segment::verify(uint32_t record) {
+  const Verified found = readAgain(record);
+  if (record < recordCount()) checks_[record].store(found.damage.empty() ? 0 : metaBad | dataBad);
+  replaceFailedMapping(found.damage.empty());
+  return found;
+}
+
+Segment::Verified Segment::readAgain(uint32_t record) const {
+  try {
+    if (sealed()) {
+      const auto footer = readFooter(file_, file_.size(), dim_);
+      if (!footer || footer->crc != footerCrc_) return {path() + ": its directory is not what it was", true};
+    }
+    if (record >= recordCount()) return {};
+    const RecordEntry& entry = records_[record];
+    const auto layout = RecordLayout::of(dim_, entry.chunks, entry.rows, entry.terms);
+    mapping()->release(entry.offset, layout.bytes);
+    file_.forget(entry.offset, layout.bytes);
+    std::vector<uint8_t> bytes(layout.bytes);
+    file_.read(entry.offset, bytes.data(), bytes.size());
+    const RecordView view{bytes.data(), layout};
+    if (isDescribed(view, record) && view.metaIntact() && view.dataIntact()) return {};
+    return {path() + ": damaged record " + std::to_string(record)};
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::io) {
+      // The disk may be away altogether.
+      file_.forget(0, sizeof(FileHeader));
+      FileHeader header;
+      file_.read(0, &header, sizeof header);
+    } else if (error.code() != ErrorCode::corrupt) {
+      throw;
+    }
+    return {error.what()};
+  }
+}
+
+void Segment::replaceFailedMapping(bool intact) {
+  std::unique_lock lock(writing_, std::defer_lock);
+  // Once it is sealed nobody else sets the mapping.
+  if (!sealed()) lock.lock();
+  const auto failed = mapping();
+  if (!failed->failure()) return;
+  // Searches read a little behind the last record of an active segment.
+  if (intact && !sealed() && file_.size() < failed->bytes()) file_.truncate(failed->bytes());
+  setMapping(file_.map(failed->bytes()));
+}
+
+}  // namespace maxsimd
