@@ -81,6 +81,25 @@ async function openIndex(
   shared: Shared,
   input: OpenIndexInput,
 ): Promise<StoredIndex> {
+  const attempt = () => attemptOpen(options, shared, input);
+  try {
+    return await attempt().catch((error: unknown) => {
+      if (!hasEngineCode(error, 'corrupt')) throw error;
+      // Damage is certain when a second look finds it, too.
+      return attempt();
+    });
+  } catch (error) {
+    if (hasEngineCode(error, 'invalid_argument')) throw otherModel(error);
+    if (hasEngineCode(error, 'corrupt')) options.events.onCorrupt(input.indexId, error);
+    throw fromEngine(error);
+  }
+}
+
+async function attemptOpen(
+  options: IndexStoreOptions,
+  shared: Shared,
+  input: OpenIndexInput,
+): Promise<StoredIndex> {
   const { engine, blobs, settings, events } = options;
   const { indexId, ledger } = input;
   const state = await ledger.loadState();
@@ -106,9 +125,7 @@ async function openIndex(
     });
   } catch (error) {
     native?.close();
-    if (hasEngineCode(error, 'invalid_argument')) throw otherModel(error);
-    if (hasEngineCode(error, 'corrupt')) events.onCorrupt(indexId, error);
-    throw fromEngine(error);
+    throw error;
   }
 }
 

@@ -2,10 +2,14 @@
  * Holds the records, codes and postings of sealed segments against their checksums in the background, besides the check
  * that each record gets when a search first touches it: slowly, one segment after the other, each again after a
  * while. Of the records, what it reads does not push out of the page cache what searches use.
+ *
+ * A record that it finds damaged, or that a search could not read, is read a second time at once. The index is damaged
+ * only if that finds damage, too, and if somebody may still see the record.
  */
 import type { BlobStore } from './blob-store.ts';
 import { CopyPace } from './copy-pace.ts';
 import { derivedEndings } from './derived-data.ts';
+import { hasEngineCode, type UnreadRecord } from './engine-errors.ts';
 import type { NativeEngine, NativeIndex } from './native.ts';
 import type { Segment } from './segment.ts';
 
@@ -17,7 +21,7 @@ export class Verification {
 
 export interface ScrubParts {
   readonly engine: Pick<NativeEngine, 'inspectSegment' | 'inspectCodes' | 'inspectPostings'>;
-  readonly native: Pick<NativeIndex, 'recordsSeenSince'>;
+  readonly native: Pick<NativeIndex, 'verifyRecord' | 'recordsSeenSince'>;
   readonly blobs: BlobStore;
   readonly segments: ReadonlyMap<number, Segment>;
   readonly counts: Verification;
@@ -26,7 +30,7 @@ export interface ScrubParts {
   readonly ageMsMax: number;
   readonly nowMs: () => number;
   readonly pinnedGeneration: () => number;
-  /** A record that is referenced is damaged. */
+  /** A record that is referenced, or a whole segment, is damaged: two reads have found it so. */
   readonly onCorrupt: (error: Error) => void;
   /** They are to be built anew: until then they may hand on the wrong chunks, but no wrong score. */
   readonly onDamagedCodes: (segment: Segment) => void;
@@ -42,6 +46,7 @@ export class Scrub {
   readonly #pace: CopyPace;
   readonly #verifiedAtMs = new Map<number, number>();
   #running: Promise<void> | undefined;
+  readonly #second = new Map<string, Promise<boolean>>();
   readonly #stop = new AbortController();
 
   constructor(parts: ScrubParts) {
@@ -61,6 +66,21 @@ export class Scrub {
     return this.#running;
   }
 
+  /** Reads a record again that was found damaged or could not be read; false if that tells nothing. Never rejects. */
+  verifyRecord(unread: UnreadRecord): Promise<boolean> {
+    const key = `${unread.segmentId} ${unread.record}`;
+    const running = this.#second.get(key);
+    if (running !== undefined) return running;
+    const verifying = this.#verifyRecord(unread)
+      .catch((error: unknown) => {
+        if (!this.#stop.signal.aborted) this.#parts.onError(error);
+        return false;
+      })
+      .finally(() => this.#second.delete(key));
+    this.#second.set(key, verifying);
+    return verifying;
+  }
+
   stop(): void {
     this.#stop.abort();
   }
@@ -78,7 +98,7 @@ export class Scrub {
 
   /** Whether the pass came to the segment's end. */
   async #verify(segment: Segment): Promise<boolean> {
-    const { engine, blobs, segments, counts } = this.#parts;
+    const { engine, blobs, segments, counts, onDamagedCodes, onDamagedPostings } = this.#parts;
     for (let firstRecord = 0; ;) {
       if (this.#stop.signal.aborted || segments.get(segment.id) !== segment) return false;
       let found;
@@ -91,16 +111,18 @@ export class Scrub {
       } catch (error) {
         // Merged away meanwhile.
         if (segments.get(segment.id) !== segment) return false;
-        throw error;
+        if (!hasEngineCode(error, 'corrupt')) throw error;
       }
+      if (found?.state !== 'sealed') return await this.verifyRecord({ segmentId: segment.id, record: 0 });
       counts.recordsVerified += found.recordsVerified;
       counts.recordsDamaged += found.damaged.length;
-      for (const { record, what } of found.damaged) this.#report(segment, record, what);
+      for (const { record } of found.damaged) {
+        if (!(await this.verifyRecord({ segmentId: segment.id, record }))) return false;
+      }
       firstRecord += found.recordsVerified;
       if (firstRecord >= found.records) break;
       await this.#pace.spend(batchBytes, 1, this.#stop.signal);
     }
-    const { onDamagedCodes, onDamagedPostings } = this.#parts;
     const { codes, postings } = derivedEndings;
     await this.#verifyDerived(segment, codes, (file) => engine.inspectCodes(file, true), onDamagedCodes);
     await this.#verifyDerived(
@@ -125,7 +147,11 @@ export class Scrub {
     );
     if (derived === undefined) return;
     try {
-      const { damage } = await inspect(await blobs.open(derived.name));
+      const file = await blobs.open(derived.name);
+      const { damage } = await inspect(file).catch((error: unknown) => {
+        if (!hasEngineCode(error, 'io')) throw error;
+        return { damage: 'cannot be read' };
+      });
       if (damage !== '' && segments.get(segment.id) === segment) {
         onError(new Error(`${derived.name}: ${damage}; built anew`));
         onDamaged(segment);
@@ -137,13 +163,25 @@ export class Scrub {
     await this.#pace.spend(derived.bytes, 1, this.#stop.signal);
   }
 
-  #report(segment: Segment, record: number, what: string): void {
-    const { native, pinnedGeneration, onCorrupt, onError } = this.#parts;
-    const message = `${segment.blob}: damaged record ${record}: ${what}`;
-    if (native.recordsSeenSince(segment.id, pinnedGeneration()).records.includes(record)) {
-      onCorrupt(Object.assign(new Error(message), { code: 'corrupt' }));
-    } else {
-      onError(new Error(`${message}; it is dead`));
+  async #verifyRecord({ segmentId, record }: UnreadRecord): Promise<boolean> {
+    const { native, segments, pinnedGeneration, onCorrupt, onError } = this.#parts;
+    const segment = segments.get(segmentId);
+    if (segment === undefined) return true;
+    let found;
+    try {
+      found = await native.verifyRecord(segmentId, record);
+    } catch (error) {
+      // Merged away meanwhile.
+      if (segments.get(segmentId) !== segment) return true;
+      throw error;
     }
+    if (found.damage === '' || segments.get(segmentId) !== segment) return true;
+    const isSeen = () => native.recordsSeenSince(segmentId, pinnedGeneration()).records.includes(record);
+    if (found.wholeSegment || isSeen()) {
+      onCorrupt(Object.assign(new Error(found.damage), { code: 'corrupt' }));
+    } else {
+      onError(new Error(`${found.damage}; it is dead`));
+    }
+    return true;
   }
 }

@@ -64,7 +64,7 @@ export class SegmentUpkeep {
 
   /** Takes up what an earlier process left: derived data to be built, merges that are due. */
   resume(): void {
-    this.#mendDerived();
+    this.mendDerived();
     this.#mergeInBackground();
   }
 
@@ -100,7 +100,7 @@ export class SegmentUpkeep {
   /** Seals what waits for it and merges until nothing is due; resolves when all background work has ended. */
   async catchUp(): Promise<void> {
     this.#retireWastefulActive();
-    this.#mendDerived();
+    this.mendDerived();
     for (const segment of this.#parts.segments.values()) {
       if (segment.state === 'retired' && segment.writers === 0) this.seal(segment);
     }
@@ -270,8 +270,8 @@ export class SegmentUpkeep {
     }
   }
 
-  /** What is missing or outdated, or was found damaged by a search. */
-  #mendDerived(): void {
+  /** Builds what is missing or outdated, or was found damaged by a search. */
+  mendDerived(): void {
     for (const segment of this.#derived.due()) this.derive(segment);
     for (const segment of this.#derived.withoutPostings()) this.derivePostings(segment);
   }

@@ -10,7 +10,7 @@ import { ServiceError } from '../errors.ts';
 import type { IndexState, RecordLocation } from '../index-state.ts';
 import type { BlobStore } from './blob-store.ts';
 import type { CopyPace } from './copy-pace.ts';
-import { fromEngine, hasEngineCode } from './engine-errors.ts';
+import { fromEngine, unreadRecord } from './engine-errors.ts';
 import type { IndexSettings } from './index-settings.ts';
 import type {
   NativeEngine,
@@ -32,7 +32,7 @@ import { SnapshotPins } from './snapshot-pins.ts';
 export interface StoredIndexEvents {
   /** A job in the background failed; it is tried again at the next occasion. */
   readonly onBackgroundError: (indexId: string, job: string, error: unknown) => void;
-  /** A referenced record is damaged. */
+  /** Something that is referenced is damaged, and was found so twice. */
   readonly onCorrupt: (indexId: string, error: unknown) => void;
 }
 
@@ -123,7 +123,7 @@ export class StoredIndex {
       ageMsMax: parts.settings.verifyAgeMsMax,
       nowMs: parts.settings.nowMs,
       pinnedGeneration: () => this.#pins.oldest(this.#queue.published),
-      onCorrupt: (error) => this.#noteCorruption(error),
+      onCorrupt: (error) => parts.events.onCorrupt(parts.indexId, error),
       onDamagedCodes: (segment) => this.#upkeep.derive(segment),
       onDamagedPostings: (segment) => this.#upkeep.derivePostings(segment),
       onError: (error) => this.#noteBackgroundError('verification', error),
@@ -252,10 +252,11 @@ export class StoredIndex {
       const swaps = this.#swaps;
       try {
         const found = await this.#parts.native.search(search);
+        if (found.codesLost) this.#upkeep.mendDerived();
         // While records move they can be met at both places; once they have moved, at one.
         if (swaps === this.#swaps) return found;
       } catch (error) {
-        this.#noteCorruption(error);
+        this.#verifyUnread(error);
         throw fromEngine(error);
       }
     }
@@ -336,12 +337,14 @@ export class StoredIndex {
   #noteBackgroundError(job: string, error: unknown): void {
     // Jobs that closing cuts short fail by design.
     if (this.#closed) return;
-    this.#noteCorruption(error);
+    this.#verifyUnread(error);
     this.#parts.events.onBackgroundError(this.#parts.indexId, job, error);
   }
 
-  #noteCorruption(error: unknown): void {
-    if (hasEngineCode(error, 'corrupt')) this.#parts.events.onCorrupt(this.#parts.indexId, error);
+  /** Whoever needed the record fails; what that says of the index is for a second look to tell. */
+  #verifyUnread(error: unknown): void {
+    const unread = unreadRecord(error);
+    if (unread !== undefined) void this.#scrub.verifyRecord(unread);
   }
 
   #fail(error: unknown): void {

@@ -1,10 +1,11 @@
-// A disk that tests can fill, make read-only and cut the power of: loaded into a process before the C library, it stands
+// A disk that tests can fill, make read-only, make unreadable and cut the power of: loaded into a process before the C library, it stands
 // in front of the calls that change files below one directory.
 //
 // Environment:
 //   DISK_SHIM_ROOT   the directory
-//   DISK_SHIM_STATE  a file of two 64-bit integers, shared by all processes and the test: how many bytes are free
-//                    (files may grow by so much; negative: no bound), and whether the disk is read-only
+//   DISK_SHIM_STATE  a file of four 64-bit integers, shared by all processes and the test: how many bytes are free
+//                    (files may grow by so much; negative: no bound), whether the disk is read-only, and which bytes
+//                    of each segment `pread` fails to read: the first, and the one behind the last
 //   DISK_SHIM_SYNCED where a copy of each file is put when it is synced: what a power cut is sure to leave. That a file
 //                    is removed is taken to be durable at once
 //
@@ -32,6 +33,8 @@ namespace {
 struct State {
   std::atomic<int64_t> freeBytes;
   std::atomic<int64_t> readOnly;
+  std::atomic<int64_t> unreadFirst;
+  std::atomic<int64_t> unreadEnd;
 };
 
 template <typename Function>
@@ -207,9 +210,25 @@ ssize_t writeAt(const char* name, int fd, const void* bytes, size_t count, off_t
   return real<ssize_t(int, const void*, size_t, off_t)>(name)(fd, bytes, static_cast<size_t>(allowed), offset);
 }
 
+ssize_t readAt(const char* name, int fd, void* bytes, size_t count, off_t offset) {
+  if (offset < state()->unreadEnd && offset + static_cast<off_t>(count) > state()->unreadFirst) {
+    const std::string path = pathOf(fd);
+    if (isInside(path) && path.ends_with(".seg")) {
+      errno = EIO;
+      return -1;
+    }
+  }
+  return real<ssize_t(int, void*, size_t, off_t)>(name)(fd, bytes, count, offset);
+}
+
 }  // namespace
 
 extern "C" {
+
+ssize_t pread(int fd, void* bytes, size_t count, off_t offset) { return readAt("pread", fd, bytes, count, offset); }
+ssize_t pread64(int fd, void* bytes, size_t count, off_t offset) {
+  return readAt("pread64", fd, bytes, count, offset);
+}
 
 ssize_t pwrite(int fd, const void* bytes, size_t count, off_t offset) {
   return writeAt("pwrite", fd, bytes, count, offset);

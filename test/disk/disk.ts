@@ -1,6 +1,6 @@
 /**
- * A disk to fill, to make read-only and to cut the power of, for processes of their own: `disk-shim.cpp` stands between
- * them and the C library. So these tests need neither a mount nor the rights to make one.
+ * A disk to fill, to make read-only, to make unreadable and to cut the power of, for processes of their own:
+ * `disk-shim.cpp` stands between them and the C library. So these tests need neither a mount nor the rights to make one.
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
