@@ -1,4 +1,15 @@
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/** Tests of whole processes take longest. They begin first, so that no worker is left with one at the end. */
+class ProcessesFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    // oxlint-disable-next-line unicorn/no-array-sort -- the sequencer's own method
+    const sorted = await super.sort(files);
+    const long = sorted.filter(({ moduleId }) => /\/test\/(end-to-end|bench)\//.test(moduleId));
+    return [...long, ...sorted.filter((file) => !long.includes(file))];
+  }
+}
 
 export default defineConfig({
   test: {
@@ -7,7 +18,9 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 120_000,
     pool: 'forks',
-    maxWorkers: 2,
+    // One more than the cores of the smallest machine: many tests wait for processes and timers.
+    maxWorkers: 3,
+    sequence: { sequencer: ProcessesFirst },
     // Tests load ONNX Runtime too: it sends nothing to its makers.
     env: { ORT_DISABLE_TELEMETRY: '1' },
   },

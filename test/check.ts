@@ -6,6 +6,7 @@ export interface Step {
   readonly name: string;
   readonly command: string;
   readonly args: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 export interface StepResult {
@@ -28,7 +29,11 @@ export function runStep(step: Step): StepResult {
   const result = spawnSync(step.command, step.args, {
     cwd: root,
     stdio: ['ignore', 'inherit', 'inherit'],
-    env: { ...process.env, PATH: `${path.join(root, 'node_modules/.bin')}:${process.env['PATH'] ?? ''}` },
+    env: {
+      ...process.env,
+      ...step.env,
+      PATH: `${path.join(root, 'node_modules/.bin')}:${process.env['PATH'] ?? ''}`,
+    },
   });
   const passed = result.status === 0;
   console.log(

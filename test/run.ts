@@ -1,6 +1,8 @@
 /**
  * `npm test`: static checks, the addon's tests under sanitizers, then every vitest suite. Ends with one
  * line, `N passed, N failed, N skipped`, in which each step outside vitest counts as one test.
+ * `npm run test:nightly` gives `--nightly`: the same suites with many more rounds (`test/rounds.ts`), and the
+ * thread sanitizer.
  */
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
@@ -15,14 +17,19 @@ const resultsSchema = z.object({
   numTodoTests: z.number(),
 });
 
-const nativeSteps: readonly Step[] = [
-  { name: 'addon under sanitizers', command: 'node', args: ['test/native/sanitizers.ts'] },
-];
+const nightly = process.argv.includes('--nightly');
+
+const nativeSteps: readonly Step[] = (nightly ? ['address', 'thread'] : ['address']).map((sanitizer) => ({
+  name: `addon under the ${sanitizer} sanitizer`,
+  command: 'node',
+  args: ['test/native/sanitizers.ts', sanitizer],
+}));
 
 const suites: Step = {
   name: 'suites',
   command: 'vitest',
   args: ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${resultsFile}`],
+  env: nightly ? { TEST_NIGHTLY: '1' } : {},
 };
 
 main();

@@ -1,10 +1,11 @@
 /**
  * What a damaged `catalog.db` answers: what it answered before, or an error. Never something else, and never
- * less. `TEST_FLIPS` says how many single bits are flipped, `TEST_SEED` repeats a run.
+ * less. `TEST_SEED` repeats a run.
  */
 import { copyFile, open, readFile, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { rounds } from '../rounds.ts';
 import { isDamage, openReader, openWriter, type Connection } from '../../src/catalog/sqlite/connection.ts';
 import { documentOperations } from '../../src/catalog/sqlite/document-operations.ts';
 import { openCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
@@ -13,7 +14,7 @@ import { announceRandom } from '../end-to-end/harness/random.ts';
 import { newDirectory } from '../temporary-directory.ts';
 import { DocumentWriter, newTenant, usageOf } from './fixture.ts';
 
-const flips = Number(process.env['TEST_FLIPS'] ?? 50);
+const flips = rounds({ short: 50, nightly: 1000 });
 const pageBytes = 4096;
 const tables = ['tenants', 'api_keys', 'indexes', 'segments', 'usage_months', 'purges', 'catalog'];
 

@@ -10,6 +10,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 
+import { rounds } from '../rounds.ts';
 import { connect, expectReply, type Client } from './harness/client.ts';
 import { createTenant, runCommand } from './harness/command-line.ts';
 import { eventually } from './harness/eventually.ts';
@@ -20,7 +21,7 @@ import { find, makeIndex, put, readUsage } from './harness/stage.ts';
 import { recombine, textOfTokens } from './harness/texts.ts';
 import { ranked, type ResultItem } from './harness/wire.ts';
 
-const rounds = 25;
+const kills = rounds({ short: 25, nightly: 2_000 });
 const writers = 4;
 const documentsPerWriter = 10;
 /** A few documents. */
@@ -201,7 +202,7 @@ describe('kill -9 of the api process', () => {
   /** After a round that failed the model is no measure any more. */
   let trusted = true;
 
-  for (let round = 1; round <= rounds; round += 1) {
+  for (let round = 1; round <= kills; round += 1) {
     test(`round ${round}: everything acknowledged is there, nothing deleted is back, nothing is half, the ledger holds`, async ({
       onTestFailed,
     }) => {
@@ -219,8 +220,8 @@ describe('kill -9 of the api process', () => {
   }
 
   test('the crashes struck on both sides of commits', () => {
-    console.log(`writes in flight at ${rounds} kills: ${JSON.stringify(struck)}`);
-    expect(struck.committed + struck.notCommitted).toBeGreaterThan(rounds);
+    console.log(`writes in flight at ${kills} kills: ${JSON.stringify(struck)}`);
+    expect(struck.committed + struck.notCommitted).toBeGreaterThan(kills);
     expect(struck.notCommitted).toBeGreaterThan(0);
   });
 

@@ -1,7 +1,7 @@
 /**
- * Builds the addon's core without Node under sanitizers and runs its stand-alone tests: every suite under
- * the address and undefined-behaviour sanitizers (leaks included), the concurrent one under the thread
- * sanitizer. `node test/native/sanitizers.ts`; `MAXSIMD_TEST_SEED` repeats a run. Exits with 1 on any finding.
+ * Builds the addon's core without Node under a sanitizer and runs its stand-alone tests: every suite under
+ * `address` (with undefined behaviour and leaks), the concurrent one under `thread`.
+ * `node test/native/sanitizers.ts address|thread`; `MAXSIMD_TEST_SEED` repeats a run. Exits with 1 on any finding.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
@@ -10,14 +10,10 @@ import path from 'node:path';
 
 const root = path.resolve(import.meta.dirname, '../..');
 
-const runs = [
-  {
-    directory: 'address',
-    sanitizers: 'address,undefined',
-    suites: [], // all
-  },
-  { directory: 'thread', sanitizers: 'thread', suites: ['concurrency'] },
-] as const;
+const runs: Readonly<Record<string, { readonly sanitizers: string; readonly suites: readonly string[] }>> = {
+  address: { sanitizers: 'address,undefined', suites: [] }, // all
+  thread: { sanitizers: 'thread', suites: ['concurrency'] },
+};
 
 function run(command: string, args: readonly string[]): void {
   const { status, error } = spawnSync(command, args, { stdio: 'inherit', cwd: root });
@@ -25,10 +21,19 @@ function run(command: string, args: readonly string[]): void {
   if (status !== 0) process.exit(1);
 }
 
-for (const { directory, sanitizers, suites } of runs) {
-  const build = path.join(root, 'build', 'sanitize', directory);
-  mkdirSync(build, { recursive: true });
-  run('cmake', ['-S', root, '-B', build, '-DMAXSIMD_NATIVE_TESTS=ON', `-DMAXSIMD_SANITIZE=${sanitizers}`]);
-  run('cmake', ['--build', build, '--parallel', String(availableParallelism())]);
-  run(path.join(build, 'native', 'test', 'maxsimd_test'), suites);
-}
+const [name = ''] = process.argv.slice(2);
+const chosen = runs[name];
+if (chosen === undefined)
+  throw new Error(`no sanitizer is called ${JSON.stringify(name)}: address or thread`);
+const build = path.join(root, 'build', 'sanitize', name);
+mkdirSync(build, { recursive: true });
+run('cmake', [
+  '-S',
+  root,
+  '-B',
+  build,
+  '-DMAXSIMD_NATIVE_TESTS=ON',
+  `-DMAXSIMD_SANITIZE=${chosen.sanitizers}`,
+]);
+run('cmake', ['--build', build, '--parallel', String(availableParallelism())]);
+run(path.join(build, 'native', 'test', 'maxsimd_test'), chosen.suites);

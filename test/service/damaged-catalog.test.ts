@@ -1,17 +1,18 @@
 /**
  * The service on a catalog that is damaged: a search answers as before or is refused, and an index whose damage is
- * certain goes to `error`. `TEST_FLIPS` says how many single bits are flipped, `TEST_SEED` repeats a run.
+ * certain goes to `error`. `TEST_SEED` repeats a run.
  */
 import { cp, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
+import { rounds } from '../rounds.ts';
 import type { RequestContext } from '../../src/service/contract.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { announceRandom } from '../end-to-end/harness/random.ts';
 import { newDirectory } from '../temporary-directory.ts';
 import { openServiceStage, rejection, type ServiceStage } from './stage.ts';
 
-const flips = Number(process.env['TEST_FLIPS'] ?? 4);
+const flips = rounds({ short: 4, nightly: 200 });
 const words = ['red', 'green', 'blue', 'yellow'];
 
 let directory: string;
