@@ -4,11 +4,11 @@
  */
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { describeConfig } from '../src/config.ts';
+import { describeConfig } from '../src/app/config.ts';
 import { errorTable } from '../src/errors.ts';
 import { createRequestObserver } from '../src/http/observation.ts';
-import { createMetrics, type RegisteredMetric } from '../src/metrics/metrics.ts';
-import { registerServiceMetrics } from '../src/service-metrics.ts';
+import { createMetrics, type RegisteredMetric } from '../src/metrics.ts';
+import { registerServiceMetrics } from '../src/app/telemetry/service-metrics.ts';
 
 const root = path.resolve(import.meta.dirname, '..');
 const decisions = path.join(import.meta.dirname, 'decisions');
@@ -16,8 +16,8 @@ const decisions = path.join(import.meta.dirname, 'decisions');
 /** Headers whose leading comment is the field table of a file. */
 const formatHeaders: Readonly<Record<string, string>> = {
   'Segment: `<segment id>.seg`': 'native/store/format.h',
-  'Codes: `<segment id>.seg.codes`': 'native/engine/codes.h',
-  'Codebook: `codebook-<hash>`': 'native/engine/codebook_file.h',
+  'Codes: `<segment id>.seg.codes`': 'native/index/codes.h',
+  'Codebook: `codebook-<hash>`': 'native/index/codebook_file.h',
   'Postings: `<segment id>.seg.postings`': 'native/store/postings.h',
 };
 

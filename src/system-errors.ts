@@ -1,7 +1,7 @@
 /**
  * Failures of the operating system (Node's errors with an `E...` code), by consequence: what the machine does to
  * us passes, or its operator makes it pass, so it is `service_unavailable` and never a defect. The addon's errors
- * are classed beside their codes (`src/index/engine-errors.ts`), SQLite's beside its driver.
+ * are classed beside their codes (`src/index/engine/engine-errors.ts`), SQLite's beside its driver.
  */
 import { ServiceError } from './errors.ts';
 

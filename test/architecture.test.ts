@@ -36,30 +36,33 @@ function resolved(file: string, specifier: string): string {
 
 function layerOf(file: string): string {
   const [, first = ''] = file.split('/');
-  return first.endsWith('.ts') ? 'entry' : first;
+  return first;
 }
 
-/** Layer -> layers of `src` it may import (besides itself and the files directly under `src`). */
+/** Layer -> layers of `src` that it may import, besides itself and the shared files. */
 const allowed: Readonly<Record<string, readonly string[]>> = {
-  http: ['service', 'metrics'],
+  app: ['http', 'service', 'encoder', 'index', 'catalog'],
+  http: ['service'],
   service: ['encoder', 'index', 'catalog'],
   encoder: [],
   index: [],
   catalog: [],
-  metrics: [],
   cli: ['catalog', 'encoder', 'index', 'service'],
-  cuda: ['encoder'],
 };
 
-/** Files of `src` that any layer may import. */
-const shared = new Set([
-  'src/errors.ts',
-  'src/index-state.ts',
-  'src/logging.ts',
-  'src/config.ts',
-  'src/loopback.ts',
-  'src/system-errors.ts',
-]);
+/** Rooms of the encoder -> rooms that they may not see. The two ends of the wire meet in `protocol` alone. */
+const unseen: Readonly<Record<string, readonly string[]>> = {
+  protocol: ['client', 'supervision', 'server', 'scheduling', 'inference', 'model'],
+  client: ['supervision', 'server', 'scheduling', 'inference', 'model'],
+  supervision: ['client', 'server', 'scheduling', 'model'],
+  server: ['client'],
+  scheduling: ['client', 'supervision', 'server'],
+  inference: ['client', 'supervision', 'server', 'scheduling'],
+  model: ['client', 'supervision', 'server', 'scheduling'],
+};
+
+/** Files of `src` that every layer may import. */
+const shared = sources.filter((file) => /^src\/[^/]+\.ts$/.test(file));
 
 describe('layers', () => {
   it.each(sources.filter((file) => layerOf(file) in allowed))('%s imports downward only', (file) => {
@@ -67,8 +70,8 @@ describe('layers', () => {
     for (const { specifier, typeOnly } of importsOf(file)) {
       if (!specifier.startsWith('.')) continue;
       const target = resolved(file, specifier);
-      if (!target.startsWith('src/') || shared.has(target)) continue;
-      if (layer === 'cli' && target === 'src/serve.ts') continue;
+      if (!target.startsWith('src/') || shared.includes(target)) continue;
+      if (layer === 'cli' && /^src\/app\/(serve|config)\.ts$/.test(target)) continue;
       // Plain row types of the catalog contract travel through the service's own contract.
       if (layer === 'http' && typeOnly && target === 'src/catalog/contract.ts') continue;
       const targetLayer = layerOf(target);
@@ -76,13 +79,20 @@ describe('layers', () => {
     }
   });
 
-  it('the configuration module reads no environment and layers below the entries do not import it', () => {
-    for (const file of sources.filter((name) =>
-      ['http', 'service', 'encoder', 'index', 'catalog', 'metrics'].includes(layerOf(name)),
-    )) {
-      for (const { specifier } of importsOf(file)) {
-        expect(resolved(file, specifier), file).not.toBe('src/config.ts');
-      }
+  it('the shared files import none but each other', () => {
+    for (const file of shared) {
+      for (const { specifier } of importsOf(file).filter((item) => item.specifier.startsWith('.')))
+        expect(shared, file).toContain(resolved(file, specifier));
+    }
+  });
+
+  it.each(sources.filter((file) => file.startsWith('src/encoder/')))('%s keeps to its room', (file) => {
+    const [, , room = ''] = file.split('/');
+    expect(Object.keys(unseen)).toContain(room);
+    for (const { specifier } of importsOf(file)) {
+      const target = resolved(file, specifier);
+      const [, , other = ''] = target.startsWith('src/encoder/') ? target.split('/') : [];
+      expect(unseen[room], `${file} imports ${target}`).not.toContain(other);
     }
   });
 
@@ -169,7 +179,7 @@ describe('engines', () => {
 
   it('only the typed wrapper loads the addon', () => {
     const loaders = sources.filter((file) => (text.get(file) ?? '').includes('maxsimd.node'));
-    expect(loaders).toEqual(['src/index/native.ts']);
+    expect(loaders).toEqual(['src/index/engine/native.ts']);
   });
 
   it('http knows neither gRPC nor SQLite nor the addon', () => {
@@ -188,7 +198,7 @@ describe('engines', () => {
 });
 
 describe('house rules', () => {
-  const entries = new Set(['src/cli/main.ts', 'src/encoder/main.ts', 'src/bootstrap/bootstrap.mjs']);
+  const entries = new Set(['src/cli/main.ts', 'src/encoder/server/main.ts', 'src/bootstrap/bootstrap.mjs']);
 
   it('only program entries read the environment', () => {
     const readers = sources.filter((file) => /process\.env\b/.test(text.get(file) ?? ''));

@@ -4,10 +4,10 @@
  * other work on the machine meets all alike; ratios are medians of rounds, each against its own neighbours.
  */
 import path from 'node:path';
-import { parseConfig } from '../../src/config.ts';
-import { runtimeVersion } from '../../src/encoder/cuda-library.ts';
-import { loadModel, type ServedModel } from '../../src/encoder/served-model.ts';
-import { modelDirectoryOf } from '../../src/model-choice.ts';
+import { parseConfig } from '../../src/app/config.ts';
+import { runtimeVersion } from '../../src/encoder/inference/cuda/cuda-library.ts';
+import { loadModel, type ServedModel } from '../../src/encoder/model/served-model.ts';
+import { modelDirectoryOf } from '../../src/app/model-choice.ts';
 import { describeEnvironment } from '../lib/environment.ts';
 import { deviceName } from '../lib/device.ts';
 import { installedVersion, installLocked } from '../lib/install-locked.ts';

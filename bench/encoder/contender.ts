@@ -1,5 +1,5 @@
 /** What the sides of the encoder benchmark have in common: plain data, so that a side may live in another process. */
-import type { BatchKind } from '../../src/encoder/session-protocol.ts';
+import type { BatchKind } from '../../src/encoder/inference/session-protocol.ts';
 
 /** Texts that every side encodes, whole, once a round. */
 export interface Mix {

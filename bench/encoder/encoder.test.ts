@@ -9,7 +9,7 @@ import { ratioOf } from './bench.ts';
 import { cutTexts } from './mixes.ts';
 import { packSequences } from './packing.ts';
 import { withSingleOutput } from './single-output-graph.ts';
-import { loadModel } from '../../src/encoder/served-model.ts';
+import { loadModel } from '../../src/encoder/model/served-model.ts';
 
 const tinyGraph = path.resolve(import.meta.dirname, '../../test/fixtures/colbert-tiny/1/model.onnx');
 

@@ -1,5 +1,5 @@
 /** Our side: the encoder process, called over gRPC as the server does it. */
-import type { ServedModel } from '../../src/encoder/served-model.ts';
+import type { ServedModel } from '../../src/encoder/model/served-model.ts';
 import { startEncoder, type EncoderPool } from '../lib/encoder-pool.ts';
 import { processCounters } from '../lib/process-counters.ts';
 import type { Contender, Mix, RoundTiming } from './contender.ts';

@@ -1,6 +1,6 @@
 /** The texts of the encoder benchmark: runs of real words, cut to the lengths of each mix. */
-import { documentSequence, querySequence } from '../../src/encoder/colbert-rules.ts';
-import type { ServedModel } from '../../src/encoder/served-model.ts';
+import { documentSequence, querySequence } from '../../src/encoder/model/colbert-rules.ts';
+import type { ServedModel } from '../../src/encoder/model/served-model.ts';
 import { seededRandom } from '../lib/seeded-random.ts';
 import { chunkTokensMax, type Texts } from '../lib/texts.ts';
 import type { Mix } from './contender.ts';

@@ -1,7 +1,7 @@
 /** The model file through bare onnxruntime-node, one text at a time: what a first version of any service does. */
 import type { InferenceSession } from 'onnxruntime-node';
-import type { ServedModel } from '../../src/encoder/served-model.ts';
-import type { BatchKind } from '../../src/encoder/session-protocol.ts';
+import type { ServedModel } from '../../src/encoder/model/served-model.ts';
+import type { BatchKind } from '../../src/encoder/inference/session-protocol.ts';
 import type { Contender, Mix, RoundTiming } from './contender.ts';
 import type { Device } from '../lib/device.ts';
 import { type Feeds, feedsOf, openSession, settingsFor } from '../lib/onnxruntime-session.ts';

@@ -4,7 +4,7 @@
  * which is faster depends on the machine and on what else it does, so both are measured, in every round.
  */
 import { Worker } from 'node:worker_threads';
-import type { ServedModel } from '../../src/encoder/served-model.ts';
+import type { ServedModel } from '../../src/encoder/model/served-model.ts';
 import { type Contender, fastestOf, type Mix, type RoundTiming } from './contender.ts';
 import type { Device } from '../lib/device.ts';
 import { fetchesOf } from './onnxruntime-loop.ts';

@@ -1,6 +1,6 @@
 /** Entry of a process that holds the peers of one library; a small remote procedure call over the IPC channel. */
 import { z } from 'zod';
-import { loadModel } from '../../src/encoder/served-model.ts';
+import { loadModel } from '../../src/encoder/model/served-model.ts';
 import type { Contender, Mix } from './contender.ts';
 import { openLoopPeer } from './onnxruntime-loop.ts';
 import { openOneSession, openSessionPerCore } from './packed-peer.ts';

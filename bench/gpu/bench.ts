@@ -5,11 +5,11 @@
  * with f32 rows, and with next to nothing copied out.
  */
 import { InferenceSession, type Tensor } from 'onnxruntime-node';
-import { parseConfig } from '../../src/config.ts';
-import { cudaProblem, runtimeVersion } from '../../src/encoder/cuda-library.ts';
-import { documentSequence } from '../../src/encoder/colbert-rules.ts';
-import { loadModel, type ServedModel } from '../../src/encoder/served-model.ts';
-import { modelDirectoryOf } from '../../src/model-choice.ts';
+import { parseConfig } from '../../src/app/config.ts';
+import { cudaProblem, runtimeVersion } from '../../src/encoder/inference/cuda/cuda-library.ts';
+import { documentSequence } from '../../src/encoder/model/colbert-rules.ts';
+import { loadModel, type ServedModel } from '../../src/encoder/model/served-model.ts';
+import { modelDirectoryOf } from '../../src/app/model-choice.ts';
 import { agreementOf, type Agreement } from '../lib/agreement.ts';
 import { type Device, deviceName } from '../lib/device.ts';
 import { feedsOf, openSession, settingsFor } from '../lib/onnxruntime-session.ts';

@@ -2,7 +2,7 @@
 import { Tensor } from 'onnxruntime-node';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { loadModel } from '../../src/encoder/served-model.ts';
+import { loadModel } from '../../src/encoder/model/served-model.ts';
 import { root } from '../lib/environment.ts';
 import { outputsOf, smallestNearBest } from './bench.ts';
 

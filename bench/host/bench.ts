@@ -5,8 +5,8 @@
  * machine with few cores tells what one with many would give.
  */
 import { setTimeout as elapse } from 'node:timers/promises';
-import { parseConfig } from '../../src/config.ts';
-import { modelDirectoryOf } from '../../src/model-choice.ts';
+import { parseConfig } from '../../src/app/config.ts';
+import { modelDirectoryOf } from '../../src/app/model-choice.ts';
 import { scratchFolder } from '../lib/endings.ts';
 import { closing, openTarget, type Target } from '../lib/target.ts';
 import { describeEnvironment, type Environment } from '../lib/environment.ts';

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { loadModel } from '../../src/encoder/served-model.ts';
+import { loadModel } from '../../src/encoder/model/served-model.ts';
 import { root } from '../lib/environment.ts';
 import { feedsOf, openSession, settingsFor } from '../lib/onnxruntime-session.ts';
 import { lookupModel, writeLookupModel } from './lookup-model.ts';

@@ -5,7 +5,7 @@
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { openModelDirectory } from '../../src/encoder/model-directory.ts';
+import { openModelDirectory } from '../../src/encoder/model/model-directory.ts';
 import { delimited, integerField } from '../lib/protobuf.ts';
 import { seededRandom } from '../lib/seeded-random.ts';
 

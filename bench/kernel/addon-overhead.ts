@@ -3,7 +3,7 @@
  * by `search`, against the kernel alone over the same chunks, both on one thread.
  */
 import path from 'node:path';
-import { createEngine, type NativeRecord, type NativeSearch } from '../../src/index/native.ts';
+import { createEngine, type NativeRecord, type NativeSearch } from '../../src/index/engine/native.ts';
 import { sum } from '../lib/statistics.ts';
 import { scratchFolder } from '../lib/endings.ts';
 import { seededRandom } from '../lib/seeded-random.ts';

@@ -1,12 +1,12 @@
 /** Our own encoder for a benchmark: processes under the supervisor, called over gRPC, as the server does it. */
-import { createEncoderPool } from '../../src/encoder/client.ts';
+import { createEncoderPool } from '../../src/encoder/client/pool.ts';
 import type {
   EncodeDocumentsOptions,
   Encoder,
   EncodeOptions,
   EncoderModel,
-} from '../../src/encoder/contract.ts';
-import { superviseEncoders } from '../../src/encoder/supervisor.ts';
+} from '../../src/encoder/protocol/contract.ts';
+import { superviseEncoders } from '../../src/encoder/supervision/supervisor.ts';
 import type { Device } from './device.ts';
 
 export interface EncoderPool {

@@ -1,7 +1,7 @@
 /** What the bare onnxruntime-node sides share: opening the model file, and making its inputs. */
 import { InferenceSession, Tensor } from 'onnxruntime-node';
-import { cudaProblem } from '../../src/encoder/cuda-library.ts';
-import type { ServedModel } from '../../src/encoder/served-model.ts';
+import { cudaProblem } from '../../src/encoder/inference/cuda/cuda-library.ts';
+import type { ServedModel } from '../../src/encoder/model/served-model.ts';
 import type { Device } from './device.ts';
 
 export interface SessionSettings {

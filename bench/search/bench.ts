@@ -9,7 +9,7 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { createEngine } from '../../src/index/native.ts';
+import { createEngine } from '../../src/index/engine/native.ts';
 import { describeEnvironment, root } from '../lib/environment.ts';
 import { directory, integer, names, optional } from '../lib/options.ts';
 import { benchmark, type OptionsOf } from '../lib/benchmark.ts';

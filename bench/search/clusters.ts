@@ -3,7 +3,7 @@
  * chunk, and the best match of every row is its cluster.
  */
 import { norm } from '../lib/vectors.ts';
-import type { NativeEngine } from '../../src/index/native.ts';
+import type { NativeEngine } from '../../src/index/engine/native.ts';
 import { seededRandom } from '../lib/seeded-random.ts';
 import { quantiseRow } from './corpus.ts';
 

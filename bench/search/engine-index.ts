@@ -7,7 +7,7 @@
 import { mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync, existsSync } from 'node:fs';
 import path from 'node:path';
 import { defaultIndexSettings } from '../../src/index/index-settings.ts';
-import type { NativeEngine, NativeIndex, NativeSearchResult } from '../../src/index/native.ts';
+import type { NativeEngine, NativeIndex, NativeSearchResult } from '../../src/index/engine/native.ts';
 import { documentsOf, rowOf, rowsOf, tokenVectorsOf, type Corpus, type Query } from './corpus.ts';
 import { termsOf, type Selectivity, termOf } from './filters.ts';
 

@@ -1,6 +1,6 @@
 /** How the rows of real queries lie around the rows that match them best, in their best chunk of the corpus. */
 import { dequantised, norm, dot } from '../lib/vectors.ts';
-import type { NativeEngine } from '../../src/index/native.ts';
+import type { NativeEngine } from '../../src/index/engine/native.ts';
 import { nearest, type Clusters } from './clusters.ts';
 import { rowOf, rowsOf, runsOf, type Corpus, type Query } from './corpus.ts';
 import { cholesky, covariance, groupMeans, minus } from './gaussians.ts';

@@ -5,7 +5,7 @@
  * these leave is split into what a chunk's tokens have in common and the rest. Words are told apart by a finer clustering.
  */
 import { dequantised } from '../lib/vectors.ts';
-import { createEngine, type NativeEngine } from '../../src/index/native.ts';
+import { createEngine, type NativeEngine } from '../../src/index/engine/native.ts';
 import { tool } from '../lib/benchmark.ts';
 import { cluster, nearest } from './clusters.ts';
 import { chunksOf, documentsOf, rowsOf, tokenVectorsOf, type Corpus } from './corpus.ts';

@@ -1,7 +1,7 @@
 /** The rows of the peers, on query rows of length 1. */
 import { createHash } from 'node:crypto';
 import path from 'node:path';
-import type { NativeEngine } from '../../src/index/native.ts';
+import type { NativeEngine } from '../../src/index/engine/native.ts';
 import { installedVersion, installLocked } from '../lib/install-locked.ts';
 import { root } from '../lib/environment.ts';
 import { chunksOf, tokenVectorsOf, type Corpus, type Query } from './corpus.ts';

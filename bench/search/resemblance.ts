@@ -5,7 +5,7 @@
  * 200 and 500 by mean-pooled vectors, and by MaxSim over the codes of centroids fitted on the corpus.
  */
 import { dequantised, norm, dot } from '../lib/vectors.ts';
-import { createEngine, type NativeEngine } from '../../src/index/native.ts';
+import { createEngine, type NativeEngine } from '../../src/index/engine/native.ts';
 import { tool } from '../lib/benchmark.ts';
 import { mean } from '../lib/statistics.ts';
 import { cluster, nearest } from './clusters.ts';

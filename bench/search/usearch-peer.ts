@@ -8,7 +8,7 @@ import { dequantised } from '../lib/vectors.ts';
 import { createRequire } from 'node:module';
 import { statSync } from 'node:fs';
 import path from 'node:path';
-import type { NativeEngine } from '../../src/index/native.ts';
+import type { NativeEngine } from '../../src/index/engine/native.ts';
 import {
   documentOfChunks,
   documentsOf,

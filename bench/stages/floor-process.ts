@@ -10,7 +10,7 @@ import {
   encoderService,
   type EncodeQueriesRequest,
   type EncodeQueriesResponse,
-} from '../../src/encoder/wire.ts';
+} from '../../src/encoder/protocol/wire.ts';
 
 const [characters = 0, rows = 0, dim = 0] = process.argv.slice(2).map(Number);
 const socket = process.argv[5] ?? '';

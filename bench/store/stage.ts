@@ -5,11 +5,11 @@ import path from 'node:path';
 import { openCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
 import { defaultIndexSettings, type IndexSettings } from '../../src/index/index-settings.ts';
 import { createIndexStore } from '../../src/index/index-store.ts';
-import { openLocalBlobStore } from '../../src/index/local-blob-store.ts';
-import { metadataTerms } from '../../src/index/metadata-terms.ts';
-import { createEngine } from '../../src/index/native.ts';
-import type { StoredIndex } from '../../src/index/stored-index.ts';
-import { catalogSegments } from '../../src/service/catalog-segments.ts';
+import { openLocalBlobStore } from '../../src/index/storage/local-blob-store.ts';
+import { metadataTerms } from '../../src/index/terms/metadata-terms.ts';
+import { createEngine } from '../../src/index/engine/native.ts';
+import type { StoredIndex } from '../../src/index/open-index.ts';
+import { catalogSegments } from '../../src/service/indexes/catalog-segments.ts';
 import { scratchFolder } from '../lib/endings.ts';
 import { seededRandom } from '../lib/seeded-random.ts';
 

@@ -4,7 +4,7 @@
  * that is linear in the bytes is the same for a byte of both.
  */
 import path from 'node:path';
-import { loadModel } from '../../src/encoder/served-model.ts';
+import { loadModel } from '../../src/encoder/model/served-model.ts';
 import { describeEnvironment, type Environment, root } from '../lib/environment.ts';
 import { integer } from '../lib/options.ts';
 import { benchmark, type OptionsOf } from '../lib/benchmark.ts';

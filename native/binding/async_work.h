@@ -6,7 +6,7 @@
 // function and therefore runs before that one's own hook.
 #pragma once
 
-#include "engine/engine.h"
+#include "runtime/engine.h"
 
 #include <napi.h>
 

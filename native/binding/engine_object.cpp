@@ -3,7 +3,7 @@
 #include "binding/arguments.h"
 #include "binding/index_object.h"
 #include "binding/task.h"
-#include "engine/engine.h"
+#include "runtime/engine.h"
 #include "kernels/dispatch.h"
 #include "kernels/half.h"
 

@@ -1,4 +1,4 @@
-// The JavaScript class `Engine` (src/index/native.ts).
+// The JavaScript class `Engine` (src/index/engine/native.ts).
 #pragma once
 
 #include "binding/async_work.h"

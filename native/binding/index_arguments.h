@@ -1,9 +1,9 @@
 // The structured arguments of an index handle's methods, checked and copied.
 #pragma once
 
-#include "engine/engine.h"
-#include "engine/index.h"
-#include "engine/search.h"
+#include "runtime/engine.h"
+#include "index/index.h"
+#include "index/search.h"
 
 #include <napi.h>
 

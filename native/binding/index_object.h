@@ -1,9 +1,9 @@
-// The JavaScript handle of an index (`NativeIndex` in src/index/native.ts).
+// The JavaScript handle of an index (`NativeIndex` in src/index/engine/native.ts).
 #pragma once
 
 #include "binding/async_work.h"
-#include "engine/group_sync.h"
-#include "engine/index.h"
+#include "runtime/group_sync.h"
+#include "index/index.h"
 
 #include <napi.h>
 

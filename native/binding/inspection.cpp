@@ -1,11 +1,11 @@
-// `NativeEngine.inspectSegment`, `.inspectCodes` and `.inspectPostings` (src/index/native.ts).
+// `NativeEngine.inspectSegment`, `.inspectCodes` and `.inspectPostings` (src/index/engine/native.ts).
 #include "store/inspection.h"
 
 #include "binding/arguments.h"
 #include "binding/engine_object.h"
 #include "binding/task.h"
-#include "engine/codes.h"
-#include "engine/engine.h"
+#include "index/codes.h"
+#include "runtime/engine.h"
 #include "store/postings.h"
 
 #include <utility>

@@ -1,5 +1,5 @@
 // Which kernels the engine trusts.
-#include "engine/kernel_check.h"
+#include "runtime/kernel_check.h"
 #include "kernels/dispatch.h"
 #include "test/check.h"
 

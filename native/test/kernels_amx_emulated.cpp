@@ -1,3 +1,3 @@
 // The amx kernel's source over emulated tile instructions.
 #define MAXSIMD_TILES_HEADER "test/tile_emulation.h"
-#include "kernels/amx.cpp"
+#include "kernels/exact/maxsim_i8_amx.cpp"

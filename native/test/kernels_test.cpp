@@ -1,6 +1,6 @@
 // Every kernel this machine has against the scalar one, bit for bit, and the scalar one against float64. On x86 with
 // AVX-512 VNNI that includes the avxvnni source in the encoding of AVX-512 and the amx source over emulated tiles.
-#include "kernels/code_levels.h"
+#include "kernels/approximate/maxsim_codes.h"
 #include "kernels/dispatch.h"
 #include "kernels/half.h"
 #include "store/crc32c.h"

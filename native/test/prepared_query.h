@@ -1,7 +1,7 @@
 // A query as a kernel wants it, with scales and offsets that differ from token to token.
 #pragma once
 
-#include "engine/aligned.h"
+#include "runtime/aligned.h"
 #include "kernels/dispatch.h"
 
 #include <cstdint>

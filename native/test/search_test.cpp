@@ -1,7 +1,7 @@
 // Plans against brute force in float64, life spans, filters, damage, and searches beside writers.
-#include "engine/engine.h"
-#include "engine/group_sync.h"
-#include "engine/search.h"
+#include "runtime/engine.h"
+#include "runtime/group_sync.h"
+#include "index/search.h"
 #include "kernels/dispatch.h"
 #include "test/sample.h"
 

@@ -1,8 +1,8 @@
 // Searches and codes of segments in states that few ever see: struck by a merge, damaged where nobody looks, never
 // committed to the end.
-#include "engine/candidates.h"
-#include "engine/engine.h"
-#include "engine/search.h"
+#include "candidates/candidates.h"
+#include "runtime/engine.h"
+#include "index/search.h"
 #include "test/sample.h"
 
 #include <fstream>

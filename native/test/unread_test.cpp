@@ -1,8 +1,8 @@
 // Files that become unreadable while they are mapped: cut short, which the kernel answers as it does a disk that cannot
 // give a page, or changed.
-#include "engine/engine.h"
-#include "engine/index.h"
-#include "engine/search.h"
+#include "runtime/engine.h"
+#include "index/index.h"
+#include "index/search.h"
 #include "store/error.h"
 #include "store/mapping.h"
 #include "test/sample.h"

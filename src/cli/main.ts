@@ -2,7 +2,7 @@
 /** The command line's entry: reads the environment, runs the program, sets the exit code. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { parseConfig } from '../config.ts';
+import { parseConfig } from '../app/config.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
 import { CommanderError, runProgram, usageProblem } from './program.ts';
 import { reportFailure, reportResult } from './report.ts';
@@ -25,7 +25,7 @@ try {
     stdin: process.stdin,
     stderr: process.stderr,
     serve: async (config) => {
-      const { serve } = await import('../serve.ts');
+      const { serve } = await import('../app/serve.ts');
       await serve(config);
     },
     report: (result) => {

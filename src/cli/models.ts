@@ -1,8 +1,8 @@
 /** `maxsimd models ...`: the model directories `<name>/<version>/` at hand, and whether they are intact. */
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
-import type { Config } from '../config.ts';
-import { openModelDirectory } from '../encoder/model-directory.ts';
+import type { Config } from '../app/config.ts';
+import { openModelDirectory } from '../encoder/model/model-directory.ts';
 import { CommandFailure, messageOf } from './failure.ts';
 import { table, type CommandResult } from './output.ts';
 

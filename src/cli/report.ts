@@ -2,7 +2,7 @@
  * How a command's end is told: the result on standard output, a failure as one line on standard error. With
  * `--json` standard output holds exactly one document either way, so that a script needs to read one place.
  */
-import { ConfigError } from '../config.ts';
+import { ConfigError } from '../app/config.ts';
 import { ServiceError } from '../errors.ts';
 import { ApiFailure } from './api/failure.ts';
 import { CommandFailure, exitCodes, messageOf, type ExitCode } from './failure.ts';

@@ -4,7 +4,7 @@ import { ServiceError } from '../errors.ts';
 import { fromSystem } from '../system-errors.ts';
 import { errorBody, internalError, jsonContentType, protocolError } from './error-body.ts';
 import type { RequestObserver } from './observation.ts';
-import { requestIdHeader, requestIdOf } from './request-id.ts';
+import { requestIdHeader, requestIdOf } from './protocol/request-id.ts';
 import { ClientGoneError } from './request-scope.ts';
 
 export function answerErrors(app: FastifyInstance, observer: RequestObserver): void {

@@ -4,9 +4,9 @@
  */
 import type { ErrorCode, ServiceError } from '../errors.ts';
 import type { Logger } from '../logging.ts';
-import { latencyBucketsSeconds } from '../metrics/metrics.ts';
-import type { Metrics } from '../metrics/metrics.ts';
-import type { ProtocolObserver } from './protocol.ts';
+import { latencyBucketsSeconds } from '../metrics.ts';
+import type { Metrics } from '../metrics.ts';
+import type { ProtocolObserver } from './protocol/protocol.ts';
 import type { RequestScope } from './request-scope.ts';
 
 /** Status noted for a request whose client left before the answer; never sent. */

@@ -11,26 +11,26 @@ import type { FastifyInstance } from 'fastify';
 import type { z } from 'zod';
 import { ServiceError } from '../errors.ts';
 import type { Logger } from '../logging.ts';
-import type { Metrics } from '../metrics/metrics.ts';
+import type { Metrics } from '../metrics.ts';
 import type { Service } from '../service/contract.ts';
 import { admitRequests, unknownRoute } from './admission.ts';
-import { acceptJsonBodies } from './body.ts';
-import { ConnectionTurns } from './connection-turns.ts';
+import { acceptJsonBodies } from './body/body.ts';
+import { ConnectionTurns } from './protocol/connection-turns.ts';
 import { answerFrameworkErrors, answerErrors } from './error-answers.ts';
 import { protocolError, validationError } from './error-body.ts';
-import { BodyRoom } from './body-room.ts';
+import { BodyRoom } from './body/body-room.ts';
 import {
   bodyBytesMax,
   largeBodiesBytesMax,
   largeBodiesOfTenantBytesMax,
   pathParameterCharactersMax,
 } from './limits.ts';
-import { createListener, defaultHttpTimeouts } from './listener.ts';
-import type { HttpTimeouts, TlsIdentity } from './listener.ts';
+import { createListener, defaultHttpTimeouts } from './protocol/listener.ts';
+import type { HttpTimeouts, TlsIdentity } from './protocol/listener.ts';
 import { clientGoneStatus, createRequestObserver, unmatchedRoute } from './observation.ts';
-import { describeApi } from './openapi.ts';
-import { createClientErrorHandler, trackAnswer } from './protocol.ts';
-import { requestIdHeader, requestIdOf } from './request-id.ts';
+import { describeApi } from './schemas/openapi.ts';
+import { createClientErrorHandler, trackAnswer } from './protocol/protocol.ts';
+import { requestIdHeader, requestIdOf } from './protocol/request-id.ts';
 import { RequestScope } from './request-scope.ts';
 import { documentRoutes } from './routes/documents.ts';
 import { healthRoutes } from './routes/health.ts';
@@ -129,7 +129,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Fast
     const result = schema.safeParse(data);
     return result.success ? { value: result.data } : { error: validationError(result.error) };
   });
-  // Answers are made by src/http/wire.ts; the schemas describe them, and a test holds the two together.
+  // Answers are made by src/http/routes/representations.ts; the schemas describe them, and a test holds the two together.
   app.setSerializerCompiler(() => (data) => JSON.stringify(data));
   answerErrors(app, observer);
   app.setNotFoundHandler(() => {

@@ -7,17 +7,17 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ServiceError } from '../errors.ts';
 import type { IndexState } from '../index-state.ts';
 import { hasCode } from '../system-errors.ts';
-import type { BlobStore } from './blob-store.ts';
-import { removeBlobs } from './blob-removal.ts';
-import { CopyPace } from './copy-pace.ts';
-import { derivedEndings } from './derived-data.ts';
-import { fromEngine, hasEngineCode } from './engine-errors.ts';
+import type { BlobStore } from './storage/blob-store.ts';
+import { removeBlobs } from './storage/blob-removal.ts';
+import { CopyPace } from './segments/copy-pace.ts';
+import { derivedEndings } from './segments/derived-data.ts';
+import { fromEngine, hasEngineCode } from './engine/engine-errors.ts';
 import type { IndexSettings } from './index-settings.ts';
-import type { NativeEngine, NativeIndex } from './native.ts';
-import { Verification } from './scrub.ts';
-import type { SegmentLedger } from './segment-ledger.ts';
-import { newSegment, type Segment } from './segment.ts';
-import { StoredIndex, type StoredIndexEvents } from './stored-index.ts';
+import type { NativeEngine, NativeIndex } from './engine/native.ts';
+import { Verification } from './segments/scrub.ts';
+import type { SegmentLedger } from './segments/segment-catalog.ts';
+import { newSegment, type Segment } from './segments/segment.ts';
+import { StoredIndex, type StoredIndexEvents } from './open-index.ts';
 
 export interface IndexStoreOptions {
   readonly engine: NativeEngine;

@@ -8,8 +8,8 @@ import { ServiceError } from '../errors.ts';
 import type { AdmittedRequest } from './contract.ts';
 import { HotCache } from './hot-cache.ts';
 import type { InFlight } from './in-flight.ts';
-import type { Limiter, RateAdmission } from './limiter.ts';
-import type { UsageRecorder } from './usage-recorder.ts';
+import type { Limiter, RateAdmission } from './limits/limiter.ts';
+import type { UsageRecorder } from './usage/usage-recorder.ts';
 
 /** What admission asks about keys; the format and the hash are the keeper's. */
 export interface KeyVerifier {

@@ -3,7 +3,7 @@
  * maps them to the wire. Every failure is a `ServiceError`.
  */
 import type { IndexRow, Tenant } from '../catalog/contract.ts';
-import type { ConcurrencyPermit } from './limiter.ts';
+import type { ConcurrencyPermit } from './limits/limiter.ts';
 
 /** Travels down with one request; stage timings flow back up in `timings` (milliseconds by stage). */
 export interface RequestContext {

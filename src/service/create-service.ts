@@ -1,28 +1,28 @@
 /** Joins encoder, catalog and index store into the service. */
 import type { Catalog } from '../catalog/contract.ts';
-import type { Encoder } from '../encoder/contract.ts';
-import type { BlobStore } from '../index/blob-store.ts';
+import type { Encoder } from '../encoder/protocol/contract.ts';
+import type { BlobStore } from '../index/storage/blob-store.ts';
 import { createIndexStore } from '../index/index-store.ts';
 import { defaultIndexSettings, type IndexSettings } from '../index/index-settings.ts';
-import type { NativeEngine, SegmentInfo } from '../index/native.ts';
+import type { NativeEngine, SegmentInfo } from '../index/engine/native.ts';
 import { Admission, type KeyVerifier } from './admission.ts';
 import type { Service } from './contract.ts';
-import { createIndex } from './create-index.ts';
-import { deleteDocument } from './delete-document.ts';
+import { createIndex } from './operations/create-index.ts';
+import { deleteDocument } from './operations/delete-document.ts';
 import { InFlight } from './in-flight.ts';
-import { IndexDirectory } from './index-directory.ts';
-import type { Limiter } from './limiter.ts';
+import { IndexDirectory } from './indexes/index-directory.ts';
+import type { Limiter } from './limits/limiter.ts';
 import type { ServiceParts } from './parts.ts';
 import { ReadinessProbe } from './readiness.ts';
-import { scoreDocuments } from './score-documents.ts';
-import { searchIndex } from './search-index.ts';
-import type { ModelChoice } from './served-models.ts';
-import { TokenAllowance } from './token-allowance.ts';
-import { Upkeep } from './upkeep.ts';
-import { upsertDocuments } from './upsert-documents.ts';
-import { UsageRecorder } from './usage-recorder.ts';
-import { usageSummary } from './usage-summary.ts';
-import { VersionResolver } from './version-resolver.ts';
+import { scoreDocuments } from './operations/score.ts';
+import { searchIndex } from './operations/search.ts';
+import type { ModelChoice } from './indexes/served-models.ts';
+import { TokenAllowance } from './limits/token-allowance.ts';
+import { Upkeep } from './indexes/upkeep.ts';
+import { upsertDocuments } from './operations/upsert.ts';
+import { UsageRecorder } from './usage/usage-recorder.ts';
+import { usageSummary } from './usage/usage-summary.ts';
+import { VersionResolver } from './indexes/version-resolver.ts';
 
 export interface ServiceOptions {
   readonly catalog: Catalog;

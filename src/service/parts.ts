@@ -1,14 +1,14 @@
 /** What the operations are made of. Composition happens in `create-service.ts`. */
 import type { Catalog } from '../catalog/contract.ts';
-import type { EncodedQuery, EncodeOptions, Encoder } from '../encoder/contract.ts';
+import type { EncodedQuery, EncodeOptions, Encoder } from '../encoder/protocol/contract.ts';
 import { invalid, ServiceError } from '../errors.ts';
-import type { NativeEngine } from '../index/native.ts';
+import type { NativeEngine } from '../index/engine/native.ts';
 import type { RequestContext, RequestUsage } from './contract.ts';
-import type { IndexDirectory } from './index-directory.ts';
-import type { ModelChoice } from './served-models.ts';
-import type { TokenAllowance } from './token-allowance.ts';
-import type { UsageRecorder } from './usage-recorder.ts';
-import type { VersionResolver } from './version-resolver.ts';
+import type { IndexDirectory } from './indexes/index-directory.ts';
+import type { ModelChoice } from './indexes/served-models.ts';
+import type { TokenAllowance } from './limits/token-allowance.ts';
+import type { UsageRecorder } from './usage/usage-recorder.ts';
+import type { VersionResolver } from './indexes/version-resolver.ts';
 
 export interface ServiceParts {
   readonly catalog: Catalog;

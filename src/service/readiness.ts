@@ -1,7 +1,7 @@
 /** Whether requests can be served now. Probes come from anywhere, so they share one look a second. */
 import type { Catalog } from '../catalog/contract.ts';
-import type { Encoder } from '../encoder/contract.ts';
-import type { BlobStore } from '../index/blob-store.ts';
+import type { Encoder } from '../encoder/protocol/contract.ts';
+import type { BlobStore } from '../index/storage/blob-store.ts';
 import type { Readiness } from './contract.ts';
 
 export interface ReadinessOptions {

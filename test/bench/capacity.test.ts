@@ -7,11 +7,11 @@ import type { AddressInfo, Server } from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { eventually } from '../end-to-end/harness/eventually.ts';
-import { childrenOf, encodersOf, isAlive } from '../end-to-end/harness/processes.ts';
-import { makeCertificate } from '../end-to-end/harness/tls.ts';
+import { eventually } from '../support/running/eventually.ts';
+import { childrenOf, encodersOf, isAlive } from '../support/running/processes.ts';
+import { makeCertificate } from '../support/network/tls.ts';
 import { root } from '../support/run-benchmark.ts';
-import { newDirectory } from '../temporary-directory.ts';
+import { newDirectory } from '../support/machine/temporary-directory.ts';
 
 interface CapacityReport {
   readonly interrupted: boolean;

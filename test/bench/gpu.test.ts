@@ -1,6 +1,6 @@
 /** The GPU benchmark, dry: on the CPU graph it runs end to end and finds nothing to complain of. */
 import { describe, expect, it } from 'vitest';
-import { cudaProblem } from '../../src/encoder/cuda-library.ts';
+import { cudaProblem } from '../../src/encoder/inference/cuda/cuda-library.ts';
 import { runBenchmark } from '../support/run-benchmark.ts';
 
 interface Report {

@@ -1,7 +1,7 @@
 /** The kernel benchmark runs, end to end on few chunks, and reports what it must. */
 import { beforeAll, expect, it } from 'vitest';
 import path from 'node:path';
-import { runOnAvx2Cpu, whyNoAvx2Cpu } from '../native/avx2-cpu.ts';
+import { runOnAvx2Cpu, whyNoAvx2Cpu } from '../support/machine/avx2-cpu.ts';
 import { root, runBenchmark } from '../support/run-benchmark.ts';
 
 interface Report {

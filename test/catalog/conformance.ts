@@ -14,7 +14,7 @@ import {
   newIndex,
   newTenant,
   usageOf,
-} from './fixture.ts';
+} from '../support/stages/catalog-fixture.ts';
 import { describeModel } from './model-conformance.ts';
 import { describeSegments } from './segment-conformance.ts';
 

@@ -9,7 +9,7 @@ import {
   prepareDataDirectory,
 } from '../../src/catalog/data-directory.ts';
 import { createKeyPepper, readKeyPepper } from '../../src/catalog/key-pepper.ts';
-import { newDirectory } from '../temporary-directory.ts';
+import { newDirectory } from '../support/machine/temporary-directory.ts';
 
 const source = path.resolve(import.meta.dirname, '../../src/catalog');
 

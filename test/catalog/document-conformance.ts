@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { CatalogUnderTest } from './conformance.ts';
-import { DocumentWriter, month, newTenant, usageOf } from './fixture.ts';
+import { DocumentWriter, month, newTenant, usageOf } from '../support/stages/catalog-fixture.ts';
 
 export function describeDocuments(current: () => CatalogUnderTest): void {
   const start = async (): Promise<DocumentWriter> => {

@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Catalog } from '../../src/catalog/contract.ts';
 import type { CatalogUnderTest } from './conformance.ts';
-import { month, newIndex, newSegment, newTenant, usageOf } from './fixture.ts';
+import { month, newIndex, newSegment, newTenant, usageOf } from '../support/stages/catalog-fixture.ts';
 import { Model } from './model.ts';
 import type { ModelIndex, ModelVersion } from './model.ts';
 

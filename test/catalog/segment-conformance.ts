@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { CatalogUnderTest } from './conformance.ts';
-import { DocumentWriter, newSegment, newTenant } from './fixture.ts';
+import { DocumentWriter, newSegment, newTenant } from '../support/stages/catalog-fixture.ts';
 
 export function describeSegments(current: () => CatalogUnderTest): void {
   const start = async (): Promise<DocumentWriter> => {

@@ -3,10 +3,10 @@ import { statSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { reserveBytes } from '../../src/catalog/space-reserve.ts';
-import { Disk, noDisks } from '../disk/disk.ts';
-import { eventually } from '../end-to-end/harness/eventually.ts';
-import { DocumentWriter, newTenant, usageOf } from './fixture.ts';
-import { openRemoteCatalog } from './remote-catalog.ts';
+import { Disk, noDisks } from '../support/machine/disk.ts';
+import { eventually } from '../support/running/eventually.ts';
+import { DocumentWriter, newTenant, usageOf } from '../support/stages/catalog-fixture.ts';
+import { openRemoteCatalog } from '../support/stages/remote-catalog.ts';
 
 if (noDisks !== undefined) console.log(`skipped: ${noDisks}`);
 

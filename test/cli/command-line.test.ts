@@ -1,7 +1,7 @@
 /** The words of the command line: help, usage errors, exit codes. */
 import { describe, expect, it } from 'vitest';
-import { newDirectory } from '../temporary-directory.ts';
-import { run, runJson } from './command-process.ts';
+import { newDirectory } from '../support/machine/temporary-directory.ts';
+import { run, runJson } from '../support/running/command-process.ts';
 
 const secret = 'qkv_live_secret\nvalue';
 

@@ -3,8 +3,8 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { newDirectory } from '../temporary-directory.ts';
-import { compiledEntry, run, runJson } from './command-process.ts';
+import { newDirectory } from '../support/machine/temporary-directory.ts';
+import { compiledEntry, run, runJson } from '../support/running/command-process.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ApiDouble, errorReply, type SeenRequest } from './api-double.ts';
-import { run, runJson, start, type RunOptions } from './command-process.ts';
+import { ApiDouble, errorReply, type SeenRequest } from '../support/http/api-double.ts';
+import { run, runJson, start, type RunOptions } from '../support/running/command-process.ts';
 
 let api: ApiDouble;
 let directory: string;

@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseLine, readLines, type Line } from '../../src/cli/jsonl.ts';
-import { newDirectory } from '../temporary-directory.ts';
+import { newDirectory } from '../support/machine/temporary-directory.ts';
 
 const directory = await newDirectory();
 

@@ -2,9 +2,9 @@
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startServer, type ServerProcess } from '../end-to-end/harness/server.ts';
-import { passages } from '../end-to-end/harness/texts.ts';
-import { runJson, type RunOptions } from './command-process.ts';
+import { startServer, type ServerProcess } from '../support/running/server.ts';
+import { passages } from '../support/running/texts.ts';
+import { runJson, type RunOptions } from '../support/running/command-process.ts';
 
 let server: ServerProcess;
 let tenantId: string;

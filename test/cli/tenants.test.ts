@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFil
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { run, runJson, type RunOptions } from './command-process.ts';
+import { run, runJson, type RunOptions } from '../support/running/command-process.ts';
 
 let directory: string;
 let options: RunOptions;

@@ -8,14 +8,14 @@ import path from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { call, connect, type Client } from './harness/client.ts';
-import { createTenant, type TestTenant } from './harness/command-line.ts';
-import { encodersOf } from './harness/processes.ts';
-import { createRandom } from './harness/random.ts';
-import { openRaw } from './harness/raw-http.ts';
-import { startServer, type ServerProcess } from './harness/server.ts';
-import { makeIndex, put } from './harness/stage.ts';
-import { recombine } from './harness/texts.ts';
+import { call, connect, type Client } from '../support/running/client.ts';
+import { createTenant, type TestTenant } from '../support/running/command-line.ts';
+import { encodersOf } from '../support/running/processes.ts';
+import { createRandom } from '../support/running/random.ts';
+import { openRaw } from '../support/network/raw-http.ts';
+import { startServer, type ServerProcess } from '../support/running/server.ts';
+import { makeIndex, put } from '../support/running/stage.ts';
+import { recombine } from '../support/running/texts.ts';
 
 /** A word that exists nowhere else; lower case, as the model's tokenizer would leave it. */
 function canaryOf(name: string): string {

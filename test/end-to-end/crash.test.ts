@@ -11,15 +11,15 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 
 import { rounds } from '../rounds.ts';
-import { connect, expectReply, type Client } from './harness/client.ts';
-import { createTenant, runCommand } from './harness/command-line.ts';
-import { eventually } from './harness/eventually.ts';
-import { LoadModel, type KnownText, type Operation } from './harness/load.ts';
-import { announceRandom, type Random } from './harness/random.ts';
-import { makeScratch, startServer, type Scratch, type ServerProcess } from './harness/server.ts';
-import { find, makeIndex, put, readUsage } from './harness/stage.ts';
-import { recombine, textOfTokens } from './harness/texts.ts';
-import { ranked, type ResultItem } from './harness/wire.ts';
+import { connect, expectReply, type Client } from '../support/running/client.ts';
+import { createTenant, runCommand } from '../support/running/command-line.ts';
+import { eventually } from '../support/running/eventually.ts';
+import { LoadModel, type KnownText, type Operation } from '../support/running/load.ts';
+import { announceRandom, type Random } from '../support/running/random.ts';
+import { makeScratch, startServer, type Scratch, type ServerProcess } from '../support/running/server.ts';
+import { find, makeIndex, put, readUsage } from '../support/running/stage.ts';
+import { recombine, textOfTokens } from '../support/running/texts.ts';
+import { ranked, type ResultItem } from '../support/running/wire.ts';
 
 const kills = rounds({ short: 25, nightly: 2_000 });
 const writers = 4;

@@ -1,10 +1,10 @@
 /** Deadlines: a request that cannot be done in time is refused and leaves no trace. */
 import { describe, expect, test } from 'vitest';
 
-import { expectError } from './harness/client.ts';
-import { eventually } from './harness/eventually.ts';
-import { find, makeIndex, put, readUsage, sendLong, useStage } from './harness/stage.ts';
-import { textOfTokens } from './harness/texts.ts';
+import { expectError } from '../support/running/client.ts';
+import { eventually } from '../support/running/eventually.ts';
+import { find, makeIndex, put, readUsage, sendLong, useStage } from '../support/running/stage.ts';
+import { textOfTokens } from '../support/running/texts.ts';
 
 const stage = useStage({ env: { MAXSIMD_TIMEOUT_UPSERT_MS: '700', MAXSIMD_TIMEOUT_SEARCH_MS: '700' } });
 

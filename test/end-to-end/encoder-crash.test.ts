@@ -1,15 +1,15 @@
 /** `kill -9` of the encoder under load: success or 503, nothing hangs, the pool heals by itself. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { expectError, expectReply, type Client, type Reply } from './harness/client.ts';
-import { createTenant } from './harness/command-line.ts';
-import { eventually } from './harness/eventually.ts';
-import { encodersOf, isAlive } from './harness/processes.ts';
-import { createRandom } from './harness/random.ts';
-import { startServer, type ServerProcess } from './harness/server.ts';
-import { find, makeIndex, put, readUsage } from './harness/stage.ts';
-import { passages, recombine } from './harness/texts.ts';
-import { ranked, upserted } from './harness/wire.ts';
+import { expectError, expectReply, type Client, type Reply } from '../support/running/client.ts';
+import { createTenant } from '../support/running/command-line.ts';
+import { eventually } from '../support/running/eventually.ts';
+import { encodersOf, isAlive } from '../support/running/processes.ts';
+import { createRandom } from '../support/running/random.ts';
+import { startServer, type ServerProcess } from '../support/running/server.ts';
+import { find, makeIndex, put, readUsage } from '../support/running/stage.ts';
+import { passages, recombine } from '../support/running/texts.ts';
+import { ranked, upserted } from '../support/running/wire.ts';
 
 /** No request may take longer than its deadline and a little. */
 const boundMs = 20_000;

@@ -1,10 +1,10 @@
 /** What `/metrics` tells of the encoders, after work that is known. */
 import { expect, test } from 'vitest';
 
-import { expectReply } from './harness/client.ts';
-import { readMetric } from './harness/metrics.ts';
-import { find, makeIndex, put, useStage } from './harness/stage.ts';
-import { ranked } from './harness/wire.ts';
+import { expectReply } from '../support/running/client.ts';
+import { readMetric } from '../support/running/metrics.ts';
+import { find, makeIndex, put, useStage } from '../support/running/stage.ts';
+import { ranked } from '../support/running/wire.ts';
 
 const stage = useStage({ metrics: true });
 

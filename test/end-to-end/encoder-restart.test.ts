@@ -1,11 +1,11 @@
 /** Requests that arrive while the only encoder is out: they wait for it within a bound, and no longer. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { expectError, type Client } from './harness/client.ts';
-import { createTenant } from './harness/command-line.ts';
-import { encodersOf } from './harness/processes.ts';
-import { startServer, type ServerProcess } from './harness/server.ts';
-import { find, makeIndex, put } from './harness/stage.ts';
+import { expectError, type Client } from '../support/running/client.ts';
+import { createTenant } from '../support/running/command-line.ts';
+import { encodersOf } from '../support/running/processes.ts';
+import { startServer, type ServerProcess } from '../support/running/server.ts';
+import { find, makeIndex, put } from '../support/running/stage.ts';
 
 async function stage(environment: Readonly<Record<string, string>>) {
   const server = await startServer({ env: environment });

@@ -1,19 +1,19 @@
 /** The whole service on a disk that is full, and on one that is read-only. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { Disk, noDisks } from '../disk/disk.ts';
-import { connect, expectError, expectReply, type Client } from './harness/client.ts';
-import { createTenant, runCommand, type TestTenant } from './harness/command-line.ts';
-import { eventually, within } from './harness/eventually.ts';
+import { Disk, noDisks } from '../support/machine/disk.ts';
+import { connect, expectError, expectReply, type Client } from '../support/running/client.ts';
+import { createTenant, runCommand, type TestTenant } from '../support/running/command-line.ts';
+import { eventually, within } from '../support/running/eventually.ts';
 import {
   launchServer,
   makeScratch,
   startServer,
   type Scratch,
   type ServerProcess,
-} from './harness/server.ts';
-import { find, makeIndex, put, readUsage } from './harness/stage.ts';
-import { textOfTokens } from './harness/texts.ts';
-import { deleted } from './harness/wire.ts';
+} from '../support/running/server.ts';
+import { find, makeIndex, put, readUsage } from '../support/running/stage.ts';
+import { textOfTokens } from '../support/running/texts.ts';
+import { deleted } from '../support/running/wire.ts';
 
 if (noDisks !== undefined) console.log(`skipped: ${noDisks}`);
 

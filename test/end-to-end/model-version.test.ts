@@ -4,17 +4,17 @@ import path from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { connect, expectError, expectReply, type Client } from './harness/client.ts';
-import { createTenant } from './harness/command-line.ts';
+import { connect, expectError, expectReply, type Client } from '../support/running/client.ts';
+import { createTenant } from '../support/running/command-line.ts';
 import {
   makeScratch,
   repositoryRoot,
   startServer,
   type Scratch,
   type ServerProcess,
-} from './harness/server.ts';
-import { find, makeIndex, put } from './harness/stage.ts';
-import { index, indexList, type Index, type Ranked } from './harness/wire.ts';
+} from '../support/running/server.ts';
+import { find, makeIndex, put } from '../support/running/stage.ts';
+import { index, indexList, type Index, type Ranked } from '../support/running/wire.ts';
 
 const otherVersion = 'another-version';
 

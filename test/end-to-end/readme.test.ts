@@ -4,8 +4,8 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, expect, test } from 'vitest';
-import { createTenant } from './harness/command-line.ts';
-import { makeScratch, repositoryRoot, startServer } from './harness/server.ts';
+import { createTenant } from '../support/running/command-line.ts';
+import { makeScratch, repositoryRoot, startServer } from '../support/running/server.ts';
 
 const scratch = await makeScratch();
 const server = await startServer({ scratch });

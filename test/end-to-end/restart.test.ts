@@ -1,16 +1,16 @@
 /** SIGTERM, restart, and what is left of a server that was killed. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
-import { call, connect, expectError, expectReply, type Client } from './harness/client.ts';
-import { createTenant, type TestTenant } from './harness/command-line.ts';
-import { eventually, within } from './harness/eventually.ts';
-import { encodersOf, isAlive } from './harness/processes.ts';
-import { createRandom } from './harness/random.ts';
-import { openRaw } from './harness/raw-http.ts';
-import { makeScratch, startServer, type Scratch, type ServerProcess } from './harness/server.ts';
-import { find, makeIndex, put, readUsage, sendLong } from './harness/stage.ts';
-import { passages, recombine, textOfTokens } from './harness/texts.ts';
-import { indexList, upserted } from './harness/wire.ts';
+import { call, connect, expectError, expectReply, type Client } from '../support/running/client.ts';
+import { createTenant, type TestTenant } from '../support/running/command-line.ts';
+import { eventually, within } from '../support/running/eventually.ts';
+import { encodersOf, isAlive } from '../support/running/processes.ts';
+import { createRandom } from '../support/running/random.ts';
+import { openRaw } from '../support/network/raw-http.ts';
+import { makeScratch, startServer, type Scratch, type ServerProcess } from '../support/running/server.ts';
+import { find, makeIndex, put, readUsage, sendLong } from '../support/running/stage.ts';
+import { passages, recombine, textOfTokens } from '../support/running/texts.ts';
+import { indexList, upserted } from '../support/running/wire.ts';
 
 let scratch: Scratch;
 let server: ServerProcess;

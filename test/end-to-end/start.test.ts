@@ -6,10 +6,10 @@ import { promisify } from 'node:util';
 
 import { afterEach, describe, expect, test } from 'vitest';
 
-import { call, connect } from './harness/client.ts';
-import { createTenant } from './harness/command-line.ts';
-import { eventually, within } from './harness/eventually.ts';
-import { encodersOf } from './harness/processes.ts';
+import { call, connect } from '../support/running/client.ts';
+import { createTenant } from '../support/running/command-line.ts';
+import { eventually, within } from '../support/running/eventually.ts';
+import { encodersOf } from '../support/running/processes.ts';
 import {
   launchServer,
   makeScratch,
@@ -17,7 +17,7 @@ import {
   type Launch,
   type Output,
   type Scratch,
-} from './harness/server.ts';
+} from '../support/running/server.ts';
 
 const scratches: Scratch[] = [];
 const launches: Launch[] = [];

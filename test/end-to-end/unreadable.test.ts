@@ -6,13 +6,13 @@ import assert from 'node:assert/strict';
 import { readdir, readFile, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { connect, expectError, expectReply, type Client, type Reply } from './harness/client.ts';
-import { createTenant, type TestTenant } from './harness/command-line.ts';
-import { eventually } from './harness/eventually.ts';
-import { makeScratch, startServer, type Scratch, type ServerProcess } from './harness/server.ts';
-import { makeIndex, put } from './harness/stage.ts';
-import { textOfTokens } from './harness/texts.ts';
-import { index, ranked } from './harness/wire.ts';
+import { connect, expectError, expectReply, type Client, type Reply } from '../support/running/client.ts';
+import { createTenant, type TestTenant } from '../support/running/command-line.ts';
+import { eventually } from '../support/running/eventually.ts';
+import { makeScratch, startServer, type Scratch, type ServerProcess } from '../support/running/server.ts';
+import { makeIndex, put } from '../support/running/stage.ts';
+import { textOfTokens } from '../support/running/texts.ts';
+import { index, ranked } from '../support/running/wire.ts';
 
 const documents = Array.from({ length: 8 }, (_, place) => ({
   doc_id: `d${place}`,

@@ -4,11 +4,11 @@ import path from 'node:path';
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import { connect } from './harness/client.ts';
-import { createTenant, runCommand, type TestTenant } from './harness/command-line.ts';
-import { within } from './harness/eventually.ts';
-import { launchServer, makeScratch, startServer, type Scratch } from './harness/server.ts';
-import { find, makeIndex, put } from './harness/stage.ts';
+import { connect } from '../support/running/client.ts';
+import { createTenant, runCommand, type TestTenant } from '../support/running/command-line.ts';
+import { within } from '../support/running/eventually.ts';
+import { launchServer, makeScratch, startServer, type Scratch } from '../support/running/server.ts';
+import { find, makeIndex, put } from '../support/running/stage.ts';
 
 let scratch: Scratch;
 let tenant: TestTenant;

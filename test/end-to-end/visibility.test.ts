@@ -1,11 +1,11 @@
 /** What an answer promises to the searches that start after it, while others write. */
 import { describe, expect, test } from 'vitest';
 
-import { expectReply } from './harness/client.ts';
-import { announceRandom } from './harness/random.ts';
-import { find, makeIndex, put, useStage } from './harness/stage.ts';
-import { recombine, textOfTokens } from './harness/texts.ts';
-import { deleted } from './harness/wire.ts';
+import { expectReply } from '../support/running/client.ts';
+import { announceRandom } from '../support/running/random.ts';
+import { find, makeIndex, put, useStage } from '../support/running/stage.ts';
+import { recombine, textOfTokens } from '../support/running/texts.ts';
+import { deleted } from '../support/running/wire.ts';
 
 const stage = useStage();
 const chunking = { max_tokens: 16, overlap_tokens: 0, minimum_chunk_tokens: 1 };

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { bodyBytesMax } from '../../src/http/limits.ts';
-import { exchange, open, parseResponse, startHttp, until } from './harness.ts';
-import { authorization } from './memory-service.ts';
+import { exchange, open, parseResponse, startHttp, until } from '../support/http/http-server.ts';
+import { authorization } from '../support/http/memory-service.ts';
 
 const head = (line: string, ...headers: string[]) =>
   [`${line} HTTP/1.1`, 'Host: test', `Authorization: ${authorization}`, ...headers, '', ''].join('\r\n');

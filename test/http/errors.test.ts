@@ -3,9 +3,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { ServiceError, errorTable } from '../../src/errors.ts';
 import type { ErrorCode } from '../../src/errors.ts';
 import { ErrorBody } from '../../src/http/schemas/errors.ts';
-import { startHttp } from './harness.ts';
-import type { Harness } from './harness.ts';
-import { authorization } from './memory-service.ts';
+import { startHttp } from '../support/http/http-server.ts';
+import type { Harness } from '../support/http/http-server.ts';
+import { authorization } from '../support/http/memory-service.ts';
 
 let http: Harness;
 let indexId: string;

@@ -6,8 +6,8 @@
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { bodyBytesMax, metadataBytesMax, textBytesMax } from '../../src/http/limits.ts';
-import { startHttp } from './harness.ts';
-import type { Harness } from './harness.ts';
+import { startHttp } from '../support/http/http-server.ts';
+import type { Harness } from '../support/http/http-server.ts';
 
 const holdMsMax = 100;
 

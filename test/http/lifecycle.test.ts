@@ -3,8 +3,8 @@ import { Agent, get } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
-import { exchange, open, parseResponse, startHttp, until } from './harness.ts';
-import { authorization } from './memory-service.ts';
+import { exchange, open, parseResponse, startHttp, until } from '../support/http/http-server.ts';
+import { authorization } from '../support/http/memory-service.ts';
 
 const body = '{"query":"q","documents":[{"doc_id":"a","text":"t"}]}';
 const head = (line: string, ...headers: string[]) =>

@@ -3,10 +3,10 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import { createLogger, describeError } from '../../src/logging.ts';
-import { createMetrics } from '../../src/metrics/metrics.ts';
-import { createMetricsServer } from '../../src/metrics/server.ts';
-import { startHttp } from './harness.ts';
-import { apiKey } from './memory-service.ts';
+import { createMetrics } from '../../src/metrics.ts';
+import { createMetricsServer } from '../../src/app/telemetry/metrics-server.ts';
+import { startHttp } from '../support/http/http-server.ts';
+import { apiKey } from '../support/http/memory-service.ts';
 
 describe('the log', () => {
   test('has one line per request, with route pattern, status, code and stages', async () => {

@@ -7,11 +7,19 @@ import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Catalog } from '../../src/catalog/contract.ts';
 import type { SqliteCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
-import { metadataTerms } from '../../src/index/metadata-terms.ts';
-import { SharedLock } from '../../src/index/shared-lock.ts';
-import type { IndexReader } from '../../src/index/stored-index.ts';
-import { announceRandom, type Random } from '../end-to-end/harness/random.ts';
-import { dim, engineError, openHost, openStage, query, type Host, type Stage } from './stage.ts';
+import { metadataTerms } from '../../src/index/terms/metadata-terms.ts';
+import { SharedLock } from '../../src/index/publishing/shared-lock.ts';
+import type { IndexReader } from '../../src/index/open-index.ts';
+import { announceRandom, type Random } from '../support/running/random.ts';
+import {
+  dim,
+  engineError,
+  openHost,
+  openStage,
+  query,
+  type Host,
+  type Stage,
+} from '../support/stages/index-stage.ts';
 
 const tripMs = 1_200;
 const colors = ['red', 'blue', 'green'] as const;

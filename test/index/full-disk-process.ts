@@ -3,7 +3,7 @@
  * fills an index, watches its merges fail, lifts the limit. Prints what it saw as JSON.
  */
 import { execFileSync } from 'node:child_process';
-import { dim, openHost, openStage, type Stage, type TestDocument } from './stage.ts';
+import { dim, openHost, openStage, type Stage, type TestDocument } from '../support/stages/index-stage.ts';
 
 const sealedSegmentsMax = 2;
 const settings = { segmentTokenVectorsMax: 200_000, sealedSegmentsMax, codesTokenVectorsMin: Infinity };

@@ -15,7 +15,7 @@ import {
   type Found,
   type Stage,
   type TestDocument,
-} from './stage.ts';
+} from '../support/stages/index-stage.ts';
 
 type Model = Map<string, TestDocument>;
 

@@ -3,7 +3,14 @@
  * verification makes of it. Prints what it saw as JSON.
  */
 import { open, readFile } from 'node:fs/promises';
-import { blobsOf, docIds, documentAt, openHost, openStage, type Stage } from './stage.ts';
+import {
+  blobsOf,
+  docIds,
+  documentAt,
+  openHost,
+  openStage,
+  type Stage,
+} from '../support/stages/index-stage.ts';
 
 const recordMagic = 'MXRC';
 

@@ -2,7 +2,7 @@
 import { open } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
-import type { BlobStore } from '../../src/index/blob-store.ts';
+import type { BlobStore } from '../../src/index/storage/blob-store.ts';
 import {
   blobsOf,
   docIds,
@@ -14,7 +14,7 @@ import {
   segmentsOf,
   type Host,
   type TestDocument,
-} from './stage.ts';
+} from '../support/stages/index-stage.ts';
 
 let host: Host;
 beforeAll(async () => {

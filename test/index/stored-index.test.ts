@@ -12,7 +12,7 @@ import {
   segmentsOf,
   type Host,
   type Stage,
-} from './stage.ts';
+} from '../support/stages/index-stage.ts';
 
 let host: Host;
 beforeAll(async () => {

@@ -9,7 +9,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
-import { Disk, noDisks } from '../disk/disk.ts';
+import { Disk, noDisks } from '../support/machine/disk.ts';
 import {
   blobsOf,
   derivedFile,
@@ -20,7 +20,7 @@ import {
   openStage,
   type Host,
   type Stage,
-} from './stage.ts';
+} from '../support/stages/index-stage.ts';
 
 const settings = { segmentTokenVectorsMax: 3, codesTokenVectorsMin: 1 };
 const documents = ['a', 'b', 'c'].map((docId, place) => documentAt(docId, place, { is: docId }));

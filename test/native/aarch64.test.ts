@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
-import { installMissingTools } from './debian-packages.ts';
+import { installMissingTools } from '../support/machine/debian-packages.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 const native = path.join(root, 'native');
@@ -34,7 +34,7 @@ it('the NEON kernel agrees with the reference under emulation', { timeout: 300_0
   mkdirSync(directory, { recursive: true });
   const program = path.join(directory, 'kernels_test');
   const sources = ['kernels', 'test'].flatMap((folder) =>
-    readdirSync(path.join(native, folder))
+    readdirSync(path.join(native, folder), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.cpp') && (folder === 'kernels' || /^(kernels_|main)/.test(name)))
       .map((name) => path.join(folder, name)),
   );

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
-import { runOnAvx2Cpu, whyNoAvx2Cpu } from './avx2-cpu.ts';
+import { runOnAvx2Cpu, whyNoAvx2Cpu } from '../support/machine/avx2-cpu.ts';
 
 let whyNot: string | undefined;
 beforeAll(() => {

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import path from 'node:path';
 import { Worker, isMainThread } from 'node:worker_threads';
 import { seededRandom } from '../support/seeded-random.ts';
-import { createEngine } from '../../src/index/native.ts';
+import { createEngine } from '../../src/index/engine/native.ts';
 import { Clusters, columns, noLives, temporaryDirectory } from './sample.ts';
 
 /** Searches, syncs, appends, a verification and codes: in flight when it resolves, settled when `work` does. */

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { seededRandom } from '../support/seeded-random.ts';
-import { createEngine } from '../../src/index/native.ts';
+import { createEngine } from '../../src/index/engine/native.ts';
 import { Clusters, temporaryDirectory } from './sample.ts';
 
 const directory = temporaryDirectory();

@@ -6,7 +6,7 @@ import {
   type NativeEngine,
   type NativeIndex,
   type NativeProbe,
-} from '../../src/index/native.ts';
+} from '../../src/index/engine/native.ts';
 import { Clusters, columns, noLives, temporaryDirectory } from './sample.ts';
 
 const directory = temporaryDirectory();

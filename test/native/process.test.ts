@@ -5,7 +5,7 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, describe, expect, it } from 'vitest';
 import { seededRandom } from '../support/seeded-random.ts';
-import { createEngine } from '../../src/index/native.ts';
+import { createEngine } from '../../src/index/engine/native.ts';
 import { Clusters, columns, noLives, temporaryDirectory } from './sample.ts';
 
 const directory = temporaryDirectory();
@@ -37,7 +37,7 @@ describe('process and threads', () => {
   );
 
   it('an open engine without work does not keep the process', () => {
-    const source = `import { createEngine } from '${path.resolve(import.meta.dirname, '../../src/index/native.ts')}';
+    const source = `import { createEngine } from '${path.resolve(import.meta.dirname, '../../src/index/engine/native.ts')}';
       createEngine({ threads: 2, kernel: 'auto' }).createIndex({ dim: 8, exactTokenVectorsMax: 0 });`;
     const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', source], {
       timeout: 30_000,

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { NativeRecord, NativeSearch } from '../../src/index/native.ts';
+import type { NativeRecord, NativeSearch } from '../../src/index/engine/native.ts';
 
 export function temporaryDirectory(): { readonly path: string; readonly [Symbol.dispose]: () => void } {
   const directory = mkdtempSync(path.join(tmpdir(), 'maxsimd-native-'));

@@ -2,7 +2,7 @@ import path from 'node:path';
 import * as fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { seededRandom } from '../support/seeded-random.ts';
-import { createEngine, type KernelName, type NativeSearchResult } from '../../src/index/native.ts';
+import { createEngine, type KernelName, type NativeSearchResult } from '../../src/index/engine/native.ts';
 import { Clusters, columns, noLives, temporaryDirectory, term } from './sample.ts';
 
 const directory = temporaryDirectory();

@@ -1,8 +1,8 @@
 /** Which model a new index gets while encoders come and go: two real ones, each with a model of its own. */
 import { expect, it, onTestFinished } from 'vitest';
-import { createEncoderPool } from '../../src/encoder/client.ts';
-import { chooseModel } from '../../src/service/served-models.ts';
-import { defaultModel, spawnEncoders, until } from '../encoder/encoders.ts';
+import { createEncoderPool } from '../../src/encoder/client/pool.ts';
+import { chooseModel } from '../../src/service/indexes/served-models.ts';
+import { defaultModel, spawnEncoders, until } from '../support/encoder/encoders.ts';
 
 it('a model whose only encoder is out is unavailable; one that was never served does not exist', async () => {
   const [tiny, usual] = [await spawnEncoders(), await spawnEncoders({ modelDirectories: [defaultModel] })];

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { newDirectory } from '../temporary-directory.ts';
+import { newDirectory } from './machine/temporary-directory.ts';
 
 export const root = path.resolve(import.meta.dirname, '../..');
 

@@ -16,21 +16,21 @@ import { createKeyPepper, fingerprintOf } from '../key-pepper.ts';
 import { SpaceReserve } from '../space-reserve.ts';
 import { syncDirectory } from '../sync-directory.ts';
 import { assertNoProblem, catalogFile, inspectCatalogFiles } from './catalog-files.ts';
-import type { CatalogOperations } from './catalog-operations.ts';
-import type { CheckpointThreadData } from './checkpoint-thread.ts';
+import type { CatalogOperations } from './operations/catalog-operations.ts';
+import type { CheckpointThreadData } from './threads/checkpoint-thread.ts';
 import { isOutOfSpace, openReader, openWriter, operating, toOperatingError } from './connection.ts';
 import type { Connection } from './connection.ts';
-import { IdPool } from './id-pool.ts';
-import type { ReadOperations } from './read-operations.ts';
+import { IdPool } from './operations/id-pool.ts';
+import type { ReadOperations } from './reads/read-operations.ts';
 import { catalogMigrations, migrate } from './schema.ts';
-import { smallReads, usageReads } from './small-reads.ts';
-import type { SmallReads } from './small-reads.ts';
-import { ThreadClient } from './thread-client.ts';
-import type { ThreadOptions } from './thread-client.ts';
-import type { ReaderThreadData } from './reader-thread.ts';
-import { UsageLedger } from './usage-ledger.ts';
-import { usageFile } from './usage-store.ts';
-import type { WriterThreadData } from './writer-thread.ts';
+import { smallReads, usageReads } from './reads/small-reads.ts';
+import type { SmallReads } from './reads/small-reads.ts';
+import { ThreadClient } from './threads/thread-client.ts';
+import type { ThreadOptions } from './threads/thread-client.ts';
+import type { ReaderThreadData } from './threads/reader-thread.ts';
+import { UsageLedger } from './usage/usage-ledger.ts';
+import { usageFile } from './usage/usage-store.ts';
+import type { WriterThreadData } from './threads/writer-thread.ts';
 
 export interface OpenCatalogOptions {
   /** Existing directory (`prepareDataDirectory`). */

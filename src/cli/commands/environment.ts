@@ -1,5 +1,5 @@
 /** What the entry hands to the commands; nothing below it reads the environment. */
-import type { Config } from '../../config.ts';
+import type { Config } from '../../app/config.ts';
 import type { CommandResult } from '../output.ts';
 
 export interface ProgramEnvironment {

@@ -27,7 +27,7 @@ export function addEval(program: Command, environment: ProgramEnvironment): void
         directory: string,
         options: ServiceOptions & { index: string; candidateK: number; concurrency: number },
       ) => {
-        const { evaluate } = await import('../eval.ts');
+        const { evaluate } = await import('../evaluation/eval.ts');
         environment.report(
           await evaluate({
             endpoint: endpointFrom(options, environment),

@@ -12,8 +12,8 @@ export function addIndex(program: Command, environment: ProgramEnvironment): voi
     .addOption(jsonOption())
     .action(async (indexId: string | undefined) => {
       const [{ withIndexes }, { inspectIndexes }] = await Promise.all([
-        import('../index-access.ts'),
-        import('../index-inspect.ts'),
+        import('../index/index-access.ts'),
+        import('../index/index-inspect.ts'),
       ]);
       environment.report(await withIndexes(environment.config(), indexId, inspectIndexes));
     });
@@ -28,7 +28,7 @@ export function addIndex(program: Command, environment: ProgramEnvironment): voi
         'damaged, with a list of it.',
     )
     .action(async (indexId: string | undefined) => {
-      const { verifyIndexes } = await import('../index-verify.ts');
+      const { verifyIndexes } = await import('../index/index-verify.ts');
       environment.report(await verifyIndexes(environment.config(), indexId));
     });
   index
@@ -43,8 +43,8 @@ export function addIndex(program: Command, environment: ProgramEnvironment): voi
     )
     .action(async (indexId: string | undefined) => {
       const [{ withIndexesAlone }, { compactIndexes }] = await Promise.all([
-        import('../index-access.ts'),
-        import('../index-compact.ts'),
+        import('../index/index-access.ts'),
+        import('../index/index-compact.ts'),
       ]);
       environment.report(await withIndexesAlone(environment.config(), indexId, compactIndexes));
     });

@@ -1,6 +1,6 @@
 /** `maxsimd key`: its words. */
 import type { Command } from 'commander';
-import { withCatalog } from '../catalog-access.ts';
+import { withCatalog } from '../catalog/catalog-access.ts';
 import type { ProgramEnvironment } from './environment.ts';
 import { confirmation, jsonOption } from './options.ts';
 
@@ -12,7 +12,7 @@ export function addKey(program: Command, environment: ProgramEnvironment): void 
     .argument('<tenant_id>')
     .addOption(jsonOption())
     .action(async (tenantId: string) => {
-      const { createKey } = await import('../keys.ts');
+      const { createKey } = await import('../catalog/keys.ts');
       environment.report(
         await withCatalog(environment.config(), ({ catalog, newApiKey }) =>
           createKey(catalog, tenantId, newApiKey),
@@ -25,7 +25,7 @@ export function addKey(program: Command, environment: ProgramEnvironment): void 
     .argument('<tenant_id>')
     .addOption(jsonOption())
     .action(async (tenantId: string) => {
-      const { listKeys } = await import('../keys.ts');
+      const { listKeys } = await import('../catalog/keys.ts');
       environment.report(
         await withCatalog(environment.config(), ({ catalog }) => listKeys(catalog, tenantId)),
       );
@@ -36,7 +36,7 @@ export function addKey(program: Command, environment: ProgramEnvironment): void 
     .argument('<key_id>')
     .addOption(jsonOption())
     .action(async (keyId: string) => {
-      const { revokeKey } = await import('../keys.ts');
+      const { revokeKey } = await import('../catalog/keys.ts');
       environment.report(await withCatalog(environment.config(), ({ catalog }) => revokeKey(catalog, keyId)));
     });
   key
@@ -46,7 +46,7 @@ export function addKey(program: Command, environment: ProgramEnvironment): void 
     .addOption(jsonOption())
     .addHelpText('after', '\nRefused while a server uses the data directory.')
     .action(async (options: { yes?: true }) => {
-      const { resetAllKeys } = await import('../keys.ts');
+      const { resetAllKeys } = await import('../catalog/keys.ts');
       const confirm = await confirmation(options, environment);
       const directory = environment.config().MAXSIMD_DATA_DIR;
       environment.report(await resetAllKeys({ directory, confirm }));

@@ -32,7 +32,7 @@ export async function confirmation(
   options: { readonly yes?: true },
   environment: ProgramEnvironment,
 ): Promise<(question: string) => Promise<boolean>> {
-  const { askOnTerminal } = await import('../confirm.ts');
+  const { askOnTerminal } = await import('../catalog/confirm.ts');
   return async (question) =>
     options.yes === true || askOnTerminal(question, environment.stdin, environment.stderr);
 }

@@ -1,7 +1,7 @@
 /** `maxsimd tenant`: its words. */
 import type { Command } from 'commander';
 import type { TenantLimits } from '../../catalog/contract.ts';
-import { withCatalog } from '../catalog-access.ts';
+import { withCatalog } from '../catalog/catalog-access.ts';
 import type { ProgramEnvironment } from './environment.ts';
 import { confirmation, countFromZero, jsonOption, nonBlank, positiveInteger, tokenCount } from './options.ts';
 
@@ -15,7 +15,7 @@ export function addTenant(program: Command, environment: ProgramEnvironment): vo
   )
     .addOption(jsonOption())
     .action(async (options: LimitOptions & { name: string }) => {
-      const { createTenant } = await import('../tenants.ts');
+      const { createTenant } = await import('../catalog/tenants.ts');
       environment.report(
         await withCatalog(
           environment.config(),
@@ -30,7 +30,7 @@ export function addTenant(program: Command, environment: ProgramEnvironment): vo
     .description('all tenants')
     .addOption(jsonOption())
     .action(async () => {
-      const { listTenants } = await import('../tenants.ts');
+      const { listTenants } = await import('../catalog/tenants.ts');
       environment.report(await withCatalog(environment.config(), ({ catalog }) => listTenants(catalog)));
     });
   for (const [name, suspended] of [
@@ -43,7 +43,7 @@ export function addTenant(program: Command, environment: ProgramEnvironment): vo
       .argument('<tenant_id>')
       .addOption(jsonOption())
       .action(async (tenantId: string) => {
-        const { setSuspended } = await import('../tenants.ts');
+        const { setSuspended } = await import('../catalog/tenants.ts');
         environment.report(
           await withCatalog(environment.config(), ({ catalog }) =>
             setSuspended(catalog, tenantId, suspended),
@@ -59,7 +59,7 @@ export function addTenant(program: Command, environment: ProgramEnvironment): vo
   )
     .addOption(jsonOption())
     .action(async (tenantId: string, options: LimitOptions) => {
-      const { tenantLimits } = await import('../tenants.ts');
+      const { tenantLimits } = await import('../catalog/tenants.ts');
       environment.report(
         await withCatalog(environment.config(), ({ catalog }) =>
           tenantLimits(catalog, tenantId, limitsOf(options)),
@@ -73,7 +73,7 @@ export function addTenant(program: Command, environment: ProgramEnvironment): vo
     .option('--yes', 'do not ask')
     .addOption(jsonOption())
     .action(async (tenantId: string, options: { yes?: true }) => {
-      const { deleteTenant } = await import('../tenants.ts');
+      const { deleteTenant } = await import('../catalog/tenants.ts');
       const confirm = await confirmation(options, environment);
       environment.report(
         await withCatalog(environment.config(), ({ catalog, purge }) =>

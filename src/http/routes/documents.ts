@@ -1,10 +1,10 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Service } from '../../service/contract.ts';
-import { admissionErrors, answers } from '../answers.ts';
+import { admissionErrors, answers } from './answers.ts';
 import { jsonContentType } from '../error-body.ts';
 import { IndexParams, documentInputs } from '../schemas/fields.ts';
 import { Deleted, DocumentParams, UpsertBody, UpsertResult } from '../schemas/indexes.ts';
-import { upsertText } from '../wire.ts';
+import { upsertText } from './representations.ts';
 
 export function documentRoutes(service: Service): FastifyPluginAsyncZod {
   return async (app) => {

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { ServiceError } from '../../errors.ts';
 import type { Service } from '../../service/contract.ts';
-import { answers } from '../answers.ts';
+import { answers } from './answers.ts';
 import { Health, ReadinessBody } from '../schemas/health.ts';
 
 export function healthRoutes(service: Service, drain: AbortSignal): FastifyPluginAsyncZod {

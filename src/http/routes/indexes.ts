@@ -1,12 +1,12 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { ServiceError } from '../../errors.ts';
 import type { CreateIndexRequest, Service } from '../../service/contract.ts';
-import { addition, admissionErrors, answers } from '../answers.ts';
+import { addition, admissionErrors, answers } from './answers.ts';
 import { jsonContentType } from '../error-body.ts';
-import { present } from '../present.ts';
+import { present } from './present.ts';
 import { IndexParams } from '../schemas/fields.ts';
 import { CreateIndexBody, Deleted, Index, IndexList } from '../schemas/indexes.ts';
-import { indexListBytes, indexText } from '../wire.ts';
+import { indexListBytes, indexText } from './representations.ts';
 
 export function indexRoutes(service: Service): FastifyPluginAsyncZod {
   return async (app) => {

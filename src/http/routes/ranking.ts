@@ -1,11 +1,11 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { SearchRequest, Service } from '../../service/contract.ts';
-import { admissionErrors, answers } from '../answers.ts';
+import { admissionErrors, answers } from './answers.ts';
 import { jsonContentType } from '../error-body.ts';
-import { present } from '../present.ts';
+import { present } from './present.ts';
 import { IndexParams, documentInputs } from '../schemas/fields.ts';
 import { Ranked, ScoreBody, SearchBody } from '../schemas/ranking.ts';
-import { rankedBytes } from '../wire.ts';
+import { rankedBytes } from './representations.ts';
 
 export function rankingRoutes(service: Service): FastifyPluginAsyncZod {
   return async (app) => {

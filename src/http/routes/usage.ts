@@ -1,9 +1,9 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Service } from '../../service/contract.ts';
-import { admissionErrors, answers } from '../answers.ts';
+import { admissionErrors, answers } from './answers.ts';
 import { jsonContentType } from '../error-body.ts';
 import { UsageSummary } from '../schemas/usage.ts';
-import { usageText } from '../wire.ts';
+import { usageText } from './representations.ts';
 
 export function usageRoutes(service: Service): FastifyPluginAsyncZod {
   return async (app) => {

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import type { DocumentInput as Document } from '../../service/contract.ts';
-import { CustomerObject } from '../json-body.ts';
+import { CustomerObject } from '../body/json-body.ts';
 import { docIdLengthMax, documentsMax, nameLengthMax, queryBytesMax, textBytesMax } from '../limits.ts';
 
 /** Adds an issue with a code of ours (zod's own custom issues all read `custom`). */

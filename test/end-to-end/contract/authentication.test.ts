@@ -2,11 +2,18 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 
-import { call, expectError, expectReply, connect, type Client, type Reply } from '../harness/client.ts';
-import { createKey, runCommand, runJson } from '../harness/command-line.ts';
-import { eventually } from '../harness/eventually.ts';
-import { find, makeIndex, put, readUsage, useStage } from '../harness/stage.ts';
-import { indexList } from '../harness/wire.ts';
+import {
+  call,
+  expectError,
+  expectReply,
+  connect,
+  type Client,
+  type Reply,
+} from '../../support/running/client.ts';
+import { createKey, runCommand, runJson } from '../../support/running/command-line.ts';
+import { eventually } from '../../support/running/eventually.ts';
+import { find, makeIndex, put, readUsage, useStage } from '../../support/running/stage.ts';
+import { indexList } from '../../support/running/wire.ts';
 
 const stage = useStage();
 const absentIndex = '00000000-0000-4000-8000-000000000000';

@@ -5,12 +5,12 @@
  */
 import { beforeAll, describe, expect, test } from 'vitest';
 
-import { expectReply } from '../harness/client.ts';
-import { readMetric } from '../harness/metrics.ts';
-import { createRandom } from '../harness/random.ts';
-import { find, makeIndex, put, useStage } from '../harness/stage.ts';
-import { passages, recombine } from '../harness/texts.ts';
-import { rankedWithComponents } from '../harness/wire.ts';
+import { expectReply } from '../../support/running/client.ts';
+import { readMetric } from '../../support/running/metrics.ts';
+import { createRandom } from '../../support/running/random.ts';
+import { find, makeIndex, put, useStage } from '../../support/running/stage.ts';
+import { passages, recombine } from '../../support/running/texts.ts';
+import { rankedWithComponents } from '../../support/running/wire.ts';
 
 const segmentTokenVectors = 36_000;
 const batchDocuments = 50;

@@ -5,15 +5,15 @@ import path from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { makeCertificate, requestOverTls } from '../harness/tls.ts';
-import { call, type Reply } from '../harness/client.ts';
-import { createTenant, runCommand, type CommandResult } from '../harness/command-line.ts';
-import { startProxy } from '../harness/proxy.ts';
-import { openRaw } from '../harness/raw-http.ts';
-import { makeScratch, startServer } from '../harness/server.ts';
-import { find, makeIndex, put, readUsage, useStage } from '../harness/stage.ts';
-import { passages } from '../harness/texts.ts';
-import { decimalString, timestamp } from '../harness/wire.ts';
+import { makeCertificate, requestOverTls } from '../../support/network/tls.ts';
+import { call, type Reply } from '../../support/running/client.ts';
+import { createTenant, runCommand, type CommandResult } from '../../support/running/command-line.ts';
+import { startProxy } from '../../support/network/proxy.ts';
+import { openRaw } from '../../support/network/raw-http.ts';
+import { makeScratch, startServer } from '../../support/running/server.ts';
+import { find, makeIndex, put, readUsage, useStage } from '../../support/running/stage.ts';
+import { passages } from '../../support/running/texts.ts';
+import { decimalString, timestamp } from '../../support/running/wire.ts';
 
 const stage = useStage();
 

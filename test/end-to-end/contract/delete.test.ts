@@ -1,9 +1,9 @@
 /** "Delete a document". */
 import { describe, expect, test } from 'vitest';
 
-import { expectError, expectInvalid, expectReply } from '../harness/client.ts';
-import { find, makeIndex, put, readUsage, useStage } from '../harness/stage.ts';
-import { deleted } from '../harness/wire.ts';
+import { expectError, expectInvalid, expectReply } from '../../support/running/client.ts';
+import { find, makeIndex, put, readUsage, useStage } from '../../support/running/stage.ts';
+import { deleted } from '../../support/running/wire.ts';
 
 const stage = useStage();
 const absentIndex = '00000000-0000-4000-8000-000000000000';

@@ -1,12 +1,12 @@
 /** "Errors" and "Status codes": one body for every failure, whatever layer it comes from. */
 import { describe, expect, test } from 'vitest';
 
-import { call, expectError, expectInvalid, expectReply, type Reply } from '../harness/client.ts';
-import { eventually } from '../harness/eventually.ts';
-import { openRaw } from '../harness/raw-http.ts';
-import { makeIndex, put, useStage } from '../harness/stage.ts';
-import { textOfTokens } from '../harness/texts.ts';
-import { errorBody, ranked } from '../harness/wire.ts';
+import { call, expectError, expectInvalid, expectReply, type Reply } from '../../support/running/client.ts';
+import { eventually } from '../../support/running/eventually.ts';
+import { openRaw } from '../../support/network/raw-http.ts';
+import { makeIndex, put, useStage } from '../../support/running/stage.ts';
+import { textOfTokens } from '../../support/running/texts.ts';
+import { errorBody, ranked } from '../../support/running/wire.ts';
 
 const stage = useStage();
 const absentIndex = '00000000-0000-4000-8000-000000000000';

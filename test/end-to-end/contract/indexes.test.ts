@@ -1,10 +1,10 @@
 /** The Index resource, its states, "Create an index" and "List indexes". */
 import { describe, expect, test } from 'vitest';
 
-import { expectError, expectInvalid, expectReply } from '../harness/client.ts';
-import { find, makeIndex, put, useStage } from '../harness/stage.ts';
-import { passages, textOfTokens } from '../harness/texts.ts';
-import { deleted, index, indexList, rankedWithComponents, type Index } from '../harness/wire.ts';
+import { expectError, expectInvalid, expectReply } from '../../support/running/client.ts';
+import { find, makeIndex, put, useStage } from '../../support/running/stage.ts';
+import { passages, textOfTokens } from '../../support/running/texts.ts';
+import { deleted, index, indexList, rankedWithComponents, type Index } from '../../support/running/wire.ts';
 
 const stage = useStage();
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;

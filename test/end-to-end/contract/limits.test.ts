@@ -1,13 +1,13 @@
 /** "Limits": every limit exactly at its value and one over, and the exact `Retry-After` of each refusal. */
 import { beforeAll, describe, expect, test } from 'vitest';
 
-import { expectError, expectInvalid, expectReply, type Reply } from '../harness/client.ts';
-import type { TestTenant } from '../harness/command-line.ts';
-import { eventually, pause } from '../harness/eventually.ts';
-import { openRaw, type RawConnection } from '../harness/raw-http.ts';
-import { find, makeIndex, put, readUsage, useStage } from '../harness/stage.ts';
-import { textOfTokens } from '../harness/texts.ts';
-import { deleted, ranked, upserted } from '../harness/wire.ts';
+import { expectError, expectInvalid, expectReply, type Reply } from '../../support/running/client.ts';
+import type { TestTenant } from '../../support/running/command-line.ts';
+import { eventually, pause } from '../../support/running/eventually.ts';
+import { openRaw, type RawConnection } from '../../support/network/raw-http.ts';
+import { find, makeIndex, put, readUsage, useStage } from '../../support/running/stage.ts';
+import { textOfTokens } from '../../support/running/texts.ts';
+import { deleted, ranked, upserted } from '../../support/running/wire.ts';
 
 const stage = useStage();
 

@@ -1,11 +1,11 @@
 /** The specification's first section: what the service does. */
 import { describe, expect, test } from 'vitest';
 
-import { expectError, expectReply } from '../harness/client.ts';
-import { createRandom } from '../harness/random.ts';
-import { find, makeIndex, put, readUsage, useStage } from '../harness/stage.ts';
-import { passages, recombine } from '../harness/texts.ts';
-import { deleted, indexList, ranked } from '../harness/wire.ts';
+import { expectError, expectReply } from '../../support/running/client.ts';
+import { createRandom } from '../../support/running/random.ts';
+import { find, makeIndex, put, readUsage, useStage } from '../../support/running/stage.ts';
+import { passages, recombine } from '../../support/running/texts.ts';
+import { deleted, indexList, ranked } from '../../support/running/wire.ts';
 
 const stage = useStage();
 

@@ -1,11 +1,11 @@
 /** "Search an index". */
 import { beforeAll, describe, expect, test } from 'vitest';
 
-import { expectError, expectInvalid, expectReply } from '../harness/client.ts';
-import { createRandom } from '../harness/random.ts';
-import { find, makeIndex, put, useStage } from '../harness/stage.ts';
-import { passages, recombine, textOfTokens } from '../harness/texts.ts';
-import { ranked, rankedWithComponents } from '../harness/wire.ts';
+import { expectError, expectInvalid, expectReply } from '../../support/running/client.ts';
+import { createRandom } from '../../support/running/random.ts';
+import { find, makeIndex, put, useStage } from '../../support/running/stage.ts';
+import { passages, recombine, textOfTokens } from '../../support/running/texts.ts';
+import { ranked, rankedWithComponents } from '../../support/running/wire.ts';
 
 const stage = useStage();
 const absentIndex = '00000000-0000-4000-8000-000000000000';

@@ -1,11 +1,11 @@
 /** "Upsert documents": the document input, the request's rules, the response. */
 import { describe, expect, test } from 'vitest';
 
-import { expectError, expectInvalid, expectReply, type Reply } from '../harness/client.ts';
-import { readOpenApi } from '../harness/openapi.ts';
-import { find, makeIndex, put, readUsage, useStage } from '../harness/stage.ts';
-import { passages, textOfTokens } from '../harness/texts.ts';
-import { deleted, upserted } from '../harness/wire.ts';
+import { expectError, expectInvalid, expectReply, type Reply } from '../../support/running/client.ts';
+import { readOpenApi } from '../../support/running/openapi.ts';
+import { find, makeIndex, put, readUsage, useStage } from '../../support/running/stage.ts';
+import { passages, textOfTokens } from '../../support/running/texts.ts';
+import { deleted, upserted } from '../../support/running/wire.ts';
 
 const stage = useStage();
 const absentIndex = '00000000-0000-4000-8000-000000000000';

@@ -1,11 +1,11 @@
 /** The request usage object and "Get usage and limits". */
 import { describe, expect, test } from 'vitest';
 
-import { connect, expectReply } from '../harness/client.ts';
-import { announceRandom } from '../harness/random.ts';
-import { find, makeIndex, put, readUsage, useStage } from '../harness/stage.ts';
-import { passages, recombine, textOfTokens } from '../harness/texts.ts';
-import { deleted, ranked, upserted, usageSummary } from '../harness/wire.ts';
+import { connect, expectReply } from '../../support/running/client.ts';
+import { announceRandom } from '../../support/running/random.ts';
+import { find, makeIndex, put, readUsage, useStage } from '../../support/running/stage.ts';
+import { passages, recombine, textOfTokens } from '../../support/running/texts.ts';
+import { deleted, ranked, upserted, usageSummary } from '../../support/running/wire.ts';
 
 const stage = useStage();
 

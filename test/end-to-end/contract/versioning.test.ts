@@ -4,10 +4,10 @@ import path from 'node:path';
 
 import { describe, expect, test } from 'vitest';
 
-import { call, expectError } from '../harness/client.ts';
-import { readOpenApi } from '../harness/openapi.ts';
-import { repositoryRoot } from '../harness/server.ts';
-import { makeIndex, useStage } from '../harness/stage.ts';
+import { call, expectError } from '../../support/running/client.ts';
+import { readOpenApi } from '../../support/running/openapi.ts';
+import { repositoryRoot } from '../../support/running/server.ts';
+import { makeIndex, useStage } from '../../support/running/stage.ts';
 
 const stage = useStage();
 

@@ -4,12 +4,12 @@
  */
 import { expect, test } from 'vitest';
 
-import { abandon, type Moment } from '../harness/abandon.ts';
-import { eventually } from '../harness/eventually.ts';
-import { readMetric } from '../harness/metrics.ts';
-import { announceRandom, type Random } from '../harness/random.ts';
-import { find, makeIndex, put, readUsage, useStage } from '../harness/stage.ts';
-import { passages, recombine, textOfTokens } from '../harness/texts.ts';
+import { abandon, type Moment } from '../../support/network/abandon.ts';
+import { eventually } from '../../support/running/eventually.ts';
+import { readMetric } from '../../support/running/metrics.ts';
+import { announceRandom, type Random } from '../../support/running/random.ts';
+import { find, makeIndex, put, readUsage, useStage } from '../../support/running/stage.ts';
+import { passages, recombine, textOfTokens } from '../../support/running/texts.ts';
 
 /** Of every process of the service; what a thousand of these requests hold, were it kept, is more than twice as much. */
 const heapMegabytes = 112;

@@ -1,16 +1,16 @@
 /** Connections to a remote encoder that break in the middle of its replies: a whole answer or 503, never a part of one. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { expectError, expectReply, type Client, type Reply } from '../harness/client.ts';
-import { createTenant } from '../harness/command-line.ts';
-import { startCuttingProxy, type CuttingProxy } from '../harness/cutting-proxy.ts';
-import { startEncoderProcess, type EncoderProcess } from '../harness/encoder-process.ts';
-import { eventually } from '../harness/eventually.ts';
-import { readMetric } from '../harness/metrics.ts';
-import { startServer, type ServerProcess } from '../harness/server.ts';
-import { find, makeIndex, put, readUsage } from '../harness/stage.ts';
-import { passages } from '../harness/texts.ts';
-import { ranked, upserted } from '../harness/wire.ts';
+import { expectError, expectReply, type Client, type Reply } from '../../support/running/client.ts';
+import { createTenant } from '../../support/running/command-line.ts';
+import { startCuttingProxy, type CuttingProxy } from '../../support/network/cutting-proxy.ts';
+import { startEncoderProcess, type EncoderProcess } from '../../support/running/encoder-process.ts';
+import { eventually } from '../../support/running/eventually.ts';
+import { readMetric } from '../../support/running/metrics.ts';
+import { startServer, type ServerProcess } from '../../support/running/server.ts';
+import { find, makeIndex, put, readUsage } from '../../support/running/stage.ts';
+import { passages } from '../../support/running/texts.ts';
+import { ranked, upserted } from '../../support/running/wire.ts';
 
 const documents = passages.slice(0, 20).map(({ subject, text }) => ({ doc_id: subject, text }));
 const query = passages[3]!.question;

@@ -1,13 +1,13 @@
 /** An encoder that hangs (SIGSTOP): requests end by their deadline, the process is replaced, results are the same. */
 import { expect, test } from 'vitest';
 
-import { expectError, expectReply } from '../harness/client.ts';
-import { eventually } from '../harness/eventually.ts';
-import { readMetric } from '../harness/metrics.ts';
-import { encodersOf, isAlive } from '../harness/processes.ts';
-import { find, makeIndex, put, readUsage, sendLong, useStage } from '../harness/stage.ts';
-import { passages, textOfTokens } from '../harness/texts.ts';
-import { ranked } from '../harness/wire.ts';
+import { expectError, expectReply } from '../../support/running/client.ts';
+import { eventually } from '../../support/running/eventually.ts';
+import { readMetric } from '../../support/running/metrics.ts';
+import { encodersOf, isAlive } from '../../support/running/processes.ts';
+import { find, makeIndex, put, readUsage, sendLong, useStage } from '../../support/running/stage.ts';
+import { passages, textOfTokens } from '../../support/running/texts.ts';
+import { ranked } from '../../support/running/wire.ts';
 
 const deadlineMs = 4000;
 const stage = useStage({

@@ -1,19 +1,19 @@
 /** A foreign encoder that answers nonsense, or too late: 503, no wrong score, nothing stored, nothing charged. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { bytesOf } from '../../../src/encoder/wire.ts';
-import { connect, expectError, type Client, type Reply } from '../harness/client.ts';
-import { createTenant } from '../harness/command-line.ts';
-import { eventually } from '../harness/eventually.ts';
+import { bytesOf } from '../../../src/encoder/protocol/wire.ts';
+import { connect, expectError, type Client, type Reply } from '../../support/running/client.ts';
+import { createTenant } from '../../support/running/command-line.ts';
+import { eventually } from '../../support/running/eventually.ts';
 import {
   foreignDim,
   startForeignEncoder,
   type ForeignEncoder,
   type Misbehaviour,
-} from '../harness/foreign-encoder.ts';
-import { readMetric } from '../harness/metrics.ts';
-import { startServer, type ServerOptions, type ServerProcess } from '../harness/server.ts';
-import { find, makeIndex, put, readUsage } from '../harness/stage.ts';
+} from '../../support/network/foreign-encoder.ts';
+import { readMetric } from '../../support/running/metrics.ts';
+import { startServer, type ServerOptions, type ServerProcess } from '../../support/running/server.ts';
+import { find, makeIndex, put, readUsage } from '../../support/running/stage.ts';
 
 const deadlineMs = 800;
 const question = 'which river runs past the stone house';

@@ -1,0 +1,170 @@
+#include "candidates/candidates.h"
+
+#include "candidates/code_scan.h"
+#include "candidates/list_scan.h"
+#include "candidates/query_tables.h"
+#include "index/search.h"
+#include "candidates/shortlist_scores.h"
+#include "store/error.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+
+namespace maxsimd {
+namespace {
+
+constexpr uint32_t survivorsMin = 1200;
+constexpr uint32_t survivorsPerCandidate = 7;
+/// Lists know a chunk by some of its codes only: so many times the survivors are looked at by all of theirs.
+constexpr uint32_t listedPerSurvivor = 4;
+/// Beyond so many chunks survivors grow with a power of their number: its root,
+constexpr double manyChunks = 100'000;
+constexpr double growth = 0.5;
+/// and for many candidates faster, as what stands far down a ranking has more that nearly ties with it.
+constexpr uint32_t fewCandidates = 200;
+constexpr uint32_t manyCandidates = 500;
+constexpr double growthOfMany = 0.65;
+
+/// Of the best ten by exact MaxSim some 99 in 100 are among so many by codes (docs/candidates.md), and chunks that
+/// nearly tie grow with the index.
+uint32_t survivorsFor(uint32_t candidateK, std::span<const CodedSegment> segments) {
+  uint64_t selected = 0;
+  for (const CodedSegment& coded : segments) selected += coded.selected->count;
+  const uint32_t few = std::max(survivorsMin, survivorsPerCandidate * candidateK);
+  const double deep = double(std::clamp(candidateK, fewCandidates, manyCandidates) - fewCandidates) /
+                      (manyCandidates - fewCandidates);
+  const double power = growth + (growthOfMany - growth) * deep;
+  return uint32_t(few * std::pow(std::max(1.0, double(selected) / manyChunks), power));
+}
+
+bool useLists(std::span<const CodedSegment> segments, Plan plan, uint32_t tokens, uint32_t count) {
+  if (plan != Plan::automatic) return plan == Plan::lists;
+  return listScanCost(segments, tokens, count * listedPerSurvivor) < codeScanCost(segments, tokens);
+}
+
+/// What the filter leaves of the live chunks.
+std::shared_ptr<const LiveChunks> filtered(const Segment& segment, const LiveChunks& live,
+                                           const std::vector<uint32_t>& records) {
+  auto left = std::make_shared<LiveChunks>();
+  left->chunks.resize(live.chunks.size());
+  for (const uint32_t number : records) {
+    const RecordEntry& record = segment.record(number);
+    if (!live.chunks.test(record.firstChunk)) continue;
+    for (uint32_t c = 0; c < record.chunks; ++c) left->chunks.set(record.firstChunk + c);
+    left->count += record.chunks;
+    left->rows += record.rows;
+  }
+  return left;
+}
+
+/// Keeps the `count` best, best first.
+void keepBest(std::vector<ScoredSurvivor>& scored, size_t count, const AgeOf& ageOf) {
+  const auto isBetter = [&ageOf](const ScoredSurvivor& a, const ScoredSurvivor& b) {
+    return a.score != b.score ? a.score > b.score : ageOf(a.candidate) < ageOf(b.candidate);
+  };
+  if (scored.size() > count) {
+    std::nth_element(scored.begin(), scored.begin() + long(count), scored.end(), isBetter);
+    scored.resize(count);
+  }
+  std::sort(scored.begin(), scored.end(), isBetter);
+}
+
+}  // namespace
+
+Age ageOf(const std::vector<Selection>& selections, const Candidate& candidate) {
+  const Segment& segment = *selections[candidate.segment].snapshot.segment;
+  const RecordEntry& record = segment.record(segment.chunk(candidate.chunk).record);
+  return {record.versionId, candidate.chunk - record.firstChunk};
+}
+
+Chunk exactChunk(const Selection& selection, uint32_t chunk) {
+  const Segment& segment = *selection.snapshot.segment;
+  const Mapping& mapping = *selection.snapshot.mapping;
+  const ChunkEntry& entry = segment.chunk(chunk);
+  if (!segment.dataIntact(mapping, entry.record)) throw segment.unread(mapping, entry.record);
+  const RecordView view = segment.view(mapping, entry.record);
+  return {view.vectors() + size_t(entry.firstRow) * segment.dim(), view.scales() + entry.firstRow,
+          segment.chunkRows(chunk)};
+}
+
+std::vector<Selection> selectLive(const std::vector<SegmentSnapshot>& snapshots, uint64_t generation,
+                                  const std::optional<std::vector<Term>>& terms, const Deadline& deadline) {
+  std::vector<Selection> selections;
+  const Checkpoint checkpoint = [&deadline] { deadline.check(); };
+  for (const SegmentSnapshot& snapshot : snapshots) {
+    checkpoint();
+    auto live = snapshot.live->at(generation, snapshot.records, snapshot.epoch);
+    if (terms && live->count > 0) {
+      const auto matching = snapshot.segment->recordsMatching(*terms, snapshot.records, checkpoint);
+      live = filtered(*snapshot.segment, *live, matching);
+    }
+    selections.push_back({snapshot, std::move(live)});
+  }
+  return selections;
+}
+
+CandidateSet everyChunk(const std::vector<Selection>& selections) {
+  CandidateSet set;
+  for (uint32_t s = 0; s < selections.size(); ++s) {
+    const Bitmap& chunks = selections[s].chunks->chunks;
+    chunks.forEach(0, chunks.size(), [&](uint32_t chunk) { set.candidates.push_back({s, chunk}); });
+  }
+  return set;
+}
+
+CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& selections, Pool& pool,
+                         const SearchRequest& request, const PackedQuery& query) {
+  CandidateSet set;
+  std::vector<CodedSegment> segments;
+  std::vector<const Codebook*> codebooks;
+  // Without codes: they stay whatever comes.
+  std::vector<ScoredSurvivor> scored;
+  for (uint32_t s = 0; s < selections.size(); ++s) {
+    const LiveChunks& selected = *selections[s].chunks;
+    if (selected.count == 0) continue;
+    if (const ChunkCodes* codes = selections[s].snapshot.codes.get()) {
+      segments.push_back({s, &selected, codes, nullptr});
+      if (std::find(codebooks.begin(), codebooks.end(), &codes->codebook()) == codebooks.end())
+        codebooks.push_back(&codes->codebook());
+    } else {
+      selected.chunks.forEach(0, selected.chunks.size(),
+                              [&](uint32_t chunk) { scored.push_back({{s, chunk}, 0.0f}); });
+    }
+  }
+  const QueryTables tables(kernel, query, request.query, codebooks, pool);
+  for (CodedSegment& coded : segments) {
+    const auto codebook = std::find(codebooks.begin(), codebooks.end(), &coded.codes->codebook());
+    coded.table = &tables.of(size_t(codebook - codebooks.begin()));
+  }
+  const AgeOf age = [&selections](const Candidate& candidate) { return ageOf(selections, candidate); };
+  const SurvivorSearch search{segments, query.tokens, age, pool, request.deadline};
+  const uint32_t count = survivorsFor(request.candidateK, segments);
+  std::vector<Survivor> survivors;
+  if (useLists(segments, request.plan, query.tokens, count)) {
+    survivors = surviveLists(search, count * listedPerSurvivor);
+    survivors = bestByLevels(search, survivors, count);
+  }
+  // Lists may meet too few chunks.
+  set.byLists = survivors.size() >= request.candidateK;
+  if (!set.byLists) survivors = surviveCodes(search, count);
+  std::vector<ScoredSurvivor> refined = scoreByCodewords(search, survivors);
+  keepBest(refined, request.candidateK, age);
+  scored.insert(scored.end(), refined.begin(), refined.end());
+
+  std::vector<uint32_t> order(scored.size());
+  std::iota(order.begin(), order.end(), 0u);
+  // Scored in order of position, for the sake of memory; the rank is remembered.
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    const Candidate &x = scored[a].candidate, &y = scored[b].candidate;
+    return x.segment != y.segment ? x.segment < y.segment : x.chunk < y.chunk;
+  });
+  for (const uint32_t rank : order) {
+    set.candidates.push_back(scored[rank].candidate);
+    set.preselected.push_back({scored[rank].score, rank});
+  }
+  return set;
+}
+
+}  // namespace maxsimd

@@ -1,0 +1,60 @@
+// The chunks a search considers: every live matching one, or those that codes keep of them.
+#pragma once
+
+#include "index/codes.h"
+#include "index/index.h"
+#include "index/live_chunks.h"
+#include "runtime/pool.h"
+#include "candidates/shortlist.h"
+#include "kernels/contract.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace maxsimd {
+
+struct SearchRequest;
+
+/// The live matching chunks of one segment.
+struct Selection {
+  SegmentSnapshot snapshot;
+  std::shared_ptr<const LiveChunks> chunks;
+};
+
+struct Preselected {
+  /// Approximate MaxSim; the exact one is in the same units.
+  float score;
+  /// 0 = best.
+  uint32_t rank;
+};
+
+struct CandidateSet {
+  /// By segment, then chunk.
+  std::vector<Candidate> candidates;
+  /// One a candidate, or none if all live matching chunks are candidates.
+  std::vector<Preselected> preselected;
+  /// Whether inverted lists were asked.
+  bool byLists = false;
+};
+
+/// Chunks of records with born <= generation < died that carry all terms, segment by segment.
+std::vector<Selection> selectLive(const std::vector<SegmentSnapshot>& snapshots, uint64_t generation,
+                                  const std::optional<std::vector<Term>>& terms, const Deadline& deadline);
+
+/// Every selected chunk.
+CandidateSet everyChunk(const std::vector<Selection>& selections);
+
+/// The `candidateK` best by codes, and every chunk of segments without codes: those can only be scored exactly. At
+/// least one selection has codes and chunks.
+CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& selections, Pool& pool,
+                         const SearchRequest& request, const PackedQuery& query);
+
+Age ageOf(const std::vector<Selection>& selections, const Candidate& candidate);
+
+/// The token matrix of a candidate; `UnreadRecord` if its record cannot be read or is damaged.
+Chunk exactChunk(const Selection& selection, uint32_t chunk);
+
+}  // namespace maxsimd

@@ -1,0 +1,56 @@
+#include "candidates/code_scan.h"
+
+#include "kernels/approximate/maxsim_codes.h"
+
+namespace maxsimd {
+namespace {
+
+/// Chunk numbers that one thread scans at a time; a multiple of a bitmap's words.
+constexpr uint32_t taskChunks = 8192;
+/// A code's step for 32 query tokens: a row of the table from the second-level cache.
+constexpr double nanosecondsPerCode = 1.1;
+
+}  // namespace
+
+std::vector<Survivor> surviveCodes(const SurvivorSearch& search, uint32_t count) {
+  const uint32_t tokens = search.tokens;
+  struct Task {
+    const CodedSegment* coded;
+    uint32_t first;
+  };
+  std::vector<Task> tasks;
+  for (const CodedSegment& coded : search.segments) {
+    for (uint32_t first = 0; first < coded.selected->chunks.size(); first += taskChunks)
+      tasks.push_back({&coded, first});
+  }
+  SumBound bound(tokens, count);
+  std::vector<std::vector<Survivor>> parts(tasks.size());
+  search.pool.parallelFor(tasks.size(), [&](size_t t) {
+    search.deadline.check();
+    const auto [coded, first] = tasks[t];
+    const RefinedTable& table = coded->table->refined;
+    std::vector<Survivor> survivors;
+    SumCounts counts(sumCountsFor(tokens), 0);
+    coded->selected->chunks.forEach(first, first + taskChunks, [&, coded = coded](uint32_t chunk) {
+      const auto of = coded->codes->of(chunk);
+      const uint32_t sum =
+          sumOfMaxima(table.levels, table.tokensPadded, table.codeMask, of.data(), uint32_t(of.size()));
+      survivors.push_back({sum, {coded->segment, chunk}});
+      ++counts[sum >> sumsPerCountBits];
+    });
+    const uint32_t least = bound.add(counts);
+    std::erase_if(survivors, [=](const Survivor& survivor) { return survivor.sum < least; });
+    parts[t] = std::move(survivors);
+  });
+  return bestOf(parts, tokens, count, search.ageOf);
+}
+
+double codeScanCost(std::span<const CodedSegment> segments, uint32_t tokens) {
+  double codes = 0;
+  for (const CodedSegment& coded : segments) {
+    codes += double(coded.codes->codeCount()) * coded.selected->count / coded.codes->chunks();
+  }
+  return codes * ((tokens + 31) / 32) * nanosecondsPerCode;
+}
+
+}  // namespace maxsimd

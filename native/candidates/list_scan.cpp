@@ -1,0 +1,282 @@
+#include "candidates/list_scan.h"
+
+#include "runtime/cache_lines.h"
+#include "candidates/code_scan.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <numeric>
+
+namespace maxsimd {
+namespace {
+
+/// Selected chunks met per query token: with fewer, more of the best are on no list that is walked.
+constexpr float visitsPerSurvivor = 1.5f;
+constexpr double nanosecondsPerVisit = 3;
+/// Finding the best sums.
+constexpr double nanosecondsPerChunk = 1;
+constexpr uint32_t levels = levelMost + 1;
+/// One centroid in so many says at which level a token's lists hold enough.
+constexpr uint32_t sampledEvery = 16;
+/// Lists are collected down to the level at which the sample meets so many times the visits.
+constexpr float sampleMargin = 4;
+
+/// Chunks that say what a chunk on none of a token's lists is like.
+constexpr uint32_t sampledChunks = 512;
+
+using Visits = std::vector<std::array<float, levels>>;
+
+/// The highest level, at least 1, from which on `wanted` chunks are met: of each token, u8 [tokens].
+std::vector<uint8_t> levelsMeeting(const Visits& met, float wanted) {
+  std::vector<uint8_t> least;
+  for (const auto& token : met) {
+    uint32_t level = levels - 1;
+    for (float sum = token[level]; sum < wanted && level > 1;) sum += token[--level];
+    least.push_back(uint8_t(level));
+  }
+  return least;
+}
+
+/// Segments with the same table, and what a list of theirs is expected to meet.
+struct ListedSegments {
+  const CodebookTable* table;
+  uint32_t centroids;
+  /// Selected chunks on the lists of each centroid, were they spread evenly.
+  std::vector<float> met;
+};
+
+std::vector<ListedSegments> groupByTable(std::span<const CodedSegment> segments) {
+  std::vector<ListedSegments> groups;
+  for (const CodedSegment& coded : segments) {
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& one) { return one.table == coded.table; });
+    const std::span<const uint32_t> lengths = coded.codes->listLengths();
+    if (group == groups.end())
+      group = groups.insert(groups.end(), {coded.table, uint32_t(lengths.size()), std::vector<float>(lengths.size())});
+    const float share = float(coded.selected->count) / float(coded.codes->chunks());
+    for (size_t k = 0; k < lengths.size(); ++k) group->met[k] += float(lengths[k]) * share;
+  }
+  return groups;
+}
+
+/// Bounds below which no list is worth collecting: an estimate from some of the centroids.
+std::vector<uint8_t> estimateBounds(const std::vector<ListedSegments>& groups, uint32_t tokens, float visits) {
+  Visits met(tokens);
+  for (const auto& [table, centroids, expected] : groups) {
+    for (uint32_t k = 0; k < centroids; k += sampledEvery) {
+      const uint8_t* row = table->refined.levels + size_t(k) * table->refined.tokensPadded;
+      for (uint32_t i = 0; i < tokens; ++i) met[i][row[i]] += expected[k] * float(sampledEvery);
+    }
+  }
+  return levelsMeeting(met, visits * sampleMargin);
+}
+
+/// What a token's level counts as at a chunk that none of its lists meets, below least[i]. The mean of such chunks says
+/// too much against the best of them, `least` too little: the middle of both finds most.
+std::vector<uint8_t> levelsOfUnmet(std::span<const CodedSegment> segments, const std::vector<uint8_t>& least) {
+  const size_t tokens = least.size();
+  const auto share = uint32_t(sampledChunks / segments.size() + 1);
+  std::vector<uint32_t> sums(tokens, 0), counts(tokens, 0);
+  std::vector<uint8_t> best;
+  for (const CodedSegment& coded : segments) {
+    const RefinedTable& table = coded.table->refined;
+    const uint32_t chunks = coded.codes->chunks(), sampled = std::min(chunks, share);
+    best.resize(table.tokensPadded);
+    for (uint32_t s = 0; s < sampled; ++s) {
+      const auto codes = coded.codes->of(uint32_t(uint64_t(s) * chunks / sampled));
+      highestLevels(table.levels, table.codeMask, codes.data(), uint32_t(codes.size()), table.tokensPadded,
+                    best.data());
+      for (size_t i = 0; i < tokens; ++i) {
+        if (best[i] >= least[i]) continue;
+        sums[i] += best[i];
+        ++counts[i];
+      }
+    }
+  }
+  std::vector<uint8_t> unmet;
+  for (size_t i = 0; i < tokens; ++i) {
+    const uint32_t mean = counts[i] > 0 ? sums[i] / counts[i] : least[i];
+    unmet.push_back(uint8_t(std::min((mean + least[i]) / 2, least[i] - 1u)));
+  }
+  return unmet;
+}
+
+struct Probe {
+  uint16_t code;
+  /// What it is better than being on none of the token's lists.
+  uint8_t gain;
+};
+/// The lists that each token walks, best first.
+using Probes = std::vector<std::vector<Probe>>;
+
+/// Of each group.
+std::vector<Probes> chooseProbes(std::span<const CodedSegment> segments, const std::vector<ListedSegments>& groups,
+                                 uint32_t tokens, float visits) {
+  std::vector<uint8_t> bounds = estimateBounds(groups, tokens, visits);
+  bounds.resize(groups.front().table->refined.tokensPadded, 0);
+  std::vector<std::vector<LevelEntry>> entries(groups.size());
+  std::vector<uint8_t> least;
+  // Twice at most: where the sample knew too little, everything above 0 is collected.
+  for (bool again = true; again;) {
+    Visits met(tokens);
+    for (size_t g = 0; g < groups.size(); ++g) {
+      const RefinedTable& table = groups[g].table->refined;
+      entries[g].clear();
+      collectLevels(table.levels, groups[g].centroids, table.tokensPadded, bounds.data(), entries[g]);
+      for (const LevelEntry& entry : entries[g]) met[entry.token][entry.level] += groups[g].met[entry.code];
+    }
+    least = levelsMeeting(met, visits);
+    again = false;
+    for (uint32_t i = 0; i < tokens; ++i) {
+      if (least[i] >= bounds[i]) continue;
+      bounds[i] = 1;
+      again = true;
+    }
+  }
+  const std::vector<uint8_t> unmet = levelsOfUnmet(segments, least);
+  std::vector<Probes> probes(groups.size(), Probes(tokens));
+  for (size_t g = 0; g < groups.size(); ++g) {
+    for (const LevelEntry& entry : entries[g]) {
+      if (entry.level < least[entry.token]) continue;
+      probes[g][entry.token].push_back({entry.code, uint8_t(entry.level - unmet[entry.token])});
+    }
+    for (auto& token : probes[g]) {
+      std::sort(token.begin(), token.end(),
+                [](const Probe& a, const Probe& b) { return a.gain != b.gain ? a.gain > b.gain : a.code < b.code; });
+    }
+  }
+  return probes;
+}
+
+/// What the chunks of one block gain: the sum in the low bits, above it the last token that added to it.
+class Gains {
+ public:
+  static constexpr uint32_t gainSumBits = 18;
+  static constexpr uint32_t sumMask = (1u << gainSumBits) - 1;
+
+  Gains() : gains_(ChunkCodes::blockChunks) {}
+
+  void collect(const ChunkCodes& codes, uint32_t block, const Probes& probes) {
+    std::fill(gains_.begin(), gains_.end(), 0u);
+    lists_.clear();
+    tokens_ = uint32_t(probes.size());
+    for (uint32_t i = 0; i < probes.size(); ++i) {
+      for (const Probe& probe : probes[i]) {
+        const auto chunks = codes.list(block, probe.code);
+        if (!chunks.empty()) lists_.push_back({chunks, (i + 1) << gainSumBits, probe.gain});
+      }
+    }
+    for (size_t l = 0; l < lists_.size(); ++l) {
+      if (l + prefetchedLists < lists_.size()) {
+        const auto& ahead = lists_[l + prefetchedLists].chunks;
+        prefetchLines(ahead.data(), ahead.size_bytes());
+      }
+      const auto [chunks, stamp, added] = lists_[l];
+      for (const uint16_t chunk : chunks) {
+        const uint32_t gain = gains_[chunk];
+        // The first list of a token is its best one.
+        gains_[chunk] = (gain & ~sumMask) == stamp ? gain : stamp | ((gain & sumMask) + added);
+      }
+    }
+  }
+
+  /// The selected chunks among the best, in order: from `first` on, where the block starts.
+  std::vector<Survivor> best(const CodedSegment& coded, uint32_t first, SumBound& bound) {
+    const Bitmap& selected = coded.selected->chunks;
+    const uint32_t chunks = std::min(ChunkCodes::blockChunks, selected.size() - first);
+    uint32_t* const sums = gains_.data();
+    for (uint32_t c = 0; c < ChunkCodes::blockChunks && c < chunks; c += Bitmap::wordBits) {
+      for (uint32_t i = 0; i < Bitmap::wordBits; ++i) sums[c + i] &= sumMask;
+      for (uint64_t others = ~selected.word((first + c) / Bitmap::wordBits); others != 0; others &= others - 1)
+        sums[c + uint32_t(std::countr_zero(others))] = 0;
+    }
+    const uint32_t least = std::max(1u, bound.add(count(chunks)));
+    std::vector<Survivor> survivors;
+    for (uint32_t c = 0; c < roundUp(chunks); c += Bitmap::wordBits) {
+      uint32_t most = 0;
+      for (uint32_t i = 0; i < Bitmap::wordBits; ++i) most = std::max(most, sums[c + i]);
+      for (uint32_t i = 0; i < Bitmap::wordBits && most >= least; ++i) {
+        if (sums[c + i] >= least) survivors.push_back({sums[c + i], {coded.segment, first + c + i}});
+      }
+    }
+    return survivors;
+  }
+
+ private:
+  struct List {
+    std::span<const uint16_t> chunks;
+    uint32_t stamp;
+    uint32_t added;
+  };
+  /// Lists are short and far apart: the memory of so many is asked for ahead.
+  static constexpr size_t prefetchedLists = 8;
+
+  /// Side by side, because the same one again and again would wait for itself.
+  const SumCounts& count(uint32_t chunks) {
+    constexpr uint32_t lanes = 4;
+    const uint32_t counts = sumCountsFor(tokens_);
+    lanes_.assign(size_t(counts) * lanes, 0);
+    for (uint32_t c = 0; c < roundUp(chunks); c += lanes) {
+      for (uint32_t l = 0; l < lanes; ++l) ++lanes_[(gains_[c + l] >> sumsPerCountBits) * lanes + l];
+    }
+    counts_.resize(counts);
+    for (size_t i = 0; i < counts; ++i)
+      counts_[i] = std::accumulate(lanes_.begin() + long(i * lanes), lanes_.begin() + long((i + 1) * lanes), 0u);
+    return counts_;
+  }
+
+  static uint32_t roundUp(uint32_t chunks) { return (chunks + Bitmap::wordBits - 1) & ~(Bitmap::wordBits - 1); }
+
+  std::vector<uint32_t> gains_;
+  std::vector<List> lists_;
+  std::vector<uint32_t> lanes_;
+  SumCounts counts_;
+  uint32_t tokens_ = 0;
+};
+static_assert(uint64_t(queryTokensMax) * levels <= Gains::sumMask &&
+              (queryTokensMax + 1) < (1u << (32 - Gains::gainSumBits)));
+
+}  // namespace
+
+std::vector<Survivor> surviveLists(const SurvivorSearch& search, uint32_t count) {
+  const std::span<const CodedSegment> segments = search.segments;
+  const uint32_t tokens = search.tokens;
+  const std::vector<ListedSegments> groups = groupByTable(segments);
+  const std::vector<Probes> probes = chooseProbes(segments, groups, tokens, visitsPerSurvivor * float(count));
+  struct Task {
+    const CodedSegment* coded;
+    const Probes* probes;
+    uint32_t block;
+  };
+  std::vector<Task> tasks;
+  for (const CodedSegment& coded : segments) {
+    size_t g = 0;
+    while (groups[g].table != coded.table) ++g;
+    // Records at the end that were never born are not among the selected.
+    const uint32_t blocks = (coded.selected->chunks.size() + ChunkCodes::blockChunks - 1) / ChunkCodes::blockChunks;
+    for (uint32_t block = 0; block < blocks; ++block) tasks.push_back({&coded, &probes[g], block});
+  }
+  SumBound bound(tokens, count);
+  std::vector<std::vector<Survivor>> parts(tasks.size());
+  search.pool.parallelFor(tasks.size(), [&](size_t t) {
+    search.deadline.check();
+    const auto [coded, walked, block] = tasks[t];
+    thread_local Gains ownGains;
+    Gains& gains = ownGains;
+    gains.collect(*coded->codes, block, *walked);
+    parts[t] = gains.best(*coded, block * ChunkCodes::blockChunks, bound);
+  });
+  return bestOf(parts, tokens, count, search.ageOf);
+}
+
+double listScanCost(std::span<const CodedSegment> segments, uint32_t tokens, uint32_t count) {
+  double selected = 0, chunks = 0;
+  for (const CodedSegment& coded : segments) {
+    selected += coded.selected->count;
+    chunks += coded.codes->chunks();
+  }
+  return double(visitsPerSurvivor) * count * tokens * chunks / selected * nanosecondsPerVisit +
+         chunks * nanosecondsPerChunk + codeScanCost(segments, tokens) * std::min(1.0, count / selected);
+}
+
+}  // namespace maxsimd

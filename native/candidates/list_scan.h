@@ -1,0 +1,21 @@
+// The chunks that deserve a look at their codes among very many: for each query token the lists of its nearest
+// centroids are walked, best first, and what a chunk gains from the first of them it is on is added up (the partial
+// MaxSim of WARP, arXiv 2501.17788, with a level below the least one looked at standing for tokens without a hit).
+#pragma once
+
+#include "candidates/shortlist.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace maxsimd {
+
+/// The `count` selected chunks with the largest partial sums, by segment and chunk; fewer if the lists walked hold
+/// fewer.
+std::vector<Survivor> surviveLists(const SurvivorSearch& search, uint32_t count);
+
+/// Of `count` survivors and a look at all of their codes, as `codeScanCost` has it.
+double listScanCost(std::span<const CodedSegment> segments, uint32_t tokens, uint32_t count);
+
+}  // namespace maxsimd

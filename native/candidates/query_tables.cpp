@@ -1,0 +1,144 @@
+#include "candidates/query_tables.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace maxsimd {
+namespace {
+
+/// Centroids whose similarities are at hand at a time: 32 KiB for 32 tokens.
+constexpr uint32_t blockCentroids = 256;
+/// Centroids that one thread takes at a time.
+constexpr uint32_t taskCentroids = 2048;
+
+}  // namespace
+
+QueryTables::QueryTables(const Kernel& kernel, const PackedQuery& query, std::span<const float> vectors,
+                         std::span<const Codebook* const> codebooks, Pool& pool)
+    : kernel_(kernel),
+      query_(query),
+      tokens_(query.tokens),
+      tokensPadded_((query.tokens + tableTokens - 1) / tableTokens * tableTokens),
+      floors_(query.tokensPadded, 0.0f),
+      tables_(codebooks.size()) {
+  const uint32_t stride = query.tokensPadded;
+  columns_.assign(size_t(subspacesOf(query.dim)) * subspaceDimOf(query.dim) * stride, 0.0f);
+  for (uint32_t i = 0; i < tokens_; ++i) {
+    for (uint32_t d = 0; d < query.dim; ++d) columns_[size_t(d) * stride + i] = vectors[size_t(i) * query.dim + d];
+  }
+  setSteps(codebooks, vectors);
+  struct Task {
+    uint32_t codebook, first, last;
+  };
+  std::vector<Task> tasks;
+  for (uint32_t b = 0; b < codebooks.size(); ++b) {
+    const uint32_t count = codebooks[b]->count(), rows = std::bit_ceil(count);
+    tables_[b].levels.assign(size_t(rows) * tokensPadded_, 0);
+    tables_[b].refined.codeMask = uint16_t(rows - 1);
+    for (uint32_t first = 0; first < count; first += taskCentroids)
+      tasks.push_back({b, first, std::min(count, first + taskCentroids)});
+  }
+  pool.parallelFor(tasks.size(), [&](size_t t) {
+    const auto [b, first, last] = tasks[t];
+    fillLevels(codebooks[b]->data(), first, last, tables_[b]);
+  });
+  pool.parallelFor(tables_.size(), [&](size_t b) { refine(codebooks[b]->data(), tables_[b]); });
+}
+
+/// The best of a chunk's centroids for a token is hardly ever worse than the middle of all: levels begin there. They
+/// end at what a token vector of the token's own direction would contribute.
+void QueryTables::setSteps(std::span<const Codebook* const> codebooks, std::span<const float> vectors) {
+  const uint32_t stride = query_.tokensPadded;
+  uint64_t groups = 0;
+  float share = 0.0f;
+  std::vector<float> similarities;
+  for (const Codebook* codebook : codebooks) {
+    const CodebookData& data = codebook->data();
+    similarities.resize(size_t(data.groupCount()) * stride);
+    kernel_.similarities(query_, {data.groups.data(), data.groupScales.data(), data.groupCount()}, similarities.data());
+    for (uint32_t g = 0; g < data.groupCount(); ++g) {
+      for (uint32_t i = 0; i < tokens_; ++i)
+        floors_[i] += similarities[size_t(g) * stride + i] * data.share * query_.scales[i];
+    }
+    groups += data.groupCount();
+    share = std::max(share, data.share);
+  }
+  float range = 0.0f;
+  for (uint32_t i = 0; i < tokens_; ++i) {
+    floors_[i] /= float(groups);
+    float square = 0.0f;
+    for (uint32_t d = 0; d < query_.dim; ++d) {
+      const float component = vectors[size_t(i) * query_.dim + d];
+      square += component * component;
+    }
+    range = std::max(range, share * std::sqrt(square) - floors_[i]);
+    base_ += floors_[i] + query_.offsets[i];
+  }
+  // No more than zeros in the query: every level is 0.
+  step_ = range > 0.0f ? range / float(levelMost) : 0.0f;
+}
+
+void QueryTables::fillLevels(const CodebookData& data, uint32_t first, uint32_t last, CodebookTable& table) const {
+  const uint32_t stride = query_.tokensPadded;
+  std::vector<float> floors(stride, 0.0f), factors(stride, 0.0f);
+  for (uint32_t i = 0; i < tokens_; ++i) {
+    const float unit = data.share * query_.scales[i];
+    if (!(unit > 0.0f) || step_ == 0.0f) continue;
+    floors[i] = floors_[i] / unit;
+    factors[i] = unit / step_;
+  }
+  thread_local std::vector<float> similarities;
+  similarities.resize(size_t(blockCentroids) * stride);
+  for (; first < last; first += blockCentroids) {
+    const uint32_t rows = std::min(blockCentroids, last - first);
+    kernel_.similarities(query_, {data.centroids.data() + size_t(first) * data.dim, data.scales.data() + first, rows},
+                         similarities.data());
+    quantizeLevels(similarities.data(), rows, stride, stride, floors.data(), factors.data(),
+                   table.levels.data() + size_t(first) * tokensPadded_, tokensPadded_);
+  }
+}
+
+/// Steps of the residuals' table are as fine as sums of 8 bits allow: each subspace counts from its least similarity.
+void QueryTables::refine(const CodebookData& data, CodebookTable& table) const {
+  const uint32_t stride = query_.tokensPadded, subspaces = data.subspaces(), width = data.subspaceDim();
+  thread_local std::vector<float> dots;
+  dots.resize(size_t(subspaces) * codewords * stride);
+  std::vector<float> least(size_t(subspaces) * stride), most(size_t(subspaces) * stride);
+  for (uint32_t m = 0; m < subspaces; ++m) {
+    codewordSimilarities(data.codewords.data() + size_t(m) * codewords * width, width,
+                         columns_.data() + size_t(m) * width * stride, stride,
+                         dots.data() + size_t(m) * codewords * stride, least.data() + size_t(m) * stride,
+                         most.data() + size_t(m) * stride);
+  }
+  std::vector<uint8_t> highest(tokensPadded_);
+  highestLevels(table.levels.data(), data.count(), tokensPadded_, highest.data());
+  float span = 0.0f, leasts = 0.0f;
+  for (uint32_t i = 0; i < tokens_; ++i) {
+    float own = step_ * float(highest[i]);
+    for (uint32_t m = 0; m < subspaces; ++m) {
+      own += most[m * stride + i] - least[m * stride + i];
+      leasts += least[m * stride + i];
+    }
+    span = std::max(span, own);
+  }
+  // Every one of the terms may be rounded up by half a step.
+  table.refinedStep = span / (float(levelMost) - float(subspaces + 1) / 2);
+  table.refinedBase = base_ + leasts;
+  table.residuals.assign(size_t(subspaces) * codewords * tokensPadded_, 0);
+  table.refined = {tokensPadded_, subspaces, table.levels.data(), table.refined.codeMask, 0, table.residuals.data()};
+  if (!(table.refinedStep > 0.0f)) return;
+  table.refined.levelFactor = uint16_t(std::min(65535.0f, step_ / table.refinedStep * 256.0f));
+  std::vector<float> factors(stride, 0.0f);
+  std::fill_n(factors.begin(), tokens_, 1.0f / table.refinedStep);
+  for (uint32_t first = 0; first < stride; first += tableTokens) {
+    for (uint32_t m = 0; m < subspaces; ++m) {
+      quantizeLevels(
+          dots.data() + size_t(m) * codewords * stride + first, codewords, stride,
+          std::min(tableTokens, stride - first), least.data() + size_t(m) * stride + first, factors.data() + first,
+          table.residuals.data() + (size_t(first) * subspaces + size_t(m) * tableTokens) * codewords, tableTokens);
+    }
+  }
+}
+
+}  // namespace maxsimd

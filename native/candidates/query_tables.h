@@ -1,0 +1,69 @@
+// A query against the codebooks of all segments it searches: levels in steps that are common to them, so that sums
+// of one segment can be held against sums of another.
+//
+//   contribution of centroid k to query token i = share * dot(query[i], centroid[k]), in steps above the token's floor
+//
+// The approximate MaxSim of a chunk is a sum of maxima over the levels of its few codes (PLAID, arXiv 2205.09707), a
+// finer one over level plus codewords of each token vector.
+#pragma once
+
+#include "runtime/aligned.h"
+#include "index/codebook.h"
+#include "runtime/pool.h"
+#include "runtime/query.h"
+#include "kernels/approximate/maxsim_residual_codes.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace maxsimd {
+
+inline constexpr uint32_t levelMost = 255;
+
+/// What a query makes of one codebook.
+struct CodebookTable {
+  /// u8 [codeMask + 1][tokensPadded]; levels of codes that there are not, and of padding tokens, are 0.
+  AlignedVector<uint8_t> levels;
+  /// As RefinedTable has them.
+  AlignedVector<uint8_t> residuals;
+  /// Refers to the two above.
+  RefinedTable refined;
+  /// finer score = refinedBase + refinedStep * sum of refined maxima; in the units of exact MaxSim.
+  float refinedBase;
+  float refinedStep;
+};
+
+class QueryTables {
+ public:
+  /// `vectors` is the query as f32 [tokens x dim], which `query` has packed.
+  QueryTables(const Kernel& kernel, const PackedQuery& query, std::span<const float> vectors,
+              std::span<const Codebook* const> codebooks, Pool& pool);
+
+  uint32_t tokens() const { return tokens_; }
+  /// Of the codebook at this position; lives as long as the tables do.
+  const CodebookTable& of(size_t codebook) const { return tables_[codebook]; }
+  /// approximate score = base + step * sum of maxima
+  float base() const { return base_; }
+  float step() const { return step_; }
+
+ private:
+  void setSteps(std::span<const Codebook* const> codebooks, std::span<const float> vectors);
+  void fillLevels(const CodebookData& data, uint32_t first, uint32_t last, CodebookTable& table) const;
+  void refine(const CodebookData& data, CodebookTable& table) const;
+
+  const Kernel& kernel_;
+  const PackedQuery& query_;
+  const uint32_t tokens_;
+  /// Of a table's rows: tokens rounded up to `tableTokens`.
+  const uint32_t tokensPadded_;
+  /// Of each token, in the units of exact MaxSim: f32 [query.tokensPadded].
+  std::vector<float> floors_;
+  /// Query components side by side: f32 [subspaces * width][query.tokensPadded].
+  std::vector<float> columns_;
+  float base_ = 0.0f;
+  float step_ = 0.0f;
+  std::vector<CodebookTable> tables_;
+};
+
+}  // namespace maxsimd

@@ -1,0 +1,76 @@
+// The chunks of all segments that are worth a closer look, by the sums of maxima over their codes.
+#pragma once
+
+#include "index/age.h"
+#include "index/codes.h"
+#include "runtime/deadline.h"
+#include "index/live_chunks.h"
+#include "runtime/pool.h"
+#include "candidates/query_tables.h"
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <vector>
+
+namespace maxsimd {
+
+/// A chunk, by the position of its segment among the selections.
+struct Candidate {
+  uint32_t segment;
+  uint32_t chunk;
+};
+
+/// A segment with codes as one search sees it.
+struct CodedSegment {
+  /// Position among the selections.
+  uint32_t segment;
+  /// The live matching ones; at least one.
+  const LiveChunks* selected;
+  const ChunkCodes* codes;
+  const CodebookTable* table;
+};
+
+using AgeOf = std::function<Age(const Candidate&)>;
+
+/// What the looks at the chunks of one search share.
+struct SurvivorSearch {
+  std::span<const CodedSegment> segments;
+  /// Of the query.
+  uint32_t tokens;
+  AgeOf ageOf;
+  Pool& pool;
+  const Deadline& deadline;
+};
+
+struct Survivor {
+  uint32_t sum;
+  Candidate candidate;
+};
+
+/// How many chunks have sums of 0 to 7, 8 to 15 and so on.
+using SumCounts = std::vector<uint32_t>;
+inline constexpr uint32_t sumsPerCountBits = 3;
+inline uint32_t sumCountsFor(uint32_t tokens) { return (tokens * levelMost >> sumsPerCountBits) + 1; }
+
+/// From which sum on chunks are among the best `count`, as far as is known: it only ever rises, so that parts of a
+/// search that end later hand on less.
+class SumBound {
+ public:
+  SumBound(uint32_t tokens, size_t count) : count_(count), counts_(sumCountsFor(tokens), 0) {}
+
+  /// Adds a part's chunks; returns the bound.
+  uint32_t add(std::span<const uint32_t> counts);
+
+ private:
+  const size_t count_;
+  std::mutex mutex_;
+  SumCounts counts_;
+};
+
+/// The best `count` of all parts, in their order; of equal sums the oldest.
+std::vector<Survivor> bestOf(const std::vector<std::vector<Survivor>>& parts, uint32_t tokens, size_t count,
+                             const AgeOf& ageOf);
+
+}  // namespace maxsimd

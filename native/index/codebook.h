@@ -1,0 +1,76 @@
+// Centroids of token vectors, in groups, and codewords for what the centroids leave over: what a segment's chunks are
+// described by (codes.h).
+//
+// Token vectors find their centroid in two steps: the nearest groups, then the nearest centroid among those. An index
+// has one codebook, fitted on all of its sealed segments (codebook_fit.h): one fitted on other text, be it of the same
+// index, finds far fewer of the best chunks, and one for each segment makes tables dearer or centroids fewer.
+#pragma once
+
+#include "runtime/aligned.h"
+#include "kernels/contract.h"
+#include "kernels/approximate/maxsim_residual_codes.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace maxsimd {
+
+inline constexpr uint32_t centroidsMax = 65536;
+
+/// Unit vectors as int8 with a scale each. Group g has the centroids [groupStarts[g], groupStarts[g + 1]).
+struct CodebookData {
+  uint32_t dim = 0;
+  /// i8 [centroids x dim] and f16 [centroids], each followed by `readPaddingBytes`.
+  std::vector<int8_t> centroids;
+  std::vector<uint16_t> scales;
+  /// The middle of each group, likewise.
+  std::vector<int8_t> groups;
+  std::vector<uint16_t> groupScales;
+  std::vector<uint32_t> groupStarts;
+  /// A token vector is about `share` times its centroid: mean of their dot products.
+  float share = 1.0f;
+  /// Token vectors of the index when it was fitted, whatever the sample; UINT32_MAX stands for more.
+  uint32_t fittedRows = 0;
+  /// Of what is left over: f32 [subspaces][16][subspaceDim], zeros where a subspace goes beyond dim.
+  std::vector<float> codewords;
+
+  uint32_t subspaces() const { return subspacesOf(dim); }
+  uint32_t subspaceDim() const { return subspaceDimOf(dim); }
+  /// What a token vector's codewords take.
+  uint32_t rowBytes() const { return subspaces() / 2; }
+  uint32_t count() const { return groupStarts.back(); }
+  uint32_t groupCount() const { return uint32_t(groupStarts.size()) - 1; }
+};
+
+class Codebook {
+ public:
+  /// Sizes must agree, scales be positive and finite and groups cover all centroids in order: else `corrupt`.
+  Codebook(const Kernel& kernel, CodebookData data);
+
+  const CodebookData& data() const { return data_; }
+  uint32_t count() const { return data_.count(); }
+  /// Of the content.
+  uint64_t hash() const { return hash_; }
+
+  /// codes[r] = the centroid with the largest dot product with row r, among those of the nearest groups.
+  /// `vectors` is i8 [rows x dim] and followed by `readPaddingBytes`.
+  void assign(const int8_t* vectors, uint32_t rows, uint16_t* codes) const;
+
+  /// The nearest codewords of what the centroids leave over: u8 [rows x rowBytes]. `scales` is f16 [rows].
+  void encode(const int8_t* vectors, const uint16_t* scales, uint32_t rows, const uint16_t* codes,
+              uint8_t* bytes) const;
+
+  /// Mean dot product of token vectors with their centroids: `data().share` for those it was fitted on, less for
+  /// others.
+  double share(const int8_t* vectors, const uint16_t* scales, uint32_t rows) const;
+
+ private:
+  const Kernel& kernel_;
+  CodebookData data_;
+  uint64_t hash_;
+  /// Half the squared lengths of the codewords.
+  std::vector<float> halfSquares_;
+};
+
+}  // namespace maxsimd

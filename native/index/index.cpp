@@ -1,0 +1,354 @@
+#include "index/index.h"
+
+#include "index/codebook_file.h"
+#include "index/codebook_fit.h"
+#include "store/error.h"
+
+#include <set>
+#include <string>
+
+namespace maxsimd {
+namespace {
+
+/// Sealed token vectors now by those when the codebook was fitted, from which on it is fitted anew: each doubling costs
+/// as much as all before it.
+constexpr double growthMost = 2.0;
+/// From which on it is fitted anew if the segment's token vectors are unlike those it was fitted on,
+constexpr double growthUnlike = 1.25;
+/// which is so if their dot products with their centroids are so much less in the mean.
+constexpr double shareUnlike = 0.02;
+constexpr uint32_t shareSampleRows = 8192;
+
+/// Token vectors of records that are live now.
+uint64_t liveRows(const Segment& segment) {
+  uint64_t rows = 0;
+  for (uint32_t r = 0; r < segment.recordCount(); ++r) {
+    if (segment.life(r).alive()) rows += segment.record(r).rows;
+  }
+  return rows;
+}
+
+/// Whether a codebook is to be fitted anew for an index of so many token vectors and this segment of it.
+bool outgrown(const Codebook& codebook, uint64_t rows, const std::shared_ptr<const Segment>& segment,
+              const Deadline& deadline) {
+  const CodebookData& data = codebook.data();
+  if (data.fittedRows == UINT32_MAX) return false;
+  const double growth = double(rows) / std::max(1u, data.fittedRows);
+  if (growth >= growthMost) return true;
+  if (growth < growthUnlike) return false;
+  const TokenSample sample = sampleTokenVectors({&segment, 1}, shareSampleRows, deadline);
+  return codebook.share(sample.vectors.data(), sample.scales.data(), sample.rows) < double(data.share) - shareUnlike;
+}
+
+Error unknownSegment(uint64_t id) {
+  return Error(ErrorCode::invalidArgument, "segment " + std::to_string(id) + " is not open");
+}
+
+}  // namespace
+
+Index::Index(const Kernel& kernel, IndexOptions options) : kernel_(kernel), options_(std::move(options)) {}
+
+std::shared_ptr<Segment> Index::find(uint64_t id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(id);
+  if (found == entries_.end() || found->second.segment == nullptr) throw unknownSegment(id);
+  return found->second.segment;
+}
+
+void Index::claim(uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  if (!entries_.try_emplace(id).second) {
+    throw Error(ErrorCode::invalidArgument, "segment " + std::to_string(id) + " is already open");
+  }
+}
+
+void Index::fill(uint64_t id, Entry entry) {
+  const std::lock_guard lock(mutex_);
+  // Dropped while it was being opened: nobody wants it any more.
+  const auto found = entries_.find(id);
+  if (found != entries_.end()) found->second = std::move(entry);
+}
+
+void Index::createSegment(uint64_t id, const std::string& path) {
+  claim(id);
+  try {
+    fill(id, entryOf(Segment::create(id, path, options_.dim)));
+  } catch (...) {
+    dropSegment(id);
+    throw;
+  }
+}
+
+SegmentInfo Index::openSegment(uint64_t id, const std::string& path, uint32_t recordsReferenced) {
+  claim(id);
+  try {
+    Entry entry = entryOf(Segment::open(id, path, options_.dim, recordsReferenced));
+    if (entry.segment->sealed()) {
+      entry.codes = ChunkCodes::open(
+          *entry.segment, kernel_, [this](uint64_t hash, const ChunkCodes::Load& load) { return intern(hash, load); });
+    }
+    fill(id, entry);
+    // Not looked up: it may have been dropped meanwhile.
+    const std::lock_guard lock(mutex_);
+    return describe(id, entry, newestCodebook().get());
+  } catch (...) {
+    dropSegment(id);
+    throw;
+  }
+}
+
+uint32_t Index::append(uint64_t id, const RecordParts& parts) {
+  return find(id)->append(assembleRecord(parts, options_.dim));
+}
+
+void Index::sync(uint64_t id) { find(id)->sync(); }
+
+SegmentInfo Index::seal(uint64_t id) {
+  const auto segment = find(id);
+  segment->seal();
+  // Not looked up: it may have been dropped meanwhile.
+  return describe(id, {segment, nullptr, nullptr}, nullptr);
+}
+
+std::vector<uint32_t> Index::copyRecords(uint64_t from, std::span<const uint32_t> records, uint64_t to,
+                                         const Deadline& deadline) {
+  const auto source = find(from);
+  const auto target = find(to);
+  require(source != target, "records are copied into another segment");
+  const uint32_t count = source->recordCount();
+  const auto mapping = source->mapping();
+  for (const uint32_t record : records) require(record < count, "records holds a number that the segment lacks");
+  std::vector<uint32_t> copies;
+  std::vector<uint8_t> bytes;
+  for (const uint32_t record : records) {
+    deadline.check();
+    if (!source->metaIntact(*mapping, record) || !source->dataIntact(*mapping, record)) {
+      throw source->unread(*mapping, record);
+    }
+    const RecordView view = source->view(*mapping, record);
+    bytes.assign(view.bytes, view.bytes + view.layout.bytes);
+    source->requireRead(*mapping);
+    copies.push_back(target->append(bytes));
+  }
+  return copies;
+}
+
+Index::Verification Index::verify(uint64_t id, const Deadline& deadline) {
+  const auto segment = find(id);
+  Verification result{segment->recordCount(), {}};
+  const auto mapping = segment->mapping();
+  for (uint32_t record = 0; record < result.records; ++record) {
+    deadline.check();
+    if (!segment->recheck(*mapping, record)) result.corrupt.push_back(record);
+  }
+  segment->requireRead(*mapping);
+  return result;
+}
+
+std::shared_ptr<const Codebook> Index::intern(uint64_t hash, const ChunkCodes::Load& load) {
+  const auto known = [&] {
+    const std::lock_guard lock(mutex_);
+    return codebooks_[hash].lock();
+  };
+  if (auto codebook = known()) return codebook;
+  std::optional<Codebook> loaded = load();
+  if (!loaded) return nullptr;
+  auto codebook = std::make_shared<const Codebook>(std::move(*loaded));
+  const std::lock_guard lock(mutex_);
+  std::erase_if(codebooks_, [](const auto& entry) { return entry.second.expired(); });
+  // Another thread may have loaded it meanwhile.
+  std::weak_ptr<const Codebook>& place = codebooks_[hash];
+  if (const auto other = place.lock()) return other;
+  place = codebook;
+  return codebook;
+}
+
+/// The one fitted on the most token vectors; null if no segment has codes.
+std::shared_ptr<const Codebook> Index::newestCodebook() const {
+  const auto age = [](const Codebook& codebook) { return std::pair(codebook.data().fittedRows, codebook.hash()); };
+  std::shared_ptr<const Codebook> newest;
+  for (const auto& [id, entry] : entries_) {
+    if (entry.codes == nullptr) continue;
+    if (newest == nullptr || age(entry.codes->codebook()) > age(*newest)) newest = entry.codes->sharedCodebook();
+  }
+  return newest;
+}
+
+/// The newest of the index as long as it stands for what the index holds and for this segment; else a new one.
+std::shared_ptr<const Codebook> Index::codebookFor(const std::shared_ptr<const Segment>& segment,
+                                                   const Deadline& deadline) {
+  std::shared_ptr<const Codebook> newest;
+  std::vector<std::shared_ptr<const Segment>> sealed;
+  {
+    const std::lock_guard lock(mutex_);
+    newest = newestCodebook();
+    for (const auto& [id, entry] : entries_) {
+      if (entry.segment != nullptr && entry.segment->sealed()) sealed.push_back(entry.segment);
+    }
+  }
+  // Live ones: a merge has all of its records twice until the sources are gone.
+  uint64_t rows = 0;
+  std::vector<std::shared_ptr<const Segment>> sources{segment};
+  for (const auto& source : sealed) {
+    const uint64_t live = liveRows(*source);
+    rows += live;
+    if (live > 0 && source != segment) sources.push_back(source);
+  }
+  rows = std::max(rows, segment->counts().rows);
+  if (newest != nullptr && !outgrown(*newest, rows, segment, deadline)) return newest;
+  const uint32_t count = centroidsFor(rows);
+  TokenSample sample = sampleTokenVectors(sources, count * sampleRowsPerCentroid, deadline);
+  CodebookData data = fitCodebook(kernel_, options_.dim, std::move(sample), count, deadline);
+  data.fittedRows = uint32_t(std::min<uint64_t>(rows, UINT32_MAX));
+  Codebook fitted(kernel_, std::move(data));
+  return intern(fitted.hash(), [&] { return std::optional(std::move(fitted)); });
+}
+
+Index::CodesBuilt Index::buildCodes(uint64_t id, const Deadline& deadline) {
+  const std::shared_ptr<const Segment> segment = find(id);
+  require(segment->sealed() && segment->counts().chunks > 0, "codes are built for sealed segments with chunks");
+  const auto codebook = codebookFor(segment, deadline);
+  auto codes = ChunkCodes::build(
+      *segment, kernel_, *codebook,
+      [this](uint64_t hash, const ChunkCodes::Load& load) { return intern(hash, load); }, deadline);
+  const std::lock_guard lock(mutex_);
+  const bool fitted = newestCodebook() != codebook;
+  const CodesBuilt built{codes->chunks(), codes->fileBytes(), codebook->count(), fitted};
+  const auto found = entries_.find(id);
+  if (found != entries_.end() && found->second.segment == segment) found->second.codes = std::move(codes);
+  return built;
+}
+
+void Index::buildPostings(uint64_t id, const Deadline& deadline) {
+  find(id)->buildPostings([&deadline] { deadline.check(); });
+}
+
+void Index::dropSegment(uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  entries_.erase(id);
+}
+
+void Index::dropCodes(uint64_t id, const std::shared_ptr<const ChunkCodes>& codes) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(id);
+  if (found != entries_.end() && found->second.codes == codes) found->second.codes = nullptr;
+}
+
+const Index::Entry& Index::recordEntry(const LifeChange& change) const {
+  const auto found = entries_.find(change.segmentId);
+  if (found == entries_.end() || found->second.segment == nullptr) throw unknownSegment(change.segmentId);
+  require(change.record < found->second.segment->recordCount(), "records holds a number that the segment lacks");
+  return found->second;
+}
+
+void Index::loadLives(std::span<const LifeLoad> lives) {
+  const std::lock_guard lock(mutex_);
+  for (const LifeLoad& life : lives) {
+    const Segment& segment = *recordEntry(life.at).segment;
+    if (segment.knownDamaged(life.at.record)) {
+      if (life.died != generationNever) continue;
+      throw Error(ErrorCode::corrupt, segment.path() + ": damaged record " + std::to_string(life.at.record));
+    }
+    if (segment.record(life.at.record).versionId != life.versionId) {
+      throw Error(ErrorCode::corrupt,
+                  segment.path() + ": record " + std::to_string(life.at.record) + " holds another document version");
+    }
+  }
+  for (const LifeLoad& life : lives) {
+    recordEntry(life.at).segment->setLife(life.at.record, life.born, life.died);
+  }
+  std::set<LiveTracker*> changed;
+  for (const LifeLoad& life : lives) changed.insert(recordEntry(life.at).live.get());
+  for (LiveTracker* live : changed) live->reset(published_);
+}
+
+Index::SeenRecords Index::recordsSeenSince(uint64_t id, uint64_t generation) const {
+  const auto segment = find(id);
+  SeenRecords seen;
+  for (uint32_t record = 0, count = segment->recordCount(); record < count; ++record) {
+    if (!segment->life(record).visibleSince(generation)) continue;
+    seen.records.push_back(record);
+    seen.versionIds.push_back(double(segment->record(record).versionId));
+  }
+  return seen;
+}
+
+void Index::copyLives(uint64_t from, std::span<const uint32_t> records, uint64_t to, uint32_t first) {
+  std::vector<LifeLoad> lives;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const uint32_t record : records) {
+      const Segment& source = *recordEntry({from, record}).segment;
+      const Life& life = source.life(record);
+      lives.push_back({{to, first++}, source.record(record).versionId, life.born(), life.died()});
+    }
+  }
+  loadLives(lives);
+}
+
+void Index::publish(uint64_t generation, std::span<const LifeChange> born, std::span<const LifeChange> died) {
+  const std::lock_guard lock(mutex_);
+  require(generation > published_, "generation must be greater than the last one published");
+  const auto lifeOf = [&](const LifeChange& change) -> const Life& {
+    return recordEntry(change).segment->life(change.record);
+  };
+  for (const LifeChange& change : born) require(lifeOf(change).born() == generationNever, "a record is born once");
+  for (const LifeChange& change : died) require(lifeOf(change).alive(), "a version dies once");
+  for (const LifeChange& change : born) {
+    recordEntry(change).segment->setLife(change.record, generation, generationNever);
+  }
+  for (const LifeChange& change : died) {
+    recordEntry(change).segment->setLife(change.record, lifeOf(change).born(), generation);
+  }
+  for (const auto changes : {born, died}) {
+    for (const LifeChange& change : changes) recordEntry(change).live->note(generation, change.record);
+  }
+  published_ = generation;
+}
+
+std::vector<SegmentSnapshot> Index::snapshot() const {
+  std::vector<SegmentSnapshot> snapshots;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, entry] : entries_) {
+    if (entry.segment == nullptr) continue;
+    const uint32_t records = entry.segment->recordCount();
+    snapshots.push_back(
+        {entry.segment, entry.live, entry.codes, entry.segment->mapping(), records, entry.live->epoch()});
+  }
+  return snapshots;
+}
+
+Index::Entry Index::entryOf(std::shared_ptr<Segment> segment) {
+  auto live = std::make_shared<LiveTracker>(segment);
+  return {std::move(segment), std::move(live), nullptr};
+}
+
+SegmentInfo Index::describe(uint64_t id, const Entry& entry, const Codebook* newest) {
+  const ChunkCodes* codes = entry.codes.get();
+  const SegmentCounts counts = entry.segment->counts();
+  if (codes == nullptr) return {id, counts, counts.postingBytes, 0, "", false};
+  const Codebook& codebook = codes->codebook();
+  return {id,
+          counts,
+          counts.postingBytes + codes->fileBytes(),
+          codebook.count(),
+          codebookName(codebook.hash()),
+          &codebook != newest};
+}
+
+std::vector<SegmentInfo> Index::segments() const {
+  std::vector<SegmentInfo> infos;
+  const std::lock_guard lock(mutex_);
+  const auto newest = newestCodebook();
+  std::set<const Codebook*> counted;
+  for (const auto& [id, entry] : entries_) {
+    if (entry.segment == nullptr) continue;
+    infos.push_back(describe(id, entry, newest.get()));
+    if (entry.codes == nullptr) continue;
+    const Codebook& codebook = entry.codes->codebook();
+    if (counted.insert(&codebook).second) infos.back().derivedBytes += codebookFileBytes(codebook);
+  }
+  return infos;
+}
+
+}  // namespace maxsimd

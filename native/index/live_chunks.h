@@ -1,0 +1,58 @@
+// Which chunks of a segment a generation sees, kept from search to search: a search after a commit pays for what
+// the commit changed, not for the segment.
+#pragma once
+
+#include "index/bitmap.h"
+#include "store/segment.h"
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace maxsimd {
+
+struct LiveChunks {
+  Bitmap chunks;
+  uint32_t count = 0;
+  /// Token vectors of these chunks.
+  uint64_t rows = 0;
+};
+
+class LiveTracker {
+ public:
+  explicit LiveTracker(std::shared_ptr<const Segment> segment) : segment_(std::move(segment)) {}
+
+  /// A life has changed at a generation; generations never decrease.
+  void note(uint64_t generation, uint32_t record);
+  /// Lives were loaded that hold all changes up to `generation`, noted here or not: nothing known before holds.
+  void reset(uint64_t generation);
+  /// How often that happened.
+  uint64_t epoch() const;
+
+  /// What `generation` sees among the first `records` records. All changes up to it have been noted. `epoch` is that of
+  /// the moment when the records were counted: lives loaded later may lie beyond them.
+  std::shared_ptr<const LiveChunks> at(uint64_t generation, uint32_t records, uint64_t epoch);
+
+ private:
+  struct Change {
+    uint64_t generation;
+    uint32_t record;
+  };
+
+  LiveChunks scan(uint64_t generation, uint32_t records) const;
+  void bring(LiveChunks& live, uint32_t record, uint64_t generation) const;
+
+  const std::shared_ptr<const Segment> segment_;
+  mutable std::mutex mutex_;
+  uint64_t epoch_ = 0;
+  /// Holds for the generations [knownFrom_, knownTo_].
+  std::shared_ptr<const LiveChunks> known_;
+  uint64_t knownFrom_ = 0;
+  uint64_t knownTo_ = 0;
+  /// Every change after generation `completeFrom_`, ascending; `known_` has those up to it.
+  std::vector<Change> changes_;
+  uint64_t completeFrom_ = 0;
+};
+
+}  // namespace maxsimd

@@ -1,0 +1,169 @@
+#include "index/search.h"
+
+#include "candidates/candidates.h"
+#include "candidates/page_prefetch.h"
+#include "runtime/query.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace maxsimd {
+namespace {
+
+/// Chunks scored between two looks at the deadline, and the unit of sharing among threads.
+constexpr size_t blockChunks = 64;
+/// The plan's budget is stated for this many query tokens.
+constexpr uint64_t budgetTokens = 32;
+
+void scoreExactly(const Index& index, Pool& pool, const SearchRequest& request, const Query& query,
+                  const std::vector<Selection>& selections, const std::vector<Candidate>& candidates,
+                  std::vector<float>& scores) {
+  scores.resize(candidates.size());
+  const size_t blocks = (scores.size() + blockChunks - 1) / blockChunks;
+  pool.parallelFor(blocks, [&](size_t b) {
+    request.deadline.check();
+    Chunk chunks[blockChunks];
+    const size_t first = b * blockChunks;
+    const size_t count = std::min(blockChunks, scores.size() - first);
+    for (size_t i = 0; i < count; ++i) {
+      const Candidate& candidate = candidates[first + i];
+      chunks[i] = exactChunk(selections[candidate.segment], candidate.chunk);
+    }
+    index.kernel().maxsim(query.packed(), chunks, count, scores.data() + first);
+  });
+}
+
+struct Ranked {
+  float score;
+  Age age;
+  /// Among the candidates.
+  uint32_t position;
+};
+
+/// The topK best, best first.
+std::vector<Ranked> selectTop(const std::vector<float>& scores, uint32_t topK,
+                              const std::vector<Selection>& selections, const std::vector<Candidate>& candidates) {
+  float least = -std::numeric_limits<float>::infinity();
+  if (scores.size() > topK) {
+    std::vector<float> copy = scores;
+    std::nth_element(copy.begin(), copy.begin() + (topK - 1), copy.end(), std::greater<float>());
+    least = copy[topK - 1];
+  }
+  std::vector<Ranked> ranked;
+  for (uint32_t i = 0; i < scores.size(); ++i) {
+    if (scores[i] >= least) ranked.push_back({scores[i], ageOf(selections, candidates[i]), i});
+  }
+  const size_t count = std::min<size_t>(topK, ranked.size());
+  std::partial_sort(ranked.begin(), ranked.begin() + long(count), ranked.end(), [](const Ranked& a, const Ranked& b) {
+    return a.score != b.score ? a.score > b.score : a.age < b.age;
+  });
+  ranked.resize(count);
+  return ranked;
+}
+
+void addComponents(const Index& index, const Query& query, const std::vector<Selection>& selections,
+                   const std::vector<Candidate>& candidates, const std::vector<Ranked>& top, SearchOutcome& outcome) {
+  const PackedQuery& packed = query.packed();
+  std::vector<float> similarities(packed.tokensPadded);
+  std::vector<uint32_t> rows(packed.tokensPadded);
+  for (const Ranked& ranked : top) {
+    const Candidate& candidate = candidates[ranked.position];
+    index.kernel().best(packed, exactChunk(selections[candidate.segment], candidate.chunk), similarities.data(),
+                        rows.data());
+    for (uint32_t i = 0; i < packed.tokens; ++i) {
+      outcome.similarities.push_back(similarities[i] * packed.scales[i] + packed.offsets[i]);
+      outcome.documentTokens.push_back(rows[i]);
+    }
+  }
+}
+
+/// Whether all selected chunks are to be scored exactly.
+bool scansExactly(const Index& index, const SearchRequest& request, const std::vector<Selection>& selections) {
+  if (request.plan == Plan::exact) return true;
+  uint64_t chunks = 0, rows = 0;
+  bool coded = false;
+  for (const Selection& selection : selections) {
+    chunks += selection.chunks->count;
+    rows += selection.chunks->rows;
+    coded |= selection.snapshot.codes != nullptr && selection.chunks->count > 0;
+  }
+  if (!coded || chunks <= request.candidateK) return true;
+  if (request.plan != Plan::automatic) return false;
+  const uint64_t tokens = std::max<uint64_t>(paddedTokens(uint32_t(request.offsets.size())), budgetTokens / 2);
+  return rows * tokens <= index.options().exactTokenVectorsMax * budgetTokens;
+}
+
+CandidateSet chooseCandidates(const Index& index, Pool& pool, const SearchRequest& request, const Query& query,
+                              const std::vector<Selection>& selections) {
+  if (scansExactly(index, request, selections)) return everyChunk(selections);
+  return bestByCodes(index.kernel(), selections, pool, request, query.packed());
+}
+
+/// Whether there were codes that could not be read: what was chosen by them may be anything.
+bool dropUnreadCodes(Index& index, std::vector<Selection>& selections) {
+  bool dropped = false;
+  for (Selection& selection : selections) {
+    auto& codes = selection.snapshot.codes;
+    if (codes == nullptr || codes->isRead()) continue;
+    index.dropCodes(selection.snapshot.segment->id(), codes);
+    codes = nullptr;
+    dropped = true;
+  }
+  return dropped;
+}
+
+}  // namespace
+
+const char* planName(Plan plan) {
+  switch (plan) {
+    case Plan::automatic: return "auto";
+    case Plan::exact: return "exact";
+    case Plan::codes: return "codes";
+    case Plan::lists: return "lists";
+  }
+  return "exact";
+}
+
+SearchOutcome search(Index& index, Pool& pool, const SearchRequest& request) {
+  request.deadline.check();
+  const auto start = Clock::now();
+  SearchOutcome outcome;
+  std::vector<Selection> selections =
+      selectLive(index.snapshot(), request.generation, request.terms, request.deadline);
+  const Query query(index.kernel(), request.query, request.offsets, index.options().dim);
+  const auto filtered = Clock::now();
+
+  CandidateSet set = chooseCandidates(index, pool, request, query, selections);
+  while (dropUnreadCodes(index, selections)) {
+    set = chooseCandidates(index, pool, request, query, selections);
+    outcome.codesLost = true;
+  }
+  outcome.preselected = !set.preselected.empty();
+  outcome.plan = !outcome.preselected ? Plan::exact : set.byLists ? Plan::lists : Plan::codes;
+  const auto chosen = Clock::now();
+
+  std::vector<float> scores;
+  prefetchCold(selections, set.candidates);
+  scoreExactly(index, pool, request, query, selections, set.candidates, scores);
+  const std::vector<Ranked> top = selectTop(scores, request.topK, selections, set.candidates);
+  for (const auto& [score, age, position] : top) {
+    SearchOutcome::Result result{age.versionId, age.chunkIndex, score, 0.0f, 0};
+    if (outcome.preselected) {
+      result.candidateScore = set.preselected[position].score;
+      result.candidateRank = set.preselected[position].rank;
+    }
+    outcome.results.push_back(result);
+  }
+  if (request.components) addComponents(index, query, selections, set.candidates, top, outcome);
+  for (const Selection& selection : selections) {
+    if (selection.chunks->count > 0) selection.snapshot.segment->requireRead(*selection.snapshot.mapping);
+  }
+  outcome.candidateCount = uint32_t(set.candidates.size());
+  const auto end = Clock::now();
+  outcome.filterMs = millisecondsBetween(start, filtered);
+  outcome.candidatesMs = millisecondsBetween(filtered, chosen);
+  outcome.exactMs = millisecondsBetween(chosen, end);
+  return outcome;
+}
+
+}  // namespace maxsimd

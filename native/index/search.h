@@ -1,0 +1,64 @@
+// One search over a snapshot of an index: filter, choose a plan, collect candidates, score them exactly.
+//
+// Plans. `exact` scores every live matching chunk. `codes` scores all of them approximately by centroid codes
+// and some thousand survivors of all segments more finely by codewords of each token vector; the best `candidateK`
+// of these exactly. `lists` finds the survivors by the inverted lists of the query's nearest
+// centroids. Chunks of a segment that has no codes yet are scored exactly in every plan.
+// Results do not depend on the number of threads. Of equal scores the oldest chunk is first (age.h), also where topK
+// cuts.
+#pragma once
+
+#include "runtime/deadline.h"
+#include "index/index.h"
+#include "runtime/pool.h"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace maxsimd {
+
+enum class Plan : uint8_t { automatic, exact, codes, lists };
+
+const char* planName(Plan plan);
+
+struct SearchRequest {
+  std::vector<float> query;    // f32 [tokens x dim]
+  std::vector<float> offsets;  // f32 [tokens]
+  uint32_t topK;
+  uint32_t candidateK;
+  uint64_t generation;
+  /// Present = filter; all must match.
+  std::optional<std::vector<Term>> terms;
+  bool components;
+  Plan plan;
+  Deadline deadline;
+};
+
+struct SearchOutcome {
+  struct Result {
+    uint64_t versionId;
+    uint32_t chunkIndex;
+    float score;
+    float candidateScore;
+    uint32_t candidateRank;
+  };
+  /// Best first, topK at most; of equal scores the oldest.
+  std::vector<Result> results;
+  uint32_t candidateCount = 0;
+  bool preselected = false;
+  Plan plan = Plan::exact;
+  /// [results x query tokens], empty unless components were asked for.
+  std::vector<float> similarities;
+  std::vector<uint32_t> documentTokens;
+  /// Codes could not be read; they were not used, and are to be built anew.
+  bool codesLost = false;
+  double filterMs = 0;
+  double candidatesMs = 0;
+  double exactMs = 0;
+};
+
+/// `UnreadRecord` if a record that it needed cannot be read or is damaged.
+SearchOutcome search(Index& index, Pool& pool, const SearchRequest& request);
+
+}  // namespace maxsimd

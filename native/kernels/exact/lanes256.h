@@ -1,0 +1,65 @@
+// What kernels of 256-bit registers share: all of `Ops` (lanes.h) but the elements and their multiplication, and
+// the dot of two vectors.
+#pragma once
+
+#include "kernels/exact/lanes.h"
+
+namespace maxsimd {
+namespace {
+
+struct Lanes256 {
+  using Floats = __m256;
+  using Ints = __m256i;
+  static constexpr uint32_t lanes = 8;
+  static constexpr uint32_t rows = 6;
+  static constexpr size_t prefetchBytes = 5120;
+
+  TARGET_INLINE __m256i zero() { return _mm256_setzero_si256(); }
+  TARGET_INLINE __m256i load(const void* from) { return _mm256_load_si256(static_cast<const __m256i*>(from)); }
+  TARGET_INLINE void store(uint32_t* to, __m256i values) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), values);
+  }
+
+  TARGET_INLINE __m256 loadFloats(const float* from) { return _mm256_load_ps(from); }
+  TARGET_INLINE void store(float* to, __m256 values) { _mm256_storeu_ps(to, values); }
+  TARGET_INLINE __m256 fill(float value) { return _mm256_set1_ps(value); }
+  TARGET_INLINE __m256 maximum(__m256 a, __m256 b) { return _mm256_max_ps(a, b); }
+  TARGET_INLINE void widen(const uint16_t* halves, float* out) {
+    _mm256_storeu_ps(out, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(halves))));
+  }
+
+  TARGET_INLINE __m256i broadcast(const void* from) {
+    int32_t word;
+    std::memcpy(&word, from, 4);
+    return _mm256_set1_epi32(word);
+  }
+
+  TARGET_INLINE __m256 scaled(__m256i dots, float scale) {
+    return _mm256_mul_ps(_mm256_cvtepi32_ps(dots), _mm256_set1_ps(scale));
+  }
+
+  TARGET_INLINE void keep(__m256& best, __m256i& argument, __m256 similarity, uint32_t row) {
+    const __m256 greater = _mm256_cmp_ps(similarity, best, _CMP_GT_OQ);
+    best = _mm256_blendv_ps(best, similarity, greater);
+    argument = _mm256_blendv_epi8(argument, _mm256_set1_epi32(int32_t(row)), _mm256_castps_si256(greater));
+  }
+};
+
+TARGET int32_t dot(const int8_t* a, const int8_t* b, uint32_t dim) {
+  __m256i sum = _mm256_setzero_si256();
+  uint32_t d = 0;
+  for (; d + 16 <= dim; d += 16) {
+    const __m256i x = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a + d)));
+    const __m256i y = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b + d)));
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(x, y));
+  }
+  __m128i half = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+  half = _mm_add_epi32(half, _mm_shuffle_epi32(half, 0x4e));
+  half = _mm_add_epi32(half, _mm_shuffle_epi32(half, 0xb1));
+  int32_t total = _mm_cvtsi128_si32(half);
+  for (; d < dim; ++d) total += int32_t(a[d]) * int32_t(b[d]);
+  return total;
+}
+
+}  // namespace
+}  // namespace maxsimd

@@ -1,0 +1,269 @@
+// AMX int8: 16 document rows x 16 query tokens to a tile, 64 dimensions to a step, signed on both sides.
+//
+// Documents are loaded as they lie in the file, 16 rows of 64 bytes with stride = dim: the left operand of TDPBSSD.
+// The query is packed once as the right one, [tile of 16 tokens][steps][16 groups of dimensions][16 tokens][4]. Two
+// tiles of rows x two of tokens share their loads. Sums go to memory and are scaled and maximised with AVX-512
+// while the tiles of the next block are at work.
+//
+// What a tile reads past a row is multiplied by zeros of the query. A ragged tail goes back to fill whole tiles; a
+// chunk of fewer than 16 rows is copied and its last row repeated: a maximum notices neither.
+#if defined(__x86_64__)
+
+#include "kernels/exact/amx_tiles.h"
+
+#define TARGET __attribute__((target("avx2,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni" TILE_TARGET)))
+
+#include "kernels/exact/lanes512.h"
+
+namespace maxsimd {
+namespace {
+
+constexpr uint32_t tileRows = 16;
+constexpr uint32_t tileTokens = 16;
+constexpr uint32_t tileDims = 64;
+constexpr uint32_t tileBytes = 1024;
+
+std::atomic<uint64_t> calls{0};
+
+uint32_t stepsOf(uint32_t dim) { return (dim + tileDims - 1) / tileDims; }
+
+size_t packedBytes(uint32_t dim, uint32_t tokens) {
+  return size_t(stepsOf(dim)) * tileBytes * (paddedTokens(tokens) / tileTokens);
+}
+
+void pack(const int8_t* vectors, uint32_t dim, uint32_t tokens, void* packed) {
+  std::memset(packed, 0, packedBytes(dim, tokens));
+  auto* out = static_cast<int8_t*>(packed);
+  for (uint32_t i = 0; i < tokens; ++i) {
+    int8_t* tile = out + size_t(i / tileTokens) * stepsOf(dim) * tileBytes;
+    for (uint32_t d = 0; d < dim; ++d) {
+      tile[size_t(d / 4) * 64 + (i % tileTokens) * 4 + d % 4] = vectors[size_t(i) * dim + d];
+    }
+  }
+}
+
+/// 0-3: sums of (rows, tokens) = (low, low), (low, high), (high, low), (high, high); 4, 5: rows; 6, 7: tokens.
+TARGET_INLINE void configure() {
+  TileConfiguration configuration;
+  for (int t = 0; t < 8; ++t) {
+    configuration.rowBytes[t] = 64;
+    configuration.rows[t] = tileRows;
+  }
+  TILE_CONFIGURE(&configuration);
+}
+
+/// A block of 16 or 32 rows that go one behind another, and its sums with up to 32 tokens.
+struct Block {
+  alignas(64) int32_t sums[4][tileRows][tileTokens];
+  alignas(64) float scale[2 * tileRows];
+  /// Row of the chunk.
+  uint32_t first;
+  uint32_t token;
+  bool highRows;
+  bool highTokens;
+};
+
+/// Dots of the rows at `rows` with the tokens packed at `query` into block.sums.
+template <bool highRows, bool highTokens>
+TARGET_INLINE void multiply(const int8_t* rows, uint32_t dim, const int8_t* query, Block& block) {
+  const int8_t* high = rows + size_t(tileRows) * dim;
+  const size_t tokenStride = size_t(stepsOf(dim)) * tileBytes;
+  TILE_ZERO(0);
+  if (highTokens) TILE_ZERO(1);
+  if (highRows) TILE_ZERO(2);
+  if (highRows && highTokens) TILE_ZERO(3);
+  for (uint32_t d = 0; d < dim; d += tileDims, query += tileBytes) {
+    TILE_LOAD(4, rows + d, dim);
+    TILE_LOAD(6, query, 64);
+    TILE_DOT(0, 4, 6);
+    if (highTokens) {
+      TILE_LOAD(7, query + tokenStride, 64);
+      TILE_DOT(1, 4, 7);
+    }
+    if (highRows) {
+      TILE_LOAD(5, high + d, dim);
+      TILE_DOT(2, 5, 6);
+    }
+    if (highRows && highTokens) TILE_DOT(3, 5, 7);
+  }
+  TILE_STORE(0, block.sums[0], 64);
+  if (highTokens) TILE_STORE(1, block.sums[1], 64);
+  if (highRows) TILE_STORE(2, block.sums[2], 64);
+  if (highRows && highTokens) TILE_STORE(3, block.sums[3], 64);
+}
+
+TARGET_INLINE void multiplyBlock(const int8_t* rows, uint32_t dim, const int8_t* query, Block& block) {
+  if (block.highRows && block.highTokens) return multiply<true, true>(rows, dim, query, block);
+  if (block.highRows) return multiply<true, false>(rows, dim, query, block);
+  if (block.highTokens) return multiply<false, true>(rows, dim, query, block);
+  multiply<false, false>(rows, dim, query, block);
+}
+
+enum class Out { maximum, arguments, all };
+
+struct Target {
+  float* best;
+  uint32_t* row;
+  float* all;
+  uint32_t stride;
+  uint32_t rowLast;
+};
+
+/// Scales and reduces what `multiply` left behind.
+template <Out out>
+TARGET_INLINE void reduce(const Block& block, const Target& target) {
+  for (uint32_t half = 0; half < (block.highTokens ? 2 : 1); ++half) {
+    const uint32_t token = block.token + half * tileTokens;
+    __m512 best = _mm512_setzero_ps();
+    __m512i argument = _mm512_setzero_si512();
+    if constexpr (out != Out::all) best = Lanes512::loadFloats(target.best + token);
+    if constexpr (out == Out::arguments) argument = Lanes512::load(target.row + token);
+    for (uint32_t r = 0; r < (block.highRows ? 2 : 1) * tileRows; ++r) {
+      const int32_t* sums = block.sums[r / tileRows * 2 + half][r % tileRows];
+      const __m512 similarity = Lanes512::scaled(Lanes512::load(sums), block.scale[r]);
+      const uint32_t row = block.first + r < target.rowLast ? block.first + r : target.rowLast;
+      if constexpr (out == Out::maximum) best = Lanes512::maximum(best, similarity);
+      if constexpr (out == Out::arguments) Lanes512::keep(best, argument, similarity, row);
+      if constexpr (out == Out::all) Lanes512::store(target.all + size_t(row) * target.stride + token, similarity);
+    }
+    if constexpr (out != Out::all) Lanes512::store(target.best + token, best);
+    if constexpr (out == Out::arguments) Lanes512::store(target.row + token, argument);
+  }
+}
+
+/// Two blocks: one whose tiles are at work, one that is being reduced.
+struct Blocks {
+  Block block[2];
+  uint32_t current = 0;
+  bool pending = false;
+};
+
+TARGET_INLINE void widen(const uint16_t* halves, float* out) {
+  _mm512_store_ps(out, _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(halves))));
+}
+
+/// A chunk of fewer than 16 rows as 16, the last one repeated.
+struct ShortChunk {
+  alignas(64) int8_t vectors[tileRows * dimMax + tileDims];
+  uint16_t scales[tileRows];
+};
+
+Chunk lengthened(const Chunk& chunk, uint32_t dim, ShortChunk& out) {
+  for (uint32_t r = 0; r < tileRows; ++r) {
+    const uint32_t row = r < chunk.rows ? r : chunk.rows - 1;
+    std::memcpy(out.vectors + size_t(r) * dim, chunk.vectors + size_t(row) * dim, dim);
+    out.scales[r] = chunk.scales[row];
+  }
+  std::memset(out.vectors + size_t(tileRows) * dim, 0, tileDims);
+  return {out.vectors, out.scales, tileRows};
+}
+
+/// Every block of a chunk of at least 16 rows with every token; the last block is left to be reduced by `finish`.
+template <Out out>
+TARGET_INLINE void multiplyChunk(const PackedQuery& query, const Chunk& chunk, const Target& target, Blocks& blocks,
+                                 const int8_t* next, size_t nextBytes) {
+  const size_t chunkBytes = size_t(chunk.rows) * query.dim;
+  uint32_t count;
+  for (uint32_t first = 0; first < chunk.rows; first += count) {
+    const uint32_t left = chunk.rows - first;
+    const bool highRows = left > tileRows && chunk.rows >= 2 * tileRows;
+    count = highRows ? 2 * tileRows : tileRows;
+    const size_t distance = size_t(first) * query.dim + Lanes512::prefetchBytes;
+    for (size_t b = distance; b < distance + size_t(count) * query.dim; b += 64) {
+      if (b < chunkBytes) {
+        __builtin_prefetch(chunk.vectors + b);
+      } else if (b - chunkBytes < nextBytes) {
+        __builtin_prefetch(next + (b - chunkBytes));
+      }
+    }
+    const uint32_t start = left < count ? chunk.rows - count : first;
+    for (uint32_t token = 0; token < query.tokensPadded; token += 2 * tileTokens) {
+      Block& block = blocks.block[blocks.current];
+      block.first = start;
+      block.token = token;
+      block.highRows = highRows;
+      block.highTokens = query.tokensPadded - token > tileTokens;
+      const auto* packed = static_cast<const int8_t*>(query.packed);
+      multiplyBlock(chunk.vectors + size_t(start) * query.dim, query.dim,
+                    packed + size_t(token / tileTokens) * stepsOf(query.dim) * tileBytes, block);
+      widen(chunk.scales + start, block.scale);
+      if (highRows) widen(chunk.scales + start + tileRows, block.scale + tileRows);
+      blocks.current ^= 1;
+      if (blocks.pending) reduce<out>(blocks.block[blocks.current], target);
+      blocks.pending = true;
+    }
+  }
+}
+
+template <Out out>
+TARGET_INLINE void finish(const Target& target, Blocks& blocks) {
+  if (blocks.pending) reduce<out>(blocks.block[blocks.current ^ 1], target);
+  blocks.pending = false;
+}
+
+TARGET void maxsim(const PackedQuery& query, const Chunk* chunks, size_t count, float* scores) {
+  calls.fetch_add(1, std::memory_order_relaxed);
+  alignas(64) float best[queryTokensMax];
+  ShortChunk shortChunk;
+  Blocks blocks;
+  configure();
+  for (size_t c = 0; c < count; ++c) {
+    const Chunk& next = chunks[c + 1 < count ? c + 1 : c];
+    for (size_t b = 0; b < size_t(next.rows) * 2; b += 64) {
+      __builtin_prefetch(reinterpret_cast<const char*>(next.scales) + b);
+    }
+    const Chunk chunk = chunks[c].rows < tileRows ? lengthened(chunks[c], query.dim, shortChunk) : chunks[c];
+    for (uint32_t i = 0; i < query.tokensPadded; i += 16) {
+      Lanes512::store(best + i, Lanes512::fill(-__builtin_inff()));
+    }
+    const Target target{best, nullptr, nullptr, 0, chunks[c].rows - 1};
+    multiplyChunk<Out::maximum>(query, chunk, target, blocks, next.vectors, size_t(next.rows) * query.dim);
+    finish<Out::maximum>(target, blocks);
+    scores[c] = finishScore(query, best);
+  }
+  TILE_RELEASE();
+}
+
+template <Out out>
+TARGET_INLINE void oneChunk(const PackedQuery& query, const Chunk& chunk, const Target& target) {
+  ShortChunk shortChunk;
+  Blocks blocks;
+  configure();
+  const Chunk whole = chunk.rows < tileRows ? lengthened(chunk, query.dim, shortChunk) : chunk;
+  multiplyChunk<out>(query, whole, target, blocks, nullptr, 0);
+  finish<out>(target, blocks);
+  TILE_RELEASE();
+}
+
+TARGET void best(const PackedQuery& query, const Chunk& chunk, float* similarities, uint32_t* rows) {
+  calls.fetch_add(1, std::memory_order_relaxed);
+  alignas(64) float best[queryTokensMax];
+  alignas(64) uint32_t row[queryTokensMax];
+  for (uint32_t i = 0; i < query.tokensPadded; ++i) {
+    best[i] = i < query.tokens ? -__builtin_inff() : 0.0f;
+    row[i] = 0;
+  }
+  oneChunk<Out::arguments>(query, chunk, {best, row, nullptr, 0, chunk.rows - 1});
+  std::memcpy(similarities, best, query.tokensPadded * sizeof(float));
+  std::memcpy(rows, row, query.tokensPadded * sizeof(uint32_t));
+}
+
+TARGET void similarities(const PackedQuery& query, const Chunk& chunk, float* out) {
+  calls.fetch_add(1, std::memory_order_relaxed);
+  oneChunk<Out::all>(query, chunk, {nullptr, nullptr, out, query.tokensPadded, chunk.rows - 1});
+}
+
+}  // namespace
+
+#if defined(MAXSIMD_TILES_HEADER)
+extern const Kernel amxEmulatedKernel;
+const Kernel amxEmulatedKernel = {"amx with emulated tiles", [](const CpuFeatures& cpu) { return cpu.avx512vnni; },
+                                  packedBytes, pack, maxsim, best, similarities, dot, &calls};
+#else
+const Kernel amxKernel = {"amx", [](const CpuFeatures& cpu) { return cpu.amx; },
+                          packedBytes, pack, maxsim, best, similarities, dot, &calls};
+#endif
+
+}  // namespace maxsimd
+
+#endif

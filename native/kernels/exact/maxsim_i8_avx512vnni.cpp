@@ -1,0 +1,41 @@
+// AVX-512 VNNI: 16 query tokens to a register, four dimensions to a lane.
+//
+// vpdpbusd multiplies unsigned by signed bytes: document rows are made unsigned by flipping their sign bits, and
+// accumulators start at -128 * sum(query). Bounds: |sum of four u8*s8| <= 4*255*128 and
+// |accumulator| <= 1024*255*128 + 1024*128*128 < 2^31; vpdpbusd does not saturate.
+#if defined(__x86_64__)
+
+#define TARGET __attribute__((target("avx2,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
+
+#include <immintrin.h>
+
+#include "kernels/exact/lanes512.h"
+
+namespace maxsimd {
+namespace {
+
+struct Avx512Vnni : Lanes512 {
+  using Element = uint8_t;
+  static constexpr uint32_t group = 4;
+  static constexpr bool biased = true;
+  static constexpr uint32_t strip = 64;
+
+  TARGET_INLINE void convert(const int8_t* from, uint8_t* out) {
+    _mm512_store_si512(out, _mm512_xor_si512(_mm512_loadu_si512(from), _mm512_set1_epi8(int8_t(0x80))));
+  }
+
+  /// sum += dot4(document u8, query s8) per lane. Spelled as assembly because g++ 12 compiles the intrinsic in the
+  /// loop to register copies and spills.
+  TARGET_INLINE void accumulate(__m512i& sum, __m512i query, __m512i document) {
+    __asm__("vpdpbusd %1, %2, %0" : "+v"(sum) : "v"(query), "v"(document));
+  }
+};
+
+}  // namespace
+
+const Kernel avx512vnniKernel = LaneKernel<Avx512Vnni>::kernel(
+    "avx512vnni", [](const CpuFeatures& cpu) { return cpu.avx512vnni; }, dot);
+
+}  // namespace maxsimd
+
+#endif

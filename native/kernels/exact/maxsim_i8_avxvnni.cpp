@@ -1,0 +1,55 @@
+// AVX-VNNI: 8 query tokens to a register, four dimensions to a lane; vpdpbusd as in avx512vnni.cpp.
+//
+// AVX-512 VNNI has the same operation on 256 bits in another encoding. The native tests compile this source once
+// more with MAXSIMD_AVXVNNI_AS_EVEX and so run its arithmetic on machines that have only that.
+#if defined(__x86_64__)
+
+#define TARGET __attribute__((target("avx2,f16c")))
+
+#include <immintrin.h>
+
+#include "kernels/exact/lanes256.h"
+
+#if defined(MAXSIMD_AVXVNNI_AS_EVEX)
+#define ENCODING "%{evex%} "
+#else
+#define ENCODING "%{vex%} "
+#endif
+
+namespace maxsimd {
+namespace {
+
+struct AvxVnni : Lanes256 {
+  using Element = uint8_t;
+  static constexpr uint32_t group = 4;
+  static constexpr bool biased = true;
+  static constexpr uint32_t strip = 64;
+
+  TARGET_INLINE void convert(const int8_t* from, uint8_t* out) {
+    const __m256i flip = _mm256_set1_epi8(int8_t(0x80));
+    for (uint32_t d = 0; d < strip; d += 32) {
+      const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + d));
+      _mm256_store_si256(reinterpret_cast<__m256i*>(out + d), _mm256_xor_si256(bytes, flip));
+    }
+  }
+
+  /// sum += dot4(document u8, query s8) per lane.
+  TARGET_INLINE void accumulate(__m256i& sum, __m256i query, __m256i document) {
+    __asm__(ENCODING "vpdpbusd %1, %2, %0" : "+x"(sum) : "x"(query), "x"(document));
+  }
+};
+
+}  // namespace
+
+#if defined(MAXSIMD_AVXVNNI_AS_EVEX)
+extern const Kernel avxvnniAsEvexKernel;
+const Kernel avxvnniAsEvexKernel = LaneKernel<AvxVnni>::kernel(
+    "avxvnni in the encoding of AVX-512", [](const CpuFeatures& cpu) { return cpu.avx512vnni; }, dot);
+#else
+const Kernel avxvnniKernel =
+    LaneKernel<AvxVnni>::kernel("avxvnni", [](const CpuFeatures& cpu) { return cpu.avxvnni; }, dot);
+#endif
+
+}  // namespace maxsimd
+
+#endif

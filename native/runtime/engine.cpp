@@ -1,0 +1,116 @@
+#include "runtime/engine.h"
+
+#include "runtime/deadline.h"
+#include "runtime/kernel_check.h"
+#include "runtime/query.h"
+#include "store/error.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <string>
+#include <thread>
+
+namespace maxsimd {
+namespace {
+
+constexpr double budgetMs = 2.0;
+constexpr uint32_t budgetTokens = 32;
+constexpr size_t scoreBlock = 8;
+
+/// Components of document vectors per `budgetMs`: passes over 1 MiB until a quarter of the budget is used.
+uint64_t measureRate(const Kernel& kernel) {
+  constexpr uint32_t dim = 128, rowsPerChunk = 128, chunkCount = 64;
+  std::vector<int8_t> vectors(size_t(dim) * rowsPerChunk * chunkCount + readPaddingBytes);
+  for (size_t i = 0; i < vectors.size(); ++i) vectors[i] = int8_t(i * 31);
+  const std::vector<uint16_t> scales(rowsPerChunk + readPaddingBytes, 0x1c00);
+  std::vector<Chunk> chunks;
+  for (uint32_t c = 0; c < chunkCount; ++c) {
+    chunks.push_back({vectors.data() + size_t(c) * rowsPerChunk * dim, scales.data(), rowsPerChunk});
+  }
+  const Query query(kernel, vectors.data(), budgetTokens, dim);
+  std::vector<float> scores(chunkCount);
+  kernel.maxsim(query.packed(), chunks.data(), 1, scores.data());
+  const auto start = Clock::now();
+  size_t done = 0;
+  double milliseconds = 0;
+  while (milliseconds < budgetMs / 4) {
+    kernel.maxsim(query.packed(), chunks.data() + done % chunkCount, 4, scores.data());
+    done += 4;
+    milliseconds = millisecondsBetween(start, Clock::now());
+  }
+  return uint64_t(double(done) * rowsPerChunk * dim * budgetMs / milliseconds);
+}
+
+uint32_t cores() { return std::max(1u, std::thread::hardware_concurrency()); }
+
+double threadCpuMs() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return double(time.tv_sec) * 1e3 + double(time.tv_nsec) * 1e-6;
+}
+
+}  // namespace
+
+Engine::Engine(uint32_t threads, std::string_view kernel)
+    : kernel_(trustedKernel(kernel)),
+      rate_(measureRate(kernel_)),
+      compute_(threads == 0 ? cores() : threads),
+      files_(std::max(2u, compute_.threads() / 2)),
+      background_(1, 10) {}
+
+std::vector<Chunk> ScoreRequest::chunks() const {
+  std::vector<Chunk> chunks;
+  size_t row = 0;
+  for (const uint32_t rows : chunkRows) {
+    chunks.push_back({vectors.data() + row * dim, scales.data() + row, rows});
+    row += rows;
+  }
+  return chunks;
+}
+
+ScoreOutcome score(Engine& engine, const ScoreRequest& request) {
+  const Kernel& kernel = engine.kernel();
+  const Query query(kernel, request.query, request.offsets, request.dim);
+  const PackedQuery& packed = query.packed();
+  const std::vector<Chunk> chunks = request.chunks();
+  ScoreOutcome outcome;
+  outcome.scores.resize(chunks.size());
+  engine.compute().parallelFor((chunks.size() + scoreBlock - 1) / scoreBlock, [&](size_t b) {
+    const size_t first = b * scoreBlock;
+    kernel.maxsim(packed, chunks.data() + first, std::min(scoreBlock, chunks.size() - first),
+                  outcome.scores.data() + first);
+  });
+  if (!request.components) return outcome;
+  std::vector<float> similarities(packed.tokensPadded);
+  std::vector<uint32_t> rows(packed.tokensPadded);
+  for (const Chunk& chunk : chunks) {
+    kernel.best(packed, chunk, similarities.data(), rows.data());
+    for (uint32_t i = 0; i < packed.tokens; ++i) {
+      outcome.similarities.push_back(similarities[i] * packed.scales[i] + packed.offsets[i]);
+      outcome.documentTokens.push_back(rows[i]);
+    }
+  }
+  return outcome;
+}
+
+KernelTiming timeKernel(const Engine& engine, const ScoreRequest& request, const std::vector<uint32_t>& order,
+                        uint32_t repeats) {
+  const Query query(engine.kernel(), request.query, request.offsets, request.dim);
+  const std::vector<Chunk> all = request.chunks();
+  std::vector<Chunk> chunks;
+  for (const uint32_t c : order) chunks.push_back(all[c]);
+  KernelTiming timing{0, 0, std::vector<float>(chunks.size())};
+  for (uint32_t r = 0; r < repeats; ++r) {
+    const auto start = Clock::now();
+    const double cpuStart = threadCpuMs();
+    engine.kernel().maxsim(query.packed(), chunks.data(), chunks.size(), timing.scores.data());
+    const double cpu = threadCpuMs() - cpuStart;
+    const double wall = millisecondsBetween(start, Clock::now());
+    timing.wallMs = r == 0 ? wall : std::min(timing.wallMs, wall);
+    timing.cpuMs = r == 0 ? cpu : std::min(timing.cpuMs, cpu);
+  }
+  return timing;
+}
+
+}  // namespace maxsimd

@@ -1,0 +1,77 @@
+// What all indexes of a process share: the kernel, and the threads.
+//
+// Three pools, so that no kind of work waits for another: searches and scores (one thread per core), file
+// work (blocked in the kernel most of the time), and codes and verification (one thread, niced).
+#pragma once
+
+#include "runtime/pool.h"
+#include "kernels/contract.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+namespace maxsimd {
+
+class Engine {
+ public:
+  /// `threads` = 0: one per core. An unknown or unsupported kernel is an error.
+  Engine(uint32_t threads, std::string_view kernel);
+
+  const Kernel& kernel() const { return kernel_; }
+  uint32_t threads() const { return compute_.threads(); }
+  Pool& compute() { return compute_; }
+  Pool& files() { return files_; }
+  Pool& background() { return background_; }
+
+  /// Token vectors of `dim` components that one thread scores in 2 ms against 32 query tokens, measured once.
+  uint64_t exactTokenVectorsMax(uint32_t dim) const { return rate_ / dim; }
+
+  /// Set when nobody will read results any more: work stops at its next block.
+  std::atomic<bool> stopping{false};
+
+ private:
+  const Kernel& kernel_;
+  const uint64_t rate_;
+  Pool compute_;
+  Pool files_;
+  Pool background_;
+};
+
+struct ScoreRequest {
+  std::vector<float> query;    // f32 [tokens x dim]
+  std::vector<float> offsets;  // f32 [tokens]
+  uint32_t dim;
+  bool components;
+  std::vector<uint32_t> chunkRows;
+  /// int8 [rows x dim] and f16 [rows], each followed by `readPaddingBytes`.
+  std::vector<int8_t> vectors;
+  std::vector<uint16_t> scales;
+
+  std::vector<Chunk> chunks() const;
+};
+
+struct ScoreOutcome {
+  std::vector<float> scores;
+  /// [chunks x tokens], empty unless components were asked for.
+  std::vector<float> similarities;
+  std::vector<uint32_t> documentTokens;
+};
+
+/// Exact MaxSim of transient chunks.
+ScoreOutcome score(Engine& engine, const ScoreRequest& request);
+
+struct KernelTiming {
+  /// Of one pass over all chunks in the given order; the fastest of `repeats`.
+  double wallMs;
+  double cpuMs;
+  std::vector<float> scores;
+};
+
+/// The bare kernel on this thread: for benchmarks.
+KernelTiming timeKernel(const Engine& engine, const ScoreRequest& request, const std::vector<uint32_t>& order,
+                        uint32_t repeats);
+
+}  // namespace maxsimd

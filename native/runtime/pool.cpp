@@ -1,0 +1,119 @@
+#include "runtime/pool.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <memory>
+
+#if defined(__linux__)
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+namespace maxsimd {
+namespace {
+
+/// One loop: helpers that come late find it finished and leave its body alone.
+struct Loop {
+  std::atomic<size_t> next{0};
+  size_t count;
+  const std::function<void(size_t)>* body;
+  std::mutex mutex;
+  std::condition_variable left;
+  uint32_t helpers = 0;
+  bool finished = false;
+  std::exception_ptr failure;
+
+  void work() {
+    try {
+      for (size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < count;) (*body)(i);
+    } catch (...) {
+      next.store(count, std::memory_order_relaxed);
+      const std::lock_guard lock(mutex);
+      if (!failure) failure = std::current_exception();
+    }
+  }
+
+  void help() {
+    {
+      const std::lock_guard lock(mutex);
+      if (finished) return;
+      ++helpers;
+    }
+    work();
+    const std::lock_guard lock(mutex);
+    if (--helpers == 0) left.notify_all();
+  }
+};
+
+}  // namespace
+
+Pool::Pool(uint32_t threads, int niceness) : threadCount_(threads), niceness_(niceness) {}
+
+Pool::~Pool() {
+  std::deque<std::function<void()>> dropped;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    dropped.swap(tasks_);
+  }
+  wake_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void Pool::post(std::function<void()> task) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return;
+    tasks_.push_back(std::move(task));
+    while (workers_.size() < threadCount_) workers_.emplace_back([this] { run(); });
+  }
+  wake_.notify_one();
+}
+
+void Pool::run() {
+#if defined(__linux__)
+  // So that `top -H` and the capacity benchmark can tell the engine's work from the event loop's.
+  pthread_setname_np(pthread_self(), "maxsimd-engine");
+  if (niceness_ > 0) setpriority(PRIO_PROCESS, id_t(syscall(SYS_gettid)), niceness_);
+#endif
+  std::unique_lock lock(mutex_);
+  while (true) {
+    ++idle_;
+    wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+    --idle_;
+    if (stopping_) return;
+    std::function<void()> task = std::move(tasks_.front());
+    tasks_.pop_front();
+    lock.unlock();
+    task();
+    task = nullptr;
+    lock.lock();
+  }
+}
+
+void Pool::parallelFor(size_t count, const std::function<void(size_t)>& body) {
+  auto loop = std::make_shared<Loop>();
+  loop->count = count;
+  loop->body = &body;
+  if (count > 1) {
+    size_t helpers = 0;
+    {
+      // Helpers go first: a search in progress ends before a new one starts.
+      const std::lock_guard lock(mutex_);
+      const size_t free = idle_ > tasks_.size() ? idle_ - tasks_.size() : 0;
+      helpers = stopping_ ? 0 : std::min(free, count - 1);
+      for (size_t h = 0; h < helpers; ++h) tasks_.push_front([loop] { loop->help(); });
+    }
+    for (size_t h = 0; h < helpers; ++h) wake_.notify_one();
+  }
+  loop->work();
+  std::unique_lock lock(loop->mutex);
+  loop->finished = true;
+  loop->left.wait(lock, [&loop] { return loop->helpers == 0; });
+  if (loop->failure) std::rethrow_exception(loop->failure);
+}
+
+}  // namespace maxsimd

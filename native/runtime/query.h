@@ -1,0 +1,33 @@
+// A query's float vectors as the kernels read them: int8 with a scale per token, packed once.
+#pragma once
+
+#include "runtime/aligned.h"
+#include "kernels/contract.h"
+
+#include <cstdint>
+#include <span>
+
+namespace maxsimd {
+
+/// Symmetric quantisation per token: scale = max|x| / 127, value = round(x / scale), halves to even.
+class Query {
+ public:
+  /// `vectors` is f32 [tokens x dim], `offsets` f32 [tokens]; all finite.
+  Query(const Kernel& kernel, std::span<const float> vectors, std::span<const float> offsets, uint32_t dim);
+  /// int8 vectors with scale 1 and offset 0: a block of token vectors compared with centroids.
+  Query(const Kernel& kernel, const int8_t* vectors, uint32_t tokens, uint32_t dim);
+
+  const PackedQuery& packed() const { return packed_; }
+  Query(const Query&) = delete;
+  Query& operator=(const Query&) = delete;
+
+ private:
+  void pack(const Kernel& kernel, const int8_t* vectors, uint32_t tokens, uint32_t dim);
+
+  AlignedVector<uint8_t> bytes_;
+  AlignedVector<float> scales_;
+  AlignedVector<float> offsets_;
+  PackedQuery packed_{};
+};
+
+}  // namespace maxsimd

@@ -1,0 +1,193 @@
+/**
+ * Composes the running service: data directory, catalog, segments, engine, encoders, HTTP and metrics
+ * listeners. Ready is one JSON line on standard output; SIGTERM or SIGINT drains and exits 0. What fails on
+ * the way up is undone and thrown, as one line fit to print.
+ */
+import type { AddressInfo, Server } from 'node:net';
+import path from 'node:path';
+import { apiKeyMatches, parseApiKey } from '../catalog/api-key.ts';
+import { lockDataDirectory, prepareDataDirectory } from '../catalog/data-directory.ts';
+import { openCatalog } from '../catalog/sqlite/open-catalog.ts';
+import { ConfigError, type Config } from './config.ts';
+import { readConfigured } from './configured-file.ts';
+import { greetFirstTenant } from './first-tenant.ts';
+import { createHttpServer } from '../http/server.ts';
+import { createEngine } from '../index/engine/native.ts';
+import { openLocalBlobStore } from '../index/storage/local-blob-store.ts';
+import { createLogger } from '../logging.ts';
+import { isLoopback } from '../loopback.ts';
+import { createMetrics } from '../metrics.ts';
+import { createMetricsServer } from './telemetry/metrics-server.ts';
+import { choiceOf } from './model-choice.ts';
+import { createService } from '../service/create-service.ts';
+import { MemoryLimiter } from '../service/limits/memory-limiter.ts';
+import { defaultModel } from '../service/indexes/served-models.ts';
+import { registerServiceMetrics } from './telemetry/service-metrics.ts';
+import { onShutdown } from './shutdown.ts';
+import { startEncoders } from './encoders.ts';
+
+/** Beyond the drain, until the process is ended by force: closing files and child processes. */
+const closeMs = 4_000;
+
+/** Resolves when the service is ready; from then on the process lives until it is signalled. */
+export async function serve(config: Config): Promise<void> {
+  const tls = await tlsFiles(config);
+  assertSafeListeners(config);
+  const logger = createLogger({ level: config.MAXSIMD_LOG_LEVEL });
+  const directory = config.MAXSIMD_DATA_DIR;
+  // Closed in reverse order, here when the start fails and at shutdown otherwise.
+  await using starting = new AsyncDisposableStack();
+
+  await prepareDataDirectory(directory);
+  const lock = starting.adopt(lockDataDirectory(directory), (held) => held.release());
+  const catalog = starting.adopt(
+    await openCatalog({
+      directory,
+      owned: true,
+      onBackgroundFailure: (error) => logger.error({ err: error }, 'catalog upkeep failed'),
+      onNotice: (notice, cause) => logger.warn({ err: cause }, notice),
+    }),
+    (opened) => opened.close(),
+  );
+  const engine = starting.adopt(
+    createEngine({ threads: config.MAXSIMD_ENGINE_THREADS, kernel: config.MAXSIMD_KERNEL }),
+    (opened) => opened.close(),
+  );
+  // The slowest part goes on beside the rest.
+  const encoders = starting.adopt(await startEncoders(config, logger), (started) => started.close());
+  const blobs = await openLocalBlobStore(path.join(directory, 'segments'));
+  const service = await createService({
+    catalog,
+    encoder: encoders.encoder,
+    engine,
+    blobs,
+    limiter: await MemoryLimiter.restore(catalog, Date.now()),
+    keys: {
+      keyIdOf: (apiKey) => parseApiKey(apiKey)?.id,
+      matches: (apiKey, hash) => apiKeyMatches(apiKey, catalog.keyPepper(), hash),
+    },
+    defaultModel: choiceOf(config),
+    exactTokenVectorsMax: config.MAXSIMD_EXACT_TOKEN_VECTORS,
+    indexSettings: { segmentTokenVectorsMax: config.MAXSIMD_SEGMENT_TOKEN_VECTORS },
+    onBackgroundError: (job, error, indexId) =>
+      logger.error({ err: error, job, index_id: indexId }, 'background work failed'),
+  });
+  starting.defer(() => service.drain());
+
+  const metrics = createMetrics();
+  registerServiceMetrics(metrics, { service, catalog, engine, encoders });
+  const draining = new AbortController();
+  const http = starting.adopt(
+    await createHttpServer({
+      service,
+      logger,
+      metrics,
+      drain: draining.signal,
+      trustProxy: config.MAXSIMD_TRUST_PROXY,
+      connectionsMax: config.MAXSIMD_HTTP_CONNECTIONS_MAX,
+      timeouts: {
+        searchMs: config.MAXSIMD_TIMEOUT_SEARCH_MS,
+        upsertMs: config.MAXSIMD_TIMEOUT_UPSERT_MS,
+      },
+      ...(tls === undefined ? {} : { tls }),
+    }),
+    (app) => app.close(),
+  );
+  const metricsServer = createMetricsServer(metrics, (error) =>
+    logger.error({ err: error }, 'metrics could not be read'),
+  );
+  starting.defer(() => closeNow(metricsServer));
+
+  await encoders.ready;
+  const model = await defaultModel(encoders.encoder, choiceOf(config), startLimits());
+  const address = await http.listen({ host: config.MAXSIMD_HTTP_HOST, port: config.MAXSIMD_HTTP_PORT });
+  // Fastify, which did not make the listener, takes it for a plain one.
+  const url = tls === undefined ? address : address.replace(/^http:/, 'https:');
+  await listenForMetrics(metricsServer, config);
+  onShutdown(
+    {
+      drainMs: config.MAXSIMD_DRAIN_MS,
+      closeMs,
+      onError: (error) => logger.fatal({ err: error }, 'shutting down after a defect'),
+    },
+    async () => {
+      logger.info('draining');
+      draining.abort();
+      // Whoever is not done by then loses its connection, which ends its work; commits under way complete.
+      const cut = setTimeout(() => http.server.closeAllConnections(), config.MAXSIMD_DRAIN_MS);
+      await service.drain();
+      clearTimeout(cut);
+      await http.close();
+      await closeNow(metricsServer);
+      await encoders.close();
+      lock.release();
+      logger.info('closed');
+    },
+  );
+
+  const { kernel, threads } = engine.info;
+  logger.info({ url, model: model.name, model_version: model.version, kernel, threads }, 'ready');
+  const greeting = await greetFirstTenant(catalog, {
+    pepper: catalog.keyPepper(),
+    url,
+    directory,
+    terminal: process.stdout.isTTY,
+  });
+  if (greeting !== undefined) process.stdout.write(greeting);
+  process.stdout.write(
+    `${JSON.stringify({ event: 'ready', url, model: model.name, model_version: model.version })}\n`,
+  );
+  starting.move();
+}
+
+/** The encoders are ready: one that goes away just now is waited for like during a request. */
+function startLimits(): { readonly deadlineMs: number; readonly signal: AbortSignal } {
+  return { deadlineMs: Infinity, signal: new AbortController().signal };
+}
+
+async function tlsFiles(
+  config: Config,
+): Promise<{ readonly cert: Buffer; readonly key: Buffer } | undefined> {
+  const { MAXSIMD_TLS_CERT_FILE: certFile, MAXSIMD_TLS_KEY_FILE: keyFile } = config;
+  if (certFile === '') return undefined;
+  const [cert, key] = await Promise.all([
+    readConfigured('MAXSIMD_TLS_CERT_FILE', certFile),
+    readConfigured('MAXSIMD_TLS_KEY_FILE', keyFile),
+  ]);
+  return { cert, key };
+}
+
+/** API keys must not cross a network in the clear by accident, nor operating figures be open to it. */
+function assertSafeListeners(config: Config): void {
+  const { MAXSIMD_HTTP_HOST: host, MAXSIMD_METRICS_HOST: metricsHost } = config;
+  if (!isLoopback(host) && config.MAXSIMD_TLS_CERT_FILE === '' && !config.MAXSIMD_ALLOW_PLAIN_HTTP) {
+    throw new ConfigError(
+      `MAXSIMD_HTTP_HOST: ${host} is not a loopback address; give TLS files, or behind a proxy that speaks TLS set MAXSIMD_ALLOW_PLAIN_HTTP=true`,
+    );
+  }
+  const hasMetrics = config.MAXSIMD_METRICS_PORT !== -1;
+  if (hasMetrics && !isLoopback(metricsHost) && !config.MAXSIMD_ALLOW_PLAIN_METRICS) {
+    throw new ConfigError(
+      `MAXSIMD_METRICS_HOST: ${metricsHost} is not a loopback address, and metrics have neither TLS nor keys; in a network of your own set MAXSIMD_ALLOW_PLAIN_METRICS=true`,
+    );
+  }
+}
+
+async function listenForMetrics(server: Server, config: Config): Promise<void> {
+  const port = config.MAXSIMD_METRICS_PORT;
+  if (port === -1) return;
+  const listening = Promise.withResolvers<void>();
+  server.once('error', listening.reject);
+  server.listen({ host: config.MAXSIMD_METRICS_HOST, port }, listening.resolve);
+  await listening.promise;
+  const address = server.address() as AddressInfo;
+  if (port === 0) process.stderr.write(`maxsimd: metrics on port ${address.port}\n`);
+}
+
+async function closeNow(server: ReturnType<typeof createMetricsServer>): Promise<void> {
+  const closed = Promise.withResolvers<void>();
+  // An error says that it was not listening.
+  server.close(() => closed.resolve());
+  server.closeAllConnections();
+  await closed.promise;
+}

@@ -1,0 +1,95 @@
+/** What the metrics listener tells of each encoder: asked of it when the listener is scraped. */
+import type { Metrics, Sample } from '../../metrics.ts';
+import type { Encoders } from '../encoders.ts';
+
+type Told = Awaited<ReturnType<Encoders['statistics']>>[number];
+
+export function registerEncoderMetrics(metrics: Metrics, encoders: Pick<Encoders, 'statistics'>): void {
+  const told = sharedWithinScrape(() => encoders.statistics());
+  const labelNames = ['encoder'];
+  const each = (pick: (encoder: Told) => number) => async (): Promise<readonly Sample[]> =>
+    (await told()).map((encoder) => ({ labels: { encoder: encoder.name }, value: pick(encoder) }));
+  const gauge = (name: string, help: string, pick: (encoder: Told) => number): void =>
+    metrics.registerGauge({ name, help, labelNames }, each(pick));
+  const counter = (name: string, help: string, pick: (encoder: Told) => number): void =>
+    metrics.registerCounter({ name, help, labelNames }, each(pick));
+
+  gauge('encoder_queue_tokens', 'Tokens admitted and not yet encoded.', ({ queuedTokens }) => queuedTokens);
+  gauge(
+    'encoder_queue_requests',
+    'Requests admitted and not yet answered.',
+    (encoder) => encoder.queuedRequests,
+  );
+  counter('encoder_batches_total', 'Batches run for callers.', ({ batches }) => batches);
+  counter('encoder_batch_tokens_total', 'Tokens of the texts in batches.', ({ tokens }) => tokens);
+  counter(
+    'encoder_batch_padded_tokens_total',
+    'Positions of batches that were computed, padding included.',
+    ({ paddedTokens }) => paddedTokens,
+  );
+  gauge(
+    'encoder_padding_ratio',
+    'Share of the computed positions that were padding, since the encoder started.',
+    ({ tokens, paddedTokens }) => (paddedTokens === 0 ? 0 : 1 - tokens / paddedTokens),
+  );
+  gauge('encoder_tokens_per_second', 'Estimated rate of a full queue.', (encoder) => encoder.tokensPerSecond);
+  gauge(
+    'encoder_loop_delay_p99_seconds',
+    '99th percentile of the event-loop delay of the encoder over the last 10 to 20 s.',
+    ({ loopDelayP99Ms }) => loopDelayP99Ms / 1000,
+  );
+  gauge('encoder_resident_bytes', 'Resident memory of the encoder.', ({ residentBytes }) => residentBytes);
+  metrics.registerCounter(
+    {
+      name: 'encoder_dropped_total',
+      help: 'Requests that never ran: the queue was full or too long for their deadline (rejected), past their deadline, caller gone.',
+      labelNames: ['encoder', 'reason'],
+    },
+    async () =>
+      (await told()).flatMap((encoder) =>
+        (['rejected', 'expired', 'cancelled'] as const).map((reason) => ({
+          labels: { encoder: encoder.name, reason },
+          value: encoder[reason],
+        })),
+      ),
+  );
+  metrics.registerGauge(
+    {
+      name: 'encoder_info',
+      help: 'Execution provider and device in use (value 1).',
+      labelNames: ['encoder', 'provider', 'device'],
+    },
+    async () =>
+      (await told()).map(({ name, provider, deviceId }) => ({
+        labels: { encoder: name, provider, device: provider === 'cpu' ? 'cpu' : String(deviceId) },
+        value: 1,
+      })),
+  );
+  metrics.registerHistogram(
+    {
+      name: 'encoder_stage_seconds',
+      help: 'Time of queries and documents in the stages of the encoder.',
+      labelNames: ['encoder', 'kind', 'stage'],
+    },
+    async () =>
+      (await told()).flatMap((encoder) =>
+        encoder.stages.map(({ kind, stage, counts, sumMs }) => ({
+          labels: { encoder: encoder.name, kind, stage },
+          bounds: encoder.stageBoundsMs.map((ms) => ms / 1000),
+          counts,
+          sum: sumMs / 1000,
+        })),
+      ),
+  );
+}
+
+/** Metrics that are read together share one answer. */
+function sharedWithinScrape<T>(ask: () => Promise<T>): () => Promise<T> {
+  let asked: Promise<T> | undefined;
+  return () => {
+    asked ??= ask().finally(() => {
+      asked = undefined;
+    });
+    return asked;
+  };
+}

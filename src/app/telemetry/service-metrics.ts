@@ -1,0 +1,104 @@
+/** What the metrics listener tells of store, engine and encoders: read when it is scraped. */
+import type { SqliteCatalog } from '../../catalog/sqlite/open-catalog.ts';
+import type { NativeEngine, SegmentInfo } from '../../index/engine/native.ts';
+import { registerEncoderMetrics } from './encoder-metrics.ts';
+import type { Metrics } from '../../metrics.ts';
+import type { RunningService } from '../../service/create-service.ts';
+import type { Encoders } from '../encoders.ts';
+
+export function registerServiceMetrics(
+  metrics: Metrics,
+  {
+    service,
+    catalog,
+    engine,
+    encoders,
+  }: {
+    readonly service: Pick<RunningService, 'statistics'>;
+    readonly catalog: Pick<SqliteCatalog, 'usageWaiting'>;
+    readonly engine: NativeEngine;
+    readonly encoders: Pick<Encoders, 'encoder' | 'events' | 'statistics'>;
+  },
+): void {
+  registerEncoderMetrics(metrics, encoders);
+  const sum = (pick: (segment: SegmentInfo) => number) => () =>
+    service.statistics().segments.reduce((total, segment) => total + pick(segment), 0);
+  const gauge = (name: string, help: string, read: () => number): void =>
+    metrics.registerGauge({ name, help }, read);
+
+  gauge(
+    'requests_admitted',
+    'Requests that hold a concurrency slot.',
+    () => service.statistics().requestsInFlight,
+  );
+  gauge(
+    'usage_waiting_tenants',
+    'Tenants whose usage is in memory because the ledger cannot be written; it is lost when the process dies.',
+    () => catalog.usageWaiting(),
+  );
+  gauge('store_open_indexes', 'Indexes that are open.', () => service.statistics().openIndexes);
+  gauge('store_records_live', 'Live documents of open indexes.', () => service.statistics().recordsLive);
+  gauge(
+    'store_records',
+    'Records of open indexes, those of dead documents included.',
+    sum((segment) => segment.records),
+  );
+  gauge(
+    'store_chunks',
+    'Chunks of open indexes, dead ones included.',
+    sum((segment) => segment.chunks),
+  );
+  gauge(
+    'store_token_vectors',
+    'Token vectors of open indexes.',
+    sum((segment) => segment.tokenVectors),
+  );
+  gauge(
+    'store_disk_bytes',
+    'Bytes of the segment files of open indexes.',
+    sum((segment) => segment.fileBytes),
+  );
+  gauge(
+    'store_derived_bytes',
+    'Bytes of the files derived from them: codes, centroids and postings.',
+    sum((segment) => segment.derivedBytes),
+  );
+  metrics.registerGauge(
+    { name: 'store_segments', help: 'Segments of open indexes.', labelNames: ['state'] },
+    () => {
+      const { segments } = service.statistics();
+      return (['active', 'sealed'] as const).map((state) => ({
+        labels: { state },
+        value: segments.filter((segment) => segment.state === state).length,
+      }));
+    },
+  );
+  metrics.registerCounter(
+    {
+      name: 'store_records_verified_total',
+      help: 'Records held against their checksums in the background, by what was found.',
+      labelNames: ['verdict'],
+    },
+    () => {
+      const { recordsVerified, recordsDamaged } = service.statistics();
+      return [
+        { labels: { verdict: 'intact' }, value: recordsVerified - recordsDamaged },
+        { labels: { verdict: 'damaged' }, value: recordsDamaged },
+      ];
+    },
+  );
+  metrics.registerGauge(
+    { name: 'engine_info', help: 'The kernel in use (value 1).', labelNames: ['kernel'] },
+    () => [{ labels: { kernel: engine.info.kernel }, value: 1 }],
+  );
+  gauge('engine_threads', 'Threads of the search engine.', () => engine.info.threads);
+  gauge('encoder_ready', 'Whether an encoder serves.', () => Number(encoders.encoder.ready()));
+  metrics.registerCounter(
+    {
+      name: 'encoder_events_total',
+      help: 'Encoders admitted, ejected, corrupt replies, documents and queries found to end encoders.',
+      labelNames: ['event'],
+    },
+    () => [...encoders.events].map(([event, value]) => ({ labels: { event }, value })),
+  );
+}

@@ -1,0 +1,138 @@
+/** Writes on tenants and keys. Every function runs inside the writer's transaction. */
+import type { ApiKey, Tenant, TenantLimits } from '../../contract.ts';
+import { assertInvariant } from '../../../errors.ts';
+import type { Connection } from '../connection.ts';
+import { keyColumns, toApiKey, toTenant } from '../rows.ts';
+import type { KeyColumns } from '../rows.ts';
+import { tenantById } from './statements.ts';
+
+const liveKeysMax = 2;
+
+export interface NewKey {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly hash: Uint8Array;
+}
+
+export function tenantOperations(connection: Connection) {
+  const insertTenant = connection.prepare(
+    `INSERT INTO tenants (id, name, suspended, requests_per_minute, max_concurrent_requests, input_tokens,
+       documents_max, created_at_ms)
+     VALUES (?, ?, 0, ?, ?, ?, ?, ?)`,
+  );
+  const selectTenant = tenantById(connection);
+  const updateSuspended = connection.prepare('UPDATE tenants SET suspended = ? WHERE id = ?');
+  const updateLimits = connection.prepare(
+    `UPDATE tenants SET
+       requests_per_minute = coalesce(?, requests_per_minute),
+       max_concurrent_requests = coalesce(?, max_concurrent_requests),
+       input_tokens = coalesce(?, input_tokens),
+       documents_max = coalesce(?, documents_max)
+     WHERE id = ?`,
+  );
+  const insertKey = connection.prepare(
+    'INSERT INTO api_keys (id, tenant_id, hash, created_at_ms) VALUES (?, ?, ?, ?)',
+  );
+  const selectKey = connection.prepare<[string], KeyColumns>(
+    `SELECT ${keyColumns} FROM api_keys WHERE id = ?`,
+  );
+  const countLiveKeys = connection
+    .prepare<[string], number>('SELECT count(*) FROM api_keys WHERE tenant_id = ? AND revoked_at_ms IS NULL')
+    .pluck();
+  const revoke = connection.prepare(
+    'UPDATE api_keys SET revoked_at_ms = ? WHERE id = ? AND revoked_at_ms IS NULL',
+  );
+  const selectIndexIds = connection
+    .prepare<[string], string>('SELECT id FROM indexes WHERE tenant_id = ?')
+    .pluck();
+  const schedulePurges = connection.prepare(
+    'INSERT INTO purges (index_key) SELECT index_key FROM indexes WHERE tenant_id = ?',
+  );
+  const deleteIndexes = connection.prepare('DELETE FROM indexes WHERE tenant_id = ?');
+  const deleteUsage = connection.prepare('DELETE FROM usage_months WHERE tenant_id = ?');
+  const deleteTenantRow = connection.prepare('DELETE FROM tenants WHERE id = ?');
+
+  const readTenant = (tenantId: string): Tenant | undefined => {
+    const row = selectTenant.get(tenantId);
+    return row === undefined ? undefined : toTenant(row);
+  };
+  const addKey = (key: NewKey): ApiKey => {
+    const createdAtMs = Date.now();
+    insertKey.run(key.id, key.tenantId, key.hash, createdAtMs);
+    return { id: key.id, tenantId: key.tenantId, createdAtMs, revokedAtMs: undefined };
+  };
+
+  return {
+    createTenant(input: {
+      readonly id: string;
+      readonly name: string;
+      readonly limits: TenantLimits;
+      readonly key?: { readonly id: string; readonly hash: Uint8Array };
+    }): Tenant {
+      const { id, name, limits } = input;
+      const createdAtMs = Date.now();
+      insertTenant.run(
+        id,
+        name,
+        limits.requestsPerMinute,
+        limits.maxConcurrentRequests,
+        limits.inputTokens,
+        limits.documents,
+        createdAtMs,
+      );
+      if (input.key !== undefined) addKey({ ...input.key, tenantId: id });
+      return { id, name, suspended: false, limits, createdAtMs };
+    },
+
+    setTenantSuspended(input: {
+      readonly tenantId: string;
+      readonly suspended: boolean;
+    }): Tenant | undefined {
+      updateSuspended.run(input.suspended ? 1 : 0, input.tenantId);
+      return readTenant(input.tenantId);
+    },
+
+    setTenantLimits(input: {
+      readonly tenantId: string;
+      readonly limits: Partial<TenantLimits>;
+    }): Tenant | undefined {
+      const { limits } = input;
+      updateLimits.run(
+        limits.requestsPerMinute ?? null,
+        limits.maxConcurrentRequests ?? null,
+        limits.inputTokens ?? null,
+        limits.documents ?? null,
+        input.tenantId,
+      );
+      return readTenant(input.tenantId);
+    },
+
+    deleteTenant(tenantId: string): { readonly indexIds: readonly string[] } | undefined {
+      if (readTenant(tenantId) === undefined) return undefined;
+      const indexIds = selectIndexIds.all(tenantId);
+      schedulePurges.run(tenantId);
+      deleteIndexes.run(tenantId);
+      deleteUsage.run(tenantId);
+      deleteTenantRow.run(tenantId);
+      return { indexIds };
+    },
+
+    createKey(
+      input: NewKey,
+    ):
+      | { readonly outcome: 'created'; readonly key: ApiKey }
+      | { readonly outcome: 'tenant_missing' }
+      | { readonly outcome: 'too_many_keys' } {
+      if (readTenant(input.tenantId) === undefined) return { outcome: 'tenant_missing' };
+      if ((countLiveKeys.get(input.tenantId) ?? 0) >= liveKeysMax) return { outcome: 'too_many_keys' };
+      return { outcome: 'created', key: addKey(input) };
+    },
+
+    revokeKey(keyId: string): ApiKey | undefined {
+      const revoked = revoke.run(Date.now(), keyId).changes === 1;
+      const row = selectKey.get(keyId);
+      assertInvariant(!revoked || row !== undefined, 'a revoked key has a row');
+      return row === undefined ? undefined : toApiKey(row);
+    },
+  };
+}

@@ -1,0 +1,122 @@
+/**
+ * The facade's end of a catalog thread: typed requests, answers by number. The thread keeps the process
+ * alive only while a request is open. A thread that dies takes its open requests with it, and what became
+ * of them is unknown: the client answers `service_unavailable` from then on, and the next start reads the
+ * truth from the file.
+ */
+import { Worker } from 'node:worker_threads';
+import { ServiceError } from '../../../errors.ts';
+import { fromFailure } from './thread-protocol.ts';
+import type { ThreadEvent, ThreadMessage, ThreadReply } from './thread-protocol.ts';
+
+// oxlint-disable-next-line typescript/no-explicit-any -- the parameter of an operation is inferred from its name
+type Operations = Readonly<Record<string, (input: any) => unknown>>;
+
+interface Pending {
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+export interface ThreadOptions {
+  /** File name beside this one, without its extension. */
+  readonly entry: 'writer-thread' | 'reader-thread' | 'checkpoint-thread';
+  readonly data: unknown;
+  readonly onBackgroundFailure: (error: Error) => void;
+  readonly onDamagedIndex?: (indexId: string, error: Error) => void;
+}
+
+/** `Served`: the operations of the thread by name, as functions from their input to their value. */
+export class ThreadClient<Served extends Operations> {
+  readonly #options: ThreadOptions;
+  readonly #pending = new Map<number, Pending>();
+  #worker: Worker | undefined;
+  #lastNumber = 0;
+  #dead: ServiceError | undefined;
+  #closed: Promise<void> | undefined;
+
+  /** The thread starts with the first request. */
+  constructor(options: ThreadOptions) {
+    this.#options = options;
+  }
+
+  request<Name extends keyof Served & string>(
+    operation: Name,
+    input: Parameters<Served[Name]>[0],
+  ): Promise<ReturnType<Served[Name]>> {
+    if (this.#closed !== undefined) return Promise.reject(new Error('this is a bug: the catalog is closed'));
+    if (this.#dead !== undefined) return Promise.reject(this.#dead);
+    const worker = (this.#worker ??= this.#start());
+    return new Promise((resolve, reject) => {
+      const number = ++this.#lastNumber;
+      post(worker, { kind: 'request', number, operation, input });
+      if (this.#pending.size === 0) worker.ref();
+      this.#pending.set(number, { resolve: resolve as (value: unknown) => void, reject });
+    });
+  }
+
+  /** Waits for what was asked, then ends the thread. Idempotent. */
+  close(): Promise<void> {
+    this.#closed ??= this.#finish();
+    return this.#closed;
+  }
+
+  #start(): Worker {
+    // TypeScript in the repository, JavaScript in the published package.
+    const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
+    const worker = new Worker(new URL(`./${this.#options.entry}.${extension}`, import.meta.url), {
+      workerData: this.#options.data,
+    });
+    worker.unref();
+    worker.on('message', (event: ThreadEvent) => this.#receive(event));
+    worker.on('error', (error) => this.#die(error));
+    worker.on('exit', () => this.#die(new Error('the thread has ended')));
+    return worker;
+  }
+
+  async #finish(): Promise<void> {
+    const worker = this.#worker;
+    if (worker === undefined || this.#dead !== undefined) return;
+    const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
+    worker.ref();
+    post(worker, { kind: 'finish' });
+    await exited;
+  }
+
+  #receive(event: ThreadEvent): void {
+    if (event.kind === 'background_failure') {
+      this.#options.onBackgroundFailure(fromFailure(event.failure));
+      return;
+    }
+    if (event.kind === 'damaged_index') {
+      this.#options.onDamagedIndex?.(event.indexId, fromFailure(event.failure));
+      return;
+    }
+    for (const reply of event.replies) this.#settle(reply);
+    if (this.#pending.size === 0 && this.#closed === undefined) this.#worker?.unref();
+  }
+
+  #settle(reply: ThreadReply): void {
+    const pending = this.#pending.get(reply.number);
+    this.#pending.delete(reply.number);
+    if (reply.ok) pending?.resolve(reply.value);
+    else pending?.reject(fromFailure(reply.failure));
+  }
+
+  #die(cause: unknown): void {
+    this.#dead ??= new ServiceError(
+      'service_unavailable',
+      'a thread of the catalog died; restart the service',
+      {
+        retryAfterSeconds: 5,
+        cause,
+      },
+    );
+    for (const { reject } of this.#pending.values()) reject(this.#dead);
+    this.#pending.clear();
+  }
+}
+
+function post(worker: Worker, message: ThreadMessage): void {
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
+  worker.postMessage(message);
+}

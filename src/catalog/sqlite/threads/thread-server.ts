@@ -1,0 +1,73 @@
+/** What a catalog thread does that answers one request after the other. */
+import type { MessagePort } from 'node:worker_threads';
+import { assertInvariant } from '../../../errors.ts';
+import type { Connection } from '../connection.ts';
+import { isDamage, toOperatingError } from '../connection.ts';
+import { toFailure } from './thread-protocol.ts';
+import type { ThreadEvent, ThreadMessage, ThreadRequest } from './thread-protocol.ts';
+
+export interface ServedDatabase {
+  /** Closed with the thread. */
+  readonly connection: Connection;
+  readonly operations: Readonly<Record<string, (input: never) => unknown>>;
+}
+
+export interface ThreadServer {
+  readonly port: MessagePort;
+  readonly database: ServedDatabase;
+  /**
+   * Opens the same again, with nothing in memory: a request that meets damage is run once more. What fails then is
+   * the file.
+   */
+  readonly reopen?: () => ServedDatabase;
+  /** What to report beside the answer when the file is damaged. */
+  readonly onDamage?: (request: ThreadRequest, error: unknown) => ThreadEvent;
+  /** Buffers of a value that go over without a copy. */
+  readonly transferred?: (operation: string, value: unknown) => ArrayBuffer[];
+}
+
+export function serveRequests({ port, reopen, onDamage, transferred, ...given }: ThreadServer): void {
+  let { database } = given;
+  port.on('message', (message: ThreadMessage) => {
+    if (message.kind === 'finish') {
+      database.connection.close();
+      port.close();
+    } else {
+      answer(message);
+    }
+  });
+
+  function answer(request: ThreadRequest): void {
+    const { number, operation } = request;
+    try {
+      const value = run(request);
+      send({ kind: 'replies', replies: [{ number, ok: true, value }] }, transferred?.(operation, value));
+    } catch (error) {
+      if (isDamage(error) && onDamage !== undefined) send(onDamage(request, error));
+      const failure = toFailure(toOperatingError(error));
+      send({ kind: 'replies', replies: [{ number, ok: false, failure }] });
+    }
+  }
+
+  function run(request: ThreadRequest): unknown {
+    try {
+      return runOnce(request);
+    } catch (error) {
+      if (!isDamage(error) || reopen === undefined) throw error;
+      const reopened = reopen();
+      database.connection.close();
+      database = reopened;
+      return runOnce(request);
+    }
+  }
+
+  function runOnce({ operation, input }: ThreadRequest): unknown {
+    const called = database.operations[operation];
+    assertInvariant(called !== undefined, `the thread knows no ${operation}`);
+    return called(input as never);
+  }
+
+  function send(event: ThreadEvent, transfer: ArrayBuffer[] = []): void {
+    port.postMessage(event, transfer);
+  }
+}

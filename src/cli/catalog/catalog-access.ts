@@ -1,0 +1,55 @@
+/** The catalog of the data directory, for commands that work on it directly, beside a running server or without one. */
+import path from 'node:path';
+import { generateApiKey, hashApiKey } from '../../catalog/api-key.ts';
+import {
+  isDataDirectoryLocked,
+  lockDataDirectory,
+  prepareDataDirectory,
+} from '../../catalog/data-directory.ts';
+import { openCatalog, type SqliteCatalog } from '../../catalog/sqlite/open-catalog.ts';
+import type { Config } from '../../app/config.ts';
+import { removeBlobs } from '../../index/storage/blob-removal.ts';
+import { openLocalBlobStore } from '../../index/storage/local-blob-store.ts';
+import type { NewApiKey } from './keys.ts';
+
+export interface CatalogAccess {
+  readonly catalog: SqliteCatalog;
+  readonly newApiKey: () => NewApiKey;
+  /**
+   * Makes physically gone what was deleted: rows, and the files of these indexes. `false`: a server runs, which
+   * has the files open and removes them itself within a minute.
+   */
+  readonly purge: (indexIds: readonly string[]) => Promise<boolean>;
+}
+
+/** Opens the catalog for the time of `work`. `create`: a new directory gets one. */
+export async function withCatalog<T>(
+  config: Config,
+  work: (access: CatalogAccess) => Promise<T>,
+  { create = false }: { readonly create?: boolean } = {},
+): Promise<T> {
+  const directory = config.MAXSIMD_DATA_DIR;
+  if (create) await prepareDataDirectory(directory);
+  const catalog = await openCatalog({ directory, mustExist: !create });
+  const newApiKey = (): NewApiKey => {
+    const { id, apiKey } = generateApiKey();
+    return { id, apiKey, hash: hashApiKey(apiKey, catalog.keyPepper()) };
+  };
+  const purge = async (indexIds: readonly string[]): Promise<boolean> => {
+    await catalog.purgeDeleted();
+    if (isDataDirectoryLocked(directory)) return false;
+    const lock = lockDataDirectory(directory);
+    try {
+      const blobs = await openLocalBlobStore(path.join(directory, 'segments'));
+      for (const indexId of indexIds) await removeBlobs(blobs, `${indexId}/`);
+      return true;
+    } finally {
+      lock.release();
+    }
+  };
+  try {
+    return await work({ catalog, newApiKey, purge });
+  } finally {
+    await catalog.close();
+  }
+}

@@ -1,0 +1,165 @@
+/**
+ * `maxsimd eval`: retrieval quality and latency of an index over the queries of a BEIR directory, measured
+ * through the HTTP API as a client sees it.
+ *
+ * A search returns chunks; a document counts once, at the rank of its best chunk. As one search returns
+ * at most 100 chunks, an index whose documents have several yields fewer than 100 documents a query, and
+ * recall@100 is then measured over those: the report says how many there were.
+ */
+import { ApiClient } from '../api/client.ts';
+import type { Endpoint } from '../api/exchange.ts';
+import { readJudgements, readQueries, type Query } from '../beir/judgements.ts';
+import { CommandFailure } from '../failure.ts';
+import { distribution, mean } from './distribution.ts';
+import { ndcg } from './ndcg.ts';
+import { recall } from './recall.ts';
+import { fields, type CommandResult } from '../output.ts';
+import { startProgress } from '../progress.ts';
+
+export interface EvalCommand {
+  readonly endpoint: Endpoint;
+  readonly directory: string;
+  readonly indexName: string;
+  readonly candidateK: number;
+  /** Searches at once; latencies are those of that load. */
+  readonly concurrency: number;
+  readonly retryMs: number;
+  readonly stderr: NodeJS.WriteStream;
+}
+
+const topK = 100;
+const ndcgCutoff = 10;
+const recallCutoff = 100;
+
+interface Measured {
+  readonly ndcg: number;
+  readonly recall: number;
+  readonly documents: number;
+  readonly latencyMs: number;
+}
+
+export async function evaluate(command: EvalCommand): Promise<CommandResult> {
+  const [queries, judgements] = await Promise.all([
+    readQueries(command.directory),
+    readJudgements(command.directory),
+  ]);
+  const judged = queries.filter((query) => judgements.has(query.id));
+  if (judged.length === 0) throw new CommandFailure('input_error', 'no query has judgements');
+  const progress = startProgress(command.stderr, judged.length);
+  let answered = 0;
+  const client = new ApiClient(command.endpoint, {
+    policy: { unavailableMsMax: command.retryMs, brokenAttemptsMax: 3 },
+    onWait: (failure, delayMs) =>
+      progress.update(answered, `waiting ${Math.ceil(delayMs / 1000)} s: ${failure.code}`),
+  });
+  const measure = async (indexId: string, query: Query, signal: AbortSignal): Promise<Measured> => {
+    const request = { query: query.text, top_k: topK, candidate_k: command.candidateK };
+    const answer = await client.search(indexId, request, signal);
+    const ranking = rankDocuments(query, answer.results);
+    const grades = judgements.get(query.id) ?? new Map<string, number>();
+    answered += 1;
+    progress.update(answered, '');
+    return {
+      ndcg: ndcg(ranking, grades, ndcgCutoff),
+      recall: recall(ranking, grades, recallCutoff),
+      documents: ranking.length,
+      latencyMs: answer.latencyMs,
+    };
+  };
+  const startedMs = performance.now();
+  try {
+    const index = await client.requireIndex(command.indexName);
+    const measured = await mapInParallel(judged, command.concurrency, (query, signal) =>
+      measure(index.id, query, signal),
+    );
+    return resultOf(command, measured, {
+      judgedQueries: judgements.size,
+      seconds: (performance.now() - startedMs) / 1000,
+    });
+  } finally {
+    progress.stop();
+  }
+}
+
+/** Documents by their best chunk, the query's own document left out; keeps the order of the answer. */
+function rankDocuments(query: Query, results: readonly { readonly doc_id: string }[]): readonly string[] {
+  const ranking = new Set(results.map((result) => result.doc_id));
+  ranking.delete(query.id);
+  return [...ranking];
+}
+
+/**
+ * Maps items, `concurrency` at a time; the first failure stops the rest. Results keep the order of the items, so
+ * that sums over them come out the same every time.
+ */
+async function mapInParallel<T, R>(
+  items: readonly T[],
+  concurrency: number,
+  work: (item: T, signal: AbortSignal) => Promise<R>,
+): Promise<readonly R[]> {
+  const abort = new AbortController();
+  const queue = items.entries();
+  const results: R[] = [];
+  const lane = async (): Promise<void> => {
+    for (const [position, item] of queue) results[position] = await work(item, abort.signal);
+  };
+  try {
+    await Promise.all(Array.from({ length: concurrency }, lane));
+  } catch (error) {
+    abort.abort();
+    throw error;
+  }
+  return results;
+}
+
+function resultOf(
+  command: EvalCommand,
+  measured: readonly Measured[],
+  run: { readonly judgedQueries: number; readonly seconds: number },
+): CommandResult {
+  const ndcgMean = mean(measured.map((item) => item.ndcg));
+  const recallMean = mean(measured.map((item) => item.recall));
+  const latency = distribution(measured.map((item) => item.latencyMs));
+  const documents = measured.map((item) => item.documents);
+  const documentsMean = mean(documents);
+  // Judged queries may be more than a call takes arguments.
+  const documentsMin = documents.reduce((least, count) => Math.min(least, count), Infinity);
+  const missing = run.judgedQueries - measured.length;
+  const ms = (value: number): string => value.toFixed(1);
+  return {
+    document: {
+      index: command.indexName,
+      queries: measured.length,
+      judged_queries_missing: missing,
+      top_k: topK,
+      candidate_k: command.candidateK,
+      concurrency: command.concurrency,
+      ndcg_at_10: ndcgMean,
+      recall_at_100: recallMean,
+      latency_ms: latency,
+      documents_per_query: { mean: documentsMean, min: documentsMin },
+      seconds: Number(run.seconds.toFixed(3)),
+    },
+    text: [
+      fields([
+        ['index', command.indexName],
+        [
+          'queries',
+          `${measured.length}${missing === 0 ? '' : ` (${missing} judged ones are not in queries.jsonl)`}`,
+        ],
+        ['nDCG@10', ndcgMean.toFixed(4)],
+        ['recall@100', recallMean.toFixed(4)],
+        [
+          'latency',
+          `mean ${ms(latency.mean)}, p50 ${ms(latency.p50)}, p90 ${ms(latency.p90)}, p95 ${ms(latency.p95)}, p99 ${ms(latency.p99)}, max ${ms(latency.max)} ms at ${command.concurrency} at a time`,
+        ],
+        ['documents', `${documentsMean.toFixed(1)} a query on average, ${documentsMin} at least`],
+      ]),
+      ...(documentsMin < recallCutoff
+        ? [
+            `A search returns at most ${topK} chunks: recall@${recallCutoff} is over the documents they belong to.`,
+          ]
+        : []),
+    ].join('\n'),
+  };
+}

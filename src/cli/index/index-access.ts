@@ -1,0 +1,92 @@
+/**
+ * The indexes of the data directory for commands that look at their files: read only, beside a running
+ * server or without one, or alone with them under the directory's lock.
+ */
+import path from 'node:path';
+import type { Catalog, IndexRow } from '../../catalog/contract.ts';
+import type { IndexState } from '../../index-state.ts';
+import { lockDataDirectory } from '../../catalog/data-directory.ts';
+import type { Config } from '../../app/config.ts';
+import type { BlobStore } from '../../index/storage/blob-store.ts';
+import { openLocalBlobStore } from '../../index/storage/local-blob-store.ts';
+import { createEngine, type NativeEngine } from '../../index/engine/native.ts';
+import { withCatalog } from '../catalog/catalog-access.ts';
+import { CommandFailure } from '../failure.ts';
+
+export interface IndexAccess {
+  readonly catalog: Catalog;
+  readonly engine: NativeEngine;
+  readonly blobs: BlobStore;
+  /** One index, or all of them. */
+  readonly rows: readonly IndexRow[];
+}
+
+/** `indexId` absent: all indexes of all tenants. */
+export function withIndexes<T>(
+  config: Config,
+  indexId: string | undefined,
+  work: (access: IndexAccess) => Promise<T>,
+): Promise<T> {
+  return withCatalog(config, async ({ catalog }) => {
+    const rows = await indexRows(catalog, indexId);
+    const blobs = await openLocalBlobStore(path.join(config.MAXSIMD_DATA_DIR, 'segments'));
+    const engine = createEngine({ threads: config.MAXSIMD_ENGINE_THREADS, kernel: config.MAXSIMD_KERNEL });
+    try {
+      return await work({ catalog, engine, blobs, rows });
+    } finally {
+      engine.close();
+    }
+  });
+}
+
+/** As `withIndexes`, while no server uses the data directory. */
+export async function withIndexesAlone<T>(
+  config: Config,
+  indexId: string | undefined,
+  work: (access: IndexAccess) => Promise<T>,
+): Promise<T> {
+  return withIndexes(config, indexId, async (access) => {
+    const lock = lockDataDirectory(config.MAXSIMD_DATA_DIR);
+    try {
+      return await work(access);
+    } finally {
+      lock.release();
+    }
+  });
+}
+
+/** What the catalog says of an index; `undefined` when it has gone meanwhile. */
+export async function stateOf(
+  catalog: Pick<Catalog, 'loadIndexState' | 'listIndexIds'>,
+  indexId: string,
+): Promise<IndexState | undefined> {
+  try {
+    return await catalog.loadIndexState(indexId);
+  } catch (error) {
+    if ((await catalog.listIndexIds()).includes(indexId)) throw error;
+    return undefined;
+  }
+}
+
+/** A running server has merged the segment away since its name was read. */
+export async function isGone(
+  catalog: Pick<Catalog, 'loadIndexState' | 'listIndexIds'>,
+  indexId: string,
+  segmentId: number,
+): Promise<boolean> {
+  const state = await stateOf(catalog, indexId);
+  return state === undefined || state.segments.every(({ id }) => id !== segmentId);
+}
+
+/** One index, or all of them. */
+export async function indexRows(
+  catalog: Pick<Catalog, 'listTenants' | 'listIndexes'>,
+  indexId: string | undefined,
+): Promise<readonly IndexRow[]> {
+  const rows: IndexRow[] = [];
+  for (const tenant of await catalog.listTenants()) rows.push(...(await catalog.listIndexes(tenant.id)));
+  if (indexId === undefined) return rows;
+  const row = rows.find(({ id }) => id === indexId);
+  if (row === undefined) throw new CommandFailure('not_found', `there is no index ${indexId}`);
+  return [row];
+}

@@ -1,0 +1,234 @@
+/** `maxsimd index inspect`: what the files of an index hold, from the catalog and from the files themselves. */
+import type { IndexRow } from '../../catalog/contract.ts';
+import type { IndexState, SegmentRow } from '../../index-state.ts';
+import { codebookPrefix, derivedEndings } from '../../index/segments/derived-data.ts';
+import { defaultIndexSettings } from '../../index/index-settings.ts';
+import { planMerge, type MergePlan } from '../../index/segments/merge-policy.ts';
+import type { SegmentInspection } from '../../index/engine/native.ts';
+import { messageOf } from '../failure.ts';
+import { isGone, stateOf, type IndexAccess } from './index-access.ts';
+import { fields, table, type CommandResult } from '../output.ts';
+
+interface InspectedSegment {
+  readonly row: SegmentRow;
+  readonly live: number;
+  /** Absent when the file cannot be read; then there is a problem. */
+  readonly found: SegmentInspection | undefined;
+  readonly problem: string | undefined;
+  /** What is derived from the segment, by the ending of its file. */
+  readonly derived: readonly { readonly name: string; readonly bytes: number }[];
+  /** Size of the codebook that its codes refer to; 0 = none, or none that can be read. */
+  readonly centroids: number;
+  /** Distinct ones that its postings look up, likewise. */
+  readonly terms: number;
+}
+
+interface InspectedIndex {
+  readonly index: IndexRow;
+  readonly segments: readonly InspectedSegment[];
+  /** Which segments share. */
+  readonly codebookBytes: number;
+  readonly plan: MergePlan | undefined;
+}
+
+export async function inspectIndexes(access: IndexAccess): Promise<CommandResult> {
+  const inspected: InspectedIndex[] = [];
+  for (const index of access.rows) {
+    const found = await inspectIndex(access, index);
+    if (found !== undefined) inspected.push(found);
+  }
+  return {
+    document: { data: inspected.map(indexDocument) },
+    text: inspected.length === 0 ? 'there is no index' : inspected.map(indexText).join('\n\n'),
+    failed: inspected.some(({ segments }) => segments.some(({ problem }) => problem !== undefined)),
+  };
+}
+
+/** Live versions of each segment. */
+function liveRecords(state: IndexState): ReadonlyMap<number, number> {
+  const live = new Map<number, number>();
+  for (const [row, segmentId] of state.versions.segmentIds.entries()) {
+    if (state.versions.died[row] === 0) live.set(segmentId, (live.get(segmentId) ?? 0) + 1);
+  }
+  return live;
+}
+
+async function inspectIndex(access: IndexAccess, index: IndexRow): Promise<InspectedIndex | undefined> {
+  const state = await stateOf(access.catalog, index.id);
+  if (state === undefined) return undefined;
+  const live = liveRecords(state);
+  const files = await access.blobs.list(`${index.id}/`);
+  const segments: InspectedSegment[] = [];
+  for (const row of state.segments) {
+    const derived = files
+      .filter(({ name }) => name.startsWith(`${row.blob}.`))
+      .map(({ name, bytes }) => ({ name: name.slice(row.blob.length + 1), bytes }));
+    const base = { row, live: live.get(row.id) ?? 0, derived, ...(await derivedCounts(access, row)) };
+    try {
+      const found = await access.engine.inspectSegment(await access.blobs.open(row.blob), {
+        recordsReferenced: row.recordsReferenced,
+        firstRecord: 0,
+        verifyBytesMax: 0,
+      });
+      segments.push({ ...base, found, problem: undefined });
+    } catch (error) {
+      if (await isGone(access.catalog, index.id, row.id)) continue;
+      segments.push({ ...base, found: undefined, problem: messageOf(error) });
+    }
+  }
+  const codebooks = files.filter(({ name }) => name.startsWith(codebookPrefix(index.id)));
+  const codebookBytes = codebooks.reduce((sum, { bytes }) => sum + bytes, 0);
+  return { index, segments, codebookBytes, plan: nextMerge(segments) };
+}
+
+async function derivedCounts(
+  { engine, blobs }: IndexAccess,
+  row: SegmentRow,
+): Promise<Pick<InspectedSegment, 'centroids' | 'terms'>> {
+  const [codes, postings] = await Promise.allSettled([
+    blobs.open(row.blob + derivedEndings.codes).then((file) => engine.inspectCodes(file, false)),
+    blobs.open(row.blob + derivedEndings.postings).then((file) => engine.inspectPostings(file, false)),
+  ]);
+  // Not there, or of another format: `verify` tells which.
+  return {
+    centroids: codes.status === 'fulfilled' ? codes.value.centroids : 0,
+    terms: postings.status === 'fulfilled' ? postings.value.terms : 0,
+  };
+}
+
+function nextMerge(segments: readonly InspectedSegment[]): MergePlan | undefined {
+  const sealed = segments.flatMap(({ row, live, found }) =>
+    found?.state === 'sealed'
+      ? [
+          {
+            id: row.id,
+            records: found.records,
+            live,
+            tokenVectors: found.tokenVectors,
+            fileBytes: found.fileBytes,
+            wasteSinceMs: undefined,
+            poisoned: false,
+          },
+        ]
+      : [],
+  );
+  const { sealedSegmentsMax, mergeTokenVectorsMax, segmentTokenVectorsMax } = defaultIndexSettings;
+  const bounds = {
+    sealedMax: sealedSegmentsMax,
+    tokenVectorsMax: mergeTokenVectorsMax,
+    wasteTokenVectorsMax: segmentTokenVectorsMax,
+    wasteAgeMsMax: Infinity,
+  };
+  return planMerge(sealed, bounds, 0);
+}
+
+/** Bytes of records that nobody sees any more, taking the documents of a segment to be of one size. */
+function wasteBytes({ found, live }: InspectedSegment): number {
+  if (found === undefined || found.records === 0) return 0;
+  return Math.round((found.recordBytes * (found.records - live)) / found.records);
+}
+
+function totals({ segments, codebookBytes }: InspectedIndex) {
+  const sum = (pick: (segment: InspectedSegment) => number): number =>
+    segments.reduce((total, segment) => total + pick(segment), 0);
+  const derived = sum((segment) => segment.derived.reduce((bytes, file) => bytes + file.bytes, 0));
+  return {
+    segments: segments.length,
+    sealed: segments.filter(({ row }) => row.state === 'sealed').length,
+    records: sum(({ found }) => found?.records ?? 0),
+    live: sum(({ live }) => live),
+    chunks: sum(({ found }) => found?.chunks ?? 0),
+    tokenVectors: sum(({ found }) => found?.tokenVectors ?? 0),
+    fileBytes: sum(({ found }) => found?.fileBytes ?? 0),
+    directoryBytes: sum(({ found }) => found?.directoryBytes ?? 0),
+    derivedBytes: derived + codebookBytes,
+    wasteBytes: sum(wasteBytes),
+  };
+}
+
+function indexDocument(inspected: InspectedIndex): object {
+  const { index, segments, plan } = inspected;
+  const sum = totals(inspected);
+  return {
+    index_id: index.id,
+    tenant_id: index.tenantId,
+    name: index.name,
+    status: index.status,
+    model: index.model,
+    model_version: index.modelVersion,
+    documents: sum.live,
+    segments_sealed: sum.sealed,
+    chunks: sum.chunks,
+    token_vectors: sum.tokenVectors,
+    file_bytes: sum.fileBytes,
+    directory_bytes: sum.directoryBytes,
+    derived_bytes: sum.derivedBytes,
+    waste_bytes: sum.wasteBytes,
+    next_merge: plan === undefined ? null : { reason: plan.reason, segment_ids: plan.segmentIds },
+    segments: segments.map((segment) => ({
+      segment_id: segment.row.id,
+      state: segment.row.state,
+      records: segment.found?.records ?? null,
+      live: segment.live,
+      chunks: segment.found?.chunks ?? null,
+      token_vectors: segment.found?.tokenVectors ?? null,
+      dim: segment.found?.dim ?? null,
+      file_bytes: segment.found?.fileBytes ?? null,
+      directory_bytes: segment.found?.directoryBytes ?? null,
+      waste_bytes: wasteBytes(segment),
+      derived: segment.derived,
+      centroids: segment.centroids,
+      filter_terms: segment.terms,
+      problem: segment.problem ?? null,
+    })),
+  };
+}
+
+function indexText(inspected: InspectedIndex): string {
+  const { index, segments, plan } = inspected;
+  const sum = totals(inspected);
+  const perChunk = sum.chunks === 0 ? 0 : (sum.directoryBytes + sum.derivedBytes) / sum.chunks;
+  const summary = fields([
+    ['index', `${index.id} (${index.name}), tenant ${index.tenantId}`],
+    ['status', index.status],
+    ['model', `${index.model}/${index.modelVersion}`],
+    ['documents', `${sum.live} in ${sum.chunks} chunks (${sum.records - sum.live} dead records)`],
+    ['files', `${mebibytes(sum.fileBytes)} MiB, of it ${mebibytes(sum.wasteBytes)} MiB waste`],
+    [
+      'for searches',
+      `${mebibytes(sum.directoryBytes)} MiB directory, ${mebibytes(sum.derivedBytes)} MiB derived: ${Math.round(perChunk)} bytes a chunk`,
+    ],
+    [
+      'next merge',
+      plan === undefined ? 'none' : `for ${plan.reason}: segments ${plan.segmentIds.join(', ')}`,
+    ],
+  ]);
+  const numeric = ['records', 'live', 'chunks', 'token vectors', 'MiB', 'waste MiB'];
+  const rows = segments.map((segment) => [
+    String(segment.row.id),
+    segment.row.state,
+    String(segment.found?.records ?? '?'),
+    String(segment.live),
+    String(segment.found?.chunks ?? '?'),
+    String(segment.found?.tokenVectors ?? '?'),
+    mebibytes(segment.found?.fileBytes ?? 0),
+    mebibytes(wasteBytes(segment)),
+    segment.problem ?? derivedText(segment),
+  ]);
+  return segments.length === 0
+    ? summary
+    : `${summary}\n${table(['segment', 'state', ...numeric, 'derived'], rows, numeric)}`;
+}
+
+function derivedText({ derived, centroids, terms }: InspectedSegment): string {
+  const files = derived.map(({ name, bytes }) => `${name} ${mebibytes(bytes)} MiB`).join(', ') || 'none';
+  const counts = [
+    ...(centroids === 0 ? [] : [`${centroids} centroids`]),
+    ...(terms === 0 ? [] : [`${terms} filter terms`]),
+  ];
+  return counts.length === 0 ? files : `${files} (${counts.join(', ')})`;
+}
+
+export function mebibytes(bytes: number): string {
+  return (bytes / 2 ** 20).toFixed(1);
+}

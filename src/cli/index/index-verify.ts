@@ -1,0 +1,204 @@
+/**
+ * `maxsimd index verify`: whether the files of a data directory belong together, every page of the catalog, every
+ * checksum of every segment, the catalog against the segments, and the usage ledger. Changes nothing, also beside a
+ * running server, and looks at whatever else is there where the service would refuse to start.
+ */
+import path from 'node:path';
+import type { IndexRow } from '../../catalog/contract.ts';
+import type { IndexState } from '../../index-state.ts';
+import { isDataDirectoryLocked } from '../../catalog/data-directory.ts';
+import { catalogFile, inspectCatalogFiles } from '../../catalog/sqlite/catalog-files.ts';
+import {
+  catalogDamage,
+  openCatalogReader,
+  type CatalogReader,
+} from '../../catalog/sqlite/reads/catalog-reader.ts';
+import { usageProblems } from '../../catalog/sqlite/usage/usage-store.ts';
+import type { Config } from '../../app/config.ts';
+import type { BlobStore } from '../../index/storage/blob-store.ts';
+import { codebookPrefix } from '../../index/segments/derived-data.ts';
+import { openLocalBlobStore } from '../../index/storage/local-blob-store.ts';
+import { createEngine, type NativeEngine } from '../../index/engine/native.ts';
+import { CommandFailure, messageOf } from '../failure.ts';
+import { indexRows, isGone, stateOf } from './index-access.ts';
+import { table, type CommandResult } from '../output.ts';
+import { derivedProblem, isSegment, verifySegment, type VerifiedSegment } from './segment-verify.ts';
+
+interface Problem {
+  /** Empty for what belongs to no index. */
+  readonly index_id: string;
+  readonly file: string;
+  readonly problem: string;
+}
+
+interface Findings {
+  indexes: number;
+  segments: number;
+  records: number;
+  bytes: number;
+  readonly problems: Problem[];
+  /** Left behind, or made just now; the next start removes what is still there. */
+  readonly unreferenced: string[];
+}
+
+interface Scope {
+  readonly directory: string;
+  /** Absent: all of them, and what belongs to none. */
+  readonly indexId: string | undefined;
+  readonly engine: NativeEngine;
+  readonly blobs: BlobStore;
+  readonly findings: Findings;
+}
+
+/** Read at a time: a thousand metadata objects. */
+const versionsRead = 1_000;
+
+export async function verifyIndexes(config: Config, indexId: string | undefined): Promise<CommandResult> {
+  const directory = config.MAXSIMD_DATA_DIR;
+  const files = await inspectCatalogFiles(directory);
+  if (files.isNew) throw new CommandFailure('not_found', `there is no catalog in ${directory}`);
+  const engine = createEngine({ threads: config.MAXSIMD_ENGINE_THREADS, kernel: config.MAXSIMD_KERNEL });
+  const blobs = await openLocalBlobStore(path.join(directory, 'segments'));
+  const findings = { indexes: 0, segments: 0, records: 0, bytes: 0, problems: [], unreferenced: [] };
+  const scope: Scope = { directory, indexId, engine, blobs, findings };
+  for (const found of files.problems) report(scope, '', found.file, found.problem);
+  try {
+    if (indexId === undefined) {
+      if (files.isReadable) {
+        for (const problem of catalogDamage(directory)) report(scope, '', catalogFile, problem);
+      }
+      for (const { file, problem } of await usageProblems(directory)) report(scope, '', file, problem);
+    }
+    const catalog = files.isReadable ? openCatalogReader(directory) : undefined;
+    try {
+      if (catalog === undefined) await verifyUnnamed(scope, await segmentsOf(scope));
+      else await verifyNamed(scope, catalog);
+    } finally {
+      catalog?.close();
+    }
+  } finally {
+    engine.close();
+  }
+  return resultOf(findings);
+}
+
+/** Everything that the catalog names, and what it does not. */
+async function verifyNamed(scope: Scope, catalog: CatalogReader): Promise<void> {
+  const { indexId } = scope;
+  let rows: readonly IndexRow[];
+  try {
+    rows = await indexRows(catalog, indexId);
+  } catch (error) {
+    if (error instanceof CommandFailure) throw error;
+    report(scope, '', catalogFile, `its indexes cannot be listed: ${messageOf(error)}`);
+    return await verifyUnnamed(scope, await segmentsOf(scope));
+  }
+  for (const row of rows) await verifyIndex(scope, catalog, row);
+  if (indexId !== undefined) return;
+  const files = await scope.blobs.list('');
+  const known = new Set(await catalog.listIndexIds());
+  for (const { name } of files) if (!known.has(indexOf(name))) noteUnreferenced(scope, name);
+}
+
+async function verifyIndex(scope: Scope, catalog: CatalogReader, index: IndexRow): Promise<void> {
+  const { blobs, engine, findings } = scope;
+  const files = await blobs.list(`${index.id}/`);
+  let state: IndexState | undefined;
+  try {
+    state = await stateOf(catalog, index.id);
+  } catch (error) {
+    report(scope, index.id, catalogFile, `its documents cannot be listed: ${messageOf(error)}`);
+    return await verifyUnnamed(scope, files);
+  }
+  if (state === undefined) return;
+  findings.indexes += 1;
+  if (index.status === 'error') report(scope, index.id, '', 'the catalog holds the index for damaged');
+  await verifyVersions(scope, catalog, index.id, state);
+  for (const row of state.segments) {
+    const verified = await verifySegment(scope, row, state);
+    if (verified.found.length > 0 && (await isGone(catalog, index.id, row.id))) continue;
+    count(scope, index.id, row.blob, verified);
+  }
+  for (const { name } of files) {
+    // Held against the codes that name it.
+    if (name.startsWith(codebookPrefix(index.id)) && !name.endsWith('.tmp')) continue;
+    const segment = state.segments.find(({ blob }) => name.startsWith(blob));
+    if (segment === undefined || name.endsWith('.tmp')) {
+      noteUnreferenced(scope, name);
+      continue;
+    }
+    const problem = await derivedProblem({ engine, blobs }, name);
+    if (problem === '' || (await isGone(catalog, index.id, segment.id))) continue;
+    report(scope, index.id, name, problem);
+  }
+}
+
+/** The documents of an index: the pages that they lie on must be whole. */
+async function verifyVersions(
+  scope: Scope,
+  catalog: CatalogReader,
+  indexId: string,
+  { versions: { versionIds } }: IndexState,
+): Promise<void> {
+  try {
+    for (let first = 0; first < versionIds.length; first += versionsRead) {
+      await catalog.resolveVersions(indexId, [...versionIds.subarray(first, first + versionsRead)]);
+    }
+  } catch (error) {
+    report(scope, indexId, catalogFile, `its documents cannot be read: ${messageOf(error)}`);
+  }
+}
+
+/** Segments by themselves: what the catalog has to say of them is unknown. */
+async function verifyUnnamed(scope: Scope, files: readonly { readonly name: string }[]): Promise<void> {
+  for (const { name } of files) {
+    if (isSegment(name)) count(scope, indexOf(name), name, await verifySegment(scope, { blob: name }));
+  }
+}
+
+function count(scope: Scope, indexId: string, file: string, verified: VerifiedSegment): void {
+  const { findings } = scope;
+  findings.segments += 1;
+  findings.records += verified.records;
+  findings.bytes += verified.bytes;
+  for (const problem of verified.found) report(scope, indexId, file, problem);
+}
+
+/** A server makes files before it names them, and removes them after; without one they tell of a crash, or of a loss. */
+function noteUnreferenced(scope: Scope, file: string): void {
+  scope.findings.unreferenced.push(file);
+  if (!isSegment(file) || isDataDirectoryLocked(scope.directory)) return;
+  report(scope, indexOf(file), file, 'is a segment that the catalog does not name');
+}
+
+function segmentsOf({ blobs, indexId }: Scope): Promise<readonly { readonly name: string }[]> {
+  return blobs.list(indexId === undefined ? '' : `${indexId}/`);
+}
+
+function indexOf(blob: string): string {
+  return blob.slice(0, blob.indexOf('/'));
+}
+
+function report({ findings }: Scope, indexId: string, file: string, problem: string): void {
+  findings.problems.push({ index_id: indexId, file, problem });
+}
+
+function resultOf({ problems, unreferenced, ...counts }: Findings): CommandResult {
+  const { records, segments, indexes } = counts;
+  return {
+    document: { ...counts, problems, unreferenced_files: unreferenced },
+    text: [
+      `${records} records of ${segments} segments of ${indexes} indexes verified, ${problems.length} problems`,
+      ...(problems.length === 0
+        ? []
+        : [
+            table(
+              ['index', 'file', 'problem'],
+              problems.map(({ index_id: id, file, problem }) => [id, file, problem]),
+            ),
+          ]),
+      ...(unreferenced.length === 0 ? [] : [`not in the catalog: ${unreferenced.join(', ')}`]),
+    ].join('\n'),
+    failed: problems.length > 0,
+  };
+}

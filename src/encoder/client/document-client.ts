@@ -1,0 +1,114 @@
+/**
+ * The client's side of one `EncodeDocuments` call to one encoder: send the documents, hand their token counts over, say
+ * proceed, give out documents as they become whole. The pool calls it again with what is left, or with a part of it.
+ */
+import { ServiceError } from '../../errors.ts';
+import type { EncodedDocument, EncodeDocumentsOptions, EncoderModel } from '../protocol/contract.ts';
+import type { DocumentStream, Endpoint } from './endpoint.ts';
+import { MessageReader, writeMessage } from '../protocol/message-stream.ts';
+import { CorruptReply, decodeCounts, DocumentCollector } from './replies.ts';
+import type { EncodeDocumentsRequest, EncodeDocumentsResponse } from '../protocol/wire.ts';
+
+/** Text that may wait for the transport: short documents leave together, long ones at its pace. */
+const charactersAheadMax = 64 << 10;
+
+export interface Unfinished {
+  /** Documents not given out yet, by their position in the caller's list. */
+  readonly texts: Map<number, string>;
+  /** Of all documents, once the caller was told. */
+  inputTokens: readonly number[] | undefined;
+}
+
+export interface Attempt {
+  /** The unfinished documents that are sent. */
+  readonly positions: readonly number[];
+  /** Whether the encoder was told to run them. */
+  started: boolean;
+}
+
+/** Encodes unfinished documents; one is off the list before it is yielded. */
+export async function* encodeOnce(
+  endpoint: Endpoint,
+  model: EncoderModel,
+  {
+    unfinished,
+    attempt,
+    options,
+  }: {
+    readonly unfinished: Unfinished;
+    readonly attempt: Attempt;
+    readonly options: EncodeDocumentsOptions;
+  },
+): AsyncGenerator<EncodedDocument, void, undefined> {
+  const { positions } = attempt;
+  const texts = positions.map((position) => unfinished.texts.get(position)!);
+  const { stream, ended, leave } = endpoint.documents(options);
+  const messages = new MessageReader<EncodeDocumentsResponse>(stream, ended);
+  try {
+    // Not awaited before the reads: an encoder that refuses stops reading, and says so.
+    const sent = send(stream, openMessage(positions.length, options), texts, ended);
+    sent.catch(() => undefined);
+    const { tokenCounts } = (await messages.next()) ?? {};
+    if (!tokenCounts) throw new CorruptReply("the encoder's reply has no token counts");
+    const counts = [...decodeCounts(tokenCounts.tokenCounts, positions.length)];
+    await agree(unfinished, positions, counts, options);
+    await sent;
+    attempt.started = true;
+    await writeMessage(stream, { proceed: {} } satisfies EncodeDocumentsRequest, ended);
+    stream.end();
+    const collector = new DocumentCollector(model.dim, counts);
+    for (let message = await messages.next(); message !== undefined; message = await messages.next()) {
+      if (!message.part) throw new CorruptReply("the encoder's reply has no part");
+      const document = collector.add(message.part);
+      if (document === undefined) continue;
+      const documentIndex = positions[document.documentIndex]!;
+      unfinished.texts.delete(documentIndex);
+      yield { ...document, documentIndex };
+    }
+    if (!collector.complete) throw new CorruptReply("the encoder's reply ended before every document came");
+  } finally {
+    leave();
+  }
+}
+
+function openMessage(documentCount: number, options: EncodeDocumentsOptions): EncodeDocumentsRequest {
+  const { model, modelVersion, tenantId, chunking } = options;
+  return { open: { model: { name: model, version: modelVersion }, tenantId, chunking, documentCount } };
+}
+
+async function send(
+  stream: DocumentStream,
+  open: EncodeDocumentsRequest,
+  texts: Iterable<string>,
+  ended: AbortSignal,
+): Promise<void> {
+  const written = [writeMessage(stream, open, ended)];
+  let charactersAhead = 0;
+  for (const text of texts) {
+    const document: EncodeDocumentsRequest = { document: { text: text.toWellFormed() } };
+    written.push(writeMessage(stream, document, ended));
+    charactersAhead += text.length;
+    if (charactersAhead < charactersAheadMax) continue;
+    await Promise.all(written.splice(0));
+    charactersAhead = 0;
+  }
+  await Promise.all(written);
+}
+
+/** The first time the caller is told the counts and may refuse; later ones must be the same. */
+async function agree(
+  unfinished: Unfinished,
+  positions: readonly number[],
+  counts: readonly number[],
+  options: EncodeDocumentsOptions,
+): Promise<void> {
+  const known = unfinished.inputTokens;
+  if (known === undefined) {
+    await options.onTokenCounts(counts);
+    unfinished.inputTokens = counts;
+  } else if (positions.some((position, i) => known[position] !== counts[i])) {
+    throw new ServiceError('service_unavailable', 'the encoders disagree about token counts', {
+      retryAfterSeconds: 1,
+    });
+  }
+}

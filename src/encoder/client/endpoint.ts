@@ -1,0 +1,292 @@
+/**
+ * One encoder as the pool sees it: a channel, a health watch, what it serves, how much it has to do.
+ *
+ * Health is asked for at short intervals with a deadline, so that a process that hangs (and whose sockets stay open)
+ * is found out like one that is gone. An endpoint that hangs is ejected and its calls are cut, which lets their
+ * callers go elsewhere; one that drains (NOT_SERVING) gets no new calls and finishes those it has. It is
+ * readmitted when it is SERVING again and has told what it serves.
+ */
+import { type ChannelCredentials, type ClientUnaryCall, type requestCallback, status } from '@grpc/grpc-js';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { EncoderModel } from '../protocol/contract.ts';
+import { Retrial } from './crash-guard.ts';
+import { type HealthClient, healthClient } from '../protocol/health.ts';
+import { QueryStream } from './query-client.ts';
+import { decodeInfo } from './replies.ts';
+import {
+  EncoderClient,
+  type EncodeQueryRequest,
+  type EncodeQueryResponse,
+  type GetInfoResponse,
+  messageBytesMax,
+  serviceName,
+} from '../protocol/wire.ts';
+
+export interface EndpointOptions {
+  readonly address: string;
+  readonly credentials: ChannelCredentials;
+  /** Interval and deadline of health checks. */
+  readonly healthIntervalMs: number;
+  readonly healthTimeoutMs: number;
+  /** Throws when what it says of its models must not be believed: it is not admitted then. */
+  readonly checkModels: (models: readonly EncoderModel[]) => void;
+  /** Called when it is admitted or ejected, and when others may come after a retrial. */
+  readonly onChange: () => void;
+  readonly onEvent: (event: EndpointEvent) => void;
+}
+
+export interface EndpointEvent {
+  readonly event: 'admitted' | 'ejected' | 'corrupt_reply' | 'unencodable_document' | 'unencodable_query';
+  readonly address: string;
+  readonly reason: string;
+}
+
+/** A call that is out. */
+export interface OpenCall {
+  /** The encoder has nothing to do for it any more. */
+  answered(): void;
+  end(): void;
+}
+
+export interface CallOptions {
+  readonly deadlineMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** Starts a call that has one answer. */
+export type StartUnary<Response> = (
+  rpc: EncoderClient,
+  options: { readonly deadline: number },
+  callback: requestCallback<Response>,
+) => ClientUnaryCall;
+
+export type DocumentStream = ReturnType<EncoderClient['encodeDocuments']>;
+
+/** A hang is believed after this many checks in a row without an answer. */
+const missedChecksMax = 2;
+/** Interval of checks while it is out: short, so that a restarted encoder serves again at once. */
+const ejectedIntervalMs = 50;
+
+/** Interval of pings on a connection; a server of grpc-js takes them however often they come. */
+const keepaliveMs = 5000;
+
+/** A call was cut because its encoder hangs; like UNAVAILABLE, it may be tried elsewhere. */
+export class EndpointLost extends Error {
+  override readonly name = 'EndpointLost';
+}
+
+/** Nobody waits for what fails with it. */
+const callLeft = new Error('the call was left');
+
+export class Endpoint {
+  readonly address: string;
+  readonly retrial = new Retrial();
+  readonly #options: EndpointOptions;
+  readonly #rpc: EncoderClient;
+  readonly #health: HealthClient;
+  readonly #closed = new AbortController();
+  readonly #queries: QueryStream;
+  #cut = new AbortController();
+  #poke = new AbortController();
+  #models: readonly EncoderModel[] = [];
+  /** The process instance that was admitted last. */
+  #instance = '';
+  #admitted = false;
+  #outstandingTokens = 0;
+  /** Why it was not admitted the last time; told once, not at every check. */
+  #refusal: string | undefined;
+
+  constructor(options: EndpointOptions) {
+    this.#options = options;
+    this.address = options.address;
+    this.#rpc = new EncoderClient(options.address, options.credentials, {
+      'grpc.max_receive_message_length': messageBytesMax,
+      'grpc.max_send_message_length': messageBytesMax,
+      'grpc.initial_reconnect_backoff_ms': 50,
+      'grpc.max_reconnect_backoff_ms': 500,
+      // Retries are the pool's: it knows what was delivered.
+      'grpc.enable_retries': 0,
+      // A connection whose other end is gone without a word is given up, so that a new one can be tried.
+      'grpc.keepalive_time_ms': keepaliveMs,
+      'grpc.keepalive_timeout_ms': missedChecksMax * options.healthTimeoutMs,
+      'grpc.keepalive_permit_without_calls': 1,
+      'grpc.use_local_subchannel_pool': 1,
+      'grpc.service_config_disable_resolution': 1,
+    });
+    this.#health = healthClient(options.address, options.credentials, this.#rpc);
+    this.#queries = new QueryStream({
+      open: () => this.#rpc.encodeQueries(),
+      onDraining: () => this.#eject('it is draining', false),
+    });
+    void this.#watch();
+  }
+
+  /** What it serves; empty while it is ejected. */
+  get models(): readonly EncoderModel[] {
+    return this.#admitted ? this.#models : [];
+  }
+
+  /** Tokens (estimated) of the calls that are out. */
+  get outstandingTokens(): number {
+    return this.#outstandingTokens;
+  }
+
+  /** Notes a call of about so many tokens until its end. */
+  begin(tokens: number): OpenCall {
+    this.#outstandingTokens += tokens;
+    let answered = false;
+    return {
+      answered: () => {
+        answered = true;
+      },
+      end: () => {
+        this.#outstandingTokens -= tokens;
+        if (!answered) this.retrial.end();
+      },
+    };
+  }
+
+  get admitted(): boolean {
+    return this.#admitted;
+  }
+
+  /** Rejects with the call's error, `EndpointLost`, or the signal's reason. */
+  async unary<Response>(start: StartUnary<Response>, { deadlineMs, signal }: CallOptions): Promise<Response> {
+    const ended = AbortSignal.any([signal, this.#cut.signal]);
+    ended.throwIfAborted();
+    return new Promise<Response>((resolve, reject) => {
+      const call = start(this.#rpc, { deadline: deadlineMs }, (error, response) => {
+        ended.removeEventListener('abort', abort);
+        if (error === null) resolve(response!);
+        else reject(error);
+      });
+      const abort = (): void => {
+        reject(ended.reason as Error);
+        call.cancel();
+      };
+      ended.addEventListener('abort', abort, { once: true });
+    });
+  }
+
+  /** Rejects like `unary`. */
+  async query(
+    request: EncodeQueryRequest,
+    { deadlineMs, signal }: CallOptions,
+  ): Promise<EncodeQueryResponse> {
+    return this.#queries.query(request, deadlineMs, signal);
+  }
+
+  /**
+   * Opens a document stream. `ended` aborts with the caller's signal, when the call is cut, and with `leave`, which must be
+   * called: Node keeps a combined signal that is listened to, and all that its listeners hold, until it aborts.
+   */
+  documents({ deadlineMs, signal }: CallOptions): {
+    readonly stream: DocumentStream;
+    readonly ended: AbortSignal;
+    readonly leave: () => void;
+  } {
+    const stream = this.#rpc.encodeDocuments({ deadline: deadlineMs });
+    const left = new AbortController();
+    return {
+      stream,
+      ended: AbortSignal.any([signal, this.#cut.signal, left.signal]),
+      leave: () => {
+        left.abort(callLeft);
+        // Frees the encoder's work when this side leaves early; a call that has ended is not touched by it.
+        stream.cancel();
+      },
+    };
+  }
+
+  /** A call found it unavailable, or serving something else: look again now. */
+  lookAgain(): void {
+    this.#eject('a call failed', false);
+  }
+
+  close(): void {
+    this.#closed.abort();
+    this.#admitted = false;
+    const reason = new EndpointLost('the pool is closed');
+    this.#cut.abort(reason);
+    this.#queries.close(reason);
+    this.#rpc.close();
+  }
+
+  async #watch(): Promise<void> {
+    let missed = 0;
+    while (!this.#closed.signal.aborted) {
+      const outcome = await this.#check();
+      missed = outcome === 'silent' ? missed + 1 : 0;
+      if (this.#closed.signal.aborted) return;
+      if (outcome === 'serving') await this.#admit();
+      else if (outcome === 'gone') this.#eject('it is gone or not serving', false);
+      else if (missed >= missedChecksMax) this.#eject('it does not answer health checks', true);
+      this.#poke = new AbortController();
+      const interval = this.#admitted ? this.#options.healthIntervalMs : ejectedIntervalMs;
+      const woken = AbortSignal.any([this.#closed.signal, this.#poke.signal]);
+      await pause(interval, undefined, { signal: woken, ref: false }).catch(() => undefined);
+    }
+  }
+
+  async #check(): Promise<'serving' | 'gone' | 'silent'> {
+    const deadline = Date.now() + this.#options.healthTimeoutMs;
+    return new Promise((resolve) => {
+      this.#health.check({ service: serviceName }, { deadline }, (error, response) => {
+        if (error === null) resolve(response?.status === 'SERVING' ? 'serving' : 'gone');
+        else resolve(error.code === status.DEADLINE_EXCEEDED ? 'silent' : 'gone');
+      });
+    });
+  }
+
+  async #admit(): Promise<void> {
+    if (this.#admitted) return;
+    const deadlineMs = Date.now() + this.#options.healthTimeoutMs;
+    this.#cut = new AbortController();
+    try {
+      const info = await this.unary<GetInfoResponse>(
+        (rpc, limits, answer) => rpc.getInfo({}, limits, answer),
+        {
+          deadlineMs,
+          signal: this.#closed.signal,
+        },
+      );
+      const models = decodeInfo(info);
+      this.#options.checkModels(models);
+      this.#models = models;
+      this.#noteInstance(info.instance);
+      this.#admitted = true;
+      this.#refusal = undefined;
+      this.#tell('admitted', this.#models.map(({ name, version }) => `${name}/${version}`).join(' '));
+      this.#options.onChange();
+    } catch (error) {
+      const { message } = error as Error;
+      if (message !== this.#refusal) this.#tell('ejected', message);
+      this.#refusal = message;
+    }
+  }
+
+  /** Only a process that is known to be another one than before is known to run nothing. */
+  #noteInstance(instance: string): void {
+    if (this.#instance !== '' && instance !== '' && this.#instance !== instance) {
+      this.retrial.begin(this.#options.onChange);
+    }
+    this.#instance = instance;
+  }
+
+  #eject(reason: string, cut: boolean): void {
+    if (cut) {
+      const lost = new EndpointLost(reason);
+      this.#cut.abort(lost);
+      this.#queries.close(lost);
+    }
+    this.#poke.abort();
+    if (!this.#admitted) return;
+    this.#admitted = false;
+    this.#tell('ejected', reason);
+    this.#options.onChange();
+  }
+
+  #tell(event: EndpointEvent['event'], reason: string): void {
+    this.#options.onEvent({ event, address: this.address, reason });
+  }
+}

@@ -1,0 +1,424 @@
+/**
+ * The encoder pool of the api process: several encoders behind the `Encoder` contract.
+ *
+ * A call goes to the encoder with the fewest tokens outstanding that serves its model version. What is safe is tried again
+ * within the deadline: a query whose encoder went away, and of a document call only those documents that were
+ * not given out yet, so none comes twice. When no encoder is up the call waits a moment for one to heal. A text that
+ * ends the encoder that runs it is found and refused (see `crash-guard.ts`).
+ */
+import { ChannelCredentials } from '@grpc/grpc-js';
+import type {
+  EncodedDocument,
+  EncodedQuery,
+  EncodeDocumentsOptions,
+  EncodeOptions,
+  Encoder,
+  EncoderModel,
+  EncoderStatistics,
+} from '../protocol/contract.ts';
+import { UnencodableTexts } from './crash-guard.ts';
+import { type Attempt, encodeOnce, type Unfinished } from './document-client.ts';
+import { Endpoint, type EndpointEvent, type OpenCall } from './endpoint.ts';
+import { CorruptReply, decodeCounts, decodeQuery, refusedDocument, refusedQuery } from './replies.ts';
+import { isLoss, Tries, unavailable } from './tries.ts';
+import type { CountTokensResponse, GetStatisticsResponse, ModelReference } from '../protocol/wire.ts';
+
+export interface EncoderPoolOptions {
+  /** `unix:/path` or `host:port`. */
+  readonly addresses: readonly string[];
+  /** PEM; without it connections are plain. Key and certificate make TLS mutual. */
+  readonly tls?: { readonly ca: Buffer; readonly certificate?: Buffer; readonly key?: Buffer };
+  readonly onEvent?: (event: EndpointEvent) => void;
+  /**
+   * Nobody else sends to these encoders. Only then is it known which text ended one, and such a text is refused; else
+   * it is `service_unavailable`.
+   */
+  readonly exclusive?: boolean;
+  /** How long a call waits for an encoder to come (back), and how many may wait at a time. */
+  readonly healWaitMs?: number;
+  readonly waitingMax?: number;
+  readonly healthIntervalMs?: number;
+  readonly healthTimeoutMs?: number;
+}
+
+const defaults = {
+  healWaitMs: 5000,
+  waitingMax: 256,
+  healthIntervalMs: 500,
+  healthTimeoutMs: 1500,
+};
+
+/** How long a text is kept out that ended encoders. Where others send to them too, it may be innocent. */
+const keptOutMs = { exclusive: 600_000, shared: 30_000 };
+/** Documents of one call that may be found unencodable before the call ends. */
+const unencodableDocumentsMax = 2;
+
+const statisticsMsMax = 1000;
+
+const endsEncoderMessage = 'the encoder ends when it runs this text';
+
+/** About what a text costs, before it is tokenised. */
+const charactersPerToken = 4;
+
+export function createEncoderPool(options: EncoderPoolOptions): Encoder {
+  return new EncoderPool(options);
+}
+
+class EncoderPool implements Encoder {
+  readonly #endpoints: readonly Endpoint[];
+  readonly #healWaitMs: number;
+  readonly #waitingMax: number;
+  readonly #onEvent: (event: EndpointEvent) => void;
+  /** Every version that was ever served, as it was told first. */
+  readonly #known = new Map<string, EncoderModel>();
+  readonly #waiting = new Set<() => void>();
+  readonly #exclusive: boolean;
+  readonly #unencodable: UnencodableTexts;
+  #closed = false;
+
+  constructor(options: EncoderPoolOptions) {
+    this.#healWaitMs = options.healWaitMs ?? defaults.healWaitMs;
+    this.#waitingMax = options.waitingMax ?? defaults.waitingMax;
+    this.#onEvent = options.onEvent ?? (() => undefined);
+    this.#exclusive = options.exclusive ?? false;
+    this.#unencodable = new UnencodableTexts(this.#exclusive ? keptOutMs.exclusive : keptOutMs.shared);
+    const { tls } = options;
+    const credentials =
+      tls === undefined
+        ? ChannelCredentials.createInsecure()
+        : ChannelCredentials.createSsl(tls.ca, tls.key ?? null, tls.certificate ?? null);
+    this.#endpoints = options.addresses.map(
+      (address) =>
+        new Endpoint({
+          address,
+          credentials,
+          healthIntervalMs: options.healthIntervalMs ?? defaults.healthIntervalMs,
+          healthTimeoutMs: options.healthTimeoutMs ?? defaults.healthTimeoutMs,
+          checkModels: (served) => this.#checkModels(served),
+          onChange: () => this.#changed(),
+          onEvent: this.#onEvent,
+        }),
+    );
+  }
+
+  models(): readonly EncoderModel[] {
+    const models = new Map<string, EncoderModel>();
+    for (const endpoint of this.#endpoints) {
+      for (const model of endpoint.models) models.set(`${model.name}/${model.version}`, model);
+    }
+    return [...models.values()];
+  }
+
+  ready(): boolean {
+    return this.#endpoints.some((endpoint) => endpoint.models.length > 0);
+  }
+
+  hasServed(name: string): boolean {
+    return [...this.#known.values()].some((model) => model.name === name);
+  }
+
+  async awaitModel(
+    { name, version }: { readonly name: string; readonly version?: string | undefined },
+    { deadlineMs, signal }: Pick<EncodeOptions, 'deadlineMs' | 'signal'>,
+  ): Promise<EncoderModel | undefined> {
+    const waitUntilMs = Math.min(Date.now() + this.#healWaitMs, deadlineMs);
+    for (;;) {
+      const model = this.models().find(
+        (served) => served.name === name && (version ?? served.version) === served.version,
+      );
+      if (model !== undefined || this.#closed || !(await this.#change(waitUntilMs, signal))) return model;
+      signal.throwIfAborted();
+    }
+  }
+
+  async countTokens(texts: readonly string[], options: EncodeOptions): Promise<readonly number[]> {
+    const request = { ...target(options), texts: texts.map((text) => text.toWellFormed()) };
+    const call = this.#call(options);
+    for (;;) {
+      const { endpoint, open } = await this.#pick(call, texts);
+      try {
+        const reply = await endpoint.unary<CountTokensResponse>(
+          (rpc, limits, answer) => rpc.countTokens(request, limits, answer),
+          options,
+        );
+        open.answered();
+        return [...decodeCounts(reply.tokenCounts, texts.length)];
+      } catch (error) {
+        call.tries.failed(endpoint, error);
+      } finally {
+        open.end();
+      }
+    }
+  }
+
+  async encodeQuery(text: string, options: EncodeOptions): Promise<EncodedQuery> {
+    const request = { ...target(options), text: text.toWellFormed() };
+    const call = this.#call(options);
+    try {
+      for (;;) {
+        const alone = !this.#isUnencodable(text, options) && (await this.#hasTurn(call));
+        // Another call may have found it out while this one waited for its turn.
+        if (this.#isUnencodable(text, options)) return refusedQuery(endsEncoderMessage);
+        const { endpoint, model, open } = await this.#pick(call, [text], alone);
+        try {
+          const query = decodeQuery(await endpoint.query(request, options), model.dim);
+          open.answered();
+          this.#unencodable.answered(text, options);
+          return query;
+        } catch (error) {
+          if (isLoss(error)) this.#lost(call, endpoint, text);
+          call.tries.failed(endpoint, error);
+        } finally {
+          open.end();
+        }
+      }
+    } finally {
+      this.#leave(call);
+    }
+  }
+
+  async *encodeDocuments(
+    texts: readonly string[],
+    options: EncodeDocumentsOptions,
+  ): AsyncGenerator<EncodedDocument, void, undefined> {
+    const unfinished: Unfinished = { texts: new Map(texts.entries()), inputTokens: undefined };
+    const call: DocumentsCall = { ...this.#call(options), options, unfinished };
+    let unencodableDocuments = 0;
+    try {
+      while (unfinished.texts.size > 0) {
+        const alone = await this.#hasTurn(call);
+        const wanted = [...unfinished.texts.keys()].slice(0, alone ? 1 : undefined);
+        const unencodable = wanted.filter((position) => this.#isUnencodable(texts[position]!, options));
+        const positions = wanted.filter((position) => !unencodable.includes(position));
+        if (positions.length < texts.length) await this.#counts(texts, call);
+        for (const documentIndex of unencodable) {
+          unfinished.texts.delete(documentIndex);
+          const inputTokens = unfinished.inputTokens![documentIndex]!;
+          yield refusedDocument({ documentIndex, inputTokens, problem: endsEncoderMessage });
+        }
+        if (positions.length === 0) continue;
+        if (!(yield* this.#attempt(positions, alone, call))) continue;
+        if (++unencodableDocuments > unencodableDocumentsMax) {
+          throw unavailable('several documents of the request end the encoder; the others were not tried');
+        }
+      }
+    } finally {
+      this.#leave(call);
+    }
+  }
+
+  /** Tokens of every text. An attempt with all of them would tell the caller, and one with a part of them cannot. */
+  async #counts(texts: readonly string[], { unfinished, options }: DocumentsCall): Promise<void> {
+    if (unfinished.inputTokens !== undefined) return;
+    const counts = await this.countTokens(texts, options);
+    await options.onTokenCounts(counts);
+    unfinished.inputTokens = counts;
+  }
+
+  /** Sends documents to one encoder; tells whether they, or rather the one, are found unencodable. */
+  async *#attempt(
+    positions: readonly number[],
+    alone: boolean,
+    call: DocumentsCall,
+  ): AsyncGenerator<EncodedDocument, boolean, undefined> {
+    const { unfinished, options, tries } = call;
+    const attempt: Attempt = { positions, started: false };
+    const texts = positions.map((position) => unfinished.texts.get(position)!);
+    const { endpoint, model, open } = await this.#pick(call, texts, alone);
+    try {
+      for await (const document of encodeOnce(endpoint, model, { unfinished, attempt, options })) {
+        this.#unencodable.answered(texts[positions.indexOf(document.documentIndex)]!, options);
+        yield document;
+      }
+      open.answered();
+      this.#pass(call);
+      return false;
+    } catch (error) {
+      const isUnencodable = attempt.started && isLoss(error) && this.#lost(call, endpoint, texts[0]!);
+      tries.failed(endpoint, error);
+      return isUnencodable;
+    } finally {
+      open.end();
+    }
+  }
+
+  /** Whether the text ended encoders. Throws where others may have ended them. */
+  #isUnencodable(text: string, options: EncodeOptions): boolean {
+    if (!this.#unencodable.has(text, options)) return false;
+    if (this.#exclusive) return true;
+    throw unavailable('encoders ended while they ran this text', { seconds: keptOutMs.shared / 1000 });
+  }
+
+  /** An encoder ended under the call; `text` is the one that was there alone, if one was. Whether it is unencodable. */
+  #lost(call: Call, endpoint: Endpoint, text: string): boolean {
+    const { options, tries } = call;
+    const alone = endpoint.retrial.hasTurn(call);
+    call.lostBy = endpoint;
+    endpoint.retrial.join(call);
+    if (!alone) return false;
+    tries.forgive();
+    if (!this.#unencodable.ended(text, options)) return false;
+    const event = 'chunking' in options ? 'unencodable_document' : 'unencodable_query';
+    if (this.#exclusive) this.#onEvent({ event, address: endpoint.address, reason: endsEncoderMessage });
+    return true;
+  }
+
+  /** Whether a lost call has an encoder to itself, when it is its turn; false for others, and where it cannot have one. */
+  async #hasTurn(call: Call): Promise<boolean> {
+    const { lostBy, options } = call;
+    if (lostBy === undefined) return false;
+    const waitUntilMs = Math.min(Date.now() + this.#healWaitMs, options.deadlineMs);
+    while (!lostBy.admitted || !lostBy.retrial.hasTurn(call)) {
+      const mayCome = !this.#closed && (!lostBy.admitted || lostBy.retrial.isOpen);
+      if (!mayCome || !(await this.#change(waitUntilMs, options.signal))) {
+        this.#leave(call);
+        return false;
+      }
+      options.signal.throwIfAborted();
+    }
+    return true;
+  }
+
+  /** Other lost calls have their turns before this one has its next. */
+  #pass(call: Call): void {
+    if (call.lostBy === undefined) return;
+    call.lostBy.retrial.pass(call);
+    this.#changed();
+  }
+
+  #leave(call: Call): void {
+    if (call.lostBy === undefined) return;
+    call.lostBy.retrial.leave(call);
+    call.lostBy = undefined;
+    this.#changed();
+  }
+
+  #call(options: EncodeOptions): Call {
+    return { options, tries: new Tries(options, this.#onEvent), lostBy: undefined };
+  }
+
+  async statistics(): Promise<readonly EncoderStatistics[]> {
+    const told = this.#endpoints
+      .filter(({ admitted }) => admitted)
+      .map(async (endpoint) => {
+        const limits = { deadlineMs: Date.now() + statisticsMsMax, signal: new AbortController().signal };
+        const statistics = await endpoint.unary<GetStatisticsResponse>(
+          (rpc, callLimits, answer) => rpc.getStatistics({}, callLimits, answer),
+          limits,
+        );
+        return { ...statistics, address: endpoint.address };
+      });
+    return (await Promise.allSettled(told)).flatMap((outcome) =>
+      outcome.status === 'fulfilled' ? [outcome.value] : [],
+    );
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const endpoint of this.#endpoints) endpoint.close();
+    this.#changed();
+  }
+
+  /**
+   * The least loaded encoder that serves the version and did not refuse this call, the call noted there; waits a moment for
+   * one. `alone`: the call has one to itself.
+   */
+  async #pick({ options, tries, lostBy }: Call, texts: readonly string[], alone = false): Promise<Picked> {
+    const waitUntilMs = Math.min(Date.now() + this.#healWaitMs, options.deadlineMs);
+    for (;;) {
+      options.signal.throwIfAborted();
+      tries.assertLeft();
+      if (this.#closed) throw unavailable('the encoder pool is closed');
+      let best: Endpoint | undefined;
+      for (const endpoint of this.#endpoints) {
+        if (alone ? endpoint !== lostBy : endpoint.retrial.isOpen) continue;
+        if (modelOf(endpoint, options) === undefined || tries.refusedBy.has(endpoint)) continue;
+        if (best === undefined || tries.cost(endpoint) < tries.cost(best)) best = endpoint;
+      }
+      if (best !== undefined) {
+        return { endpoint: best, model: modelOf(best, options)!, open: best.begin(tokensOf(texts)) };
+      }
+      if (tries.refusal !== undefined) throw tries.refusal;
+      if (!(await this.#change(waitUntilMs, options.signal))) {
+        throw unavailable(
+          `no encoder serves model ${options.model} version ${options.modelVersion} at the moment`,
+        );
+      }
+    }
+  }
+
+  /**
+   * Waits until an encoder comes or goes, or lost calls have had their turns there, the time is over or the signal aborts;
+   * false at once when there is nothing to wait for: every encoder is in use, or too many wait already.
+   */
+  async #change(untilMs: number, signal: AbortSignal): Promise<boolean> {
+    const leftMs = untilMs - Date.now();
+    const allInUse =
+      this.#endpoints.length > 0 &&
+      this.#endpoints.every(({ admitted, retrial }) => admitted && !retrial.isOpen);
+    if (leftMs <= 0 || allInUse || this.#waiting.size >= this.#waitingMax) return false;
+    await new Promise<void>((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', done);
+        this.#waiting.delete(done);
+        resolve();
+      };
+      const timer = setTimeout(done, leftMs);
+      signal.addEventListener('abort', done, { once: true });
+      this.#waiting.add(done);
+    });
+    return true;
+  }
+
+  /** A version is immutable: an encoder that says something else of it than the first one did is not believed. */
+  #checkModels(served: readonly EncoderModel[]): void {
+    for (const model of served) {
+      const name = `${model.name}/${model.version}`;
+      const known = this.#known.get(name) ?? model;
+      if (known.dim !== model.dim) {
+        throw new CorruptReply(`the encoder serves another model as ${name}`);
+      }
+      this.#known.set(name, known);
+    }
+  }
+
+  #changed(): void {
+    for (const waiter of this.#waiting) waiter();
+  }
+}
+
+interface Picked {
+  readonly endpoint: Endpoint;
+  readonly model: EncoderModel;
+  readonly open: OpenCall;
+}
+
+interface Call {
+  readonly options: EncodeOptions;
+  readonly tries: Tries;
+  /** The encoder that was lost under the call, while it waits for the process in its place. */
+  lostBy: Endpoint | undefined;
+}
+
+interface DocumentsCall extends Call {
+  readonly options: EncodeDocumentsOptions;
+  readonly unfinished: Unfinished;
+}
+
+function modelOf(endpoint: Endpoint, { model, modelVersion }: EncodeOptions): EncoderModel | undefined {
+  return endpoint.models.find(({ name, version }) => name === model && version === modelVersion);
+}
+
+function target({ model, modelVersion, tenantId }: EncodeOptions): {
+  readonly model: ModelReference;
+  readonly tenantId: string;
+} {
+  return { model: { name: model, version: modelVersion }, tenantId };
+}
+
+function tokensOf(texts: Iterable<string>): number {
+  let tokens = 1;
+  for (const text of texts) tokens += text.length / charactersPerToken;
+  return tokens;
+}

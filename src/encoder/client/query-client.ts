@@ -1,0 +1,144 @@
+/**
+ * The client's side of `EncodeQueries`: queries to one encoder over one stream that stays open. A call of its own costs a
+ * query about a millisecond of headers, timers and status on both sides; a message on an open stream does not.
+ *
+ * The stream opens with the first query and again after it broke; what was open on it then fails with the stream's
+ * error, and its callers may try again. Deadlines and cancellation hold for each query by itself, also
+ * when the encoder says nothing any more.
+ */
+import { status } from '@grpc/grpc-js';
+import { callError } from '../protocol/call-error.ts';
+import type {
+  EncodeQueriesResponse,
+  EncoderClient,
+  EncodeQueryRequest,
+  EncodeQueryResponse,
+} from '../protocol/wire.ts';
+
+type QueryDuplex = ReturnType<EncoderClient['encodeQueries']>;
+
+export interface QueryStreamOptions {
+  readonly open: () => QueryDuplex;
+  /** The encoder takes no more queries. */
+  readonly onDraining: () => void;
+}
+
+interface OpenQuery {
+  readonly resolve: (reply: EncodeQueryResponse) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** Longest delay of a timer; a later deadline is the server's to keep. */
+const timeoutMsMax = 2 ** 31 - 1;
+const numbersMax = 2 ** 32 - 1;
+
+export class QueryStream {
+  readonly #options: QueryStreamOptions;
+  #current: OpenStream | undefined;
+
+  constructor(options: QueryStreamOptions) {
+    this.#options = options;
+  }
+
+  /** Rejects with a gRPC error, or the reason of `signal` or of `close`. */
+  async query(
+    request: EncodeQueryRequest,
+    deadlineMs: number,
+    signal: AbortSignal,
+  ): Promise<EncodeQueryResponse> {
+    signal.throwIfAborted();
+    if (this.#current?.takesQueries !== true) {
+      this.#current = new OpenStream(this.#options.open(), this.#options.onDraining);
+    }
+    return this.#current.query(request, deadlineMs, signal);
+  }
+
+  /** Open queries fail with the reason. */
+  close(reason: Error): void {
+    this.#current?.close(reason);
+    this.#current = undefined;
+  }
+}
+
+class OpenStream {
+  takesQueries = true;
+  readonly #stream: QueryDuplex;
+  readonly #open = new Map<number, OpenQuery>();
+  #lastNumber = 0;
+
+  constructor(stream: QueryDuplex, onDraining: () => void) {
+    this.#stream = stream;
+    stream.on('data', (response: EncodeQueriesResponse) => {
+      if (!response.draining) return this.#settle(response);
+      this.#leave();
+      onDraining();
+    });
+    stream.on('error', (error) => this.#lost(error));
+    stream.on('end', () => this.#lost(callError(status.UNAVAILABLE, 'the encoder ended the stream')));
+  }
+
+  async query(
+    request: EncodeQueryRequest,
+    deadlineMs: number,
+    signal: AbortSignal,
+  ): Promise<EncodeQueryResponse> {
+    const number = (this.#lastNumber = (this.#lastNumber % numbersMax) + 1);
+    const timeoutMs = Math.max(0, deadlineMs - Date.now());
+    return new Promise((resolve, reject) => {
+      const giveUp = (error: Error): void => {
+        if (this.takesQueries) this.#stream.write({ number, cancel: {} });
+        over.reject(error);
+      };
+      const abort = (): void => giveUp(signal.reason as Error);
+      const late = (): void => giveUp(callError(status.DEADLINE_EXCEEDED, 'the deadline passed'));
+      const timer = timeoutMs > timeoutMsMax ? undefined : setTimeout(late, timeoutMs);
+      signal.addEventListener('abort', abort, { once: true });
+      const forget = (): void => {
+        this.#open.delete(number);
+        clearTimeout(timer);
+        signal.removeEventListener('abort', abort);
+      };
+      const over: OpenQuery = {
+        resolve: (reply) => {
+          forget();
+          resolve(reply);
+        },
+        reject: (error) => {
+          forget();
+          reject(error);
+        },
+      };
+      this.#open.set(number, over);
+      this.#stream.write({ number, query: request, timeoutMs });
+    });
+  }
+
+  close(reason: Error): void {
+    this.#lost(reason);
+    this.#stream.cancel();
+  }
+
+  #settle({ number, reply, failure }: EncodeQueriesResponse): void {
+    // An answer to a query that was given up.
+    const query = this.#open.get(number);
+    if (query === undefined) return;
+    if (reply) query.resolve(reply);
+    else if (failure) {
+      const { message, retryDelayMs } = failure;
+      const name = status[failure.status] as keyof typeof status | undefined;
+      const code = name === undefined ? status.UNKNOWN : status[name];
+      query.reject(callError(code, message, retryDelayMs === 0 ? undefined : retryDelayMs));
+    } else query.reject(callError(status.INTERNAL, 'the encoder answered with nothing'));
+  }
+
+  #leave(): void {
+    if (!this.takesQueries) return;
+    this.takesQueries = false;
+    this.#stream.end();
+  }
+
+  #lost(error: Error): void {
+    this.takesQueries = false;
+    for (const { reject } of this.#open.values()) reject(error);
+  }
+}

@@ -1,0 +1,162 @@
+/**
+ * What an encoder sent, checked before it is believed. A reply with wrong sizes, unknown indexes or values that are no
+ * numbers is a `CorruptReply`: the request fails, and no score is ever computed from it.
+ */
+import type { EncodedDocument, EncodedQuery, EncoderModel, EncodeTimings } from '../protocol/contract.ts';
+import { areFinite } from '../protocol/finite.ts';
+import {
+  alignedCopy,
+  type EncodeQueryResponse,
+  type GetInfoResponse,
+  type PartMessage,
+} from '../protocol/wire.ts';
+
+export class CorruptReply extends Error {
+  override readonly name = 'CorruptReply';
+}
+
+/** Rows of a chunk at most: no model has more positions. */
+const chunkRowsMax = 1 << 16;
+
+export function decodeInfo(info: GetInfoResponse): EncoderModel[] {
+  return info.models.map(({ name, version, dim, windowTokensMax }) => {
+    ensure(name !== '' && version !== '' && dim >= 1 && windowTokensMax >= 1, 'model information');
+    return { name, version, dim, windowTokensMax };
+  });
+}
+
+export function decodeCounts(bytes: Uint8Array, count: number): Uint32Array {
+  const copy = alignedCopy(bytes, 4);
+  ensure(copy !== undefined && copy.byteLength === count * 4, 'token counts');
+  return new Uint32Array(copy);
+}
+
+export function decodeQuery(reply: EncodeQueryResponse, dim: number): EncodedQuery {
+  const { inputTokens, rows, problem } = reply;
+  if (problem !== '') return refusedQuery(problem);
+  ensure(rows >= 1 && rows <= chunkRowsMax, 'query rows');
+  return {
+    inputTokens,
+    rows,
+    vectors: floats(reply.vectors, rows * dim, 'query vectors'),
+    offsets: floats(reply.offsets, rows, 'query offsets'),
+    timings: timingsOf(reply.timings),
+  };
+}
+
+/** A query that cannot be encoded. */
+export function refusedQuery(problem: string): EncodedQuery {
+  return {
+    problem,
+    inputTokens: 0,
+    rows: 0,
+    vectors: new Float32Array(),
+    offsets: new Float32Array(),
+    timings: timingsOf(null),
+  };
+}
+
+interface Part {
+  readonly chunkRows: Uint32Array;
+  readonly vectors: Uint8Array;
+  readonly scales: Uint16Array;
+}
+
+/** Collects the parts of documents until they are whole. */
+export class DocumentCollector {
+  readonly #dim: number;
+  readonly #inputTokens: readonly number[];
+  readonly #parts = new Map<number, Part[]>();
+  readonly #complete = new Set<number>();
+
+  /** `inputTokens` of each document of the call. */
+  constructor(dim: number, inputTokens: readonly number[]) {
+    this.#dim = dim;
+    this.#inputTokens = inputTokens;
+  }
+
+  /** Whether every document came. */
+  get complete(): boolean {
+    return this.#complete.size === this.#inputTokens.length;
+  }
+
+  /** Takes a part; gives the document back when this was its last one. */
+  add(message: PartMessage): EncodedDocument | undefined {
+    const { documentIndex, last, problem } = message;
+    ensure(documentIndex < this.#inputTokens.length && !this.#complete.has(documentIndex), 'document index');
+    const parts = this.#parts.get(documentIndex) ?? [];
+    parts.push(decodePart(message, this.#dim));
+    if (!last) {
+      this.#parts.set(documentIndex, parts);
+      return undefined;
+    }
+    this.#parts.delete(documentIndex);
+    this.#complete.add(documentIndex);
+    const inputTokens = this.#inputTokens[documentIndex]!;
+    if (problem !== '') return refusedDocument({ documentIndex, inputTokens, problem });
+    const document = joined(parts);
+    ensure((inputTokens === 0) === (document.chunkRows.length === 0), 'number of chunks');
+    return { documentIndex, inputTokens, ...document, timings: timingsOf(message.timings) };
+  }
+}
+
+/** A document that cannot be encoded. */
+export function refusedDocument(
+  document: Required<Pick<EncodedDocument, 'documentIndex' | 'inputTokens' | 'problem'>>,
+): EncodedDocument {
+  return { ...document, ...joined([]), timings: timingsOf(null) };
+}
+
+function decodePart(message: PartMessage, dim: number): Part {
+  const rowCounts = alignedCopy(message.chunkRows, 4);
+  const scaleBits = alignedCopy(message.scales, 2);
+  ensure(rowCounts !== undefined && scaleBits !== undefined, 'part size');
+  const chunkRows = new Uint32Array(rowCounts);
+  const scales = new Uint16Array(scaleBits);
+  let rows = 0;
+  for (const count of chunkRows) {
+    ensure(count >= 1 && count <= chunkRowsMax, 'chunk rows');
+    rows += count;
+  }
+  ensure(scales.length === rows && message.vectors.length === rows * dim, 'part size');
+  // Halves that are negative, infinite or no numbers.
+  for (const bits of scales) ensure(bits < 0x7c00, 'scale');
+  return { chunkRows, vectors: message.vectors, scales };
+}
+
+function joined(parts: readonly Part[]): Pick<EncodedDocument, 'chunkRows' | 'vectors' | 'scales'> {
+  const total = (length: (part: Part) => number): number =>
+    parts.reduce((sum, part) => sum + length(part), 0);
+  const chunkRows = new Uint32Array(total((part) => part.chunkRows.length));
+  const vectors = new Int8Array(total((part) => part.vectors.length));
+  const scales = new Uint16Array(total((part) => part.scales.length));
+  let chunk = 0;
+  let byte = 0;
+  let row = 0;
+  for (const part of parts) {
+    chunkRows.set(part.chunkRows, chunk);
+    vectors.set(new Int8Array(part.vectors.buffer, part.vectors.byteOffset, part.vectors.length), byte);
+    scales.set(part.scales, row);
+    chunk += part.chunkRows.length;
+    byte += part.vectors.length;
+    row += part.scales.length;
+  }
+  return { chunkRows, vectors, scales };
+}
+
+function floats(bytes: Uint8Array, count: number, what: string): Float32Array {
+  const copy = alignedCopy(bytes, 4);
+  ensure(copy !== undefined && copy.byteLength === count * 4, what);
+  const values = new Float32Array(copy);
+  ensure(areFinite(values), what);
+  return values;
+}
+
+function timingsOf(timings: EncodeTimings | null): EncodeTimings {
+  const { tokenizeMs, queueMs, runMs } = timings ?? { tokenizeMs: 0, queueMs: 0, runMs: 0 };
+  return { tokenizeMs, queueMs, runMs };
+}
+
+function ensure(condition: boolean, what: string): asserts condition {
+  if (!condition) throw new CorruptReply(`the encoder's reply has a wrong ${what}`);
+}

@@ -1,0 +1,230 @@
+/**
+ * Worker threads with ONNX Runtime sessions, seen from the gRPC thread. Each worker runs one batch and may hold one
+ * more of each kind, so that it never waits for this thread between two runs.
+ */
+import path from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { assertInvariant } from '../../errors.ts';
+import type { Provider } from '../protocol/contract.ts';
+import { hasCudaLibrary } from './cuda/cuda-library.ts';
+import type {
+  BatchKind,
+  BatchMessage,
+  BatchOutput,
+  SessionWorkerData,
+  WorkerReply,
+} from './session-protocol.ts';
+
+export interface BatchResult {
+  readonly output: BatchOutput;
+  readonly runMs: number;
+  /** `performance.now()` at the start of the run. */
+  readonly startedAt: number;
+}
+
+export interface SessionPoolOptions extends Pick<SessionWorkerData, 'models' | 'provider' | 'deviceId'> {
+  /** Threads of inference, shared by the workers. */
+  readonly threads: number;
+  /** 0 = as many as pays. */
+  readonly workers: number;
+  /** Milliseconds after which a running batch counts as stuck. */
+  readonly stuckMs: number;
+  /** A batch is stuck or a worker has died: nothing but the end of the process helps. */
+  readonly onFatal: (reason: string) => void;
+}
+
+interface Flight {
+  readonly kind: BatchKind;
+  readonly paddedTokens: number;
+  readonly ended: Promise<unknown>;
+  readonly resolve: (result: BatchResult) => void;
+  readonly reject: (error: Error) => void;
+}
+
+interface Slot {
+  readonly worker: Worker;
+  readonly flights: Map<number, Flight>;
+  /** When the batch that runs was posted, or the one before it ended; meaningless without flights. */
+  runningSince: number;
+}
+
+interface Ready {
+  readonly provider: 'cpu' | 'cuda';
+  readonly fallback: string | undefined;
+}
+
+/**
+ * Each worker has a copy of the weights. One thread a worker gives twice the tokens per CPU second of two threads
+ * in one worker (which wait for each other in every layer), so cores get workers first, threads only beyond this.
+ */
+const cpuWorkersMax = 16;
+
+/** Batches of one kind that a worker holds: the running one and the one prepared ahead. */
+const heldPerKind = 2;
+
+export class SessionPool {
+  readonly provider: 'cpu' | 'cuda';
+  /** Why `auto` did not take CUDA. */
+  readonly fallback: string | undefined;
+  readonly #slots: readonly Slot[];
+  readonly #options: SessionPoolOptions;
+  readonly #watchdog: NodeJS.Timeout;
+  #nextBatchId = 1;
+  #closing = false;
+  #closed = false;
+
+  /** Starts the workers and loads every model; rejects when a provider cannot load. */
+  static async open(options: SessionPoolOptions): Promise<SessionPool> {
+    const slots: Slot[] = [];
+    const openMore = async (count: number, provider: Provider): Promise<Ready[]> => {
+      const opened = Array.from({ length: count }, () => openWorker(options, provider));
+      slots.push(...opened);
+      return Promise.all(opened.map(async (slot) => untilReady(slot)));
+    };
+    try {
+      // Where CUDA may load, the first worker finds out, and how many there are depends on it.
+      const asked = options.provider === 'auto' && !hasCudaLibrary() ? 'cpu' : options.provider;
+      const [first] = await openMore(asked === 'cpu' ? workersOn('cpu', options) : 1, asked);
+      const { provider } = first!;
+      await openMore(workersOn(provider, options) - slots.length, provider);
+      const fallback = asked === options.provider ? first!.fallback : 'cuda: its provider is not installed';
+      return new SessionPool(options, slots, { provider, fallback });
+    } catch (error) {
+      await Promise.all(slots.map(async (slot) => slot.worker.terminate()));
+      throw error;
+    }
+  }
+
+  private constructor(options: SessionPoolOptions, slots: readonly Slot[], ready: Ready) {
+    this.#options = options;
+    this.#slots = slots;
+    this.provider = ready.provider;
+    this.fallback = ready.fallback;
+    for (const slot of slots) {
+      slot.worker.on('message', (message: WorkerReply) => this.#receive(slot, message));
+      slot.worker.on('error', (error) => this.#die(`a session worker failed: ${error.message}`));
+      slot.worker.on('exit', (code) => this.#die(`a session worker exited with ${code}`));
+    }
+    this.#watchdog = setInterval(() => this.#watch(), Math.min(1000, options.stuckMs / 2)).unref();
+  }
+
+  /** Whether a worker would take a batch of this kind now. */
+  hasRoom(kind: BatchKind): boolean {
+    return !this.#closing && this.#slots.some((slot) => held(slot, kind) < heldPerKind);
+  }
+
+  get workers(): number {
+    return this.#slots.length;
+  }
+
+  /** Runs a batch on the worker with the fewest padded tokens ahead of it. */
+  async run(batch: Omit<BatchMessage, 'type' | 'batchId'>): Promise<BatchResult> {
+    const slot = this.#slots
+      .filter((each) => held(each, batch.kind) < heldPerKind)
+      .reduce<Slot | undefined>(
+        (best, each) => (best === undefined || load(each) < load(best) ? each : best),
+        undefined,
+      );
+    assertInvariant(slot !== undefined && !this.#closed, 'a batch came to a pool without room');
+    const batchId = this.#nextBatchId++;
+    const { promise, resolve, reject } = Promise.withResolvers<BatchResult>();
+    slot.flights.set(batchId, {
+      kind: batch.kind,
+      paddedTokens: batch.paddedLength * batch.lengths.length,
+      ended: promise,
+      resolve,
+      reject,
+    });
+    const message: BatchMessage = { ...batch, type: 'batch', batchId };
+    if (slot.flights.size === 1) slot.runningSince = performance.now();
+    const arrays = [message.ids, message.lengths, message.attended, message.kept];
+    slot.worker.postMessage(
+      message,
+      arrays.filter((array) => array !== undefined).map((array) => array.buffer as ArrayBuffer),
+    );
+    return promise;
+  }
+
+  /** Waits for what runs: a worker that is ended in the middle of a run ends the process with it. */
+  async close(): Promise<void> {
+    if (this.#closing) return;
+    this.#closing = true;
+    await Promise.allSettled(
+      this.#slots.flatMap(({ flights }) => [...flights.values()].map(({ ended }) => ended)),
+    );
+    this.#closed = true;
+    clearInterval(this.#watchdog);
+    await Promise.all(this.#slots.map(async (slot) => slot.worker.terminate()));
+  }
+
+  #receive(slot: Slot, message: WorkerReply): void {
+    if (message.type === 'ready' || message.type === 'failed') return;
+    const flight = slot.flights.get(message.batchId);
+    assertInvariant(flight !== undefined, 'a worker answered a batch that it was not given');
+    slot.flights.delete(message.batchId);
+    slot.runningSince = performance.now();
+    if (message.type === 'error') {
+      flight.reject(new Error(`inference failed: ${message.message}`));
+    } else {
+      const startedAt = performance.now() - message.runMs;
+      flight.resolve({ output: message.output, runMs: message.runMs, startedAt });
+    }
+  }
+
+  #watch(): void {
+    const now = performance.now();
+    for (const { flights, runningSince } of this.#slots) {
+      if (flights.size > 0 && now - runningSince > this.#options.stuckMs) {
+        this.#die(`a batch has been running for ${Math.round(now - runningSince)} ms`);
+      }
+    }
+  }
+
+  #die(reason: string): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    clearInterval(this.#watchdog);
+    for (const { flights } of this.#slots) {
+      for (const flight of flights.values()) flight.reject(new Error(reason));
+      flights.clear();
+    }
+    this.#options.onFatal(reason);
+  }
+}
+
+/** Workers to run: what was asked for, else as many as pays. */
+function workersOn(provider: 'cpu' | 'cuda', { workers, threads }: SessionPoolOptions): number {
+  if (workers > 0) return Math.min(workers, threads);
+  return provider === 'cuda' ? 1 : Math.min(threads, cpuWorkersMax);
+}
+
+function openWorker(options: SessionPoolOptions, provider: Provider): Slot {
+  const entry = new URL(`./session-worker${path.extname(import.meta.filename)}`, import.meta.url);
+  const { models, deviceId, threads } = options;
+  const intraOpThreads = Math.max(1, Math.floor(threads / workersOn('cpu', options)));
+  const data: SessionWorkerData = { models, provider, deviceId, intraOpThreads };
+  return { worker: new Worker(entry, { workerData: data }), flights: new Map(), runningSince: 0 };
+}
+
+async function untilReady(slot: Slot): Promise<Ready> {
+  return new Promise((resolve, reject) => {
+    slot.worker.once('error', reject);
+    slot.worker.once('message', (message: WorkerReply) => {
+      if (message.type === 'ready') resolve(message);
+      else
+        reject(new Error(message.type === 'failed' ? message.message : 'a worker spoke before it was ready'));
+    });
+  });
+}
+
+function held(slot: Slot, kind: BatchKind): number {
+  let count = 0;
+  for (const flight of slot.flights.values()) if (flight.kind === kind) count++;
+  return count;
+}
+
+function load(slot: Slot): number {
+  let tokens = 0;
+  for (const flight of slot.flights.values()) tokens += flight.paddedTokens;
+  return tokens;
+}

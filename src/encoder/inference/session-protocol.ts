@@ -1,0 +1,50 @@
+/** Messages between the gRPC thread and a session worker thread: plain data, large arrays transferred. */
+import type { Provider } from '../protocol/contract.ts';
+import type { SessionModel } from '../model/served-model.ts';
+
+export type BatchKind = 'query' | 'document';
+
+export interface SessionWorkerData {
+  readonly models: readonly SessionModel[];
+  /** Tried; `auto` falls back to the CPU. */
+  readonly provider: Provider;
+  readonly deviceId: number;
+  /** Threads of ONNX Runtime inside one run. */
+  readonly intraOpThreads: number;
+}
+
+export interface BatchMessage {
+  readonly type: 'batch';
+  readonly batchId: number;
+  readonly kind: BatchKind;
+  readonly model: number;
+  /** Ids of every text, one after the other. */
+  readonly ids: Int32Array;
+  /** u32 [texts]: length, and how many leading positions are attended. */
+  readonly lengths: Uint32Array;
+  readonly attended: Uint32Array;
+  /** Like `ids`: 1 = the position yields a row; absent = all do. */
+  readonly kept: Uint8Array | undefined;
+  /** Rows of the whole batch. */
+  readonly rows: number;
+  /** Positions of the padded batch: at least the longest text. */
+  readonly paddedLength: number;
+  /** Rows of the padded batch: at least the texts. */
+  readonly paddedTexts: number;
+}
+
+/** Rows of all texts of the batch, one after the other. */
+export type BatchOutput =
+  | { readonly kind: 'query'; readonly vectors: Float32Array; readonly offsets: Float32Array }
+  | { readonly kind: 'document'; readonly vectors: Int8Array; readonly scales: Uint16Array };
+
+export type WorkerReply =
+  | { readonly type: 'ready'; readonly provider: 'cpu' | 'cuda'; readonly fallback: string | undefined }
+  | { readonly type: 'failed'; readonly message: string }
+  | {
+      readonly type: 'done';
+      readonly batchId: number;
+      readonly runMs: number;
+      readonly output: BatchOutput;
+    }
+  | { readonly type: 'error'; readonly batchId: number; readonly message: string };

@@ -1,0 +1,236 @@
+/**
+ * The worker thread that owns ONNX Runtime, and its only importer. `session.run` blocks the thread it is called
+ * on, whatever its promise says, so nothing else lives here.
+ *
+ * Batches that arrived during a run are read after it, queries before documents: a document batch prepared ahead
+ * delays a query that came later only after `queryBurstMax` query batches in a row.
+ */
+import { InferenceSession, Tensor } from 'onnxruntime-node';
+import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import { assertInvariant } from '../../errors.ts';
+import { cudaProblem } from './cuda/cuda-library.ts';
+import { halfBits, quantizeRows } from './quantize.ts';
+import type { SessionModel } from '../model/served-model.ts';
+import {
+  type BatchMessage,
+  type BatchOutput,
+  type SessionWorkerData,
+  type WorkerReply,
+} from './session-protocol.ts';
+
+assertInvariant(parentPort !== null, 'the session worker runs in a worker thread');
+const port = parentPort;
+const data = workerData as SessionWorkerData;
+
+/** Query batches in a row while a document batch waits; then it goes first. */
+const queryBurstMax = 8;
+
+/** Batches that came and were not run yet. */
+const pending: BatchMessage[] = [];
+let queriesInARow = 0;
+let working = false;
+
+const sessions = await open();
+if (sessions.length > 0) {
+  port.on('message', (batch: BatchMessage) => {
+    pending.push(batch);
+    void work();
+  });
+}
+
+async function open(): Promise<InferenceSession[]> {
+  const attempts: ('cpu' | 'cuda')[] = data.provider === 'auto' ? ['cuda', 'cpu'] : [data.provider];
+  let fallback: string | undefined;
+  for (const provider of attempts) {
+    try {
+      const problem = provider === 'cuda' ? cudaProblem() : undefined;
+      if (problem !== undefined) throw new Error(problem);
+      const opened = await Promise.all(data.models.map(async (model) => createSession(model, provider)));
+      reply({ type: 'ready', provider, fallback });
+      return opened;
+    } catch (error) {
+      fallback = `${provider}: ${(error as Error).message}`;
+    }
+  }
+  reply({ type: 'failed', message: fallback ?? 'no provider' });
+  return [];
+}
+
+async function createSession(model: SessionModel, provider: 'cpu' | 'cuda'): Promise<InferenceSession> {
+  return InferenceSession.create(model.graphs[provider].file, {
+    executionProviders: provider === 'cuda' ? [{ name: 'cuda', deviceId: data.deviceId }, 'cpu'] : ['cpu'],
+    intraOpNumThreads: data.intraOpThreads,
+    interOpNumThreads: 1,
+    executionMode: 'sequential',
+    graphOptimizationLevel: 'all',
+    // Shapes differ from batch to batch: remembered allocation patterns would only pile up.
+    enableMemPattern: false,
+    logSeverityLevel: 3,
+    // Idle threads must not burn the cores that the search engine uses.
+    extra: {
+      session: { 'session.intra_op.allow_spinning': '0', 'session.inter_op.allow_spinning': '0' },
+    },
+  });
+}
+
+/** Runs what is pending, and what comes meanwhile. */
+async function work(): Promise<void> {
+  if (working) return;
+  working = true;
+  for (let next = take(); next !== undefined; next = take()) await runAndReply(next);
+  working = false;
+}
+
+/** The batch to run next. */
+function take(): BatchMessage | undefined {
+  for (let next = receiveMessageOnPort(port); next !== undefined; next = receiveMessageOnPort(port)) {
+    pending.push(next.message as BatchMessage);
+  }
+  const preferred = queriesInARow < queryBurstMax ? 'query' : 'document';
+  const at = pending.findIndex(({ kind }) => kind === preferred);
+  const [next] = pending.splice(Math.max(at, 0), 1);
+  if (next !== undefined) queriesInARow = next.kind === 'query' ? queriesInARow + 1 : 0;
+  return next;
+}
+
+async function runAndReply(batch: BatchMessage): Promise<void> {
+  const { batchId } = batch;
+  const startedAt = performance.now();
+  try {
+    const output = await run(batch);
+    const runMs = performance.now() - startedAt;
+    const buffers = [output.vectors.buffer as ArrayBuffer];
+    buffers.push((output.kind === 'query' ? output.offsets : output.scales).buffer as ArrayBuffer);
+    port.postMessage({ type: 'done', batchId, runMs, output } satisfies WorkerReply, buffers);
+  } catch (error) {
+    reply({ type: 'error', batchId, message: (error as Error).message });
+  }
+}
+
+async function run(batch: BatchMessage): Promise<BatchOutput> {
+  const model = data.models[batch.model]!;
+  const session = sessions[batch.model]!;
+  const fused =
+    batch.kind === 'document' && model.int8Output !== undefined && model.scaleOutput !== undefined;
+  const fetches = fused
+    ? [model.int8Output, model.scaleOutput]
+    : [
+        'output',
+        ...(batch.kind === 'query' && model.tokenWeightOutput !== undefined ? [model.tokenWeightOutput] : []),
+      ];
+  const outputs = await session.run(feeds(batch, model), fetches);
+  if (fused) {
+    const vectors = compact(
+      batch,
+      outputs[model.int8Output]!.data as Int8Array,
+      model.dim,
+      new Int8Array(batch.rows * model.dim),
+    );
+    const scales = compact(
+      batch,
+      outputs[model.scaleOutput]!.data as Float32Array,
+      1,
+      new Float32Array(batch.rows),
+    );
+    return { kind: 'document', vectors, scales: halfBits(scales) };
+  }
+  const rows = compact(
+    batch,
+    outputs['output']!.data as Float32Array,
+    model.dim,
+    new Float32Array(batch.rows * model.dim),
+  );
+  if (batch.kind === 'document') {
+    const vectors = new Int8Array(rows.length);
+    const scales = new Float32Array(batch.rows);
+    quantizeRows(rows, model.dim, model.centring, vectors, scales);
+    return { kind: 'document', vectors, scales: halfBits(scales) };
+  }
+  const weights =
+    model.tokenWeightOutput === undefined
+      ? undefined
+      : compact(
+          batch,
+          outputs[model.tokenWeightOutput]!.data as Float32Array,
+          1,
+          new Float32Array(batch.rows),
+        );
+  return { kind: 'query', vectors: rows, offsets: weighAndOffset(rows, weights, model, batch.rows) };
+}
+
+function feeds(batch: BatchMessage, model: SessionModel): Record<string, Tensor> {
+  const texts = batch.lengths.length;
+  const shape = [batch.paddedTexts, batch.paddedLength];
+  const ids = new BigInt64Array(batch.paddedTexts * batch.paddedLength).fill(BigInt(model.padId));
+  const mask = new BigInt64Array(ids.length);
+  let from = 0;
+  for (let text = 0; text < texts; text++) {
+    const to = text * batch.paddedLength;
+    const length = batch.lengths[text]!;
+    for (let i = 0; i < length; i++) ids[to + i] = BigInt(batch.ids[from + i]!);
+    mask.fill(1n, to, to + batch.attended[text]!);
+    from += length;
+  }
+  // A text without one attended position would have no softmax.
+  for (let text = texts; text < batch.paddedTexts; text++) mask[text * batch.paddedLength] = 1n;
+  return {
+    input_ids: new Tensor('int64', ids, shape),
+    attention_mask: new Tensor('int64', mask, shape),
+    ...(model.usesTokenTypeIds
+      ? { token_type_ids: new Tensor('int64', new BigInt64Array(ids.length), shape) }
+      : {}),
+  };
+}
+
+/** Copies the kept positions of a padded output [texts, paddedLength, width] one after the other. */
+function compact<T extends Int8Array | Float32Array>(
+  batch: BatchMessage,
+  padded: T,
+  width: number,
+  rows: T,
+): T {
+  let position = 0;
+  let to = 0;
+  for (let text = 0; text < batch.lengths.length; text++) {
+    const length = batch.lengths[text]!;
+    const from = text * batch.paddedLength * width;
+    if (batch.kept === undefined) {
+      rows.set(padded.subarray(from, from + length * width), to);
+      to += length * width;
+    } else {
+      for (let i = 0; i < length; i++) {
+        if (batch.kept[position + i] === 0) continue;
+        rows.set(padded.subarray(from + i * width, from + (i + 1) * width), to);
+        to += width;
+      }
+    }
+    position += length;
+  }
+  assertInvariant(to === rows.length, 'the rows of a batch do not add up');
+  return rows;
+}
+
+/** Folds the weights into the rows and returns row . centring mean. */
+function weighAndOffset(
+  rows: Float32Array,
+  weights: Float32Array | undefined,
+  model: SessionModel,
+  count: number,
+): Float32Array {
+  const offsets = new Float32Array(count);
+  for (let r = 0; r < count; r++) {
+    const weight = weights === undefined ? 1 : weights[r]!;
+    let offset = 0;
+    for (let d = 0; d < model.dim; d++) {
+      const value = rows[r * model.dim + d]! * weight;
+      rows[r * model.dim + d] = value;
+      if (model.centring !== undefined) offset += value * model.centring[d]!;
+    }
+    offsets[r] = offset;
+  }
+  return offsets;
+}
+
+function reply(message: WorkerReply): void {
+  port.postMessage(message);
+}

@@ -1,0 +1,61 @@
+/**
+ * Token windows of a document.
+ *
+ * Windows of `maxTokens` advance by `maxTokens - overlapTokens`. A trailing remainder (tokens that no earlier
+ * window holds) shorter than `minimumChunkTokens` is joined to the window before it, which may then exceed
+ * `maxTokens` by less than `minimumChunkTokens`; where the model's positions do not allow that, the last
+ * window keeps `maxTokens` and reaches further back instead. Every token lies in a window; one token is
+ * enough for a window, none gives none.
+ */
+import type { ChunkingParameters } from '../protocol/contract.ts';
+
+export interface TokenWindow {
+  /** First token. */
+  readonly start: number;
+  /** One past the last token. */
+  readonly end: number;
+}
+
+/** Why these parameters cannot be used with a model of this window, or undefined. */
+export function chunkingProblem(chunking: ChunkingParameters, windowTokensMax: number): string | undefined {
+  const { maxTokens, overlapTokens, minimumChunkTokens } = chunking;
+  if (!Number.isInteger(maxTokens) || maxTokens < 1 || maxTokens > windowTokensMax) {
+    return `max_tokens must be from 1 to ${windowTokensMax}`;
+  }
+  if (!Number.isInteger(overlapTokens) || overlapTokens < 0 || overlapTokens >= maxTokens) {
+    return 'overlap_tokens must be from 0 to max_tokens - 1';
+  }
+  if (!Number.isInteger(minimumChunkTokens) || minimumChunkTokens < 0 || minimumChunkTokens > maxTokens) {
+    return 'minimum_chunk_tokens must be from 0 to max_tokens';
+  }
+  return undefined;
+}
+
+/** The windows of a text of `tokens` tokens, in order, made lazily (a long text has thousands). */
+export function* tokenWindows(
+  tokens: number,
+  chunking: ChunkingParameters,
+  windowTokensMax: number,
+): Generator<TokenWindow, void, undefined> {
+  const { maxTokens, overlapTokens, minimumChunkTokens } = chunking;
+  if (tokens === 0) return;
+  let start = 0;
+  for (;;) {
+    const end = Math.min(start + maxTokens, tokens);
+    const remainder = tokens - end;
+    if (remainder === 0) {
+      yield { start, end };
+      return;
+    }
+    if (remainder < minimumChunkTokens && tokens - start <= windowTokensMax) {
+      yield { start, end: tokens };
+      return;
+    }
+    yield { start, end };
+    if (remainder < minimumChunkTokens && remainder + overlapTokens <= maxTokens) {
+      yield { start: tokens - maxTokens, end: tokens };
+      return;
+    }
+    start = end - overlapTokens;
+  }
+}

@@ -1,0 +1,115 @@
+/** A model directory made ready to serve: tokenizer, rules, and what a session needs. */
+import { type ColbertRules, windowTokensMax } from './colbert-rules.ts';
+import {
+  type Manifest,
+  type ModelDirectory,
+  ModelDirectoryError,
+  type ModelGraphs,
+  openModelDirectory,
+} from './model-directory.ts';
+import { createTokenizer, type Tokenizer } from './tokenizer/tokenizer.ts';
+
+/** What a session needs to know of a model. */
+export interface SessionModel {
+  readonly graphs: ModelGraphs;
+  readonly dim: number;
+  readonly padId: number;
+  readonly usesTokenTypeIds: boolean;
+  /** Names of the fused outputs; absent when the graph gives f32 only. */
+  readonly int8Output: string | undefined;
+  readonly scaleOutput: string | undefined;
+  readonly tokenWeightOutput: string | undefined;
+  /** f32 [dim]; absent when the model is not centred. */
+  readonly centring: Float32Array | undefined;
+}
+
+export interface ServedModel {
+  readonly name: string;
+  readonly version: string;
+  readonly dim: number;
+  readonly windowTokensMax: number;
+  readonly tokenizer: Tokenizer;
+  readonly rules: ColbertRules;
+  readonly session: SessionModel;
+  readonly golden: Manifest['golden'];
+}
+
+/** Reads and checks a model directory. Errors are `ModelDirectoryError`s. */
+export async function loadModel(path: string): Promise<ServedModel> {
+  const directory = await openModelDirectory(path);
+  const { config } = directory;
+  const prefixes = [config.query_prefix, config.document_prefix].filter((prefix) => (prefix ?? '') !== '');
+  const tokenizer = createTokenizer({
+    tokenizer: directory.tokenizer,
+    tokenizerConfig: directory.tokenizerConfig,
+    specialStrings: prefixes as string[],
+    lowercase: config.do_lower_case,
+  });
+  const rules = colbertRules(directory, tokenizer);
+  return {
+    name: directory.name,
+    version: directory.version,
+    dim: config.embedding_dim,
+    windowTokensMax: windowTokensMax(rules),
+    tokenizer,
+    rules,
+    session: {
+      graphs: directory.graphs,
+      dim: config.embedding_dim,
+      padId: config.pad_token_id,
+      usesTokenTypeIds: config.uses_token_type_ids,
+      int8Output: config.maxsimd?.int8_output,
+      scaleOutput: config.maxsimd?.scale_output,
+      tokenWeightOutput: config.maxsimd?.token_weight_output,
+      centring:
+        config.maxsimd?.centring === undefined ? undefined : Float32Array.from(config.maxsimd.centring),
+    },
+    golden: directory.manifest?.golden,
+  };
+}
+
+function colbertRules({ directory, config }: ModelDirectory, tokenizer: Tokenizer): ColbertRules {
+  const positions = config.maxsimd?.position_limit;
+  const rules: ColbertRules = {
+    queryHead: withPrefix(
+      tokenizer,
+      config.query_prefix_id ?? prefixId(directory, tokenizer, config.query_prefix),
+    ),
+    documentHead: withPrefix(
+      tokenizer,
+      config.document_prefix_id ?? prefixId(directory, tokenizer, config.document_prefix),
+    ),
+    tail: tokenizer.tail,
+    // Expanded queries have the length the model was trained with; others may use every position.
+    queryPositionsMax: config.do_query_expansion ? config.query_length : (positions ?? config.query_length),
+    documentPositionsMax: positions ?? config.document_length,
+    expansion: config.do_query_expansion
+      ? { maskId: config.mask_token_id!, attended: config.attend_to_expansion_tokens }
+      : undefined,
+    skipIds: new Set(
+      config.skiplist_words.map((word) => tokenizer.idOf(word)).filter((id) => id !== undefined),
+    ),
+  };
+  if (windowTokensMax(rules) < 1 || rules.queryPositionsMax <= rules.queryHead.length + rules.tail.length) {
+    throw new ModelDirectoryError(`${directory}: query_length or document_length leaves no room for text`);
+  }
+  return rules;
+}
+
+/** The prefix token goes to position 1, whatever the tokenizer puts in front. */
+function withPrefix(tokenizer: Tokenizer, prefix: number | undefined): number[] {
+  if (prefix === undefined) return [...tokenizer.head];
+  return [...tokenizer.head.slice(0, 1), prefix, ...tokenizer.head.slice(1)];
+}
+
+function prefixId(
+  directory: string,
+  tokenizer: Tokenizer,
+  prefix: string | null | undefined,
+): number | undefined {
+  if (prefix === undefined || prefix === null || prefix === '') return undefined;
+  const id = tokenizer.idOf(prefix) ?? tokenizer.idOf(prefix.trim());
+  if (id === undefined)
+    throw new ModelDirectoryError(`${directory}: the prefix ${prefix} is no vocabulary entry`);
+  return id;
+}

@@ -1,0 +1,304 @@
+/**
+ * One document request on its way through the scheduler: hands out chunks lazily, takes back rows in any order,
+ * and emits each document's chunks in order as parts of bounded size. While `bytesAheadMax` bytes of rows are
+ * taken but not yet written to the peer it hands out nothing, so a slow reader stops its own inference
+ * and holds a bounded amount of memory.
+ */
+import { assertInvariant } from '../../errors.ts';
+import { type TokenWindow, tokenWindows } from '../model/chunker.ts';
+import { type ColbertRules, documentSequence, windowTokensMax } from '../model/colbert-rules.ts';
+import type { ChunkingParameters, EncodeTimings } from '../protocol/contract.ts';
+import { EncoderFailure } from './encoder-failure.ts';
+import type { Entry, EntryRun, Job } from './scheduler.ts';
+import type { BatchOutput } from '../inference/session-protocol.ts';
+
+export interface DocumentPart {
+  readonly documentIndex: number;
+  readonly chunkRows: Uint32Array;
+  /** int8 [rows x dim] and f16 [rows] of each chunk. */
+  readonly vectors: readonly Int8Array[];
+  readonly scales: readonly Uint16Array[];
+  readonly last: boolean;
+  /** Of the whole document, with its last part. */
+  readonly timings: EncodeTimings | undefined;
+  /** Why the document cannot be encoded: with its last part, which has no chunks. */
+  readonly problem?: Error;
+}
+
+export interface DocumentJobOptions {
+  readonly model: number;
+  readonly tenantId: string;
+  readonly deadlineMs: number;
+  readonly rules: ColbertRules;
+  readonly dim: number;
+  readonly chunking: ChunkingParameters;
+  /** Token ids of each document. */
+  readonly documents: readonly Int32Array[];
+  readonly tokenizeMs: readonly number[];
+  readonly signal: AbortSignal;
+  /** Writes a part; resolves when the transport has taken it. */
+  readonly write: (part: DocumentPart) => Promise<void>;
+  /** Called when more entries may be taken than before. */
+  readonly onRoom: () => void;
+  /** Tokens of a document that is finished. */
+  readonly onDocument: (tokens: number) => void;
+}
+
+interface Finished {
+  readonly vectors: Int8Array;
+  readonly scales: Uint16Array;
+}
+
+interface OpenDocument {
+  readonly index: number;
+  readonly chunks: number;
+  readonly finished: Map<number, Finished>;
+  emitted: number;
+  queueMs: number | undefined;
+  runMs: number;
+  refused: boolean;
+}
+
+/** Bytes of rows that may be taken and not yet written. */
+const bytesAheadMax = 2 << 20;
+/** A part is written when it has this many bytes, or its document is done. */
+const partBytes = 256 << 10;
+
+export class DocumentJob implements Job {
+  readonly kind = 'document';
+  readonly model: number;
+  readonly tenantId: string;
+  readonly deadlineMs: number;
+  readonly isInternal = false;
+  /** Settles when every part is written, or with the failure that ended the job. */
+  readonly done: Promise<void>;
+  readonly #options: DocumentJobOptions;
+  readonly #source: Iterator<Entry, void>;
+  readonly #open = new Map<number, OpenDocument>();
+  readonly #places = new Map<number, { document: OpenDocument; chunk: number }>();
+  readonly #startedAt = performance.now();
+  #pending: Entry[] = [];
+  #sourceEnded = false;
+  /** Bytes of rows taken and not yet written; the part of them that the transport holds. */
+  #bytesAhead = 0;
+  #bytesWriting = 0;
+  readonly #chunkBytesMax: number;
+  #documentsLeft: number;
+  #failed = false;
+  readonly #settle: { resolve: () => void; reject: (error: Error) => void };
+
+  constructor(options: DocumentJobOptions) {
+    this.#options = options;
+    this.model = options.model;
+    this.tenantId = options.tenantId;
+    this.deadlineMs = options.deadlineMs;
+    this.#documentsLeft = options.documents.length;
+    const { documentHead, tail } = options.rules;
+    this.#chunkBytesMax =
+      rowBytes(options) * (documentHead.length + options.chunking.maxTokens + tail.length);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.done = promise;
+    this.#settle = { resolve, reject };
+    this.#source = this.#entries();
+    // Documents without a token have no entry and are finished at once.
+    for (const [index, tokens] of options.documents.entries()) {
+      if (tokens.length === 0) this.#emit(this.#openDocument(index, 0));
+    }
+  }
+
+  get cancelled(): boolean {
+    return this.#failed || this.#options.signal.aborted;
+  }
+
+  get exhausted(): boolean {
+    return this.#pending.length === 0 && !this.#fill(1);
+  }
+
+  peek(offset: number): Entry | undefined {
+    if (!this.#fill(offset + 1)) return undefined;
+    // The oldest entry waits for the reader alone, never for younger rows that wait for it.
+    if (offset === 0) return this.#bytesWriting < bytesAheadMax ? this.#pending[0] : undefined;
+    return this.#bytesAhead + offset * this.#chunkBytesMax <= bytesAheadMax
+      ? this.#pending[offset]
+      : undefined;
+  }
+
+  take(entries: ReadonlySet<Entry>): void {
+    this.#pending = this.#pending.filter((entry) => !entries.has(entry));
+    for (const entry of entries) this.#bytesAhead += this.#bytesOf(entry);
+  }
+
+  drop(reason: 'cancelled' | 'expired'): void {
+    this.fail(
+      new EncoderFailure(
+        reason === 'expired' ? 'deadline' : 'cancelled',
+        `the documents were ${reason} in the queue`,
+      ),
+    );
+  }
+
+  fail(error: Error): void {
+    if (this.#failed) return;
+    this.#failed = true;
+    this.#pending = [];
+    this.#open.clear();
+    this.#settle.reject(error);
+  }
+
+  deliver(entry: Entry, rows: BatchOutput, { startedAt, runMs }: EntryRun): void {
+    assertInvariant(rows.kind === 'document', 'a document got query rows');
+    if (this.#failed) return;
+    const { document, chunk } = this.#placeOf(entry);
+    if (document.refused) {
+      this.#giveBack(entry);
+      return;
+    }
+    document.finished.set(chunk, rows);
+    document.queueMs ??= Math.max(0, startedAt - this.#startedAt);
+    document.runMs += runMs;
+    this.#emit(document);
+  }
+
+  /** Ends the document of this entry; the others go on. */
+  refuse(entry: Entry, problem: Error): void {
+    if (this.#failed) return;
+    const { document } = this.#placeOf(entry);
+    this.#giveBack(entry);
+    if (document.refused) return;
+    document.refused = true;
+    for (const { vectors, scales } of document.finished.values()) {
+      this.#bytesAhead -= vectors.byteLength + scales.byteLength;
+    }
+    document.finished.clear();
+    this.#pending = this.#pending.filter(({ position }) => {
+      if (this.#places.get(position)?.document !== document) return true;
+      this.#places.delete(position);
+      return false;
+    });
+    void this.#send(document, { ready: [], bytes: 0, problem });
+  }
+
+  #placeOf({ position }: Entry): { document: OpenDocument; chunk: number } {
+    const place = this.#places.get(position);
+    assertInvariant(place !== undefined, 'an entry ends once');
+    this.#places.delete(position);
+    return place;
+  }
+
+  /** The rows of this entry will not be written. */
+  #giveBack(entry: Entry): void {
+    this.#bytesAhead -= this.#bytesOf(entry);
+    this.#options.onRoom();
+  }
+
+  *#entries(): Generator<Entry, void, undefined> {
+    const { documents, chunking, rules } = this.#options;
+    let position = 0;
+    for (const [index, tokens] of documents.entries()) {
+      if (tokens.length === 0) continue;
+      const windows: TokenWindow[] = [...tokenWindows(tokens.length, chunking, windowTokensMax(rules))];
+      const document = this.#openDocument(index, windows.length);
+      for (const [chunk, { start, end }] of windows.entries()) {
+        if (document.refused) break;
+        this.#places.set(position, { document, chunk });
+        yield { sequence: documentSequence(rules, tokens.subarray(start, end)), position };
+        position++;
+      }
+    }
+  }
+
+  #openDocument(index: number, chunks: number): OpenDocument {
+    const document = {
+      index,
+      chunks,
+      finished: new Map(),
+      emitted: 0,
+      queueMs: undefined,
+      runMs: 0,
+      refused: false,
+    };
+    this.#open.set(index, document);
+    return document;
+  }
+
+  #fill(count: number): boolean {
+    while (this.#pending.length < count && !this.#sourceEnded && !this.#failed) {
+      const next = this.#source.next();
+      if (next.done === true) this.#sourceEnded = true;
+      else this.#pending.push(next.value);
+    }
+    return this.#pending.length >= count;
+  }
+
+  #bytesOf(entry: Entry): number {
+    return entry.sequence.rows * rowBytes(this.#options);
+  }
+
+  /** Writes what is complete in order: full parts, and the rest when the document is done. */
+  #emit(document: OpenDocument): void {
+    let bytes = 0;
+    let ready: Finished[] = [];
+    for (let chunk = document.emitted; document.finished.has(chunk); chunk++) {
+      const finished = document.finished.get(chunk)!;
+      ready.push(finished);
+      bytes += finished.vectors.byteLength + finished.scales.byteLength;
+      if (bytes < partBytes && chunk + 1 < document.chunks) continue;
+      this.#write(document, ready, bytes);
+      ready = [];
+      bytes = 0;
+    }
+    if (document.chunks === 0) this.#write(document, [], 0);
+  }
+
+  #write(document: OpenDocument, ready: readonly Finished[], bytes: number): void {
+    for (let i = 0; i < ready.length; i++) document.finished.delete(document.emitted + i);
+    document.emitted += ready.length;
+    void this.#send(document, { ready, bytes, problem: undefined });
+  }
+
+  async #send(
+    document: OpenDocument,
+    {
+      ready,
+      bytes,
+      problem,
+    }: {
+      readonly ready: readonly Finished[];
+      readonly bytes: number;
+      readonly problem: Error | undefined;
+    },
+  ): Promise<void> {
+    const last = problem !== undefined || document.emitted === document.chunks;
+    const { tokenizeMs, write, onRoom, onDocument, documents } = this.#options;
+    if (last) {
+      this.#open.delete(document.index);
+      onDocument(documents[document.index]!.length);
+    }
+    this.#bytesWriting += bytes;
+    try {
+      await write({
+        documentIndex: document.index,
+        chunkRows: Uint32Array.from(ready, ({ scales }) => scales.length),
+        vectors: ready.map(({ vectors }) => vectors),
+        scales: ready.map(({ scales }) => scales),
+        last,
+        timings: last
+          ? { tokenizeMs: tokenizeMs[document.index]!, queueMs: document.queueMs ?? 0, runMs: document.runMs }
+          : undefined,
+        ...(problem === undefined ? {} : { problem }),
+      });
+    } catch (error) {
+      this.fail(error as Error);
+      return;
+    }
+    this.#bytesAhead -= bytes;
+    this.#bytesWriting -= bytes;
+    if (last && --this.#documentsLeft === 0) this.#settle.resolve();
+    onRoom();
+  }
+}
+
+/** An int8 row and its f16 scale. */
+function rowBytes({ dim }: DocumentJobOptions): number {
+  return dim + 2;
+}

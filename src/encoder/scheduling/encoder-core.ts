@@ -1,0 +1,410 @@
+/**
+ * The encoder without its transport: tokenise, admit, schedule, run, give rows back. Knows no gRPC; failures are
+ * `EncoderFailure`s that the transport turns into statuses.
+ */
+import { setImmediate as turn } from 'node:timers/promises';
+import { assertInvariant } from '../../errors.ts';
+import { paddedTexts } from './batch-shape.ts';
+import { chunkingProblem } from '../model/chunker.ts';
+import { querySequence, type Sequence } from '../model/colbert-rules.ts';
+import type { ChunkingParameters, EncodeTimings } from '../protocol/contract.ts';
+import { DocumentJob, type DocumentPart } from './document-job.ts';
+import { EncoderFailure } from './encoder-failure.ts';
+import { areFinite } from '../protocol/finite.ts';
+import { type BatchPlan, type Reservation, Scheduler, type SchedulerOptions } from './scheduler.ts';
+import { type SequenceDone, SequenceJob, type SequenceJobOptions } from './sequence-job.ts';
+import type { ServedModel } from '../model/served-model.ts';
+import type { SessionPool } from '../inference/session-pool.ts';
+import type { BatchKind, BatchOutput } from '../inference/session-protocol.ts';
+import { StageTimes } from './stage-times.ts';
+
+export interface EncodeRequest {
+  readonly model: string;
+  readonly modelVersion: string;
+  readonly tenantId: string;
+  /** Milliseconds since the epoch. */
+  readonly deadlineMs: number;
+  readonly signal: AbortSignal;
+}
+
+export interface DocumentsRequest extends EncodeRequest {
+  readonly chunking: ChunkingParameters;
+}
+
+export interface QueryRows {
+  /** f32 [rows x dim], weights folded in. */
+  readonly vectors: Float32Array;
+  /** f32 [rows]. */
+  readonly offsets: Float32Array;
+}
+
+/** Documents that are tokenised and admitted, and wait for the word to go. */
+export interface AdmittedDocuments {
+  readonly tokenCounts: Uint32Array;
+  /** Encodes and writes all parts; rejects with an `EncoderFailure`. */
+  run(write: (part: DocumentPart) => Promise<void>): Promise<void>;
+  /** Gives the place in the queue back; idempotent. */
+  release(): void;
+}
+
+/** What the core needs of the sessions. */
+export type InferencePool = Pick<SessionPool, 'hasRoom' | 'run' | 'workers'>;
+
+/** A run that would end this many times past its deadline is refused instead of begun. */
+const hopelessFactor = 1.5;
+
+/** Share of a full document batch from which on a batch tells the rate of a full queue. */
+const tellingShare = 0.5;
+
+export class EncoderCore {
+  readonly models: readonly ServedModel[];
+  readonly #pool: InferencePool;
+  readonly #scheduler: Scheduler;
+  readonly #stageTimes = new StageTimes();
+  /** Where lengths are padded to a step, numbers of texts are too: a GPU. */
+  readonly #fixedShapes: boolean;
+  /** Single texts of batches that failed; they run before what waits. */
+  readonly #retries: BatchPlan[] = [];
+  /** Padded tokens a second of the whole pool, smoothed; undefined before the first batch. */
+  #tokensPerSecond: number | undefined;
+
+  readonly #onBroken: (reason: string) => void;
+
+  /** `onBroken`: a model that worked does no longer, which a new process may mend. */
+  constructor(
+    models: readonly ServedModel[],
+    pool: InferencePool,
+    options: SchedulerOptions,
+    onBroken: (reason: string) => void = () => undefined,
+  ) {
+    this.models = models;
+    this.#pool = pool;
+    this.#onBroken = onBroken;
+    this.#scheduler = new Scheduler(options, pool.workers);
+    this.#fixedShapes = options.lengthStep > 1;
+  }
+
+  statistics() {
+    return {
+      ...this.#scheduler.statistics(),
+      tokensPerSecond: this.#tokensPerSecond ?? 0,
+      stages: this.#stageTimes.snapshot(),
+    };
+  }
+
+  /** Tokens of each text, special tokens excluded. */
+  async countTokens(texts: readonly string[], request: EncodeRequest): Promise<Uint32Array> {
+    const { tokenizer } = this.#model(request).model;
+    const counts = new Uint32Array(texts.length);
+    for (const [i, text] of texts.entries()) {
+      counts[i] = (await tokenizer.encodeInSlices(text, request.signal)).length;
+      await turn();
+    }
+    return counts;
+  }
+
+  async encodeQuery(
+    text: string,
+    request: EncodeRequest,
+  ): Promise<QueryRows & { readonly inputTokens: number; readonly timings: EncodeTimings }> {
+    const { model, index } = this.#model(request);
+    const startedAt = performance.now();
+    const tokens = await model.tokenizer.encodeInSlices(text, request.signal);
+    const sequence = querySequence(model.rules, tokens);
+    const tokenizeMs = performance.now() - startedAt;
+    const reservation = this.#reserve(sequence.ids.length);
+    try {
+      const { rows, queueMs, runMs } = await this.#runSequence('query', index, sequence, {
+        ...request,
+        isInternal: false,
+      });
+      const timings = { tokenizeMs, queueMs, runMs };
+      this.#stageTimes.observe('query', timings);
+      return { ...queryRows(rows), inputTokens: tokens.length, timings };
+    } finally {
+      reservation.release();
+    }
+  }
+
+  /** Rows of one sequence as a query gives them (f32): warm-up and the golden check. */
+  async runQuerySequence(model: number, sequence: Sequence): Promise<QueryRows> {
+    return queryRows((await this.#runSequence('query', model, sequence, internalRequest())).rows);
+  }
+
+  /** Runs one sequence as a document chunk: warm-up. */
+  async runDocumentSequence(model: number, sequence: Sequence): Promise<void> {
+    await this.#runSequence('document', model, sequence, internalRequest());
+  }
+
+  /**
+   * Tokenises the documents as they come, then admits or refuses them. The place in the queue is held until
+   * `release`.
+   */
+  async admitDocuments(texts: AsyncIterable<string>, request: DocumentsRequest): Promise<AdmittedDocuments> {
+    const { model, index } = this.#model(request);
+    const problem = chunkingProblem(request.chunking, model.windowTokensMax);
+    if (problem !== undefined) throw new EncoderFailure('invalid', problem);
+    const reservation = this.#reserve(0);
+    const documents: Int32Array[] = [];
+    const tokenizeMs: number[] = [];
+    try {
+      for await (const text of texts) {
+        const startedAt = performance.now();
+        const tokens = await model.tokenizer.encodeInSlices(text, request.signal);
+        tokenizeMs.push(performance.now() - startedAt);
+        documents.push(tokens);
+        if (!reservation.grow(tokens.length)) throw this.#full();
+        // Texts that have all come would be tokenised in one turn of the event loop.
+        await turn();
+      }
+      this.#refuseHopeless(request.deadlineMs);
+    } catch (error) {
+      reservation.release();
+      throw error;
+    }
+    return {
+      tokenCounts: Uint32Array.from(documents, (tokens) => tokens.length),
+      release: () => reservation.release(),
+      run: async (write) => {
+        const job = new DocumentJob({
+          model: index,
+          tenantId: request.tenantId,
+          deadlineMs: request.deadlineMs,
+          rules: model.rules,
+          dim: model.dim,
+          chunking: request.chunking,
+          documents,
+          tokenizeMs,
+          signal: request.signal,
+          write: async (part) => {
+            if (part.timings !== undefined) this.#stageTimes.observe('document', part.timings);
+            await write(part);
+          },
+          onRoom: () => this.#dispatch(),
+          onDocument: (tokens) => reservation.shrink(tokens),
+        });
+        const abort = (): void => {
+          job.fail(request.signal.reason as Error);
+          // Nothing else may come for long that lets it go and counts it.
+          this.#dispatch();
+        };
+        request.signal.addEventListener('abort', abort, { once: true });
+        if (request.signal.aborted) abort();
+        this.#scheduler.add(job);
+        this.#dispatch();
+        try {
+          await job.done;
+        } finally {
+          request.signal.removeEventListener('abort', abort);
+        }
+      },
+    };
+  }
+
+  async #runSequence(
+    kind: BatchKind,
+    model: number,
+    sequence: Sequence,
+    request: Pick<SequenceJobOptions, 'tenantId' | 'deadlineMs' | 'signal' | 'isInternal'>,
+  ): Promise<SequenceDone> {
+    const job = new SequenceJob({ ...request, kind, model, sequence });
+    this.#scheduler.add(job);
+    this.#dispatch();
+    return job.done;
+  }
+
+  #model({ model: name, modelVersion }: EncodeRequest): { model: ServedModel; index: number } {
+    const index = this.models.findIndex((model) => model.name === name && model.version === modelVersion);
+    const model = this.models[index];
+    if (model === undefined) {
+      throw new EncoderFailure('precondition', `model ${name} version ${modelVersion} is not loaded`);
+    }
+    return { model, index };
+  }
+
+  #reserve(tokens: number): Reservation {
+    const reservation = this.#scheduler.reserve();
+    if (reservation === undefined) throw this.#full();
+    if (!reservation.grow(tokens)) {
+      reservation.release();
+      throw this.#full();
+    }
+    return reservation;
+  }
+
+  #full(): EncoderFailure {
+    const seconds = this.#scheduler.queuedTokens / (this.#tokensPerSecond ?? Infinity);
+    return new EncoderFailure('exhausted', 'the encoder queue is full', {
+      retryDelayMs: Math.min(60_000, Math.max(1000, (seconds * 1000) / 2)),
+    });
+  }
+
+  /** Work that cannot end before its deadline is refused before anything is spent on it. */
+  #refuseHopeless(deadlineMs: number): void {
+    if (this.#tokensPerSecond === undefined) return;
+    const leftMs = Math.max(0, deadlineMs - Date.now());
+    const neededMs = (this.#scheduler.queuedTokens / this.#tokensPerSecond) * 1000;
+    if (neededMs <= leftMs * hopelessFactor) return;
+    this.#scheduler.noteRefusal();
+    // Another encoder may have less to do.
+    throw new EncoderFailure(
+      'exhausted',
+      `about ${Math.ceil(neededMs / 1000)} s of work wait and the deadline is in ${Math.ceil(leftMs / 1000)} s`,
+      { retryDelayMs: neededMs - leftMs },
+    );
+  }
+
+  #dispatch(): void {
+    for (;;) {
+      const room = { query: this.#pool.hasRoom('query'), document: this.#pool.hasRoom('document') };
+      if (!room.query && !room.document) return;
+      const at = this.#retries.findIndex(({ kind }) => room[kind]);
+      const [retry] = at === -1 ? [] : this.#retries.splice(at, 1);
+      const plan = retry ?? this.#scheduler.next(Date.now(), room);
+      if (plan === undefined) return;
+      void this.#run(plan);
+    }
+  }
+
+  async #run(plan: BatchPlan): Promise<void> {
+    const { kind, model, entries, paddedLength } = plan;
+    try {
+      const { output, runMs, startedAt } = await this.#pool.run({
+        kind,
+        model,
+        ...packed(plan),
+        paddedLength,
+        paddedTexts: this.#fixedShapes
+          ? paddedTexts(entries.length, paddedLength, this.#scheduler.budgetOf(kind))
+          : entries.length,
+      });
+      this.#observe(paddedLength * entries.length, runMs);
+      const total = entries.reduce((sum, { entry }) => sum + entry.sequence.ids.length, 0);
+      const spoilt: BatchPlan['entries'][number][] = [];
+      let row = 0;
+      for (const each of entries) {
+        const { job, entry } = each;
+        const end = row + entry.sequence.rows;
+        const rows = slice(output, row, end, this.models[model]!.dim);
+        row = end;
+        if (!areNumbers(rows)) spoilt.push(each);
+        else job.deliver(entry, rows, { startedAt, runMs: (runMs * entry.sequence.ids.length) / total });
+      }
+      if (spoilt.length > 0) {
+        await this.#failed({ ...plan, entries: spoilt }, new Error('the model gave no numbers'));
+      }
+    } catch (error) {
+      await this.#failed(plan, error as Error);
+    }
+    this.#dispatch();
+  }
+
+  /**
+   * One text may have failed its batch: each of them runs again alone. One that fails alone is refused where the model
+   * still runs a text that it is known to run, and costs its document or is its query; where it does not, the job fails.
+   */
+  async #failed(plan: BatchPlan, error: Error): Promise<void> {
+    const { entries, model } = plan;
+    if (entries.length > 1) {
+      for (const each of entries) this.#retry({ ...plan, entries: [each] });
+      return;
+    }
+    const failure = new EncoderFailure('internal', error.message, { cause: error });
+    const [{ job, entry }] = entries as [BatchPlan['entries'][number]];
+    if (job.isInternal) return job.fail(failure);
+    if (await this.#runsAtAll(model)) return job.refuse(entry, failure);
+    job.fail(failure);
+    this.#onBroken(`the model runs no text any more: ${error.message}`);
+  }
+
+  async #runsAtAll(model: number): Promise<boolean> {
+    const { rules, tokenizer } = this.models[model]!;
+    return this.runQuerySequence(model, querySequence(rules, tokenizer.encode('a'))).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  #retry(plan: BatchPlan): void {
+    const [{ job }] = plan.entries as [BatchPlan['entries'][number]];
+    if (!job.cancelled && job.deadlineMs > Date.now()) this.#retries.push(plan);
+    else job.drop(job.cancelled ? 'cancelled' : 'expired');
+  }
+
+  #observe(paddedTokens: number, runMs: number): void {
+    const rate = (paddedTokens / Math.max(runMs, 0.01)) * 1000 * this.#pool.workers;
+    const known = this.#tokensPerSecond;
+    // A full queue makes full batches, which are faster than small ones by the token.
+    const isTelling = paddedTokens >= tellingShare * this.#scheduler.budgetOf('document');
+    if (!isTelling && rate < (known ?? Infinity)) return;
+    this.#tokensPerSecond = known === undefined ? rate : known * 0.8 + rate * 0.2;
+  }
+}
+
+function areNumbers(rows: BatchOutput): boolean {
+  return rows.kind === 'document' ? rows.scales.every(isSoundScale) : areFinite(rows.vectors);
+}
+
+/** Half bits that are neither negative nor infinite nor no number. */
+function isSoundScale(bits: number): boolean {
+  return bits < 0x7c00;
+}
+
+function queryRows(rows: BatchOutput): QueryRows {
+  assertInvariant(rows.kind === 'query', 'a query got document rows');
+  return rows;
+}
+
+/** Work of the encoder itself. */
+function internalRequest(): Pick<SequenceJobOptions, 'tenantId' | 'deadlineMs' | 'signal' | 'isInternal'> {
+  return {
+    tenantId: '',
+    deadlineMs: Infinity,
+    signal: new AbortController().signal,
+    isInternal: true,
+  };
+}
+
+/** Rows `from` to `to`. */
+function slice(output: BatchOutput, from: number, to: number, dim: number): BatchOutput {
+  return output.kind === 'query'
+    ? {
+        kind: 'query',
+        vectors: output.vectors.subarray(from * dim, to * dim),
+        offsets: output.offsets.subarray(from, to),
+      }
+    : {
+        kind: 'document',
+        vectors: output.vectors.subarray(from * dim, to * dim),
+        scales: output.scales.subarray(from, to),
+      };
+}
+
+/** The entries of a batch as flat arrays. */
+function packed({ entries }: BatchPlan): {
+  ids: Int32Array;
+  lengths: Uint32Array;
+  attended: Uint32Array;
+  kept: Uint8Array | undefined;
+  rows: number;
+} {
+  const sequences = entries.map(({ entry }) => entry.sequence);
+  const positions = sequences.reduce((sum, { ids }) => sum + ids.length, 0);
+  const ids = new Int32Array(positions);
+  const kept = sequences.some((sequence) => sequence.kept !== undefined)
+    ? new Uint8Array(positions).fill(1)
+    : undefined;
+  let at = 0;
+  for (const sequence of sequences) {
+    ids.set(sequence.ids, at);
+    if (sequence.kept !== undefined) kept!.set(sequence.kept, at);
+    at += sequence.ids.length;
+  }
+  return {
+    ids,
+    lengths: Uint32Array.from(sequences, (sequence) => sequence.ids.length),
+    attended: Uint32Array.from(sequences, (sequence) => sequence.attended),
+    kept,
+    rows: sequences.reduce((sum, { rows }) => sum + rows, 0),
+  };
+}

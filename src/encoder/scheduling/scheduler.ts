@@ -1,0 +1,342 @@
+/**
+ * Decides what runs next: a synchronous, clock-free owner of everything that waits.
+ *
+ * A *job* is one query, or one document request that hands out its chunks lazily. A *batch* is a set of entries
+ * (texts) of one kind and one model whose padded cost, longest x count, fits a token budget:
+ *
+ * - queries before documents, in batches of their own; each kind has places of its own at the workers, which see to it
+ *   that neither starves (`queryBurstMax` in session-worker.ts);
+ * - the tenant that was served the fewest tokens gives the anchor, its oldest entry (start-time fair queueing over
+ *   tokens; Goyal et al., SIGCOMM 1996); a tenant that returns starts level with the others;
+ * - around the anchor, entries of similar length fill the budget as far as that is cheaper than batches of their own; they
+ *   come from a bounded look-ahead that takes the anchor's tenant first and older jobs before younger ones, so that
+ *   jobs end in turn;
+ * - what waits is shared out: the last batches are smaller, so that no worker is idle while another still runs a full
+ *   one (guided self-scheduling; Polychronopoulos and Kuck, IEEE Transactions on Computers C-36, 1987);
+ * - jobs whose caller has gone or whose deadline has passed are dropped here, before they run, and counted;
+ * - admission is bounded in tokens and requests and refuses at once; whatever its size, a request is admitted
+ *   when nothing else waits.
+ */
+import { assertInvariant } from '../../errors.ts';
+import type { Sequence } from '../model/colbert-rules.ts';
+import type { BatchKind, BatchOutput } from '../inference/session-protocol.ts';
+
+export interface Entry {
+  readonly sequence: Sequence;
+  /** Position in the job, given back with the result. */
+  readonly position: number;
+}
+
+export interface EntryRun {
+  /** `performance.now()` when its batch began to run. */
+  readonly startedAt: number;
+  /** The entry's share of the batch's run time. */
+  readonly runMs: number;
+}
+
+export interface Job {
+  readonly kind: BatchKind;
+  readonly model: number;
+  readonly tenantId: string;
+  /** Milliseconds since the epoch. */
+  readonly deadlineMs: number;
+  /** The n-th entry not taken yet, or undefined: there is none, or the reader of the job is behind. */
+  peek(offset: number): Entry | undefined;
+  /** Removes entries that were peeked at. */
+  take(entries: ReadonlySet<Entry>): void;
+  /** Whether every entry was taken. */
+  readonly exhausted: boolean;
+  readonly cancelled: boolean;
+  /** Work of the encoder itself: the statistics tell only what callers asked for. */
+  readonly isInternal: boolean;
+  /** Called once when the job is dropped before its entries ran. */
+  drop(reason: 'cancelled' | 'expired'): void;
+  /** Rows of a taken entry. */
+  deliver(entry: Entry, rows: BatchOutput, run: EntryRun): void;
+  /** This taken entry alone cannot be run; others of the job may. */
+  refuse(entry: Entry, problem: Error): void;
+  fail(error: Error): void;
+}
+
+export interface BatchPlan {
+  readonly kind: BatchKind;
+  readonly model: number;
+  readonly entries: readonly { readonly job: Job; readonly entry: Entry }[];
+  /** Positions of each text after padding. */
+  readonly paddedLength: number;
+}
+
+export interface SchedulerOptions {
+  /** Padded tokens of a document batch and of a query batch; a longer text runs alone. */
+  readonly documentBatchTokens: number;
+  readonly queryBatchTokens: number;
+  /** Lengths are padded to a multiple of this. */
+  readonly lengthStep: number;
+  /** What a run costs whatever it holds, in padded tokens: the price of another batch instead of more padding. */
+  readonly runTokens: number;
+  /** Look-ahead in tokens, in units of the budget. */
+  readonly lookAheadBatches: number;
+  readonly queuedTokensMax: number;
+  readonly queuedRequestsMax: number;
+}
+
+/** Texts of a look-ahead: choosing among them must not hold up the thread. */
+const lookAheadTextsMax = 2048;
+
+/** A worker's share of what waits, in what a run costs: a smaller batch would cost more than waiting for it. */
+const shareRunsMin = 12;
+
+/** A request's share of the queue's bound; grows while its texts are tokenised. */
+export interface Reservation {
+  /** False when the queue is full; the request then ends. */
+  grow(tokens: number): boolean;
+  shrink(tokens: number): void;
+  release(): void;
+}
+
+interface Lane {
+  readonly jobs: Set<Job>;
+  /** Tokens served to each tenant since the lane was last empty. */
+  readonly served: Map<string, number>;
+  /** What a tenant that comes (back) starts with. */
+  floor: number;
+}
+
+interface QueuedText {
+  readonly job: Job;
+  readonly entry: Entry;
+  readonly length: number;
+}
+
+export class Scheduler {
+  readonly #options: SchedulerOptions;
+  readonly #workers: number;
+  readonly #lanes: Record<BatchKind, Lane> = {
+    query: { jobs: new Set(), served: new Map(), floor: 0 },
+    document: { jobs: new Set(), served: new Map(), floor: 0 },
+  };
+  #queuedTokens = 0;
+  #queuedRequests = 0;
+  readonly #counts = { batches: 0, tokens: 0, paddedTokens: 0, rejected: 0, expired: 0, cancelled: 0 };
+
+  /** `workers` batches run at a time. */
+  constructor(options: SchedulerOptions, workers: number) {
+    this.#options = options;
+    this.#workers = workers;
+  }
+
+  get queuedTokens(): number {
+    return this.#queuedTokens;
+  }
+
+  statistics() {
+    return { ...this.#counts, queuedTokens: this.#queuedTokens, queuedRequests: this.#queuedRequests };
+  }
+
+  budgetOf(kind: BatchKind): number {
+    return kind === 'query' ? this.#options.queryBatchTokens : this.#options.documentBatchTokens;
+  }
+
+  /** Admits a request, or undefined when the queue is full. */
+  reserve(): Reservation | undefined {
+    if (this.#queuedRequests >= this.#options.queuedRequestsMax) {
+      this.#counts.rejected++;
+      return undefined;
+    }
+    this.#queuedRequests++;
+    let own = 0;
+    let released = false;
+    return {
+      grow: (tokens) => {
+        assertInvariant(!released, 'a released reservation grows');
+        const alone = this.#queuedTokens === own;
+        if (!alone && this.#queuedTokens + tokens > this.#options.queuedTokensMax) {
+          this.#counts.rejected++;
+          return false;
+        }
+        own += tokens;
+        this.#queuedTokens += tokens;
+        return true;
+      },
+      shrink: (tokens) => {
+        const freed = Math.min(own, tokens);
+        own -= freed;
+        this.#queuedTokens -= freed;
+      },
+      release: () => {
+        if (released) return;
+        released = true;
+        this.#queuedTokens -= own;
+        this.#queuedRequests--;
+      },
+    };
+  }
+
+  /** Counts a request that was refused for another reason than the bound. */
+  noteRefusal(): void {
+    this.#counts.rejected++;
+  }
+
+  add(job: Job): void {
+    const lane = this.#lanes[job.kind];
+    lane.jobs.add(job);
+    lane.served.set(job.tenantId, Math.max(lane.floor, lane.served.get(job.tenantId) ?? 0));
+  }
+
+  /** The next batch, of the kinds that there is room for; undefined when nothing can run now. */
+  next(nowMs: number, room: Readonly<Record<BatchKind, boolean>>): BatchPlan | undefined {
+    this.#dropDead(nowMs);
+    for (const kind of ['query', 'document'] as const) {
+      if (!room[kind]) continue;
+      const plan = this.#plan(kind);
+      if (plan === undefined) continue;
+      this.#count(plan);
+      return plan;
+    }
+    return undefined;
+  }
+
+  #dropDead(nowMs: number): void {
+    for (const lane of Object.values(this.#lanes)) {
+      for (const job of lane.jobs) {
+        if (job.exhausted && !job.cancelled) {
+          // What it had left was refused.
+          this.#remove(lane, job);
+          continue;
+        }
+        if (!job.cancelled && job.deadlineMs > nowMs) continue;
+        // What a deadline ends is cancelled, too.
+        const reason = job.deadlineMs > nowMs ? 'cancelled' : 'expired';
+        if (!job.isInternal) this.#counts[reason]++;
+        this.#remove(lane, job);
+        job.drop(reason);
+      }
+    }
+  }
+
+  #plan(kind: BatchKind): BatchPlan | undefined {
+    const lane = this.#lanes[kind];
+    const anchor = this.#anchor(lane);
+    if (anchor === undefined) return undefined;
+    const budget = this.budgetOf(kind);
+    // A query that finds the encoder idle has nothing to be packed with.
+    const alone = lane.jobs.size === 1 && anchor.job.peek(1) === undefined;
+    const chosen = alone ? [anchor] : this.#choose(this.#lookAhead(lane, anchor, budget), anchor, budget);
+    const taken = new Map<Job, Set<Entry>>();
+    for (const { job, entry, length } of chosen) {
+      const entries = taken.get(job) ?? new Set();
+      taken.set(job, entries.add(entry));
+      lane.served.set(job.tenantId, (lane.served.get(job.tenantId) ?? lane.floor) + length);
+    }
+    for (const [job, entries] of taken) {
+      job.take(entries);
+      if (job.exhausted) this.#remove(lane, job);
+    }
+    return {
+      kind,
+      model: anchor.job.model,
+      entries: chosen,
+      paddedLength: chosen.reduce((longest, { length }) => Math.max(longest, length), 0),
+    };
+  }
+
+  /** The oldest entry of the tenant that was served least. */
+  #anchor(lane: Lane): QueuedText | undefined {
+    let best: QueuedText | undefined;
+    let bestServed = Infinity;
+    for (const job of lane.jobs) {
+      const served = lane.served.get(job.tenantId)!;
+      if (served >= bestServed) continue;
+      const entry = job.peek(0);
+      if (entry === undefined) continue;
+      best = this.#queuedText(job, entry);
+      bestServed = served;
+    }
+    if (best !== undefined) lane.floor = Math.max(lane.floor, bestServed);
+    return best;
+  }
+
+  /**
+   * Entries of the anchor's model, the anchor included: those of its tenant first, then of the others, each
+   * from the oldest job on, so that requests end one after another and not all at their deadline.
+   */
+  #lookAhead(lane: Lane, anchor: QueuedText, budget: number): QueuedText[] {
+    const texts: QueuedText[] = [anchor];
+    const tokensMax = budget * this.#options.lookAheadBatches;
+    let tokens = anchor.length;
+    const jobs = [...lane.jobs].filter((job) => job.model === anchor.job.model);
+    const own = jobs.filter((job) => job.tenantId === anchor.job.tenantId);
+    const others = jobs.filter((job) => job.tenantId !== anchor.job.tenantId);
+    for (const job of [...own, ...others]) {
+      for (let offset = 0; ; offset++) {
+        if (tokens >= tokensMax || texts.length >= lookAheadTextsMax) return texts;
+        const entry = job.peek(offset);
+        if (entry === undefined) break;
+        if (entry === anchor.entry) continue;
+        const text = this.#queuedText(job, entry);
+        texts.push(text);
+        tokens += text.length;
+      }
+    }
+    return texts;
+  }
+
+  /** The anchor's batch; the last ones shrink, so that the workers end together. */
+  #choose(texts: readonly QueuedText[], anchor: QueuedText, budget: number): QueuedText[] {
+    const { runTokens } = this.#options;
+    const waiting = texts.reduce((sum, { length }) => sum + length, 0);
+    const share = this.#workers === 1 ? budget : Math.max(waiting / this.#workers, runTokens * shareRunsMin);
+    return cheapestBatch(texts, anchor, { budget: Math.min(budget, share), runTokens });
+  }
+
+  #queuedText(job: Job, entry: Entry): QueuedText {
+    const step = this.#options.lengthStep;
+    return { job, entry, length: Math.ceil(entry.sequence.ids.length / step) * step };
+  }
+
+  #remove(lane: Lane, job: Job): void {
+    lane.jobs.delete(job);
+    if (lane.jobs.size > 0) return;
+    lane.served.clear();
+    lane.floor = 0;
+  }
+
+  #count(plan: BatchPlan): void {
+    const asked = plan.entries.filter(({ job }) => !job.isInternal);
+    if (asked.length === 0) return;
+    this.#counts.batches++;
+    this.#counts.paddedTokens += plan.paddedLength * asked.length;
+    for (const { entry } of asked) this.#counts.tokens += entry.sequence.ids.length;
+  }
+}
+
+/**
+ * The anchor's batch when all texts, sorted by length, are cut into the batches that cost least together: each its
+ * padded tokens and those of a run. The cheapest cut of the first n is found from those of fewer.
+ */
+function cheapestBatch(
+  texts: readonly QueuedText[],
+  anchor: QueuedText,
+  { budget, runTokens }: { readonly budget: number; readonly runTokens: number },
+): QueuedText[] {
+  // Stable: among equal lengths the older stays in front.
+  const sorted = texts.toSorted((a, b) => a.length - b.length);
+  /** Of the first n texts: their cost, and where the last of their batches begins. */
+  const costs = new Float64Array(sorted.length + 1);
+  const begins = new Uint32Array(sorted.length + 1);
+  for (let end = 1; end <= sorted.length; end++) {
+    const longest = sorted[end - 1]!.length;
+    const countMax = Math.max(1, Math.floor(budget / longest));
+    costs[end] = Infinity;
+    for (let begin = end - 1; begin >= 0 && end - begin <= countMax; begin--) {
+      const cost = costs[begin]! + longest * (end - begin) + runTokens;
+      if (cost >= costs[end]!) continue;
+      costs[end] = cost;
+      begins[end] = begin;
+    }
+  }
+  const at = sorted.indexOf(anchor);
+  let end = sorted.length;
+  while (begins[end]! > at) end = begins[end]!;
+  return sorted.slice(begins[end], end);
+}

@@ -1,0 +1,98 @@
+/**
+ * The server's side of one `EncodeDocuments` call: read `open` and the documents, answer their token counts, wait for
+ * `proceed`, write the parts. Reading and writing follow the transport's flow control in both directions.
+ */
+import type { ServerDuplexStream } from '@grpc/grpc-js';
+import type { DocumentPart } from '../scheduling/document-job.ts';
+import type { DocumentsRequest, EncodeRequest, EncoderCore } from '../scheduling/encoder-core.ts';
+import { EncoderFailure, refusalMessage } from '../scheduling/encoder-failure.ts';
+import { MessageReader, writeMessage } from '../protocol/message-stream.ts';
+import {
+  bytesOf,
+  type EncodeDocumentsRequest,
+  type EncodeDocumentsResponse,
+  type OpenMessage,
+  type PartMessage,
+  requestBounds,
+} from '../protocol/wire.ts';
+
+export type DocumentCall = ServerDuplexStream<EncodeDocumentsRequest, EncodeDocumentsResponse>;
+
+/** Serves the call up to its end; rejects with what went wrong. */
+export async function serveDocuments(
+  core: EncoderCore,
+  call: DocumentCall,
+  signal: AbortSignal,
+  {
+    targeted,
+    onRefusal,
+  }: {
+    readonly targeted: (open: OpenMessage) => EncodeRequest;
+    /** Told of each document that cannot be encoded. */
+    readonly onRefusal: (problem: Error) => void;
+  },
+): Promise<void> {
+  const messages = new MessageReader<EncodeDocumentsRequest>(call, signal);
+  const write = async (message: EncodeDocumentsResponse): Promise<void> =>
+    writeMessage(call, message, signal);
+  const { open } = await nextMessage(messages);
+  if (!open) throw new EncoderFailure('invalid', 'the first message must be open');
+  const request = documentsRequest(open, targeted(open));
+  const admitted = await core.admitDocuments(documentTexts(messages, open.documentCount), request);
+  try {
+    await write({ tokenCounts: { tokenCounts: bytesOf(admitted.tokenCounts) } });
+    const { proceed } = await nextMessage(messages);
+    if (!proceed) throw new EncoderFailure('invalid', 'proceed must follow the documents');
+    await admitted.run(async (part) => {
+      if (part.problem !== undefined) onRefusal(part.problem);
+      await write({ part: partMessage(part) });
+    });
+  } finally {
+    admitted.release();
+  }
+}
+
+function documentsRequest(open: OpenMessage, request: EncodeRequest): DocumentsRequest {
+  const { chunking, documentCount } = open;
+  if (chunking === null) throw new EncoderFailure('invalid', 'open names no chunking');
+  if (documentCount < 1 || documentCount > requestBounds.documents) {
+    throw new EncoderFailure('invalid', `document_count must be from 1 to ${requestBounds.documents}`);
+  }
+  return { ...request, chunking };
+}
+
+async function* documentTexts(
+  messages: MessageReader<EncodeDocumentsRequest>,
+  count: number,
+): AsyncGenerator<string, void, undefined> {
+  for (let i = 0; i < count; i++) {
+    const { document } = await nextMessage(messages);
+    if (!document) throw new EncoderFailure('invalid', `document ${i} is missing`);
+    if (Buffer.byteLength(document.text) > requestBounds.documentBytes) {
+      throw new EncoderFailure('invalid', `document ${i} exceeds ${requestBounds.documentBytes} bytes`);
+    }
+    yield document.text;
+  }
+}
+
+async function nextMessage(messages: MessageReader<EncodeDocumentsRequest>): Promise<EncodeDocumentsRequest> {
+  const message = await messages.next();
+  if (message === undefined) throw new EncoderFailure('invalid', 'the stream ended early');
+  return message;
+}
+
+function partMessage(part: DocumentPart): PartMessage {
+  return {
+    documentIndex: part.documentIndex,
+    chunkRows: bytesOf(part.chunkRows),
+    vectors: joined(part.vectors),
+    scales: joined(part.scales),
+    last: part.last,
+    timings: part.timings ?? null,
+    problem: part.problem === undefined ? '' : refusalMessage,
+  };
+}
+
+function joined(arrays: readonly (Int8Array | Uint16Array)[]): Buffer {
+  return arrays.length === 1 ? bytesOf(arrays[0]!) : Buffer.concat(arrays.map((array) => bytesOf(array)));
+}

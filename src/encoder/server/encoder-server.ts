@@ -1,0 +1,268 @@
+/** The gRPC server of an encoder process: messages in, messages out, failures as statuses. */
+import {
+  Server,
+  type ServerCredentials,
+  type ServerUnaryCall,
+  type sendUnaryData,
+  status,
+} from '@grpc/grpc-js';
+import { randomUUID } from 'node:crypto';
+import type { Logger } from '../../logging.ts';
+import { type CallError, callError } from '../protocol/call-error.ts';
+import { type DocumentCall, serveDocuments } from './document-server.ts';
+import type { EncodeRequest, EncoderCore } from '../scheduling/encoder-core.ts';
+import {
+  EncoderFailure,
+  type FailureKind,
+  refusalMessage,
+  TextRefused,
+} from '../scheduling/encoder-failure.ts';
+import { addHealthService } from '../protocol/health.ts';
+import { QueryCalls, type QueriesCall } from './query-server.ts';
+import { stageBoundsMs } from '../scheduling/stage-times.ts';
+import {
+  bytesOf,
+  type CountTokensRequest,
+  type CountTokensResponse,
+  type EncoderHandlers,
+  encoderService,
+  type EncodeQueryRequest,
+  type EncodeQueryResponse,
+  type GetInfoResponse,
+  type GetStatisticsResponse,
+  messageBytesMax,
+  type ModelReference,
+  requestBounds,
+} from '../protocol/wire.ts';
+
+export interface EncoderServerOptions {
+  readonly core: EncoderCore;
+  readonly provider: string;
+  readonly deviceId: number;
+  readonly log: Logger;
+  /** 99th percentile of the event loop's delay of late, milliseconds. */
+  readonly loopDelayP99Ms: () => number;
+}
+
+export interface EncoderServer {
+  /** Binds `unix:/path` or `host:port` (0 = any); resolves to the port, or 0 for a socket. */
+  listen(address: string, credentials: ServerCredentials): Promise<number>;
+  /** Health turns SERVING. */
+  serve(): void;
+  /** Health turns NOT_SERVING; resolves when the calls in flight have ended. */
+  drain(): Promise<void>;
+  close(): void;
+}
+
+interface Call {
+  readonly cancelled: boolean;
+  getDeadline(): Date | number;
+  on(event: 'cancelled', listener: () => void): unknown;
+}
+
+/** A call without a deadline, or with a far one, gets this. */
+const deadlineMsMax = 60 * 60 * 1000;
+
+export function createEncoderServer(options: EncoderServerOptions): EncoderServer {
+  const { core, log } = options;
+  const server = new Server({
+    'grpc.max_receive_message_length': messageBytesMax,
+    'grpc.max_send_message_length': messageBytesMax,
+  });
+  const setHealth = addHealthService(server);
+  const queryCalls = new Set<QueryCalls>();
+  const instance = randomUUID();
+
+  server.addService(encoderService, {
+    GetInfo: unary<unknown, GetInfoResponse>(log, async () => ({
+      models: core.models.map(({ name, version, dim, windowTokensMax }) => ({
+        name,
+        version,
+        dim,
+        windowTokensMax,
+      })),
+      provider: options.provider,
+      instance,
+    })),
+
+    GetStatistics: unary<unknown, GetStatisticsResponse>(log, async () => ({
+      ...core.statistics(),
+      stageBoundsMs,
+      provider: options.provider,
+      deviceId: options.deviceId,
+      loopDelayP99Ms: options.loopDelayP99Ms(),
+      residentBytes: process.memoryUsage.rss(),
+    })),
+
+    CountTokens: unary<CountTokensRequest, CountTokensResponse>(log, async (request, limits) => {
+      if (request.texts.length > requestBounds.documents) {
+        throw new EncoderFailure('invalid', `more than ${requestBounds.documents} texts`);
+      }
+      const counts = await core.countTokens(request.texts, targeted(request, limits));
+      return { tokenCounts: bytesOf(counts) };
+    }),
+
+    EncodeQueries: (call: QueriesCall) => {
+      const calls = new QueryCalls(call, {
+        encode: async (request, limits) => encodeQuery(options, request, limits),
+        statusOf: (error) => asStatus(error, undefined, log),
+        onEnd: () => queryCalls.delete(calls),
+      });
+      queryCalls.add(calls);
+    },
+
+    EncodeDocuments: (call: DocumentCall) => {
+      void within(call, async (limits) => {
+        const { signal } = limits;
+        try {
+          await serveDocuments(core, call, signal, {
+            targeted: (open) => targeted(open, limits),
+            // The runtime speaks of nodes and shapes, not of the text.
+            onRefusal: ({ message }) => log.error({ reason: message }, 'a document cannot be encoded'),
+          });
+          call.end();
+        } catch (error) {
+          call.emit('error', asStatus(error, signal, log));
+        }
+      });
+    },
+  } satisfies EncoderHandlers);
+
+  return {
+    listen: async (address, credentials) =>
+      new Promise((resolve, reject) => {
+        server.bindAsync(address, credentials, (error, port) => {
+          if (error === null) resolve(port);
+          else reject(error);
+        });
+      }),
+    serve: () => setHealth('SERVING'),
+    drain: async () => {
+      setHealth('NOT_SERVING');
+      for (const calls of queryCalls) calls.drain();
+      await new Promise<void>((resolve) => {
+        server.tryShutdown(() => resolve());
+      });
+    },
+    close: () => server.forceShutdown(),
+  };
+}
+
+function unary<Request, Response>(
+  log: Logger,
+  handle: (request: Request, limits: CallLimits) => Promise<Response>,
+): (call: ServerUnaryCall<Request, Response>, callback: sendUnaryData<Response>) => void {
+  return (call, callback) => {
+    void answer(async () => within(call, async (limits) => handle(call.request, limits)), callback, log);
+  };
+}
+
+async function answer<Response>(
+  handle: () => Promise<Response>,
+  callback: sendUnaryData<Response>,
+  log: Logger,
+): Promise<void> {
+  let response: Response;
+  try {
+    response = await handle();
+  } catch (error) {
+    callback(asStatus(error, undefined, log));
+    return;
+  }
+  callback(null, response);
+}
+
+const refusedQueryResponse: EncodeQueryResponse = {
+  inputTokens: 0,
+  rows: 0,
+  vectors: Buffer.alloc(0),
+  offsets: Buffer.alloc(0),
+  timings: null,
+  problem: refusalMessage,
+};
+
+async function encodeQuery(
+  { core, log }: Pick<EncoderServerOptions, 'core' | 'log'>,
+  request: EncodeQueryRequest,
+  limits: CallLimits,
+): Promise<EncodeQueryResponse> {
+  if (Buffer.byteLength(request.text) > requestBounds.queryBytes) {
+    throw new EncoderFailure('invalid', `the query exceeds ${requestBounds.queryBytes} bytes`);
+  }
+  let query;
+  try {
+    query = await core.encodeQuery(request.text, targeted(request, limits));
+  } catch (error) {
+    if (!(error instanceof TextRefused)) throw error;
+    log.error({ reason: error.message }, 'a query cannot be encoded');
+    return refusedQueryResponse;
+  }
+  return {
+    inputTokens: query.inputTokens,
+    rows: query.offsets.length,
+    vectors: bytesOf(query.vectors),
+    offsets: bytesOf(query.offsets),
+    timings: query.timings,
+    problem: '',
+  };
+}
+
+/** How long a request is wanted. */
+type CallLimits = Pick<EncodeRequest, 'deadlineMs' | 'signal'>;
+
+function targeted(
+  request: { readonly model: ModelReference | null; readonly tenantId: string },
+  limits: CallLimits,
+): EncodeRequest {
+  const { model, tenantId } = request;
+  if (model === null) throw new EncoderFailure('invalid', 'the request names no model');
+  if (tenantId.length > requestBounds.identifierLength) {
+    throw new EncoderFailure('invalid', `tenant_id exceeds ${requestBounds.identifierLength} characters`);
+  }
+  return { model: model.name, modelVersion: model.version, tenantId, ...limits };
+}
+
+/** Does what a call asks for; the signal aborts when the caller has gone or its deadline has passed. */
+async function within<T>(call: Call, work: (limits: CallLimits) => Promise<T>): Promise<T> {
+  const deadlineMs = deadlineOf(call);
+  const over = new AbortController();
+  const gone = (): void => over.abort(new EncoderFailure('cancelled', 'the caller has gone'));
+  if (call.cancelled) gone();
+  else call.on('cancelled', gone);
+  // The transport ends a call at its deadline only when what was written has left: a peer may read nothing. A timer may
+  // be early by less than a millisecond.
+  const late = setTimeout(
+    () => over.abort(new EncoderFailure('deadline', 'the deadline has passed')),
+    deadlineMs - Date.now() + 1,
+  );
+  try {
+    return await work({ deadlineMs, signal: over.signal });
+  } finally {
+    clearTimeout(late);
+  }
+}
+
+function deadlineOf(call: Call): number {
+  const deadline = call.getDeadline();
+  return Math.min(typeof deadline === 'number' ? deadline : deadline.getTime(), Date.now() + deadlineMsMax);
+}
+
+/** What proto/encoder.proto says of each. */
+const statusOf = {
+  invalid: status.INVALID_ARGUMENT,
+  precondition: status.FAILED_PRECONDITION,
+  exhausted: status.RESOURCE_EXHAUSTED,
+  deadline: status.DEADLINE_EXCEEDED,
+  cancelled: status.CANCELLED,
+  internal: status.INTERNAL,
+} as const satisfies Record<FailureKind, status>;
+
+/** The status of a failure. Messages hold numbers and names, never text of a request. */
+function asStatus(error: unknown, signal: AbortSignal | undefined, log: Logger): CallError {
+  const failure =
+    error instanceof EncoderFailure
+      ? error
+      : new EncoderFailure(signal?.aborted === true ? 'cancelled' : 'internal', (error as Error).message);
+  if (failure.kind === 'internal') log.error({ err: error }, 'request failed');
+  return callError(statusOf[failure.kind], failure.message, failure.retryDelayMs);
+}

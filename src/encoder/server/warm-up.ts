@@ -1,0 +1,102 @@
+/**
+ * What happens between loading a model and SERVING: one run of every length bucket and kind (so that no request pays
+ * for first-time work), and the golden check (known texts must give the known ids and, within a tolerance,
+ * the known rows), so that a wrong file or a miscompiled kernel never answers.
+ */
+import { z } from 'zod';
+import { paddedLengths } from '../scheduling/batch-shape.ts';
+import { documentSequence, querySequence } from '../model/colbert-rules.ts';
+import type { EncoderCore } from '../scheduling/encoder-core.ts';
+import type { SchedulerOptions } from '../scheduling/scheduler.ts';
+import type { ServedModel } from '../model/served-model.ts';
+
+const goldenSchema = z.array(
+  z.looseObject({
+    text: z.string(),
+    kind: z.enum(['query', 'document']),
+    input_ids: z.array(z.number().int()),
+    /** Leading values of some rows of `output`, before any weight. */
+    rows: z.array(z.looseObject({ row: z.number().int().nonnegative(), values: z.array(z.number()) })),
+    token_weight: z.array(z.number()).optional(),
+    tolerance: z.number().positive(),
+  }),
+);
+
+/**
+ * Runs texts of 8, 16, 32 ... tokens up to the longest one as a query and as a document; on a GPU then a full batch of
+ * every length that batches are padded to.
+ */
+export async function warmUp(
+  core: EncoderCore,
+  provider: 'cpu' | 'cuda',
+  limits: SchedulerOptions,
+): Promise<void> {
+  for (const [index, model] of core.models.entries()) {
+    const { rules, tokenizer } = model;
+    const filler = tokenizer.encode('a')[0] ?? 0;
+    const longest = Math.max(rules.queryPositionsMax, rules.documentPositionsMax);
+    for (let length = 8; ; length = Math.min(length * 2, longest)) {
+      const tokens = new Int32Array(length).fill(filler);
+      await core.runQuerySequence(index, querySequence(rules, tokens));
+      const window = tokens.subarray(0, Math.min(length, model.windowTokensMax));
+      await core.runDocumentSequence(index, documentSequence(rules, window));
+      if (length === longest) break;
+    }
+    if (provider === 'cpu') continue;
+    const { lengthStep, documentBatchTokens } = limits;
+    const special = rules.documentHead.length + rules.tail.length;
+    for (const length of paddedLengths(lengthStep, rules.documentPositionsMax)) {
+      const content = Math.min(length - special, model.windowTokensMax);
+      const sequence = documentSequence(rules, new Int32Array(content).fill(filler));
+      const count = Math.max(1, Math.floor(documentBatchTokens / length));
+      await Promise.all(Array.from({ length: count }, async () => core.runDocumentSequence(index, sequence)));
+    }
+  }
+}
+
+/** Rejects when a model with golden texts gives something else for them. */
+export async function checkGolden(core: EncoderCore, provider: 'cpu' | 'cuda'): Promise<void> {
+  for (const [index, model] of core.models.entries()) {
+    if (model.golden === undefined) continue;
+    const { goldenTolerance } = model.session.graphs[provider];
+    for (const golden of goldenSchema.parse(model.golden)) {
+      await checkOne(core, index, model, {
+        ...golden,
+        tolerance: Math.max(golden.tolerance, goldenTolerance ?? 0),
+      });
+    }
+  }
+}
+
+async function checkOne(
+  core: EncoderCore,
+  index: number,
+  model: ServedModel,
+  golden: z.output<typeof goldenSchema>[number],
+): Promise<void> {
+  const where = `${model.name} version ${model.version}, golden text of ${golden.input_ids.length} tokens`;
+  const tokens = model.tokenizer.encode(golden.text);
+  const sequence =
+    golden.kind === 'query' ? querySequence(model.rules, tokens) : documentSequence(model.rules, tokens);
+  if (
+    sequence.ids.length !== golden.input_ids.length ||
+    golden.input_ids.some((id, i) => sequence.ids[i] !== id)
+  ) {
+    throw new Error(`${where}: other token ids`);
+  }
+  // The f32 rows of every position, whatever the kind.
+  const { vectors } = await core.runQuerySequence(index, {
+    ...sequence,
+    kept: undefined,
+    rows: sequence.ids.length,
+  });
+  for (const { row, values } of golden.rows) {
+    const weight = golden.token_weight?.[row] ?? 1;
+    for (const [d, value] of values.entries()) {
+      const actual = vectors[row * model.dim + d]!;
+      if (!(Math.abs(actual - value * weight) <= golden.tolerance)) {
+        throw new Error(`${where}: row ${row} value ${d} is ${actual}, not ${value * weight}`);
+      }
+    }
+  }
+}

@@ -1,0 +1,265 @@
+/**
+ * Keeps local encoder processes running: spawns them on unix sockets in a private directory, restarts one that
+ * crashes (with growing delays), does not get ready, hangs (no answer to health checks) or outgrows its memory bound, and ends them all on
+ * `close`. The addresses stay the same across restarts. Children hold an IPC channel to this process and leave when it
+ * closes, so none survives a kill of the api process.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { rm } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { Provider } from '../protocol/contract.ts';
+import { EncoderProbe } from './encoder-probe.ts';
+import { makeSocketDirectory } from '../protocol/socket-directory.ts';
+
+export interface EncoderSupervisorOptions {
+  /** Of the supervisor: what earlier ones of this name left behind is removed. No two of a name may run at a time. */
+  readonly name?: string;
+  readonly processes: number;
+  readonly modelDirectories: readonly string[];
+  readonly provider: Provider;
+  /** Inference threads of each process; 0 = one per core, shared between the processes. */
+  readonly threads: number;
+  /** GPUs, one for each process in turn; absent = the first. */
+  readonly devices?: readonly number[];
+  readonly logLevel?: string;
+  /** One JSON log line of a child, or a line of ours in the same shape. */
+  readonly onLog: (line: string) => void;
+  /** Resident bytes above which a process is restarted; absent = unbounded. */
+  readonly residentBytesMax?: number;
+  /** A process that is not ready within this time is killed and started again. */
+  readonly startMs?: number;
+  /** A serving process that answers no health check for this long is killed. */
+  readonly hangMs?: number;
+  /** Further arguments of the encoder process. */
+  readonly extraArguments?: readonly string[];
+}
+
+export interface EncoderSupervisor {
+  readonly addresses: readonly string[];
+  /** Resolves when every process has been ready once; rejects when one cannot start at all. */
+  readonly ready: Promise<void>;
+  /** Process ids of the children that run now. */
+  processIds(): readonly number[];
+  /** Drains one process after the other and waits for its successor, so that calls always find an encoder. */
+  restart(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const defaults = { startMs: 240_000, hangMs: 10_000 };
+const probeIntervalMs = 1000;
+/** One that was ready can start: its clients wait less long than one that cannot would have it restarted. */
+const restartDelayMs = { first: 100, longestOnceReady: 1000, longest: 10_000 };
+/** A process that has been ready this long has its delay forgotten. */
+const stableMs = 30_000;
+/** How long a child may drain before it is killed. */
+const drainMs = 10_000;
+/** Exit code of an encoder that cannot start: a wrong model or provider, which no restart mends. */
+const startUpFailure = 78;
+
+/** Spawns the encoders. */
+export async function superviseEncoders(options: EncoderSupervisorOptions): Promise<EncoderSupervisor> {
+  const directory = await makeSocketDirectory(options.name);
+  const children = Array.from(
+    { length: options.processes },
+    (_, i) => new SupervisedEncoder(options, path.join(directory, `${i}.sock`), i),
+  );
+  const ready = Promise.all(children.map(async (child) => child.ready)).then(() => undefined);
+  // The caller may look at it late.
+  ready.catch(() => undefined);
+  return {
+    addresses: children.map(({ address }) => address),
+    ready,
+    processIds: () => children.map(({ processId }) => processId).filter((id) => id !== undefined),
+    restart: async () => {
+      for (const child of children) await child.restart();
+    },
+    close: async () => {
+      await Promise.all(children.map(async (child) => child.close()));
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+class SupervisedEncoder {
+  readonly address: string;
+  readonly ready: Promise<void>;
+  readonly #options: EncoderSupervisorOptions;
+  readonly #number: number;
+  readonly #closed = new AbortController();
+  readonly #settle: { resolve: () => void; reject: (error: Error) => void };
+  readonly #ended: Promise<void>;
+  #child: ChildProcess | undefined;
+  /** Resolves when the next process is ready. */
+  #successor = Promise.withResolvers<void>();
+
+  constructor(options: EncoderSupervisorOptions, socket: string, number: number) {
+    this.#options = options;
+    this.#number = number;
+    this.address = `unix:${socket}`;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.ready = promise;
+    this.#settle = { resolve, reject };
+    this.#ended = this.#keepRunning();
+  }
+
+  get processId(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  async restart(): Promise<void> {
+    const child = this.#child;
+    if (child === undefined) return;
+    const successor = this.#successor.promise;
+    await terminate(child);
+    await Promise.race([successor, this.#ended]);
+  }
+
+  async close(): Promise<void> {
+    this.#closed.abort();
+    if (this.#child !== undefined) await terminate(this.#child);
+    await this.#ended;
+    this.#settle.reject(new Error('the encoder was closed before it was ready'));
+  }
+
+  async #keepRunning(): Promise<void> {
+    let delayMs = restartDelayMs.first;
+    for (;;) {
+      const { code, everReady, ranMs } = await this.#runOnce();
+      if (this.#closed.signal.aborted) return;
+      if (code === startUpFailure && !everReady) {
+        this.#settle.reject(new Error(`encoder ${this.#number} cannot start; its log says why`));
+      }
+      if (ranMs > stableMs) delayMs = restartDelayMs.first;
+      if (everReady) delayMs = Math.min(delayMs, restartDelayMs.longestOnceReady);
+      this.#log('warn', `encoder exited with ${code ?? 'a signal'}; restarting`, { delay_ms: delayMs });
+      await pause(delayMs, undefined, { signal: this.#closed.signal }).catch(() => undefined);
+      if (this.#closed.signal.aborted) return;
+      delayMs = Math.min(delayMs * 2, restartDelayMs.longest);
+    }
+  }
+
+  /** One life of the process, from spawn to exit. */
+  async #runOnce(): Promise<{ code: number | null; everReady: boolean; ranMs: number }> {
+    const startedAt = performance.now();
+    const child = spawn(process.execPath, this.#arguments(), { stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
+    this.#child = child;
+    let everReady = false;
+    const watching = new AbortController();
+    const { startMs = defaults.startMs } = this.#options;
+    const startTimer = setTimeout(() => {
+      this.#log('error', `encoder is not ready after ${startMs} ms; killing it`);
+      child.kill('SIGKILL');
+    }, startMs).unref();
+    forward(child.stderr!, this.#options.onLog);
+    createInterface({ input: child.stdout! }).on('line', (line) => {
+      if (!isReadyLine(line)) return;
+      everReady = true;
+      clearTimeout(startTimer);
+      this.#settle.resolve();
+      this.#successor.resolve();
+      this.#successor = Promise.withResolvers();
+      void this.#watch(child, watching.signal);
+    });
+    const code = await new Promise<number | null>((resolve) => {
+      child.once('exit', resolve);
+      child.once('error', (error) => {
+        this.#log('error', `encoder cannot be spawned: ${error.message}`);
+        resolve(null);
+      });
+    });
+    clearTimeout(startTimer);
+    watching.abort();
+    this.#child = undefined;
+    return { code, everReady, ranMs: performance.now() - startedAt };
+  }
+
+  #arguments(): string[] {
+    const entry = new URL(`../server/main${path.extname(import.meta.filename)}`, import.meta.url);
+    const {
+      processes,
+      modelDirectories,
+      provider,
+      threads,
+      devices = [0],
+      logLevel = 'info',
+      extraArguments = [],
+    } = this.#options;
+    const share = threads === 0 ? Math.max(1, Math.floor(availableParallelism() / processes)) : threads;
+    const named = {
+      listen: this.address,
+      provider,
+      device: String(devices[this.#number % devices.length] ?? 0),
+      threads: String(share),
+      'log-level': logLevel,
+    };
+    return [
+      fileURLToPath(entry),
+      ...Object.entries(named).flatMap(([name, value]) => [`--${name}`, value]),
+      ...modelDirectories.flatMap((directory) => ['--model-dir', directory]),
+      ...extraArguments,
+    ];
+  }
+
+  /** Kills a process that hangs or outgrows its bound; its exit brings the next one. */
+  async #watch(child: ChildProcess, signal: AbortSignal): Promise<void> {
+    const { hangMs = defaults.hangMs, residentBytesMax = Infinity } = this.#options;
+    const probe = new EncoderProbe(this.address);
+    let answeredAt = performance.now();
+    while (!signal.aborted) {
+      const residentBytes = (await probe.statistics(Math.min(probeIntervalMs * 2, hangMs)))?.residentBytes;
+      if (signal.aborted) break;
+      if (residentBytes !== undefined) answeredAt = performance.now();
+      const silentMs = performance.now() - answeredAt;
+      if (silentMs > hangMs) {
+        this.#log('error', `encoder does not answer for ${Math.round(silentMs)} ms; killing it`);
+        child.kill('SIGKILL');
+        break;
+      }
+      if (residentBytes !== undefined && residentBytes > residentBytesMax) {
+        this.#log('error', 'encoder outgrew its memory bound; restarting it', {
+          resident_bytes: residentBytes,
+        });
+        await terminate(child);
+        break;
+      }
+      await pause(Math.min(probeIntervalMs, hangMs / 4), undefined, { signal, ref: false }).catch(
+        () => undefined,
+      );
+    }
+    probe.close();
+  }
+
+  #log(level: 'warn' | 'error', message: string, fields: Record<string, unknown> = {}): void {
+    const line = { level, time: new Date().toISOString(), service: 'maxsimd', pid: process.pid };
+    this.#options.onLog(JSON.stringify({ ...line, encoder: this.#number, ...fields, msg: message }));
+  }
+}
+
+/** SIGTERM, time to drain, then SIGKILL; resolves when it is gone. */
+async function terminate(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  await new Promise<void>((resolve) => {
+    const timer = setTimeout(() => child.kill('SIGKILL'), drainMs);
+    child.once('exit', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+    child.kill('SIGTERM');
+  });
+}
+
+function forward(stream: NodeJS.ReadableStream, onLog: (line: string) => void): void {
+  createInterface({ input: stream }).on('line', onLog);
+}
+
+function isReadyLine(line: string): boolean {
+  try {
+    return (JSON.parse(line) as { event?: unknown }).event === 'ready';
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,78 @@
+/** The Node server below Fastify: its clocks, TLS, and the answers that Node would otherwise give itself. */
+import { createServer } from 'node:http';
+import type { RequestListener, Server } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
+import type { RouteTimeouts } from '../admission.ts';
+import type { ConnectionTurns } from './connection-turns.ts';
+import { answerProtocolEvents } from './protocol.ts';
+import type { ProtocolObserver } from './protocol.ts';
+
+export interface HttpTimeouts extends RouteTimeouts {
+  /** A request's header must be complete. */
+  readonly headersMs: number;
+  /** A request's body must be complete, from when it is read. */
+  readonly bodyMs: number;
+  /** A large body waits for room, within `bodyMs`. */
+  readonly bodyWaitMs: number;
+  /** A client must take some bytes of its answer. */
+  readonly answerMs: number;
+  /** An idle connection is kept; longer than the 60 s of common load balancers. */
+  readonly keepAliveMs: number;
+  /** How often Node looks for connections past their time. */
+  readonly checkMs: number;
+}
+
+export const defaultHttpTimeouts: HttpTimeouts = {
+  searchMs: 10_000,
+  upsertMs: 120_000,
+  headersMs: 10_000,
+  bodyMs: 60_000,
+  bodyWaitMs: 15_000,
+  answerMs: 30_000,
+  keepAliveMs: 75_000,
+  checkMs: 1_000,
+};
+
+/** PEM. */
+export interface TlsIdentity {
+  readonly cert: string | Buffer;
+  readonly key: string | Buffer;
+}
+
+export function createListener(
+  handler: RequestListener,
+  options: {
+    readonly tls: TlsIdentity | undefined;
+    readonly timeouts: HttpTimeouts;
+    readonly observer: ProtocolObserver;
+    readonly turns: ConnectionTurns;
+    readonly connectionsMax: number;
+  },
+): Server {
+  const { tls, timeouts, observer, turns } = options;
+  const settings = {
+    headersTimeout: timeouts.headersMs,
+    // The backstop: also bounds what a refused request may go on sending.
+    requestTimeout: timeouts.headersMs + timeouts.bodyMs + timeouts.checkMs,
+    keepAliveTimeout: timeouts.keepAliveMs,
+    connectionsCheckingInterval: timeouts.checkMs,
+    // Checked in the first hook, which answers with the contract's body.
+    requireHostHeader: false,
+  };
+  // A silent connection; above every deadline, since a client waits in silence.
+  const silenceMs = Math.max(timeouts.searchMs, timeouts.upsertMs) + timeouts.bodyMs + 30_000;
+  const listener = turns.inTurn((request, response) => {
+    // After an answer, whose time is shorter.
+    request.socket.setTimeout(silenceMs);
+    handler(request, response);
+  });
+  const server =
+    tls === undefined
+      ? createServer(settings, listener)
+      : createSecureServer({ ...settings, ...tls }, listener);
+  server.setTimeout(silenceMs);
+  server.maxConnections = options.connectionsMax;
+  server.on('drop', () => observer.connectionRefused());
+  answerProtocolEvents(server, observer, turns);
+  return server;
+}

@@ -1,0 +1,130 @@
+/**
+ * Failures below the router. Node answers malformed HTTP, slow headers, CONNECT and unknown expectations by
+ * itself, without our body and `x-request-id`; these listeners answer instead.
+ */
+import { STATUS_CODES } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { ServiceError } from '../../errors.ts';
+import type { ConnectionTurns } from './connection-turns.ts';
+import { errorBody, jsonContentType, protocolError } from '../error-body.ts';
+import { newRequestId, requestIdHeader, requestIdOf } from './request-id.ts';
+import type { RequestScope } from '../request-scope.ts';
+
+/** How long a client that is still sending may take to read why it was refused: closing at once would reset it. */
+const lingerMs = 1_000;
+
+/** Told of every answer given here, for logs and metrics. */
+export interface ProtocolObserver {
+  protocolError(requestId: string, error: ServiceError): void;
+  /** There are as many connections as there may be: another one was closed at once. */
+  connectionRefused(): void;
+}
+
+/** The request of a socket that is being answered, so that nobody writes into its answer. */
+const answering = new WeakMap<
+  Duplex,
+  { request: IncomingMessage; response: ServerResponse; scope: RequestScope }
+>();
+
+export function trackAnswer(request: IncomingMessage, response: ServerResponse, scope: RequestScope): void {
+  answering.set(request.socket, { request, response, scope });
+}
+
+/** For Fastify's `clientErrorHandler`. */
+export function createClientErrorHandler(observer: ProtocolObserver, turns: ConnectionTurns) {
+  const answered = new WeakSet<Duplex>();
+  return (error: NodeJS.ErrnoException, socket: Duplex): void => {
+    // More of the same bad bytes raises the event again.
+    if (answered.has(socket)) return;
+    answered.add(socket);
+    if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+
+    const failure = clientError(error);
+    const answerAlone = (): void => {
+      const requestId = newRequestId();
+      observer.protocolError(requestId, failure);
+      answer(socket, requestId, failure);
+    };
+    const current = answering.get(socket);
+    if (current !== undefined && !current.request.complete) {
+      // The body of the request in hand is at fault: the answer is to that request, unless it has one.
+      const { response, scope } = current;
+      if (response.headersSent) return void socket.destroy();
+      scope.answeredBelow(failure);
+      return answer(socket, scope.requestId, failure);
+    }
+    // Bad bytes behind whole requests: their answers go out first.
+    turns.afterLast(socket, answerAlone);
+  };
+}
+
+/** Takes over what Node would answer on its own. */
+export function answerProtocolEvents(
+  server: Server,
+  observer: ProtocolObserver,
+  turns: ConnectionTurns,
+): void {
+  server.on('connect', (request: IncomingMessage, socket: Duplex) => {
+    const error = protocolError(400, 'CONNECT is not supported', 'unsupported_method');
+    const requestId = requestIdOf(request.headers);
+    observer.protocolError(requestId, error);
+    answer(socket, requestId, error);
+  });
+  const refuseExpectation = turns.inTurn((request, response) => {
+    const error = protocolError(
+      417,
+      'the only expectation supported is 100-continue',
+      'unsupported_expectation',
+    );
+    const requestId = requestIdOf(request.headers);
+    observer.protocolError(requestId, error);
+    response.writeHead(417, { ...headersOf(error, requestId) }).end(errorBody(error));
+  });
+  server.on('checkExpectation', refuseExpectation);
+  // "100 Continue" waits until somebody wants the body: a refused request never sends it.
+  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    awaitingContinue.set(request, response);
+    server.emit('request', request, response);
+  });
+}
+
+const awaitingContinue = new WeakMap<IncomingMessage, ServerResponse>();
+
+/** Sends "100 Continue" to a client that waits for it. */
+export function continueIfExpected(request: IncomingMessage): void {
+  awaitingContinue.get(request)?.writeContinue();
+}
+
+/** Node's parser and timeout errors, by code; see `llhttp` and `lib/_http_server.js`. */
+function clientError(error: NodeJS.ErrnoException): ServiceError {
+  switch (error.code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return protocolError(408, 'the request did not arrive in time', 'timeout');
+    case 'HPE_HEADER_OVERFLOW':
+      return protocolError(431, 'the request header is too large', 'too_big');
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return protocolError(413, 'the chunk extensions are too large', 'too_big');
+    default:
+      return protocolError(400, 'malformed HTTP', 'malformed_http');
+  }
+}
+
+function headersOf(error: ServiceError, requestId: string): Record<string, string | number> {
+  return {
+    [requestIdHeader]: requestId,
+    'content-type': jsonContentType,
+    'content-length': Buffer.byteLength(errorBody(error)),
+    connection: 'close',
+  };
+}
+
+function answer(socket: Duplex, requestId: string, error: ServiceError): void {
+  if (!socket.writable) return void socket.destroy();
+  const head = Object.entries(headersOf(error, requestId)).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(
+    `HTTP/1.1 ${error.httpStatus} ${STATUS_CODES[error.httpStatus]}\r\n${head.join('')}\r\n${errorBody(error)}`,
+  );
+  socket.resume();
+  setTimeout(() => socket.destroy(), lingerMs).unref();
+}

@@ -1,0 +1,156 @@
+/**
+ * Answers as JSON text. A customer's object arrives as the text that was checked when it came in
+ * (`json-body.ts`) and is spliced in unparsed, here and nowhere else; the rest is small. A test holds the
+ * answers against the schemas.
+ */
+import { setImmediate } from 'node:timers/promises';
+import type { z } from 'zod';
+import { assertInvariant } from '../../errors.ts';
+import type {
+  RankedResponse,
+  RequestUsage,
+  ResultComponents,
+  ResultItem,
+  Service,
+  UpsertResponse,
+  UsageSummary,
+} from '../../service/contract.ts';
+import type { RequestUsage as RequestUsageSchema } from '../schemas/fields.ts';
+import type { UpsertResult } from '../schemas/indexes.ts';
+import type { Components as ComponentsSchema } from '../schemas/ranking.ts';
+import type { UsageSummary as UsageSummarySchema } from '../schemas/usage.ts';
+
+type Index = Awaited<ReturnType<Service['getIndex']>>;
+
+export function indexText(index: Index): string {
+  const before = JSON.stringify({
+    id: index.id,
+    name: index.name,
+    model: index.model,
+    model_version: index.modelVersion,
+    text_retention: 'none',
+    chunking: {
+      strategy: 'token_window',
+      max_tokens: index.chunking.maxTokens,
+      overlap_tokens: index.chunking.overlapTokens,
+      minimum_chunk_tokens: index.chunking.minimumChunkTokens,
+    },
+  });
+  const after = JSON.stringify({ status: index.status, created_at: timestamp(index.createdAtMs) });
+  return `${before.slice(0, -1)},"metadata_schema":${index.metadataSchema},${after.slice(1)}`;
+}
+
+/** Up to 16 MiB: a thousand indexes with a metadata schema each. */
+export function indexListBytes(indexes: readonly Index[]): Promise<Buffer> {
+  return bytesOf('{"data":[', indexes, indexText, ']}');
+}
+
+export function upsertText(response: UpsertResponse): string {
+  const body: z.output<typeof UpsertResult> = {
+    index_id: response.indexId,
+    upserted_documents: response.upsertedDocuments,
+    upserted_chunks: response.upsertedChunks,
+    failed: response.failed.map(({ docId, error }) => ({ doc_id: docId, error })),
+    usage: requestUsage(response.usage),
+  };
+  return JSON.stringify(body);
+}
+
+/** Up to 6 MiB: a hundred results with their metadata and the components of 512 query tokens. */
+export function rankedBytes({ results, usage }: RankedResponse): Promise<Buffer> {
+  return bytesOf('{"results":[', results, resultText, `],"usage":${JSON.stringify(requestUsage(usage))}}`);
+}
+
+/** Made between these, an answer leaves room for other requests. */
+const sliceBytes = 256 * 1024;
+
+/** An answer around a list; one that is long is made in slices, since the whole would hold the event loop. */
+async function bytesOf<Item>(
+  head: string,
+  items: readonly Item[],
+  textOf: (item: Item) => string,
+  tail: string,
+): Promise<Buffer> {
+  const parts = [Buffer.from(head)];
+  let inSlice = 0;
+  for (const [place, item] of items.entries()) {
+    const part = Buffer.from(`${place === 0 ? '' : ','}${textOf(item)}`);
+    parts.push(part);
+    inSlice += part.length;
+    if (inSlice < sliceBytes) continue;
+    inSlice = 0;
+    await setImmediate();
+  }
+  parts.push(Buffer.from(tail));
+  return Buffer.concat(parts);
+}
+
+function resultText(result: ResultItem): string {
+  const components =
+    result.components === undefined ? '' : `,"components":${componentsText(result.components)}`;
+  return (
+    `{"doc_id":${JSON.stringify(result.docId)},"chunk_id":${JSON.stringify(result.chunkId)},` +
+    `"chunk_index":${result.chunkIndex},"score":${number(result.score)},"metadata":${result.metadata}${components}}`
+  );
+}
+
+/** Up to 51,200 query tokens an answer: one pass of the serialiser takes half as long as as many short texts. */
+function componentsText(components: ResultComponents): string {
+  const { maxsim, similarities, documentTokens, candidateScore, candidateRank } = components;
+  const body: z.output<typeof ComponentsSchema> = {
+    maxsim,
+    per_query_token: Array.from(similarities, (similarity, tokenIndex) => ({
+      token_index: tokenIndex,
+      document_token_index: documentTokens[tokenIndex] ?? 0,
+      similarity,
+    })),
+    candidate_score: candidateScore,
+    candidate_rank: candidateRank,
+  };
+  return JSON.stringify(body);
+}
+
+export function usageText(summary: UsageSummary): string {
+  const body: z.output<typeof UsageSummarySchema> = {
+    period_start: timestamp(summary.periodStartMs),
+    period_end: timestamp(summary.periodEndMs),
+    usage: {
+      input_tokens: String(summary.usage.inputTokens),
+      requests: summary.usage.requests,
+      document_upserts: summary.usage.documentUpserts,
+      searches: summary.usage.searches,
+      scores: summary.usage.scores,
+      documents: summary.usage.documents,
+    },
+    limits: {
+      input_tokens: String(summary.limits.inputTokens),
+      documents: summary.limits.documents,
+      requests_per_minute: summary.limits.requestsPerMinute,
+      max_concurrent_requests: summary.limits.maxConcurrentRequests,
+    },
+    remaining: {
+      input_tokens: String(summary.remaining.inputTokens),
+      documents: summary.remaining.documents,
+    },
+  };
+  return JSON.stringify(body);
+}
+
+function requestUsage(usage: RequestUsage): z.output<typeof RequestUsageSchema> {
+  return {
+    input_tokens: usage.inputTokens,
+    document_count: usage.documentCount,
+    chunk_count: usage.chunkCount,
+    candidate_count: usage.candidateCount,
+    latency_ms: Math.round(usage.latencyMs),
+  };
+}
+
+function timestamp(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+function number(value: number): string {
+  assertInvariant(Number.isFinite(value), 'a score is not a finite number');
+  return String(value);
+}

@@ -1,0 +1,170 @@
+/**
+ * The OpenAPI 3.1 document, generated from the routes and their zod schemas, and its interactive page. What
+ * all operations share (headers, protocol statuses) is added to the generated document here, once.
+ */
+import swagger from '@fastify/swagger';
+import swaggerUi from '@fastify/swagger-ui';
+import type { FastifyInstance } from 'fastify';
+import { createJsonSchemaTransformObject, jsonSchemaTransform } from 'fastify-type-provider-zod';
+import type { OpenAPIV3_1 } from 'openapi-types';
+import { z } from 'zod';
+import { addition, answers } from '../routes/answers.ts';
+import { protocolStatuses } from './errors.ts';
+
+const apiVersion = '0.1.0-alpha';
+
+type Document = Partial<OpenAPIV3_1.Document>;
+type Operation = OpenAPIV3_1.OperationObject;
+type Headers = Record<string, OpenAPIV3_1.HeaderObject>;
+
+const description = `Managed multi-vector (late interaction) retrieval.
+
+Every response carries \`x-request-id\`; a client's own is kept when it matches \`[A-Za-z0-9._-]{1,128}\`. Every
+non-success response has the \`Error\` body; decide behaviour from \`error.code\`. Bodies are JSON in UTF-8, at most
+5 MiB; unknown properties are refused; of an object key given twice the last value counts. Checks run in this
+order: authentication, suspension, rate, concurrency, address, body, fields, existence. A malformed request
+target (400, 414) or header (400, 431) is refused before all of them. Clients ignore unknown response fields.
+
+Additions to the interface specification are marked \`x-maxsimd-addition\`. Operating metrics are served on a
+separate port.`;
+
+export async function describeApi(app: FastifyInstance): Promise<void> {
+  const addComponents = createJsonSchemaTransformObject({});
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: { title: 'maxsimd', version: apiVersion, description },
+      tags: ['indexes', 'documents', 'ranking', 'usage', 'health', 'reference'].map((name) => ({ name })),
+      components: {
+        securitySchemes: {
+          apiKey: { type: 'http', scheme: 'bearer', description: 'An API key, `qkv_live_...`.' },
+        },
+      },
+      security: [{ apiKey: [] }],
+    },
+    transform: jsonSchemaTransform,
+    transformObject: (generated) => completeDocument(addComponents(generated) as Document),
+  });
+
+  // The page takes nothing from outside: no fonts, no validator badge.
+  await app.register(swaggerUi, {
+    routePrefix: '/docs',
+    uiConfig: { deepLinking: true, defaultModelsExpandDepth: 0, tryItOutEnabled: true },
+    theme: { title: 'maxsimd API' },
+    logo: { type: 'image/svg+xml', content: wordmark, href: '/docs' },
+    staticCSP:
+      "default-src 'none'; connect-src 'self'; img-src 'self' data:; script-src 'self'; style-src 'self' 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  });
+
+  let text: string | undefined;
+  app.get('/openapi.json', {
+    schema: {
+      operationId: 'openapi',
+      summary: 'This document',
+      tags: ['reference'],
+      security: [],
+      ...addition,
+      response: answers({ 200: [z.looseObject({ openapi: z.string() }), 'OpenAPI 3.1.'] }, []),
+    },
+    handler: async (_request, reply) => {
+      text ??= JSON.stringify(app.swagger());
+      return reply.type('application/json; charset=utf-8').send(text);
+    },
+  });
+}
+
+const wordmark = Buffer.from(
+  '<svg xmlns="http://www.w3.org/2000/svg" width="150" height="40"><text x="0" y="28" font-family="sans-serif" font-size="26" font-weight="bold" fill="#fff">maxsimd</text></svg>',
+);
+
+const methodsWithBody = new Set(['post', 'delete']);
+
+/** Adds what every operation has in common, the page, and drops components nothing refers to. */
+function completeDocument(generated: Document): Document {
+  const document: Document = { ...generated, paths: { ...generated.paths, '/docs': docsPath } };
+  for (const [path, item] of Object.entries(document.paths ?? {})) {
+    for (const [method, operation] of Object.entries(item ?? {}) as [string, Operation][]) {
+      completeOperation(operation, path.startsWith('/v1/'), methodsWithBody.has(method));
+    }
+  }
+  return withoutUnusedSchemas(document);
+}
+
+function completeOperation(operation: Operation, admitted: boolean, takesBody: boolean): void {
+  operation.responses ??= {};
+  for (const [status, text] of Object.entries(protocolStatuses)) {
+    const ofBody = status === '413' || status === '415' || status === '417';
+    if (ofBody && !takesBody) continue;
+    operation.responses[status] = {
+      description: `\`validation_error\`: ${text}`,
+      content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+    };
+  }
+  for (const [status, response] of Object.entries(operation.responses)) {
+    if ('$ref' in response) continue;
+    response.headers = {
+      'x-request-id': {
+        description: 'Correlation id for logging and support; not a credential.',
+        required: true,
+        schema: { type: 'string', minLength: 1 },
+      },
+      ...(admitted ? rateHeaders : {}),
+      ...statusHeaders[status],
+    };
+  }
+}
+
+const retryAfter = {
+  description: 'Minimum seconds before retrying.',
+  schema: { type: 'integer', minimum: 1 },
+} as const;
+
+const statusHeaders: Readonly<Record<string, Headers>> = {
+  201: { location: { description: 'Address of the index.', schema: { type: 'string' } } },
+  401: { 'www-authenticate': { schema: { type: 'string', enum: ['Bearer'] } } },
+  429: { 'retry-after': { ...retryAfter, required: true } },
+  503: { 'retry-after': retryAfter },
+};
+
+const rateHeader = (text: string) => ({
+  description: `${text} Absent where the request was refused before its rate was looked at.`,
+  schema: { type: 'integer', minimum: 0 } as const,
+  ...addition,
+});
+const rateHeaders: Headers = {
+  'ratelimit-limit': rateHeader('Requests per minute of the tenant.'),
+  'ratelimit-remaining': rateHeader('Requests left in the current window.'),
+  'ratelimit-reset': rateHeader('Seconds until the window is empty again.'),
+};
+
+/** The interactive page's own routes are the plug-in's and are hidden; this stands for them. */
+const docsPath: OpenAPIV3_1.PathItemObject = {
+  get: {
+    operationId: 'docs',
+    summary: 'This document as an interactive page',
+    tags: ['reference'],
+    security: [],
+    ...addition,
+    responses: { 200: { description: 'A page that needs no outside host.', content: { 'text/html': {} } } },
+  },
+};
+
+function withoutUnusedSchemas(document: Document): Document {
+  const { schemas = {}, ...components } = document.components ?? {};
+  const used = new Set<string>();
+  const visit = (node: unknown): void => {
+    for (const [, name] of JSON.stringify(node).matchAll(/"#\/components\/schemas\/([^"]+)"/g)) {
+      if (name === undefined || used.has(name)) continue;
+      used.add(name);
+      visit(schemas[name]);
+    }
+  };
+  visit(document.paths);
+  return {
+    ...document,
+    components: {
+      ...components,
+      schemas: Object.fromEntries(Object.entries(schemas).filter(([name]) => used.has(name))),
+    },
+  };
+}

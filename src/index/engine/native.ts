@@ -1,0 +1,295 @@
+/**
+ * The addon's types and its only importer. Everything asynchronous runs on the addon's own threads.
+ * Errors are `Error`s with a `code`: `invalid_argument`, `closed`, `io` (with `errno`), `no_space`,
+ * `corrupt`, `unsupported_version`, `deadline_exceeded`. Those of a record that could not be read (`io`) or is not
+ * what was written (`corrupt`) name it: `segmentId`, `record`.
+ *
+ * Handles are closed explicitly (`close()` is idempotent and waits for nothing: work in flight keeps
+ * what it reads alive and settles normally); garbage collection is only a backstop. Every method of a
+ * closed handle throws `closed`. A bad argument throws `invalid_argument` at the call, before anything is
+ * started; what goes wrong on the addon's threads rejects.
+ */
+import { createRequire } from 'node:module';
+import path from 'node:path';
+
+export type KernelName = 'scalar' | 'avx2' | 'avxvnni' | 'avx512vnni' | 'amx' | 'neon';
+
+export interface EngineOptions {
+  /** Worker threads; 0 = one per core. */
+  readonly threads: number;
+  /** A forced kernel that this machine lacks is an error, never a silent fall-back. */
+  readonly kernel: KernelName | 'auto';
+}
+
+export interface EngineInfo {
+  readonly kernel: KernelName;
+  /** In order of preference, with what this machine supports. */
+  readonly kernels: readonly { readonly name: KernelName; readonly supported: boolean }[];
+  readonly threads: number;
+}
+
+export interface NativeIndexOptions {
+  readonly dim: number;
+  /** Token vectors that a search may scan exactly; above it candidates come from codes. 0 = from the measured kernel rate and a budget of 2 ms. */
+  readonly exactTokenVectorsMax: number;
+}
+
+/** One document version: its chunks' token matrices, appended whole. */
+export interface NativeRecord {
+  readonly versionId: number;
+  /** Rows of each chunk, in chunk_index order; at least one chunk, every chunk at least one row. */
+  readonly chunkRows: Uint32Array;
+  /** int8 [rows x dim]. */
+  readonly vectors: Int8Array;
+  /** f16 bits [rows]. */
+  readonly scales: Uint16Array;
+  /** 16-byte hashes of (field, canonical JSON value), concatenated: what filters match. */
+  readonly terms: Uint8Array;
+}
+
+export interface SegmentInfo {
+  readonly segmentId: number;
+  readonly state: 'active' | 'sealed';
+  readonly records: number;
+  readonly recordsLive: number;
+  readonly chunks: number;
+  readonly tokenVectors: number;
+  /** Of the terms of all records. */
+  readonly termBytes: number;
+  readonly fileBytes: number;
+  /** Bytes of the files with its centroid codes and postings; a codebook shared by segments counts with the first of them. */
+  readonly derivedBytes: number;
+  /** Of the file of postings; 0 = none that can be used, filters read its records: `buildPostings`. */
+  readonly postingBytes: number;
+  /** Size of the codebook; 0 = no codes yet, its chunks are scored exactly. */
+  readonly centroids: number;
+  /** Name of the codebook's file, in the segment's folder; '' = none. */
+  readonly codebook: string;
+  /** They were made with an older codebook than the index has now: `buildCodes` again. */
+  readonly codesOutdated: boolean;
+}
+
+export interface CodesBuilt {
+  readonly chunks: number;
+  readonly bytes: number;
+  readonly centroids: number;
+  /** A new codebook was fitted: codes of other segments are outdated now. */
+  readonly fitted: boolean;
+  readonly milliseconds: number;
+}
+
+/** Columns: entry i says that record `records[i]` of segment `segmentIds[i]` is born / dies at a generation (0 = alive). */
+export interface LifeColumns {
+  readonly segmentIds: Float64Array;
+  readonly records: Uint32Array;
+}
+
+export interface NativeSearch {
+  /** f32 [rows x dim]. */
+  readonly query: Float32Array;
+  /** f32 [rows]; added per query token. */
+  readonly offsets: Float32Array;
+  readonly topK: number;
+  readonly candidateK: number;
+  /** Snapshot: versions with born <= generation < died. */
+  readonly generation: number;
+  /** All must match; 16 bytes each. Absent = no filter. */
+  readonly filterTerms?: Uint8Array;
+  readonly components: boolean;
+  /** Milliseconds from now; past it the search rejects with `deadline_exceeded`. */
+  readonly timeoutMs: number;
+  /** `exact` scans every live matching chunk (evaluation and tests); default `auto`. */
+  readonly plan?: 'auto' | 'exact' | 'codes' | 'lists';
+}
+
+/** Best first, `topK` at most: by score, then the older document version (the smaller id), then by chunk index. */
+export interface NativeSearchResult {
+  readonly versionIds: Float64Array;
+  readonly chunkIndexes: Uint32Array;
+  readonly scores: Float32Array;
+  /** Chunks scored exactly. */
+  readonly candidateCount: number;
+  /** Present when candidates were preselected and components asked for. */
+  readonly candidateScores?: Float32Array;
+  readonly candidateRanks?: Uint32Array;
+  /** Present when components were asked for: [results x query rows]. */
+  readonly similarities?: Float32Array;
+  readonly documentTokens?: Uint32Array;
+  readonly plan: 'exact' | 'codes' | 'lists';
+  /** Codes could not be read and were not used: they are to be built anew. */
+  readonly codesLost: boolean;
+  /** Milliseconds by stage. */
+  readonly timings: {
+    readonly queueMs: number;
+    readonly filterMs: number;
+    readonly candidatesMs: number;
+    readonly exactMs: number;
+  };
+}
+
+export interface NativeScore {
+  readonly query: Float32Array;
+  readonly offsets: Float32Array;
+  readonly dim: number;
+  readonly components: boolean;
+}
+
+export interface NativeScoreResult {
+  /** One per chunk, in the order given. */
+  readonly scores: Float32Array;
+  readonly similarities?: Float32Array;
+  readonly documentTokens?: Uint32Array;
+}
+
+export interface SeenRecords {
+  readonly records: Uint32Array;
+  readonly versionIds: Float64Array;
+}
+
+export interface NativeIndex {
+  /** New empty active segment; file and directory entry are durable when it resolves. */
+  createSegment(segmentId: number, path: string): Promise<void>;
+  /**
+   * Maps an existing segment. `recordsReferenced` = how many leading records the catalog may reference:
+   * an active file is cut behind them (torn tail). A bad checksum among them rejects `loadLives` with `corrupt` if a
+   * version that is alive lies there.
+   * A sealed file's footer is verified now, its records on first touch or by `verify`.
+   */
+  openSegment(segmentId: number, path: string, recordsReferenced: number): Promise<SegmentInfo>;
+  /** Writes one record (not yet durable, not yet visible); resolves to its number in the segment. */
+  append(segmentId: number, record: NativeRecord): Promise<{ readonly record: number }>;
+  /** fdatasync, shared by callers that wait at the same time. After a failure the segment refuses every later append. */
+  sync(segmentId: number): Promise<void>;
+  /** Writes postings and footer, syncs; the segment is immutable from now on. */
+  seal(segmentId: number): Promise<SegmentInfo>;
+  /** Builds and saves the centroid codes of a sealed segment in the background, then uses them. */
+  buildCodes(segmentId: number): Promise<CodesBuilt>;
+  /** Saves what filters of a sealed segment look up in the background, from its records, then uses it. */
+  buildPostings(segmentId: number): Promise<void>;
+  /** Copies records into another (active) segment for a merge; returns their new numbers in order. */
+  copyRecords(fromSegmentId: number, records: Uint32Array, toSegmentId: number): Promise<Uint32Array>;
+  /** No search that starts later reads it; unmapped after the last reader. */
+  dropSegment(segmentId: number): void;
+  /** Loads life spans in bulk at open. */
+  loadLives(
+    columns: LifeColumns & {
+      readonly versionIds: Float64Array;
+      readonly born: Float64Array;
+      readonly died: Float64Array;
+    },
+  ): void;
+  /** Record `first + i` gets the life span of `records[i]`, of which it is a copy. */
+  copyLives(fromSegmentId: number, records: Uint32Array, toSegmentId: number, first: number): void;
+  /** Records that a reader at `generation` or later may see, ascending. */
+  recordsSeenSince(segmentId: number, generation: number): SeenRecords;
+  /** Makes a commit visible. Generations are published in order. */
+  publish(generation: number, born: LifeColumns, died: LifeColumns): void;
+  search(search: NativeSearch): Promise<NativeSearchResult>;
+  /**
+   * Reads one record again, past mapping and page cache; searches use it again if it is intact. `damage` is '' if
+   * nothing is wrong; `wholeSegment`: not with the record but with the segment's directory or length. Rejects with `io`
+   * where the disk gives nothing at all.
+   */
+  verifyRecord(
+    segmentId: number,
+    record: number,
+  ): Promise<{ readonly damage: string; readonly wholeSegment: boolean }>;
+  /** Checks every record's checksum. */
+  verify(segmentId: number): Promise<{ readonly records: number; readonly corruptRecords: Uint32Array }>;
+  segments(): readonly SegmentInfo[];
+  close(): void;
+}
+
+/** What a segment file holds, read without changing it. */
+export interface SegmentInspection {
+  readonly segmentId: number;
+  readonly dim: number;
+  readonly state: 'active' | 'sealed';
+  readonly fileBytes: number;
+  readonly records: number;
+  readonly chunks: number;
+  readonly tokenVectors: number;
+  /** Records with headers and padding; directory. The rest is file header, trailer, space kept ready. */
+  readonly recordBytes: number;
+  readonly directoryBytes: number;
+  readonly recordsVerified: number;
+  readonly damaged: readonly { readonly record: number; readonly what: string }[];
+  /** Of each record. */
+  readonly versionIds: Float64Array;
+}
+
+export interface CodesInspection {
+  readonly centroids: number;
+  /** Of all chunks. */
+  readonly codes: number;
+  /** '' = nothing is wrong. */
+  readonly damage: string;
+}
+
+export interface PostingsInspection {
+  readonly terms: number;
+  /** Of all terms. */
+  readonly postings: number;
+  /** '' = nothing is wrong. */
+  readonly damage: string;
+}
+
+export interface NativeEngine {
+  readonly info: EngineInfo;
+  createIndex(options: NativeIndexOptions): NativeIndex;
+  /** Exact MaxSim of transient chunks. */
+  score(
+    score: NativeScore,
+    chunks: { readonly chunkRows: Uint32Array; readonly vectors: Int8Array; readonly scales: Uint16Array },
+  ): Promise<NativeScoreResult>;
+  /**
+   * Reads a segment file as it lies there, beside whoever has it open. Rejects with `corrupt` or
+   * `unsupported_version` when header, footer or a referenced record of an active segment cannot be read.
+   * Records from `firstRecord` on are held against their checksums until `verifyBytesMax` bytes are read; 0 = none.
+   */
+  inspectSegment(
+    path: string,
+    options: {
+      readonly recordsReferenced: number;
+      readonly firstRecord: number;
+      readonly verifyBytesMax: number;
+    },
+  ): Promise<SegmentInspection>;
+  /**
+   * A file of centroid codes by its header and, if `verify`, by the checksum of its contents. Rejects with
+   * `unsupported_version` for another format.
+   */
+  inspectCodes(path: string, verify: boolean): Promise<CodesInspection>;
+  /** The same for a file of postings. */
+  inspectPostings(path: string, verify: boolean): Promise<PostingsInspection>;
+  close(): void;
+}
+
+/** What tests and benchmarks ask of an engine beyond its use. */
+export interface NativeProbe {
+  /**
+   * Calls into each kernel's own functions since the process started: proof of which kernel ran.
+   */
+  kernelCalls(): Readonly<Partial<Record<KernelName, number>>>;
+  /**
+   * The bare kernel on one thread, over the chunks in the given order: the fastest of `repeats` passes.
+   */
+  timeKernel(
+    score: NativeScore,
+    chunks: { readonly chunkRows: Uint32Array; readonly vectors: Int8Array; readonly scales: Uint16Array },
+    order: Uint32Array,
+    repeats: number,
+  ): Promise<{ readonly wallMs: number; readonly cpuMs: number; readonly scores: Float32Array }>;
+}
+
+interface Addon {
+  readonly Engine: new (options: EngineOptions) => NativeEngine & NativeProbe;
+}
+
+const addonPath = path.resolve(import.meta.dirname, '../../../build/Release/maxsimd.node');
+
+/** Loads the addon and starts an engine with its threads. */
+export function createEngine(options: EngineOptions): NativeEngine & NativeProbe {
+  const addon = createRequire(import.meta.url)(addonPath) as Addon;
+  return new addon.Engine(options);
+}

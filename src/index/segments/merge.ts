@@ -1,0 +1,210 @@
+/**
+ * A merge copies what is still needed of some sealed segments into a new one and swaps them.
+ *
+ * Crash-safe at every step. The target is sealed, synced and has its derived data before anything refers to
+ * it. Then the ledger moves the versions, in small transactions so that no commit waits long for one; after
+ * each of them the ledger is consistent, with some versions at their old and some at their new place, which
+ * is what an open after a crash finds. The last transaction removes the sources. Whichever files the ledger
+ * does not name are removed by the next open.
+ *
+ * Searches never wait and see one state: in memory all versions lie in the sources until the last
+ * transaction, and change over in one turn of the event loop. Searches that began before keep the sources
+ * mapped. Commits wait for the last transaction alone.
+ */
+import { assertInvariant } from '../../errors.ts';
+import type { RecordLocation } from '../../index-state.ts';
+import type { BlobStore } from '../storage/blob-store.ts';
+import { removeBlobs } from '../storage/blob-removal.ts';
+import type { CopyPace } from './copy-pace.ts';
+import type { DerivedData } from './derived-data.ts';
+import type { NativeIndex, SeenRecords } from '../engine/native.ts';
+import type { SegmentLedger, SegmentSwap } from './segment-catalog.ts';
+import type { SegmentWriter } from './segment-writer.ts';
+import type { Segment } from './segment.ts';
+
+export interface MergeParts {
+  readonly native: NativeIndex;
+  readonly blobs: BlobStore;
+  readonly ledger: SegmentLedger;
+  readonly segments: Map<number, Segment>;
+  readonly writer: SegmentWriter;
+  readonly derived: DerivedData;
+  readonly pace: CopyPace;
+  readonly nowMs: () => number;
+  /** Multiplies the pace, by how far merges are behind. */
+  readonly haste: () => number;
+  /** Resolves when the index is closed: work at hand is given up at the next batch. */
+  readonly closed: Promise<void>;
+  readonly isClosed: () => boolean;
+  /** The oldest generation a reader looks at. */
+  readonly pinnedGeneration: () => number;
+  /** Runs work while no commit is under way. */
+  readonly exclusive: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Called in the turn of the event loop in which records have moved. */
+  readonly onMoved: () => void;
+}
+
+export interface MergeOutcome {
+  /** Why it is unknown what the ledger holds. */
+  readonly uncertain?: unknown;
+}
+
+/** Records of one source that were copied: `records[i]` lies at `first + i` of the target. */
+interface Copied extends SeenRecords {
+  readonly source: Segment;
+  readonly first: number;
+}
+
+/** Bounds how long an append or a sync waits behind a copy for a thread. */
+const copyBytesMax = 1024 * 1024;
+const copyRecordsMax = 512;
+/** Synced as it goes: the sync at the end would otherwise hold the disk for as long as the copy took. */
+const syncBytes = 64 * 1024 * 1024;
+/** About 10 ms of the catalog's writer. */
+const moveRowsMax = 1024;
+
+export class Merge {
+  readonly #parts: MergeParts;
+  readonly #sources: readonly Segment[];
+  readonly #copied: Copied[] = [];
+  #target: Segment | undefined;
+  #changedOver = false;
+
+  constructor(parts: MergeParts, sources: readonly Segment[]) {
+    this.#parts = parts;
+    this.#sources = sources;
+  }
+
+  /** Rejects when it was given up with nothing changed but an unreferenced target, which is removed. */
+  async run(): Promise<MergeOutcome> {
+    const { native, writer, blobs, nowMs, pinnedGeneration } = this.#parts;
+    const pinned = pinnedGeneration();
+    if (this.#sources.some(({ id }) => native.recordsSeenSince(id, pinned).records.length > 0)) {
+      const target = await writer.create();
+      // Never appended to by upserts, and a crash or a failure from here leaves a segment of waste only.
+      target.state = 'retired';
+      target.sealing = true;
+      target.wasteSinceMs = nowMs();
+      await this.#copyOrAbandon(target);
+      this.#target = target;
+    }
+    const outcome = await this.#swap();
+    if (outcome.uncertain === undefined) {
+      for (const { blob } of this.#sources) await removeBlobs(blobs, blob);
+    }
+    return outcome;
+  }
+
+  /**
+   * Where memory keeps a record that the ledger may have moved already: commits name the places they find
+   * in the ledger.
+   */
+  locate(location: RecordLocation): RecordLocation {
+    if (this.#changedOver || location.segmentId !== this.#target?.id) return location;
+    const from = this.#copied.findLast(({ first }) => first <= location.record);
+    const record = from?.records[location.record - from.first];
+    assertInvariant(from !== undefined && record !== undefined, 'every record of the target was copied');
+    return { segmentId: from.source.id, record };
+  }
+
+  async #copyOrAbandon(target: Segment): Promise<void> {
+    const { native, segments, ledger, blobs } = this.#parts;
+    try {
+      await this.#copy(target);
+    } catch (error) {
+      // Holds nothing but waste. Should it not even go now, a later merge takes it as a source.
+      target.poisoned = true;
+      await ledger.swapSegments({ removedSegmentIds: [target.id], moves: [] });
+      native.dropSegment(target.id);
+      segments.delete(target.id);
+      await removeBlobs(blobs, target.blob);
+      throw error;
+    }
+  }
+
+  /** Copies everything a reader may still see, then makes the target durable, immutable and fast to search. */
+  async #copy(target: Segment): Promise<void> {
+    const { native, blobs, ledger, derived, pinnedGeneration } = this.#parts;
+    let next = 0;
+    for (const source of this.#sources) {
+      const seen = native.recordsSeenSince(source.id, pinnedGeneration());
+      await this.#copyRecords(source, seen.records, target, next);
+      this.#copied.push({ source, ...seen, first: next });
+      next += seen.records.length;
+    }
+    await native.sync(target.id);
+    const info = await native.seal(target.id);
+    await blobs.seal(target.blob);
+    await ledger.sealSegment(target.id, info.records);
+    target.state = 'sealed';
+    target.sealing = false;
+    target.tokenVectors = info.tokenVectors;
+    await Promise.race([derived.build(target), this.#parts.closed]);
+    this.#assertOpen();
+  }
+
+  async #copyRecords(source: Segment, records: Uint32Array, target: Segment, first: number): Promise<void> {
+    const { native, pace, haste } = this.#parts;
+    const info = native.segments().find(({ segmentId }) => segmentId === source.id);
+    assertInvariant(info !== undefined, 'a source is open');
+    const recordBytes = info.fileBytes / Math.max(1, info.records);
+    const batchRecords = Math.min(copyRecordsMax, Math.max(1, Math.floor(copyBytesMax / recordBytes)));
+    let unsynced = 0;
+    for (let start = 0; start < records.length; start += batchRecords) {
+      this.#assertOpen();
+      const batch = records.subarray(start, start + batchRecords);
+      const [at] = await native.copyRecords(source.id, batch, target.id);
+      assertInvariant(at === first + start, 'nobody else writes to the target');
+      const bytes = batch.length * recordBytes;
+      unsynced += bytes;
+      if (unsynced >= syncBytes) {
+        await native.sync(target.id);
+        unsynced = 0;
+      }
+      await pace.spend(bytes, haste());
+    }
+  }
+
+  /** The point of no return: ledger first, then memory in one turn of the event loop. */
+  async #swap(): Promise<MergeOutcome> {
+    const { ledger, exclusive, segments, native, onMoved } = this.#parts;
+    try {
+      for (const moves of this.#moves()) {
+        this.#assertOpen();
+        await ledger.swapSegments({ removedSegmentIds: [], moves });
+      }
+      await exclusive(async () => {
+        this.#assertOpen();
+        await ledger.swapSegments({ removedSegmentIds: this.#sources.map(({ id }) => id), moves: [] });
+        // What died while the merge ran is noted in the sources, and nothing dies until the end.
+        for (const { source, records, first } of this.#copied) {
+          native.copyLives(source.id, records, this.#target?.id ?? 0, first);
+        }
+        for (const { id } of this.#sources) {
+          native.dropSegment(id);
+          segments.delete(id);
+        }
+        this.#changedOver = true;
+        onMoved();
+      });
+    } catch (error) {
+      return { uncertain: error };
+    }
+    return {};
+  }
+
+  *#moves(): Generator<SegmentSwap['moves']> {
+    for (const { versionIds, first } of this.#copied) {
+      for (let start = 0; start < versionIds.length; start += moveRowsMax) {
+        yield Array.from(versionIds.subarray(start, start + moveRowsMax), (versionId, place) => ({
+          versionId,
+          to: { segmentId: this.#target?.id ?? 0, record: first + start + place },
+        }));
+      }
+    }
+  }
+
+  #assertOpen(): void {
+    if (this.#parts.isClosed()) throw new Error('the index is being closed');
+  }
+}

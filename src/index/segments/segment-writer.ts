@@ -1,0 +1,171 @@
+/**
+ * Where new records go: one active segment, made when the first record comes, retired at its bound or
+ * after a failed write, then sealed in the background once no upsert in flight has records in it.
+ *
+ * A segment's file exists before the ledger names it, so a crash between the two leaves a file that
+ * nothing refers to, which the next open removes.
+ */
+import { assertInvariant } from '../../errors.ts';
+import type { RecordLocation } from '../../index-state.ts';
+import type { BlobStore } from '../storage/blob-store.ts';
+import { fromEngine, hasEngineCode } from '../engine/engine-errors.ts';
+import type { IndexSettings } from '../index-settings.ts';
+import type { NativeIndex, NativeRecord } from '../engine/native.ts';
+import type { SegmentLedger } from './segment-catalog.ts';
+import { newSegment, segmentBlob, type Segment } from './segment.ts';
+
+export interface SegmentWriterOptions {
+  readonly indexId: string;
+  readonly native: NativeIndex;
+  readonly blobs: BlobStore;
+  readonly ledger: SegmentLedger;
+  readonly segments: Map<number, Segment>;
+  readonly settings: Pick<IndexSettings, 'segmentTokenVectorsMax' | 'segmentTermBytesMax' | 'nowMs'>;
+  /** A retired segment that no upsert writes to any more. */
+  readonly onRetired: (segment: Segment) => void;
+}
+
+export class SegmentWriter {
+  readonly #options: SegmentWriterOptions;
+  #active: Promise<Segment> | undefined;
+
+  constructor(options: SegmentWriterOptions) {
+    this.#options = options;
+  }
+
+  /** Goes on with a segment that was active when the index was last closed. */
+  resume(segment: Segment): void {
+    assertInvariant(this.#active === undefined && segment.state === 'active', 'one active segment');
+    this.#active = Promise.resolve(segment);
+    this.#retireIfFull(segment);
+  }
+
+  begin(): WriteSession {
+    return new WriteSession(this, this.#options);
+  }
+
+  /** The active segment; it may have been retired by the time the caller goes on. */
+  active(): Promise<Segment> {
+    this.#active ??= this.#createActive();
+    return this.#active;
+  }
+
+  /** A new segment, in the engine and in the ledger; the caller decides what goes there. */
+  async create(): Promise<Segment> {
+    const { indexId, native, blobs, ledger, segments } = this.#options;
+    const id = await ledger.allocateSegmentId();
+    const blob = segmentBlob(indexId, id);
+    try {
+      await native.createSegment(id, await blobs.create(blob));
+      await ledger.createSegment({ id, blob });
+    } catch (error) {
+      // Whether the ledger has it is uncertain: the file may only go when an open finds it unreferenced.
+      throw fromEngine(error);
+    }
+    const segment = newSegment(id, blob);
+    segments.set(id, segment);
+    return segment;
+  }
+
+  retire(segment: Segment): void {
+    if (segment.state !== 'active') return;
+    segment.state = 'retired';
+    this.#active = undefined;
+    if (segment.writers === 0) this.#options.onRetired(segment);
+  }
+
+  added(segment: Segment, { scales, terms }: NativeRecord): void {
+    segment.tokenVectors += scales.length;
+    segment.termBytes += terms.length;
+    this.#retireIfFull(segment);
+  }
+
+  failed(segment: Segment): void {
+    segment.poisoned = true;
+    this.retire(segment);
+  }
+
+  left(segment: Segment): void {
+    segment.writers -= 1;
+    if (segment.writers === 0 && segment.state === 'retired') this.#options.onRetired(segment);
+  }
+
+  #retireIfFull(segment: Segment): void {
+    const { segmentTokenVectorsMax, segmentTermBytesMax } = this.#options.settings;
+    const isFull = segment.tokenVectors >= segmentTokenVectorsMax || segment.termBytes >= segmentTermBytesMax;
+    if (isFull) this.retire(segment);
+  }
+
+  async #createActive(): Promise<Segment> {
+    try {
+      return await this.create();
+    } catch (error) {
+      this.#active = undefined;
+      throw error;
+    }
+  }
+}
+
+/** The records of one upsert, over one or more segments. `end` must be called, whatever happened. */
+export class WriteSession {
+  readonly #writer: SegmentWriter;
+  readonly #options: SegmentWriterOptions;
+  readonly #segments = new Set<Segment>();
+  #committed = false;
+
+  constructor(writer: SegmentWriter, options: SegmentWriterOptions) {
+    this.#writer = writer;
+    this.#options = options;
+  }
+
+  /** Writes one record: neither durable nor visible yet. */
+  async append(record: NativeRecord): Promise<RecordLocation> {
+    const segment = await this.#join();
+    try {
+      const appended = await this.#options.native.append(segment.id, record);
+      this.#writer.added(segment, record);
+      return { segmentId: segment.id, record: appended.record };
+    } catch (error) {
+      // For want of space nothing was written, and space may come back; after a failed write the file is done.
+      if (hasEngineCode(error, 'io')) this.#writer.failed(segment);
+      throw fromEngine(error);
+    }
+  }
+
+  /** Makes all records of this session durable. */
+  async sync(): Promise<void> {
+    const segments = [...this.#segments];
+    const outcomes = await Promise.allSettled(
+      segments.map((segment) => this.#options.native.sync(segment.id)),
+    );
+    for (const [index, outcome] of outcomes.entries()) {
+      const segment = segments[index];
+      if (outcome.status === 'rejected' && segment !== undefined) this.#writer.failed(segment);
+    }
+    for (const outcome of outcomes) if (outcome.status === 'rejected') throw fromEngine(outcome.reason);
+  }
+
+  /** The active segment, kept from being sealed until this session ends. */
+  async #join(): Promise<Segment> {
+    let segment = await this.#writer.active();
+    while (segment.state !== 'active') segment = await this.#writer.active();
+    if (!this.#segments.has(segment)) {
+      this.#segments.add(segment);
+      segment.writers += 1;
+    }
+    return segment;
+  }
+
+  /** The records are referenced now. */
+  committed(): void {
+    this.#committed = true;
+  }
+
+  end(): void {
+    for (const segment of this.#segments) {
+      if (!this.#committed) segment.wasteSinceMs ??= this.#options.settings.nowMs();
+      this.#writer.left(segment);
+    }
+    this.#segments.clear();
+  }
+}

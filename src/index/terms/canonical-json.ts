@@ -1,0 +1,132 @@
+/**
+ * One text for every JSON value, the same for equal values only: objects whatever the order of their keys (of
+ * a key given twice the last value counts), strings however they are escaped, numbers by their exact value.
+ *
+ * Numbers never become doubles, which would take 2^53 and 2^53 + 1 for equal, nor integers, which have as many
+ * digits as the exponent says. They stay text, as digits and a power of ten: 1, 1.0 and 10e-1 are all `1`, and 100 is `1e2`.
+ * So the work is linear in the bytes of the JSON.
+ *
+ * What is given must be JSON text without white space between tokens, nested no deeper than a program may
+ * recurse: nothing is checked here.
+ */
+import { assertInvariant } from '../../errors.ts';
+
+/** Members of an object by name, names and values in canonical form. */
+export function canonicalMembers(objectText: string): ReadonlyMap<string, string> {
+  return new CanonicalReader(objectText).members();
+}
+
+const stringToken = /"[^"\\]*(?:\\.[^"\\]*)*"/y;
+const comma = ','.charCodeAt(0);
+const closeBracket = ']'.charCodeAt(0);
+const closeBrace = '}'.charCodeAt(0);
+
+class CanonicalReader {
+  readonly #text: string;
+  #at = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  members(): Map<string, string> {
+    const members = new Map<string, string>();
+    this.#at += 1;
+    while (this.#text[this.#at] !== '}') {
+      const name = this.#string();
+      // The colon.
+      this.#at += 1;
+      members.set(name, this.#value());
+      if (this.#text[this.#at] === ',') this.#at += 1;
+    }
+    this.#at += 1;
+    return members;
+  }
+
+  #value(): string {
+    switch (this.#text[this.#at]) {
+      case '{': {
+        const members = [...this.members()].map(([name, value]) => `${name}:${value}`);
+        return `{${members.toSorted().join(',')}}`;
+      }
+      case '[':
+        return `[${this.#items().join(',')}]`;
+      case '"':
+        return this.#string();
+      default: {
+        const token = this.#numberOrLiteral();
+        return /^[tfn]/.test(token) ? token : canonicalNumber(token);
+      }
+    }
+  }
+
+  #items(): string[] {
+    const items: string[] = [];
+    this.#at += 1;
+    while (this.#text[this.#at] !== ']') {
+      items.push(this.#value());
+      if (this.#text[this.#at] === ',') this.#at += 1;
+    }
+    this.#at += 1;
+    return items;
+  }
+
+  #string(): string {
+    stringToken.lastIndex = this.#at;
+    const token = stringToken.exec(this.#text)?.[0];
+    assertInvariant(token !== undefined, 'a customer object is not compact JSON');
+    this.#at = stringToken.lastIndex;
+    return token.includes('\\') ? JSON.stringify(JSON.parse(token)) : token;
+  }
+
+  #numberOrLiteral(): string {
+    const start = this.#at;
+    let at = start;
+    for (; at < this.#text.length; at += 1) {
+      const unit = this.#text.charCodeAt(at);
+      if (unit === comma || unit === closeBracket || unit === closeBrace) break;
+    }
+    this.#at = at;
+    return this.#text.slice(start, at);
+  }
+}
+
+/** The number as digits without leading or trailing zeros and a power of ten; 0 whatever its sign and exponent. */
+export function canonicalNumber(token: string): string {
+  if (shortInteger.test(token)) return token;
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] = numberParts.exec(token) ?? [];
+  const digits = whole + fraction;
+  let start = 0;
+  while (digits[start] === '0') start += 1;
+  if (start === digits.length) return '0';
+  let end = digits.length;
+  while (digits[end - 1] === '0') end -= 1;
+  const shift = digits.length - end - fraction.length;
+  const power = sum(exponent, shift);
+  return `${sign}${digits.slice(start, end)}${power === '0' ? '' : `e${power}`}`;
+}
+
+/** Is its own canonical form. */
+const shortInteger = /^(?:0|-?(?:[1-9]\d{0,14})?[1-9])$/;
+
+const numberParts = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([-+]?\d+))?$/;
+
+/** `exponent + shift`. An exponent may have thousands of digits too: those before the last 15 stay text. */
+function sum(exponent: string, shift: number): string {
+  const [, sign = '', digits = ''] = /^([-+]?)0*(\d*)$/.exec(exponent) ?? [];
+  if (digits.length <= 15) return String(Number(`${sign}0${digits}`) + shift);
+  const head = digits.slice(0, -15);
+  const tail = Number(digits.slice(-15)) + (sign === '-' ? -shift : shift);
+  const carry = Math.floor(tail / 1e15);
+  const power = `${carried(head, carry)}${String(tail - carry * 1e15).padStart(15, '0')}`;
+  return `${sign === '-' ? '-' : ''}${power.replace(/^0+/, '')}`;
+}
+
+/** Adds -1, 0 or 1 to a decimal integer above 0. */
+function carried(digits: string, carry: number): string {
+  if (carry === 0) return digits;
+  const full = carry > 0 ? '9' : '0';
+  let at = digits.length - 1;
+  while (digits[at] === full) at -= 1;
+  return `${digits.slice(0, Math.max(at, 0))}${Number(digits[at] ?? 0) + carry}${(carry > 0 ? '0' : '9').repeat(digits.length - 1 - at)}`;
+}

@@ -1,0 +1,19 @@
+/** One index's side of the catalog, in the words of the index layer. */
+import type { Catalog } from '../../catalog/contract.ts';
+import { assertInvariant } from '../../errors.ts';
+import type { SegmentLedger } from '../../index/segments/segment-catalog.ts';
+
+export function catalogSegments(catalog: Catalog, indexId: string): SegmentLedger {
+  return {
+    loadState: () => catalog.loadIndexState(indexId),
+    async allocateSegmentId() {
+      const [id] = await catalog.allocateIds(1);
+      assertInvariant(id !== undefined, 'one id was asked for');
+      return id;
+    },
+    createSegment: (segment) => catalog.createSegment({ ...segment, indexId }),
+    sealSegment: (segmentId, records) => catalog.sealSegment(segmentId, records),
+    swapSegments: (swap) => catalog.swapSegments({ ...swap, indexId }),
+    forgetDeadVersions: (generation) => catalog.forgetDeadVersions(indexId, generation),
+  };
+}

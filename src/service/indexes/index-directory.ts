@@ -1,0 +1,154 @@
+/**
+ * Indexes by id: the row (cached for moments), the model it needs, and the open index. Everything about one
+ * index that operations share: existence, damage, erasure.
+ */
+import type { Catalog, IndexRow } from '../../catalog/contract.ts';
+import type { EncoderModel } from '../../encoder/protocol/contract.ts';
+import { ServiceError } from '../../errors.ts';
+import { otherModel, type IndexStore } from '../../index/index-store.ts';
+import type { StoredIndex } from '../../index/open-index.ts';
+import { catalogSegments } from './catalog-segments.ts';
+import { HotCache } from '../hot-cache.ts';
+import { InFlight } from '../in-flight.ts';
+import { IndexRegistry } from './index-registry.ts';
+
+const rowsMax = 10_000;
+const rowAgeMsMax = 2_000;
+const openIndexesMax = 256;
+
+export interface IndexDirectoryOptions {
+  readonly catalog: Catalog;
+  readonly store: IndexStore;
+  readonly onRemovalError: (indexId: string, error: unknown) => void;
+}
+
+export class IndexDirectory {
+  readonly #options: IndexDirectoryOptions;
+  readonly #rows = new HotCache<IndexRow>({ rowsMax, maxAgeMs: rowAgeMsMax });
+  readonly #registry = new IndexRegistry({ openMax: openIndexesMax });
+  readonly #removals = new InFlight();
+
+  constructor(options: IndexDirectoryOptions) {
+    this.#options = options;
+  }
+
+  /** The row of a tenant's index; 404 for any other. */
+  async row(tenantId: string, indexId: string): Promise<IndexRow> {
+    const row = await this.#rows.get(rowKey(tenantId, indexId), () =>
+      this.#options.catalog.getIndex(tenantId, indexId),
+    );
+    if (row === undefined) throw missingIndex();
+    return row;
+  }
+
+  /** The row of an index whose documents can be read and written. */
+  async usableRow(tenantId: string, indexId: string): Promise<IndexRow> {
+    const row = await this.row(tenantId, indexId);
+    if (row.status === 'error') throw new ServiceError('internal_error', 'the index is damaged');
+    return row;
+  }
+
+  /** Runs `work` on the open index. `model` is that of the index. */
+  async use<T>(
+    row: IndexRow,
+    work: (stored: StoredIndex) => Promise<T>,
+    model: Pick<EncoderModel, 'dim'>,
+  ): Promise<T> {
+    return await this.#registry.use(
+      row.id,
+      () => this.#open(row.id, { dim: model.dim }),
+      async (stored) => {
+        // It was opened without a model.
+        if (stored.dim !== model.dim) throw otherModel();
+        return await work(stored);
+      },
+    );
+  }
+
+  /** Likewise for work that needs no model; 503 when the index has no segments. */
+  useWithoutModel<T>(indexId: string, work: (stored: StoredIndex) => Promise<T>): Promise<T> {
+    return this.#registry.use(indexId, () => this.#open(indexId), work);
+  }
+
+  /** Runs `work` if the index is open or being opened. */
+  useIfOpen<T>(indexId: string, work: (stored: StoredIndex) => Promise<T>): Promise<T | undefined> {
+    return this.#registry.useIfOpen(indexId, work);
+  }
+
+  /** 404 if the index has gone by now, whatever the cache says. */
+  async assertExists(tenantId: string, indexId: string): Promise<void> {
+    if ((await this.#options.catalog.getIndex(tenantId, indexId)) !== undefined) return;
+    this.#rows.forget(rowKey(tenantId, indexId));
+    throw missingIndex();
+  }
+
+  /**
+   * Erases an index: the row first, so that whatever happens next its files are unreferenced. They go once
+   * the requests that use the index have ended; should that fail, upkeep or the next start removes them.
+   */
+  async erase(tenantId: string, indexId: string): Promise<boolean> {
+    const erased = await this.#options.catalog.deleteIndex(tenantId, indexId);
+    this.#rows.forget(rowKey(tenantId, indexId));
+    if (erased) {
+      this.#removeFiles(indexId).catch((error: unknown) => this.#options.onRemovalError(indexId, error));
+    }
+    return erased;
+  }
+
+  /** Closes an index that the catalog does not know any more, and removes its files. */
+  async #removeFiles(indexId: string): Promise<void> {
+    const leave = this.#removals.enter();
+    try {
+      await this.#registry.close(indexId);
+      await this.#options.store.removeIndex(indexId);
+    } finally {
+      leave();
+    }
+  }
+
+  /** Every index that has files. */
+  storedIds(): Promise<readonly string[]> {
+    return this.#options.store.storedIndexIds();
+  }
+
+  /** Removes the files of indexes that the catalog does not know: of erased tenants, or left by a crash. */
+  async removeUnknown(): Promise<readonly string[]> {
+    // Files first: an index has files only after it has a row.
+    const stored = await this.storedIds();
+    const known = new Set(await this.#options.catalog.listIndexIds());
+    const unknown = stored.filter((indexId) => !known.has(indexId));
+    for (const indexId of unknown) await this.#removeFiles(indexId);
+    return unknown;
+  }
+
+  #open(indexId: string, model: { readonly dim?: number } = {}): Promise<StoredIndex> {
+    const { store, catalog } = this.#options;
+    return store.open({ indexId, ...model, ledger: catalogSegments(catalog, indexId) });
+  }
+
+  /** Gives up what goes on in the background of open indexes; requests in flight go on. */
+  windDown(): void {
+    for (const stored of this.#registry.openIndexes()) stored.windDown();
+  }
+
+  openIndexes(): readonly StoredIndex[] {
+    return this.#registry.openIndexes();
+  }
+
+  openIds(): readonly string[] {
+    return this.#registry.openIds();
+  }
+
+  async close(): Promise<void> {
+    await this.#registry.closeAll();
+    await this.#removals.idle();
+  }
+}
+
+export function missingIndex(): ServiceError {
+  return new ServiceError('not_found', 'no such index');
+}
+
+function rowKey(tenantId: string, indexId: string): string {
+  return `${tenantId} ${indexId}`;
+}

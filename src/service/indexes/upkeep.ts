@@ -1,0 +1,102 @@
+/**
+ * What goes on without requests: indexes forget dead versions and give space back, files of erased indexes
+ * go, and now and then every index is looked at, also those nobody uses, because deleted data must be
+ * physically gone within 24 hours, whether or not their model is served. One thing at a time.
+ */
+import type { Catalog } from '../../catalog/contract.ts';
+import { ServiceError } from '../../errors.ts';
+import type { StoredIndex } from '../../index/open-index.ts';
+import type { IndexDirectory } from './index-directory.ts';
+
+export interface UpkeepOptions {
+  readonly catalog: Catalog;
+  readonly indexes: IndexDirectory;
+  readonly onError: (job: string, error: unknown) => void;
+  readonly intervalMs?: number;
+  readonly sweepIntervalMs?: number;
+}
+
+const intervalMsDefault = 60_000;
+/** Twice within the age at which waste becomes due, and 24 h are kept with time to spare. */
+const sweepIntervalMsDefault = 6 * 3_600_000;
+
+export class Upkeep {
+  readonly #options: UpkeepOptions;
+  readonly #timer: NodeJS.Timeout;
+  #running: Promise<void> | undefined;
+  #sweptAt = Number.NEGATIVE_INFINITY;
+  #stopped = false;
+
+  constructor(options: UpkeepOptions) {
+    this.#options = options;
+    this.#timer = setInterval(() => void this.run(), options.intervalMs ?? intervalMsDefault);
+    this.#timer.unref();
+  }
+
+  /** One round; resolves when it (or the one under way) has ended. Never rejects. */
+  run(): Promise<void> {
+    this.#running ??= this.#round().finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
+  }
+
+  /** No new round; the one under way ends after the index it is at. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    clearInterval(this.#timer);
+    await this.#running;
+  }
+
+  async #round(): Promise<void> {
+    const { indexes } = this.#options;
+    await this.#attempt('removal of files', async () => void (await indexes.removeUnknown()));
+    const now = performance.now();
+    if (now - this.#sweptAt >= (this.#options.sweepIntervalMs ?? sweepIntervalMsDefault)) {
+      this.#sweptAt = now;
+      await this.#attempt('sweep', () => this.#sweep());
+      return;
+    }
+    for (const indexId of indexes.openIds()) {
+      if (this.#stopped) return;
+      await this.#attempt('maintenance', async () => {
+        await indexes.useIfOpen(indexId, (stored) => this.#maintainOpen(stored));
+      });
+    }
+  }
+
+  async #sweep(): Promise<void> {
+    const { catalog, indexes } = this.#options;
+    const stored = new Set(await indexes.storedIds());
+    for (const tenant of await catalog.listTenants()) {
+      for (const { id, status } of await catalog.listIndexes(tenant.id)) {
+        if (this.#stopped) return;
+        if (stored.has(id) && status !== 'error') {
+          await this.#attempt('maintenance', () => this.#maintain(id));
+        }
+      }
+    }
+  }
+
+  async #maintain(indexId: string): Promise<void> {
+    try {
+      await this.#options.indexes.useWithoutModel(indexId, (stored) => this.#maintainOpen(stored));
+    } catch (error) {
+      // Gone meanwhile.
+      if (!(error instanceof ServiceError && error.code === 'not_found')) throw error;
+    }
+  }
+
+  /** An index may have been opened for this after the service began to drain. */
+  async #maintainOpen(stored: StoredIndex): Promise<void> {
+    if (!this.#stopped) await stored.maintain();
+  }
+
+  async #attempt(job: string, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      if (!this.#stopped) this.#options.onError(job, error);
+    }
+  }
+}

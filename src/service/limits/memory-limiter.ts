@@ -1,0 +1,153 @@
+/**
+ * The limiter of one api process, in memory. A restart empties the slots (whose requests ended with the process).
+ * Rate windows are recorded with the usage of each answer and come back: forgotten is only what a process that was
+ * killed had admitted and not answered. The token ledger is the catalog's, only reservations are here.
+ *
+ * Memory is bounded by what the last 60 s used: a tenant without admissions in its window, slots or
+ * reservations takes none.
+ */
+import type { Catalog } from '../../catalog/contract.ts';
+import { assertInvariant } from '../../errors.ts';
+import { monthOf } from '../calendar-month.ts';
+import type {
+  ConcurrencyPermit,
+  Limiter,
+  RateAdmission,
+  TokenReservation,
+  TokenReservationRequest,
+} from './limiter.ts';
+import { RateWindow, windowMs } from './rate-window.ts';
+
+/** Idle tenants looked at, at most, by one admission. */
+const sweepMax = 2;
+/** Longer than any request: its usage, and the window with it, is recorded in the month in which it began. */
+const recordedMsMax = 86_400_000;
+
+export class MemoryLimiter implements Limiter {
+  /** Least recently admitted tenant first. */
+  readonly #windows = new Map<string, RateWindow>();
+  readonly #slots = new Map<string, number>();
+  readonly #reserved = new Map<string, bigint>();
+  readonly #clock = new SteadyClock();
+
+  /** With the windows that an earlier process left. */
+  static async restore(catalog: Pick<Catalog, 'rateWindows'>, nowMs: number): Promise<MemoryLimiter> {
+    const limiter = new MemoryLimiter();
+    const now = Math.floor(nowMs);
+    const newest = new Map<string, RateWindow>();
+    for (const { tenantId, packed } of await catalog.rateWindows(monthOf(nowMs - recordedMsMax))) {
+      const window = RateWindow.unpack(packed, now);
+      const other = newest.get(tenantId);
+      // Of two that were packed one after the other the later one holds the other.
+      if (other === undefined || isLater(window, other)) newest.set(tenantId, window);
+    }
+    const inOrder = [...newest].toSorted(([, left], [, right]) => left.newestMs - right.newestMs);
+    for (const [tenantId, window] of inOrder) if (window.count > 0) limiter.#windows.set(tenantId, window);
+    return limiter;
+  }
+
+  packedWindow(tenantId: string): Uint8Array | undefined {
+    return this.#windows.get(tenantId)?.pack();
+  }
+
+  /** `nowMs`: any clock; should it step back, time stands still and goes on from there. */
+  admitRate(tenantId: string, perMinute: number, nowMs: number): RateAdmission {
+    const now = this.#clock.read(nowMs);
+    // The present rounded down and admissions rounded up: no 60 s ever hold one too many.
+    const floor = Math.floor(now);
+    this.#dropIdle(floor);
+    const window = this.#windows.get(tenantId) ?? new RateWindow();
+    window.expire(floor);
+    if (window.count >= perMinute) {
+      // So many must leave that one fits; with a limit of zero none ever does.
+      const wait = perMinute < 1 ? windowMs : window.msUntilExpired(window.count - perMinute, floor);
+      return { admitted: false, remaining: 0, retryAfterSeconds: wholeSeconds(wait) };
+    }
+    window.add(Math.ceil(now));
+    this.#windows.delete(tenantId);
+    this.#windows.set(tenantId, window);
+    return {
+      admitted: true,
+      remaining: perMinute - window.count,
+      retryAfterSeconds: wholeSeconds(windowMs),
+    };
+  }
+
+  acquireSlot(tenantId: string, max: number): ConcurrencyPermit | undefined {
+    const taken = this.#slots.get(tenantId) ?? 0;
+    if (taken >= max) return undefined;
+    this.#slots.set(tenantId, taken + 1);
+    return { release: once(() => this.#releaseSlot(tenantId)) };
+  }
+
+  reserveTokens(request: TokenReservationRequest): TokenReservation | undefined {
+    const { tenantId, month, inputTokens, allowance, ledger } = request;
+    assertInvariant(inputTokens >= 0n, 'a reservation is not negative');
+    const key = `${month} ${tenantId}`;
+    const reserved = this.#reserved.get(key) ?? 0n;
+    if (ledger + reserved + inputTokens > allowance) return undefined;
+    this.#reserved.set(key, reserved + inputTokens);
+    return { inputTokens, release: once(() => this.#giveBack(key, inputTokens)) };
+  }
+
+  /** Entries held, of all kinds. */
+  get size(): number {
+    return this.#windows.size + this.#slots.size + this.#reserved.size;
+  }
+
+  #dropIdle(floorMs: number): void {
+    let looked = 0;
+    for (const [tenantId, window] of this.#windows) {
+      if (looked === sweepMax) return;
+      looked++;
+      window.expire(floorMs);
+      if (window.count > 0) return;
+      this.#windows.delete(tenantId);
+    }
+  }
+
+  #releaseSlot(tenantId: string): void {
+    const left = (this.#slots.get(tenantId) ?? 0) - 1;
+    assertInvariant(left >= 0, 'a slot is released once');
+    if (left === 0) this.#slots.delete(tenantId);
+    else this.#slots.set(tenantId, left);
+  }
+
+  #giveBack(key: string, inputTokens: bigint): void {
+    const left = (this.#reserved.get(key) ?? 0n) - inputTokens;
+    assertInvariant(left >= 0n, 'a reservation ends once');
+    if (left === 0n) this.#reserved.delete(key);
+    else this.#reserved.set(key, left);
+  }
+}
+
+function isLater(window: RateWindow, other: RateWindow): boolean {
+  return (
+    window.newestMs > other.newestMs || (window.newestMs === other.newestMs && window.count > other.count)
+  );
+}
+
+/** Turns a clock that may step back into one that does not. */
+class SteadyClock {
+  #lastMs = Number.NEGATIVE_INFINITY;
+  #offsetMs = 0;
+
+  read(nowMs: number): number {
+    if (nowMs + this.#offsetMs < this.#lastMs) this.#offsetMs = this.#lastMs - nowMs;
+    this.#lastMs = nowMs + this.#offsetMs;
+    return this.#lastMs;
+  }
+}
+
+function wholeSeconds(ms: number): number {
+  return Math.max(1, Math.ceil(ms / 1000));
+}
+
+function once(work: () => void): () => void {
+  let done = false;
+  return () => {
+    if (done) return;
+    done = true;
+    work();
+  };
+}

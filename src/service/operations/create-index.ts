@@ -1,0 +1,69 @@
+/** Creating an index: its model version and its chunking are decided here, once and for ever. */
+import { randomUUID } from 'node:crypto';
+import type { IndexRow } from '../../catalog/contract.ts';
+import type { ChunkingParameters, EncoderModel } from '../../encoder/protocol/contract.ts';
+import { ServiceError, invalid } from '../../errors.ts';
+import type { Issue } from '../../errors.ts';
+import type { CreateIndexRequest, RequestContext } from '../contract.ts';
+import type { ServiceParts } from '../parts.ts';
+import { chooseModel } from '../indexes/served-models.ts';
+
+const indexesMax = 1_000;
+const maxTokensDefault = 256;
+const overlapTokensDefault = 32;
+const minimumChunkTokensDefault = 16;
+
+export async function createIndex(
+  parts: ServiceParts,
+  context: RequestContext,
+  request: CreateIndexRequest,
+): Promise<IndexRow> {
+  const model = await chooseModel(parts.encoder, parts.defaultModel, request.model, context);
+  const created = await parts.catalog.createIndex(
+    {
+      id: randomUUID(),
+      tenantId: context.tenant.id,
+      name: request.name,
+      model: model.name,
+      modelVersion: model.version,
+      chunking: chunkingOf(model, request.chunking),
+      metadataSchema: request.metadataSchema,
+    },
+    indexesMax,
+  );
+  if (created.outcome === 'created') return created.index;
+  if (created.outcome === 'duplicate_name')
+    throw invalid('name', 'an index with this name exists', 'duplicate');
+  throw invalid('name', `a tenant has at most ${indexesMax} indexes`, 'too_many_indexes');
+}
+
+/**
+ * The chunking of an index in tokens, within what the model can take: windows of `max_tokens` that share
+ * `overlap_tokens` with their neighbour. Defaults shrink with a smaller window: an eighth of it overlaps.
+ */
+export function chunkingOf(
+  model: Pick<EncoderModel, 'windowTokensMax'>,
+  request: CreateIndexRequest['chunking'] = {},
+): ChunkingParameters {
+  const maxTokens = request.maxTokens ?? Math.min(maxTokensDefault, model.windowTokensMax);
+  const overlapTokens = request.overlapTokens ?? Math.min(overlapTokensDefault, Math.floor(maxTokens / 8));
+  const minimumChunkTokens = request.minimumChunkTokens ?? Math.min(minimumChunkTokensDefault, maxTokens);
+  const issues: Issue[] = [];
+  const refuse = (field: string, code: string, message: string): void => {
+    issues.push({ path: `chunking.${field}`, message, code });
+  };
+  if (maxTokens < 1) refuse('max_tokens', 'too_small', 'must be at least 1');
+  if (maxTokens > model.windowTokensMax) {
+    refuse('max_tokens', 'too_big', `the model takes at most ${model.windowTokensMax} tokens`);
+  }
+  if (overlapTokens < 0) refuse('overlap_tokens', 'too_small', 'must be at least 0');
+  if (overlapTokens >= maxTokens) refuse('overlap_tokens', 'too_big', 'must be below max_tokens');
+  if (minimumChunkTokens < 0) refuse('minimum_chunk_tokens', 'too_small', 'must be at least 0');
+  if (minimumChunkTokens > maxTokens) {
+    refuse('minimum_chunk_tokens', 'too_big', 'must not be above max_tokens');
+  }
+  if (issues.length > 0) {
+    throw new ServiceError('validation_error', 'the chunking is not possible with this model', { issues });
+  }
+  return { maxTokens, overlapTokens, minimumChunkTokens };
+}

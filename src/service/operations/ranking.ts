@@ -1,0 +1,30 @@
+/** What searching and scoring share: the parts of a score. */
+import type { ResultComponents } from '../contract.ts';
+
+export interface ScoredRows {
+  readonly score: number;
+  /** Of the result among those that `similarities` holds. */
+  readonly position: number;
+  readonly queryRows: number;
+  /** f32 [results x query rows], offsets included. */
+  readonly similarities?: Float32Array;
+  readonly documentTokens?: Uint32Array;
+  readonly candidateScores?: Float32Array;
+  readonly candidateRanks?: Uint32Array;
+}
+
+/** The parts of one score; absent unless they were asked for. The similarities add up to it. */
+export function componentsOf(scored: ScoredRows): ResultComponents | undefined {
+  const { position, queryRows, similarities, documentTokens } = scored;
+  if (similarities === undefined || documentTokens === undefined) return undefined;
+  const candidateScore = scored.candidateScores?.[position];
+  const candidateRank = scored.candidateRanks?.[position];
+  const [first, end] = [position * queryRows, (position + 1) * queryRows];
+  return {
+    maxsim: scored.score,
+    similarities: similarities.subarray(first, end),
+    documentTokens: documentTokens.subarray(first, end),
+    ...(candidateScore === undefined ? {} : { candidateScore }),
+    ...(candidateRank === undefined ? {} : { candidateRank }),
+  };
+}

@@ -1,0 +1,174 @@
+/**
+ * Scoring transient documents: query and documents are encoded side by side once their tokens are reserved,
+ * each document is scored as it arrives and dropped. One result per document, its best chunk; ties stand in the
+ * order submitted. A document without tokens has no chunk and so no result; one that the model cannot encode, or such a query, refuses the request, whose
+ * answer has no place for it. Nothing is stored but the usage.
+ */
+import type { EncodedDocument, EncodedQuery } from '../../encoder/protocol/contract.ts';
+import { assertInvariant, invalid } from '../../errors.ts';
+import { chunkingOf } from './create-index.ts';
+import type { DocumentInput, RankedResponse, RequestContext, ResultItem, ScoreRequest } from '../contract.ts';
+import {
+  assertWanted,
+  encodedQuery,
+  encodeOptions,
+  requestUsage,
+  timed,
+  type ServiceParts,
+} from '../parts.ts';
+import { componentsOf } from './ranking.ts';
+import { defaultModel } from '../indexes/served-models.ts';
+import type { TokenHold } from '../limits/token-allowance.ts';
+
+/** A document's best chunk. */
+interface Best {
+  readonly input: DocumentInput;
+  readonly documentIndex: number;
+  readonly chunkIndex: number;
+  readonly score: number;
+  readonly components: ResultItem['components'];
+}
+
+type TokenMatrices = Pick<EncodedDocument, 'chunkRows' | 'vectors' | 'scales'>;
+
+interface Scored {
+  readonly inputTokens: number;
+  readonly best: readonly Best[];
+  /** Chunks of each document, in the order submitted. */
+  readonly chunkCounts: Uint32Array;
+}
+
+export async function scoreDocuments(
+  parts: ServiceParts,
+  context: RequestContext,
+  request: ScoreRequest,
+): Promise<RankedResponse> {
+  const hold = await parts.allowance.open(context.tenant);
+  try {
+    const scored = await timed(context, 'score', () => scoreAll(parts, context, request, hold));
+    const results = resultItems(scored);
+    assertWanted(context, parts.nowMs());
+    await timed(context, 'usage', () =>
+      parts.usage.record(context, { month: hold.month, inputTokens: BigInt(scored.inputTokens), scores: 1 }),
+    );
+    hold.settle(BigInt(scored.inputTokens));
+    return {
+      results,
+      usage: requestUsage(context, parts.nowMs(), {
+        inputTokens: scored.inputTokens,
+        documentCount: 0,
+        chunkCount: 0,
+        candidateCount: request.documents.length,
+      }),
+    };
+  } finally {
+    hold.release();
+  }
+}
+
+async function scoreAll(
+  parts: ServiceParts,
+  context: RequestContext,
+  request: ScoreRequest,
+  hold: TokenHold,
+): Promise<Scored> {
+  const model = await defaultModel(parts.encoder, parts.defaultModel, context);
+  const options = encodeOptions(context, model);
+  const query = Promise.withResolvers<EncodedQuery>();
+  // Awaited with the first document; until then a failure must not count as unhandled.
+  query.promise.catch(() => undefined);
+  const encoded = parts.encoder.encodeDocuments(
+    request.documents.map(({ text }) => text),
+    {
+      ...options,
+      chunking: chunkingOf(model),
+      onTokenCounts: async (documentTokens) => {
+        const [queryTokens = 0] = await parts.encoder.countTokens([request.query], options);
+        hold.reserve(documentTokens.reduce((sum, tokens) => sum + BigInt(tokens), BigInt(queryTokens)));
+        query.resolve(encodedQuery(parts, request.query, options));
+      },
+    },
+  );
+  const best: Best[] = [];
+  const chunkCounts = new Uint32Array(request.documents.length);
+  let documentTokens = 0;
+  for await (const document of encoded) {
+    assertWanted(context, parts.nowMs());
+    const input = request.documents[document.documentIndex];
+    assertInvariant(input !== undefined, 'an encoded document was submitted');
+    if (document.problem !== undefined) {
+      throw invalid(`documents.${document.documentIndex}.text`, document.problem, 'text_not_encodable');
+    }
+    documentTokens += document.inputTokens;
+    chunkCounts[document.documentIndex] = document.chunkRows.length;
+    if (document.chunkRows.length === 0) continue;
+    best.push(
+      await bestChunk(parts, { query: await query.promise, dim: model.dim, input, document, request }),
+    );
+  }
+  const { inputTokens } = await query.promise;
+  return { inputTokens: documentTokens + inputTokens, best, chunkCounts };
+}
+
+async function bestChunk(
+  parts: ServiceParts,
+  scoring: {
+    readonly query: EncodedQuery;
+    readonly dim: number;
+    readonly input: DocumentInput;
+    readonly document: EncodedDocument;
+    readonly request: ScoreRequest;
+  },
+): Promise<Best> {
+  const { query, dim, input, document, request } = scoring;
+  const asked = { query: query.vectors, offsets: query.offsets, dim };
+  const { scores } = await parts.engine.score({ ...asked, components: false }, document);
+  let chunkIndex = 0;
+  for (const [index, score] of scores.entries()) {
+    if (score > (scores[chunkIndex] ?? score)) chunkIndex = index;
+  }
+  const score = scores[chunkIndex];
+  assertInvariant(score !== undefined, 'a document with chunks has scores');
+  // Only the chunk that is answered is explained.
+  const explained = request.returnComponents
+    ? await parts.engine.score({ ...asked, components: true }, chunkOf(document, chunkIndex, dim))
+    : {};
+  return {
+    input,
+    documentIndex: document.documentIndex,
+    chunkIndex,
+    score,
+    components: componentsOf({ ...explained, score, position: 0, queryRows: query.rows }),
+  };
+}
+
+/** One chunk's token matrix, as a document of its own. */
+function chunkOf(document: EncodedDocument, chunkIndex: number, dim: number): TokenMatrices {
+  const { chunkRows, vectors, scales } = document;
+  const first = chunkRows.subarray(0, chunkIndex).reduce((sum, rows) => sum + rows, 0);
+  const end = first + (chunkRows[chunkIndex] ?? 0);
+  return {
+    chunkRows: chunkRows.subarray(chunkIndex, chunkIndex + 1),
+    vectors: vectors.subarray(first * dim, end * dim),
+    scales: scales.subarray(first, end),
+  };
+}
+
+function resultItems({ best, chunkCounts }: Scored): ResultItem[] {
+  // Chunks are numbered through in the order submitted, whatever the order of encoding.
+  const firstChunks: number[] = [];
+  let chunks = 0;
+  for (const count of chunkCounts) {
+    firstChunks.push(chunks);
+    chunks += count;
+  }
+  const ranked = best.toSorted((a, b) => b.score - a.score || a.documentIndex - b.documentIndex);
+  return ranked.map(({ input, documentIndex, chunkIndex, score, components }) => ({
+    docId: input.docId,
+    chunkId: `transient_${(firstChunks[documentIndex] ?? 0) + chunkIndex}`,
+    chunkIndex,
+    score,
+    metadata: input.metadata,
+    ...(components === undefined ? {} : { components }),
+  }));
+}

@@ -1,0 +1,224 @@
+/**
+ * Upserting a batch: count tokens and reserve them, encode, append each document as it arrives, make all
+ * durable, commit in one transaction, publish, answer. Nothing is stored, replaced or charged before the
+ * commit; once it has begun it completes, whoever has gone.
+ *
+ * Charged are the tokens of the documents that were upserted; a failed document costs nothing and leaves
+ * what was stored under its id as it was.
+ */
+import type { CommitUpsertResult, DocumentVersion, IndexRow } from '../../catalog/contract.ts';
+import type { EncodedDocument, EncoderModel } from '../../encoder/protocol/contract.ts';
+import { assertInvariant, invalid, type ServiceError } from '../../errors.ts';
+import { metadataTerms } from '../../index/terms/metadata-terms.ts';
+import type { CommitWork, IndexWriter } from '../../index/open-index.ts';
+import { monthOf } from '../calendar-month.ts';
+import type { DocumentInput, RequestContext, UpsertResponse } from '../contract.ts';
+import { missingIndex } from '../indexes/index-directory.ts';
+import { assertWanted, encodeOptions, requestUsage, timed, type ServiceParts } from '../parts.ts';
+import { modelOfIndex } from '../indexes/served-models.ts';
+import type { TokenHold } from '../limits/token-allowance.ts';
+
+/** What became of the batch before the commit. */
+interface Batch {
+  readonly versions: DocumentVersion[];
+  /** In the order of the request. */
+  failed: readonly { readonly docId: string; readonly error: string }[];
+  inputTokens: number;
+  chunks: number;
+}
+
+export async function upsertDocuments(
+  parts: ServiceParts,
+  context: RequestContext,
+  indexId: string,
+  documents: readonly DocumentInput[],
+): Promise<UpsertResponse> {
+  const row = await parts.indexes.usableRow(context.tenant.id, indexId);
+  const model = await modelOfIndex(parts.encoder, row, context);
+  const hold = await parts.allowance.open(context.tenant);
+  try {
+    const batch = await parts.indexes.use(
+      row,
+      (stored) =>
+        stored.write(async (writer) => {
+          const encoded = await encodeInto(parts, context, { row, model, documents, hold, writer });
+          if (encoded.versions.length > 0) {
+            assertWanted(context, parts.nowMs());
+            const outcome = await timed(context, 'commit', () =>
+              writer.commit(() => commitBatch(parts, context, { row, hold, batch: encoded })),
+            );
+            assertCommitted(outcome);
+            hold.settle(BigInt(encoded.inputTokens));
+          }
+          return encoded;
+        }),
+      model,
+    );
+    return {
+      indexId,
+      upsertedDocuments: batch.versions.length,
+      upsertedChunks: batch.chunks,
+      failed: batch.failed,
+      usage: requestUsage(context, parts.nowMs(), {
+        inputTokens: batch.inputTokens,
+        documentCount: batch.versions.length,
+        chunkCount: batch.chunks,
+        candidateCount: 0,
+      }),
+    };
+  } finally {
+    hold.release();
+  }
+}
+
+interface EncodeInput {
+  readonly row: IndexRow;
+  readonly model: EncoderModel;
+  readonly documents: readonly DocumentInput[];
+  readonly hold: TokenHold;
+  readonly writer: IndexWriter;
+}
+
+async function encodeInto(
+  parts: ServiceParts,
+  context: RequestContext,
+  { row, model, documents, hold, writer }: EncodeInput,
+): Promise<Batch> {
+  const batch: Batch = { versions: [], failed: [], inputTokens: 0, chunks: 0 };
+  const encoded = parts.encoder.encodeDocuments(
+    documents.map(({ text }) => text),
+    {
+      ...encodeOptions(context, model),
+      chunking: row.chunking,
+      onTokenCounts: async (inputTokens) => {
+        // A text without tokens will fail, so it takes no room.
+        const storable = documents.filter((_document, index) => (inputTokens[index] ?? 0) > 0);
+        await assertRoom(parts, context, row, storable);
+        hold.reserve(inputTokens.reduce((sum, tokens) => sum + BigInt(tokens), 0n));
+      },
+    },
+  );
+  const versionIds = await parts.catalog.allocateIds(documents.length);
+  const seen = new Set<number>();
+  const errors = new Map<number, string>();
+  const started = performance.now();
+  for await (const document of encoded) {
+    assertWanted(context, parts.nowMs());
+    const input = documents[document.documentIndex];
+    assertInvariant(input !== undefined && !seen.has(document.documentIndex), 'a document is encoded once');
+    seen.add(document.documentIndex);
+    noteEncoderTimings(context, document);
+    if (document.chunkRows.length === 0) {
+      errors.set(document.documentIndex, document.problem ?? 'the document produced no chunks');
+      continue;
+    }
+    const versionId = versionIds[document.documentIndex];
+    assertInvariant(versionId !== undefined, 'every document has a version id');
+    const version = await timed(context, 'append', () => appendDocument(writer, versionId, input, document));
+    batch.versions.push(version);
+    batch.inputTokens += document.inputTokens;
+    batch.chunks += version.chunkCount;
+  }
+  context.timings['encode'] = performance.now() - started - (context.timings['append'] ?? 0);
+  assertInvariant(seen.size === documents.length, 'every document is encoded');
+  batch.failed = documents.flatMap(({ docId }, index) => {
+    const error = errors.get(index);
+    return error === undefined ? [] : { docId, error };
+  });
+  return batch;
+}
+
+async function appendDocument(
+  writer: IndexWriter,
+  versionId: number,
+  input: DocumentInput,
+  document: EncodedDocument,
+): Promise<DocumentVersion> {
+  const { chunkRows, vectors, scales } = document;
+  const { segmentId, record } = await writer.append({
+    versionId,
+    chunkRows,
+    vectors,
+    scales,
+    terms: metadataTerms(input.metadata),
+  });
+  return {
+    docId: input.docId,
+    versionId,
+    metadata: input.metadata,
+    chunkCount: chunkRows.length,
+    tokenVectors: scales.length,
+    segmentId,
+    record,
+  };
+}
+
+async function commitBatch(
+  parts: ServiceParts,
+  context: RequestContext,
+  { row, hold, batch }: { readonly row: IndexRow; readonly hold: TokenHold; readonly batch: Batch },
+): Promise<CommitWork<CommitUpsertResult['outcome']>> {
+  let committed: CommitUpsertResult;
+  try {
+    committed = await parts.catalog.commitUpsert({
+      tenantId: context.tenant.id,
+      indexId: row.id,
+      documents: batch.versions,
+      documentsMax: context.tenant.limits.documents,
+      usage: parts.usage.event(context.tenant.id, {
+        month: hold.month,
+        inputTokens: BigInt(batch.inputTokens),
+        documentUpserts: batch.versions.length,
+      }),
+    });
+  } catch (error) {
+    // It may have been counted: never count twice.
+    parts.usage.claim(context);
+    throw error;
+  }
+  if (committed.outcome !== 'committed') return { result: committed.outcome };
+  parts.usage.claim(context);
+  return { result: committed.outcome, commit: committed };
+}
+
+function assertCommitted(outcome: CommitUpsertResult['outcome']): void {
+  if (outcome === 'index_missing') throw missingIndex();
+  if (outcome === 'document_allowance_exceeded') throw allowanceExceeded();
+}
+
+/** Refuses a hopeless batch before it is encoded; the commit decides for good. */
+async function assertRoom(
+  parts: ServiceParts,
+  context: RequestContext,
+  row: IndexRow,
+  documents: readonly DocumentInput[],
+): Promise<void> {
+  const [totals, stored] = await Promise.all([
+    parts.catalog.usageTotals(context.tenant.id, monthOf(parts.nowMs())),
+    parts.catalog.countStored(
+      row.id,
+      documents.map(({ docId }) => docId),
+    ),
+  ]);
+  const added = documents.length - stored;
+  if (added > 0 && totals.documents + added > context.tenant.limits.documents) throw allowanceExceeded();
+}
+
+function allowanceExceeded(): ServiceError {
+  return invalid(
+    'documents',
+    'the stored-document allowance does not hold this batch',
+    'document_allowance_exceeded',
+  );
+}
+
+/** The slowest document speaks for the batch. */
+function noteEncoderTimings(context: RequestContext, { timings }: EncodedDocument): void {
+  for (const [stage, ms] of [
+    ['encoder_tokenize', timings.tokenizeMs],
+    ['encoder_queue', timings.queueMs],
+    ['encoder_run', timings.runMs],
+  ] as const) {
+    context.timings[stage] = Math.max(context.timings[stage] ?? 0, ms);
+  }
+}

@@ -1,0 +1,57 @@
+/**
+ * What a request adds to the ledger, exactly once: an operation that records its own usage claims the
+ * request first, and `countRequest` then leaves it alone. A record that fails half-way is not tried again:
+ * counting too little favours the customer, counting twice does not.
+ */
+import type { Catalog, UsageEvent } from '../../catalog/contract.ts';
+import { monthOf } from '../calendar-month.ts';
+import type { RequestContext } from '../contract.ts';
+import type { Limiter } from '../limits/limiter.ts';
+
+export class UsageRecorder {
+  readonly #catalog: Catalog;
+  readonly #limiter: Pick<Limiter, 'packedWindow'>;
+  readonly #nowMs: () => number;
+  readonly #claimed = new WeakSet<RequestContext>();
+
+  constructor(options: {
+    readonly catalog: Catalog;
+    readonly limiter: Pick<Limiter, 'packedWindow'>;
+    readonly nowMs: () => number;
+  }) {
+    this.#catalog = options.catalog;
+    this.#limiter = options.limiter;
+    this.#nowMs = options.nowMs;
+  }
+
+  /** One answered request of a tenant, with what its operation used. */
+  event(tenantId: string, usage: Omit<UsageEvent, 'tenantId' | 'requests' | 'rateWindow'>): UsageEvent {
+    return { ...usage, tenantId, requests: 1, rateWindow: this.#limiter.packedWindow(tenantId) };
+  }
+
+  /** Records an operation together with its request. */
+  async record(
+    context: RequestContext,
+    usage: Omit<UsageEvent, 'tenantId' | 'requests' | 'rateWindow'>,
+  ): Promise<void> {
+    this.claim(context);
+    await this.#catalog.recordUsage(this.event(context.tenant.id, usage));
+  }
+
+  /** The request is counted by a transaction of the operation's own. */
+  claim(context: RequestContext): void {
+    this.#claimed.add(context);
+  }
+
+  /** Counts a request that no operation has claimed. */
+  async countRequest(context: RequestContext): Promise<void> {
+    if (this.#claimed.has(context)) return;
+    this.claim(context);
+    await this.countAnswer(context.tenant.id);
+  }
+
+  /** Counts an answer to a request that was not admitted. */
+  async countAnswer(tenantId: string): Promise<void> {
+    await this.#catalog.recordUsage(this.event(tenantId, { month: monthOf(this.#nowMs()) }));
+  }
+}

@@ -1,0 +1,22 @@
+/** The tenant's counters of the current UTC month, its limits, and what is left of them. */
+import { monthBounds, monthOf } from '../calendar-month.ts';
+import type { RequestContext, UsageSummary } from '../contract.ts';
+import type { ServiceParts } from '../parts.ts';
+
+export async function usageSummary(parts: ServiceParts, { tenant }: RequestContext): Promise<UsageSummary> {
+  const nowMs = parts.nowMs();
+  const usage = await parts.catalog.usageTotals(tenant.id, monthOf(nowMs));
+  const { startMs, endMs } = monthBounds(nowMs);
+  const { limits } = tenant;
+  const tokensLeft = limits.inputTokens - usage.inputTokens;
+  return {
+    periodStartMs: startMs,
+    periodEndMs: endMs,
+    usage,
+    limits,
+    remaining: {
+      inputTokens: tokensLeft > 0n ? tokensLeft : 0n,
+      documents: Math.max(0, limits.documents - usage.documents),
+    },
+  };
+}

@@ -1,0 +1,31 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { expect, it } from 'vitest';
+import { apiKeyMatches, parseApiKey } from '../../src/catalog/api-key.ts';
+import { openCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
+import { greetFirstTenant } from '../../src/app/first-tenant.ts';
+import { newDirectory } from '../support/machine/temporary-directory.ts';
+
+const pepper = new Uint8Array(32).fill(3);
+const url = 'http://127.0.0.1:8080';
+
+it.each([true, false])('shows the key of the first tenant once; on a terminal: %s', async (terminal) => {
+  const directory = await newDirectory();
+  const file = path.join(directory, 'first-api-key');
+  // Of a start that was cut short.
+  if (!terminal) await writeFile(file, 'qkv_live_older', { mode: 0o644 });
+  const catalog = await openCatalog({ directory });
+  try {
+    const greeting = { pepper, url, directory, terminal };
+    const text = (await greetFirstTenant(catalog, greeting)) ?? '';
+    const shown = terminal ? text : await readFile(file, 'utf8');
+    const apiKey = /qkv_live_\w+/.exec(shown)?.[0] ?? '';
+    const found = await catalog.findKey(parseApiKey(apiKey)?.id ?? '');
+    expect(apiKeyMatches(apiKey, pepper, found?.hash ?? new Uint8Array())).toBe(true);
+    expect(text.includes('qkv_live_')).toBe(terminal);
+    if (terminal) await expect(readFile(file)).rejects.toMatchObject({ code: 'ENOENT' });
+    expect(await greetFirstTenant(catalog, greeting)).toBeUndefined();
+  } finally {
+    await catalog.close();
+  }
+});

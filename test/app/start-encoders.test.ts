@@ -1,0 +1,42 @@
+import { expect, it } from 'vitest';
+import { ConfigError, parseConfig } from '../../src/app/config.ts';
+import { createLogger } from '../../src/logging.ts';
+import { startEncoders } from '../../src/app/encoders.ts';
+
+const logger = createLogger({ level: 'silent' });
+
+async function start(environment: Record<string, string>): Promise<void> {
+  const encoders = await startEncoders(parseConfig(environment), logger);
+  await encoders.close();
+}
+
+it.each(['10.0.0.1:50051', 'encoder.example:50051', '127.0.0.1:1,[::]:50051', 'dns:///localhost:1'])(
+  'encoders at %s are not spoken to without TLS',
+  async (addresses) => {
+    const started = start({ MAXSIMD_ENCODERS: addresses });
+    await expect(started).rejects.toThrow(ConfigError);
+    await expect(started).rejects.toThrow('MAXSIMD_ALLOW_PLAIN_ENCODERS');
+  },
+);
+
+it('encoders elsewhere are spoken to with TLS, or without where that is allowed in so many words', async () => {
+  // Another address to the eye, and this machine.
+  const environment = { MAXSIMD_ENCODERS: '0.0.0.0:1' };
+  const secured = start({ ...environment, MAXSIMD_ENCODER_TLS_CA_FILE: import.meta.filename });
+  await expect(secured).resolves.toBeUndefined();
+  await expect(start({ ...environment, MAXSIMD_ALLOW_PLAIN_ENCODERS: 'true' })).resolves.toBeUndefined();
+});
+
+it('encoders of this machine are spoken to without TLS', async () => {
+  const addresses = 'unix:/nowhere/x.sock, 127.0.0.1:1, localhost:1, [::1]:1';
+  await expect(start({ MAXSIMD_ENCODERS: addresses })).resolves.toBeUndefined();
+});
+
+it.each([
+  [{ MAXSIMD_ENCODER_TLS_CERT_FILE: 'c', MAXSIMD_ENCODER_TLS_KEY_FILE: 'k' }, 'MAXSIMD_ENCODER_TLS_CA_FILE'],
+  [{ MAXSIMD_ENCODER_TLS_CA_FILE: 'a', MAXSIMD_ENCODER_TLS_CERT_FILE: 'c' }, 'MAXSIMD_ENCODER_TLS_KEY_FILE'],
+  [{ MAXSIMD_ENCODER_TLS_CA_FILE: 'a', MAXSIMD_ENCODER_TLS_KEY_FILE: 'k' }, 'MAXSIMD_ENCODER_TLS_CERT_FILE'],
+])('half of what TLS to encoders needs is a mistake: %j', (environment, missing) => {
+  expect(() => parseConfig(environment)).toThrow(ConfigError);
+  expect(() => parseConfig(environment)).toThrow(missing);
+});

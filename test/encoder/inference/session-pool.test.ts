@@ -1,0 +1,66 @@
+import { on } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { documentSequence } from '../../../src/encoder/model/colbert-rules.ts';
+import { loadModel } from '../../../src/encoder/model/served-model.ts';
+import type { BatchKind, WorkerReply } from '../../../src/encoder/inference/session-protocol.ts';
+import { tinyModel } from '../../support/encoder/encoders.ts';
+import { sessionsOfTest } from '../../support/encoder/sessions.ts';
+
+async function stage() {
+  const model = await loadModel(tinyModel);
+  const batch = (kind: BatchKind) => {
+    const { ids, attended, rows } = documentSequence(model.rules, model.tokenizer.encode('the'));
+    return {
+      kind,
+      model: 0,
+      ids,
+      lengths: Uint32Array.of(ids.length),
+      attended: Uint32Array.of(attended),
+      kept: undefined,
+      rows: kind === 'query' ? ids.length : rows,
+      paddedLength: ids.length,
+      paddedTexts: 1,
+    };
+  };
+  return { model, batch };
+}
+
+describe('a worker', () => {
+  it('takes the batch that runs and one ahead of each kind, and a query’s place is its own', async () => {
+    const { model, batch } = await stage();
+    const pool = await sessionsOfTest(model);
+    const run = async (kind: BatchKind) => pool.run(batch(kind));
+    const rooms = () => [pool.hasRoom('query'), pool.hasRoom('document')];
+    expect(rooms()).toEqual([true, true]);
+    const running = run('query');
+    expect(rooms()).toEqual([true, true]);
+    const ahead = run('query');
+    expect(rooms()).toEqual([false, true]);
+    await expect(run('query')).rejects.toThrow('without room');
+    await running;
+    expect(rooms()).toEqual([true, true]);
+    await ahead;
+  });
+
+  it('runs a document batch after eight query batches at the latest, however many wait', async () => {
+    const { model, batch } = await stage();
+    const workerData = { models: [model.session], provider: 'cpu', deviceId: 0, intraOpThreads: 1 };
+    const worker = new Worker(new URL('../../../src/encoder/inference/session-worker.ts', import.meta.url), {
+      workerData,
+    });
+    onTestFinished(async () => void (await worker.terminate()));
+    const replies = on(worker, 'message') as AsyncIterableIterator<[WorkerReply]>;
+    await replies.next();
+    const kinds: BatchKind[] = ['query', 'document', ...Array.from({ length: 20 }, () => 'query' as const)];
+    for (const [batchId, kind] of kinds.entries())
+      worker.postMessage({ ...batch(kind), type: 'batch', batchId }, []);
+    const order: (BatchKind | undefined)[] = [];
+    for await (const [reply] of replies) {
+      order.push('batchId' in reply ? kinds[reply.batchId] : undefined);
+      if (order.length === kinds.length) break;
+    }
+    expect(order.indexOf('document')).toBeGreaterThan(0);
+    expect(order.indexOf('document')).toBeLessThanOrEqual(8);
+  });
+});

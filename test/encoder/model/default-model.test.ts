@@ -1,0 +1,139 @@
+/** The shipped model in a real encoder: independence of the batch, bounds, the worst legal request. */
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { EncoderProbe } from '../../../src/encoder/supervision/encoder-probe.ts';
+import type { EncodedDocument } from '../../../src/encoder/protocol/contract.ts';
+import { halfValues } from '../../../src/encoder/inference/quantize.ts';
+import {
+  callOptions,
+  defaultModel,
+  encodeAll,
+  type Encoders,
+  startEncoders,
+  until,
+} from '../../support/encoder/encoders.ts';
+
+const chunking = { maxTokens: 256, overlapTokens: 32, minimumChunkTokens: 16 };
+const prose = readFileSync(`${import.meta.dirname}/../../../proto/encoder.proto`, 'utf8').replaceAll(
+  /[/\n;{}=]+/g,
+  ' ',
+);
+const sentences = prose.split('. ').map((sentence) => sentence.trim());
+
+describe('the default model', () => {
+  let encoders: Encoders;
+  let probe: EncoderProbe;
+  beforeAll(async () => {
+    encoders = await startEncoders({ modelDirectories: [defaultModel], threads: 0 });
+    probe = new EncoderProbe(encoders.supervisor.addresses[0]!);
+  });
+  afterAll(async () => {
+    probe.close();
+    await encoders.close();
+  });
+
+  it('gives a text the same vectors alone and in any batch, up to one int8 step in 1% of components', async () => {
+    const texts = [...sentences, ...sentences.map((sentence) => sentence.slice(0, 40)), prose];
+    const together = await encodeAll(encoders.pool, texts, { chunking });
+    let components = 0;
+    let different = 0;
+    for (const [i, text] of texts.entries()) {
+      const [alone] = await encodeAll(encoders.pool, [text], { chunking });
+      expect(alone!.chunkRows).toEqual(together[i]!.chunkRows);
+      const values = halfValues(alone!.scales);
+      const others = halfValues(together[i]!.scales);
+      for (const [row, scale] of values.entries())
+        expect(Math.abs(others[row]! - scale)).toBeLessThanOrEqual(scale * 0.01);
+      for (const [at, value] of alone!.vectors.entries()) {
+        const off = Math.abs(value - together[i]!.vectors[at]!);
+        expect(off).toBeLessThanOrEqual(1);
+        different += off;
+        components++;
+      }
+    }
+    expect(different / components).toBeLessThanOrEqual(0.01);
+  });
+
+  it('gives a query the same vectors alone and among others', async () => {
+    const query = async (text: string) => encoders.pool.encodeQuery(text, callOptions(encoders.pool));
+    const alone = await query(sentences[3]!);
+    const [among] = await Promise.all([query(sentences[3]!), ...sentences.slice(0, 20).map(query)]);
+    expect(among?.rows).toBe(alone.rows);
+    for (const [i, value] of alone.vectors.entries()) expect(among?.vectors[i]).toBeCloseTo(value, 3);
+  });
+
+  it('is served with its size and its window', () => {
+    expect(encoders.pool.models()).toEqual([
+      { name: 'minilm-l6-maxsim', version: '1', dim: 128, windowTokensMax: 510 },
+    ]);
+  });
+
+  it('truncates a query at its positions and still counts all of it', async () => {
+    const query = await encoders.pool.encodeQuery('word '.repeat(1600), callOptions(encoders.pool));
+    expect(query.inputTokens).toBe(1600);
+    expect(query.rows).toBe(512);
+    const empty = await encoders.pool.encodeQuery('\u0000', callOptions(encoders.pool));
+    expect([empty.inputTokens, empty.rows]).toEqual([0, 2]);
+  });
+
+  it('gives documents and queries that match: the right text scores best', async () => {
+    const texts = [
+      'The cat sleeps on the sofa.',
+      'Interest rates were raised by the central bank.',
+      'Bread is baked from flour and yeast.',
+    ];
+    const documents = await encodeAll(encoders.pool, texts, { chunking });
+    const best = async (query: string): Promise<number> => {
+      const scores = await Promise.all(documents.map(async (document) => maxSim(query, document)));
+      return scores.indexOf(Math.max(...scores));
+    };
+    expect(await best('where does the pet rest?')).toBe(0);
+    expect(await best('monetary policy of banks')).toBe(1);
+    expect(await best('how to make a loaf')).toBe(2);
+  });
+
+  it('refuses the worst legal upsert early, in bounded memory, and answers queries meanwhile', async () => {
+    const worst = Array.from({ length: 50 }, () => '.'.repeat(100 * 1024));
+    const before = (await probe.statistics(5000))!.residentBytes;
+    let peak = 0;
+    const sample = async (): Promise<void> => {
+      const statistics = await probe.statistics(5000);
+      peak = Math.max(peak, statistics?.residentBytes ?? 0);
+    };
+    const sampling = setInterval(() => void sample(), 50);
+    const slowest = { ms: 0 };
+    const asking = { on: true };
+    const queries = (async () => {
+      while (asking.on) {
+        const startedAt = performance.now();
+        await encoders.pool.encodeQuery('a short query', callOptions(encoders.pool));
+        slowest.ms = Math.max(slowest.ms, performance.now() - startedAt);
+      }
+    })();
+    const upsert = encodeAll(encoders.pool, worst, { chunking, deadlineMs: Date.now() + 60_000 });
+    await expect(upsert).rejects.toMatchObject({ code: 'service_unavailable' });
+    asking.on = false;
+    clearInterval(sampling);
+    await queries;
+    expect(peak - before).toBeLessThan(400 << 20);
+    expect(slowest.ms).toBeLessThan(2000);
+    await until(async () => (await probe.statistics(1000))?.queuedTokens === 0);
+  }, 90_000);
+
+  async function maxSim(text: string, document: EncodedDocument): Promise<number> {
+    const query = await encoders.pool.encodeQuery(text, callOptions(encoders.pool));
+    const scales = halfValues(document.scales);
+    const { dim } = encoders.pool.models()[0]!;
+    let score = 0;
+    for (let q = 0; q < query.rows; q++) {
+      let best = -Infinity;
+      for (const [row, scale] of scales.entries()) {
+        let sum = 0;
+        for (let d = 0; d < dim; d++) sum += query.vectors[q * dim + d]! * document.vectors[row * dim + d]!;
+        best = Math.max(best, sum * scale + query.offsets[q]!);
+      }
+      score += best;
+    }
+    return score;
+  }
+});

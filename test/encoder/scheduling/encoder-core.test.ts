@@ -1,0 +1,256 @@
+/** The core over sessions of our own making, which fail where a real one would only by a defect. */
+import { describe, expect, it } from 'vitest';
+import { documentSequence } from '../../../src/encoder/model/colbert-rules.ts';
+import {
+  EncoderCore,
+  type EncodeRequest,
+  type InferencePool,
+} from '../../../src/encoder/scheduling/encoder-core.ts';
+import type { EncoderFailure } from '../../../src/encoder/scheduling/encoder-failure.ts';
+import { loadModel } from '../../../src/encoder/model/served-model.ts';
+import type { BatchMessage } from '../../../src/encoder/inference/session-protocol.ts';
+import { tinyModel } from '../../support/encoder/encoders.ts';
+
+type Batch = Omit<BatchMessage, 'type' | 'batchId'>;
+
+const dim = 16;
+const options = {
+  documentBatchTokens: 4096,
+  queryBatchTokens: 4096,
+  lengthStep: 1,
+  runTokens: 4096,
+  lookAheadBatches: 8,
+  queuedTokensMax: 100_000,
+  queuedRequestsMax: 10_000,
+};
+
+/** One worker that runs what it is given when told to, and fails batches that hold a token it cannot take. */
+class Sessions implements InferencePool {
+  readonly workers = 1;
+  readonly batches: Batch[] = [];
+  runMs = 1;
+  readonly #fails: (ids: Int32Array) => boolean;
+  #waiting: (() => void)[] = [];
+
+  constructor(fails: (ids: Int32Array) => boolean) {
+    this.#fails = fails;
+  }
+
+  hasRoom(): boolean {
+    return this.#waiting.length === 0;
+  }
+
+  async run(batch: Batch) {
+    this.batches.push(batch);
+    await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    if (this.#fails(batch.ids)) throw new Error('the graph failed');
+    const vectors = new Float32Array(batch.rows * dim);
+    return {
+      output: { kind: 'query' as const, vectors, offsets: new Float32Array(batch.rows) },
+      runMs: this.runMs,
+      startedAt: performance.now(),
+    };
+  }
+
+  /** Lets one batch after another end until none follows. */
+  async drain(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      this.#waiting.shift()!();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+}
+
+async function core(fails: (ids: Int32Array) => boolean) {
+  const model = await loadModel(tinyModel);
+  const sessions = new Sessions(fails);
+  const [unencodable] = model.tokenizer.encode('document');
+  const request: EncodeRequest = {
+    model: model.name,
+    modelVersion: model.version,
+    tenantId: 't',
+    deadlineMs: Date.now() + 60_000,
+    signal: new AbortController().signal,
+  };
+  const broken: string[] = [];
+  const encoder = new EncoderCore([model], sessions, options, (reason) => broken.push(reason));
+  return { core: encoder, sessions, request, unencodable: unencodable!, broken };
+}
+
+/** Sends the texts so that all but the first wait together; gives back what became of each. */
+async function encodeTogether(
+  { core: encoder, sessions, request }: Awaited<ReturnType<typeof core>>,
+  texts: readonly string[],
+): Promise<string[]> {
+  const outcomes = texts.map(async (text) =>
+    encoder.encodeQuery(text, request).then(
+      () => 'answered',
+      (error: unknown) => (error as Error).message,
+    ),
+  );
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  await new Promise((resolve) => setImmediate(resolve));
+  await sessions.drain();
+  return Promise.all(outcomes);
+}
+
+describe('a run that fails', () => {
+  it('costs only the text that fails it, not those that shared its batch', async () => {
+    let unencodable = -1;
+    const stage = await core((ids) => ids.includes(unencodable));
+    ({ unencodable } = stage);
+    const texts = Array.from({ length: 40 }, (_, i) => (i === 17 ? 'document' : 'the late interaction'));
+    const outcomes = await encodeTogether(stage, texts);
+    expect(outcomes.filter((outcome) => outcome === 'answered')).toHaveLength(39);
+    expect(outcomes[17]).toBe('the graph failed');
+    // The first alone, the others together, each of these alone, and one run to see that the model works.
+    expect(stage.sessions.batches).toHaveLength(2 + 39 + 1);
+    expect(stage.broken).toEqual([]);
+    expect(stage.core.statistics()).toMatchObject({ queuedRequests: 0, queuedTokens: 0 });
+  });
+
+  it('is the fault of a query only where the model runs other texts', async () => {
+    let unencodable = -1;
+    const working = await core((ids) => ids.includes(unencodable));
+    ({ unencodable } = working);
+    const refused = working.core.encodeQuery('document', working.request);
+    refused.catch(() => undefined);
+    await new Promise((resolve) => setImmediate(resolve));
+    await working.sessions.drain();
+    await expect(refused).rejects.toMatchObject({ name: 'TextRefused', message: 'the graph failed' });
+    const broken = await core(() => true);
+    const failed = broken.core.encodeQuery('document', broken.request);
+    failed.catch(() => undefined);
+    await new Promise((resolve) => setImmediate(resolve));
+    await broken.sessions.drain();
+    await expect(failed).rejects.toMatchObject({ name: 'EncoderFailure', kind: 'internal' });
+    expect(broken.sessions.batches).toHaveLength(2);
+    expect(broken.broken).toEqual(['the model runs no text any more: the graph failed']);
+  });
+
+  it('is not tried for ever when no text can be run', async () => {
+    const stage = await core(() => true);
+    const outcomes = await encodeTogether(
+      stage,
+      Array.from({ length: 500 }, () => 'the'),
+    );
+    expect(new Set(outcomes)).toEqual(new Set(['the graph failed']));
+    // Each in its batch, alone, and with a text that tells whether the model works; that one alone, too, if it shared a batch.
+    expect(stage.sessions.batches.length).toBeLessThanOrEqual(4 * 500);
+    expect(stage.core.statistics()).toMatchObject({ queuedRequests: 0, queuedTokens: 0 });
+  });
+
+  it('of documents is no document’s fault where the model runs nothing at all', async () => {
+    const stage = await core(() => true);
+    const chunking = { maxTokens: 20, overlapTokens: 0, minimumChunkTokens: 1 };
+    async function* texts() {
+      yield* ['the late', 'interaction', 'document'];
+    }
+    const admitted = await stage.core.admitDocuments(texts(), { ...stage.request, chunking });
+    const parts: unknown[] = [];
+    const running = admitted.run(async (part) => void parts.push(part));
+    running.catch(() => undefined);
+    await stage.sessions.drain();
+    await expect(running).rejects.toMatchObject({ kind: 'internal', message: 'the graph failed' });
+    admitted.release();
+    expect(parts).toEqual([]);
+    expect(stage.core.statistics()).toMatchObject({ queuedRequests: 0, queuedTokens: 0 });
+  });
+
+  it('is not tried again for a caller that has gone', async () => {
+    let unencodable = -1;
+    const stage = await core((ids) => ids.includes(unencodable));
+    ({ unencodable } = stage);
+    const controller = new AbortController();
+    const gone = { ...stage.request, signal: controller.signal };
+    const first = stage.core.encodeQuery('the', stage.request);
+    const left = ['late', 'interaction'].map(async (text) => stage.core.encodeQuery(text, gone));
+    const failing = stage.core.encodeQuery('document', gone);
+    for (const work of [...left, failing]) work.catch(() => undefined);
+    await new Promise((resolve) => setImmediate(resolve));
+    const draining = stage.sessions.drain();
+    controller.abort(new Error('gone'));
+    await draining;
+    await expect(first).resolves.toBeDefined();
+    await expect(Promise.all(left)).rejects.toMatchObject({ kind: 'cancelled' });
+    await expect(failing).rejects.toMatchObject({ kind: 'cancelled' });
+    expect(stage.sessions.batches.length).toBeLessThanOrEqual(2);
+  });
+});
+
+describe('documents that would take far longer than their deadline', () => {
+  it('are refused at once and counted, with the time until they would not', async () => {
+    const stage = await core(() => false);
+    // Batches of a millisecond tell the rate.
+    await encodeTogether(
+      stage,
+      Array.from({ length: 800 }, () => 'the late interaction'),
+    );
+    const { tokensPerSecond } = stage.core.statistics();
+    expect(tokensPerSecond).toBeGreaterThan(0);
+    async function* texts() {
+      yield 'late '.repeat(tokensPerSecond);
+    }
+    const chunking = { maxTokens: 20, overlapTokens: 0, minimumChunkTokens: 1 };
+    const hurried = { ...stage.request, deadlineMs: Date.now() + 100, chunking };
+    const refused = await stage.core.admitDocuments(texts(), hurried).catch((error: unknown) => error);
+    expect(refused).toMatchObject({ kind: 'exhausted', message: expect.stringContaining('of work wait') });
+    const { retryDelayMs } = refused as EncoderFailure;
+    expect(retryDelayMs).toBeGreaterThanOrEqual(900);
+    expect(retryDelayMs).toBeLessThanOrEqual(1001);
+    expect(stage.core.statistics()).toMatchObject({ rejected: 1, queuedRequests: 0, queuedTokens: 0 });
+  });
+});
+
+describe('the rate of a full queue', () => {
+  it('is not lowered by batches that are far from full', async () => {
+    const stage = await core(() => false);
+    const texts = (count: number) => Array.from({ length: count }, () => 'the late interaction');
+    const rate = (): number => stage.core.statistics().tokensPerSecond;
+    await encodeTogether(stage, texts(800));
+    const fast = rate();
+    expect(fast).toBeGreaterThan(0);
+    stage.sessions.runMs = 100;
+    // More than 128 tokens, far less than half of 4,096.
+    await encodeTogether(stage, texts(80));
+    expect(rate()).toBe(fast);
+    await encodeTogether(stage, texts(800));
+    expect(Math.max(...stage.sessions.batches.map(({ ids }) => ids.length))).toBeGreaterThan(2048);
+    expect(rate()).toBeLessThan(fast);
+  });
+});
+
+describe('statistics', () => {
+  it('tell nothing of what the encoder runs for itself', async () => {
+    const stage = await core(() => false);
+    const [model] = stage.core.models;
+    const sequence = documentSequence(model!.rules, model!.tokenizer.encode('the late interaction'));
+    const runs = Array.from({ length: 3 }, async () => stage.core.runDocumentSequence(0, sequence));
+    const asked = stage.core.encodeQuery('the', stage.request);
+    await new Promise((resolve) => setImmediate(resolve));
+    await stage.sessions.drain();
+    await Promise.allSettled([asked, ...runs]);
+    const { batches, tokens, paddedTokens } = stage.core.statistics();
+    expect(batches).toBe(1);
+    expect(paddedTokens).toBe(tokens);
+  });
+});
+
+describe('documents that have all come', () => {
+  it('are tokenised with turns of the event loop between', async () => {
+    const { core: encoder, request } = await core(() => false);
+    let turns = 0;
+    let counting = setImmediate(function count() {
+      turns++;
+      counting = setImmediate(count);
+    });
+    const chunking = { maxTokens: 20, overlapTokens: 0, minimumChunkTokens: 1 };
+    async function* texts() {
+      for (let i = 0; i < 50; i++) yield 'the late interaction';
+    }
+    const admitted = await encoder.admitDocuments(texts(), { ...request, chunking });
+    clearImmediate(counting);
+    admitted.release();
+    expect(turns).toBeGreaterThanOrEqual(49);
+  });
+});

@@ -1,0 +1,52 @@
+/** Encoders that cannot have the memory they ask for. */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { EncoderProbe } from '../../../src/encoder/supervision/encoder-probe.ts';
+import {
+  callOptions,
+  defaultModel,
+  encodeAll,
+  encodersOfTest,
+  until,
+} from '../../support/encoder/encoders.ts';
+
+const mebibyte = 2 ** 20;
+
+/** Bytes of writable memory that a process may still ask for. */
+function limitMemory(processId: number, moreBytes: number): void {
+  const status = readFileSync(`/proc/${processId}/status`, 'utf8');
+  const usedBytes = Number(/^VmData:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
+  execFileSync('prlimit', [`--pid=${processId}`, `--data=${usedBytes + moreBytes}`]);
+}
+
+describe.runIf(process.platform === 'linux')('an encoder without memory for a batch', () => {
+  it('answers or refuses soon, keeps nothing, and serves the next request with the same rows', async () => {
+    const { pool, supervisor } = await encodersOfTest({
+      modelDirectories: [defaultModel],
+      extraArguments: ['--batch-tokens', '200000'],
+    });
+    const ask = async () => pool.encodeQuery('late interaction', callOptions(pool));
+    const { vectors } = await ask();
+    limitMemory(supervisor.processIds()[0]!, 192 * mebibyte);
+
+    const chunking = { maxTokens: 300, overlapTokens: 0, minimumChunkTokens: 1 };
+    const texts = Array.from({ length: 40 }, () => 'a '.repeat(300));
+    const startedAt = performance.now();
+    // Twelve thousand tokens in one batch take more than that. An encoder that is ended by it is restarted without the limit.
+    const outcome = await encodeAll(pool, texts, { chunking, deadlineMs: Date.now() + 60_000 }).then(
+      () => 'answered',
+      (error: unknown) => (error as { readonly code: string }).code,
+    );
+    // Its parts are tried alone afterwards, which may succeed; what must not be is a hang or another failure.
+    expect(['answered', 'service_unavailable']).toContain(outcome);
+    expect(performance.now() - startedAt).toBeLessThan(30_000);
+
+    await until(() => pool.ready());
+    expect((await ask()).vectors).toEqual(vectors);
+    const probe = new EncoderProbe(supervisor.addresses[0]!);
+    await until(async () => (await probe.statistics(1000))?.queuedRequests === 0);
+    expect(await probe.statistics(1000)).toMatchObject({ queuedTokens: 0 });
+    probe.close();
+  });
+});

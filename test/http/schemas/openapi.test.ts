@@ -1,0 +1,263 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { OpenAPIV3_1 } from 'openapi-types';
+import { errorTable } from '../../../src/errors.ts';
+import type { ErrorCode } from '../../../src/errors.ts';
+import { Ranked } from '../../../src/http/schemas/ranking.ts';
+import { Deleted, Index, IndexList, UpsertResult } from '../../../src/http/schemas/indexes.ts';
+import { Health, ReadinessBody } from '../../../src/http/schemas/health.ts';
+import { UsageSummary } from '../../../src/http/schemas/usage.ts';
+import { startHttp } from '../../support/http/http-server.ts';
+import type { Harness } from '../../support/http/http-server.ts';
+
+let http: Harness;
+let document: OpenAPIV3_1.Document;
+
+beforeAll(async () => {
+  http = await startHttp();
+  document = (await http.app.inject({ url: '/openapi.json' })).json();
+});
+afterAll(() => http.app.close());
+
+type Operation = OpenAPIV3_1.OperationObject;
+type Response = OpenAPIV3_1.ResponseObject;
+
+const operations = (): { method: string; path: string; operation: Operation }[] =>
+  Object.entries(document.paths ?? {}).flatMap(([path, item]) =>
+    Object.entries(item ?? {}).map(([method, operation]) => ({
+      method,
+      path,
+      operation: operation as Operation,
+    })),
+  );
+
+describe('the document', () => {
+  test('is OpenAPI 3.1 of version 0.1.0-alpha', () => {
+    expect(document.openapi).toBe('3.1.0');
+    expect(document.info.version).toBe('0.1.0-alpha');
+  });
+
+  test('and the registered routes are the same, both ways', () => {
+    const registered = printedRoutes(http.app.printRoutes({ commonPrefix: false, includeMeta: false }));
+    const own = registered.filter((route) => !/^\w+ \/docs\//.test(route) && !route.startsWith('HEAD '));
+    const documented = operations().map(({ method, path }) => `${method.toUpperCase()} ${path}`);
+    expect(own.toSorted()).toEqual(documented.toSorted());
+    expect(documented).toHaveLength(13);
+  });
+
+  test('holds every error code and every status of the error table', () => {
+    const error = document.components?.schemas?.['Error'] as unknown as {
+      properties: { error: { properties: { code: { enum: string[] } } } };
+    };
+    expect(error.properties.error.properties.code.enum).toEqual(Object.keys(errorTable));
+    for (const code of Object.keys(errorTable) as ErrorCode[]) {
+      const status = errorTable[code].httpStatus;
+      const naming = operations().filter(({ operation }) =>
+        (operation.responses?.[status] as Response | undefined)?.description.includes(`\`${code}\``),
+      );
+      expect([code, naming.length > 0]).toEqual([code, true]);
+    }
+  });
+
+  test('has the statuses the specification lists for upsert', () => {
+    const upsert = document.paths?.['/v1/indexes/{index_id}/documents']?.post;
+    expect(Object.keys(upsert?.responses ?? {})).toEqual(
+      expect.arrayContaining(['200', '401', '403', '404', '422', '429', '500', '503']),
+    );
+  });
+
+  test('gives every response x-request-id, every 429 Retry-After, every error the error body', () => {
+    for (const { path, operation } of operations()) {
+      for (const [status, given] of Object.entries(operation.responses ?? {})) {
+        const response = given as Response;
+        expect([path, status, Object.keys(response.headers ?? {})]).toEqual([
+          path,
+          status,
+          expect.arrayContaining(['x-request-id', ...(status === '429' ? ['retry-after'] : [])]),
+        ]);
+        if (Number(status) < 400) continue;
+        expect(response.content?.['application/json']?.schema).toEqual({
+          $ref: '#/components/schemas/Error',
+        });
+      }
+    }
+  });
+
+  test('wants a key on /v1 and nowhere else', () => {
+    for (const { path, operation } of operations()) {
+      const security = operation.security ?? document.security;
+      expect([path, security]).toEqual([path, path.startsWith('/v1/') ? [{ apiKey: [] }] : []]);
+    }
+    expect(document.components?.securitySchemes?.['apiKey']).toMatchObject({
+      type: 'http',
+      scheme: 'bearer',
+    });
+  });
+
+  test('marks what the specification does not have', () => {
+    const marked = operations()
+      .filter(({ operation }) => 'x-maxsimd-addition' in operation)
+      .map(({ method, path }) => `${method} ${path}`);
+    expect(marked.toSorted()).toEqual([
+      'delete /v1/indexes/{index_id}',
+      'get /docs',
+      'get /openapi.json',
+      'get /v1/indexes/{index_id}',
+    ]);
+    const usage = document.paths?.['/v1/usage']?.get?.responses?.['200'] as Response | undefined;
+    expect(usage?.headers?.['ratelimit-limit']).toMatchObject({ 'x-maxsimd-addition': true });
+  });
+
+  test('states limits and defaults', () => {
+    const schemas = document.components?.schemas as unknown as Record<
+      string,
+      { properties: Record<string, object>; required: string[]; additionalProperties: boolean }
+    >;
+    expect(schemas['SearchInput']).toMatchObject({
+      required: ['query'],
+      additionalProperties: false,
+      properties: {
+        query: { type: 'string', minLength: 1 },
+        top_k: { type: 'integer', minimum: 1, maximum: 100, default: 10 },
+        candidate_k: { type: 'integer', minimum: 1, maximum: 500 },
+        filter: { type: 'object' },
+        return_components: { type: 'boolean', default: false },
+      },
+    });
+    expect(schemas['UpsertInput']).toMatchObject({
+      required: ['documents'],
+      properties: { documents: { type: 'array', minItems: 1, maxItems: 50 } },
+    });
+    expect(schemas['DocumentInput']).toMatchObject({
+      required: ['doc_id', 'text'],
+      additionalProperties: false,
+      properties: { doc_id: { minLength: 1, maxLength: 255 }, metadata: { type: 'object', default: {} } },
+    });
+  });
+
+  test('is sound: references resolve, parameters match paths, operation ids are unique', () => {
+    for (const [, name] of JSON.stringify(document).matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)) {
+      expect(document.components?.schemas).toHaveProperty(name!);
+    }
+    const ids = operations().map(({ operation }) => operation.operationId);
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(ids).not.toContain(undefined);
+    for (const { path, operation } of operations()) {
+      const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+      const declared = (operation.parameters ?? []) as OpenAPIV3_1.ParameterObject[];
+      expect([path, declared.map((parameter) => [parameter.name, parameter.in, parameter.required])]).toEqual(
+        [path, inPath.map((name) => [name, 'path', true])],
+      );
+      for (const response of Object.values(operation.responses ?? {}))
+        expect((response as Response).description).toBeTruthy();
+      const body = operation.requestBody as OpenAPIV3_1.RequestBodyObject | undefined;
+      if (body !== undefined) expect(Object.keys(body.content)).toEqual(['application/json']);
+    }
+  });
+});
+
+test('answers keep to the schemas that describe them', async () => {
+  const documents = [{ doc_id: 'a', text: 't', metadata: { deep: { a: [1, null] } } }];
+  const id = await http.createIndex();
+  const get = async (url: string) => (await http.inject({ url })).json();
+  const post = async (url: string, payload: object) =>
+    (await http.inject({ method: 'POST', url, payload })).json();
+  Index.parse(await get(`/v1/indexes/${id}`));
+  IndexList.parse(await get('/v1/indexes'));
+  UsageSummary.parse(await get('/v1/usage'));
+  Health.parse(await get('/healthz'));
+  ReadinessBody.parse(await get('/readyz'));
+  UpsertResult.parse(await post(`/v1/indexes/${id}/documents`, { documents }));
+  Ranked.parse(await post(`/v1/indexes/${id}/search`, { query: 'q' }));
+  Deleted.parse((await http.inject({ method: 'DELETE', url: `/v1/indexes/${id}/documents/a` })).json());
+
+  http.service.ranked = {
+    results: [
+      {
+        docId: 'quote " and \u2028',
+        chunkId: 'c\\1',
+        chunkIndex: 3,
+        score: 1e-7,
+        metadata: '{"a": [1]}',
+        components: {
+          maxsim: -0.5,
+          similarities: Float32Array.of(0.25),
+          documentTokens: Uint32Array.of(9),
+          candidateScore: 2,
+          candidateRank: 0,
+        },
+      },
+    ],
+    usage: { inputTokens: 1, documentCount: 0, chunkCount: 1, candidateCount: 5, latencyMs: 3.4 },
+  };
+  const ranked = await post('/v1/score', { query: 'q', documents, return_components: true });
+  http.service.ranked = undefined;
+  expect(Ranked.parse(ranked)).toEqual({
+    results: [
+      {
+        doc_id: 'quote " and \u2028',
+        chunk_id: 'c\\1',
+        chunk_index: 3,
+        score: 1e-7,
+        metadata: { a: [1] },
+        components: {
+          maxsim: -0.5,
+          per_query_token: [{ token_index: 0, document_token_index: 9, similarity: 0.25 }],
+          candidate_score: 2,
+          candidate_rank: 0,
+        },
+      },
+    ],
+    usage: { input_tokens: 1, document_count: 0, chunk_count: 1, candidate_count: 5, latency_ms: 3 },
+  });
+});
+
+test('deleting an index: true, then not found', async () => {
+  const url = `/v1/indexes/${await http.createIndex()}`;
+  expect((await http.inject({ method: 'DELETE', url })).json()).toEqual({ deleted: true });
+  expect((await http.inject({ method: 'DELETE', url })).statusCode).toBe(404);
+  expect((await http.inject({ url })).statusCode).toBe(404);
+});
+
+describe('the interactive page', () => {
+  test('and all it loads come from this server', async () => {
+    const page = await http.app.inject({ url: '/docs' });
+    expect(page.statusCode).toBe(200);
+    expect(page.headers['content-security-policy']).not.toMatch(/https?:/);
+    const loaded = [...page.body.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, address]) => address!);
+    expect(loaded.length).toBeGreaterThan(3);
+    for (const address of loaded) {
+      expect(address).toMatch(/^\/docs\//);
+      const asset = await http.app.inject({ url: address });
+      expect([address, asset.statusCode]).toEqual([address, 200]);
+      expect(asset.headers['x-request-id']).toBeTruthy();
+      if (address.endsWith('.css')) expect(asset.body).not.toMatch(/url\(["']?https?:/);
+    }
+    const initializer = await http.app.inject({ url: '/docs/static/swagger-initializer.js' });
+    expect(initializer.body).toContain('validatorUrl: null');
+  });
+
+  test('reads the same document', async () => {
+    expect((await http.app.inject({ url: '/docs/json' })).json()).toEqual(document);
+    expect((await http.app.inject({ url: '/docs/static/nothing.js' })).json()).toMatchObject({
+      error: { code: 'not_found' },
+    });
+  });
+});
+
+/** `METHOD /path/{parameter}` of every route in the tree that Fastify prints. */
+function printedRoutes(tree: string): string[] {
+  const routes: string[] = [];
+  const prefixes: string[] = [];
+  for (const line of tree.split('\n')) {
+    const match = /^([│ ├└─]*)(\S+)(?: \(([A-Z, ]+)\))?/.exec(line);
+    if (match === null || match[2] === undefined) continue;
+    const depth = Math.floor((match[1] ?? '').length / 4);
+    prefixes.length = Math.max(0, depth - 1);
+    const path = `${prefixes.join('')}${match[2]}`;
+    prefixes.push(match[2]);
+    for (const method of (match[3] ?? '').split(', ').filter(Boolean)) {
+      routes.push(`${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`);
+    }
+  }
+  return routes;
+}

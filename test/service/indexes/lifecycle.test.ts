@@ -1,0 +1,269 @@
+/** Admission, indexes, readiness, erasure, draining, restarting. */
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { ServiceError } from '../../../src/errors.ts';
+import { newDirectory } from '../../support/machine/temporary-directory.ts';
+import {
+  documentsOf,
+  openServiceStage,
+  rejection,
+  type ServiceStage,
+} from '../../support/stages/service-stage.ts';
+
+describe('the service', () => {
+  let stage: ServiceStage;
+  beforeAll(async () => {
+    stage = await openServiceStage();
+  });
+  afterAll(() => stage[Symbol.asyncDispose]());
+
+  describe('admission', () => {
+    it('takes a key in any case of the scheme and answers with what is left of the minute', async () => {
+      const { apiKey, tenant } = await stage.newTenant({ requestsPerMinute: 3 });
+      const first = await stage.service.admit(`Bearer ${apiKey}`);
+      expect(first).toMatchObject({ tenant, rate: { limit: 3, remaining: 2 } });
+      const second = await stage.service.admit(`bearer ${apiKey}`);
+      expect(second.rate.remaining).toBe(1);
+      for (const { permit } of [first, second]) permit.release();
+    });
+
+    it.each([undefined, '', 'Bearer', 'Bearer ', 'Basic abc', 'Bearer qkv_live_x', 'Bearer a b'])(
+      'refuses %j with 401',
+      async (authorization) => {
+        expect(await rejection(stage.service.admit(authorization))).toMatchObject({
+          code: 'authentication_failed',
+        });
+      },
+    );
+
+    it('says how a key is sent to whoever sent none', async () => {
+      expect(await rejection(stage.service.admit(undefined))).toMatchObject({
+        message: expect.stringContaining('Authorization: Bearer') as string,
+      });
+    });
+
+    it('refuses a key whose secret is another one', async () => {
+      const [a, b] = [await stage.newTenant(), await stage.newTenant()];
+      const forged = b.apiKey.slice(0, 21) + a.apiKey.slice(21);
+      expect(await rejection(stage.service.admit(`Bearer ${forged}`))).toMatchObject({
+        code: 'authentication_failed',
+      });
+    });
+
+    it('refuses past the rate until the next request fits, and past the slots for a second', async () => {
+      const { apiKey } = await stage.newTenant({ requestsPerMinute: 3, maxConcurrentRequests: 1 });
+      const first = await stage.service.admit(`Bearer ${apiKey}`);
+      expect(await rejection(stage.service.admit(`Bearer ${apiKey}`))).toMatchObject({
+        code: 'concurrency_limit_exceeded',
+        retryAfterSeconds: 1,
+      });
+      first.permit.release();
+      first.permit.release();
+      (await stage.service.admit(`Bearer ${apiKey}`)).permit.release();
+      stage.clock.ms += 20_000;
+      expect(await rejection(stage.service.admit(`Bearer ${apiKey}`))).toMatchObject({
+        code: 'rate_limit_exceeded',
+        retryAfterSeconds: 40,
+      });
+    });
+
+    it('refuses a suspended tenant with 403, always, and counts the answers within its rate', async () => {
+      const { apiKey, tenant, context } = await stage.newTenant({ requestsPerMinute: 2 });
+      await stage.catalog.setTenantSuspended(tenant.id, true);
+      const refuse = async (times: number): Promise<void> => {
+        for (let request = 0; request < times; request += 1) {
+          expect(await rejection(stage.service.admit(`Bearer ${apiKey}`))).toMatchObject({
+            code: 'tenant_suspended',
+            httpStatus: 403,
+          });
+        }
+      };
+      await refuse(5);
+      expect((await stage.service.usage(context())).usage.requests).toBe(2);
+      stage.clock.ms += 60_000;
+      await refuse(3);
+      expect((await stage.service.usage(context())).usage.requests).toBe(4);
+    });
+
+    it('refuses a suspended tenant with 403 also while the ledger cannot be written', async () => {
+      const { apiKey, tenant } = await stage.newTenant();
+      await stage.catalog.setTenantSuspended(tenant.id, true);
+      const failure = new ServiceError('service_unavailable', 'the usage ledger is not available now');
+      const record = vi.spyOn(stage.catalog, 'recordUsage').mockRejectedValueOnce(failure);
+      expect(await rejection(stage.service.admit(`Bearer ${apiKey}`))).toMatchObject({
+        code: 'tenant_suspended',
+      });
+      expect(record).toHaveBeenCalledOnce();
+      expect(stage.errors.splice(0)).toEqual([failure]);
+    });
+  });
+
+  describe('indexes', () => {
+    it('get the model version that is served, and the default chunking', async () => {
+      const { context, tenant } = await stage.newTenant();
+      const index = await stage.service.createIndex(context(), { name: 'a', metadataSchema: '{"x":[1]}' });
+      expect(index).toMatchObject({
+        tenantId: tenant.id,
+        model: 'words',
+        modelVersion: '1',
+        chunking: { maxTokens: 256, overlapTokens: 32, minimumChunkTokens: 16 },
+        metadataSchema: '{"x":[1]}',
+        status: 'ready',
+      });
+      expect(await stage.service.listIndexes(context())).toEqual([index]);
+      expect(await stage.service.getIndex(context(), index.id)).toEqual(index);
+    });
+
+    it('have names of their own within a tenant', async () => {
+      const [one, other] = [await stage.newTenant(), await stage.newTenant()];
+      const request = { name: 'same', metadataSchema: '{}' };
+      await stage.service.createIndex(one.context(), request);
+      await stage.service.createIndex(other.context(), request);
+      expect(await rejection(stage.service.createIndex(one.context(), request))).toMatchObject({
+        code: 'validation_error',
+        issues: [{ path: 'name' }],
+      });
+    });
+
+    it('are refused for an unknown model', async () => {
+      const { context } = await stage.newTenant();
+      const request = { name: 'a', metadataSchema: '{}', model: 'no-such-model' };
+      expect(await rejection(stage.service.createIndex(context(), request))).toMatchObject({
+        httpStatus: 422,
+        issues: [{ path: 'model' }],
+      });
+      expect((await stage.service.createIndex(context(), { ...request, model: 'words' })).model).toBe(
+        'words',
+      );
+    });
+
+    it('are chunked as they were made', async () => {
+      const { context } = await stage.newTenant();
+      const { id } = await stage.service.createIndex(context(), {
+        name: 'a',
+        metadataSchema: '{}',
+        chunking: { maxTokens: 4, overlapTokens: 0, minimumChunkTokens: 1 },
+      });
+      const answer = await stage.service.upsertDocuments(context(), id, documentsOf({ a: 'w '.repeat(10) }));
+      expect(answer.upsertedChunks).toBe(3);
+    });
+
+    it('are gone at once when they are deleted, with their documents and files', async () => {
+      const { context, createIndex, upsert } = await stage.newTenant();
+      const id = await createIndex();
+      await upsert(id, { a: 'one', b: 'two' });
+      expect(await stage.service.deleteIndex(context(), id)).toBe(true);
+      expect(await stage.service.deleteIndex(context(), id)).toBe(false);
+      expect(await rejection(stage.service.getIndex(context(), id))).toMatchObject({ code: 'not_found' });
+      expect((await stage.service.usage(context())).usage.documents).toBe(0);
+      await expect.poll(() => readdir(path.join(stage.directory, 'segments'))).not.toContain(id);
+    });
+
+    it('of an erased tenant lose their files with the next upkeep', async () => {
+      const { tenant, createIndex, upsert } = await stage.newTenant();
+      const id = await createIndex();
+      await upsert(id, { a: 'one' });
+      await stage.catalog.deleteTenant(tenant.id);
+      expect(await readdir(path.join(stage.directory, 'segments'))).toContain(id);
+      await stage.service.maintain();
+      expect(await readdir(path.join(stage.directory, 'segments'))).not.toContain(id);
+    });
+
+    it('that are damaged answer 500 and say so in their status', async () => {
+      const { tenant, context, createIndex } = await stage.newTenant();
+      const id = await createIndex();
+      await stage.catalog.setIndexStatus(id, 'error');
+      const query = { query: 'w', returnComponents: false };
+      expect(await rejection(stage.service.search(context(), id, query))).toMatchObject({
+        code: 'internal_error',
+      });
+      expect((await stage.catalog.getIndex(tenant.id, id))?.status).toBe('error');
+    });
+  });
+
+  it('is ready while catalog, disk and encoder are', async () => {
+    expect(await stage.service.readiness()).toEqual({
+      ready: true,
+      checks: { catalog: 'ok', encoder: 'ok', disk: 'ok', draining: 'ok' },
+    });
+    const { served } = stage.encoder;
+    stage.encoder.served = [];
+    expect(await stage.service.readiness()).toMatchObject({ ready: false, checks: { catalog: 'ok' } });
+    const { createIndex } = await stage.newTenant();
+    expect(await rejection(createIndex())).toMatchObject({ code: 'service_unavailable' });
+    stage.encoder.served = served;
+  });
+
+  it('counts an answered request exactly once', async () => {
+    const { context, createIndex, search } = await stage.newTenant();
+    const id = await createIndex();
+    await search(id, 'w');
+    const plain = context();
+    await stage.service.countRequest(plain);
+    await stage.service.countRequest(plain);
+    const searching = context();
+    await stage.service.search(searching, id, { query: 'w', returnComponents: false });
+    await stage.service.countRequest(searching);
+    expect((await stage.service.usage(context())).usage).toMatchObject({ requests: 3, searches: 2 });
+  });
+
+  it('reports what its open indexes hold', async () => {
+    const { createIndex, upsert } = await stage.newTenant();
+    const before = stage.service.statistics();
+    await upsert(await createIndex(), { a: 'one two', b: 'three' });
+    const after = stage.service.statistics();
+    expect(after.openIndexes).toBe(before.openIndexes + 1);
+    expect(after.recordsLive).toBe(before.recordsLive + 2);
+  });
+});
+
+describe('a service that drains', () => {
+  it('admits nobody, waits for the requests it has, and closes what is below it', async () => {
+    const stage = await openServiceStage();
+    const { apiKey, createIndex, upsert } = await stage.newTenant();
+    const id = await createIndex();
+    const { permit } = await stage.service.admit(`Bearer ${apiKey}`);
+    const draining = stage.service.drain();
+    expect(await rejection(stage.service.admit(`Bearer ${apiKey}`))).toMatchObject({
+      code: 'service_unavailable',
+      retryAfterSeconds: 1,
+    });
+    expect(await stage.service.readiness()).toMatchObject({ ready: false });
+    // The request that was admitted is served to its end.
+    expect((await upsert(id, { a: 'one' })).upsertedDocuments).toBe(1);
+    expect(stage.encoder.closed).toBe(false);
+    permit.release();
+    await draining;
+    expect(stage.encoder.closed).toBe(true);
+    await stage[Symbol.asyncDispose]();
+  });
+});
+
+describe('a service that starts again', () => {
+  it('finds everything it acknowledged, and removes what a crash left behind', async () => {
+    const directory = await newDirectory();
+    const first = await openServiceStage(directory);
+    const tenant = await first.newTenant();
+    const id = await tenant.createIndex();
+    await tenant.upsert(id, { a: 'red', b: 'green', c: 'blue' });
+    await first.service.deleteDocument(tenant.context(), id, 'b');
+    const before = await tenant.search(id, 'red');
+    await first.service.drain();
+    const orphan = path.join(directory, 'segments', '0b6cdd9e-orphan');
+    await writeFile(path.join(directory, 'segments', id, '77777.seg'), 'left by a crash');
+    await mkdir(orphan);
+    await writeFile(path.join(orphan, '1.seg'), 'left by a crash');
+    const second = await openServiceStage(directory);
+    await expect(readdir(orphan)).rejects.toThrow(/ENOENT/);
+    const again = await second.service.search(tenant.context(), id, {
+      query: 'red',
+      returnComponents: false,
+    });
+    expect(again.results).toEqual(before.results);
+    expect(await readdir(path.join(directory, 'segments', id))).not.toContain('77777.seg');
+    const { usage } = await second.service.usage(tenant.context());
+    expect(usage).toMatchObject({ documents: 2, documentUpserts: 3, searches: 2, inputTokens: 5n });
+    await second.service.drain();
+  });
+});

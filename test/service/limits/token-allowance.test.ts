@@ -1,0 +1,123 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { Tenant, UsageTotals } from '../../../src/catalog/contract.ts';
+import { ServiceError } from '../../../src/errors.ts';
+import { MemoryLimiter } from '../../../src/service/limits/memory-limiter.ts';
+import { TokenAllowance } from '../../../src/service/limits/token-allowance.ts';
+
+const day = 86_400_000;
+
+function tenantWith(inputTokens: bigint, id = 'tenant'): Tenant {
+  return {
+    id,
+    name: 'tenant',
+    suspended: false,
+    limits: { requestsPerMinute: 60, maxConcurrentRequests: 2, inputTokens, documents: 10 },
+    createdAtMs: 0,
+  };
+}
+
+function allowanceWith(ledger: Map<string, bigint>, now = { ms: Date.UTC(2026, 0, 31) }) {
+  return new TokenAllowance({
+    limiter: new MemoryLimiter(),
+    usageTotals: async (_tenantId, month): Promise<UsageTotals> => ({
+      inputTokens: ledger.get(month) ?? 0n,
+      requests: 0,
+      documentUpserts: 0,
+      searches: 0,
+      scores: 0,
+      documents: 0,
+    }),
+    nowMs: () => now.ms,
+  });
+}
+
+describe('the monthly allowance', () => {
+  it('refuses exactly the request that would exceed it, until the month ends', async () => {
+    const allowance = allowanceWith(new Map([['2026-01', 90n]]));
+    const hold = await allowance.open(tenantWith(100n));
+    hold.reserve(10n);
+    const other = await allowance.open(tenantWith(100n));
+    const refusal = (() => {
+      try {
+        return other.reserve(1n);
+      } catch (error) {
+        return error;
+      }
+    })();
+    expect(refusal).toBeInstanceOf(ServiceError);
+    expect(refusal).toMatchObject({ code: 'usage_limit_exceeded', retryAfterSeconds: day / 1000 });
+    hold.settle(4n);
+    expect(other.remaining).toBe(6n);
+    expect(other.tryReserve(7n)).toBe(false);
+    expect(other.tryReserve(6n)).toBe(true);
+  });
+
+  it('gives back what a failed request had reserved', async () => {
+    const allowance = allowanceWith(new Map());
+    const hold = await allowance.open(tenantWith(10n));
+    hold.reserve(10n);
+    hold.release();
+    hold.settle(10n);
+    const other = await allowance.open(tenantWith(10n));
+    expect(other.tryReserve(10n)).toBe(true);
+  });
+
+  it('starts afresh with the month, and charges a request to the month it began in', async () => {
+    const now = { ms: Date.UTC(2026, 0, 31, 23, 59) };
+    const allowance = allowanceWith(new Map([['2026-01', 99n]]), now);
+    const old = await allowance.open(tenantWith(100n));
+    old.reserve(1n);
+    now.ms = Date.UTC(2026, 1, 1);
+    const fresh = await allowance.open(tenantWith(100n));
+    expect(fresh.month).toBe('2026-02');
+    fresh.reserve(100n);
+    old.settle(1n);
+    expect([old.month, fresh.remaining]).toEqual(['2026-01', 100n]);
+  });
+
+  it('forgets most of ten thousand tenants, but none with a request in flight', async () => {
+    const ledger = new Map<string, bigint>();
+    const allowance = allowanceWith(ledger);
+    const inFlight = await allowance.open(tenantWith(100n, 'in flight'));
+    inFlight.reserve(60n);
+    for (let number = 0; number < 10_000; number += 1) {
+      (await allowance.open(tenantWith(100n, `tenant ${number}`))).release();
+    }
+    expect(allowance.size).toBe(1_000);
+    const other = await allowance.open(tenantWith(100n, 'in flight'));
+    inFlight.settle(60n);
+    expect(other.remaining).toBe(40n);
+    // A tenant that was forgotten is read again.
+    ledger.set('2026-01', 99n);
+    expect((await allowance.open(tenantWith(100n, 'tenant 1'))).remaining).toBe(1n);
+    expect((await allowance.open(tenantWith(100n, 'tenant 9999'))).remaining).toBe(100n);
+  });
+
+  it('never lets the ledger pass it, whatever is reserved, settled and released in between', async () => {
+    const step = fc.record({ tokens: fc.bigInt(0n, 40n), used: fc.nat({ max: 100 }), end: fc.boolean() });
+    await fc.assert(
+      fc.asyncProperty(fc.bigInt(0n, 100n), fc.array(step, { maxLength: 30 }), async (limit, steps) => {
+        const ledger = new Map<string, bigint>();
+        const allowance = allowanceWith(ledger);
+        const open: (() => void)[] = [];
+        let settled = 0n;
+        for (const { tokens, used, end } of steps) {
+          const hold = await allowance.open(tenantWith(limit));
+          if (hold.tryReserve(tokens)) {
+            open.push(() => {
+              const share = (tokens * BigInt(used)) / 100n;
+              settled += share;
+              hold.settle(share);
+            });
+          }
+          if (end) open.shift()?.();
+          expect(settled).toBeLessThanOrEqual(limit);
+        }
+        for (const settle of open) settle();
+        expect(settled).toBeLessThanOrEqual(limit);
+        expect((await allowance.open(tenantWith(limit))).remaining).toBe(limit - settled);
+      }),
+    );
+  });
+});

@@ -1,0 +1,80 @@
+/** Defaults, bounds and orders that are decided by plain functions. */
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { ServiceError } from '../../../src/errors.ts';
+import { monthBounds, monthOf, secondsToNextMonth } from '../../../src/service/calendar-month.ts';
+import { chunkingOf } from '../../../src/service/operations/create-index.ts';
+import { breadthOf } from '../../../src/service/operations/search.ts';
+
+describe('the breadth of a search', () => {
+  it.each([
+    [{}, 10, 200],
+    [{ topK: 1 }, 1, 200],
+    [{ topK: 40 }, 40, 200],
+    [{ topK: 50 }, 50, 250],
+    [{ topK: 100 }, 100, 500],
+    [{ topK: 20, candidateK: 5 }, 20, 20],
+    [{ topK: 20, candidateK: 20 }, 20, 20],
+    [{ candidateK: 500 }, 10, 500],
+    [{ candidateK: 1 }, 10, 10],
+  ])('of %j is top_k %i and candidate_k %i', (request, topK, candidateK) => {
+    expect(breadthOf(request)).toEqual({ topK, candidateK });
+  });
+});
+
+describe('the chunking of an index', () => {
+  const model = { windowTokensMax: 510 };
+
+  it('is 256 / 32 / 16 by default', () => {
+    expect(chunkingOf(model)).toEqual({ maxTokens: 256, overlapTokens: 32, minimumChunkTokens: 16 });
+  });
+
+  it('shrinks with a model of short windows', () => {
+    expect(chunkingOf({ windowTokensMax: 64 })).toEqual({
+      maxTokens: 64,
+      overlapTokens: 8,
+      minimumChunkTokens: 16,
+    });
+  });
+
+  it('has defaults that fit any window asked for', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 510 }), (maxTokens) => {
+        const chunking = chunkingOf(model, { maxTokens });
+        expect(chunking.overlapTokens).toBeLessThan(maxTokens);
+        expect(chunking.minimumChunkTokens).toBeLessThanOrEqual(maxTokens);
+      }),
+    );
+  });
+
+  it.each([
+    [{ maxTokens: 511 }, 'chunking.max_tokens'],
+    [{ maxTokens: 0 }, 'chunking.max_tokens'],
+    [{ maxTokens: 10, overlapTokens: 10 }, 'chunking.overlap_tokens'],
+    [{ overlapTokens: -1 }, 'chunking.overlap_tokens'],
+    [{ maxTokens: 10, minimumChunkTokens: 11 }, 'chunking.minimum_chunk_tokens'],
+    [{ minimumChunkTokens: -1 }, 'chunking.minimum_chunk_tokens'],
+  ])('%j is refused at %s', (request, path) => {
+    const refusal = (() => {
+      try {
+        return chunkingOf(model, request);
+      } catch (error) {
+        return error;
+      }
+    })();
+    expect(refusal).toBeInstanceOf(ServiceError);
+    expect((refusal as ServiceError).httpStatus).toBe(422);
+    expect((refusal as ServiceError).issues?.map((issue) => issue.path)).toContain(path);
+  });
+});
+
+describe('the usage period', () => {
+  it('is the UTC calendar month', () => {
+    const now = Date.UTC(2026, 1, 28, 23, 59, 59, 1);
+    expect(monthOf(now)).toBe('2026-02');
+    expect(monthBounds(now)).toEqual({ startMs: Date.UTC(2026, 1, 1), endMs: Date.UTC(2026, 2, 1) });
+    expect(secondsToNextMonth(now)).toBe(1);
+    expect(secondsToNextMonth(Date.UTC(2026, 11, 31))).toBe(86_400);
+    expect(monthOf(Date.UTC(2027, 0, 1))).toBe('2027-01');
+  });
+});

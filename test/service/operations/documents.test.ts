@@ -1,0 +1,239 @@
+/** Upserting and deleting documents. */
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  documentsOf,
+  openServiceStage,
+  rejection,
+  type ServiceStage,
+} from '../../support/stages/service-stage.ts';
+
+let stage: ServiceStage;
+beforeAll(async () => {
+  stage = await openServiceStage();
+});
+afterAll(() => stage[Symbol.asyncDispose]());
+
+describe('upserting', () => {
+  it('stores documents, answers with their counts and charges their tokens', async () => {
+    const { upsert, createIndex, context } = await stage.newTenant();
+    const indexId = await createIndex();
+    const answer = await upsert(indexId, { a: 'one two three', b: 'four '.repeat(300) });
+    expect(answer).toMatchObject({
+      indexId,
+      upsertedDocuments: 2,
+      upsertedChunks: 3,
+      failed: [],
+      usage: { inputTokens: 303, documentCount: 2, chunkCount: 3, candidateCount: 0 },
+    });
+    const { usage } = await stage.service.usage(context());
+    expect(usage).toMatchObject({ inputTokens: 303n, documentUpserts: 2, documents: 2, requests: 1 });
+  });
+
+  it('reports a document without chunks as failed, stores the others, and charges only those', async () => {
+    const tenant = await stage.newTenant();
+    const indexId = await tenant.createIndex();
+    await tenant.upsert(indexId, { a: 'first text' });
+    const answer = await tenant.upsert(indexId, { a: '  ', b: 'other words' });
+    expect(answer).toMatchObject({
+      upsertedDocuments: 1,
+      upsertedChunks: 1,
+      failed: [{ docId: 'a', error: 'the document produced no chunks' }],
+      usage: { inputTokens: 2 },
+    });
+    // A failed replacement keeps the old version.
+    const { results } = await tenant.search(indexId, 'first');
+    expect(results.map(({ docId }) => docId).toSorted()).toEqual(['a', 'b']);
+    const { usage } = await stage.service.usage(tenant.context());
+    expect(usage).toMatchObject({ documentUpserts: 2, documents: 2, requests: 3 });
+  });
+
+  it('reports a document that cannot be encoded as failed, with the reason, and charges nothing for it', async () => {
+    const tenant = await stage.newTenant();
+    const indexId = await tenant.createIndex();
+    stage.encoder.problemOf = (text) => (text.includes('unencodable') ? 'no model takes this' : undefined);
+    try {
+      const answer = await tenant.upsert(indexId, {
+        a: 'first text',
+        b: 'some unencodable word',
+        c: 'third',
+      });
+      expect(answer).toMatchObject({
+        upsertedDocuments: 2,
+        failed: [{ docId: 'b', error: 'no model takes this' }],
+        usage: { inputTokens: 3, documentCount: 2, chunkCount: 2 },
+      });
+      const { usage } = await stage.service.usage(tenant.context());
+      expect(usage).toMatchObject({ inputTokens: 3n, documentUpserts: 2, documents: 2 });
+    } finally {
+      stage.encoder.problemOf = () => undefined;
+    }
+  });
+
+  it('answers a batch in which nothing could be stored, without a charge', async () => {
+    const tenant = await stage.newTenant();
+    const indexId = await tenant.createIndex();
+    const context = tenant.context();
+    const answer = await stage.service.upsertDocuments(context, indexId, documentsOf({ a: ' ', b: '\n' }));
+    expect(answer).toMatchObject({ upsertedDocuments: 0, failed: [{ docId: 'a' }, { docId: 'b' }] });
+    await stage.service.countRequest(context);
+    const { usage } = await stage.service.usage(tenant.context());
+    expect(usage).toMatchObject({ inputTokens: 0n, documentUpserts: 0, documents: 0, requests: 1 });
+  });
+
+  it('is refused before inference when the stored-document allowance cannot hold it', async () => {
+    const tenant = await stage.newTenant({ documents: 2 });
+    const indexId = await tenant.createIndex();
+    await tenant.upsert(indexId, { a: 'one' });
+    const inferred = stage.encoder.inferred.length;
+    const refused = await rejection(tenant.upsert(indexId, { b: 'two', c: 'three' }));
+    expect(refused).toMatchObject({
+      code: 'validation_error',
+      httpStatus: 422,
+      issues: [{ path: 'documents' }],
+    });
+    expect(stage.encoder.inferred).toHaveLength(inferred);
+    // A replacement takes no room, and neither does a document that fails.
+    expect((await tenant.upsert(indexId, { a: 'again', b: 'two', c: ' ' })).upsertedDocuments).toBe(2);
+    const { usage, remaining } = await stage.service.usage(tenant.context());
+    expect([usage.documents, remaining.documents, usage.inputTokens]).toEqual([2, 0, 3n]);
+  });
+
+  it('holds the allowance also against upserts at the same time', async () => {
+    const tenant = await stage.newTenant({ documents: 5 });
+    const indexId = await tenant.createIndex();
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 8 }, (_upsert, place) => tenant.upsert(indexId, { [`d${place}`]: 'words' })),
+    );
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(5);
+    const { usage } = await stage.service.usage(tenant.context());
+    expect(usage).toMatchObject({ documents: 5, documentUpserts: 5, inputTokens: 5n });
+  });
+
+  it('past its deadline is 503 with Retry-After: nothing stored, nothing charged', async () => {
+    const tenant = await stage.newTenant();
+    const indexId = await tenant.createIndex();
+    await tenant.upsert(indexId, { kept: 'old words' });
+    stage.encoder.beforeDocument = async () => void (stage.clock.ms += 1000);
+    try {
+      const late = await rejection(
+        stage.service.upsertDocuments(
+          tenant.context({ deadlineMs: stage.clock.ms + 1500 }),
+          indexId,
+          documentsOf({ kept: 'new words', b: 'b' }),
+        ),
+      );
+      expect(late).toMatchObject({ code: 'service_unavailable', retryAfterSeconds: 1 });
+    } finally {
+      stage.encoder.beforeDocument = async () => undefined;
+    }
+    const { results } = await tenant.search(indexId, 'words');
+    expect(results.map(({ docId }) => docId)).toEqual(['kept']);
+    const { usage } = await stage.service.usage(tenant.context());
+    expect(usage).toMatchObject({ inputTokens: 3n, documentUpserts: 1, documents: 1 });
+  });
+
+  it('stops when the client goes away: nothing stored, nothing charged, the allowance free again', async () => {
+    const tenant = await stage.newTenant({ inputTokens: 4n });
+    const indexId = await tenant.createIndex();
+    const leaving = new AbortController();
+    const gone = new Error('the client has gone');
+    stage.encoder.beforeDocument = async (text) => {
+      if (text === 'b') leaving.abort(gone);
+    };
+    const left = await rejection(
+      stage.service.upsertDocuments(
+        tenant.context({ signal: leaving.signal }),
+        indexId,
+        documentsOf({ b: 'b', c: 'c d e' }),
+      ),
+    );
+    stage.encoder.beforeDocument = async () => undefined;
+    expect(left).toBe(gone);
+    const { usage } = await stage.service.usage(tenant.context());
+    expect(usage).toMatchObject({ inputTokens: 0n, documents: 0, requests: 0 });
+    expect((await tenant.upsert(indexId, { c: 'c d e f' })).upsertedDocuments).toBe(1);
+  });
+
+  it('into an index that is deleted meanwhile is 404, and leaves no file', async () => {
+    const tenant = await stage.newTenant();
+    const indexId = await tenant.createIndex();
+    const reached = Promise.withResolvers<void>();
+    const goOn = Promise.withResolvers<void>();
+    stage.encoder.beforeDocument = async () => {
+      reached.resolve();
+      await goOn.promise;
+    };
+    const upserting = rejection(tenant.upsert(indexId, { a: 'words' }));
+    await reached.promise;
+    // Deleting does not wait for the upsert.
+    expect(await stage.service.deleteIndex(tenant.context(), indexId)).toBe(true);
+    goOn.resolve();
+    stage.encoder.beforeDocument = async () => undefined;
+    expect(await upserting).toMatchObject({ code: 'not_found' });
+    await expect.poll(() => readdir(path.join(stage.directory, 'segments'))).not.toContain(indexId);
+    expect(await rejection(tenant.upsert(indexId, { a: 'words' }))).toMatchObject({ code: 'not_found' });
+  });
+
+  it('needs the model version of the index', async () => {
+    const tenant = await stage.newTenant();
+    const indexId = await tenant.createIndex();
+    const { served } = stage.encoder;
+    stage.encoder.served = served.map((model) => ({ ...model, version: '2' }));
+    try {
+      const refused = await rejection(tenant.upsert(indexId, { a: 'words' }));
+      expect(refused).toMatchObject({ code: 'service_unavailable' });
+      expect(await rejection(tenant.search(indexId, 'words'))).toMatchObject({ code: 'service_unavailable' });
+      // What needs no model works.
+      expect(await stage.service.deleteDocument(tenant.context(), indexId, 'a')).toBe(false);
+    } finally {
+      stage.encoder.served = served;
+    }
+  });
+});
+
+describe('deleting a document', () => {
+  it('is seen by the next search, and is idempotent', async () => {
+    const tenant = await stage.newTenant();
+    const indexId = await tenant.createIndex();
+    await tenant.upsert(indexId, { a: 'one', b: 'two' });
+    expect(await stage.service.deleteDocument(tenant.context(), indexId, 'a')).toBe(true);
+    expect((await tenant.search(indexId, 'one')).results.map(({ docId }) => docId)).toEqual(['b']);
+    expect(await stage.service.deleteDocument(tenant.context(), indexId, 'a')).toBe(false);
+    expect(await stage.service.deleteDocument(tenant.context(), indexId, 'never')).toBe(false);
+  });
+
+  it('counts its request exactly once, whether something was deleted or not', async () => {
+    const tenant = await stage.newTenant();
+    const indexId = await tenant.createIndex();
+    await tenant.upsert(indexId, { a: 'one' });
+    for (const docId of ['a', 'a']) {
+      const context = tenant.context();
+      await stage.service.deleteDocument(context, indexId, docId);
+      await stage.service.countRequest(context);
+      await stage.service.countRequest(context);
+    }
+    const { usage } = await stage.service.usage(tenant.context());
+    expect(usage).toMatchObject({ requests: 3, documents: 0 });
+  });
+
+  it('in the index of another tenant is 404', async () => {
+    const owner = await stage.newTenant();
+    const other = await stage.newTenant();
+    const indexId = await owner.createIndex();
+    await owner.upsert(indexId, { a: 'one' });
+    const { service } = stage;
+    const attempts = [
+      service.deleteDocument(other.context(), indexId, 'a'),
+      service.getIndex(other.context(), indexId),
+      other.search(indexId, 'one'),
+      other.upsert(indexId, { a: 'mine' }),
+    ];
+    for (const refused of await Promise.all(attempts.map(rejection))) {
+      expect(refused).toMatchObject({ code: 'not_found' });
+    }
+    expect(await service.deleteIndex(other.context(), indexId)).toBe(false);
+    expect((await owner.search(indexId, 'one')).results).toHaveLength(1);
+  });
+});

@@ -1,0 +1,283 @@
+/** Searching and scoring. */
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { RankedResponse } from '../../../src/service/contract.ts';
+import {
+  documentsOf,
+  openServiceStage,
+  rejection,
+  type ServiceStage,
+  type TenantStage,
+} from '../../support/stages/service-stage.ts';
+
+let stage: ServiceStage;
+let tenant: TenantStage;
+beforeAll(async () => {
+  stage = await openServiceStage();
+  tenant = await stage.newTenant();
+});
+afterAll(() => stage[Symbol.asyncDispose]());
+
+const docIds = ({ results }: RankedResponse) => results.map(({ docId }) => docId);
+
+describe('searching', () => {
+  it('ranks the chunks and answers with their references', async () => {
+    const indexId = await tenant.createIndex();
+    await stage.service.upsertDocuments(tenant.context(), indexId, [
+      { docId: 'a', text: 'red green', metadata: '{"lang":"en","deep":{"x":[1]}}' },
+      { docId: 'b', text: 'blue', metadata: '{}' },
+    ]);
+    const answer = await tenant.search(indexId, 'red green');
+    expect(docIds(answer)).toEqual(['a', 'b']);
+    expect(answer.results[0]).toMatchObject({ chunkIndex: 0, metadata: '{"lang":"en","deep":{"x":[1]}}' });
+    expect(answer.usage).toMatchObject({
+      inputTokens: 2,
+      documentCount: 0,
+      chunkCount: 2,
+      candidateCount: 2,
+    });
+    expect(answer.results[0]?.components).toBeUndefined();
+  });
+
+  it('finds nothing in an empty index, and charges the query', async () => {
+    const own = await stage.newTenant();
+    const indexId = await own.createIndex();
+    const answer = await own.search(indexId, 'one two');
+    expect(answer).toMatchObject({
+      results: [],
+      usage: { inputTokens: 2, chunkCount: 0, candidateCount: 0 },
+    });
+    const { usage } = await stage.service.usage(own.context());
+    expect(usage).toMatchObject({ inputTokens: 2n, searches: 1, requests: 1 });
+  });
+
+  it('orders ties by the older document version, and reads nothing of those that top_k cuts', async () => {
+    const indexId = await tenant.createIndex();
+    const texts = Object.fromEntries(['d', 'b', 'e', 'a', 'c'].map((id) => [id, 'same words']));
+    await tenant.upsert(indexId, texts);
+    // A version of its own: the youngest now.
+    await tenant.upsert(indexId, { b: 'same words' });
+    const resolve = vi.spyOn(stage.catalog, 'resolveVersions');
+    const best = await tenant.search(indexId, 'same', { topK: 2, returnComponents: true });
+    expect(docIds(best)).toEqual(['d', 'e']);
+    expect(best.usage).toMatchObject({ chunkCount: 2, candidateCount: 5 });
+    expect(resolve.mock.calls.map(([, versionIds]) => versionIds.length)).toEqual([2]);
+    resolve.mockRestore();
+    expect(docIds(await tenant.search(indexId, 'same'))).toEqual(['d', 'e', 'a', 'c', 'b']);
+    expect(docIds(await tenant.search(indexId, 'same', { topK: 2, candidateK: 1 }))).toEqual(['d', 'e']);
+  });
+
+  it('gives chunks ids of their own that last until the document is replaced', async () => {
+    const indexId = await tenant.createIndex();
+    const chunkIds = async () =>
+      Object.fromEntries(
+        (await tenant.search(indexId, 'w', { topK: 100 })).results.map(({ docId, chunkIndex, chunkId }) => [
+          `${docId} ${chunkIndex}`,
+          chunkId,
+        ]),
+      );
+    await tenant.upsert(indexId, { a: 'w '.repeat(600), b: 'w' });
+    const before = await chunkIds();
+    expect(new Set(Object.values(before)).size).toBe(4);
+    await tenant.upsert(indexId, { b: 'w x' });
+    const after = await chunkIds();
+    expect(after['b 0']).not.toBe(before['b 0']);
+    for (const chunk of ['a 0', 'a 1', 'a 2']) expect(after[chunk]).toBe(before[chunk]);
+  });
+
+  it('shows components that add up to the score', async () => {
+    const indexId = await tenant.createIndex();
+    await tenant.upsert(indexId, { a: 'red green blue', b: 'other' });
+    const { results } = await tenant.search(indexId, 'green blue', { returnComponents: true });
+    expect(results).toHaveLength(2);
+    for (const { score, components } of results) {
+      expect(components?.maxsim).toBe(score);
+      expect(components?.similarities).toHaveLength(2);
+      const sum = components?.similarities.reduce((total, similarity) => total + similarity, 0);
+      expect(sum).toBeCloseTo(score, 4);
+    }
+    expect([...(results[0]?.components?.documentTokens ?? [])]).toEqual([1, 2]);
+  });
+
+  it('filters by JSON equality of top-level fields', async () => {
+    const indexId = await tenant.createIndex();
+    const metadata: Record<string, Record<string, unknown>> = {
+      one: { n: 1, s: 'x' },
+      nul: { n: null },
+      text: { n: '1', s: 'x' },
+      list: { n: [1, 2] },
+      object: { n: { a: 1, b: [true] } },
+      missing: {},
+    };
+    await stage.service.upsertDocuments(
+      tenant.context(),
+      indexId,
+      Object.entries(metadata).map(([docId, fields]) => ({
+        docId,
+        text: 'w',
+        metadata: JSON.stringify(fields),
+      })),
+    );
+    const matching = async (filter: Record<string, unknown>) =>
+      docIds(await tenant.search(indexId, 'w', { filter: JSON.stringify(filter) })).toSorted();
+    expect(await matching({ n: 1 })).toEqual(['one']);
+    expect(await matching({ n: null })).toEqual(['nul']);
+    expect(await matching({ n: '1' })).toEqual(['text']);
+    expect(await matching({ n: [1, 2] })).toEqual(['list']);
+    expect(await matching({ n: [2, 1] })).toEqual([]);
+    expect(await matching({ n: { b: [true], a: 1 } })).toEqual(['object']);
+    expect(await matching({ n: '1', s: 'x' })).toEqual(['text']);
+    expect(await matching({ s: 'x' })).toEqual(['one', 'text']);
+    expect(await matching({ unknown: 1 })).toEqual([]);
+    expect(await matching({})).toHaveLength(6);
+  });
+
+  it('sees a document that is replaced all the time exactly once', async () => {
+    const indexId = await tenant.createIndex();
+    await tenant.upsert(indexId, { a: 'start', b: 'other' });
+    const running = { now: true };
+    const replace = async () => {
+      for (let round = 0; round < 30; round += 1) await tenant.upsert(indexId, { a: `w${round}` });
+      running.now = false;
+    };
+    const search = async () => {
+      while (running.now) expect(docIds(await tenant.search(indexId, 'w')).toSorted()).toEqual(['a', 'b']);
+    };
+    await Promise.all([replace(), search(), search()]);
+  });
+
+  it('that fails is not charged', async () => {
+    const own = await stage.newTenant();
+    const indexId = await own.createIndex();
+    stage.encoder.beforeQuery = () => Promise.reject(new Error('failed'));
+    expect(await rejection(own.search(indexId, 'one two'))).toMatchObject({ message: 'failed' });
+    stage.encoder.beforeQuery = async () => undefined;
+    const late = own.context({ deadlineMs: stage.clock.ms });
+    const query = { query: 'one two', returnComponents: false };
+    expect(await rejection(stage.service.search(late, indexId, query))).toMatchObject({
+      code: 'service_unavailable',
+    });
+    const { usage } = await stage.service.usage(own.context());
+    expect(usage).toMatchObject({ inputTokens: 0n, searches: 0, requests: 0 });
+  });
+});
+
+describe('scoring', () => {
+  const score = (
+    own: TenantStage,
+    query: string,
+    texts: Readonly<Record<string, string>>,
+    returnComponents = false,
+  ) =>
+    stage.service.score(own.context(), { query, documents: documentsOf(texts, '{"m":1}'), returnComponents });
+
+  it('ranks documents by their best chunk and stores nothing but the usage', async () => {
+    const own = await stage.newTenant();
+    const answer = await score(own, 'needle', {
+      far: 'other words',
+      near: `${'hay '.repeat(300)} needle`,
+      blank: ' ',
+    });
+    expect(answer.results).toMatchObject([
+      { docId: 'near', chunkId: 'transient_2', chunkIndex: 1, metadata: '{"m":1}' },
+      { docId: 'far', chunkId: 'transient_0', chunkIndex: 0 },
+    ]);
+    expect(answer.usage).toMatchObject({
+      inputTokens: 304,
+      documentCount: 0,
+      chunkCount: 0,
+      candidateCount: 3,
+    });
+    const { usage } = await stage.service.usage(own.context());
+    expect(usage).toMatchObject({ inputTokens: 304n, scores: 1, requests: 1, documents: 0, searches: 0 });
+    expect(await stage.service.listIndexes(own.context())).toEqual([]);
+  });
+
+  it('gives the scores that a search gives', async () => {
+    const own = await stage.newTenant();
+    const indexId = await own.createIndex();
+    const texts = { a: 'red green blue', b: 'blue', c: 'red' };
+    await own.upsert(indexId, texts);
+    const searched = await own.search(indexId, 'red blue', { returnComponents: true });
+    const scored = await score(own, 'red blue', texts, true);
+    const parts = ({ results }: RankedResponse) =>
+      results.map(({ docId, score: points, components }) => ({ docId, points, components }));
+    expect(parts(scored)).toEqual(parts(searched));
+  });
+
+  it('orders ties as the documents were submitted', async () => {
+    expect(docIds(await score(tenant, 'w', { c: 'w', x: 'w w', a: 'w', b: 'w' }))).toEqual([
+      'c',
+      'x',
+      'a',
+      'b',
+    ]);
+  });
+
+  it('explains the chunk that is answered and no other', async () => {
+    const explain = vi.spyOn(stage.engine, 'score');
+    const answer = await score(
+      tenant,
+      'needle',
+      { long: `${'hay '.repeat(600)} needle`, short: 'hay' },
+      true,
+    );
+    const places = answer.results.map(({ components }) => components?.documentTokens[0]);
+    expect(places).toEqual([88, 0]);
+    const explained = explain.mock.calls.filter(([{ components }]) => components);
+    // In the order in which the encoder has them ready.
+    expect(explained.map(([, { chunkRows, scales }]) => [[...chunkRows], scales.length])).toEqual([
+      [[1], 1],
+      [[89], 89],
+    ]);
+    explain.mockRestore();
+  });
+});
+
+describe('the monthly allowance', () => {
+  it('refuses exactly the request that would exceed it, until the next UTC month, and stores nothing', async () => {
+    const own = await stage.newTenant({ inputTokens: 10n });
+    const indexId = await own.createIndex();
+    await own.upsert(indexId, { a: 'one two three' });
+    await own.search(indexId, 'four five');
+    const { service } = stage;
+    const inferred = stage.encoder.inferred.length;
+    const over = [
+      own.upsert(indexId, { b: 'one two three', c: 'four five six' }),
+      own.search(indexId, 'one two three four five six'),
+      service.score(own.context(), {
+        query: 'one',
+        documents: documentsOf({ x: 'a b c d e' }),
+        returnComponents: false,
+      }),
+    ];
+    const now = new Date(stage.clock.ms);
+    const monthEndMs = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1);
+    for (const refused of await Promise.all(over.map(rejection))) {
+      expect(refused).toMatchObject({
+        code: 'usage_limit_exceeded',
+        retryAfterSeconds: Math.ceil((monthEndMs - stage.clock.ms) / 1000),
+      });
+    }
+    expect(stage.encoder.inferred).toHaveLength(inferred);
+    // Exactly what is left still fits.
+    await service.score(own.context(), {
+      query: 'one',
+      documents: documentsOf({ x: 'a b c d' }),
+      returnComponents: false,
+    });
+    const { usage, remaining } = await service.usage(own.context());
+    expect([usage.inputTokens, remaining.inputTokens]).toEqual([10n, 0n]);
+    expect(await rejection(own.search(indexId, 'one'))).toMatchObject({ code: 'usage_limit_exceeded' });
+  });
+
+  it('is never exceeded by requests at the same time', async () => {
+    const own = await stage.newTenant({ inputTokens: 25n });
+    const indexId = await own.createIndex();
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 20 }, () => own.search(indexId, 'one two three')),
+    );
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(8);
+    const { usage } = await stage.service.usage(own.context());
+    expect(usage).toMatchObject({ inputTokens: 24n, searches: 8 });
+  });
+});

@@ -1,0 +1,122 @@
+/** Encoders for the tests: real processes on real models. */
+import path from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { onTestFinished } from 'vitest';
+import { createEncoderPool, type EncoderPoolOptions } from '../../../src/encoder/client/pool.ts';
+import type {
+  EncodedDocument,
+  EncodeDocumentsOptions,
+  EncodeOptions,
+  Encoder,
+} from '../../../src/encoder/protocol/contract.ts';
+import type { EndpointEvent } from '../../../src/encoder/client/endpoint.ts';
+import {
+  type EncoderSupervisor,
+  type EncoderSupervisorOptions,
+  superviseEncoders,
+} from '../../../src/encoder/supervision/supervisor.ts';
+
+const root = path.resolve(import.meta.dirname, '../../..');
+
+export const defaultModel = path.join(root, 'models/minilm-l6-maxsim/1');
+export const tinyModel = path.join(root, 'test/fixtures/colbert-tiny/1');
+
+export interface Encoders {
+  readonly supervisor: EncoderSupervisor;
+  readonly pool: Encoder;
+  readonly events: EndpointEvent[];
+  readonly logs: string[];
+  close(): Promise<void>;
+}
+
+/** Spawns one encoder of the tiny model, where nothing else is said, and does not wait for it. */
+export async function spawnEncoders(
+  options: Partial<EncoderSupervisorOptions> = {},
+): Promise<{ readonly supervisor: EncoderSupervisor; readonly logs: string[] }> {
+  const logs: string[] = [];
+  const supervisor = await superviseEncoders({
+    processes: 1,
+    modelDirectories: [tinyModel],
+    provider: 'cpu',
+    threads: 1,
+    onLog: (line) => logs.push(line),
+    ...options,
+  });
+  return { supervisor, logs };
+}
+
+/** Spawns encoders and waits until the pool is ready. */
+export async function startEncoders(
+  options: Partial<EncoderSupervisorOptions> = {},
+  poolOptions: Partial<EncoderPoolOptions> = {},
+): Promise<Encoders> {
+  const { supervisor, logs } = await spawnEncoders(options);
+  const events: EndpointEvent[] = [];
+  const pool = createEncoderPool({
+    addresses: supervisor.addresses,
+    exclusive: true,
+    onEvent: (event) => events.push(event),
+    ...poolOptions,
+  });
+  const close = async (): Promise<void> => {
+    await pool.close();
+    await supervisor.close();
+  };
+  try {
+    await supervisor.ready;
+    await until(() => pool.ready());
+  } catch (error) {
+    await close();
+    throw new Error(`the encoders did not start:\n${logs.join('\n')}`, { cause: error });
+  }
+  return { supervisor, pool, events, logs, close };
+}
+
+/** The same, closed at the end of the test. */
+export async function encodersOfTest(
+  options: Partial<EncoderSupervisorOptions> = {},
+  poolOptions: Partial<EncoderPoolOptions> = {},
+): Promise<Encoders> {
+  const encoders = await startEncoders(options, poolOptions);
+  onTestFinished(async () => encoders.close());
+  return encoders;
+}
+
+/** Waits for a condition that another process brings about. */
+export async function until(condition: () => boolean | Promise<boolean>, withinMs = 20_000): Promise<void> {
+  const deadline = performance.now() + withinMs;
+  while (!(await condition())) {
+    if (performance.now() > deadline) throw new Error(`not within ${withinMs} ms: ${condition.toString()}`);
+    await pause(10);
+  }
+}
+
+/** Options of a call to the first model of a pool. */
+export function callOptions(pool: Encoder, changes: Partial<EncodeOptions> = {}): EncodeOptions {
+  const [model] = pool.models();
+  return {
+    model: model?.name ?? 'colbert-tiny',
+    modelVersion: model?.version ?? '1',
+    tenantId: 'tenant',
+    deadlineMs: Date.now() + 30_000,
+    signal: new AbortController().signal,
+    ...changes,
+  };
+}
+
+/** All documents of a call, in the order of the texts. */
+export async function encodeAll(
+  pool: Encoder,
+  texts: readonly string[],
+  changes: Partial<EncodeDocumentsOptions> = {},
+): Promise<EncodedDocument[]> {
+  const documents: EncodedDocument[] = [];
+  const options: EncodeDocumentsOptions = {
+    ...callOptions(pool),
+    chunking: { maxTokens: 20, overlapTokens: 4, minimumChunkTokens: 2 },
+    onTokenCounts: () => undefined,
+    ...changes,
+  };
+  for await (const document of pool.encodeDocuments(texts, options)) documents.push(document);
+  return documents.toSorted((a, b) => a.documentIndex - b.documentIndex);
+}

@@ -1,0 +1,85 @@
+/**
+ * An encoder that ends when it runs a text with the word `unencodable`, as a process does: every connection breaks, and
+ * some time later another process answers at the same address. A real one takes a second for each end.
+ */
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { onTestFinished } from 'vitest';
+import { startForeignEncoder } from '../network/foreign-encoder.ts';
+
+export interface MortalEncoder {
+  readonly address: string;
+  /** Texts that were run, in their order. */
+  readonly runs: readonly string[];
+  /** Of each end, the texts that were running. */
+  readonly ends: readonly (readonly string[])[];
+  /** How long it runs each text, and how long it is gone after an end. */
+  readonly times: { runMs: number; goneMs: number };
+  /** Ends it, whatever it runs. */
+  kill(): void;
+  /** Breaks its connections, and it goes on. */
+  cut(): void;
+}
+
+export async function startMortalEncoder(): Promise<MortalEncoder> {
+  const behind = await startForeignEncoder();
+  const [host, port] = behind.address.split(':') as [string, string];
+  const connections = new Set<Socket>();
+  let goneUntil = 0;
+  const wire = createServer((near) => {
+    if (performance.now() < goneUntil) return near.destroy();
+    const far = connect(Number(port), host);
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      connections.add(from);
+      from.on('close', () => to.destroy());
+      from.on('error', () => to.destroy());
+      from.pipe(to);
+    }
+    return near;
+  });
+  await once(wire.listen(0, '127.0.0.1'), 'listening');
+  const runs: string[] = [];
+  const ends: string[][] = [];
+  const times = { runMs: 0, goneMs: 50 };
+  const cut = (): void => {
+    for (const connection of connections) connection.destroy();
+    connections.clear();
+  };
+  const live = (): void => {
+    const running: string[] = [];
+    let alive = true;
+    const die = (): void => {
+      alive = false;
+      ends.push(running);
+      goneUntil = performance.now() + times.goneMs;
+      cut();
+      live();
+    };
+    kill = die;
+    behind.behave({
+      instance: String(ends.length),
+      run: async (text) => {
+        if (!alive) return false;
+        runs.push(text);
+        running.push(text);
+        await pause(times.runMs);
+        if (alive && text.split(' ').includes('unencodable')) die();
+        running.splice(running.indexOf(text), alive ? 1 : 0);
+        return alive;
+      },
+    });
+  };
+  let kill = live;
+  live();
+  onTestFinished(() => {
+    cut();
+    wire.close();
+    behind.close();
+  });
+  const address = `127.0.0.1:${(wire.address() as AddressInfo).port}`;
+  return { address, runs, ends, times, kill: () => kill(), cut };
+}

@@ -1,0 +1,116 @@
+/**
+ * An encoder for tests of the service, where the model does not matter but control does: words are tokens,
+ * a word's vector depends on the word alone, every window of `maxTokens` words is a chunk. Work can be held up
+ * and made to fail. The real encoder stands in the end-to-end tests.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import type {
+  EncodedDocument,
+  EncodedQuery,
+  EncodeDocumentsOptions,
+  EncodeOptions,
+  Encoder,
+  EncoderModel,
+} from '../../../src/encoder/protocol/contract.ts';
+import { documentVectors, queryVectors, wordDim, wordScaleBits, wordsOf } from './word-vectors.ts';
+
+export const wordModel: EncoderModel = {
+  name: 'words',
+  version: '1',
+  dim: wordDim,
+  windowTokensMax: 300,
+};
+
+export class WordEncoder implements Encoder {
+  served: readonly EncoderModel[] = [wordModel];
+  /** Texts that went through inference (tokens counted only are not among them). */
+  readonly inferred: string[] = [];
+  /** Awaited before each document is given out. */
+  /** What keeps a text from being encoded. */
+  problemOf: (text: string) => string | undefined = () => undefined;
+  beforeDocument: (text: string) => Promise<void> = async () => undefined;
+  beforeQuery: (text: string) => Promise<void> = async () => undefined;
+  closed = false;
+
+  models(): readonly EncoderModel[] {
+    return this.served;
+  }
+
+  ready(): boolean {
+    return this.served.length > 0;
+  }
+
+  hasServed(name: string): boolean {
+    return name === wordModel.name;
+  }
+
+  async awaitModel(wanted: {
+    readonly name: string;
+    readonly version?: string | undefined;
+  }): Promise<EncoderModel | undefined> {
+    return this.served.find(
+      ({ name, version }) => name === wanted.name && (wanted.version ?? version) === version,
+    );
+  }
+
+  async statistics(): Promise<readonly []> {
+    return [];
+  }
+
+  async countTokens(texts: readonly string[], _options: EncodeOptions): Promise<readonly number[]> {
+    return texts.map((text) => wordsOf(text).length);
+  }
+
+  async encodeQuery(text: string, options: EncodeOptions): Promise<EncodedQuery> {
+    await unlessAborted(this.beforeQuery(text), options.signal);
+    this.inferred.push(text);
+    const words = wordsOf(text);
+    return {
+      inputTokens: words.length,
+      // A query of spaces still has the tokens that frame it.
+      rows: Math.max(1, words.length),
+      vectors: queryVectors(words.length === 0 ? [''] : words),
+      offsets: new Float32Array(Math.max(1, words.length)).fill(0.25),
+      timings: { tokenizeMs: 0, queueMs: 0, runMs: 0 },
+    };
+  }
+
+  async *encodeDocuments(
+    texts: readonly string[],
+    options: EncodeDocumentsOptions,
+  ): AsyncGenerator<EncodedDocument, void, undefined> {
+    await options.onTokenCounts(texts.map((text) => wordsOf(text).length));
+    // Any order is allowed.
+    for (const [documentIndex, text] of [...texts.entries()].toReversed()) {
+      await unlessAborted(this.beforeDocument(text), options.signal);
+      this.inferred.push(text);
+      const problem = this.problemOf(text);
+      const inputTokens = wordsOf(text).length;
+      const words = problem === undefined ? wordsOf(text) : [];
+      const { maxTokens } = options.chunking;
+      const chunkRows = Uint32Array.from({ length: Math.ceil(words.length / maxTokens) }, (_chunk, index) =>
+        Math.min(maxTokens, words.length - index * maxTokens),
+      );
+      yield {
+        documentIndex,
+        inputTokens,
+        ...(problem === undefined ? {} : { problem }),
+        chunkRows,
+        vectors: documentVectors(words),
+        scales: new Uint16Array(words.length).fill(wordScaleBits),
+        timings: { tokenizeMs: 0, queueMs: 0, runMs: 0 },
+      };
+    }
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+  }
+}
+
+async function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  const never = pause(600_000, undefined, { signal, ref: false }).catch(() => undefined);
+  await Promise.race([work, never]);
+  signal.throwIfAborted();
+}

@@ -1,0 +1,121 @@
+/** A server over the in-memory service, with its log lines at hand and raw sockets for what `inject()` cannot say. */
+import { connect } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
+import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify';
+import { createHttpServer } from '../../../src/http/server.ts';
+import type { HttpServerOptions } from '../../../src/http/server.ts';
+import { createLogger } from '../../../src/logging.ts';
+import { createMetrics } from '../../../src/metrics.ts';
+import type { Metrics } from '../../../src/metrics.ts';
+import { authorization, createMemoryService } from './memory-service.ts';
+import type { MemoryService } from './memory-service.ts';
+
+export interface Harness {
+  readonly app: FastifyInstance;
+  readonly service: MemoryService;
+  readonly metrics: Metrics;
+  readonly logLines: Record<string, unknown>[];
+  readonly logText: () => string;
+  /** An authenticated request; JSON bodies may be given as text. */
+  inject(options: InjectOptions): Promise<LightMyRequestResponse>;
+  /** Creates an index and returns its id. */
+  createIndex(): Promise<string>;
+  /** Listens on any free port of the loopback address. */
+  listen(): Promise<number>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export async function startHttp(options: Partial<HttpServerOptions> = {}): Promise<Harness> {
+  const service = createMemoryService();
+  const metrics = createMetrics();
+  const lines: string[] = [];
+  const logLines: Record<string, unknown>[] = [];
+  const logger = createLogger({
+    level: 'debug',
+    destination: {
+      write(line) {
+        lines.push(line);
+        logLines.push(JSON.parse(line) as Record<string, unknown>);
+      },
+    },
+  });
+  const app = await createHttpServer({ service, logger, metrics, ...options });
+  const harness: Harness = {
+    app,
+    service,
+    metrics,
+    logLines,
+    logText: () => lines.join(''),
+    inject: (request) =>
+      app.inject({
+        ...request,
+        headers: {
+          authorization,
+          ...(typeof request.payload === 'string' ? { 'content-type': 'application/json' } : {}),
+          ...request.headers,
+        },
+      }),
+    async createIndex() {
+      const response = await harness.inject({
+        method: 'POST',
+        url: '/v1/indexes',
+        payload: { name: 'index' },
+      });
+      return response.json<{ id: string }>().id;
+    },
+    async listen() {
+      await app.listen({ host: '127.0.0.1', port: 0 });
+      return (app.server.address() as AddressInfo).port;
+    },
+    [Symbol.asyncDispose]: () => app.close(),
+  };
+  return harness;
+}
+
+export interface RawResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** Sends bytes as they are and resolves with everything that comes back until the server closes. */
+export async function exchange(port: number, ...pieces: readonly string[]): Promise<string> {
+  const socket = connect(port, '127.0.0.1');
+  socket.setEncoding('utf8');
+  let received = '';
+  socket.on('data', (piece: string) => (received += piece));
+  const closed = new Promise<void>((resolve) => {
+    socket.on('close', () => resolve());
+    socket.on('error', () => resolve());
+  });
+  for (const piece of pieces) socket.write(piece);
+  await closed;
+  return received;
+}
+
+/** One response of raw bytes: status, headers (lower case) and body. */
+export function parseResponse(raw: string): RawResponse {
+  const end = raw.indexOf('\r\n\r\n');
+  const [statusLine = '', ...lines] = raw.slice(0, end).split('\r\n');
+  const headers = Object.fromEntries(
+    lines.map((line) => {
+      const colon = line.indexOf(':');
+      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
+    }),
+  );
+  return { status: Number(statusLine.split(' ')[1]), headers, body: raw.slice(end + 4) };
+}
+
+/** Opens a connection, sends bytes, and leaves it open. */
+export async function open(port: number, bytes: string): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => {});
+  await new Promise((resolve) => socket.once('connect', resolve));
+  socket.write(bytes);
+  return socket;
+}
+
+/** Resolves once `condition` holds; looks again at every turn of the event loop. */
+export async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,190 @@
+/**
+ * A `Service` in memory for the tests of the HTTP layer: it answers plausible data, remembers what it was
+ * asked, and can be told to fail or to wait. The real service has its own tests.
+ */
+import { randomUUID } from 'node:crypto';
+import type { IndexRow, Tenant } from '../../../src/catalog/contract.ts';
+import { ServiceError } from '../../../src/errors.ts';
+import type {
+  DocumentInput,
+  RankedResponse,
+  RequestContext,
+  Service,
+} from '../../../src/service/contract.ts';
+
+export const apiKey = 'qkv_live_test';
+export const authorization = `Bearer ${apiKey}`;
+
+export const tenant: Tenant = {
+  id: 'tenant-1',
+  name: 'Test',
+  suspended: false,
+  limits: { requestsPerMinute: 60, maxConcurrentRequests: 2, inputTokens: 50_000_000n, documents: 100_000 },
+  createdAtMs: 0,
+};
+
+export interface Call {
+  readonly name: string;
+  readonly context: RequestContext;
+  readonly arguments: readonly unknown[];
+}
+
+export interface MemoryService extends Service {
+  readonly calls: Call[];
+  readonly counted: RequestContext[];
+  permitsHeld: number;
+  /** Replaces the next outcomes of `admit`. */
+  admitFailure: unknown;
+  /** Runs before every operation: may throw or wait. */
+  before: (context: RequestContext, name: string) => Promise<void> | void;
+  /** What `search` and `score` return instead of one result per document. */
+  ranked: RankedResponse | undefined;
+  ready: boolean;
+  countFailure: unknown;
+}
+
+export function createMemoryService(): MemoryService {
+  const indexes = new Map<string, IndexRow>();
+  const stored = new Map<string, Map<string, DocumentInput>>();
+  const usage = (documents: number, chunks: number, candidates: number) => ({
+    inputTokens: 7,
+    documentCount: documents,
+    chunkCount: chunks,
+    candidateCount: candidates,
+    latencyMs: 1.25,
+  });
+  const enter = async (name: string, context: RequestContext, ...given: unknown[]): Promise<void> => {
+    service.calls.push({ name, context, arguments: given });
+    await service.before(context, name);
+    context.timings[name] = 0.5;
+  };
+  const find = (indexId: string): IndexRow => {
+    const index = indexes.get(indexId);
+    if (index === undefined) throw new ServiceError('not_found', 'no such index');
+    return index;
+  };
+  const ranked = (documents: readonly { docId: string; metadata: string }[]): RankedResponse => ({
+    results: documents.map(({ docId, metadata }, at) => ({
+      docId,
+      chunkId: `transient_${at}`,
+      chunkIndex: 0,
+      score: 1 / (at + 1),
+      metadata,
+    })),
+    usage: usage(0, documents.length, documents.length),
+  });
+
+  const service: MemoryService = {
+    calls: [],
+    counted: [],
+    permitsHeld: 0,
+    admitFailure: undefined,
+    before: () => {},
+    ranked: undefined,
+    ready: true,
+    countFailure: undefined,
+
+    async admit(header) {
+      if (service.admitFailure !== undefined) throw service.admitFailure;
+      if (header !== authorization) throw new ServiceError('authentication_failed', 'unknown API key');
+      service.permitsHeld += 1;
+      let held = true;
+      return {
+        tenant,
+        rate: { limit: 60, remaining: 59, resetSeconds: 59.2 },
+        permit: {
+          release() {
+            if (held) service.permitsHeld -= 1;
+            held = false;
+          },
+        },
+      };
+    },
+    async createIndex(context, request) {
+      await enter('createIndex', context, request);
+      const index: IndexRow = {
+        id: randomUUID(),
+        tenantId: tenant.id,
+        name: request.name,
+        model: request.model ?? 'test-model',
+        modelVersion: '1',
+        chunking: { maxTokens: 256, overlapTokens: 32, minimumChunkTokens: 16, ...request.chunking },
+        metadataSchema: request.metadataSchema,
+        status: 'ready',
+        createdAtMs: Date.UTC(2026, 0, 2, 3, 4, 5, 6),
+      };
+      indexes.set(index.id, index);
+      stored.set(index.id, new Map());
+      return index;
+    },
+    async listIndexes(context) {
+      await enter('listIndexes', context);
+      return [...indexes.values()];
+    },
+    async getIndex(context, indexId) {
+      await enter('getIndex', context, indexId);
+      return find(indexId);
+    },
+    async deleteIndex(context, indexId) {
+      await enter('deleteIndex', context, indexId);
+      return indexes.delete(indexId);
+    },
+    async upsertDocuments(context, indexId, documents) {
+      await enter('upsertDocuments', context, indexId, documents);
+      const index = find(indexId);
+      for (const document of documents) stored.get(index.id)?.set(document.docId, document);
+      return {
+        indexId,
+        upsertedDocuments: documents.length,
+        upsertedChunks: documents.length,
+        failed: [],
+        usage: usage(documents.length, documents.length, 0),
+      };
+    },
+    async deleteDocument(context, indexId, docId) {
+      await enter('deleteDocument', context, indexId, docId);
+      return stored.get(find(indexId).id)?.delete(docId) ?? false;
+    },
+    async search(context, indexId, request) {
+      await enter('search', context, indexId, request);
+      const documents = [...(stored.get(find(indexId).id)?.values() ?? [])];
+      return service.ranked ?? ranked(documents);
+    },
+    async score(context, request) {
+      await enter('score', context, request);
+      return service.ranked ?? ranked(request.documents);
+    },
+    async usage(context) {
+      await enter('usage', context);
+      return {
+        periodStartMs: Date.UTC(2026, 0, 1),
+        periodEndMs: Date.UTC(2026, 1, 1),
+        usage: {
+          inputTokens: 2n ** 60n,
+          requests: 1,
+          documentUpserts: 2,
+          searches: 3,
+          scores: 4,
+          documents: 5,
+        },
+        limits: {
+          inputTokens: 2n ** 61n,
+          documents: 100_000,
+          requestsPerMinute: 60,
+          maxConcurrentRequests: 2,
+        },
+        remaining: { inputTokens: 2n ** 60n, documents: 99_995 },
+      };
+    },
+    async countRequest(context) {
+      if (service.countFailure !== undefined) throw service.countFailure;
+      service.counted.push(context);
+    },
+    async readiness() {
+      const encoder = service.ready ? 'ok' : 'no encoder is up';
+      return { ready: service.ready, checks: { catalog: 'ok', encoder, disk: 'ok', draining: 'ok' } };
+    },
+    async drain() {},
+  };
+  return service;
+}

@@ -1,0 +1,205 @@
+/**
+ * An encoder of somebody else behind the real gRPC contract: words are tokens, a word's vector depends on the
+ * word alone. It answers honestly until it is told to misbehave, as no real encoder can be.
+ */
+import {
+  type sendUnaryData,
+  Server,
+  ServerCredentials,
+  type ServerDuplexStream,
+  type ServerUnaryCall,
+  type ServiceDefinition,
+} from '@grpc/grpc-js';
+
+import { addHealthService } from '../../../src/encoder/protocol/health.ts';
+import {
+  bytesOf,
+  type EncodeDocumentsRequest,
+  type EncodeDocumentsResponse,
+  encoderService,
+  type EncodeQueriesRequest,
+  type EncodeQueriesResponse,
+  type EncodeQueryResponse,
+  type PartMessage,
+} from '../../../src/encoder/protocol/wire.ts';
+import { documentVectors, queryVectors, wordDim, wordScaleBits, wordsOf } from '../encoder/word-vectors.ts';
+import { pause } from '../running/eventually.ts';
+
+export const foreignDim = wordDim;
+const timings = { tokenizeMs: 0, queueMs: 0, runMs: 0 };
+
+/** What is done to honest answers; a field left out leaves them as they are. */
+export interface Misbehaviour {
+  readonly query?: (honest: EncodeQueryResponse) => EncodeQueryResponse;
+  /** Parts of a whole call; fewer or more may be sent. */
+  readonly parts?: (honest: readonly PartMessage[]) => readonly PartMessage[];
+  /** Serialised replies of queries and parts. */
+  readonly bytes?: (honest: Buffer) => Buffer;
+  /** Milliseconds before the answer to a query, and before the first part. */
+  readonly delayMs?: number;
+  /** After its parts a document call stays open. */
+  readonly neverEnds?: boolean;
+  /** Of the information that it gives when it is (re)admitted. */
+  readonly dim?: number;
+  readonly instance?: string;
+  /** Runs each text after the delay; where it gives false there is no answer. */
+  readonly run?: (text: string) => Promise<boolean>;
+}
+
+export interface ForeignEncoder {
+  readonly address: string;
+  behave(misbehaviour: Misbehaviour): void;
+  /** Health: out of service until it is put back. */
+  serve(serving: boolean): void;
+  /** Queries without an answer, and document calls that neither ended nor were left. */
+  openCalls(): number;
+  close(): void;
+}
+
+export async function startForeignEncoder(): Promise<ForeignEncoder> {
+  const server = new Server();
+  const setHealth = addHealthService(server);
+  let misbehaviour: Misbehaviour = {};
+  let openCalls = 0;
+
+  const unary =
+    <Request, Response>(answer: (request: Request) => Promise<Response>) =>
+    (call: ServerUnaryCall<Request, Response>, callback: sendUnaryData<Response>): void => {
+      const reply = async (): Promise<void> => {
+        openCalls += 1;
+        const response = await answer(call.request);
+        openCalls -= 1;
+        callback(null, response);
+      };
+      void reply();
+    };
+
+  const answerQuery = async (text: string): Promise<EncodeQueryResponse | undefined> => {
+    const { query = (honest) => honest, delayMs = 0, run = answers } = misbehaviour;
+    await pause(delayMs);
+    return (await run(text)) ? query(queryReply(text)) : undefined;
+  };
+
+  server.addService(
+    withBytes(() => misbehaviour.bytes),
+    {
+      getInfo: unary(async () => ({
+        models: [
+          {
+            name: 'foreign',
+            version: '1',
+            dim: misbehaviour.dim ?? foreignDim,
+            windowTokensMax: 300,
+          },
+        ],
+        provider: 'cpu',
+        instance: misbehaviour.instance ?? '',
+      })),
+      getStatistics: unary(async () => ({})),
+      countTokens: unary(async ({ texts }: { readonly texts: readonly string[] }) => ({
+        tokenCounts: countsOf(texts),
+      })),
+      encodeQueries: (call: ServerDuplexStream<EncodeQueriesRequest, EncodeQueriesResponse>) => {
+        const reply = async (number: number, text: string): Promise<void> => {
+          openCalls += 1;
+          const answer = await answerQuery(text);
+          openCalls -= 1;
+          if (answer !== undefined) call.write({ number, reply: answer });
+        };
+        call.on('data', ({ number, query }: EncodeQueriesRequest) => {
+          if (query) void reply(number, query.text);
+        });
+        call.on('end', () => call.end());
+      },
+      encodeDocuments: (call: ServerDuplexStream<EncodeDocumentsRequest, EncodeDocumentsResponse>) => {
+        openCalls += 1;
+        call.on('close', () => (openCalls -= 1));
+        const texts: string[] = [];
+        let expected = 0;
+        call.on('data', ({ open, document, proceed }: EncodeDocumentsRequest) => {
+          if (open) expected = open.documentCount;
+          if (document) {
+            texts.push(document.text);
+            if (texts.length === expected) call.write({ tokenCounts: { tokenCounts: countsOf(texts) } });
+          }
+          if (proceed) void sendParts(call, texts, misbehaviour);
+        });
+      },
+    },
+  );
+
+  const bound = Promise.withResolvers<number>();
+  server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, port) => {
+    if (error === null) bound.resolve(port);
+    else bound.reject(error);
+  });
+  const port = await bound.promise;
+  setHealth('SERVING');
+  return {
+    address: `127.0.0.1:${port}`,
+    behave: (next) => {
+      misbehaviour = next;
+    },
+    serve: (serving) => setHealth(serving ? 'SERVING' : 'NOT_SERVING'),
+    openCalls: () => openCalls,
+    close: () => server.forceShutdown(),
+  };
+}
+
+const answers = async (): Promise<boolean> => Promise.resolve(true);
+
+async function sendParts(
+  call: ServerDuplexStream<EncodeDocumentsRequest, EncodeDocumentsResponse>,
+  texts: readonly string[],
+  { parts = (honest) => honest, delayMs = 0, neverEnds = false, run = answers }: Misbehaviour,
+): Promise<void> {
+  await pause(delayMs);
+  if (call.cancelled) return;
+  for (const part of parts(texts.map(partOf))) {
+    if (!(await run(texts[part.documentIndex] ?? ''))) return;
+    call.write({ part });
+  }
+  if (!neverEnds) call.end();
+}
+
+function countsOf(texts: readonly string[]): Buffer {
+  return bytesOf(Uint32Array.from(texts, (text) => wordsOf(text).length));
+}
+
+function queryReply(text: string): EncodeQueryResponse {
+  const words = wordsOf(text);
+  return {
+    inputTokens: words.length,
+    rows: words.length,
+    vectors: bytesOf(queryVectors(words)),
+    offsets: bytesOf(new Float32Array(words.length).fill(0.25)),
+    timings,
+    problem: '',
+  };
+}
+
+function partOf(text: string, documentIndex: number): PartMessage {
+  const words = wordsOf(text);
+  return {
+    documentIndex,
+    chunkRows: bytesOf(Uint32Array.from(words.length === 0 ? [] : [words.length])),
+    vectors: bytesOf(documentVectors(words)),
+    scales: bytesOf(new Uint16Array(words.length).fill(wordScaleBits)),
+    last: true,
+    timings,
+    problem: '',
+  };
+}
+
+/** The service with what leaves it passed through the misbehaviour of the moment, below the messages. */
+function withBytes(bytes: () => Misbehaviour['bytes']): ServiceDefinition {
+  const changed = Object.entries(encoderService).map(([name, method]) => {
+    if (!['EncodeQueries', 'EncodeDocuments'].includes(name)) return [name, method] as const;
+    const responseSerialize = (message: unknown): Buffer => {
+      const honest = method.responseSerialize(message);
+      return bytes()?.(honest) ?? honest;
+    };
+    return [name, { ...method, responseSerialize }] as const;
+  });
+  return Object.fromEntries(changed);
+}

@@ -1,0 +1,81 @@
+/** HTTP by hand over a socket, for what no client library will send: half a body, garbage, huge headers. */
+import { connect, type Socket } from 'node:net';
+
+import { within } from '../running/eventually.ts';
+
+export interface RawReply {
+  readonly status: number;
+  readonly headers: ReadonlyMap<string, string>;
+  readonly body: string;
+}
+
+/** One connection that writes what it is told and collects what comes back. */
+export interface RawConnection {
+  write(bytes: string): void;
+  /** The first complete response. */
+  reply(): Promise<RawReply>;
+  /** Whether the response has come, or will not. */
+  answered(): boolean;
+  /** Cuts the connection without a farewell. */
+  cut(): void;
+}
+
+export async function openRaw(url: string): Promise<RawConnection> {
+  const { hostname, port } = new URL(url);
+  const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+  const opened = Promise.withResolvers<void>();
+  socket.once('connect', opened.resolve);
+  socket.once('error', opened.reject);
+  await within(10_000, 'a connection', opened.promise);
+  const reply = firstReply(socket);
+  let answered = false;
+  const note = (): void => {
+    answered = true;
+  };
+  reply.then(note, note);
+  return {
+    write: (bytes) => void socket.write(bytes),
+    reply: () => within(60_000, 'a response', reply),
+    answered: () => answered,
+    cut: () => void socket.resetAndDestroy(),
+  };
+}
+
+async function firstReply(socket: Socket): Promise<RawReply> {
+  let received = '';
+  const complete = Promise.withResolvers<RawReply>();
+  socket.setEncoding('latin1');
+  socket.on('data', (text: string) => {
+    received += text;
+    const reply = parseReply(received, false);
+    if (reply !== undefined) complete.resolve(reply);
+  });
+  socket.on('error', (error) => complete.reject(error));
+  socket.on('close', () => {
+    const reply = parseReply(received, true);
+    if (reply === undefined) complete.reject(new Error(`closed after ${received.length} bytes`));
+    else complete.resolve(reply);
+  });
+  try {
+    return await complete.promise;
+  } finally {
+    socket.end();
+  }
+}
+
+/** A response is complete when its Content-Length has come, or at the end of the connection. */
+function parseReply(received: string, closed: boolean): RawReply | undefined {
+  const headEnd = received.indexOf('\r\n\r\n');
+  if (headEnd < 0) return undefined;
+  const [statusLine = '', ...headerLines] = received.slice(0, headEnd).split('\r\n');
+  const headers = new Map(
+    headerLines.map((line) => {
+      const colon = line.indexOf(':');
+      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()] as const;
+    }),
+  );
+  const body = received.slice(headEnd + 4);
+  const length = Number(headers.get('content-length') ?? Number.NaN);
+  if (!closed && !(body.length >= length)) return undefined;
+  return { status: Number(statusLine.split(' ')[1]), headers, body };
+}

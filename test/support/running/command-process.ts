@@ -1,0 +1,68 @@
+/** Runs the command line as a real process, as a person or a script would. */
+import { spawn, type ChildProcess } from 'node:child_process';
+import path from 'node:path';
+
+const root = path.resolve(import.meta.dirname, '../../..');
+const sourceEntry = path.join(root, 'src/cli/main.ts');
+export const compiledEntry = path.join(root, 'dist/cli/main.js');
+
+export interface Finished {
+  readonly exitCode: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunOptions {
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly entry?: string;
+  readonly cwd?: string;
+}
+
+export interface Running {
+  readonly process: ChildProcess;
+  readonly finished: Promise<Finished>;
+}
+
+/** Only what is given here reaches the process: no MAXSIMD_* of the machine that runs the tests. */
+export function start(args: readonly string[], options: RunOptions = {}): Running {
+  const child = spawn(process.execPath, [options.entry ?? sourceEntry, ...args], {
+    cwd: options.cwd ?? root,
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+      ...options.environment,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const stdout: Buffer[] = [];
+  const stderr: Buffer[] = [];
+  child.stdout.on('data', (part: Buffer) => stdout.push(part));
+  child.stderr.on('data', (part: Buffer) => stderr.push(part));
+  const finished = new Promise<Finished>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (exitCode, signal) => {
+      resolve({
+        exitCode,
+        signal,
+        stdout: Buffer.concat(stdout).toString('utf8'),
+        stderr: Buffer.concat(stderr).toString('utf8'),
+      });
+    });
+  });
+  return { process: child, finished };
+}
+
+export function run(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
+  return start(args, options).finished;
+}
+
+/** Runs with `--json` and parses the one document. */
+export async function runJson(
+  args: readonly string[],
+  options: RunOptions = {},
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into documents of many shapes
+): Promise<Finished & { readonly document: any }> {
+  const finished = await run([...args, '--json'], options);
+  return { ...finished, document: JSON.parse(finished.stdout) };
+}

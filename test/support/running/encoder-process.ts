@@ -1,0 +1,45 @@
+/** A real encoder as a process of its own, as it runs on another host. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+
+import { within } from './eventually.ts';
+import { childEnvironment, repositoryRoot } from './server.ts';
+
+export interface EncoderProcess {
+  /** `host:port` */
+  readonly address: string;
+  readonly pid: number;
+  kill(): Promise<void>;
+}
+
+/** Serves the default model. */
+export async function startEncoderProcess(): Promise<EncoderProcess> {
+  const child = spawn(
+    process.execPath,
+    [
+      path.join(repositoryRoot, 'src/encoder/server/main.ts'),
+      '--listen=127.0.0.1:0',
+      '--provider=cpu',
+      '--log-level=error',
+      `--model-dir=${path.join(repositoryRoot, 'models/minilm-l6-maxsim/1')}`,
+    ],
+    { env: childEnvironment({}), stdio: ['ignore', 'pipe', 'inherit'] },
+  );
+  const exited = once(child, 'exit');
+  const [line] = (await within(
+    60_000,
+    'the start of the encoder',
+    once(createInterface({ input: child.stdout }), 'line'),
+  )) as [string];
+  const { address } = JSON.parse(line) as { readonly address: string };
+  return {
+    address,
+    pid: child.pid!,
+    kill: async () => {
+      child.kill('SIGKILL');
+      await exited;
+    },
+  };
+}

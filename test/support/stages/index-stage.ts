@@ -1,0 +1,384 @@
+/**
+ * One index on the real catalog, the real engine and a real directory, driven below the service: documents
+ * are token matrices made here. Dimension 8; a chunk has one to a few rows.
+ */
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type {
+  CommitDeleteResult,
+  CommitUpsertResult,
+  DocumentVersion,
+} from '../../../src/catalog/contract.ts';
+import type { SqliteCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
+import { openCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
+import type { BlobStore } from '../../../src/index/storage/blob-store.ts';
+import { defaultIndexSettings, type IndexSettings } from '../../../src/index/index-settings.ts';
+import { createIndexStore } from '../../../src/index/index-store.ts';
+import { openLocalBlobStore } from '../../../src/index/storage/local-blob-store.ts';
+import { metadataTerms } from '../../../src/index/terms/metadata-terms.ts';
+import { createEngine, type NativeEngine } from '../../../src/index/engine/native.ts';
+import type { Verification } from '../../../src/index/segments/scrub.ts';
+import type { StoredIndex } from '../../../src/index/open-index.ts';
+import { catalogSegments } from '../../../src/service/indexes/catalog-segments.ts';
+
+export const dim = 8;
+const month = '2026-11';
+/** Half-precision bits of 1/128. */
+const scaleBits = 0x2000;
+const scale = 1 / 128;
+
+type CommittedUpsert = Extract<CommitUpsertResult, { readonly outcome: 'committed' }>;
+
+export interface TestDocument {
+  readonly docId: string;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  /** Rows of each chunk, values in -127..127. */
+  readonly chunks: readonly (readonly (readonly number[])[])[];
+}
+
+export interface Found {
+  readonly docId: string;
+  readonly chunkIndex: number;
+  readonly metadata: string;
+  readonly score: number;
+}
+
+/** What indexes share: starting it is the slow part. */
+export interface Host {
+  readonly catalog: SqliteCatalog;
+  readonly blobs: BlobStore;
+  readonly engine: NativeEngine;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface Stage extends Omit<Host, typeof Symbol.asyncDispose> {
+  readonly indexId: string;
+  readonly errors: unknown[];
+  readonly corrupt: unknown[];
+  /** Of the store that opened the index last. */
+  readonly verification: Readonly<Verification>;
+  /** Methods of the engine's index or of the ledger that fail at their next call. */
+  readonly faults: Map<string, Error>;
+  /** Keeps the next call of such a method from answering, once its work is done, until it is released. */
+  hold(method: string): { readonly reached: Promise<void>; release(): void };
+  /** The open index. */
+  index(): StoredIndex;
+  upsert(
+    documents: readonly TestDocument[],
+    commit?: (work: () => Promise<void>) => Promise<void>,
+  ): Promise<void>;
+  /** The catalog's side of an upsert and of a delete, with nothing published. */
+  commit(documents: readonly DocumentVersion[]): Promise<CommittedUpsert>;
+  commitDelete(docId: string): Promise<CommitDeleteResult>;
+  /** Writes documents and stops before the commit. */
+  abandon(documents: readonly TestDocument[]): Promise<void>;
+  remove(docId: string): Promise<boolean>;
+  /** What matches, best first, over an exact scan; without `topK` all of it. */
+  search(filter?: Readonly<Record<string, unknown>>, topK?: number): Promise<readonly Found[]>;
+  /** Closes the index and opens it again from the catalog; `between` runs while it is closed. */
+  reopen(between?: () => Promise<void>, settings?: Partial<IndexSettings>): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export const query = Float32Array.from({ length: 2 * dim }, (_value, place) => Math.sin(place + 1));
+
+export async function openHost(): Promise<Host> {
+  const directory = await mkdtemp(path.join(tmpdir(), 'maxsimd-index-'));
+  const catalog = await openCatalog({ directory });
+  const engine = createEngine({ threads: 2, kernel: 'auto' });
+  return {
+    catalog,
+    engine,
+    blobs: await openLocalBlobStore(path.join(directory, 'segments')),
+    async [Symbol.asyncDispose]() {
+      await catalog.close();
+      engine.close();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A new index of a new tenant. */
+export async function openStage(host: Host, settings: Partial<IndexSettings> = {}): Promise<Stage> {
+  const { catalog, blobs, engine } = host;
+  const errors: unknown[] = [];
+  const corrupt: unknown[] = [];
+  const faults = new Map<string, Error>();
+  const storeWith = (changes: Partial<IndexSettings>) =>
+    createIndexStore({
+      engine: withIndexes(engine, (options) => withFaults(engine.createIndex(options), faults)),
+      blobs,
+      exactTokenVectorsMax: 0,
+      settings: { ...defaultIndexSettings, ...changes },
+      events: {
+        onBackgroundError: (_indexId, _job, error) => void errors.push(error),
+        onCorrupt: (_indexId, error) => void corrupt.push(error),
+      },
+    });
+  const tenant = await catalog.createTenant({
+    id: randomUUID(),
+    name: 'tenant',
+    limits: { requestsPerMinute: 1, maxConcurrentRequests: 1, inputTokens: 1n, documents: 1_000_000 },
+  });
+  const indexId = randomUUID();
+  await catalog.createIndex(
+    {
+      id: indexId,
+      tenantId: tenant.id,
+      name: 'index',
+      model: 'model',
+      modelVersion: '1',
+      chunking: { maxTokens: 256, overlapTokens: 32, minimumChunkTokens: 16 },
+      metadataSchema: '{}',
+    },
+    10,
+  );
+  let store = storeWith(settings);
+  const open = () =>
+    store.open({
+      indexId,
+      dim,
+      ledger: withFaults(catalogSegments(catalog, indexId), faults),
+    });
+  let index = await open();
+  const usage = { tenantId: tenant.id, month };
+
+  async function commitUpsert(documents: readonly DocumentVersion[]): Promise<CommittedUpsert> {
+    const committed = await catalog.commitUpsert({
+      tenantId: tenant.id,
+      indexId,
+      documents,
+      documentsMax: 1_000_000,
+      usage,
+    });
+    if (committed.outcome !== 'committed') throw new Error(committed.outcome);
+    return committed;
+  }
+  const commitDelete = (docId: string) =>
+    catalog.commitDelete({ tenantId: tenant.id, indexId, docId, usage });
+
+  async function append(
+    documents: readonly TestDocument[],
+    writer: Parameters<Parameters<StoredIndex['write']>[0]>[0],
+  ) {
+    const ids = await catalog.allocateIds(documents.length);
+    const versions = [];
+    for (const [place, document] of documents.entries()) {
+      const rows = document.chunks.flat();
+      const { segmentId, record, versionId } = await writer.append({
+        versionId: ids[place]!,
+        chunkRows: Uint32Array.from(document.chunks, (chunk) => chunk.length),
+        vectors: Int8Array.from(rows.flat()),
+        scales: new Uint16Array(rows.length).fill(scaleBits),
+        terms: metadataTerms(JSON.stringify(document.metadata)),
+      });
+      versions.push({
+        docId: document.docId,
+        versionId,
+        metadata: JSON.stringify(document.metadata),
+        chunkCount: document.chunks.length,
+        tokenVectors: rows.length,
+        segmentId,
+        record,
+      });
+    }
+    return versions;
+  }
+
+  return {
+    catalog,
+    blobs,
+    engine,
+    indexId,
+    errors,
+    corrupt,
+    faults,
+    get verification() {
+      return store.verification;
+    },
+    index: () => index,
+    async upsert(documents, commit = (work) => work()) {
+      await index.write(async (writer) => {
+        const versions = await append(documents, writer);
+        await commit(() =>
+          writer.commit(async () => {
+            return { result: undefined, commit: await commitUpsert(versions) };
+          }),
+        );
+      });
+    },
+    commit: commitUpsert,
+    commitDelete,
+    async abandon(documents) {
+      await index.write(async (writer) => void (await append(documents, writer)));
+    },
+    remove: (docId) =>
+      index.end(async () => {
+        const deleted = await commitDelete(docId);
+        return deleted.outcome === 'committed'
+          ? { result: true, commit: { generation: deleted.generation, died: [deleted.died] } }
+          : { result: false };
+      }),
+    search: (filter = {}, topK = 10_000) =>
+      index.read(async (reader) => {
+        const found = await reader.search({
+          query,
+          offsets: new Float32Array(2),
+          topK,
+          candidateK: 10_000,
+          ...(Object.keys(filter).length === 0 ? {} : { filterTerms: metadataTerms(JSON.stringify(filter)) }),
+          components: false,
+          timeoutMs: 10_000,
+          plan: 'exact',
+        });
+        const versions = await catalog.resolveVersions(indexId, [...new Set(found.versionIds)]);
+        return [...found.versionIds].map((versionId, position) => {
+          const version = versions.get(versionId);
+          if (version === undefined) throw new Error(`version ${versionId} cannot be resolved`);
+          return { ...version, chunkIndex: found.chunkIndexes[position]!, score: found.scores[position]! };
+        });
+      }),
+    hold(method) {
+      const reached = Promise.withResolvers<void>();
+      const released = Promise.withResolvers<void>();
+      const hold: Hold = { reached: reached.resolve, released: released.promise };
+      faults.set(method, Object.assign(new Error('held'), hold));
+      return { reached: reached.promise, release: released.resolve };
+    },
+    async reopen(between, changes) {
+      index.close();
+      await index.settled();
+      await between?.();
+      if (changes !== undefined) store = storeWith(changes);
+      index = await open();
+    },
+    async [Symbol.asyncDispose]() {
+      index.close();
+      await index.settled();
+    },
+  };
+}
+
+/** The same engine, but for how it makes indexes. */
+function withIndexes(engine: NativeEngine, createIndex: NativeEngine['createIndex']): NativeEngine {
+  return new Proxy(engine, {
+    get(target, name) {
+      if (name === 'createIndex') return createIndex;
+      const member: unknown = Reflect.get(target, name);
+      return typeof member === 'function' ? member.bind(target) : member;
+    },
+  });
+}
+
+/** The same object, but for methods that are told to fail once. */
+function withFaults<T extends object>(real: T, faults: Map<string, Error>): T {
+  return new Proxy(real, {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name);
+      if (typeof member !== 'function') return member;
+      return (...given: unknown[]): unknown => {
+        const fault = faults.get(String(name));
+        if (fault === undefined || callsLeft(fault) > 0) return Reflect.apply(member, target, given);
+        faults.delete(String(name));
+        if (!isHold(fault)) return Promise.reject(fault);
+        return holdAfter(Promise.resolve(Reflect.apply(member, target, given)), fault);
+      };
+    },
+  });
+}
+
+/** The one file of this kind beside a segment. */
+export async function derivedFile(stage: Stage, kind: string): Promise<string> {
+  const blobs = await stage.blobs.list(`${stage.indexId}/`);
+  const [derived, ...others] = blobs.filter(({ name }) => name.endsWith(`.${kind}`));
+  if (derived === undefined || others.length > 0)
+    throw new Error(`${blobs.length} files, not one of ${kind}`);
+  return stage.blobs.open(derived.name);
+}
+
+interface Hold {
+  readonly reached: () => void;
+  readonly released: Promise<void>;
+}
+
+function isHold(fault: Error): fault is Error & Hold {
+  return 'released' in fault;
+}
+
+async function holdAfter(work: Promise<unknown>, hold: Hold): Promise<unknown> {
+  const value = await work;
+  hold.reached();
+  await hold.released;
+  return value;
+}
+
+interface Fault extends Error {
+  /** Calls that go well before the one that fails. */
+  callsBefore?: number;
+}
+
+function callsLeft(fault: Fault): number {
+  const left = fault.callsBefore ?? 0;
+  fault.callsBefore = left - 1;
+  return left;
+}
+
+/** An error of the engine, for a call that comes after so many others. */
+export function engineError(code: string, callsBefore = 0): Error {
+  return Object.assign(new Error(`engine: ${code}`), { code, callsBefore });
+}
+
+/** MaxSim of one chunk in double precision. */
+export function maxsim(chunk: readonly (readonly number[])[]): number {
+  let sum = 0;
+  for (let token = 0; token < query.length / dim; token += 1) {
+    const similarities = chunk.map((row) =>
+      row.reduce((dot, value, place) => dot + value * scale * query[token * dim + place]!, 0),
+    );
+    sum += Math.max(...similarities);
+  }
+  return sum;
+}
+
+/** What a search of these documents must find, in any order. */
+export function expected(documents: Iterable<TestDocument>): readonly Found[] {
+  return [...documents].flatMap((document) =>
+    document.chunks.map((chunk, chunkIndex) => ({
+      docId: document.docId,
+      chunkIndex,
+      metadata: JSON.stringify(document.metadata),
+      score: maxsim(chunk),
+    })),
+  );
+}
+
+/** One row that points along one axis. */
+export function documentAt(
+  docId: string,
+  axis: number,
+  metadata: TestDocument['metadata'] = {},
+): TestDocument {
+  return {
+    docId,
+    metadata,
+    chunks: [[Array.from({ length: dim }, (_value, place) => (place === axis ? 127 : 0))]],
+  };
+}
+
+/** Of what a search finds, in order. */
+export async function docIds(stage: Stage): Promise<readonly string[]> {
+  return (await stage.search()).map(({ docId }) => docId).toSorted();
+}
+
+/** Blobs of the index's segments, without sidecars. */
+export async function blobsOf(stage: Stage): Promise<readonly string[]> {
+  const blobs = await stage.blobs.list(`${stage.indexId}/`);
+  return blobs.map(({ name }) => name).filter((name) => name.endsWith('.seg'));
+}
+
+/** The same by the ledger. */
+export async function segmentsOf(stage: Stage): Promise<readonly string[]> {
+  return (await stage.catalog.loadIndexState(stage.indexId)).segments.map(({ blob }) => blob).toSorted();
+}

@@ -1,0 +1,131 @@
+/** The service on the real catalog, engine and files, with an encoder that tests can hold up. */
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { apiKeyMatches, generateApiKey, hashApiKey, parseApiKey } from '../../../src/catalog/api-key.ts';
+import type { Tenant, TenantLimits } from '../../../src/catalog/contract.ts';
+import { openCatalog, type SqliteCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
+import { openLocalBlobStore } from '../../../src/index/storage/local-blob-store.ts';
+import { createEngine, type NativeEngine } from '../../../src/index/engine/native.ts';
+import type {
+  DocumentInput,
+  RankedResponse,
+  RequestContext,
+  SearchRequest,
+  UpsertResponse,
+} from '../../../src/service/contract.ts';
+import { createService, type RunningService } from '../../../src/service/create-service.ts';
+import { MemoryLimiter } from '../../../src/service/limits/memory-limiter.ts';
+import { WordEncoder } from '../encoder/word-encoder.ts';
+
+export const pepper = new Uint8Array(32).fill(7);
+
+export interface TenantStage {
+  readonly tenant: Tenant;
+  readonly apiKey: string;
+  /** A request of this tenant. */
+  readonly context: (overrides?: Partial<RequestContext>) => RequestContext;
+  readonly createIndex: () => Promise<string>;
+  readonly upsert: (indexId: string, texts: Readonly<Record<string, string>>) => Promise<UpsertResponse>;
+  readonly search: (indexId: string, query: string, more?: Partial<SearchRequest>) => Promise<RankedResponse>;
+}
+
+export interface ServiceStage {
+  readonly directory: string;
+  readonly service: RunningService;
+  readonly catalog: SqliteCatalog;
+  readonly engine: NativeEngine;
+  readonly encoder: WordEncoder;
+  readonly clock: { ms: number };
+  readonly errors: unknown[];
+  newTenant(limits?: Partial<TenantLimits>): Promise<TenantStage>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** In a fresh directory, or one that an earlier service left. */
+export async function openServiceStage(existing?: string): Promise<ServiceStage> {
+  const directory = existing ?? (await mkdtemp(path.join(tmpdir(), 'maxsimd-service-')));
+  const catalog = await openCatalog({ directory });
+  const engine = createEngine({ threads: 2, kernel: 'auto' });
+  const encoder = new WordEncoder();
+  const clock = { ms: Date.now() };
+  const errors: unknown[] = [];
+  const service = await createService({
+    catalog,
+    encoder,
+    engine,
+    blobs: await openLocalBlobStore(path.join(directory, 'segments')),
+    limiter: await MemoryLimiter.restore(catalog, clock.ms),
+    keys: {
+      keyIdOf: (apiKey) => parseApiKey(apiKey)?.id,
+      matches: (apiKey, hash) => apiKeyMatches(apiKey, pepper, hash),
+    },
+    defaultModel: { name: 'words' },
+    exactTokenVectorsMax: 0,
+    onBackgroundError: (_job, error) => void errors.push(error),
+    nowMs: () => clock.ms,
+  });
+  return {
+    directory,
+    service,
+    catalog,
+    engine,
+    encoder,
+    clock,
+    errors,
+    async newTenant(limits = {}) {
+      const { id: keyId, apiKey } = generateApiKey();
+      const tenant = await catalog.createTenant({
+        id: randomUUID(),
+        name: 'tenant',
+        limits: {
+          requestsPerMinute: 1000,
+          maxConcurrentRequests: 100,
+          inputTokens: 1_000_000_000n,
+          documents: 1000,
+          ...limits,
+        },
+        key: { id: keyId, hash: hashApiKey(apiKey, pepper) },
+      });
+      const context = (overrides: Partial<RequestContext> = {}): RequestContext => ({
+        requestId: randomUUID(),
+        tenant,
+        signal: new AbortController().signal,
+        deadlineMs: clock.ms + 60_000,
+        startedAtMs: clock.ms,
+        timings: {},
+        ...overrides,
+      });
+      return {
+        tenant,
+        apiKey,
+        context,
+        createIndex: async () =>
+          (await service.createIndex(context(), { name: randomUUID(), metadataSchema: '{}' })).id,
+        upsert: (indexId, texts) => service.upsertDocuments(context(), indexId, documentsOf(texts)),
+        search: (indexId, query, more = {}) =>
+          service.search(context(), indexId, { query, returnComponents: false, ...more }),
+      };
+    },
+    async [Symbol.asyncDispose]() {
+      await service.drain();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+export function documentsOf(
+  texts: Readonly<Record<string, string>>,
+  metadata = '{}',
+): readonly DocumentInput[] {
+  return Object.entries(texts).map(([docId, text]) => ({ docId, text, metadata }));
+}
+
+/** What a promise is rejected with. */
+export async function rejection(work: Promise<unknown>): Promise<unknown> {
+  return work.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+}
