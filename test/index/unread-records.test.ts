@@ -25,6 +25,7 @@ import {
 const settings = { segmentTokenVectorsMax: 3, codesTokenVectorsMin: 1 };
 const documents = ['a', 'b', 'c'].map((docId, place) => documentAt(docId, place, { is: docId }));
 const recordMagic = 'MXRC';
+const within = { timeout: 50_000 };
 
 let host: Host;
 let other: Stage;
@@ -83,7 +84,9 @@ describe('a record that the catalog names', () => {
     const file = await segmentFile(stage);
     await writeFile(file, withDamage(await readFile(file), 1));
     await expectRefused(stage);
-    await expect.poll(() => stage.corrupt).toMatchObject([{ message: expect.stringMatching(/record 1/) }]);
+    await expect
+      .poll(() => stage.corrupt, within)
+      .toMatchObject([{ message: expect.stringMatching(/record 1/) }]);
   });
 
   it('is used again if the second look finds it intact', async () => {
@@ -94,10 +97,10 @@ describe('a record that the catalog names', () => {
     // The first look comes to nothing: the disk is away.
     stage.faults.set('verifyRecord', unverified());
     await expectRefused(stage);
-    await expect.poll(() => stage.errors.splice(0)).toMatchObject([{ code: 'io' }]);
+    await expect.poll(() => stage.errors.splice(0), within).toMatchObject([{ code: 'io' }]);
     await writeFile(file, intact);
     await expectRefused(stage);
-    await expect.poll(() => docIds(stage).catch(() => [])).toEqual(['a', 'b', 'c']);
+    await expect.poll(() => docIds(stage).catch(() => []), within).toEqual(['a', 'b', 'c']);
     expect([stage.corrupt, stage.errors]).toEqual([[], []]);
   });
 
@@ -108,7 +111,7 @@ describe('a record that the catalog names', () => {
     expect(await docIds(stage)).toEqual(['a', 'b', 'c']);
     await truncate(await segmentFile(stage), 0);
     await expectRefused(stage);
-    await expect.poll(() => stage.corrupt).not.toEqual([]);
+    await expect.poll(() => stage.corrupt, within).not.toEqual([]);
   });
 
   it('is searched again when the end of its file has come back', async () => {
@@ -118,10 +121,10 @@ describe('a record that the catalog names', () => {
     await truncate(file, 0);
     stage.faults.set('verifyRecord', unverified());
     await expectRefused(stage);
-    await expect.poll(() => stage.errors.splice(0)).toHaveLength(1);
+    await expect.poll(() => stage.errors.splice(0), within).toHaveLength(1);
     await writeFile(file, intact);
     await expectRefused(stage);
-    await expect.poll(() => docIds(stage).catch(() => [])).toEqual(['a', 'b', 'c']);
+    await expect.poll(() => docIds(stage).catch(() => []), within).toEqual(['a', 'b', 'c']);
     expect([stage.corrupt, stage.errors]).toEqual([[], []]);
   });
 
@@ -144,7 +147,9 @@ describe('a record that the catalog names', () => {
     await writeFile(file, withDamage(await readFile(file), 1));
     await stage.remove('a');
     await stage.index().mergeAll();
-    await expect.poll(() => stage.corrupt).toMatchObject([{ message: expect.stringMatching(/record 1/) }]);
+    await expect
+      .poll(() => stage.corrupt, within)
+      .toMatchObject([{ message: expect.stringMatching(/record 1/) }]);
   });
 
   it('that is gone with the end of its segment is found by verification', async () => {
