@@ -143,8 +143,13 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
 
   // Tenants that left usage behind when they were erased (a crash between the two databases). In this order: one that
   // is created in between is not mistaken for them.
-  for (const tenantId of usage.tenantIds()) {
-    if (reads.getTenant(tenantId) === undefined) usage.eraseTenant(tenantId);
+  try {
+    for (const tenantId of usage.tenantIds()) {
+      if (reads.getTenant(tenantId) === undefined) usage.eraseTenant(tenantId);
+    }
+  } catch (error) {
+    await closeAll();
+    throw toOperatingError(error);
   }
 
   return {

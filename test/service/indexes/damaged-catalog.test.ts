@@ -12,7 +12,7 @@ import { announceRandom } from '../../support/running/random.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { openServiceStage, rejection, type ServiceStage } from '../../support/stages/service-stage.ts';
 
-const flips = rounds({ short: 4, nightly: 200 });
+const flips = rounds({ short: 20, nightly: 200 });
 const words = ['red', 'green', 'blue', 'yellow'];
 
 let directory: string;
