@@ -117,7 +117,7 @@ export class OpenIndex {
       await index.openSegment(segment + 1, path.join(directory, `${segment + 1}.seg`), records);
     }
     const all = range(0, documents);
-    index.loadLives({
+    index.loadLifespans({
       segmentIds: Float64Array.from(all, segmentOf),
       records: Uint32Array.from(all, (document) => document - segmentStarts[segmentOf(document) - 1]!),
       versionIds: Float64Array.from(all),
@@ -288,10 +288,10 @@ function recordsOf(
     );
 }
 
-function columnsOf(lives: readonly { readonly segmentId: number; readonly record: number }[]) {
+function columnsOf(lifespans: readonly { readonly segmentId: number; readonly record: number }[]) {
   return {
-    segmentIds: Float64Array.from(lives, ({ segmentId }) => segmentId),
-    records: Uint32Array.from(lives, ({ record }) => record),
+    segmentIds: Float64Array.from(lifespans, ({ segmentId }) => segmentId),
+    records: Uint32Array.from(lifespans, ({ record }) => record),
   };
 }
 

@@ -21,7 +21,7 @@ export interface SearchRow extends Measured {
   /** Growth of the process's own (not mapped) memory when the index was opened. */
   readonly memory_bytes_per_chunk: number | null;
   readonly build_s: number | null;
-  /** Mapping the sealed segments and loading the lives of their documents. */
+  /** Mapping the sealed segments and loading the lifespans of their documents. */
   readonly open_s: number | null;
   readonly settings: string;
 }

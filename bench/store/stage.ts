@@ -75,7 +75,7 @@ export async function openStoreStage(shape: StoreShape): Promise<StoreStage> {
         exactTokenVectorsMax: 0,
         settings: { ...defaultIndexSettings, ...settings },
         events: { onBackgroundError: failed, onCorrupt: failed },
-      }).open({ indexId, dim, ledger: catalogSegments(catalog, indexId) }),
+      }).open({ indexId, dim, catalog: catalogSegments(catalog, indexId) }),
     async close(index) {
       index.close();
       await index.settled();
@@ -108,7 +108,7 @@ export async function openStoreStage(shape: StoreShape): Promise<StoreStage> {
       }
     },
     remove: (index, document) =>
-      index.end(async () => {
+      index.commitDelete(async () => {
         const deleted = await catalog.commitDelete({ tenantId, indexId, docId: `d${document}`, usage });
         if (deleted.outcome !== 'committed') throw new Error(deleted.outcome);
         return { result: undefined, commit: { generation: deleted.generation, died: [deleted.died] } };

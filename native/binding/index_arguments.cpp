@@ -10,7 +10,8 @@ namespace maxsimd {
 namespace {
 
 constexpr double topKMax = 10'000;
-constexpr double candidateKMax = 100'000;
+/// Far beyond what the service asks for: evaluations compare with more.
+constexpr double exactChunksMax = 100'000;
 constexpr uint32_t filterTermsMax = 256;
 constexpr double timeoutMsMax = 1e9;
 
@@ -81,7 +82,7 @@ SearchRequest takeSearch(const Napi::Value& value, uint32_t dim) {
   request.query.assign(query.begin(), query.end());
   request.offsets.assign(offsets.begin(), offsets.end());
   request.topK = uint32_t(takeInteger(search.Get("topK"), "search.topK", 1, topKMax));
-  request.candidateK = uint32_t(takeInteger(search.Get("candidateK"), "search.candidateK", 1, candidateKMax));
+  request.candidateK = uint32_t(takeInteger(search.Get("candidateK"), "search.candidateK", 1, exactChunksMax));
   request.generation = takeInteger(search.Get("generation"), "search.generation");
   request.components = takeBoolean(search.Get("components"), "search.components");
   request.plan = takePlan(search.Get("plan"));
@@ -98,20 +99,20 @@ SearchRequest takeSearch(const Napi::Value& value, uint32_t dim) {
   return request;
 }
 
-std::vector<Index::LifeChange> takeLifeColumns(const Napi::Value& value, const std::string& name) {
+std::vector<Index::LifespanChange> takeLifespanColumns(const Napi::Value& value, const std::string& name) {
   const Napi::Object columns = takeObject(value, name);
   const auto segmentIds = takeArray<double>(columns.Get("segmentIds"), name + ".segmentIds");
   const auto records = takeArray<uint32_t>(columns.Get("records"), name + ".records");
   if (segmentIds.size() != records.size()) refuse(name, "columns of equal length");
-  std::vector<Index::LifeChange> changes;
+  std::vector<Index::LifespanChange> changes;
   for (size_t i = 0; i < records.size(); ++i) {
     changes.push_back({checkInteger(segmentIds[i], name + ".segmentIds", 0, integerMax), records[i]});
   }
   return changes;
 }
 
-std::vector<Index::LifeLoad> takeLifeLoads(const Napi::Value& value) {
-  const std::vector<Index::LifeChange> changes = takeLifeColumns(value, "columns");
+std::vector<Index::LifespanLoad> takeLifespanLoads(const Napi::Value& value) {
+  const std::vector<Index::LifespanChange> changes = takeLifespanColumns(value, "columns");
   const Napi::Object columns = value.As<Napi::Object>();
   const auto versionIds = takeArray<double>(columns.Get("versionIds"), "columns.versionIds");
   const auto born = takeArray<double>(columns.Get("born"), "columns.born");
@@ -119,7 +120,7 @@ std::vector<Index::LifeLoad> takeLifeLoads(const Napi::Value& value) {
   if (versionIds.size() != changes.size() || born.size() != changes.size() || died.size() != changes.size()) {
     refuse("columns", "columns of equal length");
   }
-  std::vector<Index::LifeLoad> loads;
+  std::vector<Index::LifespanLoad> loads;
   for (size_t i = 0; i < changes.size(); ++i) {
     const uint64_t end = checkInteger(died[i], "columns.died", 0, integerMax);
     loads.push_back({changes[i], checkInteger(versionIds[i], "columns.versionIds", 0, integerMax),

@@ -94,8 +94,8 @@ Napi::Function IndexObject::define(Napi::Env env) {
                          InstanceMethod<&IndexObject::buildPostings>("buildPostings"),
                          InstanceMethod<&IndexObject::copyRecords>("copyRecords"),
                          InstanceMethod<&IndexObject::dropSegment>("dropSegment"),
-                         InstanceMethod<&IndexObject::loadLives>("loadLives"),
-                         InstanceMethod<&IndexObject::copyLives>("copyLives"),
+                         InstanceMethod<&IndexObject::loadLifespans>("loadLifespans"),
+                         InstanceMethod<&IndexObject::copyLifespans>("copyLifespans"),
                          InstanceMethod<&IndexObject::recordsSeenSince>("recordsSeenSince"),
                          InstanceMethod<&IndexObject::publish>("publish"),
                          InstanceMethod<&IndexObject::search>("search"),
@@ -255,18 +255,18 @@ Napi::Value IndexObject::dropSegment(const Napi::CallbackInfo& info) {
   });
 }
 
-Napi::Value IndexObject::loadLives(const Napi::CallbackInfo& info) {
+Napi::Value IndexObject::loadLifespans(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    requireOpen().loadLives(takeLifeLoads(info[0]));
+    requireOpen().loadLifespans(takeLifespanLoads(info[0]));
     return info.Env().Undefined();
   });
 }
 
-Napi::Value IndexObject::copyLives(const Napi::CallbackInfo& info) {
+Napi::Value IndexObject::copyLifespans(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     Index& index = requireOpen();
     const auto records = takeArray<uint32_t>(info[1], "records");
-    index.copyLives(takeSegmentId(info[0], "fromSegmentId"), {records.begin(), records.end()},
+    index.copyLifespans(takeSegmentId(info[0], "fromSegmentId"), {records.begin(), records.end()},
                     takeSegmentId(info[2], "toSegmentId"), uint32_t(takeInteger(info[3], "first", 0, UINT32_MAX)));
     return info.Env().Undefined();
   });
@@ -289,7 +289,7 @@ Napi::Value IndexObject::publish(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     Index& index = requireOpen();
     const uint64_t generation = takeInteger(info[0], "generation", 1);
-    index.publish(generation, takeLifeColumns(info[1], "born"), takeLifeColumns(info[2], "died"));
+    index.publish(generation, takeLifespanColumns(info[1], "born"), takeLifespanColumns(info[2], "died"));
     return info.Env().Undefined();
   });
 }

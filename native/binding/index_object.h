@@ -29,8 +29,8 @@ class IndexObject : public Napi::ObjectWrap<IndexObject> {
   Napi::Value buildPostings(const Napi::CallbackInfo& info);
   Napi::Value copyRecords(const Napi::CallbackInfo& info);
   Napi::Value dropSegment(const Napi::CallbackInfo& info);
-  Napi::Value loadLives(const Napi::CallbackInfo& info);
-  Napi::Value copyLives(const Napi::CallbackInfo& info);
+  Napi::Value loadLifespans(const Napi::CallbackInfo& info);
+  Napi::Value copyLifespans(const Napi::CallbackInfo& info);
   Napi::Value recordsSeenSince(const Napi::CallbackInfo& info);
   Napi::Value publish(const Napi::CallbackInfo& info);
   Napi::Value search(const Napi::CallbackInfo& info);

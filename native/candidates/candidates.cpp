@@ -15,11 +15,11 @@
 namespace maxsimd {
 namespace {
 
-constexpr uint32_t survivorsMin = 1200;
-constexpr uint32_t survivorsPerCandidate = 7;
-/// Lists know a chunk by some of its codes only: so many times the survivors are looked at by all of theirs.
-constexpr uint32_t listedPerSurvivor = 4;
-/// Beyond so many chunks survivors grow with a power of their number: its root,
+constexpr uint32_t shortlistMin = 1200;
+constexpr uint32_t shortlistPerCandidate = 7;
+/// Lists know a chunk by some of its codes only: so many times the shortlist is looked at by all of theirs.
+constexpr uint32_t listedPerShortlisted = 4;
+/// Beyond so many chunks the shortlist grows with a power of their number: its root,
 constexpr double manyChunks = 100'000;
 constexpr double growth = 0.5;
 /// and for many candidates faster, as what stands far down a ranking has more that nearly ties with it.
@@ -29,10 +29,10 @@ constexpr double growthOfMany = 0.65;
 
 /// Of the best ten by exact MaxSim some 99 in 100 are among so many by codes (docs/candidates.md), and chunks that
 /// nearly tie grow with the index.
-uint32_t survivorsFor(uint32_t candidateK, std::span<const CodedSegment> segments) {
+uint32_t shortlistFor(uint32_t candidateK, std::span<const CodedSegment> segments) {
   uint64_t selected = 0;
   for (const CodedSegment& coded : segments) selected += coded.selected->count;
-  const uint32_t few = std::max(survivorsMin, survivorsPerCandidate * candidateK);
+  const uint32_t few = std::max(shortlistMin, shortlistPerCandidate * candidateK);
   const double deep = double(std::clamp(candidateK, fewCandidates, manyCandidates) - fewCandidates) /
                       (manyCandidates - fewCandidates);
   const double power = growth + (growthOfMany - growth) * deep;
@@ -41,7 +41,7 @@ uint32_t survivorsFor(uint32_t candidateK, std::span<const CodedSegment> segment
 
 bool useLists(std::span<const CodedSegment> segments, Plan plan, uint32_t tokens, uint32_t count) {
   if (plan != Plan::automatic) return plan == Plan::lists;
-  return listScanCost(segments, tokens, count * listedPerSurvivor) < codeScanCost(segments, tokens);
+  return listScanCost(segments, tokens, count * listedPerShortlisted) < codeScanCost(segments, tokens);
 }
 
 /// What the filter leaves of the live chunks.
@@ -60,8 +60,8 @@ std::shared_ptr<const LiveChunks> filtered(const Segment& segment, const LiveChu
 }
 
 /// Keeps the `count` best, best first.
-void keepBest(std::vector<ScoredSurvivor>& scored, size_t count, const AgeOf& ageOf) {
-  const auto isBetter = [&ageOf](const ScoredSurvivor& a, const ScoredSurvivor& b) {
+void keepBest(std::vector<ScoredChunk>& scored, size_t count, const AgeOf& ageOf) {
+  const auto isBetter = [&ageOf](const ScoredChunk& a, const ScoredChunk& b) {
     return a.score != b.score ? a.score > b.score : ageOf(a.candidate) < ageOf(b.candidate);
   };
   if (scored.size() > count) {
@@ -120,7 +120,7 @@ CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& sel
   std::vector<CodedSegment> segments;
   std::vector<const Codebook*> codebooks;
   // Without codes: they stay whatever comes.
-  std::vector<ScoredSurvivor> scored;
+  std::vector<ScoredChunk> scored;
   for (uint32_t s = 0; s < selections.size(); ++s) {
     const LiveChunks& selected = *selections[s].chunks;
     if (selected.count == 0) continue;
@@ -139,17 +139,17 @@ CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& sel
     coded.table = &tables.of(size_t(codebook - codebooks.begin()));
   }
   const AgeOf age = [&selections](const Candidate& candidate) { return ageOf(selections, candidate); };
-  const SurvivorSearch search{segments, query.tokens, age, pool, request.deadline};
-  const uint32_t count = survivorsFor(request.candidateK, segments);
-  std::vector<Survivor> survivors;
+  const ShortlistSearch search{segments, query.tokens, age, pool, request.deadline};
+  const uint32_t count = shortlistFor(request.candidateK, segments);
+  std::vector<Shortlisted> shortlist;
   if (useLists(segments, request.plan, query.tokens, count)) {
-    survivors = surviveLists(search, count * listedPerSurvivor);
-    survivors = bestByLevels(search, survivors, count);
+    shortlist = shortlistByLists(search, count * listedPerShortlisted);
+    shortlist = bestByLevels(search, shortlist, count);
   }
   // Lists may meet too few chunks.
-  set.byLists = survivors.size() >= request.candidateK;
-  if (!set.byLists) survivors = surviveCodes(search, count);
-  std::vector<ScoredSurvivor> refined = scoreByCodewords(search, survivors);
+  set.byLists = shortlist.size() >= request.candidateK;
+  if (!set.byLists) shortlist = shortlistByCodes(search, count);
+  std::vector<ScoredChunk> refined = scoreByCodewords(search, shortlist);
   keepBest(refined, request.candidateK, age);
   scored.insert(scored.end(), refined.begin(), refined.end());
 

@@ -12,7 +12,7 @@ constexpr double nanosecondsPerCode = 1.1;
 
 }  // namespace
 
-std::vector<Survivor> surviveCodes(const SurvivorSearch& search, uint32_t count) {
+std::vector<Shortlisted> shortlistByCodes(const ShortlistSearch& search, uint32_t count) {
   const uint32_t tokens = search.tokens;
   struct Task {
     const CodedSegment* coded;
@@ -24,23 +24,23 @@ std::vector<Survivor> surviveCodes(const SurvivorSearch& search, uint32_t count)
       tasks.push_back({&coded, first});
   }
   SumBound bound(tokens, count);
-  std::vector<std::vector<Survivor>> parts(tasks.size());
+  std::vector<std::vector<Shortlisted>> parts(tasks.size());
   search.pool.parallelFor(tasks.size(), [&](size_t t) {
     search.deadline.check();
     const auto [coded, first] = tasks[t];
     const RefinedTable& table = coded->table->refined;
-    std::vector<Survivor> survivors;
+    std::vector<Shortlisted> shortlist;
     SumCounts counts(sumCountsFor(tokens), 0);
     coded->selected->chunks.forEach(first, first + taskChunks, [&, coded = coded](uint32_t chunk) {
       const auto of = coded->codes->of(chunk);
       const uint32_t sum =
           sumOfMaxima(table.levels, table.tokensPadded, table.codeMask, of.data(), uint32_t(of.size()));
-      survivors.push_back({sum, {coded->segment, chunk}});
+      shortlist.push_back({sum, {coded->segment, chunk}});
       ++counts[sum >> sumsPerCountBits];
     });
     const uint32_t least = bound.add(counts);
-    std::erase_if(survivors, [=](const Survivor& survivor) { return survivor.sum < least; });
-    parts[t] = std::move(survivors);
+    std::erase_if(shortlist, [=](const Shortlisted& shortlisted) { return shortlisted.sum < least; });
+    parts[t] = std::move(shortlist);
   });
   return bestOf(parts, tokens, count, search.ageOf);
 }

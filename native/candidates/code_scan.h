@@ -11,7 +11,7 @@
 namespace maxsimd {
 
 /// The `count` selected chunks with the largest sums, by segment and chunk.
-std::vector<Survivor> surviveCodes(const SurvivorSearch& search, uint32_t count);
+std::vector<Shortlisted> shortlistByCodes(const ShortlistSearch& search, uint32_t count);
 
 /// Nanoseconds of processor time, on a machine that makes the ratio to `listScanCost` right.
 double codeScanCost(std::span<const CodedSegment> segments, uint32_t tokens);

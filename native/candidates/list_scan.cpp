@@ -12,7 +12,7 @@ namespace maxsimd {
 namespace {
 
 /// Selected chunks met per query token: with fewer, more of the best are on no list that is walked.
-constexpr float visitsPerSurvivor = 1.5f;
+constexpr float visitsPerShortlisted = 1.5f;
 constexpr double nanosecondsPerVisit = 3;
 /// Finding the best sums.
 constexpr double nanosecondsPerChunk = 1;
@@ -181,7 +181,7 @@ class Gains {
   }
 
   /// The selected chunks among the best, in order: from `first` on, where the block starts.
-  std::vector<Survivor> best(const CodedSegment& coded, uint32_t first, SumBound& bound) {
+  std::vector<Shortlisted> best(const CodedSegment& coded, uint32_t first, SumBound& bound) {
     const Bitmap& selected = coded.selected->chunks;
     const uint32_t chunks = std::min(ChunkCodes::blockChunks, selected.size() - first);
     uint32_t* const sums = gains_.data();
@@ -191,15 +191,15 @@ class Gains {
         sums[c + uint32_t(std::countr_zero(others))] = 0;
     }
     const uint32_t least = std::max(1u, bound.add(count(chunks)));
-    std::vector<Survivor> survivors;
+    std::vector<Shortlisted> shortlist;
     for (uint32_t c = 0; c < roundUp(chunks); c += Bitmap::wordBits) {
       uint32_t most = 0;
       for (uint32_t i = 0; i < Bitmap::wordBits; ++i) most = std::max(most, sums[c + i]);
       for (uint32_t i = 0; i < Bitmap::wordBits && most >= least; ++i) {
-        if (sums[c + i] >= least) survivors.push_back({sums[c + i], {coded.segment, first + c + i}});
+        if (sums[c + i] >= least) shortlist.push_back({sums[c + i], {coded.segment, first + c + i}});
       }
     }
-    return survivors;
+    return shortlist;
   }
 
  private:
@@ -238,11 +238,11 @@ static_assert(uint64_t(queryTokensMax) * levels <= Gains::sumMask &&
 
 }  // namespace
 
-std::vector<Survivor> surviveLists(const SurvivorSearch& search, uint32_t count) {
+std::vector<Shortlisted> shortlistByLists(const ShortlistSearch& search, uint32_t count) {
   const std::span<const CodedSegment> segments = search.segments;
   const uint32_t tokens = search.tokens;
   const std::vector<ListedSegments> groups = groupByTable(segments);
-  const std::vector<Probes> probes = chooseProbes(segments, groups, tokens, visitsPerSurvivor * float(count));
+  const std::vector<Probes> probes = chooseProbes(segments, groups, tokens, visitsPerShortlisted * float(count));
   struct Task {
     const CodedSegment* coded;
     const Probes* probes;
@@ -257,7 +257,7 @@ std::vector<Survivor> surviveLists(const SurvivorSearch& search, uint32_t count)
     for (uint32_t block = 0; block < blocks; ++block) tasks.push_back({&coded, &probes[g], block});
   }
   SumBound bound(tokens, count);
-  std::vector<std::vector<Survivor>> parts(tasks.size());
+  std::vector<std::vector<Shortlisted>> parts(tasks.size());
   search.pool.parallelFor(tasks.size(), [&](size_t t) {
     search.deadline.check();
     const auto [coded, walked, block] = tasks[t];
@@ -275,7 +275,7 @@ double listScanCost(std::span<const CodedSegment> segments, uint32_t tokens, uin
     selected += coded.selected->count;
     chunks += coded.codes->chunks();
   }
-  return double(visitsPerSurvivor) * count * tokens * chunks / selected * nanosecondsPerVisit +
+  return double(visitsPerShortlisted) * count * tokens * chunks / selected * nanosecondsPerVisit +
          chunks * nanosecondsPerChunk + codeScanCost(segments, tokens) * std::min(1.0, count / selected);
 }
 

@@ -13,9 +13,9 @@ namespace maxsimd {
 
 /// The `count` selected chunks with the largest partial sums, by segment and chunk; fewer if the lists walked hold
 /// fewer.
-std::vector<Survivor> surviveLists(const SurvivorSearch& search, uint32_t count);
+std::vector<Shortlisted> shortlistByLists(const ShortlistSearch& search, uint32_t count);
 
-/// Of `count` survivors and a look at all of their codes, as `codeScanCost` has it.
+/// Of a shortlist of `count` and a look at all of their codes, as `codeScanCost` has it.
 double listScanCost(std::span<const CodedSegment> segments, uint32_t tokens, uint32_t count);
 
 }  // namespace maxsimd

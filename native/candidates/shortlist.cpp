@@ -16,13 +16,13 @@ uint32_t SumBound::add(std::span<const uint32_t> counts) {
   return 0;
 }
 
-std::vector<Survivor> bestOf(const std::vector<std::vector<Survivor>>& parts, uint32_t tokens, size_t count,
+std::vector<Shortlisted> bestOf(const std::vector<std::vector<Shortlisted>>& parts, uint32_t tokens, size_t count,
                              const AgeOf& ageOf) {
   std::vector<uint32_t> having(size_t(tokens) * levelMost + 1, 0);
   size_t all = 0;
   for (const auto& part : parts) {
     all += part.size();
-    for (const Survivor& survivor : part) ++having[survivor.sum];
+    for (const Shortlisted& shortlisted : part) ++having[shortlisted.sum];
   }
   uint32_t least = 0;
   size_t better = 0;
@@ -34,21 +34,21 @@ std::vector<Survivor> bestOf(const std::vector<std::vector<Survivor>>& parts, ui
   if (better + having[least] > count) {
     std::vector<Age> ages;
     for (const auto& part : parts) {
-      for (const Survivor& survivor : part) {
-        if (survivor.sum == least) ages.push_back(ageOf(survivor.candidate));
+      for (const Shortlisted& shortlisted : part) {
+        if (shortlisted.sum == least) ages.push_back(ageOf(shortlisted.candidate));
       }
     }
     const auto last = ages.begin() + long(count - better - 1);
     std::nth_element(ages.begin(), last, ages.end());
     youngest = *last;
   }
-  std::vector<Survivor> best;
+  std::vector<Shortlisted> best;
   best.reserve(std::min(all, count));
   for (const auto& part : parts) {
-    for (const Survivor& survivor : part) {
-      if (survivor.sum < least) continue;
-      if (survivor.sum == least && youngest && ageOf(survivor.candidate) > *youngest) continue;
-      best.push_back(survivor);
+    for (const Shortlisted& shortlisted : part) {
+      if (shortlisted.sum < least) continue;
+      if (shortlisted.sum == least && youngest && ageOf(shortlisted.candidate) > *youngest) continue;
+      best.push_back(shortlisted);
     }
   }
   return best;

@@ -35,7 +35,7 @@ struct CodedSegment {
 using AgeOf = std::function<Age(const Candidate&)>;
 
 /// What the looks at the chunks of one search share.
-struct SurvivorSearch {
+struct ShortlistSearch {
   std::span<const CodedSegment> segments;
   /// Of the query.
   uint32_t tokens;
@@ -44,7 +44,7 @@ struct SurvivorSearch {
   const Deadline& deadline;
 };
 
-struct Survivor {
+struct Shortlisted {
   uint32_t sum;
   Candidate candidate;
 };
@@ -70,7 +70,7 @@ class SumBound {
 };
 
 /// The best `count` of all parts, in their order; of equal sums the oldest.
-std::vector<Survivor> bestOf(const std::vector<std::vector<Survivor>>& parts, uint32_t tokens, size_t count,
+std::vector<Shortlisted> bestOf(const std::vector<std::vector<Shortlisted>>& parts, uint32_t tokens, size_t count,
                              const AgeOf& ageOf);
 
 }  // namespace maxsimd

@@ -7,33 +7,33 @@
 namespace maxsimd {
 namespace {
 
-/// Survivors that one thread looks at together.
-constexpr size_t blockSurvivors = 128;
-/// So far ahead the memory of a survivor is asked for, and before it the place of that memory.
+/// Chunks of the shortlist that one thread looks at together.
+constexpr size_t blockShortlisted = 128;
+/// So far ahead the memory of a chunk is asked for, and before it the place of that memory.
 constexpr size_t aheadOfMemory = 2, aheadOfPlace = 12;
 
-/// `look(i, coded, chunk)` at every survivor; `prefetch(codes, chunk)` asks for the memory that it will read.
+/// `look(i, coded, chunk)` at every chunk of the shortlist; `prefetch(codes, chunk)` asks for the memory that it reads.
 template <typename Prefetch, typename Look>
-void forEachSurvivor(const SurvivorSearch& search, const std::vector<Survivor>& survivors, const Prefetch& prefetch,
-                     const Look& look) {
+void forEachShortlisted(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist,
+                        const Prefetch& prefetch, const Look& look) {
   std::vector<const CodedSegment*> places;
   for (const CodedSegment& coded : search.segments) {
     places.resize(std::max<size_t>(places.size(), coded.segment + 1));
     places[coded.segment] = &coded;
   }
-  search.pool.parallelFor((survivors.size() + blockSurvivors - 1) / blockSurvivors, [&](size_t b) {
+  search.pool.parallelFor((shortlist.size() + blockShortlisted - 1) / blockShortlisted, [&](size_t b) {
     search.deadline.check();
-    const size_t last = std::min(survivors.size(), (b + 1) * blockSurvivors);
-    for (size_t i = b * blockSurvivors; i < last; ++i) {
-      if (i + aheadOfPlace < survivors.size()) {
-        const Candidate& ahead = survivors[i + aheadOfPlace].candidate;
+    const size_t last = std::min(shortlist.size(), (b + 1) * blockShortlisted);
+    for (size_t i = b * blockShortlisted; i < last; ++i) {
+      if (i + aheadOfPlace < shortlist.size()) {
+        const Candidate& ahead = shortlist[i + aheadOfPlace].candidate;
         places[ahead.segment]->codes->prefetchPlace(ahead.chunk);
       }
       if (i + aheadOfMemory < last) {
-        const Candidate& ahead = survivors[i + aheadOfMemory].candidate;
+        const Candidate& ahead = shortlist[i + aheadOfMemory].candidate;
         prefetch(*places[ahead.segment]->codes, ahead.chunk);
       }
-      const Candidate& candidate = survivors[i].candidate;
+      const Candidate& candidate = shortlist[i].candidate;
       look(i, *places[candidate.segment], candidate.chunk);
     }
   });
@@ -41,11 +41,11 @@ void forEachSurvivor(const SurvivorSearch& search, const std::vector<Survivor>& 
 
 }  // namespace
 
-std::vector<Survivor> bestByLevels(const SurvivorSearch& search, const std::vector<Survivor>& survivors,
+std::vector<Shortlisted> bestByLevels(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist,
                                    size_t count) {
-  std::vector<std::vector<Survivor>> parts{survivors};
-  forEachSurvivor(
-      search, survivors, [](const ChunkCodes& codes, uint32_t chunk) { codes.prefetchCodes(chunk); },
+  std::vector<std::vector<Shortlisted>> parts{shortlist};
+  forEachShortlisted(
+      search, shortlist, [](const ChunkCodes& codes, uint32_t chunk) { codes.prefetchCodes(chunk); },
       [&](size_t i, const CodedSegment& coded, uint32_t chunk) {
         const RefinedTable& table = coded.table->refined;
         const auto of = coded.codes->of(chunk);
@@ -54,10 +54,10 @@ std::vector<Survivor> bestByLevels(const SurvivorSearch& search, const std::vect
   return bestOf(parts, search.tokens, count, search.ageOf);
 }
 
-std::vector<ScoredSurvivor> scoreByCodewords(const SurvivorSearch& search, const std::vector<Survivor>& survivors) {
-  std::vector<ScoredSurvivor> scored(survivors.size());
-  forEachSurvivor(
-      search, survivors,
+std::vector<ScoredChunk> scoreByCodewords(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist) {
+  std::vector<ScoredChunk> scored(shortlist.size());
+  forEachShortlisted(
+      search, shortlist,
       [](const ChunkCodes& codes, uint32_t chunk) {
         codes.prefetchCodes(chunk);
         codes.prefetchDetails(chunk);

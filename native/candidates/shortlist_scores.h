@@ -1,5 +1,5 @@
-// Closer looks at survivors, each at fewer of them: by the levels of all their codes, then by the codewords of each
-// token vector.
+// Closer looks at the shortlist, each at fewer of it: by the table entries of all codes, then by the residual codes of
+// each token vector.
 #pragma once
 
 #include "candidates/shortlist.h"
@@ -8,16 +8,17 @@
 
 namespace maxsimd {
 
-struct ScoredSurvivor {
+struct ScoredChunk {
   Candidate candidate;
   /// Approximate MaxSim; the exact one is in the same units.
   float score;
 };
 
 /// The `count` with the largest sums of maxima over the levels of all their codes, in the order given.
-std::vector<Survivor> bestByLevels(const SurvivorSearch& search, const std::vector<Survivor>& survivors, size_t count);
+std::vector<Shortlisted> bestByLevels(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist,
+                                      size_t count);
 
 /// All of them by centroid and codewords of each token vector.
-std::vector<ScoredSurvivor> scoreByCodewords(const SurvivorSearch& search, const std::vector<Survivor>& survivors);
+std::vector<ScoredChunk> scoreByCodewords(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist);
 
 }  // namespace maxsimd

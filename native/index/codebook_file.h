@@ -1,5 +1,5 @@
-// A codebook as `codebook-<hash>` (16 hexadecimal digits) in the folder of its index. The codes of segments name it by its
-// hash; the index removes it when no codes do any more.
+// A codebook as `codebook-<hash>` (16 hexadecimal digits) in the folder of its index. The codes of segments name it by
+// its hash; the index removes it when no codes do any more.
 //
 //   offset size field
 //   0      8    magic "MAXSIMCB"

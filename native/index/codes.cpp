@@ -92,7 +92,7 @@ class RowBatches {
     for (uint32_t number = 0; number < segment_.recordCount(); ++number) {
       const bool intact = segment_.dataIntact(*mapping, number);
       // Nobody sees a dead one: zeros stand for it.
-      if (!intact && segment_.life(number).alive()) throw segment_.unread(*mapping, number);
+      if (!intact && segment_.lifespan(number).alive()) throw segment_.unread(*mapping, number);
       const RecordView view = segment_.view(*mapping, number);
       const int8_t* vectors = view.vectors();
       const uint16_t* scales = view.scales();
@@ -266,7 +266,8 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const
     opened->mapping_ = file.map(bytes);
     if (!opened->readDirectory(file, CodesLayout(header), header)) return nullptr;
     opened->codebook_ = intern(header.codebookHash, [&] {
-      return loadCodebook(codebookPath(segment.path(), header.codebookHash), kernel, segment.dim(), header.codebookHash);
+      return loadCodebook(codebookPath(segment.path(), header.codebookHash), kernel, segment.dim(),
+                          header.codebookHash);
     });
     if (opened->codebook_ == nullptr || opened->codebook_->count() != header.centroids) return nullptr;
     return opened;

@@ -23,7 +23,7 @@ constexpr uint32_t shareSampleRows = 8192;
 uint64_t liveRows(const Segment& segment) {
   uint64_t rows = 0;
   for (uint32_t r = 0; r < segment.recordCount(); ++r) {
-    if (segment.life(r).alive()) rows += segment.record(r).rows;
+    if (segment.lifespan(r).alive()) rows += segment.record(r).rows;
   }
   return rows;
 }
@@ -234,31 +234,32 @@ void Index::dropCodes(uint64_t id, const std::shared_ptr<const ChunkCodes>& code
   if (found != entries_.end() && found->second.codes == codes) found->second.codes = nullptr;
 }
 
-const Index::Entry& Index::recordEntry(const LifeChange& change) const {
+const Index::Entry& Index::recordEntry(const LifespanChange& change) const {
   const auto found = entries_.find(change.segmentId);
   if (found == entries_.end() || found->second.segment == nullptr) throw unknownSegment(change.segmentId);
   require(change.record < found->second.segment->recordCount(), "records holds a number that the segment lacks");
   return found->second;
 }
 
-void Index::loadLives(std::span<const LifeLoad> lives) {
+void Index::loadLifespans(std::span<const LifespanLoad> lifespans) {
   const std::lock_guard lock(mutex_);
-  for (const LifeLoad& life : lives) {
-    const Segment& segment = *recordEntry(life.at).segment;
-    if (segment.knownDamaged(life.at.record)) {
-      if (life.died != generationNever) continue;
-      throw Error(ErrorCode::corrupt, segment.path() + ": damaged record " + std::to_string(life.at.record));
+  for (const LifespanLoad& lifespan : lifespans) {
+    const Segment& segment = *recordEntry(lifespan.at).segment;
+    if (segment.knownDamaged(lifespan.at.record)) {
+      if (lifespan.died != generationNever) continue;
+      throw Error(ErrorCode::corrupt, segment.path() + ": damaged record " + std::to_string(lifespan.at.record));
     }
-    if (segment.record(life.at.record).versionId != life.versionId) {
+    if (segment.record(lifespan.at.record).versionId != lifespan.versionId) {
       throw Error(ErrorCode::corrupt,
-                  segment.path() + ": record " + std::to_string(life.at.record) + " holds another document version");
+                  segment.path() + ": record " + std::to_string(lifespan.at.record) +
+                      " holds another document version");
     }
   }
-  for (const LifeLoad& life : lives) {
-    recordEntry(life.at).segment->setLife(life.at.record, life.born, life.died);
+  for (const LifespanLoad& lifespan : lifespans) {
+    recordEntry(lifespan.at).segment->setLifespan(lifespan.at.record, lifespan.born, lifespan.died);
   }
   std::set<LiveTracker*> changed;
-  for (const LifeLoad& life : lives) changed.insert(recordEntry(life.at).live.get());
+  for (const LifespanLoad& lifespan : lifespans) changed.insert(recordEntry(lifespan.at).live.get());
   for (LiveTracker* live : changed) live->reset(published_);
 }
 
@@ -266,42 +267,44 @@ Index::SeenRecords Index::recordsSeenSince(uint64_t id, uint64_t generation) con
   const auto segment = find(id);
   SeenRecords seen;
   for (uint32_t record = 0, count = segment->recordCount(); record < count; ++record) {
-    if (!segment->life(record).visibleSince(generation)) continue;
+    if (!segment->lifespan(record).visibleSince(generation)) continue;
     seen.records.push_back(record);
     seen.versionIds.push_back(double(segment->record(record).versionId));
   }
   return seen;
 }
 
-void Index::copyLives(uint64_t from, std::span<const uint32_t> records, uint64_t to, uint32_t first) {
-  std::vector<LifeLoad> lives;
+void Index::copyLifespans(uint64_t from, std::span<const uint32_t> records, uint64_t to, uint32_t first) {
+  std::vector<LifespanLoad> lifespans;
   {
     const std::lock_guard lock(mutex_);
     for (const uint32_t record : records) {
       const Segment& source = *recordEntry({from, record}).segment;
-      const Life& life = source.life(record);
-      lives.push_back({{to, first++}, source.record(record).versionId, life.born(), life.died()});
+      const Lifespan& lifespan = source.lifespan(record);
+      lifespans.push_back({{to, first++}, source.record(record).versionId, lifespan.born(), lifespan.died()});
     }
   }
-  loadLives(lives);
+  loadLifespans(lifespans);
 }
 
-void Index::publish(uint64_t generation, std::span<const LifeChange> born, std::span<const LifeChange> died) {
+void Index::publish(uint64_t generation, std::span<const LifespanChange> born, std::span<const LifespanChange> died) {
   const std::lock_guard lock(mutex_);
   require(generation > published_, "generation must be greater than the last one published");
-  const auto lifeOf = [&](const LifeChange& change) -> const Life& {
-    return recordEntry(change).segment->life(change.record);
+  const auto lifespanOf = [&](const LifespanChange& change) -> const Lifespan& {
+    return recordEntry(change).segment->lifespan(change.record);
   };
-  for (const LifeChange& change : born) require(lifeOf(change).born() == generationNever, "a record is born once");
-  for (const LifeChange& change : died) require(lifeOf(change).alive(), "a version dies once");
-  for (const LifeChange& change : born) {
-    recordEntry(change).segment->setLife(change.record, generation, generationNever);
+  for (const LifespanChange& change : born) {
+    require(lifespanOf(change).born() == generationNever, "a record is born once");
   }
-  for (const LifeChange& change : died) {
-    recordEntry(change).segment->setLife(change.record, lifeOf(change).born(), generation);
+  for (const LifespanChange& change : died) require(lifespanOf(change).alive(), "a version dies once");
+  for (const LifespanChange& change : born) {
+    recordEntry(change).segment->setLifespan(change.record, generation, generationNever);
+  }
+  for (const LifespanChange& change : died) {
+    recordEntry(change).segment->setLifespan(change.record, lifespanOf(change).born(), generation);
   }
   for (const auto changes : {born, died}) {
-    for (const LifeChange& change : changes) recordEntry(change).live->note(generation, change.record);
+    for (const LifespanChange& change : changes) recordEntry(change).live->note(generation, change.record);
   }
   published_ = generation;
 }

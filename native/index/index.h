@@ -89,28 +89,28 @@ class Index {
   /// Codes that cannot be read are not used any more.
   void dropCodes(uint64_t id, const std::shared_ptr<const ChunkCodes>& codes);
 
-  struct LifeChange {
+  struct LifespanChange {
     uint64_t segmentId;
     uint32_t record;
   };
-  struct LifeLoad {
-    LifeChange at;
+  struct LifespanLoad {
+    LifespanChange at;
     uint64_t versionId;
     uint64_t born;
     /// generationNever = alive.
     uint64_t died;
   };
   /// All or nothing: every entry is checked before the first is applied.
-  void loadLives(std::span<const LifeLoad> lives);
-  /// Record `first + i` of `to` gets the life of `records[i]` of `from`, of which it is a copy.
-  void copyLives(uint64_t from, std::span<const uint32_t> records, uint64_t to, uint32_t first);
+  void loadLifespans(std::span<const LifespanLoad> lifespans);
+  /// Record `first + i` of `to` gets the lifespan of `records[i]` of `from`, of which it is a copy.
+  void copyLifespans(uint64_t from, std::span<const uint32_t> records, uint64_t to, uint32_t first);
   /// Records that a reader at `generation` or later may see, ascending.
   struct SeenRecords {
     std::vector<uint32_t> records;
     std::vector<double> versionIds;
   };
   SeenRecords recordsSeenSince(uint64_t id, uint64_t generation) const;
-  void publish(uint64_t generation, std::span<const LifeChange> born, std::span<const LifeChange> died);
+  void publish(uint64_t generation, std::span<const LifespanChange> born, std::span<const LifespanChange> died);
 
   /// Ascending by segment id.
   std::vector<SegmentSnapshot> snapshot() const;
@@ -129,7 +129,7 @@ class Index {
   void fill(uint64_t id, Entry entry);
   static Entry entryOf(std::shared_ptr<Segment> segment);
   static SegmentInfo describe(uint64_t id, const Entry& entry, const Codebook* newest);
-  const Entry& recordEntry(const LifeChange& change) const;
+  const Entry& recordEntry(const LifespanChange& change) const;
 
   /// The codebook with this hash that the index has already, or what `load` gives.
   std::shared_ptr<const Codebook> intern(uint64_t hash, const ChunkCodes::Load& load);

@@ -5,7 +5,7 @@
 namespace maxsimd {
 namespace {
 
-/// More changes than this between two searches: the lives are read anew.
+/// More changes than this between two searches: the lifespans are read anew.
 constexpr size_t changesMax = 1 << 16;
 
 }  // namespace
@@ -76,7 +76,7 @@ LiveChunks LiveTracker::scan(uint64_t generation, uint32_t records) const {
 /// Makes the record's chunks live or not, as `generation` sees them.
 void LiveTracker::bring(LiveChunks& live, uint32_t record, uint64_t generation) const {
   const RecordEntry& entry = segment_->record(record);
-  const bool visible = segment_->life(record).visibleAt(generation);
+  const bool visible = segment_->lifespan(record).visibleAt(generation);
   const uint32_t end = entry.firstChunk + entry.chunks;
   if (live.chunks.size() < end) live.chunks.resize(end);
   if (live.chunks.test(entry.firstChunk) == visible) return;

@@ -23,15 +23,15 @@ class LiveTracker {
  public:
   explicit LiveTracker(std::shared_ptr<const Segment> segment) : segment_(std::move(segment)) {}
 
-  /// A life has changed at a generation; generations never decrease.
+  /// A lifespan has changed at a generation; generations never decrease.
   void note(uint64_t generation, uint32_t record);
-  /// Lives were loaded that hold all changes up to `generation`, noted here or not: nothing known before holds.
+  /// Lifespans were loaded that hold all changes up to `generation`, noted here or not: nothing known before holds.
   void reset(uint64_t generation);
   /// How often that happened.
   uint64_t epoch() const;
 
   /// What `generation` sees among the first `records` records. All changes up to it have been noted. `epoch` is that of
-  /// the moment when the records were counted: lives loaded later may lie beyond them.
+  /// the moment when the records were counted: lifespans loaded later may lie beyond them.
   std::shared_ptr<const LiveChunks> at(uint64_t generation, uint32_t records, uint64_t epoch);
 
  private:

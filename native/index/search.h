@@ -1,8 +1,8 @@
 // One search over a snapshot of an index: filter, choose a plan, collect candidates, score them exactly.
 //
 // Plans. `exact` scores every live matching chunk. `codes` scores all of them approximately by centroid codes
-// and some thousand survivors of all segments more finely by codewords of each token vector; the best `candidateK`
-// of these exactly. `lists` finds the survivors by the inverted lists of the query's nearest
+// and a shortlist of some thousand of all segments more finely by codewords of each token vector; the best `candidateK`
+// of these exactly. `lists` finds the shortlist by the inverted lists of the query's nearest
 // centroids. Chunks of a segment that has no codes yet are scored exactly in every plan.
 // Results do not depend on the number of threads. Of equal scores the oldest chunk is first (age.h), also where topK
 // cuts.

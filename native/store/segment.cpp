@@ -125,7 +125,7 @@ void Segment::openSealed(const Footer& footer, uint64_t fileBytes) {
   const auto records = uint32_t(footer.records.size());
   const auto chunks = uint32_t(footer.chunks.size());
   records_.grow(records);
-  lives_.grow(records);
+  lifespans_.grow(records);
   checks_.grow(records);
   chunks_.grow(chunks);
   for (uint32_t r = 0; r < records; ++r) {
@@ -185,12 +185,12 @@ SegmentCounts Segment::counts() const {
   return counts;
 }
 
-void Segment::setLife(uint32_t record, uint64_t born, uint64_t died) {
-  Life& life = lives_[record];
-  const uint32_t before = life.alive();
-  life.setBorn(born);
-  life.setDied(died);
-  recordsLive_ += uint32_t(life.alive()) - before;
+void Segment::setLifespan(uint32_t record, uint64_t born, uint64_t died) {
+  Lifespan& lifespan = lifespans_[record];
+  const uint32_t before = lifespan.alive();
+  lifespan.setBorn(born);
+  lifespan.setDied(died);
+  recordsLive_ += uint32_t(lifespan.alive()) - before;
 }
 
 void Segment::requireWritable() const {
@@ -236,7 +236,7 @@ void Segment::addRecord(const RecordView& view, uint64_t offset) {
   const uint32_t number = recordCount_;
   const uint32_t firstChunk = chunkCount_;
   records_.grow(number + 1);
-  lives_.grow(number + 1);
+  lifespans_.grow(number + 1);
   checks_.grow(number + 1);
   chunks_.grow(firstChunk + header.chunks);
   RecordEntry& entry = records_[number];
@@ -345,7 +345,7 @@ std::vector<Posting> Segment::collectPostings(const Checkpoint& checkpoint) cons
     if (r % checkpointRecords == 0) checkpoint();
     if (metaIntact(*mapping, r)) {
       for (const Term& term : termsOf(view(*mapping, r), records_[r].terms)) postings.push_back({term, r});
-    } else if (lives_[r].alive()) {
+    } else if (lifespans_[r].alive()) {
       throw unread(*mapping, r);
     }
   }

@@ -1,4 +1,4 @@
-// One segment: a file of records (format.h), its directory in memory, and the life spans of its records.
+// One segment: a file of records (format.h), its directory in memory, and the lifespans of its records.
 //
 // One writer at a time (a mutex here), any number of readers, no lock on the read path: the directory never
 // moves its elements, a mapping lives as long as its readers, and a record exists for a reader once
@@ -29,7 +29,7 @@ inline constexpr uint64_t generationNever = UINT64_MAX;
 
 /// A record is visible to generations g with born <= g < died. Stored as distance from "never", so that
 /// zero-initialised memory means "not born".
-struct Life {
+struct Lifespan {
   std::atomic<uint64_t> bornComplement{0};
   std::atomic<uint64_t> diedComplement{0};
 
@@ -126,9 +126,9 @@ class Segment {
   /// remembered, and a mapping that failed is replaced. `io` if the disk gives nothing at all: that says nothing.
   Verified verify(uint32_t record);
 
-  const Life& life(uint32_t record) const { return lives_[record]; }
+  const Lifespan& lifespan(uint32_t record) const { return lifespans_[record]; }
   /// By one thread at a time.
-  void setLife(uint32_t record, uint64_t born, uint64_t died);
+  void setLifespan(uint32_t record, uint64_t born, uint64_t died);
 
  private:
   enum Check : uint8_t { metaGood = 1, metaBad = 2, dataGood = 4, dataBad = 8 };
@@ -170,7 +170,7 @@ class Segment {
 
   StableVector<RecordEntry> records_;
   StableVector<ChunkEntry> chunks_;
-  StableVector<Life> lives_;
+  StableVector<Lifespan> lifespans_;
   mutable StableVector<std::atomic<uint8_t>> checks_;
   /// Of records appended since the segment was opened: those whose signature lacks a bit of a term's need not be read
   /// to know that they lack the term. Of a sealed segment there are none.

@@ -1,4 +1,4 @@
-// Codebooks against brute force, damaged code files, and live chunks against the lives themselves.
+// Codebooks against brute force, damaged code files, and live chunks against the lifespans themselves.
 #include "index/codebook_fit.h"
 #include "index/codes.h"
 #include "index/index.h"
@@ -225,7 +225,7 @@ const Case scrambled("codes", "codes full of nonsense lead nowhere outside and a
   Index index(kernel, {dim, 0});
   const std::string path = directory.file("7.seg");
   index.createSegment(7, path);
-  std::vector<Index::LifeChange> born;
+  std::vector<Index::LifespanChange> born;
   for (uint32_t r = 0; r < 300; ++r)
     born.push_back({7, index.append(7, randomRecord(random, clusters, r, {between(random, 1, 40)}))});
   index.publish(1, born, {});
@@ -261,7 +261,7 @@ const Case shared("codes", "segments share one codebook file, and a damaged one 
   for (uint64_t id = 1; id <= 3; ++id) {
     paths.push_back(directory.file(std::to_string(id) + ".seg"));
     index.createSegment(id, paths.back());
-    std::vector<Index::LifeChange> born;
+    std::vector<Index::LifespanChange> born;
     for (uint32_t r = 0; r < 100; ++r)
       born.push_back({id, index.append(id, randomRecord(random, clusters, r, {between(random, 1, 40)}))});
     index.publish(id, born, {});
@@ -300,7 +300,7 @@ const Case shared("codes", "segments share one codebook file, and a damaged one 
   CHECK(!damageOf(1).empty() && openedAnew({0, 1, 2}) == 0);
 });
 
-const Case live("codes", "live chunks are those the lives show, whatever was asked before", [](Random& random) {
+const Case live("codes", "live chunks are those the lifespans show, whatever was asked before", [](Random& random) {
   const TemporaryDirectory directory;
   const Clusters clusters(random, dim, 5);
   const auto segment = Segment::create(7, directory.file("7.seg"), dim);
@@ -312,24 +312,24 @@ const Case live("codes", "live chunks are those the lives show, whatever was ask
       case 0:
       case 1: {
         const uint32_t record = segment->append(assembleRecord(randomRecord(random, clusters, 1, {2, 1}), dim));
-        segment->setLife(record, ++generation, generationNever);
+        segment->setLifespan(record, ++generation, generationNever);
         tracker.note(generation, record);
         break;
       }
       case 2:
         if (records > 0) {
           const auto record = uint32_t(random() % records);
-          if (segment->life(record).died() != generationNever || segment->life(record).born() > generation) break;
-          segment->setLife(record, segment->life(record).born(), ++generation);
+          if (segment->lifespan(record).died() != generationNever || segment->lifespan(record).born() > generation) break;
+          segment->setLifespan(record, segment->lifespan(record).born(), ++generation);
           tracker.note(generation, record);
         }
         break;
       case 3:
         if (random() % 20 != 0) break;
-        // Lives that are loaded tell of deaths that were noted elsewhere, if anywhere.
+        // Lifespans that are loaded tell of deaths that were noted elsewhere, if anywhere.
         for (uint32_t r = 0; r < records && r < 3; ++r) {
           const uint32_t record = records - 1 - r;
-          if (segment->life(record).alive()) segment->setLife(record, segment->life(record).born(), ++generation);
+          if (segment->lifespan(record).alive()) segment->setLifespan(record, segment->lifespan(record).born(), ++generation);
         }
         tracker.reset(generation);
         break;
@@ -340,7 +340,7 @@ const Case live("codes", "live chunks are those the lives show, whatever was ask
         uint64_t rows = 0;
         for (uint32_t r = 0; r < records; ++r) {
           const RecordEntry& entry = segment->record(r);
-          const bool visible = segment->life(r).visibleAt(asked);
+          const bool visible = segment->lifespan(r).visibleAt(asked);
           for (uint32_t c = entry.firstChunk; c < entry.firstChunk + entry.chunks; ++c) {
             CHECK((c < known->chunks.size() && known->chunks.test(c)) == visible);
           }

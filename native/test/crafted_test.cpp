@@ -228,7 +228,7 @@ const Case codesFields("crafted", "no field of codes or of a codebook leads outs
   const Kernel& kernel = *findKernel("auto");
   Pool pool(1);
   const std::string path = directory.file("7.seg");
-  std::vector<Index::LifeChange> born;
+  std::vector<Index::LifespanChange> born;
   std::vector<float> query(dim, 0.1f);
   std::string codebook;
   {

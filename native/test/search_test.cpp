@@ -1,4 +1,4 @@
-// Plans against brute force in float64, life spans, filters, damage, and searches beside writers.
+// Plans against brute force in float64, lifespans, filters, damage, and searches beside writers.
 #include "runtime/engine.h"
 #include "runtime/group_sync.h"
 #include "index/search.h"
@@ -50,7 +50,7 @@ struct Fixture {
   }
 
   void publish(uint64_t generation, const std::vector<uint64_t>& born, const std::vector<uint64_t>& died = {}) {
-    std::vector<Index::LifeChange> births, deaths;
+    std::vector<Index::LifespanChange> births, deaths;
     for (const uint64_t v : born) births.push_back({documents[v].segment, documents[v].record});
     for (const uint64_t v : died) deaths.push_back({documents[v].segment, documents[v].record});
     index->publish(generation, births, deaths);
@@ -215,7 +215,7 @@ RecordParts recordOf(uint64_t version, const std::vector<std::vector<float>>& ve
 }
 
 const Case ties("search", "of equal scores the oldest versions are found, wherever records lie", [](Random& random) {
-  // Documents of two equal chunks: more than survive any look at codes. A few are better, and tie too.
+  // Documents of two equal chunks: more than any shortlist holds. A few are better, and tie too.
   constexpr uint64_t alike = 2800, better = 3, others = 400;
   const Clusters clusters(random, dim, 150);
   const auto common = clusters.near(random, 1), rare = clusters.near(random, 2);
@@ -247,7 +247,7 @@ const Case ties("search", "of equal scores the oldest versions are found, wherev
   for (int arrangement = 0; arrangement < 2; ++arrangement) {
     std::shuffle(records.begin(), records.end(), random);
     Fixture fixture(random, 3);
-    std::vector<Index::LifeChange> born;
+    std::vector<Index::LifespanChange> born;
     for (uint64_t segment = 1; segment <= 3; ++segment)
       fixture.index->createSegment(segment, fixture.directory.file(std::to_string(segment) + ".seg"));
     for (size_t i = 0; i < records.size(); ++i) {
@@ -298,13 +298,13 @@ const Case damage("search", "damage in a sealed record rejects the search that t
     file.seekg(0, std::ios::end);
   }
   fixture.index->openSegment(1, path, 10);
-  std::vector<Index::LifeLoad> lives;
-  for (uint32_t r = 0; r < 10; ++r) lives.push_back({{1, r}, r, 1, generationNever});
-  fixture.index->loadLives(lives);
+  std::vector<Index::LifespanLoad> lifespans;
+  for (uint32_t r = 0; r < 10; ++r) lifespans.push_back({{1, r}, r, 1, generationNever});
+  fixture.index->loadLifespans(lifespans);
   const auto verification = fixture.index->verify(1, {});
   CHECK(verification.records == 10 && verification.corrupt == std::vector<uint32_t>{0});
-  lives[3].versionId = 99;
-  CHECK_ERROR(fixture.index->loadLives(lives), ErrorCode::corrupt);
+  lifespans[3].versionId = 99;
+  CHECK_ERROR(fixture.index->loadLifespans(lifespans), ErrorCode::corrupt);
   CHECK_ERROR(fixture.index->copyRecords(1, std::vector<uint32_t>{0}, 1, {}), ErrorCode::invalidArgument);
   fixture.index->createSegment(2, fixture.directory.file("2.seg"));
   CHECK_ERROR(fixture.index->copyRecords(1, std::vector<uint32_t>{1, 0}, 2, {}), ErrorCode::corrupt);

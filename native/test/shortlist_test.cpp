@@ -8,13 +8,13 @@
 namespace maxsimd::test {
 namespace {
 
-const Case bounded("survivors", "the best and oldest of all parts are found, whatever order they end in",
+const Case bounded("shortlist", "the best and oldest of all parts are found, whatever order they end in",
                    [](Random& random) {
   for (int round = 0; round < 200; ++round) {
     const uint32_t tokens = between(random, 1, 40), most = tokens * levelMost;
     const size_t count = between(random, 1, 60);
-    std::vector<std::vector<Survivor>> parts(between(random, 1, 6));
-    std::vector<Survivor> all;
+    std::vector<std::vector<Shortlisted>> parts(between(random, 1, 6));
+    std::vector<Shortlisted> all;
     // Ages have nothing to do with the order of the parts, nor with that of the chunks.
     const uint64_t mixing = random() | 1;
     const AgeOf ageOf = [mixing](const Candidate& candidate) {
@@ -28,7 +28,7 @@ const Case bounded("survivors", "the best and oldest of all parts are found, wha
         all.push_back(parts[p].back());
       }
     }
-    std::vector<Survivor> expected = all;
+    std::vector<Shortlisted> expected = all;
     std::sort(expected.begin(), expected.end(), [&](const auto& a, const auto& b) {
       return a.sum != b.sum ? a.sum > b.sum : ageOf(a.candidate) < ageOf(b.candidate);
     });
@@ -36,7 +36,7 @@ const Case bounded("survivors", "the best and oldest of all parts are found, wha
     std::stable_sort(expected.begin(), expected.end(), [](const auto& a, const auto& b) {
       return std::pair(a.candidate.segment, a.candidate.chunk) < std::pair(b.candidate.segment, b.candidate.chunk);
     });
-    const auto same = [&](const std::vector<Survivor>& found) {
+    const auto same = [&](const std::vector<Shortlisted>& found) {
       return std::equal(found.begin(), found.end(), expected.begin(), expected.end(), [](const auto& a, const auto& b) {
         return a.sum == b.sum && a.candidate.segment == b.candidate.segment && a.candidate.chunk == b.candidate.chunk;
       });
@@ -51,11 +51,11 @@ const Case bounded("survivors", "the best and oldest of all parts are found, wha
     uint32_t last = 0;
     for (const size_t p : order) {
       SumCounts counts(sumCountsFor(tokens), 0);
-      for (const Survivor& survivor : parts[p]) ++counts[survivor.sum >> sumsPerCountBits];
+      for (const Shortlisted& shortlisted : parts[p]) ++counts[shortlisted.sum >> sumsPerCountBits];
       const uint32_t least = bound.add(counts);
       CHECK(least >= last);
       last = least;
-      std::erase_if(parts[p], [=](const Survivor& survivor) { return survivor.sum < least; });
+      std::erase_if(parts[p], [=](const Shortlisted& shortlisted) { return shortlisted.sum < least; });
     }
     CHECK(same(bestOf(parts, tokens, count, ageOf)));
   }

@@ -27,10 +27,10 @@ SearchRequest ask(Random& random, const Clusters& clusters, Plan plan) {
   return request;
 }
 
-/// What a merge moves: records and what their lives are to be in the target.
+/// What a merge moves: records and what their lifespans are to be in the target.
 struct Moved {
   std::vector<uint32_t> records;
-  std::vector<Index::LifeLoad> lives;
+  std::vector<Index::LifespanLoad> lifespans;
 };
 
 /// Records of segment 1, born at generation 1, to be moved to segment 2 as they are.
@@ -38,12 +38,12 @@ Moved fillSource(Index& index, const TemporaryDirectory& directory, Random& rand
                  uint32_t records) {
   index.createSegment(1, directory.file("1.seg"));
   Moved moved;
-  std::vector<Index::LifeChange> born;
+  std::vector<Index::LifespanChange> born;
   for (uint32_t r = 0; r < records; ++r) {
     index.append(1, randomRecord(random, clusters, r + 1, {30}));
     born.push_back({1, r});
     moved.records.push_back(r);
-    moved.lives.push_back({{2, r}, r + 1, 1, generationNever});
+    moved.lifespans.push_back({{2, r}, r + 1, 1, generationNever});
   }
   index.publish(1, born, {});
   index.createSegment(2, directory.file("2.seg"));
@@ -67,7 +67,7 @@ const Case merged("states", "a search that began in the middle of a merge neithe
     const Moved moved = fillSource(index, directory, random, clusters, records);
     const auto begun = index.snapshot();
     copyToTarget(index, moved);
-    index.loadLives(moved.lives);
+    index.loadLifespans(moved.lifespans);
     index.dropSegment(1);
     const SearchRequest request = ask(random, clusters, Plan::exact);
     if (othersFirst) CHECK(search(index, engine.compute(), request).results.size() == topK);
@@ -88,9 +88,9 @@ const Case askedAgain("states", "a search of an older generation after a merge l
   Index index(engine.kernel(), IndexOptions{dim, 1000});
   Moved moved = fillSource(index, directory, random, clusters, records);
   copyToTarget(index, moved);
-  index.publish(2, {}, std::vector<Index::LifeChange>{{1, 0}});
-  moved.lives[0].died = 2;
-  index.loadLives(moved.lives);
+  index.publish(2, {}, std::vector<Index::LifespanChange>{{1, 0}});
+  moved.lifespans[0].died = 2;
+  index.loadLifespans(moved.lifespans);
   index.dropSegment(1);
   const auto live = [&](uint64_t generation) {
     return selectLive(index.snapshot(), generation, std::nullopt, {}).front().chunks->count;
@@ -98,7 +98,7 @@ const Case askedAgain("states", "a search of an older generation after a merge l
   // It began before the merge ended and is asked again after it.
   CHECK(live(1) == records);
   CHECK(live(2) == records - 1);
-  index.publish(3, {}, std::vector<Index::LifeChange>{{2, 1}});
+  index.publish(3, {}, std::vector<Index::LifespanChange>{{2, 1}});
   CHECK(live(3) == records - 2);
   CHECK(live(2) == records - 1);
   CHECK(live(1) == records);
@@ -126,9 +126,9 @@ const Case damagedDead("states", "codes are built beside damaged records that no
   for (const bool isDead : {true, false}) {
     Index index(engine.kernel(), IndexOptions{dim, 1000});
     index.openSegment(1, directory.file("1.seg"), records);
-    std::vector<Index::LifeLoad> lives;
-    for (uint32_t r = 0; r < records; ++r) lives.push_back({{1, r}, r + 1, 1, isDead && r == 0 ? 1 : generationNever});
-    index.loadLives(lives);
+    std::vector<Index::LifespanLoad> lifespans;
+    for (uint32_t r = 0; r < records; ++r) lifespans.push_back({{1, r}, r + 1, 1, isDead && r == 0 ? 1 : generationNever});
+    index.loadLifespans(lifespans);
     if (isDead) {
       CHECK(index.buildCodes(1, {}).chunks == records);
       const auto outcome = search(index, engine.compute(), ask(random, clusters, Plan::codes));
@@ -147,7 +147,7 @@ const Case neverBorn("states", "lists end where the records that were committed 
   Index index(engine.kernel(), IndexOptions{dim, 1000});
   index.createSegment(1, directory.file("1.seg"));
   index.append(1, randomRecord(random, clusters, 1, std::vector<uint32_t>(65000, 1)));
-  index.publish(1, std::vector<Index::LifeChange>{{1, 0}}, {});
+  index.publish(1, std::vector<Index::LifespanChange>{{1, 0}}, {});
   CHECK(search(index, engine.compute(), ask(random, clusters, Plan::exact)).results.size() == topK);
   // Its commit failed. With it the segment has chunks of a second block of lists.
   index.append(1, randomRecord(random, clusters, 2, std::vector<uint32_t>(1000, 1)));

@@ -355,10 +355,10 @@ const Case unreadableTerms("store", "a record whose terms cannot be read is foun
   CHECK((segment->recordsMatching(terms, 6, uninterrupted) == std::vector<uint32_t>{0, 3, 4}));
   // Scoring it is an error now, like any other damaged record.
   CHECK(!segment->dataIntact(*segment->mapping(), 4) && segment->dataIntact(*segment->mapping(), 3));
-  segment->setLife(4, 1, generationNever);
+  segment->setLifespan(4, 1, generationNever);
   CHECK_ERROR(segment->buildPostings(uninterrupted), ErrorCode::corrupt);
   CHECK(segment->counts().postingBytes == 0 && !std::filesystem::exists(file));
-  segment->setLife(4, 1, 2);
+  segment->setLifespan(4, 1, 2);
   segment->buildPostings(uninterrupted);
   CHECK((segment->recordsMatching(terms, 6, uninterrupted) == std::vector<uint32_t>{0, 3}));
   const Checkpoint stop = [] { throw Error(ErrorCode::deadlineExceeded, "stopped"); };

@@ -112,7 +112,7 @@ struct Stage {
 
   Stage(Random& random, bool coded) : clusters(random, dim, 30) {
     index.createSegment(1, path());
-    std::vector<Index::LifeChange> born;
+    std::vector<Index::LifespanChange> born;
     for (uint32_t r = 0; r < records; ++r) {
       index.append(1, randomRecord(random, clusters, r + 1, {30}, {term(uint8_t(r % 3))}));
       born.push_back({1, r});
@@ -136,9 +136,9 @@ struct Stage {
   void reopen() {
     index.dropSegment(1);
     index.openSegment(1, path(), records);
-    std::vector<Index::LifeLoad> lives;
-    for (uint32_t r = 0; r < records; ++r) lives.push_back({{1, r}, r + 1, 1, generationNever});
-    index.loadLives(lives);
+    std::vector<Index::LifespanLoad> lifespans;
+    for (uint32_t r = 0; r < records; ++r) lifespans.push_back({{1, r}, r + 1, 1, generationNever});
+    index.loadLifespans(lifespans);
   }
   std::string path(const std::string& ending = "") const { return directory.file("1.seg" + ending); }
   SearchOutcome search() { return maxsimd::search(index, engine.compute(), request); }
@@ -296,11 +296,11 @@ const Case deadInActive("unread", "an active segment opens beside a damaged reco
     Engine engine(1, "auto");
     Index index(engine.kernel(), IndexOptions{dim, exactMax});
     CHECK(index.openSegment(1, path, 3).counts.records == 3);
-    const std::vector<Index::LifeLoad> lives{{{1, 0}, 1, 1, generationNever}, {{1, 1}, 2, 1, died}};
+    const std::vector<Index::LifespanLoad> lifespans{{{1, 0}, 1, 1, generationNever}, {{1, 1}, 2, 1, died}};
     if (died == generationNever) {
-      CHECK_ERROR(index.loadLives(lives), ErrorCode::corrupt);
+      CHECK_ERROR(index.loadLifespans(lifespans), ErrorCode::corrupt);
     } else {
-      index.loadLives(lives);
+      index.loadLifespans(lifespans);
       CHECK(index.seal(1).counts.sealed);
     }
   }

@@ -12,8 +12,6 @@ export const textBytesMax = 100 * 1024;
 export const queryBytesMax = 8 * 1024;
 export const documentsMax = 50;
 export const topKMax = 100;
-export const topKDefault = 10;
-export const candidateKMax = 500;
 /** Unicode code points. */
 export const docIdLengthMax = 255;
 /** Unicode code points of an index name or a model name. */

@@ -1,7 +1,7 @@
 /**
- * The index store: opens indexes from what the ledger says exists, recovers them, and removes what nothing
- * refers to. Everything acknowledged is in the ledger and was synced before it got there; a record or a
- * file that the ledger does not name is the remains of work that never committed.
+ * The index store: opens indexes from what the catalog says exists, recovers them, and removes what nothing
+ * refers to. Everything acknowledged is in the catalog and was synced before it got there; a record or a
+ * file that the catalog does not name is the remains of work that never committed.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ServiceError } from '../errors.ts';
@@ -15,7 +15,7 @@ import { fromEngine, hasEngineCode } from './engine/engine-errors.ts';
 import type { IndexSettings } from './index-settings.ts';
 import type { NativeEngine, NativeIndex } from './engine/native.ts';
 import { Verification } from './segments/scrub.ts';
-import type { SegmentLedger } from './segments/segment-catalog.ts';
+import type { SegmentCatalog } from './segments/segment-catalog.ts';
 import { newSegment, type Segment } from './segments/segment.ts';
 import { StoredIndex, type StoredIndexEvents } from './open-index.ts';
 
@@ -32,7 +32,7 @@ export interface OpenIndexInput {
   readonly indexId: string;
   /** Of the model whose vectors it will be given; absent = that of its segments, to keep them in shape. */
   readonly dim?: number;
-  readonly ledger: SegmentLedger;
+  readonly catalog: SegmentCatalog;
 }
 
 export interface IndexStore {
@@ -51,7 +51,7 @@ export interface IndexStore {
 
 const retryOtherModelSeconds = 30;
 /** A few milliseconds of the event loop. */
-const livesStep = 32_768;
+const lifespansStep = 32_768;
 
 export function createIndexStore(options: IndexStoreOptions): IndexStore {
   const { blobs, settings } = options;
@@ -101,21 +101,21 @@ async function attemptOpen(
   input: OpenIndexInput,
 ): Promise<StoredIndex> {
   const { engine, blobs, settings, events } = options;
-  const { indexId, ledger } = input;
-  const state = await ledger.loadState();
+  const { indexId, catalog } = input;
+  const state = await catalog.loadState();
   let native: NativeIndex | undefined;
   try {
     const dim = input.dim ?? (await dimOf(options, state));
     native = engine.createIndex({ dim, exactTokenVectorsMax: options.exactTokenVectorsMax });
-    const segments = await openSegments(native, blobs, ledger, state);
-    await loadLives(native, segments, state);
+    const segments = await openSegments(native, blobs, catalog, state);
+    await loadLifespans(native, segments, state);
     await removeUnreferenced(blobs, indexId, state, native);
     return new StoredIndex({
       indexId,
       dim,
       native,
       blobs,
-      ledger,
+      catalog,
       segments,
       generation: state.generation,
       engine,
@@ -139,7 +139,7 @@ async function dimOf({ engine, blobs }: IndexStoreOptions, state: IndexState): P
 async function openSegments(
   native: NativeIndex,
   blobs: BlobStore,
-  ledger: SegmentLedger,
+  catalog: SegmentCatalog,
   state: IndexState,
 ): Promise<Map<number, Segment>> {
   const segments = new Map<number, Segment>();
@@ -154,7 +154,7 @@ async function openSegments(
     // The process ended between sealing the file and noting it.
     if (info.state === 'sealed' && entry.state === 'active') {
       await blobs.seal(entry.blob);
-      await ledger.sealSegment(entry.id, info.records);
+      await catalog.sealSegment(entry.id, info.records);
     }
   }
   return segments;
@@ -168,15 +168,15 @@ async function openBlob(blobs: BlobStore, name: string): Promise<string> {
 }
 
 /** In small steps: requests to other indexes go on meanwhile. */
-async function loadLives(
+async function loadLifespans(
   native: NativeIndex,
   segments: ReadonlyMap<number, Segment>,
   state: IndexState,
 ): Promise<void> {
   const { segmentIds, records, versionIds, born, died } = state.versions;
-  for (let first = 0; first < versionIds.length; first += livesStep) {
-    const end = Math.min(versionIds.length, first + livesStep);
-    native.loadLives({
+  for (let first = 0; first < versionIds.length; first += lifespansStep) {
+    const end = Math.min(versionIds.length, first + lifespansStep);
+    native.loadLifespans({
       segmentIds: segmentIds.subarray(first, end),
       records: records.subarray(first, end),
       versionIds: versionIds.subarray(first, end),
@@ -192,7 +192,7 @@ async function loadLives(
   }
 }
 
-/** All but the segments that the ledger names and what their searches use: what a crash left, or an earlier program. */
+/** All but the segments that the catalog names and what their searches use: what a crash left, or an earlier program. */
 async function removeUnreferenced(
   blobs: BlobStore,
   indexId: string,

@@ -2,7 +2,7 @@
  * One open index: appends documents, makes commits visible in order and searches snapshots, while its
  * segments are kept in shape in the background (`segment-upkeep.ts`).
  *
- * Order of an upsert: append -> sync -> the caller's commit -> publish. The ledger (the catalog) decides what
+ * Order of an upsert: append -> sync -> the caller's commit -> publish. The catalog decides what
  * exists; a record no commit refers to is waste. A search pins the last published generation and sees the
  * versions born at or before it and not yet dead at it, until the caller has read what belongs to them.
  */
@@ -22,7 +22,7 @@ import type {
 } from './engine/native.ts';
 import { PublishQueue, type BornVersion, type Commit } from './publishing/publish-queue.ts';
 import { Scrub, type Verification } from './segments/scrub.ts';
-import type { SegmentLedger } from './segments/segment-catalog.ts';
+import type { SegmentCatalog } from './segments/segment-catalog.ts';
 import { SegmentUpkeep } from './segments/segment-upkeep.ts';
 import { SegmentWriter } from './segments/segment-writer.ts';
 import type { Segment } from './segments/segment.ts';
@@ -41,7 +41,7 @@ export interface StoredIndexParts {
   readonly dim: number;
   readonly native: NativeIndex;
   readonly blobs: BlobStore;
-  readonly ledger: SegmentLedger;
+  readonly catalog: SegmentCatalog;
   readonly segments: Map<number, Segment>;
   readonly generation: number;
   readonly settings: IndexSettings;
@@ -100,7 +100,7 @@ export class StoredIndex {
       indexId: parts.indexId,
       native: parts.native,
       blobs: parts.blobs,
-      ledger: parts.ledger,
+      catalog: parts.catalog,
       segments: parts.segments,
       settings: parts.settings,
       onRetired: (segment) => this.#upkeep.seal(segment),
@@ -179,11 +179,11 @@ export class StoredIndex {
   }
 
   /** Runs a transaction that only ends versions (a delete) and publishes it. */
-  end<T>(transaction: () => Promise<CommitWork<T>>): Promise<T> {
+  commitDelete<T>(transaction: () => Promise<CommitWork<T>>): Promise<T> {
     return this.#commit([], transaction);
   }
 
-  /** Publishes a generation that was committed elsewhere, and all before it, from the ledger. */
+  /** Publishes a generation that was committed elsewhere, and all before it, from the catalog. */
   async catchUp(generation: number): Promise<void> {
     // Commits of later generations wait for this one, and a merge that waits for them must not keep it out.
     await this.#commits.sharedFirst(async () => {
@@ -269,7 +269,7 @@ export class StoredIndex {
       try {
         committed = await transaction();
       } catch (error) {
-        // Whether it committed is unknown: what the ledger says now decides what is visible.
+        // Whether it committed is unknown: what the catalog says now decides what is visible.
         await this.#catchUpLocked();
         throw error;
       }
@@ -280,7 +280,7 @@ export class StoredIndex {
 
   async #catchUpLocked(): Promise<void> {
     try {
-      const state = await this.#parts.ledger.loadState();
+      const state = await this.#parts.catalog.loadState();
       await Promise.all(
         commitsBeyond(this.#queue.published, state).map((commit) => this.#queue.submit(commit)),
       );
@@ -289,7 +289,7 @@ export class StoredIndex {
     }
   }
 
-  /** A commit that cannot be applied is in the ledger all the same: the index is opened anew from there. */
+  /** A commit that cannot be applied is in the catalog all the same: the index is opened anew from there. */
   #publish(commit: Commit): void {
     try {
       this.#apply(commit);
@@ -314,7 +314,7 @@ export class StoredIndex {
   async #maintain(): Promise<void> {
     const forgettable = this.#pins.oldest(this.#queue.published);
     if (forgettable > this.#forgotten) {
-      await this.#parts.ledger.forgetDeadVersions(forgettable);
+      await this.#parts.catalog.forgetDeadVersions(forgettable);
       this.#forgotten = forgettable;
     }
     await this.#upkeep.catchUp();

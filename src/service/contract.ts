@@ -5,6 +5,11 @@
 import type { IndexRow, Tenant } from '../catalog/contract.ts';
 import type { ConcurrencyPermit } from './limits/limiter.ts';
 
+/** Results of a search that does not say. */
+export const topKDefault = 10;
+/** Chunks of a search that are scored exactly, at most. */
+export const candidateKMax = 500;
+
 /** Travels down with one request; stage timings flow back up in `timings` (milliseconds by stage). */
 export interface RequestContext {
   readonly requestId: string;

@@ -128,11 +128,11 @@ describe('failures', () => {
     expect(await docIds(stage)).toEqual(['a', 'b']);
   });
 
-  it('to publish a commit make the index unusable, and the next open finds the commit in the ledger', async () => {
+  it('to publish a commit make the index unusable, and the next open finds the commit in the catalog', async () => {
     await using stage = await openStage(host);
     await stage.upsert(documents);
     const nowhere = { segmentId: 1, record: 1_000_000 };
-    const removal = stage.index().end(async () => {
+    const removal = stage.index().commitDelete(async () => {
       const removed = await stage.commitDelete('a');
       if (removed.outcome !== 'committed') throw new Error(removed.outcome);
       return { result: true, commit: { generation: removed.generation, died: [nowhere] } };

@@ -153,7 +153,7 @@ describe('visibility', () => {
       }),
     ).rejects.toBe(lost);
     await expect(
-      stage.index().end(async () => {
+      stage.index().commitDelete(async () => {
         await stage.commitDelete('a');
         throw lost;
       }),
@@ -168,7 +168,7 @@ describe('visibility', () => {
     const lost = new Error('the answer was lost');
     const [begun, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     await stage.upsert([documentAt('a', 0), documentAt('b', 1)]);
-    const later = stage.index().end(async () => {
+    const later = stage.index().commitDelete(async () => {
       begun.resolve();
       await answer.promise;
       const deleted = await stage.commitDelete('b');
@@ -177,7 +177,7 @@ describe('visibility', () => {
     });
     await begun.promise;
     stage.faults.set('loadState', new Error('cannot be read'));
-    const first = stage.index().end(async () => {
+    const first = stage.index().commitDelete(async () => {
       await stage.commitDelete('a');
       throw lost;
     });
@@ -239,7 +239,7 @@ describe('space', () => {
     ['seal', 0],
     ['sealSegment', 0],
     ['swapSegments', 0],
-    // The versions have moved in the ledger, the sources are still there.
+    // The versions have moved in the catalog, the sources are still there.
     ['swapSegments', 1],
     ['forgetDeadVersions', 0],
   ])(
@@ -274,7 +274,7 @@ describe('merging for number', () => {
       .statistics()
       .segments.filter(({ state }) => state === 'sealed').length;
 
-  /** Eight documents, `d0` removed, and a merge held where the ledger has moved them and memory has not. */
+  /** Eight documents, `d0` removed, and a merge held where the catalog has moved them and memory has not. */
   async function mergeUpToSwap(
     stage: Stage,
   ): Promise<{ readonly merging: Promise<unknown>; readonly release: () => void }> {

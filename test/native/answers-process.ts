@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { seededRandom } from '../support/seeded-random.ts';
 import { createEngine } from '../../src/index/engine/native.ts';
-import { Clusters, columns, noLives, temporaryDirectory, term } from './sample.ts';
+import { Clusters, columns, noLifespans, temporaryDirectory, term } from './sample.ts';
 
 using directory = temporaryDirectory();
 const clusters = new Clusters(seededRandom(1), 24, 20);
@@ -12,7 +12,7 @@ await index.createSegment(1, path.join(directory.path, '1.seg'));
 await index.createSegment(2, path.join(directory.path, '2.seg'));
 const records = Array.from({ length: 60 }, (_, record) => record);
 for (const version of records) await index.append(1, clusters.record(version, [5, 3], term(version % 3)));
-index.publish(1, columns(1, records), noLives);
+index.publish(1, columns(1, records), noLifespans);
 await index.seal(1);
 await index.buildCodes(1);
 await index.buildPostings(1);

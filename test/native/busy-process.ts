@@ -7,7 +7,7 @@ import path from 'node:path';
 import { Worker, isMainThread } from 'node:worker_threads';
 import { seededRandom } from '../support/seeded-random.ts';
 import { createEngine } from '../../src/index/engine/native.ts';
-import { Clusters, columns, noLives, temporaryDirectory } from './sample.ts';
+import { Clusters, columns, noLifespans, temporaryDirectory } from './sample.ts';
 
 /** Searches, syncs, appends, a verification and codes: in flight when it resolves, settled when `work` does. */
 async function startWork(): Promise<{ readonly work: Promise<unknown> }> {
@@ -24,7 +24,7 @@ async function startWork(): Promise<{ readonly work: Promise<unknown> }> {
       1,
       Array.from({ length: 1_500 }, (_, record) => record),
     ),
-    noLives,
+    noLifespans,
   );
   await index.seal(1);
   const record = clusters.record(9_999, [2_000]);

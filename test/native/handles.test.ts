@@ -7,7 +7,7 @@ import {
   type NativeIndex,
   type NativeProbe,
 } from '../../src/index/engine/native.ts';
-import { Clusters, columns, noLives, temporaryDirectory } from './sample.ts';
+import { Clusters, columns, noLifespans, temporaryDirectory } from './sample.ts';
 
 const directory = temporaryDirectory();
 const dim = 16;
@@ -40,16 +40,16 @@ const indexMethods: Readonly<Record<Exclude<keyof NativeIndex, 'close'>, (index:
   buildPostings: (index) => index.buildPostings(1),
   copyRecords: (index) => index.copyRecords(1, Uint32Array.of(0), 2),
   dropSegment: (index) => index.dropSegment(2),
-  loadLives: (index) =>
-    index.loadLives({
+  loadLifespans: (index) =>
+    index.loadLifespans({
       ...columns(1, [0]),
       versionIds: Float64Array.of(1),
       born: Float64Array.of(1),
       died: Float64Array.of(0),
     }),
-  copyLives: (index) => index.copyLives(1, Uint32Array.of(0), 1, 0),
+  copyLifespans: (index) => index.copyLifespans(1, Uint32Array.of(0), 1, 0),
   recordsSeenSince: (index) => index.recordsSeenSince(1, 1),
-  publish: (index) => index.publish(1_000, columns(1, [0]), noLives),
+  publish: (index) => index.publish(1_000, columns(1, [0]), noLifespans),
   search: (index) => index.search(clusters.search(1)),
   verifyRecord: (index) => index.verifyRecord(1, 0),
   verify: (index) => index.verify(1),
@@ -220,10 +220,10 @@ describe('arguments', () => {
       code: 'io',
       errno: 2,
     });
-    expect(() => index.publish(1, columns(1, [7]), noLives)).toThrow(code('invalid_argument'));
-    expect(() => index.publish(1, columns(9, [0]), noLives)).toThrow(code('invalid_argument'));
-    index.publish(4, columns(1, [0]), noLives);
-    expect(() => index.publish(4, noLives, noLives)).toThrow(code('invalid_argument'));
+    expect(() => index.publish(1, columns(1, [7]), noLifespans)).toThrow(code('invalid_argument'));
+    expect(() => index.publish(1, columns(9, [0]), noLifespans)).toThrow(code('invalid_argument'));
+    index.publish(4, columns(1, [0]), noLifespans);
+    expect(() => index.publish(4, noLifespans, noLifespans)).toThrow(code('invalid_argument'));
     index.close();
   });
 

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { afterAll, describe, expect, it } from 'vitest';
 import { seededRandom } from '../support/seeded-random.ts';
 import { createEngine } from '../../src/index/engine/native.ts';
-import { Clusters, columns, noLives, temporaryDirectory } from './sample.ts';
+import { Clusters, columns, noLifespans, temporaryDirectory } from './sample.ts';
 
 const directory = temporaryDirectory();
 const engine = createEngine({ threads: 2, kernel: 'auto' });
@@ -119,7 +119,7 @@ describe('storage', () => {
             1,
             Array.from({ length: appended }, (_, n) => n),
           ),
-          noLives,
+          noLifespans,
         );
         const found = await index.search(clusters.search(1, { topK: 5 }));
         expect(found.versionIds).toHaveLength(5);

@@ -105,4 +105,4 @@ export function columns(segmentId: number, records: readonly number[]) {
   return { segmentIds: new Float64Array(records.length).fill(segmentId), records: Uint32Array.from(records) };
 }
 
-export const noLives = columns(0, []);
+export const noLifespans = columns(0, []);

@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { seededRandom } from '../support/seeded-random.ts';
 import { createEngine, type KernelName, type NativeSearchResult } from '../../src/index/engine/native.ts';
-import { Clusters, columns, noLives, temporaryDirectory, term } from './sample.ts';
+import { Clusters, columns, noLifespans, temporaryDirectory, term } from './sample.ts';
 
 const directory = temporaryDirectory();
 let files = 0;
@@ -67,8 +67,8 @@ describe('plans', () => {
       await index.append(1, clusters.record(version, [8 + (version % 17)], term(version % 5)));
     }
     const all = Array.from({ length: count }, (_, record) => record);
-    index.publish(1, columns(1, all), noLives);
-    index.publish(2, noLives, columns(1, all.slice(0, 500)));
+    index.publish(1, columns(1, all), noLifespans);
+    index.publish(2, noLifespans, columns(1, all.slice(0, 500)));
     await index.seal(1);
     const built = await index.buildCodes(1);
     expect(built).toMatchObject({ chunks: count, fitted: true });
@@ -108,7 +108,7 @@ describe('plans', () => {
       await index.createSegment(segmentId, newPath());
       const numbers = Array.from({ length: records }, (_, record) => record);
       for (const _ of numbers) await index.append(segmentId, clusters.record((version += 1), [10]));
-      index.publish(segmentId, columns(segmentId, numbers), noLives);
+      index.publish(segmentId, columns(segmentId, numbers), noLifespans);
       await index.seal(segmentId);
       return (await index.buildCodes(segmentId)).fitted;
     };
@@ -148,7 +148,7 @@ describe('plans', () => {
     await first.createSegment(1, file);
     const versions = Array.from({ length: 300 }, (_, version) => version);
     for (const version of versions) await first.append(1, clusters.record(version, [5, 3]));
-    first.publish(1, columns(1, versions), noLives);
+    first.publish(1, columns(1, versions), noLifespans);
     const search = clusters.search(1, { components: true });
     await first.seal(1);
     await first.buildCodes(1);
@@ -160,7 +160,7 @@ describe('plans', () => {
     expect(sealed).toMatchObject({ state: 'sealed', records: 300, chunks: 600 });
     await second.openSegment(1, file, 300);
     expect(second.segments()).toEqual([{ ...sealed, recordsLive: 0 }]);
-    second.loadLives({
+    second.loadLifespans({
       ...columns(1, versions),
       versionIds: Float64Array.from(versions),
       born: new Float64Array(300).fill(1),
@@ -173,7 +173,7 @@ describe('plans', () => {
   });
 });
 
-describe('life spans', () => {
+describe('lifespans', () => {
   const clusters = new Clusters(seededRandom(9), 8, 10);
 
   it('any sequence of upserts, deletes, seals, copies and reopenings shows each snapshot whole', async () => {
@@ -233,7 +233,7 @@ describe('life spans', () => {
               Uint32Array.from(moved, ({ version }) => version.record),
               active,
             );
-            index.loadLives({
+            index.loadLifespans({
               ...columns(active, [...copies]),
               versionIds: Float64Array.from(moved, ({ id }) => id),
               born: Float64Array.from(moved, ({ version }) => version.born),
@@ -248,7 +248,7 @@ describe('life spans', () => {
             index.close();
             index = engine.createIndex(options);
             for (const [id, file] of paths) await index.openSegment(id, file, records.get(id)!);
-            index.loadLives({
+            index.loadLifespans({
               segmentIds: Float64Array.from(versions, (version) => version.segment),
               records: Uint32Array.from(versions, (version) => version.record),
               versionIds: Float64Array.from(versions, (_, id) => id),
@@ -258,7 +258,7 @@ describe('life spans', () => {
           } else {
             const old = live(step.doc);
             generation += 1;
-            let born = noLives;
+            let born = noLifespans;
             if (step.kind === 'upsert') {
               const rows = Array.from({ length: step.chunks }, (_, chunk) => chunk + 1);
               const { record } = await index.append(active, clusters.record(versions.length, rows));
@@ -274,7 +274,7 @@ describe('life spans', () => {
               });
             }
             const dying = old < 0 ? undefined : versions[old]!;
-            index.publish(generation, born, dying ? columns(dying.segment, [dying.record]) : noLives);
+            index.publish(generation, born, dying ? columns(dying.segment, [dying.record]) : noLifespans);
             if (dying) dying.died = generation;
           }
           for (const at of new Set([generation, Math.max(0, generation - 1), generation >> 1])) {

@@ -59,7 +59,7 @@ async function compactIndex({ catalog, engine, blobs }: IndexAccess, index: Inde
       onCorrupt: (_indexId, error) => void failures.push(error),
     },
   });
-  const stored = await store.open({ indexId: index.id, ledger: catalogSegments(catalog, index.id) });
+  const stored = await store.open({ indexId: index.id, catalog: catalogSegments(catalog, index.id) });
   try {
     await stored.mergeAll();
   } finally {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { candidateKMax, filterFieldsMax, topKDefault, topKMax } from '../limits.ts';
+import { candidateKMax, topKDefault } from '../../service/contract.ts';
+import { filterFieldsMax, topKMax } from '../limits.ts';
 import { Documents, Query, RequestUsage, addIssue, customerObject, returnedObject } from './fields.ts';
 
 const ReturnComponents = z

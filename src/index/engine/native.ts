@@ -79,7 +79,7 @@ export interface CodesBuilt {
 }
 
 /** Columns: entry i says that record `records[i]` of segment `segmentIds[i]` is born / dies at a generation (0 = alive). */
-export interface LifeColumns {
+export interface LifespanColumns {
   readonly segmentIds: Float64Array;
   readonly records: Uint32Array;
 }
@@ -151,7 +151,7 @@ export interface NativeIndex {
   createSegment(segmentId: number, path: string): Promise<void>;
   /**
    * Maps an existing segment. `recordsReferenced` = how many leading records the catalog may reference:
-   * an active file is cut behind them (torn tail). A bad checksum among them rejects `loadLives` with `corrupt` if a
+   * an active file is cut behind them (torn tail). A bad checksum among them rejects `loadLifespans` with `corrupt` if a
    * version that is alive lies there.
    * A sealed file's footer is verified now, its records on first touch or by `verify`.
    */
@@ -170,20 +170,20 @@ export interface NativeIndex {
   copyRecords(fromSegmentId: number, records: Uint32Array, toSegmentId: number): Promise<Uint32Array>;
   /** No search that starts later reads it; unmapped after the last reader. */
   dropSegment(segmentId: number): void;
-  /** Loads life spans in bulk at open. */
-  loadLives(
-    columns: LifeColumns & {
+  /** Loads lifespans in bulk at open. */
+  loadLifespans(
+    columns: LifespanColumns & {
       readonly versionIds: Float64Array;
       readonly born: Float64Array;
       readonly died: Float64Array;
     },
   ): void;
-  /** Record `first + i` gets the life span of `records[i]`, of which it is a copy. */
-  copyLives(fromSegmentId: number, records: Uint32Array, toSegmentId: number, first: number): void;
+  /** Record `first + i` gets the lifespan of `records[i]`, of which it is a copy. */
+  copyLifespans(fromSegmentId: number, records: Uint32Array, toSegmentId: number, first: number): void;
   /** Records that a reader at `generation` or later may see, ascending. */
   recordsSeenSince(segmentId: number, generation: number): SeenRecords;
   /** Makes a commit visible. Generations are published in order. */
-  publish(generation: number, born: LifeColumns, died: LifeColumns): void;
+  publish(generation: number, born: LifespanColumns, died: LifespanColumns): void;
   search(search: NativeSearch): Promise<NativeSearchResult>;
   /**
    * Reads one record again, past mapping and page cache; searches use it again if it is intact. `damage` is '' if

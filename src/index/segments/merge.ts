@@ -2,9 +2,9 @@
  * A merge copies what is still needed of some sealed segments into a new one and swaps them.
  *
  * Crash-safe at every step. The target is sealed, synced and has its derived data before anything refers to
- * it. Then the ledger moves the versions, in small transactions so that no commit waits long for one; after
- * each of them the ledger is consistent, with some versions at their old and some at their new place, which
- * is what an open after a crash finds. The last transaction removes the sources. Whichever files the ledger
+ * it. Then the catalog moves the versions, in small transactions so that no commit waits long for one; after
+ * each of them the catalog is consistent, with some versions at their old and some at their new place, which
+ * is what an open after a crash finds. The last transaction removes the sources. Whichever files the catalog
  * does not name are removed by the next open.
  *
  * Searches never wait and see one state: in memory all versions lie in the sources until the last
@@ -18,14 +18,14 @@ import { removeBlobs } from '../storage/blob-removal.ts';
 import type { CopyPace } from './copy-pace.ts';
 import type { DerivedData } from './derived-data.ts';
 import type { NativeIndex, SeenRecords } from '../engine/native.ts';
-import type { SegmentLedger, SegmentSwap } from './segment-catalog.ts';
+import type { SegmentCatalog, SegmentSwap } from './segment-catalog.ts';
 import type { SegmentWriter } from './segment-writer.ts';
 import type { Segment } from './segment.ts';
 
 export interface MergeParts {
   readonly native: NativeIndex;
   readonly blobs: BlobStore;
-  readonly ledger: SegmentLedger;
+  readonly catalog: SegmentCatalog;
   readonly segments: Map<number, Segment>;
   readonly writer: SegmentWriter;
   readonly derived: DerivedData;
@@ -45,7 +45,7 @@ export interface MergeParts {
 }
 
 export interface MergeOutcome {
-  /** Why it is unknown what the ledger holds. */
+  /** Why it is unknown what the catalog holds. */
   readonly uncertain?: unknown;
 }
 
@@ -96,8 +96,8 @@ export class Merge {
   }
 
   /**
-   * Where memory keeps a record that the ledger may have moved already: commits name the places they find
-   * in the ledger.
+   * Where memory keeps a record that the catalog may have moved already: commits name the places they find
+   * in the catalog.
    */
   locate(location: RecordLocation): RecordLocation {
     if (this.#changedOver || location.segmentId !== this.#target?.id) return location;
@@ -108,13 +108,13 @@ export class Merge {
   }
 
   async #copyOrAbandon(target: Segment): Promise<void> {
-    const { native, segments, ledger, blobs } = this.#parts;
+    const { native, segments, catalog, blobs } = this.#parts;
     try {
       await this.#copy(target);
     } catch (error) {
       // Holds nothing but waste. Should it not even go now, a later merge takes it as a source.
       target.poisoned = true;
-      await ledger.swapSegments({ removedSegmentIds: [target.id], moves: [] });
+      await catalog.swapSegments({ removedSegmentIds: [target.id], moves: [] });
       native.dropSegment(target.id);
       segments.delete(target.id);
       await removeBlobs(blobs, target.blob);
@@ -124,7 +124,7 @@ export class Merge {
 
   /** Copies everything a reader may still see, then makes the target durable, immutable and fast to search. */
   async #copy(target: Segment): Promise<void> {
-    const { native, blobs, ledger, derived, pinnedGeneration } = this.#parts;
+    const { native, blobs, catalog, derived, pinnedGeneration } = this.#parts;
     let next = 0;
     for (const source of this.#sources) {
       const seen = native.recordsSeenSince(source.id, pinnedGeneration());
@@ -135,7 +135,7 @@ export class Merge {
     await native.sync(target.id);
     const info = await native.seal(target.id);
     await blobs.seal(target.blob);
-    await ledger.sealSegment(target.id, info.records);
+    await catalog.sealSegment(target.id, info.records);
     target.state = 'sealed';
     target.sealing = false;
     target.tokenVectors = info.tokenVectors;
@@ -165,20 +165,20 @@ export class Merge {
     }
   }
 
-  /** The point of no return: ledger first, then memory in one turn of the event loop. */
+  /** The point of no return: catalog first, then memory in one turn of the event loop. */
   async #swap(): Promise<MergeOutcome> {
-    const { ledger, exclusive, segments, native, onMoved } = this.#parts;
+    const { catalog, exclusive, segments, native, onMoved } = this.#parts;
     try {
       for (const moves of this.#moves()) {
         this.#assertOpen();
-        await ledger.swapSegments({ removedSegmentIds: [], moves });
+        await catalog.swapSegments({ removedSegmentIds: [], moves });
       }
       await exclusive(async () => {
         this.#assertOpen();
-        await ledger.swapSegments({ removedSegmentIds: this.#sources.map(({ id }) => id), moves: [] });
+        await catalog.swapSegments({ removedSegmentIds: this.#sources.map(({ id }) => id), moves: [] });
         // What died while the merge ran is noted in the sources, and nothing dies until the end.
         for (const { source, records, first } of this.#copied) {
-          native.copyLives(source.id, records, this.#target?.id ?? 0, first);
+          native.copyLifespans(source.id, records, this.#target?.id ?? 0, first);
         }
         for (const { id } of this.#sources) {
           native.dropSegment(id);

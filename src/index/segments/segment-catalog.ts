@@ -10,7 +10,7 @@ export interface SegmentSwap {
 }
 
 /** Every write is durable when its promise settles. */
-export interface SegmentLedger {
+export interface SegmentCatalog {
   loadState(): Promise<IndexState>;
   allocateSegmentId(): Promise<number>;
   createSegment(segment: { readonly id: number; readonly blob: string }): Promise<void>;

@@ -13,7 +13,7 @@ import type { IndexSettings } from '../index-settings.ts';
 import { Merge } from './merge.ts';
 import { isWasteful, liveTokenVectors, planMerge, type MergeableSegment } from './merge-policy.ts';
 import type { NativeIndex, SegmentInfo } from '../engine/native.ts';
-import type { SegmentLedger } from './segment-catalog.ts';
+import type { SegmentCatalog } from './segment-catalog.ts';
 import type { SegmentWriter } from './segment-writer.ts';
 import type { Segment } from './segment.ts';
 import { assertSpace } from '../storage/space.ts';
@@ -22,7 +22,7 @@ export interface SegmentUpkeepParts {
   readonly indexId: string;
   readonly native: NativeIndex;
   readonly blobs: BlobStore;
-  readonly ledger: SegmentLedger;
+  readonly catalog: SegmentCatalog;
   readonly segments: Map<number, Segment>;
   readonly writer: SegmentWriter;
   readonly pace: CopyPace;
@@ -31,7 +31,7 @@ export interface SegmentUpkeepParts {
   readonly exclusive: <T>(work: () => Promise<T>) => Promise<T>;
   readonly onMoved: () => void;
   readonly onError: (job: string, error: unknown) => void;
-  /** Only the ledger knows what holds now: the index must be opened anew. */
+  /** Only the catalog knows what holds now: the index must be opened anew. */
   readonly onUncertain: (error: unknown) => void;
 }
 
@@ -116,7 +116,7 @@ export class SegmentUpkeep {
     await this.settled();
   }
 
-  /** Where memory keeps what the ledger may have moved already. */
+  /** Where memory keeps what the catalog may have moved already. */
   locate(location: RecordLocation): RecordLocation {
     return this.#merge?.locate(location) ?? location;
   }
@@ -127,19 +127,19 @@ export class SegmentUpkeep {
     this.#closed.resolve();
   }
 
-  /** Resolves when no background job runs; once closed, none touches the ledger afterwards. */
+  /** Resolves when no background job runs; once closed, none touches the catalog afterwards. */
   async settled(): Promise<void> {
     while (this.#jobs.size > 0) await Promise.allSettled(this.#jobs);
   }
 
   async #seal(segment: Segment): Promise<void> {
-    const { native, blobs, ledger } = this.#parts;
+    const { native, blobs, catalog } = this.#parts;
     try {
       const known = native.segments().find(({ segmentId }) => segmentId === segment.id);
       // Sealed by an earlier attempt that could not note it.
       const info = known?.state === 'sealed' ? known : await native.seal(segment.id);
       await blobs.seal(segment.blob);
-      await ledger.sealSegment(segment.id, info.records);
+      await catalog.sealSegment(segment.id, info.records);
       segment.state = 'sealed';
     } catch (error) {
       // Without space it is tried again; after a failed write the file is done.
@@ -163,7 +163,7 @@ export class SegmentUpkeep {
     });
   }
 
-  /** `false`: it is unknown what the ledger holds, and nothing more may be done. */
+  /** `false`: it is unknown what the catalog holds, and nothing more may be done. */
   async #run(sources: readonly Segment[]): Promise<boolean> {
     await assertSpace(this.#parts.blobs, this.#bytesOf(sources), 'a merge');
     const merge = new Merge(
@@ -180,7 +180,7 @@ export class SegmentUpkeep {
     this.#merge = merge;
     const outcome = await merge.run();
     if (outcome.uncertain !== undefined) {
-      // Cut short by closing it stays known: the ledger may name places that only this merge can tell.
+      // Cut short by closing it stays known: the catalog may name places that only this merge can tell.
       if (!this.#isClosed) this.#parts.onUncertain(outcome.uncertain);
       return false;
     }

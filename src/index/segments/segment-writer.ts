@@ -2,7 +2,7 @@
  * Where new records go: one active segment, made when the first record comes, retired at its bound or
  * after a failed write, then sealed in the background once no upsert in flight has records in it.
  *
- * A segment's file exists before the ledger names it, so a crash between the two leaves a file that
+ * A segment's file exists before the catalog names it, so a crash between the two leaves a file that
  * nothing refers to, which the next open removes.
  */
 import { assertInvariant } from '../../errors.ts';
@@ -11,14 +11,14 @@ import type { BlobStore } from '../storage/blob-store.ts';
 import { fromEngine, hasEngineCode } from '../engine/engine-errors.ts';
 import type { IndexSettings } from '../index-settings.ts';
 import type { NativeIndex, NativeRecord } from '../engine/native.ts';
-import type { SegmentLedger } from './segment-catalog.ts';
+import type { SegmentCatalog } from './segment-catalog.ts';
 import { newSegment, segmentBlob, type Segment } from './segment.ts';
 
 export interface SegmentWriterOptions {
   readonly indexId: string;
   readonly native: NativeIndex;
   readonly blobs: BlobStore;
-  readonly ledger: SegmentLedger;
+  readonly catalog: SegmentCatalog;
   readonly segments: Map<number, Segment>;
   readonly settings: Pick<IndexSettings, 'segmentTokenVectorsMax' | 'segmentTermBytesMax' | 'nowMs'>;
   /** A retired segment that no upsert writes to any more. */
@@ -50,16 +50,16 @@ export class SegmentWriter {
     return this.#active;
   }
 
-  /** A new segment, in the engine and in the ledger; the caller decides what goes there. */
+  /** A new segment, in the engine and in the catalog; the caller decides what goes there. */
   async create(): Promise<Segment> {
-    const { indexId, native, blobs, ledger, segments } = this.#options;
-    const id = await ledger.allocateSegmentId();
+    const { indexId, native, blobs, catalog, segments } = this.#options;
+    const id = await catalog.allocateSegmentId();
     const blob = segmentBlob(indexId, id);
     try {
       await native.createSegment(id, await blobs.create(blob));
-      await ledger.createSegment({ id, blob });
+      await catalog.createSegment({ id, blob });
     } catch (error) {
-      // Whether the ledger has it is uncertain: the file may only go when an open finds it unreferenced.
+      // Whether the catalog has it is uncertain: the file may only go when an open finds it unreferenced.
       throw fromEngine(error);
     }
     const segment = newSegment(id, blob);

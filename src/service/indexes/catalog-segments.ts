@@ -1,9 +1,9 @@
 /** One index's side of the catalog, in the words of the index layer. */
 import type { Catalog } from '../../catalog/contract.ts';
 import { assertInvariant } from '../../errors.ts';
-import type { SegmentLedger } from '../../index/segments/segment-catalog.ts';
+import type { SegmentCatalog } from '../../index/segments/segment-catalog.ts';
 
-export function catalogSegments(catalog: Catalog, indexId: string): SegmentLedger {
+export function catalogSegments(catalog: Catalog, indexId: string): SegmentCatalog {
   return {
     loadState: () => catalog.loadIndexState(indexId),
     async allocateSegmentId() {

@@ -123,7 +123,7 @@ export class IndexDirectory {
 
   #open(indexId: string, model: { readonly dim?: number } = {}): Promise<StoredIndex> {
     const { store, catalog } = this.#options;
-    return store.open({ indexId, ...model, ledger: catalogSegments(catalog, indexId) });
+    return store.open({ indexId, ...model, catalog: catalogSegments(catalog, indexId) });
   }
 
   /** Gives up what goes on in the background of open indexes; requests in flight go on. */

@@ -111,7 +111,7 @@ export class IndexRegistry {
       return;
     }
     entry.index.close();
-    // Background work that is cut short may still be at the ledger: an index opened now would not see its end.
+    // Background work that is cut short may still be at the catalog: an index opened now would not see its end.
     void entry.index.settled().finally(() => this.#closed(indexId, entry));
   }
 

@@ -15,7 +15,7 @@ export async function deleteDocument(
   await parts.indexes.usableRow(context.tenant.id, indexId);
   const transaction = () => commitDelete(parts, context, indexId, docId);
   const outcome =
-    (await parts.indexes.useIfOpen(indexId, (stored) => stored.end(transaction))) ??
+    (await parts.indexes.useIfOpen(indexId, (stored) => stored.commitDelete(transaction))) ??
     (await deleteFromClosed(parts, indexId, transaction));
   if (outcome === 'index_missing') throw missingIndex();
   return outcome === 'committed';

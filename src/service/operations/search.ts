@@ -8,6 +8,7 @@ import type { EncodedQuery, EncoderModel } from '../../encoder/protocol/contract
 import { ServiceError, assertInvariant } from '../../errors.ts';
 import { metadataTerms } from '../../index/terms/metadata-terms.ts';
 import type { NativeSearchResult } from '../../index/engine/native.ts';
+import { candidateKMax, topKDefault } from '../contract.ts';
 import type { RankedResponse, RequestContext, ResultItem, SearchRequest } from '../contract.ts';
 import {
   assertWanted,
@@ -23,9 +24,7 @@ import type { TokenHold } from '../limits/token-allowance.ts';
 
 /** A filter that every document passes. */
 const noFields = '{}';
-const topKDefault = 10;
 const candidateKMin = 200;
-const candidateKMax = 500;
 const unknownVersionRetrySeconds = 30;
 /** Above this much room a query's tokens are reserved by its bytes; below, counted first. */
 const cheapReservationRoom = 1_000_000n;

@@ -59,7 +59,7 @@ export interface Stage extends Omit<Host, typeof Symbol.asyncDispose> {
   readonly corrupt: unknown[];
   /** Of the store that opened the index last. */
   readonly verification: Readonly<Verification>;
-  /** Methods of the engine's index or of the ledger that fail at their next call. */
+  /** Methods of the engine's index or of the catalog that fail at their next call. */
   readonly faults: Map<string, Error>;
   /** Keeps the next call of such a method from answering, once its work is done, until it is released. */
   hold(method: string): { readonly reached: Promise<void>; release(): void };
@@ -140,7 +140,7 @@ export async function openStage(host: Host, settings: Partial<IndexSettings> = {
     store.open({
       indexId,
       dim,
-      ledger: withFaults(catalogSegments(catalog, indexId), faults),
+      catalog: withFaults(catalogSegments(catalog, indexId), faults),
     });
   let index = await open();
   const usage = { tenantId: tenant.id, month };
@@ -215,7 +215,7 @@ export async function openStage(host: Host, settings: Partial<IndexSettings> = {
       await index.write(async (writer) => void (await append(documents, writer)));
     },
     remove: (docId) =>
-      index.end(async () => {
+      index.commitDelete(async () => {
         const deleted = await commitDelete(docId);
         return deleted.outcome === 'committed'
           ? { result: true, commit: { generation: deleted.generation, died: [deleted.died] } }
@@ -378,7 +378,7 @@ export async function blobsOf(stage: Stage): Promise<readonly string[]> {
   return blobs.map(({ name }) => name).filter((name) => name.endsWith('.seg'));
 }
 
-/** The same by the ledger. */
+/** The same by the catalog. */
 export async function segmentsOf(stage: Stage): Promise<readonly string[]> {
   return (await stage.catalog.loadIndexState(stage.indexId)).segments.map(({ blob }) => blob).toSorted();
 }
