@@ -11,6 +11,7 @@ export function healthRoutes(service: Service, drain: AbortSignal): FastifyPlugi
       schema: {
         operationId: 'health',
         summary: 'Whether the process is alive',
+        description: 'Looks at nothing else.',
         tags: ['health'],
         security: [],
         response: answers({ 200: [Health, 'Alive.'] }, []),
@@ -23,6 +24,7 @@ export function healthRoutes(service: Service, drain: AbortSignal): FastifyPlugi
       schema: {
         operationId: 'readiness',
         summary: 'Whether requests can be served: catalog, encoder and disk usable, not draining',
+        description: 'Where they cannot, `issues` says why.',
         tags: ['health'],
         security: [],
         response: answers({ 200: [ReadinessBody, 'Ready.'] }, ['service_unavailable']),

@@ -49,6 +49,7 @@ export function indexRoutes(service: Service): FastifyPluginAsyncZod {
       schema: {
         operationId: 'listIndexes',
         summary: 'List the indexes of the tenant',
+        description: 'All of them, without pages: a tenant has at most 1,000.',
         tags: ['indexes'],
         response: answers({ 200: [IndexList, 'All indexes, oldest first.'] }, admissionErrors),
       },
@@ -62,6 +63,7 @@ export function indexRoutes(service: Service): FastifyPluginAsyncZod {
       schema: {
         operationId: 'getIndex',
         summary: 'Get an index',
+        description: 'By its `id`.',
         tags: ['indexes'],
         ...addition,
         params: IndexParams,
@@ -82,6 +84,7 @@ export function indexRoutes(service: Service): FastifyPluginAsyncZod {
       schema: {
         operationId: 'deleteIndex',
         summary: 'Delete an index and every document in it',
+        description: 'At once and for good. An absent index is 404.',
         tags: ['indexes'],
         ...addition,
         params: IndexParams,

@@ -28,7 +28,7 @@ export function rankingRoutes(service: Service): FastifyPluginAsyncZod {
         const { body, params, scope } = request;
         const search: SearchRequest = {
           query: body.query,
-          returnComponents: body.return_components,
+          returnComponents: body.return_components ?? false,
           ...present({
             topK: body.top_k,
             candidateK: body.candidate_k,
@@ -59,7 +59,7 @@ export function rankingRoutes(service: Service): FastifyPluginAsyncZod {
         const score = {
           query: body.query,
           documents: documentInputs(body.documents),
-          returnComponents: body.return_components,
+          returnComponents: body.return_components ?? false,
         };
         const response = await scope.run((context) => service.score(context, score));
         return reply.type(jsonContentType).send(await rankedBytes(response));

@@ -11,6 +11,7 @@ export function usageRoutes(service: Service): FastifyPluginAsyncZod {
       schema: {
         operationId: 'usage',
         summary: 'Usage of the current UTC calendar month, limits and remaining allowances',
+        description: 'Token totals are decimal strings.',
         tags: ['usage'],
         response: answers({ 200: [UsageSummary, 'Usage and limits.'] }, admissionErrors),
       },

@@ -5,28 +5,27 @@ import type { ErrorCode } from '../../errors.ts';
 
 const errorCodes = Object.keys(errorTable) as [ErrorCode, ...ErrorCode[]];
 
-export const ErrorBody = z
+const Issue = z
   .strictObject({
-    error: z.strictObject({
-      code: z
-        .enum(errorCodes)
-        .meta({ description: 'Decide behaviour from this.', example: 'validation_error' }),
-      message: z.string().meta({ description: 'Diagnostic only.' }),
-      issues: z
-        .array(
-          z.strictObject({
-            path: z
-              .string()
-              .meta({ description: 'Dotted, array positions as numbers.', example: 'documents.3.text' }),
-            message: z.string(),
-            code: z.string().meta({ example: 'too_big' }),
-          }),
-        )
-        .optional()
-        .meta({ description: 'Field-level validation details.' }),
-    }),
+    path: z
+      .string()
+      .meta({ description: 'Dotted, array positions as numbers.', example: 'documents.3.text' }),
+    message: z.string(),
+    code: z.string().meta({ example: 'too_big' }),
   })
-  .meta({ id: 'Error' });
+  .meta({ id: 'Issue' });
+
+const ErrorDetail = z
+  .strictObject({
+    code: z
+      .enum(errorCodes)
+      .meta({ description: 'Decide behaviour from this.', example: 'validation_error' }),
+    message: z.string().meta({ description: 'Diagnostic only.' }),
+    issues: z.array(Issue).optional().meta({ description: 'Field-level validation details.' }),
+  })
+  .meta({ id: 'ErrorDetail' });
+
+export const ErrorBody = z.strictObject({ error: ErrorDetail }).meta({ id: 'Error' });
 
 /** Statuses of the protocol itself: they keep the error body, with code `validation_error`. */
 export const protocolStatuses = {

@@ -47,7 +47,7 @@ export const DocId = codePointString(docIdLengthMax)
     maxLength: docIdLengthMax,
     description:
       'Identity of the document within one index: 1 to 255 Unicode code points; `.` and `..` are refused.',
-    example: 'guide-17',
+    example: 'bee',
   });
 
 /**
@@ -78,14 +78,14 @@ export function customerObject(description: string) {
 }
 
 const Metadata = customerObject(
-  'Customer-defined object, at most 16 KiB as it is sent, white space between tokens aside, and 16 levels deep; returned with results as given. A filter looks at the last value of a key given twice.',
+  'Customer-defined object, `{}` when it is absent; at most 16 KiB as it is sent, white space between tokens aside, and 16 levels deep; returned with results as given. A filter looks at the last value of a key given twice.',
 );
 
 export const DocumentInput = z
   .strictObject({
     doc_id: DocId,
     text: Text,
-    metadata: Metadata.optional().meta({ default: {} }),
+    metadata: Metadata.optional(),
   })
   .meta({ id: 'Document' });
 
@@ -114,10 +114,12 @@ export function documentInputs(documents: z.output<typeof Documents>): Document[
 
 /** A customer-defined JSON object in an answer. */
 export function returnedObject(description: string) {
-  return z.looseObject({}).meta({ description });
+  return z.record(z.string(), z.unknown()).meta({ type: 'object', additionalProperties: true, description });
 }
 
-export const IndexId = z.uuid().meta({ description: 'Identifier of the index.' });
+export const IndexId = z
+  .uuid()
+  .meta({ description: 'Identifier of the index: `id` in the answer that created it.' });
 export const IndexParams = z.strictObject({ index_id: IndexId });
 
 export const Timestamp = z.iso.datetime().meta({ description: 'ISO 8601, UTC.' });

@@ -2,14 +2,10 @@ import { z } from 'zod';
 
 export const Health = z.strictObject({ status: z.literal('ok') }).meta({ id: 'Health' });
 
+const ReadinessChecks = z
+  .strictObject({ catalog: z.string(), encoder: z.string(), disk: z.string(), draining: z.string() })
+  .meta({ id: 'ReadinessChecks', description: 'By part: `ok`, or what is wrong.' });
+
 export const ReadinessBody = z
-  .strictObject({
-    status: z.enum(['ready', 'unready']),
-    checks: z.strictObject({
-      catalog: z.string(),
-      encoder: z.string(),
-      disk: z.string(),
-      draining: z.string(),
-    }),
-  })
-  .meta({ id: 'Readiness', description: 'By part: `ok`, or what is wrong.' });
+  .strictObject({ status: z.enum(['ready', 'unready']), checks: ReadinessChecks })
+  .meta({ id: 'Readiness' });

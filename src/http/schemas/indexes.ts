@@ -13,29 +13,38 @@ import {
 
 const TextRetention = z.enum(['none']);
 
+const ChunkingOptions = z
+  .strictObject({
+    max_tokens: z.int().min(1).optional().meta({ description: 'Default 256; bounded by the model.' }),
+    overlap_tokens: z.int().min(0).optional().meta({ description: 'Default 32; below `max_tokens`.' }),
+    minimum_chunk_tokens: z
+      .int()
+      .min(0)
+      .optional()
+      .meta({ description: 'Default 16. A shorter trailing window is joined to the one before it.' }),
+  })
+  .meta({ id: 'ChunkingOptions' });
+
 export const CreateIndexBody = z
   .strictObject({
     name: Name.meta({ description: 'Unique within the tenant.', example: 'handbook' }),
     model: Name.optional().meta({ description: 'Omit unless told to select a supported model.' }),
     text_retention: TextRetention.optional(),
     metadata_schema: customerObject(
-      'Descriptive customer metadata schema: any object of at most 16 KiB, white space between tokens aside, and 16 levels; returned as given.',
-    )
-      .optional()
-      .meta({ default: {} }),
-    chunking: z
-      .strictObject({
-        max_tokens: z.int().min(1).optional().meta({ description: 'Default 256; bounded by the model.' }),
-        overlap_tokens: z.int().min(0).optional().meta({ description: 'Default 32; below `max_tokens`.' }),
-        minimum_chunk_tokens: z
-          .int()
-          .min(0)
-          .optional()
-          .meta({ description: 'Default 16. A shorter trailing window is joined to the one before it.' }),
-      })
-      .optional(),
+      'Descriptive customer metadata schema: any object of at most 16 KiB, white space between tokens aside, and 16 levels; returned as given. Default `{}`.',
+    ).optional(),
+    chunking: ChunkingOptions.optional(),
   })
   .meta({ id: 'CreateIndex' });
+
+const Chunking = z
+  .strictObject({
+    strategy: z.literal('token_window'),
+    max_tokens: z.int(),
+    overlap_tokens: z.int(),
+    minimum_chunk_tokens: z.int(),
+  })
+  .meta({ id: 'Chunking' });
 
 export const Index = z
   .strictObject({
@@ -44,12 +53,7 @@ export const Index = z
     model: z.string().min(1).meta({ description: 'Immutable.' }),
     model_version: z.string().min(1).meta({ description: 'Immutable serving version of this index.' }),
     text_retention: TextRetention,
-    chunking: z.strictObject({
-      strategy: z.literal('token_window'),
-      max_tokens: z.int(),
-      overlap_tokens: z.int(),
-      minimum_chunk_tokens: z.int(),
-    }),
+    chunking: Chunking,
     metadata_schema: returnedObject('As given.'),
     status: z.enum(['creating', 'ready', 'error']),
     created_at: Timestamp,
@@ -66,16 +70,18 @@ export const Deleted = z
 
 export const UpsertBody = z.strictObject({ documents: Documents }).meta({ id: 'Upsert' });
 
+const DocumentFailure = z
+  .strictObject({ doc_id: DocId, error: z.string().meta({ description: 'Diagnostic only.' }) })
+  .meta({ id: 'DocumentFailure' });
+
 export const UpsertResult = z
   .strictObject({
     index_id: IndexId,
     upserted_documents: Count,
     upserted_chunks: Count,
-    failed: z
-      .array(z.strictObject({ doc_id: DocId, error: z.string().meta({ description: 'Diagnostic only.' }) }))
-      .meta({
-        description: 'Documents that could not be processed; inspect before treating the batch as complete.',
-      }),
+    failed: z.array(DocumentFailure).meta({
+      description: 'Documents that could not be processed; inspect before treating the batch as complete.',
+    }),
     usage: RequestUsage,
   })
   .meta({ id: 'UpsertResult' });

@@ -1,6 +1,8 @@
 /**
  * The OpenAPI 3.1 document, generated from the routes and their zod schemas, and its interactive page. What
- * all operations share (headers, protocol statuses) is added to the generated document here, once.
+ * all operations share (headers, protocol statuses) is added to the generated document here, once. Names and forms are
+ * chosen for generators of clients too: every object has a name, answers may gain properties, and a property with a
+ * default has no `default`, which some take for "always there".
  */
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
@@ -10,6 +12,7 @@ import type { OpenAPIV3_1 } from 'openapi-types';
 import { z } from 'zod';
 import { addition, answers } from '../routes/answers.ts';
 import { protocolStatuses } from './errors.ts';
+import { requestExamples } from './examples.ts';
 
 const apiVersion = '0.1.0-alpha';
 
@@ -28,13 +31,31 @@ target (400, 414) or header (400, 431) is refused before all of them. Clients ig
 Additions to the interface specification are marked \`x-maxsimd-addition\`. Operating metrics are served on a
 separate port.`;
 
+const tags = {
+  indexes: 'Named collections of documents, each bound to one model version.',
+  documents: 'What an index holds.',
+  ranking: 'Search in an index, or rank documents of the request.',
+  usage: 'Usage of this month, limits and what remains.',
+  health: 'For load balancers and supervisors; without a key.',
+  reference: 'This description.',
+};
+
+const OpenApiDocument = z.looseObject({ openapi: z.string() }).meta({ id: 'OpenApiDocument' });
+
 export async function describeApi(app: FastifyInstance): Promise<void> {
   const addComponents = createJsonSchemaTransformObject({});
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
-      info: { title: 'maxsimd', version: apiVersion, description },
-      tags: ['indexes', 'documents', 'ranking', 'usage', 'health', 'reference'].map((name) => ({ name })),
+      info: {
+        title: 'maxsimd',
+        version: apiVersion,
+        description,
+        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+      },
+      // Relative to the document: the host that it was read from.
+      servers: [{ url: '/', description: 'This service.' }],
+      tags: Object.entries(tags).map(([name, text]) => ({ name, description: text })),
       components: {
         securitySchemes: {
           apiKey: { type: 'http', scheme: 'bearer', description: 'An API key, `qkv_live_...`.' },
@@ -61,10 +82,11 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
     schema: {
       operationId: 'openapi',
       summary: 'This document',
+      description: 'Made from the routes and schemas that the service runs.',
       tags: ['reference'],
       security: [],
       ...addition,
-      response: answers({ 200: [z.looseObject({ openapi: z.string() }), 'OpenAPI 3.1.'] }, []),
+      response: answers({ 200: [OpenApiDocument, 'OpenAPI 3.1.'] }, []),
     },
     handler: async (_request, reply) => {
       text ??= JSON.stringify(app.swagger());
@@ -87,10 +109,13 @@ function completeDocument(generated: Document): Document {
       completeOperation(operation, path.startsWith('/v1/'), methodsWithBody.has(method));
     }
   }
-  return withoutUnusedSchemas(document);
+  return withPlainSchemas(withoutUnusedSchemas(document));
 }
 
 function completeOperation(operation: Operation, admitted: boolean, takesBody: boolean): void {
+  const examples = requestExamples[operation.operationId ?? ''];
+  if (examples !== undefined && operation.requestBody !== undefined && 'content' in operation.requestBody)
+    Object.assign(operation.requestBody.content['application/json']!, { examples });
   operation.responses ??= {};
   for (const [status, text] of Object.entries(protocolStatuses)) {
     const ofBody = status === '413' || status === '415' || status === '417';
@@ -142,6 +167,7 @@ const docsPath: OpenAPIV3_1.PathItemObject = {
   get: {
     operationId: 'docs',
     summary: 'This document as an interactive page',
+    description: 'Requests can be sent from it.',
     tags: ['reference'],
     security: [],
     ...addition,
@@ -167,4 +193,32 @@ function withoutUnusedSchemas(document: Document): Document {
       schemas: Object.fromEntries(Object.entries(schemas).filter(([name]) => used.has(name))),
     },
   };
+}
+
+function withPlainSchemas(document: Document): Document {
+  const paths = plainSchema(document.paths, false) as OpenAPIV3_1.PathsObject;
+  const schemas = Object.entries(document.components?.schemas ?? {}).map(([name, schema]) => [
+    name,
+    plainSchema(schema, !name.endsWith('Input')) as OpenAPIV3_1.SchemaObject,
+  ]);
+  return { ...document, paths, components: { ...document.components, schemas: Object.fromEntries(schemas) } };
+}
+
+/**
+ * Leaves out what zod adds and no reader of the document needs: the bounds of JavaScript's integers, patterns beside
+ * a format, that names are strings. An answer may gain properties, so it does not say that there are no others.
+ */
+function plainSchema(node: unknown, ofAnswer: boolean): unknown {
+  if (Array.isArray(node)) return node.map((item) => plainSchema(item, ofAnswer));
+  if (typeof node !== 'object' || node === null) return node;
+  const entries = Object.entries(node).filter(
+    ([key, value]) =>
+      !(ofAnswer && key === 'additionalProperties' && value === false) &&
+      !(key === 'pattern' && 'format' in node) &&
+      key !== 'propertyNames' &&
+      !(Math.abs(Number(value)) === Number.MAX_SAFE_INTEGER && (key === 'minimum' || key === 'maximum')),
+  );
+  return Object.fromEntries(
+    entries.map(([key, value]) => [key, key === 'examples' ? value : plainSchema(value, ofAnswer)]),
+  );
 }

@@ -5,8 +5,8 @@ import { Documents, Query, RequestUsage, addIssue, customerObject, returnedObjec
 
 const ReturnComponents = z
   .boolean()
-  .default(false)
-  .meta({ description: 'Adds diagnostic component scores to each result.' });
+  .optional()
+  .meta({ description: 'Adds diagnostic component scores to each result. Default false.' });
 
 export const SearchBody = z
   .strictObject({
@@ -16,7 +16,7 @@ export const SearchBody = z
       .min(1)
       .max(topKMax)
       .optional()
-      .meta({ default: topKDefault, description: 'Maximum results returned.' }),
+      .meta({ description: `Maximum results returned. Default ${topKDefault}.` }),
     candidate_k: z.int().min(1).max(candidateKMax).optional().meta({
       description:
         'Chunks scored exactly. Default min(500, max(200, 5 x `top_k`)); below `top_k` it is raised to it.',
@@ -38,16 +38,18 @@ export const ScoreBody = z
   .strictObject({ query: Query, documents: Documents, return_components: ReturnComponents })
   .meta({ id: 'Score' });
 
+const TokenMatch = z
+  .strictObject({
+    token_index: z.int().min(0),
+    document_token_index: z.int().min(0),
+    similarity: z.number(),
+  })
+  .meta({ id: 'TokenMatch', description: 'A query token and the document token most similar to it.' });
+
 export const Components = z
   .strictObject({
     maxsim: z.number().meta({ description: 'Sum over query tokens of the best similarity.' }),
-    per_query_token: z.array(
-      z.strictObject({
-        token_index: z.int().min(0),
-        document_token_index: z.int().min(0),
-        similarity: z.number(),
-      }),
-    ),
+    per_query_token: z.array(TokenMatch),
     candidate_score: z.number().optional().meta({ description: 'Score in candidate generation.' }),
     candidate_rank: z.int().min(0).optional(),
   })

@@ -45,10 +45,10 @@ describe('the document', () => {
   });
 
   test('holds every error code and every status of the error table', () => {
-    const error = document.components?.schemas?.['Error'] as unknown as {
-      properties: { error: { properties: { code: { enum: string[] } } } };
+    const error = document.components?.schemas?.['ErrorDetail'] as unknown as {
+      properties: { code: { enum: string[] } };
     };
-    expect(error.properties.error.properties.code.enum).toEqual(Object.keys(errorTable));
+    expect(error.properties.code.enum).toEqual(Object.keys(errorTable));
     for (const code of Object.keys(errorTable) as ErrorCode[]) {
       const status = errorTable[code].httpStatus;
       const naming = operations().filter(({ operation }) =>
@@ -110,17 +110,22 @@ describe('the document', () => {
   test('states limits and defaults', () => {
     const schemas = document.components?.schemas as unknown as Record<
       string,
-      { properties: Record<string, object>; required: string[]; additionalProperties: boolean }
+      { properties: Record<string, { description?: string }>; required: string[] }
     >;
     expect(schemas['SearchInput']).toMatchObject({
       required: ['query'],
       additionalProperties: false,
       properties: {
         query: { type: 'string', minLength: 1 },
-        top_k: { type: 'integer', minimum: 1, maximum: 100, default: 10 },
+        top_k: {
+          type: 'integer',
+          minimum: 1,
+          maximum: 100,
+          description: expect.stringContaining('Default 10.'),
+        },
         candidate_k: { type: 'integer', minimum: 1, maximum: 500 },
         filter: { type: 'object' },
-        return_components: { type: 'boolean', default: false },
+        return_components: { type: 'boolean', description: expect.stringContaining('Default false.') },
       },
     });
     expect(schemas['UpsertInput']).toMatchObject({
@@ -130,8 +135,30 @@ describe('the document', () => {
     expect(schemas['DocumentInput']).toMatchObject({
       required: ['doc_id', 'text'],
       additionalProperties: false,
-      properties: { doc_id: { minLength: 1, maxLength: 255 }, metadata: { type: 'object', default: {} } },
+      properties: { doc_id: { minLength: 1, maxLength: 255 }, metadata: { type: 'object' } },
     });
+  });
+
+  test('suits generators: objects have names, answers are open, no property has a default', () => {
+    const nested: string[] = [];
+    for (const [name, schema] of Object.entries(document.components?.schemas ?? {})) {
+      const text = JSON.stringify(schema);
+      expect([name, text.includes('"default":')]).toEqual([name, false]);
+      expect([name, text.includes('"additionalProperties":false')]).toEqual([name, name.endsWith('Input')]);
+      nested.push(...[...text.matchAll(/"properties":/g)].slice(1).map(() => name));
+    }
+    expect(nested).toEqual([]);
+    expect(JSON.stringify(document.paths)).not.toContain('"properties":');
+    expect(document.servers).toEqual([{ url: '/', description: 'This service.' }]);
+  });
+
+  test('offers an example of every request body', () => {
+    for (const { operation } of operations()) {
+      const body = operation.requestBody as OpenAPIV3_1.RequestBodyObject | undefined;
+      if (body === undefined) continue;
+      const examples = Object.keys(body.content['application/json']?.examples ?? {});
+      expect([operation.operationId, examples.length > 0]).toEqual([operation.operationId, true]);
+    }
   });
 
   test('is sound: references resolve, parameters match paths, operation ids are unique', () => {

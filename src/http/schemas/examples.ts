@@ -1,0 +1,56 @@
+/** Requests that the interactive page offers. Each runs as it stands, in this order: a test sends them all. */
+
+interface Example {
+  readonly summary: string;
+  readonly value: unknown;
+}
+
+const documents = [
+  {
+    doc_id: 'whale',
+    text: 'The blue whale is the largest animal known to have existed.',
+    metadata: { kind: 'mammal' },
+  },
+  {
+    doc_id: 'bee',
+    text: 'Honey bees dance to tell each other where flowers are.',
+    metadata: { kind: 'insect' },
+  },
+];
+
+/** Operation -> name -> example of its body. */
+export const requestExamples: Readonly<Record<string, Readonly<Record<string, Example>>>> = {
+  createIndex: {
+    plain: { summary: 'With defaults', value: { name: 'handbook' } },
+    chunking: {
+      summary: 'With smaller chunks and a description of the metadata',
+      value: {
+        name: 'handbook-in-small-chunks',
+        metadata_schema: { kind: 'string' },
+        chunking: { max_tokens: 128, overlap_tokens: 16, minimum_chunk_tokens: 8 },
+      },
+    },
+  },
+  upsertDocuments: {
+    plain: { summary: 'Two documents with metadata', value: { documents } },
+  },
+  search: {
+    plain: { summary: 'The best ten', value: { query: 'how do insects communicate?' } },
+    filter: {
+      summary: 'The best three of those whose metadata match, with component scores',
+      value: {
+        query: 'largest animal',
+        top_k: 3,
+        candidate_k: 100,
+        filter: { kind: 'mammal' },
+        return_components: true,
+      },
+    },
+  },
+  score: {
+    plain: {
+      summary: 'Two documents',
+      value: { query: 'largest animal', documents: documents.map(({ doc_id, text }) => ({ doc_id, text })) },
+    },
+  },
+};
