@@ -71,7 +71,7 @@ function renderLine(
 ): string {
   const points = line.values.flatMap((value, at) =>
     isNumber(value)
-      ? [{ x: px(x[at] ?? 0), y: py(value), told: `${line.name}: ${formatNumber(value)}` }]
+      ? [{ x: px(x[at] ?? 0), y: py(value), reported: `${line.name}: ${formatNumber(value)}` }]
       : [],
   );
   const path = points.map((point) => `${point.x},${point.y}`).join(' ');
@@ -80,7 +80,7 @@ function renderLine(
     : points
         .map(
           (point) =>
-            `<circle cx="${point.x}" cy="${point.y}" r="2.5" fill="${color}"><title>${escapeHtml(point.told)}</title></circle>`,
+            `<circle cx="${point.x}" cy="${point.y}" r="2.5" fill="${color}"><title>${escapeHtml(point.reported)}</title></circle>`,
         )
         .join('');
   const dash = line.dashed === true ? ' stroke-dasharray="5 4"' : '';

@@ -9,7 +9,7 @@ export interface GpuUse {
 }
 
 export interface GpuWatch {
-  /** Mean since the last call; undefined without a GPU, or when nothing was told meanwhile. */
+  /** Mean since the last call; undefined without a GPU, or when nothing was reported meanwhile. */
   take(): GpuUse | undefined;
   close(): void;
 }
@@ -17,7 +17,7 @@ export interface GpuWatch {
 const intervalMs = 500;
 
 export function watchGpu(): GpuWatch {
-  const told = new Map<string, { sum: number; count: number; memoryBytes: number }>();
+  const reported = new Map<string, { sum: number; count: number; memoryBytes: number }>();
   const child = spawn(
     'nvidia-smi',
     [
@@ -32,19 +32,19 @@ export function watchGpu(): GpuWatch {
   createInterface({ input: child.stdout }).on('line', (line) => {
     const sample = parseGpuLine(line);
     if (sample === undefined) return;
-    const so = told.get(sample.index) ?? { sum: 0, count: 0, memoryBytes: 0 };
+    const so = reported.get(sample.index) ?? { sum: 0, count: 0, memoryBytes: 0 };
     so.sum += sample.utilisation;
     so.count += 1;
     so.memoryBytes = Math.max(so.memoryBytes, sample.memoryBytes);
-    told.set(sample.index, so);
+    reported.set(sample.index, so);
   });
   return {
     take: () => {
-      const uses = [...told.values()].map(({ sum, count, memoryBytes }) => ({
+      const uses = [...reported.values()].map(({ sum, count, memoryBytes }) => ({
         utilisation: sum / count,
         memoryBytes,
       }));
-      told.clear();
+      reported.clear();
       return uses.toSorted((a, b) => b.utilisation - a.utilisation)[0];
     },
     close: () => void child.kill(),

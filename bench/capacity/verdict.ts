@@ -1,5 +1,5 @@
 /**
- * Names the resource that gave out at the first rate that missed the target. A resource is told by its being used up
+ * Names the resource that gave out at the first rate that missed the target. A resource is recognised by its being used up
  * where that shows (the load generator's lateness, the event loop's core); otherwise by the stages whose time grew
  * most since the lowest rate, per request and in all operations of the mix together.
  */

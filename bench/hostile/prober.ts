@@ -1,6 +1,6 @@
 /**
  * Thread that asks the service small questions in a row, so that what holds the benchmark's own event loop is not
- * taken for the service's. It is handed a `ProbeTarget` and posts the waits, in milliseconds, when it is told to stop.
+ * taken for the service's. It is handed a `ProbeTarget` and posts the waits, in milliseconds, when it is asked to stop.
  */
 import { Agent } from 'node:http';
 import { parentPort, workerData } from 'node:worker_threads';

@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** Throws, with npm's words, when it cannot be installed. `size` is what a person is told to expect. */
+/** Throws, with npm's words, when it cannot be installed. `size` is what a person may expect. */
 export function installLocked(directory: string, size: string, onProgress: (line: string) => void): void {
   const lock = readFileSync(path.join(directory, 'package-lock.json'), 'utf8');
   const stamp = path.join(directory, 'node_modules', '.installed-lock.json');

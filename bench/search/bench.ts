@@ -2,7 +2,7 @@
  * `npm run bench -- search`: recall, latency and throughput of the engine over N chunks, beside an exhaustive scan and,
  * where asked for, peers, on the same vectors in the same run.
  *
- * Recall is held against an exhaustive scan of the same int8 vectors by the engine's exact plan: both sides return
+ * Recall is compared with an exhaustive scan of the same int8 vectors by the engine's exact plan: both sides return
  * `top_k` chunks, each document counts by its best chunk among them, and recall@10 and @100 are shares of the first 10
  * and 100 documents of the scan.
  */
@@ -67,7 +67,7 @@ async function run(options: Options): Promise<SearchReport> {
     mkdirSync(options.cache, { recursive: true });
     const index = { engine, corpus };
     const sealed = await buildSealed(index, folder, options.onProgress);
-    // Peers are held against the truth of unit query rows.
+    // Peers are compared with the truth of unit query rows.
     const wanted = new Set<Part>([
       ...options.parts,
       ...(options.peers.length > 0 ? (['unit'] as const) : []),

@@ -1,4 +1,4 @@
-/** The rows of our own engine: every state at every candidate_k, and the exhaustive scan that recall is held against. */
+/** The rows of our own engine: every state at every candidate_k, and the exhaustive scan that recall is compared with. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { chunksOf, documentsOf, rowOf, rowsOf, tokenVectorsOf, type Query } from './corpus.ts';
@@ -27,7 +27,7 @@ export interface EngineRowOptions {
 
 export interface EngineRows {
   readonly rows: readonly SearchRow[];
-  /** Of the queries with unit rows: the peers are held against it. */
+  /** Of the queries with unit rows: the peers are compared with it. */
   readonly unitTruth: readonly Ranking[];
   readonly skipped: SearchReport['skipped'];
 }

@@ -2,7 +2,7 @@
  * Measures the statistics of real embeddings that the generator needs.
  *
  * Topics are clusters of chunk means and say which words a chunk has; word clusters are clusters of token vectors. What
- * these leave is split into what a chunk's tokens have in common and the rest. Words are told apart by a finer clustering.
+ * these leave is split into what a chunk's tokens have in common and the rest. Words are distinguished by a finer clustering.
  */
 import { dequantised } from '../lib/vectors.ts';
 import { createEngine, type NativeEngine } from '../../src/index/engine/native.ts';

@@ -1,5 +1,5 @@
 // A query against the codebooks of all segments it searches: levels in steps that are common to them, so that sums
-// of one segment can be held against sums of another.
+// of one segment can be compared with sums of another.
 //
 //   contribution of centroid k to query token i = share * dot(query[i], centroid[k]), in steps above the token's floor
 //

@@ -1,4 +1,4 @@
-// A kernel is held against scalar before it is trusted: all kernels give the same bits, and one that does not on this
+// A kernel is compared with scalar before it is trusted: all kernels give the same bits, and one that does not on this
 // machine (a fault of the processor, of an emulator or of ours) must not rank anybody's documents.
 #pragma once
 

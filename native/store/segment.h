@@ -149,7 +149,7 @@ class Segment {
   void replaceFailedMapping(bool intact);
   /// Of every record, for a file of them; `corrupt` if a live record is damaged.
   std::vector<Posting> collectPostings(const Checkpoint& checkpoint) const;
-  /// Of each term; nothing if it cannot be told without reading the records.
+  /// Of each term; nothing if it cannot be known without reading the records.
   std::optional<std::vector<std::vector<uint32_t>>> postingsOf(std::span<const Term> terms) const;
   std::vector<uint32_t> recordsCarrying(std::span<const Term> terms, uint32_t recordCount,
                                         const Checkpoint& checkpoint) const;

@@ -217,7 +217,7 @@ const Case damaged("codes", "a cut, foreign or later codes file, or a damaged di
                      CHECK(opensWith(file.whole()));
                    });
 
-const Case scrambled("codes", "codes full of nonsense lead nowhere outside and are found out", [](Random& random) {
+const Case scrambled("codes", "codes full of nonsense lead nowhere outside and are detected", [](Random& random) {
   const TemporaryDirectory directory;
   const Clusters clusters(random, dim, 20);
   const Kernel& kernel = *findKernel("auto");

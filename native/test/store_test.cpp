@@ -333,7 +333,7 @@ const Case several("store", "a filter of several terms matches the records that 
   checkAll(*Segment::open(7, path, dim, records));
 });
 
-const Case unreadableTerms("store", "a record whose terms cannot be read is found out, and no postings leave it out",
+const Case unreadableTerms("store", "a record whose terms cannot be read is detected, and no postings leave it out",
                            [](Random& random) {
   const TemporaryDirectory directory;
   const std::string path = directory.file("7.seg"), file = SealedPostings::pathOf(path);

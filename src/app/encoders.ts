@@ -52,9 +52,9 @@ export async function startEncoders(config: Config, logger: Logger): Promise<Enc
     ready,
     events,
     async statistics() {
-      return (await encoder.statistics()).map((told) => {
-        const local = supervisor?.addresses.indexOf(told.address) ?? -1;
-        return { ...told, name: local === -1 ? told.address : `local-${local}` };
+      return (await encoder.statistics()).map((reported) => {
+        const local = supervisor?.addresses.indexOf(reported.address) ?? -1;
+        return { ...reported, name: local === -1 ? reported.address : `local-${local}` };
       });
     },
     async close() {

@@ -19,7 +19,7 @@ const faults = ['SIGILL', 'SIGTRAP', 'SIGBUS', 'SIGFPE', 'SIGSEGV'] as const;
 
 export function onShutdown(options: ShutdownOptions, close: () => Promise<void>): void {
   const grace = closeWithGrace(
-    // The library exits at a second signal, so it is not told of those that mean "drain".
+    // The library exits at a second signal, so it does not see those that mean "drain".
     { delay: options.drainMs + options.closeMs, skip: [...signals, ...faults], logger: false },
     async ({ err }) => {
       if (err !== undefined) options.onError(err);

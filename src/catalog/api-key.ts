@@ -5,7 +5,7 @@
  *
  * in base 62 (a key is one word for a double click and survives every shell). The secret carries
  * 32 x log2(62) = 190.5 random bits. The checksum is the CRC-32 of everything before it: a mistyped key
- * is told apart without a look-up, and secret scanners find few false positives (the idea is GitHub's,
+ * is distinguished without a look-up, and secret scanners find few false positives (the idea is GitHub's,
  * github.blog "Behind GitHub's new authentication token formats"). The catalog finds a key by its id and
  * stores an HMAC-SHA-256 of the whole text under a pepper that lies outside the database
  * (`key-pepper.ts`): the secret is random, so a slow password hash would add nothing but latency.

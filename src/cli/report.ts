@@ -1,5 +1,5 @@
 /**
- * How a command's end is told: the result on standard output, a failure as one line on standard error. With
+ * How a command's end is reported: the result on standard output, a failure as one line on standard error. With
  * `--json` standard output holds exactly one document either way, so that a script needs to read one place.
  */
 import { ConfigError } from '../app/config.ts';

@@ -23,7 +23,7 @@ export function internalError(cause?: unknown): ServiceError {
   });
 }
 
-/** Validation failures of one request part; at most `issuesMax` of them are told. */
+/** Validation failures of one request part; at most `issuesMax` of them are reported. */
 export function validationError(error: z.core.$ZodError): ServiceError {
   const issues: Issue[] = [];
   for (const issue of error.issues) {

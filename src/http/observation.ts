@@ -1,5 +1,5 @@
 /**
- * What is told of a request once it is over: one log line and its metrics. Routes appear as patterns, never as
+ * What is reported of a request once it is over: one log line and its metrics. Routes appear as patterns, never as
  * addresses (a `doc_id` may be personal); keys, text, bodies and metadata never appear.
  */
 import type { ErrorCode, ServiceError } from '../errors.ts';

@@ -13,7 +13,7 @@ export interface IndexSettings {
   readonly mergeTokenVectorsMax: number;
   /** Bytes a second that all merges of the process copy while they keep up. */
   readonly copyBytesPerSecond: number;
-  /** Bytes a second of one index that are held against their checksums in the background. */
+  /** Bytes a second of one index that are compared with their checksums in the background. */
   readonly verifyBytesPerSecond: number;
   /** Sealed segments are verified again at this age. */
   readonly verifyAgeMsMax: number;

@@ -131,7 +131,7 @@ export class StoredIndex {
     this.#resumeSegments();
   }
 
-  /** Resolves when every sealed segment has been held against its checksums not long ago. */
+  /** Resolves when every sealed segment has been compared with its checksums not long ago. */
   verified(): Promise<void> {
     return this.#scrub.run();
   }

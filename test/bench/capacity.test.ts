@@ -52,12 +52,12 @@ async function watched(
   const exited = new Promise<number | null>((resolve) => {
     child.once('close', resolve);
   });
-  let told = '';
+  let reported = '';
   for await (const line of createInterface({ input: child.stderr })) {
-    told += `${line}\n`;
+    reported += `${line}\n`;
     await onLine(line, child);
   }
-  return { code: await exited, told, printed, left: readdirSync(scratch) };
+  return { code: await exited, reported, printed, left: readdirSync(scratch) };
 }
 
 /** Does something once, at the first line that matches, and sees that the server and its encoder are gone in the end. */
@@ -73,7 +73,7 @@ async function disturbed(
     processes = [server!.pid, ...(await encodersOf(server!.pid)).map((encoder) => encoder.pid)];
     disturb({ pid: pid!, server: server!.pid });
   });
-  expect(processes, ended.told).toHaveLength(2);
+  expect(processes, ended.reported).toHaveLength(2);
   for (const pid of processes) {
     await eventually(async () => ((await isAlive(pid)) ? undefined : true), {
       withinMs: 10_000,
@@ -95,7 +95,7 @@ describe('a server that a benchmark started', () => {
     async (signal, code) => {
       const stages = ['stages', '--documents', '4', '--queries', '4', '--warm-up', '4'];
       const ended = await disturbed(stages, /^measuring the floor/, ({ pid }) => process.kill(pid, signal));
-      expect(ended.code, ended.told).toBe(code);
+      expect(ended.code, ended.reported).toBe(code);
       expect(ended.left).toEqual([]);
     },
     120_000,
@@ -105,7 +105,7 @@ describe('a server that a benchmark started', () => {
     const json = path.join(await newDirectory(), 'report.json');
     const args = [...capacity, '--json', json];
     const ended = await disturbed(args, stepLine, ({ pid }) => process.kill(pid, 'SIGHUP'));
-    expect(ended.code, ended.told).toBe(130);
+    expect(ended.code, ended.reported).toBe(130);
     expect(ended.left).toEqual([]);
     const report = reportIn(json);
     expect(report.interrupted).toBe(true);
@@ -116,8 +116,8 @@ describe('a server that a benchmark started', () => {
     const json = path.join(await newDirectory(), 'report.json');
     const args = [...capacity, '--json', json];
     const ended = await disturbed(args, stepLine, ({ server }) => process.kill(server, 'SIGKILL'));
-    expect(ended.code, ended.told).toBe(1);
-    expect(ended.told).toContain('the server ended by itself (SIGKILL)');
+    expect(ended.code, ended.reported).toBe(1);
+    expect(ended.reported).toContain('the server ended by itself (SIGKILL)');
     expect(ended.left).toEqual([]);
     const report = reportIn(json);
     expect(report.rows.map((row) => row.failed)).toEqual([0]);
@@ -133,7 +133,7 @@ it('measures a real service and reports also when it is interrupted', async () =
     /^\d+\/s: p50 /,
     ({ pid }) => process.kill(pid, 'SIGINT'),
   );
-  expect(ended.code, ended.told).toBe(130);
+  expect(ended.code, ended.reported).toBe(130);
   expect(ended.printed).toContain('(interrupted)');
   const report = reportIn(json);
   expect(report).toMatchObject({
@@ -165,7 +165,7 @@ async function addressOf(server: Server): Promise<string> {
 }
 
 describe('a service given by address', () => {
-  /** A service that takes documents when asked to, and the routes of the indexes that it was told to delete. */
+  /** A service that takes documents when asked to, and the routes of the indexes that it was asked to delete. */
   async function failingService(onDocuments: (answer: (status: number) => void) => void, deleteStatus = 204) {
     const deleted: string[] = [];
     const listener: RequestListener = (request, response) => {
@@ -186,9 +186,9 @@ describe('a service given by address', () => {
 
   it('loses its index when storing fails', async () => {
     const { deleted, args } = await failingService((answer) => answer(503));
-    const { code, told } = await watched(args, () => undefined);
+    const { code, reported } = await watched(args, () => undefined);
     expect(code).toBe(1);
-    expect(told).toContain('/v1/indexes/index-1/documents: 503');
+    expect(reported).toContain('/v1/indexes/index-1/documents: 503');
     expect(deleted).toEqual(['DELETE /v1/indexes/index-1']);
   }, 120_000);
 
@@ -209,8 +209,8 @@ describe('a service given by address', () => {
 
   it('is said to keep an index that cannot be deleted', async () => {
     const { args } = await failingService((answer) => answer(503), 500);
-    const { told } = await watched(args, () => undefined);
-    expect(told).toMatch(/documents: 503.*is left there.*index-1: 500/);
+    const { reported } = await watched(args, () => undefined);
+    expect(reported).toMatch(/documents: 503.*is left there.*index-1: 500/);
   }, 120_000);
 
   it('is spoken to over TLS where the address says so', async () => {
@@ -228,7 +228,7 @@ describe('a service given by address', () => {
     const ended = await watched(['capacity', '--url', url, ...args, '--json', json], () => undefined, {
       NODE_EXTRA_CA_CERTS: certificateFile,
     });
-    expect(ended.code, ended.told).toBe(0);
+    expect(ended.code, ended.reported).toBe(0);
     expect(reportIn(json).rows.map(({ failed }) => failed)).toEqual([0]);
   }, 120_000);
 });

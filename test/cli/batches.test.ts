@@ -88,7 +88,7 @@ describe('batches', () => {
     ]);
   });
 
-  it('go on after the line they are told', async () => {
+  it('go on after the line they are given', async () => {
     const batches = await batchesOf(
       Array.from({ length: 120 }, (_, id) => ({ id, text: 't' })),
       100,

@@ -87,7 +87,7 @@ describe('an import', () => {
 });
 
 describe('what cannot be imported', () => {
-  it('is counted and told by line, and the exit code is 1', async () => {
+  it('is counted and reported by line, and the exit code is 1', async () => {
     const file = input([
       { id: 'good', text: 'fine' },
       '{"id": "cut off, conf',
@@ -241,7 +241,7 @@ describe('an import that must stop', () => {
     expect(resumed.document).toMatchObject({ done: 200, failed: 0, resumed: 100 });
   });
 
-  it('ends when the service stays away longer than it was told to wait', async () => {
+  it('ends when the service stays away longer than it was asked to wait', async () => {
     api.intercept = (request) => (isUpsert(request) ? { cut: true } : undefined);
     const { exitCode, document } = await importFile(input(rows(5)), '--retry-for', '0.5');
     expect(exitCode).toBe(1);

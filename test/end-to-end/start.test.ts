@@ -90,7 +90,7 @@ describe('Start', () => {
     );
   });
 
-  test('several bad values are told at once', async () => {
+  test('several bad values are reported at once', async () => {
     const { stderr } = await refusal({
       MAXSIMD_HTTP_PORT: '-5',
       MAXSIMD_LOG_LEVEL: 'loud',

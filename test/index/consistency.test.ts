@@ -1,5 +1,5 @@
 /**
- * Writers, readers, upkeep, restarts and failures at once, held against what was committed at each generation:
+ * Writers, readers, upkeep, restarts and failures at once, compared with what was committed at each generation:
  * all searches of a snapshot show one generation, which is not older than what was acknowledged before or seen
  * by the same reader, and in the end searches find the last one, also after merges and restarts.
  */

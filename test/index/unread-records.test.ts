@@ -1,5 +1,5 @@
 /**
- * Records, codes and postings that cannot be read, or do not read as they were written: who needs them is told to come
+ * Records, codes and postings that cannot be read, or do not read as they were written: who needs them is asked to come
  * again, and only a second look condemns the index. Files are cut short or changed beneath an open index.
  */
 import assert from 'node:assert/strict';

@@ -2,16 +2,16 @@
 import type { Metrics, Sample } from '../../metrics.ts';
 import type { Encoders } from '../encoders.ts';
 
-type Told = Awaited<ReturnType<Encoders['statistics']>>[number];
+type Reported = Awaited<ReturnType<Encoders['statistics']>>[number];
 
 export function registerEncoderMetrics(metrics: Metrics, encoders: Pick<Encoders, 'statistics'>): void {
-  const told = sharedWithinScrape(() => encoders.statistics());
+  const reported = sharedWithinScrape(() => encoders.statistics());
   const labelNames = ['encoder'];
-  const each = (pick: (encoder: Told) => number) => async (): Promise<readonly Sample[]> =>
-    (await told()).map((encoder) => ({ labels: { encoder: encoder.name }, value: pick(encoder) }));
-  const gauge = (name: string, help: string, pick: (encoder: Told) => number): void =>
+  const each = (pick: (encoder: Reported) => number) => async (): Promise<readonly Sample[]> =>
+    (await reported()).map((encoder) => ({ labels: { encoder: encoder.name }, value: pick(encoder) }));
+  const gauge = (name: string, help: string, pick: (encoder: Reported) => number): void =>
     metrics.registerGauge({ name, help, labelNames }, each(pick));
-  const counter = (name: string, help: string, pick: (encoder: Told) => number): void =>
+  const counter = (name: string, help: string, pick: (encoder: Reported) => number): void =>
     metrics.registerCounter({ name, help, labelNames }, each(pick));
 
   gauge('encoder_queue_tokens', 'Tokens admitted and not yet encoded.', ({ queuedTokens }) => queuedTokens);
@@ -46,7 +46,7 @@ export function registerEncoderMetrics(metrics: Metrics, encoders: Pick<Encoders
       labelNames: ['encoder', 'reason'],
     },
     async () =>
-      (await told()).flatMap((encoder) =>
+      (await reported()).flatMap((encoder) =>
         (['rejected', 'expired', 'cancelled'] as const).map((reason) => ({
           labels: { encoder: encoder.name, reason },
           value: encoder[reason],
@@ -60,7 +60,7 @@ export function registerEncoderMetrics(metrics: Metrics, encoders: Pick<Encoders
       labelNames: ['encoder', 'provider', 'device'],
     },
     async () =>
-      (await told()).map(({ name, provider, deviceId }) => ({
+      (await reported()).map(({ name, provider, deviceId }) => ({
         labels: { encoder: name, provider, device: provider === 'cpu' ? 'cpu' : String(deviceId) },
         value: 1,
       })),
@@ -72,7 +72,7 @@ export function registerEncoderMetrics(metrics: Metrics, encoders: Pick<Encoders
       labelNames: ['encoder', 'kind', 'stage'],
     },
     async () =>
-      (await told()).flatMap((encoder) =>
+      (await reported()).flatMap((encoder) =>
         encoder.stages.map(({ kind, stage, counts, sumMs }) => ({
           labels: { encoder: encoder.name, kind, stage },
           bounds: encoder.stageBoundsMs.map((ms) => ms / 1000),

@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Metrics } from '../../metrics.ts';
 
-/** Not yet listening; the caller chooses host and port. `onError` is told why a reading failed. */
+/** Not yet listening; the caller chooses host and port. `onError` receives why a reading failed. */
 export function createMetricsServer(metrics: Metrics, onError: (error: unknown) => void): Server {
   const server = createServer((request, response) => {
     request.resume();

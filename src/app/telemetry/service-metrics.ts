@@ -76,7 +76,7 @@ export function registerServiceMetrics(
   metrics.registerCounter(
     {
       name: 'store_records_verified_total',
-      help: 'Records held against their checksums in the background, by what was found.',
+      help: 'Records compared with their checksums in the background, by what was found.',
       labelNames: ['verdict'],
     },
     () => {

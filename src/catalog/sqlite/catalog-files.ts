@@ -31,7 +31,7 @@ export interface CatalogFiles {
   readonly problems: readonly FileProblem[];
 }
 
-/** The one row of `catalog`, as far as other files are held against it. */
+/** The one row of `catalog`, as far as other files are compared with it. */
 interface Identity extends CommitMark {
   readonly pepperFingerprint: Buffer;
 }

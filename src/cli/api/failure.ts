@@ -5,7 +5,7 @@
 import type { Issue } from '../../errors.ts';
 
 export type ApiFailureKind =
-  /** Wait as told, for as long as it takes: the service is well, the tenant is over its request rate. */
+  /** Wait as asked, for as long as it takes: the service is well, the tenant is over its request rate. */
   | 'rate_limited'
   /** The same, and send fewer at once. */
   | 'concurrency_limited'

@@ -1,9 +1,9 @@
 /**
- * When to try again. `Retry-After` is a lower bound; jitter goes on top, so that clients told the same
+ * When to try again. `Retry-After` is a lower bound; jitter goes on top, so that clients given the same
  * moment do not come back in one. Without it, exponential backoff with full jitter
  * (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
  *
- * A tenant over its request rate or its concurrency is told so by a healthy service: waiting has no end.
+ * A tenant over its request rate or its concurrency hears so from a healthy service: waiting has no end.
  * An unavailable service (503, no connection, no answer) is given `unavailableMsMax`, a request that the
  * service breaks on (500) `brokenAttemptsMax` attempts, everything else none.
  */
@@ -50,7 +50,7 @@ export function retryDelayMs(
 
 export interface RetryingOptions {
   readonly policy: RetryPolicy;
-  /** Told before each wait. */
+  /** Called before each wait. */
   readonly onWait?: ((failure: ApiFailure, delayMs: number) => void) | undefined;
 }
 

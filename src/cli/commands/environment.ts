@@ -12,6 +12,6 @@ export interface ProgramEnvironment {
   readonly stderr: NodeJS.WriteStream;
   /** Runs the service until it ends. */
   readonly serve: (config: Config) => Promise<void>;
-  /** Told what a command came to. */
+  /** Receives what a command came to. */
   readonly report: (result: CommandResult) => void;
 }

@@ -15,7 +15,7 @@ export function addModels(program: Command, environment: ProgramEnvironment): vo
     });
   models
     .command('verify')
-    .description('hold every file against the checksums of its manifest')
+    .description('compare every file with the checksums of its manifest')
     .addOption(jsonOption())
     .action(async () => {
       const { modelsDirectoryOf, verifyModels } = await import('../models.ts');

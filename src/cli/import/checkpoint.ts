@@ -18,7 +18,7 @@ export interface ImportPosition {
   readonly failed: number;
 }
 
-/** A position and what is told about the way there. */
+/** A position and what is reported about the way there. */
 export interface ImportState {
   readonly position: ImportPosition;
   /** The first documents that failed, up to `problemsKeptMax`. */

@@ -120,7 +120,7 @@ async function verifyIndex(scope: Scope, catalog: CatalogReader, index: IndexRow
     count(scope, index.id, row.blob, verified);
   }
   for (const { name } of files) {
-    // Held against the codes that name it.
+    // Compared with the codes that name it.
     if (name.startsWith(codebookPrefix(index.id)) && !name.endsWith('.tmp')) continue;
     const segment = state.segments.find(({ blob }) => name.startsWith(blob));
     if (segment === undefined || name.endsWith('.tmp')) {

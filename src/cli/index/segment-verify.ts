@@ -21,7 +21,7 @@ export function isSegment(name: string): boolean {
 }
 
 /**
- * Without a state the segment is held against itself alone: all records of a sealed one, of any other the header,
+ * Without a state the segment is compared with itself alone: all records of a sealed one, of any other the header,
  * because only the catalog says where its records end.
  */
 export async function verifySegment(

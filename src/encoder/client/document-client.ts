@@ -15,14 +15,14 @@ const charactersAheadMax = 64 << 10;
 export interface Unfinished {
   /** Documents not given out yet, by their position in the caller's list. */
   readonly texts: Map<number, string>;
-  /** Of all documents, once the caller was told. */
+  /** Of all documents, once the caller knows them. */
   inputTokens: readonly number[] | undefined;
 }
 
 export interface Attempt {
   /** The unfinished documents that are sent. */
   readonly positions: readonly number[];
-  /** Whether the encoder was told to run them. */
+  /** Whether the encoder was asked to run them. */
   started: boolean;
 }
 
@@ -95,7 +95,7 @@ async function send(
   await Promise.all(written);
 }
 
-/** The first time the caller is told the counts and may refuse; later ones must be the same. */
+/** The first time the caller receives the counts and may refuse; later ones must be the same. */
 async function agree(
   unfinished: Unfinished,
   positions: readonly number[],

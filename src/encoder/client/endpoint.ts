@@ -2,9 +2,9 @@
  * One encoder as the pool sees it: a channel, a health watch, what it serves, how much it has to do.
  *
  * Health is asked for at short intervals with a deadline, so that a process that hangs (and whose sockets stay open)
- * is found out like one that is gone. An endpoint that hangs is ejected and its calls are cut, which lets their
+ * is detected like one that is gone. An endpoint that hangs is ejected and its calls are cut, which lets their
  * callers go elsewhere; one that drains (NOT_SERVING) gets no new calls and finishes those it has. It is
- * readmitted when it is SERVING again and has told what it serves.
+ * readmitted when it is SERVING again and has reported what it serves.
  */
 import { type ChannelCredentials, type ClientUnaryCall, type requestCallback, status } from '@grpc/grpc-js';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -93,7 +93,7 @@ export class Endpoint {
   #instance = '';
   #admitted = false;
   #outstandingTokens = 0;
-  /** Why it was not admitted the last time; told once, not at every check. */
+  /** Why it was not admitted the last time; reported once, not at every check. */
   #refusal: string | undefined;
 
   constructor(options: EndpointOptions) {

@@ -69,7 +69,7 @@ class EncoderPool implements Encoder {
   readonly #healWaitMs: number;
   readonly #waitingMax: number;
   readonly #onEvent: (event: EndpointEvent) => void;
-  /** Every version that was ever served, as it was told first. */
+  /** Every version that was ever served, as it was reported first. */
   readonly #known = new Map<string, EncoderModel>();
   readonly #waiting = new Set<() => void>();
   readonly #exclusive: boolean;
@@ -298,7 +298,7 @@ class EncoderPool implements Encoder {
   }
 
   async statistics(): Promise<readonly EncoderStatistics[]> {
-    const told = this.#endpoints
+    const reported = this.#endpoints
       .filter(({ admitted }) => admitted)
       .map(async (endpoint) => {
         const limits = { deadlineMs: Date.now() + statisticsMsMax, signal: new AbortController().signal };
@@ -308,7 +308,7 @@ class EncoderPool implements Encoder {
         );
         return { ...statistics, address: endpoint.address };
       });
-    return (await Promise.allSettled(told)).flatMap((outcome) =>
+    return (await Promise.allSettled(reported)).flatMap((outcome) =>
       outcome.status === 'fulfilled' ? [outcome.value] : [],
     );
   }

@@ -12,7 +12,7 @@ export class TextRefused extends Error {
   override readonly name = 'TextRefused';
 }
 
-/** What callers are told of such a text. */
+/** What callers learn of such a text. */
 export const refusalMessage = 'the model cannot encode this text';
 
 export class EncoderFailure extends Error {

@@ -28,7 +28,7 @@ export async function serveDocuments(
     onRefusal,
   }: {
     readonly targeted: (open: OpenMessage) => EncodeRequest;
-    /** Told of each document that cannot be encoded. */
+    /** Receives each document that cannot be encoded. */
     readonly onRefusal: (problem: Error) => void;
   },
 ): Promise<void> {

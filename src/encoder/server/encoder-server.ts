@@ -40,7 +40,7 @@ export interface EncoderServerOptions {
   readonly provider: string;
   readonly deviceId: number;
   readonly log: Logger;
-  /** 99th percentile of the event loop's delay of late, milliseconds. */
+  /** recent 99th percentile of the event loop's delay, milliseconds. */
   readonly loopDelayP99Ms: () => number;
 }
 

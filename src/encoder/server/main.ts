@@ -17,7 +17,7 @@ import { removeStaleSocket } from './stale-socket.ts';
 import { tuning } from './tuning.ts';
 import { checkGolden, warmUp } from './warm-up.ts';
 
-// ONNX Runtime sends events about its models to its makers and keeps a database of them, unless told otherwise before it loads.
+// ONNX Runtime sends events about its models to its makers and keeps a database of them, unless configured otherwise before it loads.
 process.env['ORT_DISABLE_TELEMETRY'] = '1';
 
 const given = parseEncoderArguments(process.argv.slice(2));

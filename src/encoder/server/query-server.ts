@@ -48,7 +48,7 @@ export class QueryCalls {
       for (const controller of this.#open.values()) controller.abort(callerGone());
       options.onEnd();
     });
-    // What broke is told by `cancelled`.
+    // `cancelled` reports what broke.
     call.on('error', () => undefined);
   }
 

@@ -14,7 +14,7 @@ import type { RequestScope } from '../request-scope.ts';
 /** How long a client that is still sending may take to read why it was refused: closing at once would reset it. */
 const lingerMs = 1_000;
 
-/** Told of every answer given here, for logs and metrics. */
+/** Receives every answer given here, for logs and metrics. */
 export interface ProtocolObserver {
   protocolError(requestId: string, error: ServiceError): void;
   /** There are as many connections as there may be: another one was closed at once. */

@@ -28,7 +28,7 @@ const ChunkingOptions = z
 export const CreateIndexBody = z
   .strictObject({
     name: Name.meta({ description: 'Unique within the tenant.', example: 'handbook' }),
-    model: Name.optional().meta({ description: 'Omit unless told to select a supported model.' }),
+    model: Name.optional().meta({ description: 'Omit unless asked to select a supported model.' }),
     text_retention: TextRetention.optional(),
     metadata_schema: customerObject(
       'Descriptive customer metadata schema: any object of at most 16 KiB, white space between tokens aside, and 16 levels; returned as given. Default `{}`.',

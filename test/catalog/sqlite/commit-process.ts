@@ -1,5 +1,5 @@
 /**
- * A process that commits to a catalog until it is told to stop, fails or is killed. Arguments: directory,
+ * A process that commits to a catalog until it is asked to stop, fails or is killed. Arguments: directory,
  * tenant id, name of its index, number of commits. Standard output, a line an event, written
  * synchronously so that a kill loses none:
  *

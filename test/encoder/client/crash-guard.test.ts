@@ -220,12 +220,12 @@ describe('documents that end the encoder that runs them', () => {
 
   it('tell their tokens once, of every text', async () => {
     const { pool } = await stage();
-    const told: (readonly number[])[] = [];
+    const reported: (readonly number[])[] = [];
     await store(pool, ['unencodable text']);
-    const onTokenCounts = (counts: readonly number[]): void => void told.push(counts);
+    const onTokenCounts = (counts: readonly number[]): void => void reported.push(counts);
     const texts = ['unencodable text', 'an unencodable text', 'honest'];
     const documents = await encodeAll(pool, texts, { model: 'foreign', onTokenCounts });
-    expect(told).toEqual([[2, 3, 1]]);
+    expect(reported).toEqual([[2, 3, 1]]);
     expect(documents.map(({ inputTokens }) => inputTokens)).toEqual([2, 3, 1]);
   });
 });

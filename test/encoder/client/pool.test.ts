@@ -75,12 +75,12 @@ describe('an encoder that is killed under load', () => {
     const { pool, supervisor } = await encodersOfTest({ processes: 2 }, { healWaitMs: 10_000 });
     const texts = Array.from({ length: 30 }, (_, i) => (i % 3 === 0 ? longText : 'the short text'));
     const seen: number[] = [];
-    let told = 0;
+    let reported = 0;
     const documents = pool.encodeDocuments(texts, {
       ...callOptions(pool),
       chunking,
       onTokenCounts: (counts) => {
-        told++;
+        reported++;
         expect(counts).toHaveLength(texts.length);
       },
     });
@@ -90,7 +90,7 @@ describe('an encoder that is killed under load', () => {
       if (seen.length === 5) for (const id of supervisor.processIds()) process.kill(id, 'SIGKILL');
     }
     expect(seen.toSorted((a, b) => a - b)).toEqual(texts.map((_, i) => i));
-    expect(told).toBe(1);
+    expect(reported).toBe(1);
   });
 });
 
@@ -128,7 +128,7 @@ describe('an encoder that hangs', () => {
   });
 });
 
-/** Forwards connections to a socket until they are cut off: then nothing comes through and neither end is told. */
+/** Forwards connections to a socket until they are cut off: then nothing comes through and neither end learns of it. */
 async function wireTo(address: string) {
   const connections = new Set<Socket>();
   const server = createServer((near) => {
@@ -261,7 +261,7 @@ describe('a caller', () => {
     expect(idle).toMatchObject({ queuedRequests: 0, queuedTokens: 0 });
   });
 
-  it('whose deadline passes is told to come again', async () => {
+  it('whose deadline passes is asked to come again', async () => {
     const { pool } = await encodersOfTest();
     const late = callOptions(pool, { deadlineMs: Date.now() - 1 });
     await expect(pool.encodeQuery('the', late)).rejects.toEqual(unavailable);
@@ -286,7 +286,7 @@ describe('a caller', () => {
     await expect(pool.countTokens(['the'], other)).rejects.toEqual(unavailable);
   });
 
-  it('with chunking that the model cannot take is told so', async () => {
+  it('with chunking that the model cannot take is refused with the reason', async () => {
     const { pool } = await encodersOfTest();
     const tooLong = { maxTokens: 22, overlapTokens: 0, minimumChunkTokens: 0 };
     await expect(encodeAll(pool, ['the'], { chunking: tooLong })).rejects.toMatchObject({

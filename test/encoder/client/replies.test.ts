@@ -96,7 +96,7 @@ async function poolOn(
 const corrupt = expect.objectContaining({ event: 'corrupt_reply' }) as unknown;
 
 describe('a corrupt query reply', () => {
-  it('is told from a good one', async () => {
+  it('is distinguished from a good one', async () => {
     const { pool } = await poolOn(goodQuery, []);
     await expect(pool.encodeQuery('x', callOptions(pool))).resolves.toMatchObject({ rows: 2 });
   });
@@ -125,7 +125,7 @@ describe('a corrupt query reply', () => {
 });
 
 describe('a corrupt document reply', () => {
-  it('is told from a good one', async () => {
+  it('is distinguished from a good one', async () => {
     const { pool } = await poolOn(goodQuery, [{ part: goodPart }]);
     await expect(encodeAll(pool, ['x'])).resolves.toHaveLength(1);
   });

@@ -1,4 +1,4 @@
-/** Without a GPU: what `cuda:install` does to a folder, what a host without CUDA is told, and the graph for GPUs. */
+/** Without a GPU: what `cuda:install` does to a folder, what a host without CUDA reads, and the graph for GPUs. */
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -103,7 +103,7 @@ describe('installing CUDA', () => {
     expect(fetched).toHaveLength(2);
   });
 
-  it('leaves NVIDIA’s libraries to the system when told to', () => {
+  it('leaves NVIDIA’s libraries to the system when asked to', () => {
     const { options, places, fetched } = workbench({ systemLibraries: true });
     installCuda(options);
     expect(existsSync(places.nvidia)).toBe(false);
@@ -152,7 +152,7 @@ function failing(_requirements: string, target: string): never {
 }
 
 describe('a host without CUDA', () => {
-  it('is told what is missing', () => {
+  it('reads what is missing', () => {
     const { places } = workbench();
     expect(cudaProblem(places)).toMatch(/npm run cuda:install/);
   });

@@ -24,7 +24,7 @@ const options = {
   queuedRequestsMax: 10_000,
 };
 
-/** One worker that runs what it is given when told to, and fails batches that hold a token it cannot take. */
+/** One worker that runs what it is given when asked to, and fails batches that hold a token it cannot take. */
 class Sessions implements InferencePool {
   readonly workers = 1;
   readonly batches: Batch[] = [];

@@ -317,7 +317,7 @@ describe('priorities', () => {
 });
 
 describe('dead work', () => {
-  it('is dropped before it runs, told why, and counted', () => {
+  it('is dropped before it runs, with the reason, and counted', () => {
     const gone = new NotedJob('document', [5]);
     const late = new NotedJob('query', [5]);
     const alive = new NotedJob('query', [6]);

@@ -1,4 +1,4 @@
-/** How an encoder process ends when it is told to: by itself, with 0, whatever it is doing. */
+/** How an encoder process ends when it is asked to: by itself, with 0, whatever it is doing. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
@@ -32,7 +32,7 @@ async function terminated(child: ChildProcess): Promise<unknown> {
   return code ?? signal;
 }
 
-describe('an encoder that is told to end', () => {
+describe('an encoder that is asked to end', () => {
   it('ends with 0 while it warms up', async () => {
     const { address, child, errors } = await startEncoder();
     const probe = new EncoderProbe(address);

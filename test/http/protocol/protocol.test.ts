@@ -166,7 +166,7 @@ describe('bodies over a socket', () => {
     expect(tooLarge).toMatch(/^HTTP\/1\.1 413 /);
   });
 
-  test('an admitted one is told to continue', async () => {
+  test('an admitted one is asked to continue', async () => {
     const body = '{"query":"q","documents":[{"doc_id":"a","text":"t"}]}';
     const raw = await exchange(
       port,

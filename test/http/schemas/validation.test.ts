@@ -75,7 +75,7 @@ describe('documents', () => {
     expectIssue(await upsert('{"__proto__":{"documents":[]}}'), '__proto__', 'unrecognized_keys');
   });
 
-  test('at most 100 issues are told, and long keys are shortened', async () => {
+  test('at most 100 issues are reported, and long keys are shortened', async () => {
     const keys = Object.fromEntries(Array.from({ length: 500 }, (_, at) => [`${at}${'k'.repeat(200)}`, 1]));
     const { issues } = (await upsert(keys)).json<ErrorAnswer>().error;
     expect(issues).toHaveLength(100);

@@ -1,6 +1,6 @@
 /**
  * A `Service` in memory for the tests of the HTTP layer: it answers plausible data, remembers what it was
- * asked, and can be told to fail or to wait. The real service has its own tests.
+ * asked, and can be asked to fail or to wait. The real service has its own tests.
  */
 import { randomUUID } from 'node:crypto';
 import type { IndexRow, Tenant } from '../../../src/catalog/contract.ts';

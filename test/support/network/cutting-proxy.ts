@@ -1,4 +1,4 @@
-/** A TCP proxy that passes everything on until it is told to cut. */
+/** A TCP proxy that passes everything on until it is asked to cut. */
 import { createServer, connect as connectSocket, type AddressInfo, type Socket } from 'node:net';
 
 export interface CuttingProxy {

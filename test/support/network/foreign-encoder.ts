@@ -1,6 +1,6 @@
 /**
  * An encoder of somebody else behind the real gRPC contract: words are tokens, a word's vector depends on the
- * word alone. It answers honestly until it is told to misbehave, as no real encoder can be.
+ * word alone. It answers honestly until it is asked to misbehave, as no real encoder can be.
  */
 import {
   type sendUnaryData,

@@ -9,7 +9,7 @@ export interface RawReply {
   readonly body: string;
 }
 
-/** One connection that writes what it is told and collects what comes back. */
+/** One connection that writes what it is given and collects what comes back. */
 export interface RawConnection {
   write(bytes: string): void;
   /** The first complete response. */

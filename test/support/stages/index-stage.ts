@@ -272,7 +272,7 @@ function withIndexes(engine: NativeEngine, createIndex: NativeEngine['createInde
   });
 }
 
-/** The same object, but for methods that are told to fail once. */
+/** The same object, but for methods that are asked to fail once. */
 function withFaults<T extends object>(real: T, faults: Map<string, Error>): T {
   return new Proxy(real, {
     get(target, name) {

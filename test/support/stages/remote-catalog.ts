@@ -27,7 +27,7 @@ export type RemoteCatalog = {
 
 export interface CatalogProcess {
   readonly catalog: RemoteCatalog;
-  /** What the operator was told. */
+  /** What the operator read. */
   readonly notices: readonly string[];
   readonly kill: () => Promise<void>;
 }

@@ -50,7 +50,7 @@ export function runtimeVersion(): string {
   return (JSON.parse(readFileSync(runtimePackage(), 'utf8')) as { readonly version: string }).version;
 }
 
-/** Whether the provider is installed; found out without loading it, which would print an error. */
+/** Whether the provider is installed; detected without loading it, which would print an error. */
 export function hasCudaLibrary({ runtime } = cudaPlaces()): boolean {
   return existsSync(path.join(runtime, 'libonnxruntime_providers_cuda.so'));
 }
