@@ -55,3 +55,10 @@ describe('words that the glossary replaces', () => {
     expect(users).toEqual([]);
   });
 });
+
+it('every comment is a sentence: none begins with "Of"', () => {
+  const begun = tracked.filter((file) =>
+    /^ *(?:\/\*\*|\/\/\/?|\*) Of\b/m.test(readFileSync(path.join(root, file), 'utf8')),
+  );
+  expect(begun).toEqual([]);
+});

@@ -101,7 +101,7 @@ export async function runCapacityBench(options: CapacityOptions & Control): Prom
       await measure(run, Math.min(options.firstRate, 5), Math.min(options.stepSeconds, 5));
       await climb(options, async (rate) => {
         const row = await measure(run, rate, Math.max(options.stepSeconds, requestsMin / rate));
-        // Of a step that was cut short nothing is known.
+        // Nothing is known of a step that was cut short.
         if (signal.aborted) return undefined;
         progress.tell(describe(row));
         return {

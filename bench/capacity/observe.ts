@@ -34,9 +34,9 @@ export interface StepResources {
   readonly engineCores: number | undefined;
   readonly apiCores: number | undefined;
   readonly encoderCores: number | undefined;
-  /** Of whatever runs on the machine, and of what its host took away from it. */
+  /** Cores used by whatever runs on the machine, and by what its host took away from it. */
   readonly machineCores: number | undefined;
-  /** Of the benchmark itself. */
+  /** Cores used by the benchmark itself. */
   readonly generatorCores: number;
   /** 99th percentile of the api's event-loop delay during the step, milliseconds. */
   readonly eventLoopDelayP99Ms: number | undefined;

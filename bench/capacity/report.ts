@@ -13,7 +13,7 @@ export interface StepReport {
   /** Requests without a 200 by status; 0 = no answer. */
   readonly failures: Readonly<Record<string, number>>;
   readonly answered_per_second: number;
-  /** Of the requests answered with 200, from the moment a request was due; null when there were none. */
+  /** Latency of the requests answered with 200, from the moment a request was due; null when there were none. */
   readonly latency_ms: Readonly<Record<'p50' | 'p90' | 'p99' | 'max', number>> | null;
   readonly by_operation: Readonly<
     Partial<Record<Operation, { readonly requests: number; readonly p50: number; readonly p99: number }>>

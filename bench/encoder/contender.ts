@@ -30,7 +30,7 @@ export interface Contender {
   close(): Promise<void>;
 }
 
-/** Of the options of an untimed sweep, the one whose better pass was fastest; passes alternate, the first warms up. */
+/** Returns the option whose better pass was fastest in an untimed sweep; passes alternate, the first warms up. */
 export async function fastestOf<T>(options: readonly T[], run: (option: T) => Promise<unknown>): Promise<T> {
   const best = new Map<T, number>();
   for (let pass = 0; pass < 2; pass++) {

@@ -73,7 +73,7 @@ interface Answer {
   readonly usage: { readonly input_tokens: number };
 }
 
-/** Of the most that one request may have. */
+/** The most documents that one request may have. */
 const documentsARequest = 50;
 const scoredARequest = 10;
 /** One process with one session and its batches, whatever the processor would have. */

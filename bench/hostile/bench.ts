@@ -53,7 +53,7 @@ interface HostileRow {
   readonly healthz_max_ms: number;
   readonly search_p50_ms: number;
   readonly search_max_ms: number;
-  /** Of another tenant. */
+  /** Searches of another tenant that failed. */
   readonly searches_failed: number;
   readonly event_loop_max_ms: number;
   readonly resident_mib: number;

@@ -1,7 +1,7 @@
 /** What inference runs on. */
 export interface Device {
   readonly provider: 'cpu' | 'cuda';
-  /** Of the GPU. */
+  /** The number of the GPU. */
   readonly index: number;
   /** Threads of inference on the CPU. */
   readonly threads: number;

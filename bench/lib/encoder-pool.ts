@@ -12,7 +12,7 @@ import type { Device } from './device.ts';
 export interface EncoderPool {
   readonly pool: Encoder;
   readonly processIds: () => readonly number[];
-  /** Of a call, for the one model that is served. */
+  /** Options of a call for the one model that is served. */
   readonly callOptions: () => EncodeOptions;
   readonly documentOptions: (chunkTokens: number) => EncodeDocumentsOptions;
   readonly close: () => Promise<void>;

@@ -21,7 +21,7 @@ export function memoryBytes(id: number | 'self', kind: 'VmRSS' | 'RssAnon'): num
   );
 }
 
-/** Of the processes that run now, those that this one started. */
+/** Those of the running processes that this one started. */
 export function childProcesses(id: number): readonly number[] {
   return entriesOf('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(statFields(name)[1]) === id)

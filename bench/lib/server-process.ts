@@ -17,7 +17,7 @@ export interface ServerOptions {
 
 export interface ServerProcess {
   readonly url: string;
-  /** Of a tenant whose limits do not bind. */
+  /** The key of a tenant whose limits do not bind. */
   readonly apiKey: string;
   readonly metricsUrl: string;
   readonly processId: number | undefined;

@@ -13,7 +13,7 @@ export const chunkTokensMax = 256;
 export interface Texts {
   readonly name: string;
   readonly documents: readonly string[];
-  /** Of the collection; those of package documentation are first words of its documents, in their order. */
+  /** Queries of the collection; those of package documentation are first words of its documents, in their order. */
   readonly queries: readonly string[];
 }
 

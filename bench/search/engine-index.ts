@@ -234,7 +234,7 @@ async function sealSegment(index: NativeIndex, segmentId: number): Promise<void>
   await index.seal(segmentId);
 }
 
-/** Of segments without codes and of those whose codes are outdated, until there are none: what the service's upkeep does. */
+/** Encodes segments without codes and those whose codes are outdated, until there are none: what the service's upkeep does. */
 async function buildCodes(index: NativeIndex, onProgress: (line: string) => void): Promise<void> {
   for (;;) {
     const wanted = index
@@ -277,7 +277,7 @@ function splitFull(corpus: Corpus, documents: readonly number[]): readonly (read
   return parts;
 }
 
-/** Of sealed segments that start at these documents. */
+/** The records of sealed segments that start at these documents. */
 function recordsOf(
   segmentStarts: readonly number[],
 ): readonly { readonly segmentId: number; readonly record: number }[] {

@@ -27,7 +27,7 @@ export interface EngineRowOptions {
 
 export interface EngineRows {
   readonly rows: readonly SearchRow[];
-  /** Of the queries with unit rows: the peers are compared with it. */
+  /** The truth of the queries with unit rows: the peers are compared with it. */
   readonly unitTruth: readonly Ranking[];
   readonly skipped: SearchReport['skipped'];
 }

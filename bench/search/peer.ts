@@ -24,7 +24,7 @@ export interface PeerOptions {
   readonly corpus: Corpus;
   /** Chunks to return. */
   readonly topK: number;
-  /** Of its own, kept between runs over the same corpus. */
+  /** Its own directory, kept between runs over the same corpus. */
   readonly directory: string;
   readonly threads: number;
   readonly onProgress: (line: string) => void;

@@ -11,7 +11,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 
 export interface SyntheticStatistics {
-  /** Of what, how many. */
+  /** What was measured, and how many of it. */
   readonly source: string;
   readonly dim: number;
   readonly topics: number;

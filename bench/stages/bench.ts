@@ -61,7 +61,7 @@ interface SideReport {
   >;
   /** Median overhead of each round. */
   readonly overhead_rounds: readonly number[];
-  /** Of every search, in order. */
+  /** One for every search, in order. */
   readonly splits: readonly Split[];
 }
 

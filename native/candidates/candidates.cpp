@@ -27,7 +27,7 @@ constexpr uint32_t fewCandidates = 200;
 constexpr uint32_t manyCandidates = 500;
 constexpr double growthOfMany = 0.65;
 
-/// Of the best ten by exact MaxSim some 99 in 100 are among so many by codes (docs/candidates.md), and chunks that
+/// Some 99 in 100 of the best ten by exact MaxSim are among so many by codes (docs/architecture/candidates.md), and chunks that
 /// nearly tie grow with the index.
 uint32_t shortlistFor(uint32_t candidateK, std::span<const CodedSegment> segments) {
   uint64_t selected = 0;

@@ -109,7 +109,7 @@ struct Probe {
 /// The lists that each token walks, best first.
 using Probes = std::vector<std::vector<Probe>>;
 
-/// Of each group.
+/// Chooses the probes of each group.
 std::vector<Probes> chooseProbes(std::span<const CodedSegment> segments, const std::vector<ListedSegments>& groups,
                                  uint32_t tokens, float visits) {
   std::vector<uint8_t> bounds = estimateBounds(groups, tokens, visits);

@@ -41,7 +41,7 @@ class QueryTables {
               std::span<const Codebook* const> codebooks, Pool& pool);
 
   uint32_t tokens() const { return tokens_; }
-  /// Of the codebook at this position; lives as long as the tables do.
+  /// The table of the codebook at this position; it lives as long as the tables do.
   const CodebookTable& of(size_t codebook) const { return tables_[codebook]; }
   /// approximate score = base + step * sum of maxima
   float base() const { return base_; }
@@ -55,9 +55,9 @@ class QueryTables {
   const Kernel& kernel_;
   const PackedQuery& query_;
   const uint32_t tokens_;
-  /// Of a table's rows: tokens rounded up to `tableTokens`.
+  /// The length of a table's rows: tokens rounded up to `tableTokens`.
   const uint32_t tokensPadded_;
-  /// Of each token, in the units of exact MaxSim: f32 [query.tokensPadded].
+  /// One for each token, in the units of exact MaxSim: f32 [query.tokensPadded].
   std::vector<float> floors_;
   /// Query components side by side: f32 [subspaces * width][query.tokensPadded].
   std::vector<float> columns_;

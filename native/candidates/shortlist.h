@@ -37,7 +37,7 @@ using AgeOf = std::function<Age(const Candidate&)>;
 /// What the looks at the chunks of one search share.
 struct ShortlistSearch {
   std::span<const CodedSegment> segments;
-  /// Of the query.
+  /// Tokens of the query.
   uint32_t tokens;
   AgeOf ageOf;
   Pool& pool;

@@ -32,7 +32,7 @@ struct CodebookData {
   float share = 1.0f;
   /// Token vectors of the index when it was fitted, whatever the sample; UINT32_MAX stands for more.
   uint32_t fittedRows = 0;
-  /// Of what is left over: f32 [subspaces][16][subspaceDim], zeros where a subspace goes beyond dim.
+  /// Codewords of what is left over: f32 [subspaces][16][subspaceDim], zeros where a subspace goes beyond dim.
   std::vector<float> codewords;
 
   uint32_t subspaces() const { return subspacesOf(dim); }
@@ -50,7 +50,7 @@ class Codebook {
 
   const CodebookData& data() const { return data_; }
   uint32_t count() const { return data_.count(); }
-  /// Of the content.
+  /// The hash of the content.
   uint64_t hash() const { return hash_; }
 
   /// codes[r] = the centroid with the largest dot product with row r, among those of the nearest groups.

@@ -39,7 +39,7 @@ void saveCodebook(const std::string& path, const Kernel& kernel, const Codebook&
 /// Nothing if there is no usable file with this content.
 std::optional<Codebook> loadCodebook(const std::string& path, const Kernel& kernel, uint32_t dim, uint64_t hash);
 
-/// Of the file that `saveCodebook` writes.
+/// The size of the file that `saveCodebook` writes.
 uint64_t codebookFileBytes(const Codebook& codebook);
 
 }  // namespace maxsimd

@@ -22,7 +22,8 @@ constexpr uint32_t rowsPerHeldOut = 8;
 /// Fewer rows place centroids and codewords both.
 constexpr uint32_t heldOutFrom = 1024;
 constexpr uint32_t codewordRounds = 6;
-/// Of the index. More centroids rank better and make the table of a query dearer; residuals do the rest.
+/// Token vectors of the index for each centroid. More centroids rank better and make the table of a query dearer;
+/// residuals do the rest.
 constexpr uint32_t rowsPerCentroid = 512;
 /// As long as the table costs little beside the rest of a search: so few.
 constexpr uint32_t rowsPerCheapCentroid = 64;

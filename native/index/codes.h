@@ -94,7 +94,7 @@ class ChunkCodes {
   }
   /// Asks for the memory of a chunk's codes.
   void prefetchCodes(uint32_t chunk) const;
-  /// Of its runs and residuals.
+  /// Prefetches its runs and residuals.
   void prefetchDetails(uint32_t chunk) const;
 
   uint32_t blocks() const { return (chunks() + blockChunks - 1) / blockChunks; }
@@ -126,7 +126,7 @@ class ChunkCodes {
 
 struct CodesInspection {
   uint32_t centroids = 0;
-  /// Of all chunks.
+  /// Summed over all chunks.
   uint32_t codes = 0;
   /// Empty = nothing is wrong.
   std::string damage;

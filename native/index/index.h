@@ -35,14 +35,14 @@ struct SegmentSnapshot {
   std::shared_ptr<const ChunkCodes> codes;
   std::shared_ptr<const Mapping> mapping;
   uint32_t records;
-  /// Of `live` when the records were counted.
+  /// The epoch of `live` when the records were counted.
   uint64_t epoch;
 };
 
 struct SegmentInfo {
   uint64_t id;
   SegmentCounts counts;
-  /// Of codes and postings; a codebook that segments share is counted with the first of them.
+  /// Bytes of codes and postings; a codebook that segments share is counted with the first of them.
   uint64_t derivedBytes;
   /// 0 = no codes yet.
   uint32_t centroids;
@@ -83,7 +83,7 @@ class Index {
   /// Codes of a sealed segment with chunks. The index's codebook is fitted anew when it no longer stands for the index:
   /// codes of other segments are outdated then, good for searches though dearer.
   CodesBuilt buildCodes(uint64_t id, const Deadline& deadline);
-  /// Of a sealed segment, from its records: filters look its terms up again.
+  /// Builds the postings of a sealed segment from its records: filters look its terms up again.
   void buildPostings(uint64_t id, const Deadline& deadline);
   void dropSegment(uint64_t id);
   /// Codes that cannot be read are not used any more.

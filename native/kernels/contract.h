@@ -70,7 +70,7 @@ struct Kernel {
   void (*best)(const PackedQuery& query, const Chunk& chunk, float* similarities, uint32_t* rows);
   /// sim(i,j) of one chunk as f32 [chunk.rows x tokensPadded].
   void (*similarities)(const PackedQuery& query, const Chunk& chunk, float* out);
-  /// Of two vectors; reads nothing past them.
+  /// The product of two vectors; reads nothing past them.
   int32_t (*dot)(const int8_t* a, const int8_t* b, uint32_t dim);
   /// Calls of this kernel's own functions since the process started: proof of which one ran.
   std::atomic<uint64_t>* calls;

@@ -64,7 +64,7 @@ struct ScoreOutcome {
 ScoreOutcome score(Engine& engine, const ScoreRequest& request);
 
 struct KernelTiming {
-  /// Of one pass over all chunks in the given order; the fastest of `repeats`.
+  /// Time of one pass over all chunks in the given order; the fastest of `repeats`.
   double wallMs;
   double cpuMs;
   std::vector<float> scores;

@@ -124,7 +124,7 @@ static_assert(sizeof(RecordEntry) == 32);
 
 struct ChunkEntry {
   uint32_t record;
-  /// Of the chunk's first token vector among the record's.
+  /// The place of the chunk's first token vector among the record's.
   uint32_t firstRow;
 };
 static_assert(sizeof(ChunkEntry) == 8);

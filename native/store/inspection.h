@@ -21,7 +21,7 @@ struct SegmentInspection {
   uint32_t records = 0;
   uint32_t chunks = 0;
   uint64_t rows = 0;
-  /// Of records with headers and padding; of the directory.
+  /// Bytes of records with headers and padding, and of the directory.
   uint64_t recordBytes = 0;
   uint64_t directoryBytes = 0;
   /// Records whose checksums were looked at, from the first one asked for, and those that are damaged.

@@ -17,7 +17,7 @@ namespace maxsimd {
 
 struct MappingSlot;
 
-/// Of the first `bytes` bytes of a file; shared with the page cache. Readers keep it alive.
+/// Maps the first `bytes` bytes of a file; shared with the page cache. Readers keep it alive.
 class Mapping {
  public:
   Mapping(int descriptor, uint64_t bytes);

@@ -86,13 +86,13 @@ class SealedPostings {
   std::span<const uint32_t> offsets_;
   std::span<const uint32_t> crcs_;
   std::span<const uint32_t> postings_;
-  /// Of each term whether its postings were found intact.
+  /// Whether the postings of each term were found intact.
   std::unique_ptr<std::atomic<bool>[]> checked_;
 };
 
 struct PostingsInspection {
   uint32_t terms = 0;
-  /// Of all terms.
+  /// Summed over all terms.
   uint32_t postings = 0;
   /// Empty = nothing is wrong.
   std::string damage;

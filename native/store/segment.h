@@ -50,17 +50,18 @@ struct SegmentCounts {
   uint32_t recordsLive;
   uint32_t chunks;
   uint64_t rows;
-  /// Of the terms of all records.
+  /// Bytes of the terms of all records.
   uint64_t termBytes;
   uint64_t fileBytes;
-  /// Of the file of postings in use; 0 = none.
+  /// Size of the file of postings in use; 0 = none.
   uint64_t postingBytes;
 };
 
 /// Called every few records; what it throws ends the work.
 using Checkpoint = std::function<void()>;
 
-/// Of a file of `bytes` bytes; `corrupt` or `unsupported_version` if it is not a segment that can be read.
+/// Reads the header of a file of `bytes` bytes; `corrupt` or `unsupported_version` if it is not a segment that can be
+/// read.
 FileHeader readFileHeader(const File& file, uint64_t bytes);
 
 class Segment {
@@ -147,9 +148,9 @@ class Segment {
   uint32_t recordAt(uint64_t offset) const;
   Verified readAgain(uint32_t record) const;
   void replaceFailedMapping(bool intact);
-  /// Of every record, for a file of them; `corrupt` if a live record is damaged.
+  /// The postings of every record, for a file of them; `corrupt` if a live record is damaged.
   std::vector<Posting> collectPostings(const Checkpoint& checkpoint) const;
-  /// Of each term; nothing if it cannot be known without reading the records.
+  /// The records of each term; nothing if they cannot be known without reading the records.
   std::optional<std::vector<std::vector<uint32_t>>> postingsOf(std::span<const Term> terms) const;
   std::vector<uint32_t> recordsCarrying(std::span<const Term> terms, uint32_t recordCount,
                                         const Checkpoint& checkpoint) const;
@@ -172,8 +173,8 @@ class Segment {
   StableVector<ChunkEntry> chunks_;
   StableVector<Lifespan> lifespans_;
   mutable StableVector<std::atomic<uint8_t>> checks_;
-  /// Of records appended since the segment was opened: those whose signature lacks a bit of a term's need not be read
-  /// to know that they lack the term. Of a sealed segment there are none.
+  /// Signatures of the records appended since the segment was opened: a record whose signature lacks a bit of a term's
+  /// need not be read to know that it lacks the term. A sealed segment has none.
   StableVector<uint64_t> signatures_;
   std::atomic<uint32_t> recordCount_{0};
   std::atomic<uint32_t> recordsLive_{0};
@@ -185,7 +186,7 @@ class Segment {
   mutable std::shared_mutex postingsMutex_;
   /// Null while the segment is active, when there are none, or when they were found damaged.
   mutable std::shared_ptr<const SealedPostings> sealedPostings_;
-  /// Of a sealed segment.
+  /// Known of a sealed segment.
   uint32_t footerCrc_ = 0;
 };
 

@@ -46,7 +46,7 @@ T get(const Bytes& bytes, uint64_t at) {
   return value;
 }
 
-/// Of a header of 64 bytes, which all formats have alike.
+/// Sets the checksum of a header of 64 bytes, which all formats have alike.
 void mendHeader(Bytes& bytes, uint64_t at) { put(bytes, at + 12, crc32c(bytes.data() + at + 16, 48)); }
 
 /// Values that sums and products of sizes go wrong with, for a file of so many bytes.

@@ -16,7 +16,7 @@ export interface Encoders {
   readonly ready: Promise<void>;
   /** Times an encoder was taken into or out of use, or gave a corrupt reply. */
   readonly events: ReadonlyMap<string, number>;
-  /** Of each encoder, by a name that outlives it: its address, or `local-N`. */
+  /** Reports on each encoder, by a name that outlives it: its address, or `local-N`. */
   statistics(): Promise<readonly (EncoderStatistics & { readonly name: string })[]>;
   close(): Promise<void>;
 }

@@ -60,7 +60,7 @@ ${where} To try the service, paste into another terminal:
 /** Durable when it resolves: the key cannot be had again. */
 async function writeKey(directory: string, apiKey: string): Promise<void> {
   const file = path.join(directory, keyFile);
-  // Of a start that was cut short; its mode is unknown.
+  // A start that was cut short left it; its mode is unknown.
   await rm(file, { force: true });
   const handle = await open(file, 'wx', 0o600);
   try {

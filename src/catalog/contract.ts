@@ -193,7 +193,7 @@ export interface Catalog {
     readonly docId: string;
     readonly usage: UsageEvent;
   }): Promise<CommitDeleteResult>;
-  /** Of these doc ids, how many the index stores now (an early allowance check; the commit decides). */
+  /** Counts those of the doc ids that the index stores now (an early allowance check; the commit decides). */
   countStored(indexId: string, docIds: readonly string[]): Promise<number>;
   resolveVersions(
     indexId: string,

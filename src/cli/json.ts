@@ -4,7 +4,7 @@
  * writes out as it came.
  */
 
-/** Of Node 22 and later (proposal-json-parse-with-source); not in TypeScript's library yet. */
+/** Node 22 and later have it (proposal-json-parse-with-source); not in TypeScript's library yet. */
 const sourceAccess = JSON as unknown as {
   parse(
     text: string,

@@ -4,7 +4,7 @@
 export const bodyBytesMax = 5 * 1024 * 1024;
 /** Bytes of all large bodies that are being read, parsed or worked on. */
 export const largeBodiesBytesMax = 40 * 1024 * 1024;
-/** Of those, bytes of one tenant's: two of the largest, as many as it has requests by default. */
+/** The share of one tenant: two of the largest bodies, as many as it has requests by default. */
 export const largeBodiesOfTenantBytesMax = 2 * bodyBytesMax;
 /** UTF-8 bytes of one document's text. */
 export const textBytesMax = 100 * 1024;

@@ -30,7 +30,7 @@ export interface IndexStoreOptions {
 
 export interface OpenIndexInput {
   readonly indexId: string;
-  /** Of the model whose vectors it will be given; absent = that of its segments, to keep them in shape. */
+  /** The dimension of the model whose vectors it will be given; absent = that of its segments, to keep them in shape. */
   readonly dim?: number;
   readonly catalog: SegmentCatalog;
 }
@@ -43,7 +43,7 @@ export interface IndexStore {
   open(input: OpenIndexInput): Promise<StoredIndex>;
   /** Removes every file of an index that is not open. */
   removeIndex(indexId: string): Promise<void>;
-  /** Of records, by all indexes. */
+  /** Counts the verified records of all indexes. */
   readonly verification: Readonly<Verification>;
   /** Every index that has files. */
   storedIndexIds(): Promise<readonly string[]>;

@@ -45,7 +45,7 @@ export interface StoredIndexParts {
   readonly segments: Map<number, Segment>;
   readonly generation: number;
   readonly settings: IndexSettings;
-  /** Of the merges of all indexes together. */
+  /** The pace of the merges of all indexes together. */
   readonly pace: CopyPace;
   readonly engine: Pick<NativeEngine, 'inspectSegment' | 'inspectCodes' | 'inspectPostings'>;
   readonly verification: Verification;
@@ -136,7 +136,7 @@ export class StoredIndex {
     return this.#scrub.run();
   }
 
-  /** Of its token vectors. */
+  /** The dimension of its token vectors. */
   get dim(): number {
     return this.#parts.dim;
   }

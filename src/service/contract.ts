@@ -76,7 +76,7 @@ export interface ScoreRequest {
 
 export interface ResultComponents {
   readonly maxsim: number;
-  /** Of each query token: its best similarity in the chunk, and the token of the chunk that has it. */
+  /** For each query token, its best similarity in the chunk and the token of the chunk that has it. */
   readonly similarities: Float32Array;
   readonly documentTokens: Uint32Array;
   readonly candidateScore?: number;

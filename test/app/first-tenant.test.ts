@@ -12,7 +12,7 @@ const url = 'http://127.0.0.1:8080';
 it.each([true, false])('shows the key of the first tenant once; on a terminal: %s', async (terminal) => {
   const directory = await newDirectory();
   const file = path.join(directory, 'first-api-key');
-  // Of a start that was cut short.
+  // A start that was cut short left this.
   if (!terminal) await writeFile(file, 'qkv_live_older', { mode: 0o644 });
   const catalog = await openCatalog({ directory });
   try {

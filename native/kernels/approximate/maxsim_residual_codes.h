@@ -35,7 +35,7 @@ struct RefinedTable {
   uint32_t subspaces;
   /// u8 [codeMask + 1][tokensPadded], 64-byte aligned
   const uint8_t* levels;
-  /// Of codes as they are read from a file: whatever stands there, no row outside is read. 2^n - 1.
+  /// Masks codes as they are read from a file: whatever stands there, no row outside is read. 2^n - 1.
   uint16_t codeMask;
   /// A level counts levelFactor / 256 steps of `residuals`, at most 255 for the largest level.
   uint16_t levelFactor;

@@ -16,7 +16,7 @@ export function percentile(ascending: readonly number[], percent: number): numbe
   return value;
 }
 
-/** Of at least one value. */
+/** Summarises at least one value. */
 export function distribution(sample: readonly number[]): Distribution {
   const ascending = sample.toSorted((a, b) => a - b);
   return {

@@ -11,7 +11,7 @@ export interface Batch {
   readonly lastLine: number;
   readonly documents: readonly InputDocument[];
   readonly problems: readonly DocumentProblem[];
-  /** Of the input file, when the last line came out. */
+  /** Bytes of the input file that were read when the last line came out. */
   readonly fileBytesRead: number;
 }
 
@@ -20,7 +20,7 @@ export interface BatchLimits {
   readonly bodyBytesMax: number;
 }
 
-/** Of the interface specification, section "Limits". */
+/** The bounds are those of the interface specification, section "Limits". */
 export const requestLimits: BatchLimits = { documentsMax: 50, bodyBytesMax: 5 * 1024 * 1024 };
 
 const envelopeBytes = Buffer.byteLength('{"documents":[]}');

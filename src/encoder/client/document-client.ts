@@ -15,7 +15,7 @@ const charactersAheadMax = 64 << 10;
 export interface Unfinished {
   /** Documents not given out yet, by their position in the caller's list. */
   readonly texts: Map<number, string>;
-  /** Of all documents, once the caller knows them. */
+  /** The tokens of all documents, once the caller knows them. */
   inputTokens: readonly number[] | undefined;
 }
 

@@ -81,7 +81,7 @@ export interface ModelGraph {
   readonly file: string;
   /** Takes the place of the golden values' own. */
   readonly goldenTolerance: number | undefined;
-  /** Of the file, in hexadecimal. */
+  /** The digest of the file, in hexadecimal. */
   readonly sha256: string;
 }
 

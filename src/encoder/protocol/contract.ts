@@ -104,7 +104,7 @@ export interface Encoder {
   encodeQuery(text: string, options: EncodeOptions): Promise<EncodedQuery>;
   /** Yields whole documents, in any order, each exactly once; bounded bytes in flight. */
   encodeDocuments(texts: readonly string[], options: EncodeDocumentsOptions): AsyncIterable<EncodedDocument>;
-  /** Of the encoders that are in use and answer at once. */
+  /** Reports on the encoders that are in use and answer at once. */
   statistics(): Promise<readonly EncoderStatistics[]>;
   close(): Promise<void>;
 }

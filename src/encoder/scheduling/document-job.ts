@@ -19,7 +19,7 @@ export interface DocumentPart {
   readonly vectors: readonly Int8Array[];
   readonly scales: readonly Uint16Array[];
   readonly last: boolean;
-  /** Of the whole document, with its last part. */
+  /** The whole document's timings, sent with its last part. */
   readonly timings: EncodeTimings | undefined;
   /** Why the document cannot be encoded: with its last part, which has no chunks. */
   readonly problem?: Error;

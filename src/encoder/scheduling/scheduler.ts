@@ -321,7 +321,7 @@ function cheapestBatch(
 ): QueuedText[] {
   // Stable: among equal lengths the older stays in front.
   const sorted = texts.toSorted((a, b) => a.length - b.length);
-  /** Of the first n texts: their cost, and where the last of their batches begins. */
+  /** Entry n is the cost of the first n texts, and where the last of their batches begins. */
   const costs = new Float64Array(sorted.length + 1);
   const begins = new Uint32Array(sorted.length + 1);
   for (let end = 1; end <= sorted.length; end++) {

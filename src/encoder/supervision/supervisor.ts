@@ -16,7 +16,7 @@ import { EncoderProbe } from './encoder-probe.ts';
 import { makeSocketDirectory } from '../protocol/socket-directory.ts';
 
 export interface EncoderSupervisorOptions {
-  /** Of the supervisor: what earlier ones of this name left behind is removed. No two of a name may run at a time. */
+  /** Names the supervisor: what earlier ones of this name left behind is removed. No two of a name may run at a time. */
   readonly name?: string;
   readonly processes: number;
   readonly modelDirectories: readonly string[];

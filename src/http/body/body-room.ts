@@ -7,7 +7,7 @@
 import { ServiceError } from '../../errors.ts';
 
 export interface BodyRoomOptions {
-  /** Of all bodies that have entered. */
+  /** Bounds the bytes of all bodies that have entered. */
   readonly bytesMax: number;
   readonly tenantBytesMax: number;
   /** How long one waits at most. */
@@ -75,7 +75,7 @@ export class BodyRoom {
     }
   }
 
-  /** Of the tenant that holds least, the one that came first. */
+  /** The entry that came first of the tenant that holds least. */
   #next(): Entry | undefined {
     let next: Entry | undefined;
     for (const entry of this.#waiting.keys()) {

@@ -20,7 +20,7 @@ export function whiteSpaceEnd(bytes: Uint8Array, start: number, limit: number): 
   return at;
 }
 
-/** Of a string, a number, `true`, `false` or `null`. */
+/** The end of a string, a number, `true`, `false` or `null`. */
 export function scalarEnd(bytes: Uint8Array, start: number, limit: number): number {
   switch (bytes[start]) {
     case quote:
@@ -37,7 +37,7 @@ export function scalarEnd(bytes: Uint8Array, start: number, limit: number): numb
 }
 
 /**
- * Of a string, whatever stands between its quotes: `JSON.parse` will tell. Megabytes of text are searched at
+ * The end of a string, whatever stands between its quotes: `JSON.parse` will judge that. Megabytes of text are searched at
  * the speed of memory. A search costs as much as the look at some fifty bytes, so that many are looked at
  * before each, or a text of escaped quotes would be a search a quote.
  */
@@ -113,7 +113,7 @@ function numberEnd(bytes: Uint8Array, start: number, limit: number): number {
   return at;
 }
 
-/** Of at least one digit. */
+/** The end of at least one digit. */
 function digitsEnd(bytes: Uint8Array, start: number, limit: number): number {
   let at = start;
   while (at < limit && bytes[at]! >= zero && bytes[at]! <= nine) at += 1;

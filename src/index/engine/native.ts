@@ -54,12 +54,12 @@ export interface SegmentInfo {
   readonly recordsLive: number;
   readonly chunks: number;
   readonly tokenVectors: number;
-  /** Of the terms of all records. */
+  /** Bytes of the terms of all records. */
   readonly termBytes: number;
   readonly fileBytes: number;
   /** Bytes of the files with its centroid codes and postings; a codebook shared by segments counts with the first of them. */
   readonly derivedBytes: number;
-  /** Of the file of postings; 0 = none that can be used, filters read its records: `buildPostings`. */
+  /** Size of the file of postings; 0 = none that can be used, filters read its records: `buildPostings`. */
   readonly postingBytes: number;
   /** Size of the codebook; 0 = no codes yet, its chunks are scored exactly. */
   readonly centroids: number;
@@ -214,13 +214,13 @@ export interface SegmentInspection {
   readonly directoryBytes: number;
   readonly recordsVerified: number;
   readonly damaged: readonly { readonly record: number; readonly what: string }[];
-  /** Of each record. */
+  /** One for each record. */
   readonly versionIds: Float64Array;
 }
 
 export interface CodesInspection {
   readonly centroids: number;
-  /** Of all chunks. */
+  /** Summed over all chunks. */
   readonly codes: number;
   /** '' = nothing is wrong. */
   readonly damage: string;
@@ -228,7 +228,7 @@ export interface CodesInspection {
 
 export interface PostingsInspection {
   readonly terms: number;
-  /** Of all terms. */
+  /** Summed over all terms. */
   readonly postings: number;
   /** '' = nothing is wrong. */
   readonly damage: string;

@@ -25,7 +25,7 @@ export interface DerivedDataParts {
   readonly onError: (error: unknown) => void;
 }
 
-/** Of codes, for a token vector at most: nothing is fitted and encoded that has no place then. */
+/** A token vector has at most so many bytes of codes: nothing is fitted and encoded that has no place then. */
 const codeBytesMax = 32;
 
 /** Endings of the names of files beside a segment's. */

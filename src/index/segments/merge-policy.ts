@@ -24,7 +24,7 @@ export interface MergeableSegment {
   readonly records: number;
   /** Records that the newest generation, or a reader at an older one, sees. */
   readonly live: number;
-  /** Of all records. */
+  /** Summed over all records. */
   readonly tokenVectors: number;
   readonly fileBytes: number;
   readonly wasteSinceMs: number | undefined;

@@ -13,7 +13,7 @@ import { hasEngineCode, type UnreadRecord } from '../engine/engine-errors.ts';
 import type { NativeEngine, NativeIndex } from '../engine/native.ts';
 import type { Segment } from './segment.ts';
 
-/** Of all indexes since the process started. */
+/** Counts the verified records of all indexes since the process started. */
 export class Verification {
   recordsVerified = 0;
   recordsDamaged = 0;

@@ -191,7 +191,7 @@ export class SegmentUpkeep {
     return true;
   }
 
-  /** Of what a merge of these writes: records and what is derived from them. */
+  /** Bytes that a merge of these writes: records and what is derived from them. */
   #bytesOf(sources: readonly Segment[]): number {
     return this.#mergeable(sources).reduce(
       (bytes, segment) =>

@@ -38,7 +38,7 @@ export class MemoryLimiter implements Limiter {
     for (const { tenantId, packed } of await catalog.rateWindows(monthOf(nowMs - recordedMsMax))) {
       const window = RateWindow.unpack(packed, now);
       const other = newest.get(tenantId);
-      // Of two that were packed one after the other the later one holds the other.
+      // The later of two packed windows holds the other.
       if (other === undefined || isLater(window, other)) newest.set(tenantId, window);
     }
     const inOrder = [...newest].toSorted(([, left], [, right]) => left.newestMs - right.newestMs);

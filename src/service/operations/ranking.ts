@@ -3,7 +3,7 @@ import type { ResultComponents } from '../contract.ts';
 
 export interface ScoredRows {
   readonly score: number;
-  /** Of the result among those that `similarities` holds. */
+  /** The place of the result among those that `similarities` holds. */
   readonly position: number;
   readonly queryRows: number;
   /** f32 [results x query rows], offsets included. */

@@ -25,7 +25,7 @@ function openBeside(directory: string): Database.Database {
   return new Database(path.join(directory, 'usage.db'));
 }
 
-/** Of `usage.db` alone. */
+/** Counts what `usage.db` alone holds. */
 function requestsWritten(directory: string): number {
   const database = openBeside(directory);
   try {

@@ -100,7 +100,7 @@ describe('batches', () => {
   it('cost together what the cheapest cut of the sorted texts costs, a run being worth some tokens', () => {
     const costOf = (lengths: readonly number[]): number =>
       options.runTokens + Math.max(...lengths) * lengths.length;
-    /** Of every way to cut, each mask telling where. */
+    /** Tries every way to cut; each mask says where. */
     const cheapest = (lengths: readonly number[]): number => {
       const sorted = lengths.toSorted((a, b) => a - b);
       let best = Infinity;

@@ -11,7 +11,7 @@ import { announceRandom, type Random } from '../../support/running/random.ts';
 import { find, makeIndex, put, readUsage, useStage } from '../../support/running/stage.ts';
 import { passages, recombine, textOfTokens } from '../../support/running/texts.ts';
 
-/** Of every process of the service; what a thousand of these requests hold, were it kept, is more than twice as much. */
+/** The heap of every process of the service; what a thousand of these requests hold, were it kept, is more than twice as much. */
 const heapMegabytes = 112;
 const residentGrowthMax = 200e6;
 const requests = 1000;

@@ -12,7 +12,7 @@ export interface MortalEncoder {
   readonly address: string;
   /** Texts that were run, in their order. */
   readonly runs: readonly string[];
-  /** Of each end, the texts that were running. */
+  /** The texts that were running at each end. */
   readonly ends: readonly (readonly string[])[];
   /** How long it runs each text, and how long it is gone after an end. */
   readonly times: { runMs: number; goneMs: number };

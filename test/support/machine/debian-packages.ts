@@ -5,7 +5,7 @@
  */
 import { spawnSync } from 'node:child_process';
 
-/** Of each step that fetches. */
+/** Bounds each step that fetches. */
 const fetchMsMax = 120_000;
 const options = [
   '--yes',

@@ -51,7 +51,7 @@ export class Disk {
     this.#library = library;
   }
 
-  /** Of a process that is to find the disk. */
+  /** The environment of a process that is to find the disk. */
   get environment(): Readonly<Record<string, string>> {
     return {
       LD_PRELOAD: this.#library,

@@ -39,7 +39,7 @@ export interface Misbehaviour {
   readonly delayMs?: number;
   /** After its parts a document call stays open. */
   readonly neverEnds?: boolean;
-  /** Of the information that it gives when it is (re)admitted. */
+  /** The dimension that it reports when it is (re)admitted. */
   readonly dim?: number;
   readonly instance?: string;
   /** Runs each text after the delay; where it gives false there is no answer. */

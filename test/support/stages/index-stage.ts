@@ -57,7 +57,7 @@ export interface Stage extends Omit<Host, typeof Symbol.asyncDispose> {
   readonly indexId: string;
   readonly errors: unknown[];
   readonly corrupt: unknown[];
-  /** Of the store that opened the index last. */
+  /** The counts of the store that opened the index last. */
   readonly verification: Readonly<Verification>;
   /** Methods of the engine's index or of the catalog that fail at their next call. */
   readonly faults: Map<string, Error>;
@@ -367,7 +367,7 @@ export function documentAt(
   };
 }
 
-/** Of what a search finds, in order. */
+/** The ids that a search finds, in order. */
 export async function docIds(stage: Stage): Promise<readonly string[]> {
   return (await stage.search()).map(({ docId }) => docId).toSorted();
 }

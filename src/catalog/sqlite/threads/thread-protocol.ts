@@ -23,7 +23,7 @@ export type ThreadEvent =
 
 export interface Failure {
   readonly message: string;
-  /** Of a `ServiceError`. */
+  /** Present when the failure is a `ServiceError`. */
   readonly code?: ErrorCode;
   readonly retryAfterSeconds?: number;
   /** What it came from, for the log. */

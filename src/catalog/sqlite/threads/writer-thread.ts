@@ -20,7 +20,7 @@ import { Writer } from './writer.ts';
 
 export interface WriterThreadData {
   readonly path: string;
-  /** Of the `SpaceReserve`. */
+  /** The memory that the `SpaceReserve` shares. */
   readonly reserve: SharedArrayBuffer;
   readonly busyTimeoutMs: number;
   readonly maintenanceIntervalMs: number;

@@ -114,7 +114,7 @@ export class UsageLedger {
     return this.#store === undefined ? [] : this.#read((store) => store.rateWindows(month));
   }
 
-  /** Of whom there is any usage, of any month; none while the ledger cannot be opened. */
+  /** The tenants with usage in any month; none while the ledger cannot be opened. */
   tenantIds(): readonly string[] {
     return this.#store === undefined ? [] : this.#read((store) => store.tenantIds());
   }

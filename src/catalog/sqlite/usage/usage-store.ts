@@ -34,7 +34,7 @@ const setAsidePattern = /^usage\.db\.damaged-[0-9TZ-]+$/;
 
 export class UsageStore {
   readonly #connection: Connection;
-  /** Of the write-ahead log, which stays one file for as long as the connection is open. */
+  /** The descriptor of the write-ahead log, which stays one file for as long as the connection is open. */
   readonly #logDescriptor: number;
   readonly #write;
   readonly #add;

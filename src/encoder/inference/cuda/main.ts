@@ -54,7 +54,7 @@ function install(systemLibraries: boolean, python: string): void {
   const problem =
     nvidiaProblem(places) ?? loadProblem(path.join(places.runtime, 'libonnxruntime_providers_shared.so'));
   if (problem !== undefined) throw new CudaInstallError(problem);
-  // Of all that the provider is linked against, only the driver can be missing now.
+  // Only the driver can be missing now: everything else that the provider is linked against is there.
   const driver = loadProblem('libcuda.so.1');
   if (driver !== undefined) {
     say(

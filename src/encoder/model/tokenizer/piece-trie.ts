@@ -31,7 +31,7 @@ export class PieceTrie {
   /** Below it few are. */
   #roomFrom = 0;
 
-  /** Of the same texts the last counts; an empty text is none. */
+  /** The last of equal texts counts; an empty text is none. */
   constructor(pieces: Iterable<readonly [string, number]>) {
     const ids = new Map(pieces);
     ids.delete('');
