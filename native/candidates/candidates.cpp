@@ -27,8 +27,8 @@ constexpr uint32_t fewCandidates = 200;
 constexpr uint32_t manyCandidates = 500;
 constexpr double growthOfMany = 0.65;
 
-/// Some 99 in 100 of the best ten by exact MaxSim are among so many by codes (docs/architecture/candidates.md), and chunks that
-/// nearly tie grow with the index.
+/// Some 99 in 100 of the best ten by exact MaxSim are among so many by codes (docs/architecture/candidates.md), and
+/// chunks that nearly tie grow with the index.
 uint32_t shortlistFor(uint32_t candidateK, std::span<const CodedSegment> segments) {
   uint64_t selected = 0;
   for (const CodedSegment& coded : segments) selected += coded.selected->count;
@@ -144,14 +144,14 @@ CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& sel
   std::vector<Shortlisted> shortlist;
   if (useLists(segments, request.plan, query.tokens, count)) {
     shortlist = shortlistByLists(search, count * listedPerShortlisted);
-    shortlist = bestByLevels(search, shortlist, count);
+    shortlist = bestByEntries(search, shortlist, count);
   }
   // Lists may meet too few chunks.
   set.byLists = shortlist.size() >= request.candidateK;
   if (!set.byLists) shortlist = shortlistByCodes(search, count);
-  std::vector<ScoredChunk> refined = scoreByCodewords(search, shortlist);
-  keepBest(refined, request.candidateK, age);
-  scored.insert(scored.end(), refined.begin(), refined.end());
+  std::vector<ScoredChunk> rescored = scoreByResidualCodes(search, shortlist);
+  keepBest(rescored, request.candidateK, age);
+  scored.insert(scored.end(), rescored.begin(), rescored.end());
 
   std::vector<uint32_t> order(scored.size());
   std::iota(order.begin(), order.end(), 0u);

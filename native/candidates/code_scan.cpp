@@ -28,13 +28,13 @@ std::vector<Shortlisted> shortlistByCodes(const ShortlistSearch& search, uint32_
   search.pool.parallelFor(tasks.size(), [&](size_t t) {
     search.deadline.check();
     const auto [coded, first] = tasks[t];
-    const RefinedTable& table = coded->table->refined;
+    const ResidualTable& table = coded->table->residual;
     std::vector<Shortlisted> shortlist;
     SumCounts counts(sumCountsFor(tokens), 0);
     coded->selected->chunks.forEach(first, first + taskChunks, [&, coded = coded](uint32_t chunk) {
       const auto of = coded->codes->of(chunk);
       const uint32_t sum =
-          sumOfMaxima(table.levels, table.tokensPadded, table.codeMask, of.data(), uint32_t(of.size()));
+          sumOfMaxima(table.entries, table.tokensPadded, table.codeMask, of.data(), uint32_t(of.size()));
       shortlist.push_back({sum, {coded->segment, chunk}});
       ++counts[sum >> sumsPerCountBits];
     });

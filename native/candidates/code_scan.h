@@ -1,4 +1,4 @@
-// The chunks that deserve a finer look, by the codes of every selected one: a sum of maxima over levels (PLAID, arXiv
+// The chunks that deserve a finer look, by the codes of every selected one: a sum of maxima over entries (PLAID, arXiv
 // 2205.09707).
 #pragma once
 

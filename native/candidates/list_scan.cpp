@@ -16,24 +16,24 @@ constexpr float visitsPerShortlisted = 1.5f;
 constexpr double nanosecondsPerVisit = 3;
 /// Finding the best sums.
 constexpr double nanosecondsPerChunk = 1;
-constexpr uint32_t levels = levelMost + 1;
-/// One centroid in so many says at which level a token's lists hold enough.
+constexpr uint32_t entryValues = entryMax + 1;
+/// One centroid in so many says at which entry a token's lists hold enough.
 constexpr uint32_t sampledEvery = 16;
-/// Lists are collected down to the level at which the sample meets so many times the visits.
+/// Lists are collected down to the entry at which the sample meets so many times the visits.
 constexpr float sampleMargin = 4;
 
 /// Chunks that say what a chunk on none of a token's lists is like.
 constexpr uint32_t sampledChunks = 512;
 
-using Visits = std::vector<std::array<float, levels>>;
+using Visits = std::vector<std::array<float, entryValues>>;
 
-/// The highest level, at least 1, from which on `wanted` chunks are met: of each token, u8 [tokens].
-std::vector<uint8_t> levelsMeeting(const Visits& met, float wanted) {
+/// The highest entry, at least 1, from which on `wanted` chunks are met: of each token, u8 [tokens].
+std::vector<uint8_t> entriesMeeting(const Visits& met, float wanted) {
   std::vector<uint8_t> least;
   for (const auto& token : met) {
-    uint32_t level = levels - 1;
-    for (float sum = token[level]; sum < wanted && level > 1;) sum += token[--level];
-    least.push_back(uint8_t(level));
+    uint32_t entry = entryValues - 1;
+    for (float sum = token[entry]; sum < wanted && entry > 1;) sum += token[--entry];
+    least.push_back(uint8_t(entry));
   }
   return least;
 }
@@ -64,27 +64,27 @@ std::vector<uint8_t> estimateBounds(const std::vector<ListedSegments>& groups, u
   Visits met(tokens);
   for (const auto& [table, centroids, expected] : groups) {
     for (uint32_t k = 0; k < centroids; k += sampledEvery) {
-      const uint8_t* row = table->refined.levels + size_t(k) * table->refined.tokensPadded;
+      const uint8_t* row = table->residual.entries + size_t(k) * table->residual.tokensPadded;
       for (uint32_t i = 0; i < tokens; ++i) met[i][row[i]] += expected[k] * float(sampledEvery);
     }
   }
-  return levelsMeeting(met, visits * sampleMargin);
+  return entriesMeeting(met, visits * sampleMargin);
 }
 
-/// What a token's level counts as at a chunk that none of its lists meets, below least[i]. The mean of such chunks says
+/// What a token's entry counts as at a chunk that none of its lists meets, below least[i]. The mean of such chunks says
 /// too much against the best of them, `least` too little: the middle of both finds most.
-std::vector<uint8_t> levelsOfUnmet(std::span<const CodedSegment> segments, const std::vector<uint8_t>& least) {
+std::vector<uint8_t> entriesOfUnmet(std::span<const CodedSegment> segments, const std::vector<uint8_t>& least) {
   const size_t tokens = least.size();
   const auto share = uint32_t(sampledChunks / segments.size() + 1);
   std::vector<uint32_t> sums(tokens, 0), counts(tokens, 0);
   std::vector<uint8_t> best;
   for (const CodedSegment& coded : segments) {
-    const RefinedTable& table = coded.table->refined;
+    const ResidualTable& table = coded.table->residual;
     const uint32_t chunks = coded.codes->chunks(), sampled = std::min(chunks, share);
     best.resize(table.tokensPadded);
     for (uint32_t s = 0; s < sampled; ++s) {
       const auto codes = coded.codes->of(uint32_t(uint64_t(s) * chunks / sampled));
-      highestLevels(table.levels, table.codeMask, codes.data(), uint32_t(codes.size()), table.tokensPadded,
+      highestEntries(table.entries, table.codeMask, codes.data(), uint32_t(codes.size()), table.tokensPadded,
                     best.data());
       for (size_t i = 0; i < tokens; ++i) {
         if (best[i] >= least[i]) continue;
@@ -113,19 +113,19 @@ using Probes = std::vector<std::vector<Probe>>;
 std::vector<Probes> chooseProbes(std::span<const CodedSegment> segments, const std::vector<ListedSegments>& groups,
                                  uint32_t tokens, float visits) {
   std::vector<uint8_t> bounds = estimateBounds(groups, tokens, visits);
-  bounds.resize(groups.front().table->refined.tokensPadded, 0);
-  std::vector<std::vector<LevelEntry>> entries(groups.size());
+  bounds.resize(groups.front().table->residual.tokensPadded, 0);
+  std::vector<std::vector<TableHit>> hits(groups.size());
   std::vector<uint8_t> least;
   // Twice at most: where the sample knew too little, everything above 0 is collected.
   for (bool again = true; again;) {
     Visits met(tokens);
     for (size_t g = 0; g < groups.size(); ++g) {
-      const RefinedTable& table = groups[g].table->refined;
-      entries[g].clear();
-      collectLevels(table.levels, groups[g].centroids, table.tokensPadded, bounds.data(), entries[g]);
-      for (const LevelEntry& entry : entries[g]) met[entry.token][entry.level] += groups[g].met[entry.code];
+      const ResidualTable& table = groups[g].table->residual;
+      hits[g].clear();
+      collectHits(table.entries, groups[g].centroids, table.tokensPadded, bounds.data(), hits[g]);
+      for (const TableHit& hit : hits[g]) met[hit.token][hit.entry] += groups[g].met[hit.code];
     }
-    least = levelsMeeting(met, visits);
+    least = entriesMeeting(met, visits);
     again = false;
     for (uint32_t i = 0; i < tokens; ++i) {
       if (least[i] >= bounds[i]) continue;
@@ -133,12 +133,12 @@ std::vector<Probes> chooseProbes(std::span<const CodedSegment> segments, const s
       again = true;
     }
   }
-  const std::vector<uint8_t> unmet = levelsOfUnmet(segments, least);
+  const std::vector<uint8_t> unmet = entriesOfUnmet(segments, least);
   std::vector<Probes> probes(groups.size(), Probes(tokens));
   for (size_t g = 0; g < groups.size(); ++g) {
-    for (const LevelEntry& entry : entries[g]) {
-      if (entry.level < least[entry.token]) continue;
-      probes[g][entry.token].push_back({entry.code, uint8_t(entry.level - unmet[entry.token])});
+    for (const TableHit& hit : hits[g]) {
+      if (hit.entry < least[hit.token]) continue;
+      probes[g][hit.token].push_back({hit.code, uint8_t(hit.entry - unmet[hit.token])});
     }
     for (auto& token : probes[g]) {
       std::sort(token.begin(), token.end(),
@@ -233,7 +233,7 @@ class Gains {
   SumCounts counts_;
   uint32_t tokens_ = 0;
 };
-static_assert(uint64_t(queryTokensMax) * levels <= Gains::sumMask &&
+static_assert(uint64_t(queryTokensMax) * entryValues <= Gains::sumMask &&
               (queryTokensMax + 1) < (1u << (32 - Gains::gainSumBits)));
 
 }  // namespace

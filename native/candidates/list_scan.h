@@ -1,6 +1,6 @@
 // The chunks that deserve a look at their codes among very many: for each query token the lists of its nearest
 // centroids are walked, best first, and what a chunk gains from the first of them it is on is added up (the partial
-// MaxSim of WARP, arXiv 2501.17788, with a level below the least one looked at standing for tokens without a hit).
+// MaxSim of WARP, arXiv 2501.17788, with an entry below the least one looked at standing for tokens without a hit).
 #pragma once
 
 #include "candidates/shortlist.h"
@@ -15,7 +15,7 @@ namespace maxsimd {
 /// fewer.
 std::vector<Shortlisted> shortlistByLists(const ShortlistSearch& search, uint32_t count);
 
-/// Of a shortlist of `count` and a look at all of their codes, as `codeScanCost` has it.
+/// The cost of a shortlist of `count` and a look at all of their codes, as `codeScanCost` has it.
 double listScanCost(std::span<const CodedSegment> segments, uint32_t tokens, uint32_t count);
 
 }  // namespace maxsimd

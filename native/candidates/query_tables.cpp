@@ -34,19 +34,19 @@ QueryTables::QueryTables(const Kernel& kernel, const PackedQuery& query, std::sp
   std::vector<Task> tasks;
   for (uint32_t b = 0; b < codebooks.size(); ++b) {
     const uint32_t count = codebooks[b]->count(), rows = std::bit_ceil(count);
-    tables_[b].levels.assign(size_t(rows) * tokensPadded_, 0);
-    tables_[b].refined.codeMask = uint16_t(rows - 1);
+    tables_[b].entries.assign(size_t(rows) * tokensPadded_, 0);
+    tables_[b].residual.codeMask = uint16_t(rows - 1);
     for (uint32_t first = 0; first < count; first += taskCentroids)
       tasks.push_back({b, first, std::min(count, first + taskCentroids)});
   }
   pool.parallelFor(tasks.size(), [&](size_t t) {
     const auto [b, first, last] = tasks[t];
-    fillLevels(codebooks[b]->data(), first, last, tables_[b]);
+    fillEntries(codebooks[b]->data(), first, last, tables_[b]);
   });
   pool.parallelFor(tables_.size(), [&](size_t b) { refine(codebooks[b]->data(), tables_[b]); });
 }
 
-/// The best of a chunk's centroids for a token is hardly ever worse than the middle of all: levels begin there. They
+/// The best of a chunk's centroids for a token is hardly ever worse than the middle of all: entries begin there. They
 /// end at what a token vector of the token's own direction would contribute.
 void QueryTables::setSteps(std::span<const Codebook* const> codebooks, std::span<const float> vectors) {
   const uint32_t stride = query_.tokensPadded;
@@ -75,11 +75,11 @@ void QueryTables::setSteps(std::span<const Codebook* const> codebooks, std::span
     range = std::max(range, share * std::sqrt(square) - floors_[i]);
     base_ += floors_[i] + query_.offsets[i];
   }
-  // No more than zeros in the query: every level is 0.
-  step_ = range > 0.0f ? range / float(levelMost) : 0.0f;
+  // No more than zeros in the query: every entry is 0.
+  step_ = range > 0.0f ? range / float(entryMax) : 0.0f;
 }
 
-void QueryTables::fillLevels(const CodebookData& data, uint32_t first, uint32_t last, CodebookTable& table) const {
+void QueryTables::fillEntries(const CodebookData& data, uint32_t first, uint32_t last, CodebookTable& table) const {
   const uint32_t stride = query_.tokensPadded;
   std::vector<float> floors(stride, 0.0f), factors(stride, 0.0f);
   for (uint32_t i = 0; i < tokens_; ++i) {
@@ -94,8 +94,8 @@ void QueryTables::fillLevels(const CodebookData& data, uint32_t first, uint32_t 
     const uint32_t rows = std::min(blockCentroids, last - first);
     kernel_.similarities(query_, {data.centroids.data() + size_t(first) * data.dim, data.scales.data() + first, rows},
                          similarities.data());
-    quantizeLevels(similarities.data(), rows, stride, stride, floors.data(), factors.data(),
-                   table.levels.data() + size_t(first) * tokensPadded_, tokensPadded_);
+    quantizeEntries(similarities.data(), rows, stride, stride, floors.data(), factors.data(),
+                   table.entries.data() + size_t(first) * tokensPadded_, tokensPadded_);
   }
 }
 
@@ -112,7 +112,7 @@ void QueryTables::refine(const CodebookData& data, CodebookTable& table) const {
                          most.data() + size_t(m) * stride);
   }
   std::vector<uint8_t> highest(tokensPadded_);
-  highestLevels(table.levels.data(), data.count(), tokensPadded_, highest.data());
+  highestEntries(table.entries.data(), data.count(), tokensPadded_, highest.data());
   float span = 0.0f, leasts = 0.0f;
   for (uint32_t i = 0; i < tokens_; ++i) {
     float own = step_ * float(highest[i]);
@@ -123,17 +123,17 @@ void QueryTables::refine(const CodebookData& data, CodebookTable& table) const {
     span = std::max(span, own);
   }
   // Every one of the terms may be rounded up by half a step.
-  table.refinedStep = span / (float(levelMost) - float(subspaces + 1) / 2);
-  table.refinedBase = base_ + leasts;
+  table.residualStep = span / (float(entryMax) - float(subspaces + 1) / 2);
+  table.residualBase = base_ + leasts;
   table.residuals.assign(size_t(subspaces) * codewords * tokensPadded_, 0);
-  table.refined = {tokensPadded_, subspaces, table.levels.data(), table.refined.codeMask, 0, table.residuals.data()};
-  if (!(table.refinedStep > 0.0f)) return;
-  table.refined.levelFactor = uint16_t(std::min(65535.0f, step_ / table.refinedStep * 256.0f));
+  table.residual = {tokensPadded_, subspaces, table.entries.data(), table.residual.codeMask, 0, table.residuals.data()};
+  if (!(table.residualStep > 0.0f)) return;
+  table.residual.entryFactor = uint16_t(std::min(65535.0f, step_ / table.residualStep * 256.0f));
   std::vector<float> factors(stride, 0.0f);
-  std::fill_n(factors.begin(), tokens_, 1.0f / table.refinedStep);
+  std::fill_n(factors.begin(), tokens_, 1.0f / table.residualStep);
   for (uint32_t first = 0; first < stride; first += tableTokens) {
     for (uint32_t m = 0; m < subspaces; ++m) {
-      quantizeLevels(
+      quantizeEntries(
           dots.data() + size_t(m) * codewords * stride + first, codewords, stride,
           std::min(tableTokens, stride - first), least.data() + size_t(m) * stride + first, factors.data() + first,
           table.residuals.data() + (size_t(first) * subspaces + size_t(m) * tableTokens) * codewords, tableTokens);

@@ -1,10 +1,10 @@
-// A query against the codebooks of all segments it searches: levels in steps that are common to them, so that sums
+// A query against the codebooks of all segments it searches: entries in steps that are common to them, so that sums
 // of one segment can be compared with sums of another.
 //
 //   contribution of centroid k to query token i = share * dot(query[i], centroid[k]), in steps above the token's floor
 //
-// The approximate MaxSim of a chunk is a sum of maxima over the levels of its few codes (PLAID, arXiv 2205.09707), a
-// finer one over level plus codewords of each token vector.
+// The approximate MaxSim of a chunk is a sum of maxima over the entries of its few codes (PLAID, arXiv 2205.09707), a
+// finer one over entry plus codewords of each token vector.
 #pragma once
 
 #include "runtime/aligned.h"
@@ -19,19 +19,19 @@
 
 namespace maxsimd {
 
-inline constexpr uint32_t levelMost = 255;
+inline constexpr uint32_t entryMax = 255;
 
 /// What a query makes of one codebook.
 struct CodebookTable {
-  /// u8 [codeMask + 1][tokensPadded]; levels of codes that there are not, and of padding tokens, are 0.
-  AlignedVector<uint8_t> levels;
-  /// As RefinedTable has them.
+  /// u8 [codeMask + 1][tokensPadded]; entries of codes that there are not, and of padding tokens, are 0.
+  AlignedVector<uint8_t> entries;
+  /// As ResidualTable has them.
   AlignedVector<uint8_t> residuals;
   /// Refers to the two above.
-  RefinedTable refined;
-  /// finer score = refinedBase + refinedStep * sum of refined maxima; in the units of exact MaxSim.
-  float refinedBase;
-  float refinedStep;
+  ResidualTable residual;
+  /// finer score = residualBase + residualStep * sum of residual maxima; in the units of exact MaxSim.
+  float residualBase;
+  float residualStep;
 };
 
 class QueryTables {
@@ -49,7 +49,7 @@ class QueryTables {
 
  private:
   void setSteps(std::span<const Codebook* const> codebooks, std::span<const float> vectors);
-  void fillLevels(const CodebookData& data, uint32_t first, uint32_t last, CodebookTable& table) const;
+  void fillEntries(const CodebookData& data, uint32_t first, uint32_t last, CodebookTable& table) const;
   void refine(const CodebookData& data, CodebookTable& table) const;
 
   const Kernel& kernel_;

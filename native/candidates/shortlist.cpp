@@ -18,7 +18,7 @@ uint32_t SumBound::add(std::span<const uint32_t> counts) {
 
 std::vector<Shortlisted> bestOf(const std::vector<std::vector<Shortlisted>>& parts, uint32_t tokens, size_t count,
                              const AgeOf& ageOf) {
-  std::vector<uint32_t> having(size_t(tokens) * levelMost + 1, 0);
+  std::vector<uint32_t> having(size_t(tokens) * entryMax + 1, 0);
   size_t all = 0;
   for (const auto& part : parts) {
     all += part.size();

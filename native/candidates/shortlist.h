@@ -52,7 +52,7 @@ struct Shortlisted {
 /// How many chunks have sums of 0 to 7, 8 to 15 and so on.
 using SumCounts = std::vector<uint32_t>;
 inline constexpr uint32_t sumsPerCountBits = 3;
-inline uint32_t sumCountsFor(uint32_t tokens) { return (tokens * levelMost >> sumsPerCountBits) + 1; }
+inline uint32_t sumCountsFor(uint32_t tokens) { return (tokens * entryMax >> sumsPerCountBits) + 1; }
 
 /// From which sum on chunks are among the best `count`, as far as is known: it only ever rises, so that parts of a
 /// search that end later hand on less.

@@ -41,20 +41,20 @@ void forEachShortlisted(const ShortlistSearch& search, const std::vector<Shortli
 
 }  // namespace
 
-std::vector<Shortlisted> bestByLevels(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist,
+std::vector<Shortlisted> bestByEntries(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist,
                                    size_t count) {
   std::vector<std::vector<Shortlisted>> parts{shortlist};
   forEachShortlisted(
       search, shortlist, [](const ChunkCodes& codes, uint32_t chunk) { codes.prefetchCodes(chunk); },
       [&](size_t i, const CodedSegment& coded, uint32_t chunk) {
-        const RefinedTable& table = coded.table->refined;
+        const ResidualTable& table = coded.table->residual;
         const auto of = coded.codes->of(chunk);
-        parts[0][i].sum = sumOfMaxima(table.levels, table.tokensPadded, table.codeMask, of.data(), uint32_t(of.size()));
+        parts[0][i].sum = sumOfMaxima(table.entries, table.tokensPadded, table.codeMask, of.data(), uint32_t(of.size()));
       });
   return bestOf(parts, search.tokens, count, search.ageOf);
 }
 
-std::vector<ScoredChunk> scoreByCodewords(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist) {
+std::vector<ScoredChunk> scoreByResidualCodes(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist) {
   std::vector<ScoredChunk> scored(shortlist.size());
   forEachShortlisted(
       search, shortlist,
@@ -66,9 +66,9 @@ std::vector<ScoredChunk> scoreByCodewords(const ShortlistSearch& search, const s
         const CodebookTable& table = *coded.table;
         const ChunkCodes& codes = *coded.codes;
         const auto of = codes.of(chunk);
-        const uint32_t sum = sumOfRefinedMaxima(table.refined, of.data(), codes.runs(chunk), uint32_t(of.size()),
+        const uint32_t sum = sumOfResidualMaxima(table.residual, of.data(), codes.runs(chunk), uint32_t(of.size()),
                                                 codes.residuals(chunk), codes.rows(chunk));
-        scored[i] = {{coded.segment, chunk}, table.refinedBase + table.refinedStep * float(sum)};
+        scored[i] = {{coded.segment, chunk}, table.residualBase + table.residualStep * float(sum)};
       });
   return scored;
 }

@@ -14,11 +14,11 @@ struct ScoredChunk {
   float score;
 };
 
-/// The `count` with the largest sums of maxima over the levels of all their codes, in the order given.
-std::vector<Shortlisted> bestByLevels(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist,
+/// The `count` with the largest sums of maxima over the entries of all their codes, in the order given.
+std::vector<Shortlisted> bestByEntries(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist,
                                       size_t count);
 
 /// All of them by centroid and codewords of each token vector.
-std::vector<ScoredChunk> scoreByCodewords(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist);
+std::vector<ScoredChunk> scoreByResidualCodes(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist);
 
 }  // namespace maxsimd

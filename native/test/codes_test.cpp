@@ -109,7 +109,7 @@ const Case finer("codes", "with codewords the approximate MaxSim follows the exa
                      const Codebook* const codebook = &codes->codebook();
                      const QueryTables tables(kernel, query.packed(), vectors, {&codebook, 1}, pool);
                      const CodebookTable& table = tables.of(0);
-                     const RefinedTable& refined = table.refined;
+                     const ResidualTable& residual = table.residual;
                      std::vector<double> byCodes, byBoth;
                      for (uint32_t c = 0; c < codes->chunks(); ++c) {
                        const ChunkEntry& entry = segment->chunk(c);
@@ -120,12 +120,12 @@ const Case finer("codes", "with codewords the approximate MaxSim follows the exa
                        kernel.maxsim(query.packed(), &chunk, 1, &exact);
                        const auto of = codes->of(c);
                        const auto count = uint32_t(of.size());
-                       const uint32_t levels =
-                           sumOfMaxima(refined.levels, refined.tokensPadded, refined.codeMask, of.data(), count);
-                       const uint32_t steps = sumOfRefinedMaxima(refined, of.data(), codes->runs(c), count,
+                       const uint32_t entries =
+                           sumOfMaxima(residual.entries, residual.tokensPadded, residual.codeMask, of.data(), count);
+                       const uint32_t steps = sumOfResidualMaxima(residual, of.data(), codes->runs(c), count,
                                                                  codes->residuals(c), codes->rows(c));
-                       byCodes.push_back(double(tables.base() + tables.step() * float(levels)) - double(exact));
-                       byBoth.push_back(double(table.refinedBase + table.refinedStep * float(steps)) - double(exact));
+                       byCodes.push_back(double(tables.base() + tables.step() * float(entries)) - double(exact));
+                       byBoth.push_back(double(table.residualBase + table.residualStep * float(steps)) - double(exact));
                      }
                      coarse += variance(byCodes);
                      fine += variance(byBoth);

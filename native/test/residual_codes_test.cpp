@@ -1,4 +1,4 @@
-// What stands between codes and scores, against plain loops: levels, codewords, sums.
+// What stands between codes and scores, against plain loops: entries, codewords, sums.
 #include "index/codebook_fit.h"
 #include "runtime/query.h"
 #include "kernels/dispatch.h"
@@ -13,7 +13,7 @@
 namespace maxsimd::test {
 namespace {
 
-const Case loops("codewords", "levels, codewords and refined sums match plain loops", [](Random& random) {
+const Case loops("codewords", "entries, codewords and residual sums match plain loops", [](Random& random) {
   for (int round = 0; round < 60; ++round) {
     const uint32_t tokens = between(random, 1, 70), stride = paddedTokens(tokens), padded = (stride + 31) & ~31u;
     const uint32_t rowBytes = between(random, 1, 32), subspaces = 2 * rowBytes, centroids = between(random, 1, 300);
@@ -23,13 +23,13 @@ const Case loops("codewords", "levels, codewords and refined sums match plain lo
       for (float& one : *values) one = value(random);
     }
     for (float& factor : factors) factor = std::abs(factor) * 120.0f;
-    AlignedVector<uint8_t> levels(size_t(std::bit_ceil(centroids)) * padded, 0);
-    quantizeLevels(similarities.data(), centroids, stride, stride, floors.data(), factors.data(), levels.data(),
+    AlignedVector<uint8_t> entries(size_t(std::bit_ceil(centroids)) * padded, 0);
+    quantizeEntries(similarities.data(), centroids, stride, stride, floors.data(), factors.data(), entries.data(),
                    padded);
     for (uint32_t k = 0; k < centroids; ++k) {
       for (uint32_t i = 0; i < stride; ++i) {
-        const float level = (similarities[k * stride + i] - floors[i]) * factors[i] + 0.5f;
-        CHECK(levels[k * padded + i] == uint8_t(std::clamp(level, 0.0f, 255.0f)));
+        const float entry = (similarities[k * stride + i] - floors[i]) * factors[i] + 0.5f;
+        CHECK(entries[k * padded + i] == uint8_t(std::clamp(entry, 0.0f, 255.0f)));
       }
     }
 
@@ -50,7 +50,7 @@ const Case loops("codewords", "levels, codewords and refined sums match plain lo
       const uint8_t* next = bytes.data();
       for (size_t k = 0; k < codes.size(); ++k) {
         for (uint32_t j = 0; j < runs[k]; ++j) {
-          uint32_t similarity = uint32_t(levels[codes[k] * padded + i]) * factor >> 8;
+          uint32_t similarity = uint32_t(entries[codes[k] * padded + i]) * factor >> 8;
           for (uint32_t m = 0; m < subspaces; ++m) {
             const uint32_t codeword = next[m / 2] >> (m % 2 * 4) & 15, group = i / tableTokens;
             similarity += residuals[((group * subspaces + m) * codewords + codeword) * tableTokens + i % tableTokens];
@@ -61,35 +61,35 @@ const Case loops("codewords", "levels, codewords and refined sums match plain lo
       }
       expected += most;
     }
-    const RefinedTable table{padded, subspaces,       levels.data(), uint16_t(std::bit_ceil(centroids) - 1),
+    const ResidualTable table{padded, subspaces,       entries.data(), uint16_t(std::bit_ceil(centroids) - 1),
                              factor, residuals.data()};
     const auto codeCount = uint32_t(codes.size()), rows = uint32_t(bytes.size() / rowBytes);
-    CHECK(sumOfRefinedMaxima(table, codes.data(), runs.data(), codeCount, bytes.data(), rows) == expected);
+    CHECK(sumOfResidualMaxima(table, codes.data(), runs.data(), codeCount, bytes.data(), rows) == expected);
 
     std::vector<uint8_t> highest(padded), least(padded, 0);
-    highestLevels(levels.data(), centroids, padded, highest.data());
+    highestEntries(entries.data(), centroids, padded, highest.data());
     for (uint32_t i = 0; i < tokens; ++i) least[i] = uint8_t(between(random, 0, 255));
-    std::vector<LevelEntry> entries;
-    collectLevels(levels.data(), centroids, padded, least.data(), entries);
-    size_t entry = 0;
+    std::vector<TableHit> hits;
+    collectHits(entries.data(), centroids, padded, least.data(), hits);
+    size_t hit = 0;
     for (uint32_t k = 0; k < centroids; ++k) {
       for (uint32_t i = 0; i < padded; ++i) {
-        const uint8_t level = levels[k * padded + i];
-        CHECK(level <= highest[i]);
-        if (least[i] == 0 || level < least[i]) continue;
-        CHECK(entry < entries.size() && entries[entry].code == k && entries[entry].token == i &&
-              entries[entry].level == level);
-        ++entry;
+        const uint8_t entry = entries[k * padded + i];
+        CHECK(entry <= highest[i]);
+        if (least[i] == 0 || entry < least[i]) continue;
+        CHECK(hit < hits.size() && hits[hit].code == k && hits[hit].token == i &&
+              hits[hit].entry == entry);
+        ++hit;
       }
     }
-    CHECK(entry == entries.size());
+    CHECK(hit == hits.size());
     const auto mask = uint16_t(std::bit_ceil(centroids) - 1);
     std::vector<uint8_t> highestOfCodes(padded);
-    highestLevels(levels.data(), mask, codes.data(), codeCount, padded, highestOfCodes.data());
+    highestEntries(entries.data(), mask, codes.data(), codeCount, padded, highestOfCodes.data());
     for (uint32_t i = 0; i < padded; ++i) {
       uint8_t most = 0, ofCodes = 0;
-      for (uint32_t k = 0; k < centroids; ++k) most = std::max(most, levels[k * padded + i]);
-      for (const uint16_t code : codes) ofCodes = std::max(ofCodes, levels[code * padded + i]);
+      for (uint32_t k = 0; k < centroids; ++k) most = std::max(most, entries[k * padded + i]);
+      for (const uint16_t code : codes) ofCodes = std::max(ofCodes, entries[code * padded + i]);
       CHECK(highest[i] == most && highestOfCodes[i] == ofCodes);
     }
 

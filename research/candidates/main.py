@@ -33,7 +33,7 @@ CENTROIDS = 4096
 CENTROIDS_MOST = 65536
 # Parts of a residual, and entries of each part.
 RESIDUALS = (8, 256)
-SURVIVORS = (1000, 2000, 4000, 8000)
+SHORTLIST = (1000, 2000, 4000, 8000)
 TRAINING_TOKENS = 4096
 FEATURE_SCALE, FEATURE_OFFSET, RIDGE = 4.0, 0.25, 1e-3
 # Random features that vectors of fewer dimensions are fitted to.
@@ -106,7 +106,7 @@ class Comparison:
         ways = {CENTROIDS: tried, 16384: tried[2:4] + tried[7:8], CENTROIDS_MOST: tried[3:6]}
         for count, some in ways.items():
             name = f"lists of {count}"
-            yield from multistage.with_lists(name, self.data, self.exact, self.codes(count), None, some, SURVIVORS)
+            yield from multistage.with_lists(name, self.data, self.exact, self.codes(count), None, some, SHORTLIST)
 
     def by_residuals(self) -> Iterator[Row]:
         ways = [{"nprobe": 4}, {"nprobe": 8}, {"visits": 8192}, {"visits": 16384}]
@@ -118,7 +118,7 @@ class Comparison:
             name = f"lists of {count}, residuals {parts} x {entries}"
             left = self.residual_codes(count, parts, entries)
             for row in multistage.with_lists(
-                name, self.data, self.exact, self.codes(count), left, tried, SURVIVORS[1:3]
+                name, self.data, self.exact, self.codes(count), left, tried, SHORTLIST[1:3]
             ):
                 if "by residuals" in str(row["candidates"]):
                     yield row

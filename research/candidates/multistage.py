@@ -54,23 +54,23 @@ def with_lists(
     codes: codebooks.Codes,
     left: residuals.Residuals | None,
     probing: list[dict[str, int | None]],
-    survivors: tuple[int, ...],
+    shortlist: tuple[int, ...],
 ) -> Iterator[Row]:
-    """For each way of probing: the partial sums alone, then the survivors by codes and, where given, by residuals."""
+    """For each way of probing: the partial sums alone, then the shortlist by codes and, where given, by residuals."""
     inverted = lists.inverted(codes)
     list_bytes = 2 * len(codes.codes) / embeddings.chunks
     row_bytes = 0 if left is None else len(embeddings.vectors) / embeddings.chunks * (2 + left.row_parts.shape[1])
     for probe in probing:
         walk, entries = Clock(), 0
-        alone = Recall(exact, survivors)
-        stages = {(p, kind): (Recall(exact), Clock()) for p in survivors for kind in ("codes", "residuals")}
+        alone = Recall(exact, shortlist)
+        stages = {(p, kind): (Recall(exact), Clock()) for p in shortlist for kind in ("codes", "residuals")}
         for number, query in enumerate(embeddings.queries):
             levels = codebooks.levels(query, codes.centroids)
             probes = lists.probes(inverted, levels, len(query), **probe)
             with walk:
                 sums, walked = lists.gains(inverted, probes)
             entries += walked
-            order = best(sums, max(survivors))
+            order = best(sums, max(shortlist))
             alone.add(number, order)
             tables = None if left is None else left.tables(query)
             for (count, kind), (recall, clock) in stages.items():
@@ -127,7 +127,7 @@ def at_scale(
             with ranked:
                 kernels.code_scores(levels, more.codes, more.offsets, kept)
         yield {
-            "chunks": len(sums), "centroids": len(codes.centroids), "probing": probe, "survivors": count,
+            "chunks": len(sums), "centroids": len(codes.centroids), "probing": probe, "shortlist": count,
             "entries": entries // len(embeddings.queries), "list_ms": walk.ms, "threshold_ms": selected.ms,
             "codes_ms": ranked.ms,
         }  # fmt: skip

@@ -16,8 +16,8 @@ from embeddings import Embeddings
 from recall import KEPT, Recall, best
 
 Row = dict[str, object]
-SURVIVORS = 4000
-HELD = (*KEPT, 1000, 2000, SURVIVORS)
+SHORTLIST = 4000
+HELD = (*KEPT, 1000, 2000, SHORTLIST)
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,14 @@ class Measurement:
 
     def scanned(self, kind: Kind) -> list[Row]:
         """By exact products with all chunks: the best that a graph over these int8 vectors could find."""
-        orders = [best(scores, SURVIVORS) for scores in vectors.products(kind.stored, kind.queries)]
+        orders = [best(scores, SHORTLIST) for scores in vectors.products(kind.stored, kind.queries)]
         return self._ranked(kind.name, orders, kind.stored.shape[1])
 
     def by_graph(self, kind: Kind) -> Iterator[Row]:
         """Through a USearch graph. Bytes are those of the saved graph, vectors included."""
         index, seconds = graph.built(kind.stored)
         size = round(index.serialized_length / self.embeddings.chunks)
-        for count in (KEPT[-1], SURVIVORS // 4, SURVIVORS // 2, SURVIVORS):
+        for count in (KEPT[-1], SHORTLIST // 4, SHORTLIST // 2, SHORTLIST):
             found, ms = graph.searched(index, kind.queries, count)
             for row in self._ranked(f"graph of {kind.name}, {count} neighbours", found, size):
                 yield {**row, "graph_ms": round(ms, 3), "build_s": round(seconds, 1)}
@@ -58,11 +58,11 @@ class Measurement:
         alone, after = Recall(self.exact, HELD), Recall(self.exact)
         for number, (levels, order) in enumerate(zip(self.levels, orders)):
             alone.add(number, order)
-            kept = np.sort(order[:SURVIVORS])
+            kept = np.sort(order[:SHORTLIST])
             scores = kernels.code_scores(levels, self.codes.codes, self.codes.offsets, kept)
             after.add(number, kept[best(scores, max(KEPT))])
         code_bytes = 2 * len(self.codes.codes) / self.embeddings.chunks
-        reranked = f"{name} -> {SURVIVORS} by codes of {len(self.codes.centroids)}"
+        reranked = f"{name} -> {SHORTLIST} by codes of {len(self.codes.centroids)}"
         return [
             {"candidates": name, "bytes_per_chunk": size, **alone.line()},
             {"candidates": reranked, "bytes_per_chunk": round(size + code_bytes), **after.line()},

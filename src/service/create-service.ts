@@ -10,7 +10,7 @@ import type { Service } from './contract.ts';
 import { createIndex } from './operations/create-index.ts';
 import { deleteDocument } from './operations/delete-document.ts';
 import { InFlight } from './in-flight.ts';
-import { IndexDirectory } from './indexes/index-directory.ts';
+import { Indexes } from './indexes/indexes.ts';
 import type { Limiter } from './limits/limiter.ts';
 import type { ServiceParts } from './parts.ts';
 import { ReadinessProbe } from './readiness.ts';
@@ -74,7 +74,7 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
       },
     },
   });
-  const indexes = new IndexDirectory({
+  const indexes = new Indexes({
     catalog,
     store,
     onRemovalError: (indexId, error) => onBackgroundError('removal of files', error, indexId),

@@ -4,7 +4,7 @@ import type { EncodedQuery, EncodeOptions, Encoder } from '../encoder/protocol/c
 import { invalid, ServiceError } from '../errors.ts';
 import type { NativeEngine } from '../index/engine/native.ts';
 import type { RequestContext, RequestUsage } from './contract.ts';
-import type { IndexDirectory } from './indexes/index-directory.ts';
+import type { Indexes } from './indexes/indexes.ts';
 import type { ModelChoice } from './indexes/served-models.ts';
 import type { TokenAllowance } from './limits/token-allowance.ts';
 import type { UsageRecorder } from './usage/usage-recorder.ts';
@@ -14,7 +14,7 @@ export interface ServiceParts {
   readonly catalog: Catalog;
   readonly encoder: Encoder;
   readonly engine: NativeEngine;
-  readonly indexes: IndexDirectory;
+  readonly indexes: Indexes;
   readonly allowance: TokenAllowance;
   readonly usage: UsageRecorder;
   readonly versions: VersionResolver;

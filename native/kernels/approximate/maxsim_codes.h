@@ -1,7 +1,7 @@
 // Approximate MaxSim over centroid codes, the inner loop: byte-wise maxima of a few table rows, then their sum.
 //
-//   level[i] = max over c of table[codes[c] & codeMask][i]     u8, i < tokensPadded (a multiple of 32)
-//   result   = sum over i of level[i]               <= 512 * 255
+//   entry[i] = max over c of table[codes[c] & codeMask][i]     u8, i < tokensPadded (a multiple of 32)
+//   result   = sum over i of entry[i]               <= 512 * 255
 //
 // 32 tokens stay in registers over all codes of a chunk. SSE2 and NEON are baselines of their architectures:
 // nothing is dispatched. (g++ 12 does not vectorise the plain loop: 60 ns a code instead of 1.)
@@ -42,12 +42,12 @@ inline uint32_t sumOfMaxima(const uint8_t* table, uint32_t tokensPadded, uint16_
     sum += vaddlvq_u8(low) + vaddlvq_u8(high);
 #else
     for (uint32_t i = token; i < token + 32; ++i) {
-      uint8_t level = 0;
+      uint8_t entry = 0;
       for (uint32_t c = 0; c < count; ++c) {
         const uint8_t value = table[size_t(codes[c] & codeMask) * tokensPadded + i];
-        if (value > level) level = value;
+        if (value > entry) entry = value;
       }
-      sum += level;
+      sum += entry;
     }
 #endif
   }

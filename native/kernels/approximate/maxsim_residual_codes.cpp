@@ -15,58 +15,58 @@ namespace maxsimd {
 namespace {
 
 constexpr uint32_t lanes = tableTokens;
-typedef uint8_t Levels __attribute__((vector_size(lanes), aligned(32)));
+typedef uint8_t Entries __attribute__((vector_size(lanes), aligned(32)));
 typedef uint16_t Products __attribute__((vector_size(lanes * sizeof(uint16_t))));
 constexpr uint32_t quantized = rowLanes;
 typedef float Floats __attribute__((vector_size(quantized * sizeof(float)), aligned(4)));
 typedef int32_t Integers __attribute__((vector_size(quantized * sizeof(int32_t))));
 typedef uint8_t Quantized __attribute__((vector_size(quantized)));
 
-__attribute__((always_inline)) inline void scale(Levels& levels, uint16_t factor) {
-  levels = __builtin_convertvector((__builtin_convertvector(levels, Products) * factor) >> 8, Levels);
+__attribute__((always_inline)) inline void scale(Entries& entries, uint16_t factor) {
+  entries = __builtin_convertvector((__builtin_convertvector(entries, Products) * factor) >> 8, Entries);
 }
 
 constexpr size_t subspaceBytes = size_t(codewords) * tableTokens;
 
 /// Adds what the codewords of 16 subspaces, 8 bytes, contribute. A codeword's place in the table is its number times
 /// `tableTokens`: one shift and one mask.
-__attribute__((always_inline)) inline void addCodewords(uint64_t bytes, const uint8_t* table, Levels& even,
-                                                        Levels& odd) {
+__attribute__((always_inline)) inline void addCodewords(uint64_t bytes, const uint8_t* table, Entries& even,
+                                                        Entries& odd) {
   constexpr uint64_t mask = 15 * tableTokens;
   constexpr int times = std::countr_zero(tableTokens);
 #pragma GCC unroll 8
   for (int b = 0; b < 8; ++b, table += 2 * subspaceBytes) {
     const int low = 8 * b - times, high = low + 4;
-    even += *reinterpret_cast<const Levels*>(table + ((low < 0 ? bytes << -low : bytes >> low) & mask));
+    even += *reinterpret_cast<const Entries*>(table + ((low < 0 ? bytes << -low : bytes >> low) & mask));
     odd +=
-        *reinterpret_cast<const Levels*>(table + subspaceBytes + ((high < 0 ? bytes << -high : bytes >> high) & mask));
+        *reinterpret_cast<const Entries*>(table + subspaceBytes + ((high < 0 ? bytes << -high : bytes >> high) & mask));
   }
 }
 
 /// `Subspaces` and `Stride` are those of the table, or 0: what the compiler knows it unrolls.
 template <uint32_t Subspaces, uint32_t Stride>
-__attribute__((always_inline)) inline uint32_t sumOfMaxima(const RefinedTable& table, const uint16_t* codes,
+__attribute__((always_inline)) inline uint32_t sumOfMaxima(const ResidualTable& table, const uint16_t* codes,
                                                            const uint8_t* runs, uint32_t codeCount,
                                                            const uint8_t* bytes, uint32_t rows) {
   const size_t stride = Stride > 0 ? Stride : table.tokensPadded;
   const uint32_t subspaces = Subspaces > 0 ? Subspaces : table.subspaces, rowBytes = subspaces / 2;
   uint32_t sum = 0;
   for (uint32_t token = 0; token < stride; token += lanes) {
-    const auto levelsOf = [&](uint32_t k) -> const Levels& {
-      return *reinterpret_cast<const Levels*>(table.levels + size_t(codes[k] & table.codeMask) * stride + token);
+    const auto entriesOf = [&](uint32_t k) -> const Entries& {
+      return *reinterpret_cast<const Entries*>(table.entries + size_t(codes[k] & table.codeMask) * stride + token);
     };
     const uint8_t* const residuals = table.residuals + token * subspaces * codewords;
-    Levels most{};
+    Entries most{};
     const uint8_t* next = bytes;
     uint32_t left = rows;
     for (uint32_t k = 0; k < codeCount; ++k) {
       const uint32_t run = runs[k] < left ? runs[k] : left;
       left -= run;
-      Levels centroid = levelsOf(k);
-      scale(centroid, table.levelFactor);
+      Entries centroid = entriesOf(k);
+      scale(centroid, table.entryFactor);
       for (uint32_t j = 0; j < run; ++j, next += rowBytes) {
         // Two sums, for one would wait for itself.
-        Levels even = centroid, odd{};
+        Entries even = centroid, odd{};
         uint32_t b = 0;
         for (; b + 8 <= rowBytes; b += 8) {
           uint64_t together;
@@ -75,10 +75,10 @@ __attribute__((always_inline)) inline uint32_t sumOfMaxima(const RefinedTable& t
         }
         for (; b < rowBytes; ++b) {
           const uint8_t* subspace = residuals + b * 2 * subspaceBytes;
-          even += *reinterpret_cast<const Levels*>(subspace + size_t(next[b] & 15) * tableTokens);
-          odd += *reinterpret_cast<const Levels*>(subspace + subspaceBytes + size_t(next[b] >> 4) * tableTokens);
+          even += *reinterpret_cast<const Entries*>(subspace + size_t(next[b] & 15) * tableTokens);
+          odd += *reinterpret_cast<const Entries*>(subspace + subspaceBytes + size_t(next[b] >> 4) * tableTokens);
         }
-        const Levels similarity = even + odd;
+        const Entries similarity = even + odd;
         most = similarity > most ? similarity : most;
       }
     }
@@ -88,12 +88,12 @@ __attribute__((always_inline)) inline uint32_t sumOfMaxima(const RefinedTable& t
 }
 
 template <typename RowOf>
-__attribute__((always_inline)) inline void highestOf(const uint8_t* levels, uint32_t count, uint32_t tokensPadded,
+__attribute__((always_inline)) inline void highestOf(const uint8_t* entries, uint32_t count, uint32_t tokensPadded,
                                                      uint8_t* highest, const RowOf& rowOf) {
   for (uint32_t token = 0; token < tokensPadded; token += lanes) {
-    Levels most{};
+    Entries most{};
     for (uint32_t k = 0; k < count; ++k) {
-      const auto& row = *reinterpret_cast<const Levels*>(levels + rowOf(k) * tokensPadded + token);
+      const auto& row = *reinterpret_cast<const Entries*>(entries + rowOf(k) * tokensPadded + token);
       most = row > most ? row : most;
     }
     std::memcpy(highest + token, &most, sizeof most);
@@ -103,7 +103,7 @@ __attribute__((always_inline)) inline void highestOf(const uint8_t* levels, uint
 }  // namespace
 
 MAXSIMD_CLONES
-uint32_t sumOfRefinedMaxima(const RefinedTable& table, const uint16_t* codes, const uint8_t* runs, uint32_t codeCount,
+uint32_t sumOfResidualMaxima(const ResidualTable& table, const uint16_t* codes, const uint8_t* runs, uint32_t codeCount,
                             const uint8_t* bytes, uint32_t rows) {
   // 128 dimensions and up to 32 or 64 query tokens are what most models have.
   if (table.subspaces == 32 && table.tokensPadded == 32)
@@ -114,32 +114,32 @@ uint32_t sumOfRefinedMaxima(const RefinedTable& table, const uint16_t* codes, co
 }
 
 MAXSIMD_CLONES
-void highestLevels(const uint8_t* levels, uint32_t rows, uint32_t tokensPadded, uint8_t* highest) {
-  highestOf(levels, rows, tokensPadded, highest, [](uint32_t k) { return size_t(k); });
+void highestEntries(const uint8_t* entries, uint32_t rows, uint32_t tokensPadded, uint8_t* highest) {
+  highestOf(entries, rows, tokensPadded, highest, [](uint32_t k) { return size_t(k); });
 }
 
 MAXSIMD_CLONES
-void highestLevels(const uint8_t* levels, uint16_t codeMask, const uint16_t* codes, uint32_t count,
+void highestEntries(const uint8_t* entries, uint16_t codeMask, const uint16_t* codes, uint32_t count,
                    uint32_t tokensPadded, uint8_t* highest) {
-  highestOf(levels, count, tokensPadded, highest, [=](uint32_t k) { return size_t(codes[k] & codeMask); });
+  highestOf(entries, count, tokensPadded, highest, [=](uint32_t k) { return size_t(codes[k] & codeMask); });
 }
 
 MAXSIMD_CLONES
-void collectLevels(const uint8_t* levels, uint32_t rows, uint32_t tokensPadded, const uint8_t* least,
-                   std::vector<LevelEntry>& entries) {
-  for (uint32_t k = 0; k < rows; ++k, levels += tokensPadded) {
+void collectHits(const uint8_t* entries, uint32_t rows, uint32_t tokensPadded, const uint8_t* least,
+                   std::vector<TableHit>& hits) {
+  for (uint32_t k = 0; k < rows; ++k, entries += tokensPadded) {
     for (uint32_t token = 0; token < tokensPadded; token += lanes) {
-      Levels bound;
+      Entries bound;
       std::memcpy(&bound, least + token, sizeof bound);
-      const auto& row = *reinterpret_cast<const Levels*>(levels + token);
-      // All bits of a lane set where a level is high enough, and padding tokens with their bound of 0 left out.
+      const auto& row = *reinterpret_cast<const Entries*>(entries + token);
+      // All bits of a lane set where an entry is high enough, and padding tokens with their bound of 0 left out.
       const auto enough = (row >= bound) & (bound > 0);
       uint64_t words[lanes / 8];
       std::memcpy(words, &enough, sizeof words);
       for (uint32_t w = 0; w < lanes / 8; ++w) {
         for (uint64_t word = words[w] & 0x0101010101010101u; word != 0; word &= word - 1) {
           const uint32_t i = token + w * 8 + uint32_t(std::countr_zero(word)) / 8;
-          entries.push_back({uint16_t(k), uint16_t(i), levels[i]});
+          hits.push_back({uint16_t(k), uint16_t(i), entries[i]});
         }
       }
     }
@@ -166,17 +166,17 @@ void codewordSimilarities(const float* words, uint32_t width, const float* colum
 }
 
 MAXSIMD_CLONES
-void quantizeLevels(const float* similarities, uint32_t rows, uint32_t stride, uint32_t tokens, const float* floors,
-                    const float* factors, uint8_t* levels, uint32_t levelsStride) {
-  for (uint32_t k = 0; k < rows; ++k, similarities += stride, levels += levelsStride) {
+void quantizeEntries(const float* similarities, uint32_t rows, uint32_t stride, uint32_t tokens, const float* floors,
+                    const float* factors, uint8_t* entries, uint32_t entriesStride) {
+  for (uint32_t k = 0; k < rows; ++k, similarities += stride, entries += entriesStride) {
     for (uint32_t i = 0; i < tokens; i += quantized) {
       const auto floor = *reinterpret_cast<const Floats*>(floors + i),
                  factor = *reinterpret_cast<const Floats*>(factors + i);
-      Floats level = (*reinterpret_cast<const Floats*>(similarities + i) - floor) * factor + 0.5f;
-      level = level > 0.0f ? level : Floats{};
-      level = level < 255.0f ? level : Floats{} + 255.0f;
-      const Quantized rounded = __builtin_convertvector(__builtin_convertvector(level, Integers), Quantized);
-      std::memcpy(levels + i, &rounded, sizeof rounded);
+      Floats entry = (*reinterpret_cast<const Floats*>(similarities + i) - floor) * factor + 0.5f;
+      entry = entry > 0.0f ? entry : Floats{};
+      entry = entry < 255.0f ? entry : Floats{} + 255.0f;
+      const Quantized rounded = __builtin_convertvector(__builtin_convertvector(entry, Integers), Quantized);
+      std::memcpy(entries + i, &rounded, sizeof rounded);
     }
   }
 }

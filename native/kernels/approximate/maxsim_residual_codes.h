@@ -1,5 +1,5 @@
 // Approximate MaxSim over centroid codes and residual bytes, the inner loops: what stands between a sum of maxima
-// over codes alone (code_levels.h) and the exact kernels.
+// over codes alone (maxsim_codes.h) and the exact kernels.
 //
 // A token vector is its centroid and, for each subspace of a few components, one of 16 codewords for what the centroid
 // leaves over (product quantisation: Jégou, Douze and Schmid, TPAMI 33, 2011; 4 bits a subspace, so that the tables of
@@ -30,47 +30,47 @@ constexpr uint32_t subspacesOf(uint32_t dim) {
 static_assert(subspacesOf(128) == 32 && subspacesOf(1) == 2 && subspacesOf(1024) == 64);
 
 /// A query's tables; `tokensPadded` is a multiple of `tableTokens`.
-struct RefinedTable {
+struct ResidualTable {
   uint32_t tokensPadded;
   uint32_t subspaces;
   /// u8 [codeMask + 1][tokensPadded], 64-byte aligned
-  const uint8_t* levels;
+  const uint8_t* entries;
   /// Masks codes as they are read from a file: whatever stands there, no row outside is read. 2^n - 1.
   uint16_t codeMask;
-  /// A level counts levelFactor / 256 steps of `residuals`, at most 255 for the largest level.
-  uint16_t levelFactor;
+  /// An entry counts entryFactor / 256 steps of `residuals`, at most 255 for the largest entry.
+  uint16_t entryFactor;
   /// u8 [tokensPadded / tableTokens][subspaces][16][tableTokens], 64-byte aligned; a sum over subspaces and the largest
-  /// level is at most 255.
+  /// entry is at most 255.
   const uint8_t* residuals;
 };
 
-/// levels[k][i] = (similarities[k][i] - floors[i]) * factors[i], rounded, within 0..255, for i < tokens: f32 rows
-/// `stride` apart to u8 rows `levelsStride` apart. `tokens` is a multiple of 16.
-void quantizeLevels(const float* similarities, uint32_t rows, uint32_t stride, uint32_t tokens, const float* floors,
-                    const float* factors, uint8_t* levels, uint32_t levelsStride);
+/// entries[k][i] = (similarities[k][i] - floors[i]) * factors[i], rounded, within 0..255, for i < tokens: f32 rows
+/// `stride` apart to u8 rows `entriesStride` apart. `tokens` is a multiple of 16.
+void quantizeEntries(const float* similarities, uint32_t rows, uint32_t stride, uint32_t tokens, const float* floors,
+                    const float* factors, uint8_t* entries, uint32_t entriesStride);
 
 /// Sum over query tokens i of the maximum over a chunk's token vectors j of
-///   (levels[code(j)][i] * levelFactor >> 8) + sum over subspaces m of residuals[m][codeword(j, m)][i]
+///   (entries[code(j)][i] * entryFactor >> 8) + sum over subspaces m of residuals[m][codeword(j, m)][i]
 /// Token vectors lie in the order of their codes: codes[k] has runs[k] of them, all together `rows`, and no more are
 /// read if the runs say so; `bytes` is u8 [rows x subspaces / 2], the codeword of the even subspace in the low half.
-uint32_t sumOfRefinedMaxima(const RefinedTable& table, const uint16_t* codes, const uint8_t* runs, uint32_t codeCount,
+uint32_t sumOfResidualMaxima(const ResidualTable& table, const uint16_t* codes, const uint8_t* runs, uint32_t codeCount,
                             const uint8_t* bytes, uint32_t rows);
 
-/// highest[i] = the largest levels[k][i]: u8 [rows x tokensPadded] to u8 [tokensPadded].
-void highestLevels(const uint8_t* levels, uint32_t rows, uint32_t tokensPadded, uint8_t* highest);
+/// highest[i] = the largest entries[k][i]: u8 [rows x tokensPadded] to u8 [tokensPadded].
+void highestEntries(const uint8_t* entries, uint32_t rows, uint32_t tokensPadded, uint8_t* highest);
 /// The same of the rows codes[k] & codeMask, k < count.
-void highestLevels(const uint8_t* levels, uint16_t codeMask, const uint16_t* codes, uint32_t count,
+void highestEntries(const uint8_t* entries, uint16_t codeMask, const uint16_t* codes, uint32_t count,
                    uint32_t tokensPadded, uint8_t* highest);
 
-/// A token's level at one centroid.
-struct LevelEntry {
+/// A token's entry at one centroid.
+struct TableHit {
   uint16_t code;
   uint16_t token;
-  uint8_t level;
+  uint8_t entry;
 };
-/// Appends, code by code, every levels[code][i] >= least[i] > 0 of u8 [rows x tokensPadded].
-void collectLevels(const uint8_t* levels, uint32_t rows, uint32_t tokensPadded, const uint8_t* least,
-                   std::vector<LevelEntry>& entries);
+/// Appends, code by code, every entries[code][i] >= least[i] > 0 of u8 [rows x tokensPadded].
+void collectHits(const uint8_t* entries, uint32_t rows, uint32_t tokensPadded, const uint8_t* least,
+                   std::vector<TableHit>& hits);
 
 /// dots[w][i] = sum over d of codewords[w][d] * columns[d][i], in order; least[i] and most[i] over all w.
 /// `codewords` is f32 [16][width], `columns` f32 [width][stride], stride a multiple of 16.

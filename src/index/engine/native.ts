@@ -245,7 +245,7 @@ export interface NativeEngine {
   /**
    * Reads a segment file as it lies there, beside whoever has it open. Rejects with `corrupt` or
    * `unsupported_version` when header, footer or a referenced record of an active segment cannot be read.
-   * Records from `firstRecord` on are held against their checksums until `verifyBytesMax` bytes are read; 0 = none.
+   * Records from `firstRecord` on are compared with their checksums until `verifyBytesMax` bytes are read; 0 = none.
    */
   inspectSegment(
     path: string,

@@ -6,11 +6,11 @@
 import type { Catalog } from '../../catalog/contract.ts';
 import { ServiceError } from '../../errors.ts';
 import type { StoredIndex } from '../../index/open-index.ts';
-import type { IndexDirectory } from './index-directory.ts';
+import type { Indexes } from './indexes.ts';
 
 export interface UpkeepOptions {
   readonly catalog: Catalog;
-  readonly indexes: IndexDirectory;
+  readonly indexes: Indexes;
   readonly onError: (job: string, error: unknown) => void;
   readonly intervalMs?: number;
   readonly sweepIntervalMs?: number;

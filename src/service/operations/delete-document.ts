@@ -3,7 +3,7 @@ import type { CommitDeleteResult } from '../../catalog/contract.ts';
 import type { CommitWork } from '../../index/open-index.ts';
 import { monthOf } from '../calendar-month.ts';
 import type { RequestContext } from '../contract.ts';
-import { missingIndex } from '../indexes/index-directory.ts';
+import { missingIndex } from '../indexes/indexes.ts';
 import type { ServiceParts } from '../parts.ts';
 
 export async function deleteDocument(

@@ -13,7 +13,7 @@ import { metadataTerms } from '../../index/terms/metadata-terms.ts';
 import type { CommitWork, IndexWriter } from '../../index/open-index.ts';
 import { monthOf } from '../calendar-month.ts';
 import type { DocumentInput, RequestContext, UpsertResponse } from '../contract.ts';
-import { missingIndex } from '../indexes/index-directory.ts';
+import { missingIndex } from '../indexes/indexes.ts';
 import { assertWanted, encodeOptions, requestUsage, timed, type ServiceParts } from '../parts.ts';
 import { modelOfIndex } from '../indexes/served-models.ts';
 import type { TokenHold } from '../limits/token-allowance.ts';

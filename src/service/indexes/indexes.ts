@@ -10,25 +10,25 @@ import type { StoredIndex } from '../../index/open-index.ts';
 import { catalogSegments } from './catalog-segments.ts';
 import { HotCache } from '../hot-cache.ts';
 import { InFlight } from '../in-flight.ts';
-import { IndexRegistry } from './index-registry.ts';
+import { OpenIndexes } from './open-indexes.ts';
 
 const rowsMax = 10_000;
 const rowAgeMsMax = 2_000;
 const openIndexesMax = 256;
 
-export interface IndexDirectoryOptions {
+export interface IndexesOptions {
   readonly catalog: Catalog;
   readonly store: IndexStore;
   readonly onRemovalError: (indexId: string, error: unknown) => void;
 }
 
-export class IndexDirectory {
-  readonly #options: IndexDirectoryOptions;
+export class Indexes {
+  readonly #options: IndexesOptions;
   readonly #rows = new HotCache<IndexRow>({ rowsMax, maxAgeMs: rowAgeMsMax });
-  readonly #registry = new IndexRegistry({ openMax: openIndexesMax });
+  readonly #open = new OpenIndexes({ openMax: openIndexesMax });
   readonly #removals = new InFlight();
 
-  constructor(options: IndexDirectoryOptions) {
+  constructor(options: IndexesOptions) {
     this.#options = options;
   }
 
@@ -54,9 +54,9 @@ export class IndexDirectory {
     work: (stored: StoredIndex) => Promise<T>,
     model: Pick<EncoderModel, 'dim'>,
   ): Promise<T> {
-    return await this.#registry.use(
+    return await this.#open.use(
       row.id,
-      () => this.#open(row.id, { dim: model.dim }),
+      () => this.#openIndex(row.id, { dim: model.dim }),
       async (stored) => {
         // It was opened without a model.
         if (stored.dim !== model.dim) throw otherModel();
@@ -67,12 +67,12 @@ export class IndexDirectory {
 
   /** Likewise for work that needs no model; 503 when the index has no segments. */
   useWithoutModel<T>(indexId: string, work: (stored: StoredIndex) => Promise<T>): Promise<T> {
-    return this.#registry.use(indexId, () => this.#open(indexId), work);
+    return this.#open.use(indexId, () => this.#openIndex(indexId), work);
   }
 
   /** Runs `work` if the index is open or being opened. */
   useIfOpen<T>(indexId: string, work: (stored: StoredIndex) => Promise<T>): Promise<T | undefined> {
-    return this.#registry.useIfOpen(indexId, work);
+    return this.#open.useIfOpen(indexId, work);
   }
 
   /** 404 if the index has gone by now, whatever the cache says. */
@@ -99,7 +99,7 @@ export class IndexDirectory {
   async #removeFiles(indexId: string): Promise<void> {
     const leave = this.#removals.enter();
     try {
-      await this.#registry.close(indexId);
+      await this.#open.close(indexId);
       await this.#options.store.removeIndex(indexId);
     } finally {
       leave();
@@ -121,26 +121,26 @@ export class IndexDirectory {
     return unknown;
   }
 
-  #open(indexId: string, model: { readonly dim?: number } = {}): Promise<StoredIndex> {
+  #openIndex(indexId: string, model: { readonly dim?: number } = {}): Promise<StoredIndex> {
     const { store, catalog } = this.#options;
     return store.open({ indexId, ...model, catalog: catalogSegments(catalog, indexId) });
   }
 
   /** Gives up what goes on in the background of open indexes; requests in flight go on. */
   windDown(): void {
-    for (const stored of this.#registry.openIndexes()) stored.windDown();
+    for (const stored of this.#open.openIndexes()) stored.windDown();
   }
 
   openIndexes(): readonly StoredIndex[] {
-    return this.#registry.openIndexes();
+    return this.#open.openIndexes();
   }
 
   openIds(): readonly string[] {
-    return this.#registry.openIds();
+    return this.#open.openIds();
   }
 
   async close(): Promise<void> {
-    await this.#registry.closeAll();
+    await this.#open.closeAll();
     await this.#removals.idle();
   }
 }

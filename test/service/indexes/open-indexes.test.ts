@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { StoredIndex } from '../../../src/index/open-index.ts';
-import { IndexRegistry } from '../../../src/service/indexes/index-registry.ts';
+import { OpenIndexes } from '../../../src/service/indexes/open-indexes.ts';
 
 /** Stands for an open index where only opening and closing matter. */
 class Opened {
@@ -23,42 +23,42 @@ class Opened {
 }
 
 function fixture(openMax: number) {
-  const registry = new IndexRegistry({ openMax });
+  const indexes = new OpenIndexes({ openMax });
   const opened: Opened[] = [];
   const open = async (): Promise<StoredIndex> => {
     const index = new Opened();
     opened.push(index);
     return index as unknown as StoredIndex;
   };
-  return { registry, opened, open };
+  return { indexes, opened, open };
 }
 
-describe('index registry', () => {
+describe('open indexes', () => {
   it('opens an index once for callers that come together', async () => {
-    const { registry, opened, open } = fixture(10);
-    await Promise.all([1, 2, 3].map(() => registry.use('a', open, async () => undefined)));
+    const { indexes, opened, open } = fixture(10);
+    await Promise.all([1, 2, 3].map(() => indexes.use('a', open, async () => undefined)));
     expect(opened).toHaveLength(1);
   });
 
   it('closes the index idle for longest when too many are open, never one in use', async () => {
-    const { registry, open } = fixture(2);
+    const { indexes, open } = fixture(2);
     const hold = Promise.withResolvers<void>();
-    const using = registry.use('a', open, () => hold.promise);
-    for (const id of ['b', 'c', 'd']) await registry.use(id, open, async () => undefined);
-    expect(registry.openIds()).toEqual(['a', 'd']);
+    const using = indexes.use('a', open, () => hold.promise);
+    for (const id of ['b', 'c', 'd']) await indexes.use(id, open, async () => undefined);
+    expect(indexes.openIds()).toEqual(['a', 'd']);
     hold.resolve();
     await using;
-    await registry.use('e', open, async () => undefined);
-    expect(registry.openIds()).toEqual(['a', 'e']);
+    await indexes.use('e', open, async () => undefined);
+    expect(indexes.openIds()).toEqual(['a', 'e']);
   });
 
   it('waits for the users of an index before it closes it, and lets nobody open it meanwhile', async () => {
-    const { registry, opened, open } = fixture(10);
+    const { indexes, opened, open } = fixture(10);
     const hold = Promise.withResolvers<void>();
-    const using = registry.use('a', open, () => hold.promise);
+    const using = indexes.use('a', open, () => hold.promise);
     await Promise.resolve();
-    const closing = registry.close('a');
-    const again = registry.use('a', open, async () => 'again');
+    const closing = indexes.close('a');
+    const again = indexes.use('a', open, async () => 'again');
     await Promise.resolve();
     expect(opened.map(({ closed }) => closed)).toEqual([false]);
     hold.resolve();
@@ -68,27 +68,27 @@ describe('index registry', () => {
   });
 
   it('opens anew after an index became unusable', async () => {
-    const { registry, opened, open } = fixture(10);
-    await registry.use('a', open, async (index) => {
+    const { indexes, opened, open } = fixture(10);
+    await indexes.use('a', open, async (index) => {
       (index as unknown as Opened).usable = false;
     });
-    await registry.use('a', open, async () => undefined);
+    await indexes.use('a', open, async () => undefined);
     expect(opened.map(({ closed }) => closed)).toEqual([true, false]);
   });
 
   it('opens an index again only when the background work of the closed one has ended', async () => {
-    const { registry, opened, open } = fixture(10);
+    const { indexes, opened, open } = fixture(10);
     const first = new Opened(false);
-    await registry.use(
+    await indexes.use(
       'a',
       async () => first as unknown as StoredIndex,
       async () => undefined,
     );
-    const closing = registry.close('a');
-    const again = registry.use('a', open, async () => 'again');
+    const closing = indexes.close('a');
+    const again = indexes.use('a', open, async () => 'again');
     await new Promise(setImmediate);
     expect([first.closed, opened.length]).toEqual([true, 0]);
-    expect(registry.openIds()).toEqual([]);
+    expect(indexes.openIds()).toEqual([]);
     first.background.resolve();
     await closing;
     expect(await again).toBe('again');
@@ -96,16 +96,16 @@ describe('index registry', () => {
   });
 
   it('forgets an open that failed', async () => {
-    const { registry, open } = fixture(10);
+    const { indexes, open } = fixture(10);
     const failing = () => Promise.reject(new Error('damaged'));
-    const attempts = [1, 2].map(() => registry.use('a', failing, async () => undefined));
+    const attempts = [1, 2].map(() => indexes.use('a', failing, async () => undefined));
     for (const attempt of attempts) await expect(attempt).rejects.toThrow('damaged');
-    expect(await registry.use('a', open, async () => 'open')).toBe('open');
+    expect(await indexes.use('a', open, async () => 'open')).toBe('open');
   });
 
   it('leaves an index that is not open alone', async () => {
-    const { registry } = fixture(10);
-    expect(await registry.useIfOpen('a', async () => 'used')).toBeUndefined();
-    await registry.close('a');
+    const { indexes } = fixture(10);
+    expect(await indexes.useIfOpen('a', async () => 'used')).toBeUndefined();
+    await indexes.close('a');
   });
 });

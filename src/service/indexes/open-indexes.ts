@@ -6,7 +6,7 @@
 import { assertInvariant } from '../../errors.ts';
 import type { StoredIndex } from '../../index/open-index.ts';
 
-export interface IndexRegistryOptions {
+export interface OpenIndexesOptions {
   /** Indexes kept open when none of them is in use. */
   readonly openMax: number;
 }
@@ -22,12 +22,12 @@ interface Entry {
   closing: boolean;
 }
 
-export class IndexRegistry {
+export class OpenIndexes {
   readonly #openMax: number;
   /** In order of last use. */
   readonly #entries = new Map<string, Entry>();
 
-  constructor(options: IndexRegistryOptions) {
+  constructor(options: OpenIndexesOptions) {
     this.#openMax = options.openMax;
   }
 
