@@ -12,6 +12,7 @@ export type FailureCode =
   | 'configuration_error'
   | 'input_error'
   | 'not_found'
+  | 'ambiguous'
   | 'too_many_keys'
   | 'not_confirmed'
   | 'verification_failed'

@@ -1,3 +1,5 @@
+import { styleText } from 'node:util';
+
 /**
  * What commands print. A command returns both of its faces, one JSON document and one text; the program
  * prints exactly one of them on standard output. Everything else (progress, warnings) goes to standard
@@ -23,7 +25,10 @@ export function oneLine(text: string): string {
   return text.replaceAll(controls, ' ');
 }
 
-/** Left-aligned columns two spaces apart, with a header row; columns named in `numeric` align right. */
+/**
+ * Left-aligned columns two spaces apart, with a header row; columns named in `numeric` align right. The header is bold
+ * where standard output is a terminal that shows it (`styleText` looks at NO_COLOR too).
+ */
 export function table(
   header: readonly string[],
   rows: readonly (readonly string[])[],
@@ -41,6 +46,7 @@ export function table(
         .join('  ')
         .trimEnd(),
     )
+    .map((line, row) => (row === 0 ? styleText('bold', line) : line))
     .join('\n');
 }
 

@@ -2,7 +2,9 @@
  * The command line. The words of a command group (commands, arguments, options, help) are a file of `commands/`;
  * what a command does lies in the module that it loads, so that a search does not wait for the server's packages.
  */
+import { styleText } from 'node:util';
 import { Command, CommanderError } from 'commander';
+import { addCompletion } from './commands/completion.ts';
 import { addEval } from './commands/eval.ts';
 import type { ProgramEnvironment } from './commands/environment.ts';
 import { addImport } from './commands/import.ts';
@@ -11,16 +13,24 @@ import { addKey } from './commands/key.ts';
 import { addModels } from './commands/models.ts';
 import { addSearch } from './commands/search.ts';
 import { addTenant } from './commands/tenant.ts';
+import { addUsage } from './commands/usage.ts';
 
-/** Rejects with a `CommanderError` on bad usage and where help was asked for, already printed. */
+/** Rejects with a `CommanderError` on bad usage and where help was printed. */
 export async function runProgram(args: readonly string[], environment: ProgramEnvironment): Promise<void> {
   const program = new Command('maxsimd')
     .description('Multi-tenant, multi-vector (late interaction) retrieval service.')
     .version(environment.version)
     .helpCommand(true)
     .exitOverride()
-    // The entry reports usage errors itself, in one place and one form.
-    .configureOutput({ outputError: () => {} })
+    // The entry reports usage errors itself, in one place and one form. What is left is the help of a command that
+    // was given without the word it needs: somebody wants to know, and nothing is wrong.
+    .configureOutput({ outputError: () => {}, writeErr: (text) => process.stdout.write(text) })
+    .configureHelp({
+      styleTitle: (title) => styleText('bold', title),
+      styleCommandText: (text) => styleText('cyan', text),
+      styleSubcommandText: (text) => styleText('cyan', text),
+      styleOptionText: (text) => styleText('cyan', text),
+    })
     .addHelpText(
       'after',
       '\nExit codes: 0 done, 1 failed, 2 wrong command line or configuration.\n' +
@@ -35,12 +45,15 @@ export async function runProgram(args: readonly string[], environment: ProgramEn
   addImport(program, environment);
   addSearch(program, environment);
   addEval(program, environment);
+  addUsage(program, environment);
+  addCompletion(program, environment);
   await program.parseAsync([...args], { from: 'user' });
 }
 
-/** The words of a usage error; `undefined` when nothing is wrong (help was asked for). */
+/** The words of a usage error; `undefined` when nothing is wrong (help was printed). */
 export function usageProblem(error: CommanderError): string | undefined {
-  return error.exitCode === 0 ? undefined : error.message.replace(/^error: /, '').replaceAll('\n', ' ');
+  if (error.exitCode === 0 || error.code === 'commander.help') return undefined;
+  return error.message.replace(/^error: /, '').replaceAll('\n', ' ');
 }
 
 export { CommanderError };

@@ -2,6 +2,7 @@
  * How a command's end is reported: the result on standard output, a failure as one line on standard error. With
  * `--json` standard output holds exactly one document either way, so that a script needs to read one place.
  */
+import { styleText } from 'node:util';
 import { ConfigError } from '../app/config.ts';
 import { ServiceError } from '../errors.ts';
 import { ApiFailure } from './api/failure.ts';
@@ -31,7 +32,8 @@ export function reportFailure(error: unknown, json: boolean, streams: Streams): 
 }
 
 function reportLine(error: unknown, streams: Streams): ExitCode {
-  streams.stderr.write(`maxsimd: ${oneLine(messageOf(error))}\n`);
+  const prefix = styleText('red', 'maxsimd:', { stream: process.stderr });
+  streams.stderr.write(`${prefix} ${oneLine(messageOf(error))}\n`);
   if (isDefect(error)) streams.stderr.write(`${error.stack ?? ''}\n`);
   if (error instanceof CommandFailure) return error.exitCode;
   return error instanceof ConfigError ? exitCodes.usage : exitCodes.failure;

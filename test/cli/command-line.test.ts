@@ -1,8 +1,11 @@
 /** The words of the command line: help, usage errors, exit codes. */
+import { execFileSync } from 'node:child_process';
+import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
 import { run, runJson } from '../support/running/command-process.ts';
 
+const root = path.resolve(import.meta.dirname, '../..');
 const secret = 'qkv_live_secret\nvalue';
 
 describe('the command line', () => {
@@ -15,6 +18,30 @@ describe('the command line', () => {
     }
   });
 
+  it.each([[[]], [['tenant']], [['key']], [['index']], [['models']]])(
+    'explains itself where a word is missing: %j, with exit code 0 and nothing but help',
+    async (args) => {
+      const { exitCode, stdout, stderr } = await run(args);
+      expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+      expect(stdout).toBe((await run([...args, '--help'])).stdout);
+    },
+  );
+
+  it('is coloured on a terminal only, and not with NO_COLOR', async () => {
+    const escape = '\u001b[';
+    expect((await run(['nonsense'])).stderr).not.toContain(escape);
+    expect((await run(['nonsense'], { environment: { FORCE_COLOR: '1' } })).stderr).toContain(escape);
+    // FORCE_COLOR takes the place of a terminal, for NO_COLOR there must be one.
+    const onTerminal = (environment: Readonly<Record<string, string>>): string => {
+      const command = `'${process.execPath}' src/cli/main.ts tenant`;
+      const env = { PATH: process.env['PATH'], TERM: 'xterm-256color', ...environment };
+      return execFileSync('script', ['-qec', command, '/dev/null'], { env, encoding: 'utf8', cwd: root });
+    };
+    expect(onTerminal({})).toContain(`${escape}1mUsage:`);
+    expect(onTerminal({ NO_COLOR: '1' })).toContain('Usage: maxsimd tenant');
+    expect(onTerminal({ NO_COLOR: '1' })).not.toContain(escape);
+  });
+
   it('tells its version', async () => {
     const { exitCode, stdout } = await run(['--version']);
     expect(exitCode).toBe(0);
@@ -23,7 +50,18 @@ describe('the command line', () => {
 
   it('knows every command of the onboarding', async () => {
     const { stdout } = await run(['--help']);
-    for (const command of ['serve', 'tenant', 'key', 'index', 'models', 'import', 'search', 'eval']) {
+    for (const command of [
+      'serve',
+      'tenant',
+      'key',
+      'index',
+      'models',
+      'import',
+      'search',
+      'eval',
+      'usage',
+      'completion',
+    ]) {
       expect(stdout).toMatch(new RegExp(`^  ${command}\\b`, 'm'));
     }
     const tenant = await run(['tenant', '--help']);
@@ -39,7 +77,8 @@ describe('the command line', () => {
     [['tenant', 'create', '--name', 'x', '--documents', '-1'], /Not a whole number/],
     [['tenant', 'create', '--name', 'x', '--requests-per-minute', '0'], /at least 1/],
     [['tenant', 'create', '--name', 'x', '--input-tokens', '9223372036854775808'], /Larger than 2\^63/],
-    [['tenant', 'suspend'], /missing required argument 'tenant_id'/],
+    [['tenant', 'suspend'], /missing required argument 'tenant'/],
+    [['completion', 'tcsh'], /Allowed choices are bash, zsh, fish/],
     [['import', 'a', 'b', '--index', 'x'], /too many arguments/],
     [['search', 'x', '--index', 'i'], /an API key is needed/],
     [['search', 'x', '--index', 'i', '--key', 'k', '--url', 'localhost'], /--url must be an http/],

@@ -48,7 +48,7 @@ describe('an import', () => {
   });
 
   it('uses an index that is there', async () => {
-    api.indexes.push({ id: '00000000-0000-4000-8000-0000000000aa', name: 'books' });
+    api.addIndex('books', '00000000-0000-4000-8000-0000000000aa');
     const { document } = await importFile(input(rows(1)));
     expect(document).toMatchObject({
       index_id: '00000000-0000-4000-8000-0000000000aa',

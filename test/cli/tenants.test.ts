@@ -1,5 +1,14 @@
 /** Tenants, keys and models through the command line as processes, on a data directory of their own. */
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -103,14 +112,29 @@ describe('tenants', () => {
     }
   });
 
-  it('are looked for where there is a catalog, and none is made', async () => {
-    const { exitCode, document } = await json('tenant', 'list');
-    expect(exitCode).toBe(1);
-    expect(document.error).toEqual({
-      code: 'not_found',
-      message: `there is no catalog in ${path.join(directory, 'data')}`,
+  it('are called by name, as long as one alone has it', async () => {
+    const { tenant_id: id } = await create();
+    await json('tenant', 'create', '--name', 'Other');
+    expect((await json('tenant', 'suspend', 'Acme')).document).toMatchObject({
+      tenant_id: id,
+      suspended: true,
     });
-    expect(readdirSync(directory)).toEqual([]);
+    expect((await json('key', 'create', 'Acme')).document.api_key).toMatch(/^qkv_live_/);
+    expect((await json('key', 'list', 'Acme')).document.data).toHaveLength(2);
+    const { tenant_id: second } = await create();
+    for (const args of [
+      ['tenant', 'limits', 'Acme'],
+      ['tenant', 'delete', 'Acme', '--yes'],
+      ['key', 'list', 'Acme'],
+    ]) {
+      const { exitCode, document } = await json(...args);
+      expect(exitCode).toBe(1);
+      expect(document.error.code).toBe('ambiguous');
+      expect(document.error.message).toContain(id);
+      expect(document.error.message).toContain(second);
+    }
+    expect((await json('tenant', 'delete', id, '--yes')).document).toMatchObject({ deleted: true });
+    expect((await json('tenant', 'resume', 'Acme')).document).toMatchObject({ tenant_id: second });
   });
 
   it('can be made at the same time by several processes', async () => {
@@ -154,6 +178,35 @@ describe('keys', () => {
       expect(exitCode).toBe(1);
       expect(document.error.code).toBe('not_found');
     }
+  });
+});
+
+describe('a folder in which no service keeps its data', () => {
+  it.each([
+    ['tenant list'],
+    ['tenant suspend x'],
+    ['tenant resume x'],
+    ['tenant limits x'],
+    ['tenant delete x --yes'],
+    ['key create x'],
+    ['key list x'],
+    ['key revoke x'],
+    ['key reset --yes'],
+    ['index inspect'],
+    ['index verify'],
+    ['index compact'],
+  ])('%s says so with exit code 1, and makes no data directory', async (command) => {
+    const { exitCode, document } = await runJson(command.split(' '), {
+      cwd: directory,
+      environment: { MAXSIMD_DATA_DIR: 'data' },
+    });
+    expect(exitCode).toBe(1);
+    const place = path.join(realpathSync(directory), 'data');
+    expect(document.error).toEqual({
+      code: 'not_found',
+      message: `there is no catalog in ${place}: MAXSIMD_DATA_DIR says where the service keeps its data`,
+    });
+    expect(readdirSync(directory)).toEqual([]);
   });
 });
 

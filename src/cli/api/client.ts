@@ -5,11 +5,33 @@ import { exchange, type Answer, type ApiRequest, type Endpoint } from './exchang
 import { ApiFailure } from './failure.ts';
 import { Retrying, type RetryingOptions } from './retry.ts';
 
-const usageSchema = z.object({
-  limits: z.object({ max_concurrent_requests: z.number() }),
-  remaining: z.object({ documents: z.number() }),
+const usageSchema = z.looseObject({
+  period_start: z.string(),
+  period_end: z.string(),
+  usage: z.looseObject({
+    input_tokens: z.string(),
+    requests: z.number(),
+    document_upserts: z.number(),
+    searches: z.number(),
+    scores: z.number(),
+    documents: z.number(),
+  }),
+  limits: z.looseObject({
+    input_tokens: z.string(),
+    documents: z.number(),
+    requests_per_minute: z.number(),
+    max_concurrent_requests: z.number(),
+  }),
+  remaining: z.looseObject({ input_tokens: z.string(), documents: z.number() }),
 });
-const indexSchema = z.object({ id: z.string().min(1), name: z.string() });
+const indexSchema = z.looseObject({
+  id: z.string().min(1),
+  name: z.string(),
+  model: z.string(),
+  model_version: z.string(),
+  status: z.string(),
+  created_at: z.string(),
+});
 const indexListSchema = z.object({ data: z.array(indexSchema) });
 const upsertSchema = z.object({
   upserted_documents: z.number(),
@@ -55,9 +77,13 @@ export class ApiClient {
     return check(usageSchema, await this.#send({ method: 'GET', path: '/v1/usage', signal }));
   }
 
+  async listIndexes(): Promise<readonly Index[]> {
+    return check(indexListSchema, await this.#send({ method: 'GET', path: '/v1/indexes' })).data;
+  }
+
   /** By name, or else by identifier. */
   async findIndex(nameOrId: string): Promise<Index | undefined> {
-    const { data } = check(indexListSchema, await this.#send({ method: 'GET', path: '/v1/indexes' }));
+    const data = await this.listIndexes();
     return data.find((index) => index.name === nameOrId) ?? data.find((index) => index.id === nameOrId);
   }
 
@@ -87,6 +113,10 @@ export class ApiClient {
       if (raced === undefined) throw error;
       return { index: raced, created: false };
     }
+  }
+
+  async deleteIndex(indexId: string): Promise<void> {
+    await this.#send({ method: 'DELETE', path: `/v1/indexes/${encodeURIComponent(indexId)}` });
   }
 
   /** `documents` are JSON texts of document inputs. */

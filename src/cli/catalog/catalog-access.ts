@@ -6,10 +6,12 @@ import {
   lockDataDirectory,
   prepareDataDirectory,
 } from '../../catalog/data-directory.ts';
+import { inspectCatalogFiles } from '../../catalog/sqlite/catalog-files.ts';
 import { openCatalog, type SqliteCatalog } from '../../catalog/sqlite/open-catalog.ts';
 import type { Config } from '../../app/config.ts';
 import { removeBlobs } from '../../index/storage/blob-removal.ts';
 import { openLocalBlobStore } from '../../index/storage/local-blob-store.ts';
+import { CommandFailure } from '../failure.ts';
 import type { NewApiKey } from './keys.ts';
 
 export interface CatalogAccess {
@@ -30,6 +32,7 @@ export async function withCatalog<T>(
 ): Promise<T> {
   const directory = config.MAXSIMD_DATA_DIR;
   if (create) await prepareDataDirectory(directory);
+  else await assertCatalog(directory);
   const catalog = await openCatalog({ directory, mustExist: !create });
   const newApiKey = (): NewApiKey => {
     const { id, apiKey } = generateApiKey();
@@ -52,4 +55,14 @@ export async function withCatalog<T>(
   } finally {
     await catalog.close();
   }
+}
+
+/** Only `serve` and `tenant create` make a data directory: elsewhere a missing one means the wrong folder. */
+export async function assertCatalog(directory: string): Promise<void> {
+  const { isNew } = await inspectCatalogFiles(directory);
+  if (!isNew) return;
+  throw new CommandFailure(
+    'not_found',
+    `there is no catalog in ${path.resolve(directory)}: MAXSIMD_DATA_DIR says where the service keeps its data`,
+  );
 }

@@ -1,6 +1,8 @@
 /** `maxsimd key ...`: API keys of a tenant, straight in the catalog. A key is shown once, when it is made. */
 import type { ApiKey, Catalog } from '../../catalog/contract.ts';
 import { resetKeys } from '../../catalog/sqlite/reset-keys.ts';
+import { assertCatalog } from './catalog-access.ts';
+import { tenantOf } from './names.ts';
 import { CommandFailure } from '../failure.ts';
 import { fields, table, timestamp, type CommandResult } from '../output.ts';
 
@@ -13,12 +15,15 @@ export interface NewApiKey {
 
 export async function createKey(
   catalog: Catalog,
-  tenantId: string,
+  word: string,
   newApiKey: () => NewApiKey,
 ): Promise<CommandResult> {
+  const { id: tenantId } = await tenantOf(catalog, word);
   const { id, apiKey, hash } = newApiKey();
   const result = await catalog.createKey({ id, tenantId, hash });
-  if (result.outcome === 'tenant_missing') throw noTenant(tenantId);
+  if (result.outcome === 'tenant_missing') {
+    throw new CommandFailure('not_found', `there is no tenant ${tenantId}`);
+  }
   if (result.outcome === 'too_many_keys') {
     throw new CommandFailure('too_many_keys', 'the tenant has two live keys already: revoke one first');
   }
@@ -31,9 +36,8 @@ export async function createKey(
   };
 }
 
-export async function listKeys(catalog: Catalog, tenantId: string): Promise<CommandResult> {
-  if ((await catalog.getTenant(tenantId)) === undefined) throw noTenant(tenantId);
-  const keys = await catalog.listKeys(tenantId);
+export async function listKeys(catalog: Catalog, word: string): Promise<CommandResult> {
+  const keys = await catalog.listKeys((await tenantOf(catalog, word)).id);
   return {
     document: { data: keys.map(keyDocument) },
     text: table(
@@ -59,6 +63,7 @@ export interface ResetKeys {
 }
 
 export async function resetAllKeys({ directory, confirm }: ResetKeys): Promise<CommandResult> {
+  await assertCatalog(directory);
   if (!(await confirm('Make every API key of every tenant void? [y/N] '))) {
     throw new CommandFailure('not_confirmed', 'nothing was changed');
   }
@@ -80,8 +85,4 @@ function keyDocument(key: ApiKey): object {
 
 function revokedAt(key: ApiKey): string | undefined {
   return key.revokedAtMs === undefined ? undefined : timestamp(key.revokedAtMs);
-}
-
-function noTenant(tenantId: string): CommandFailure {
-  return new CommandFailure('not_found', `there is no tenant ${tenantId}`);
 }

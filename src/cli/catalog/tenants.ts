@@ -7,6 +7,7 @@ import type { Catalog, Tenant, TenantLimits } from '../../catalog/contract.ts';
 import { defaultLimits } from '../../catalog/default-limits.ts';
 import { CommandFailure } from '../failure.ts';
 import type { NewApiKey } from './keys.ts';
+import { tenantOf } from './names.ts';
 import { fields, table, timestamp, type CommandResult } from '../output.ts';
 
 export interface CreateTenant {
@@ -59,10 +60,11 @@ export async function listTenants(catalog: Catalog): Promise<CommandResult> {
 
 export async function setSuspended(
   catalog: Catalog,
-  tenantId: string,
+  word: string,
   suspended: boolean,
 ): Promise<CommandResult> {
-  const tenant = present(await catalog.setTenantSuspended(tenantId, suspended), tenantId);
+  const { id } = await tenantOf(catalog, word);
+  const tenant = present(await catalog.setTenantSuspended(id, suspended), id);
   return {
     document: tenantDocument(tenant),
     text: `tenant ${tenant.id} (${tenant.name}) is ${stateOf(tenant)}; a running server follows within 5 s`,
@@ -72,14 +74,12 @@ export async function setSuspended(
 /** Without changes, shows. */
 export async function tenantLimits(
   catalog: Catalog,
-  tenantId: string,
+  word: string,
   changes: Partial<TenantLimits>,
 ): Promise<CommandResult> {
+  const found = await tenantOf(catalog, word);
   const changed = Object.keys(changes).length > 0;
-  const tenant = present(
-    changed ? await catalog.setTenantLimits(tenantId, changes) : await catalog.getTenant(tenantId),
-    tenantId,
-  );
+  const tenant = changed ? present(await catalog.setTenantLimits(found.id, changes), found.id) : found;
   return {
     document: tenantDocument(tenant),
     text: fields([['tenant', `${tenant.id} (${tenant.name})`], ...limitPairs(tenant.limits)]),
@@ -87,7 +87,8 @@ export async function tenantLimits(
 }
 
 export interface DeleteTenant {
-  readonly tenantId: string;
+  /** Identifier or name. */
+  readonly tenant: string;
   /** Asks the person; `true` = go on. */
   readonly confirm: (question: string) => Promise<boolean>;
   /** Removes the files of these indexes; `false` when that is left to a running server. */
@@ -95,7 +96,7 @@ export interface DeleteTenant {
 }
 
 export async function deleteTenant(catalog: Catalog, command: DeleteTenant): Promise<CommandResult> {
-  const tenant = present(await catalog.getTenant(command.tenantId), command.tenantId);
+  const tenant = await tenantOf(catalog, command.tenant);
   const agreed = await command.confirm(
     `Erase tenant ${tenant.id} (${tenant.name}) with its keys, indexes, documents and usage? [y/N] `,
   );
@@ -109,6 +110,7 @@ export async function deleteTenant(catalog: Catalog, command: DeleteTenant): Pro
   };
 }
 
+/** Somebody else may have erased it meanwhile. */
 function present<T>(value: T | undefined, tenantId: string): T {
   if (value === undefined) throw new CommandFailure('not_found', `there is no tenant ${tenantId}`);
   return value;

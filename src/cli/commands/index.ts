@@ -1,51 +1,98 @@
 /** `maxsimd index`: its words. */
 import type { Command } from 'commander';
 import type { ProgramEnvironment } from './environment.ts';
-import { jsonOption } from './options.ts';
+import {
+  confirmation,
+  endpointFrom,
+  jsonOption,
+  withServiceOptions,
+  type ServiceOptions,
+} from './options.ts';
+
+interface FileOptions {
+  readonly tenant?: string;
+}
 
 export function addIndex(program: Command, environment: ProgramEnvironment): void {
-  const index = program.command('index').description('files of the indexes in the data directory');
-  index
-    .command('inspect')
-    .description('show segments, sizes, waste and what is derived; also beside a running server')
-    .argument('[index_id]', 'one index (default: all)')
-    .addOption(jsonOption())
-    .action(async (indexId: string | undefined) => {
-      const [{ withIndexes }, { inspectIndexes }] = await Promise.all([
-        import('../index/index-access.ts'),
-        import('../index/index-inspect.ts'),
-      ]);
-      environment.report(await withIndexes(environment.config(), indexId, inspectIndexes));
-    });
-  index
-    .command('verify')
-    .description('check that the data directory is whole; also beside a running server')
-    .argument('[index_id]', 'one index (default: all)')
-    .addOption(jsonOption())
+  const index = program
+    .command('index')
+    .description('indexes of a tenant, and their files in the data directory')
+    .addHelpText(
+      'after',
+      '\n`list` and `delete` ask the service, with the API key of a tenant. The others work on the files of this machine.',
+    );
+  addServed(index, environment);
+  withFileOptions(
+    index
+      .command('inspect')
+      .description('show segments, sizes, waste and what is derived; also beside a running server'),
+  ).action(async (name: string | undefined, { tenant }: FileOptions) => {
+    const [{ withIndexes }, { inspectIndexes }] = await Promise.all([
+      import('../index/index-access.ts'),
+      import('../index/index-inspect.ts'),
+    ]);
+    environment.report(await withIndexes(environment.config(), { index: name, tenant }, inspectIndexes));
+  });
+  withFileOptions(
+    index
+      .command('verify')
+      .description('check that the data directory is whole; also beside a running server'),
+  )
     .addHelpText(
       'after',
       '\nReads every byte, also where the service refuses to start. Exit code 1 when anything is missing, foreign or\n' +
         'damaged, with a list of it.',
     )
-    .action(async (indexId: string | undefined) => {
+    .action(async (name: string | undefined, { tenant }: FileOptions) => {
       const { verifyIndexes } = await import('../index/index-verify.ts');
-      environment.report(await verifyIndexes(environment.config(), indexId));
+      environment.report(await verifyIndexes(environment.config(), { index: name, tenant }));
     });
-  index
-    .command('compact')
-    .description('merge all segments of an index into one; refused while a server uses the data directory')
-    .argument('[index_id]', 'one index (default: all)')
-    .addOption(jsonOption())
+  withFileOptions(
+    index
+      .command('compact')
+      .description('merge all segments of an index into one; refused while a server uses the data directory'),
+  )
     .addHelpText(
       'after',
       '\nNeeds as much free space as the live documents take. A server merges by itself: this is for the last\n' +
         'byte, or before a copy. What searches derive from segments is built when the server next opens the index.',
     )
-    .action(async (indexId: string | undefined) => {
+    .action(async (name: string | undefined, { tenant }: FileOptions) => {
       const [{ withIndexesAlone }, { compactIndexes }] = await Promise.all([
         import('../index/index-access.ts'),
         import('../index/index-compact.ts'),
       ]);
-      environment.report(await withIndexesAlone(environment.config(), indexId, compactIndexes));
+      environment.report(
+        await withIndexesAlone(environment.config(), { index: name, tenant }, compactIndexes),
+      );
     });
+}
+
+function withFileOptions(command: Command): Command {
+  return command
+    .argument('[index]', 'id or name of one (default: all)')
+    .option('--tenant <tenant>', 'of this tenant alone, by id or name')
+    .addOption(jsonOption());
+}
+
+/** Through the HTTP API: what the tenant sees. */
+function addServed(index: Command, environment: ProgramEnvironment): void {
+  withServiceOptions(index.command('list').description('indexes of the tenant of the API key'), 30).action(
+    async (options: ServiceOptions) => {
+      const { listIndexes } = await import('../index/served-indexes.ts');
+      environment.report(await listIndexes(endpointFrom(options, environment)));
+    },
+  );
+  withServiceOptions(
+    index
+      .command('delete')
+      .description('erase an index of the tenant of the API key, with its documents')
+      .argument('<index>', 'name or id')
+      .option('--yes', 'do not ask'),
+    30,
+  ).action(async (name: string, options: ServiceOptions & { yes?: true }) => {
+    const { deleteIndex } = await import('../index/served-indexes.ts');
+    const confirm = await confirmation(options, environment);
+    environment.report(await deleteIndex(endpointFrom(options, environment), { name, confirm }));
+  });
 }

@@ -9,26 +9,24 @@ export function addKey(program: Command, environment: ProgramEnvironment): void 
   key
     .command('create')
     .description('make a key; it is shown this once')
-    .argument('<tenant_id>')
+    .argument('<tenant>', 'id or name')
     .addOption(jsonOption())
-    .action(async (tenantId: string) => {
+    .action(async (tenant: string) => {
       const { createKey } = await import('../catalog/keys.ts');
       environment.report(
         await withCatalog(environment.config(), ({ catalog, newApiKey }) =>
-          createKey(catalog, tenantId, newApiKey),
+          createKey(catalog, tenant, newApiKey),
         ),
       );
     });
   key
     .command('list')
     .description('keys of a tenant, revoked ones included')
-    .argument('<tenant_id>')
+    .argument('<tenant>', 'id or name')
     .addOption(jsonOption())
-    .action(async (tenantId: string) => {
+    .action(async (tenant: string) => {
       const { listKeys } = await import('../catalog/keys.ts');
-      environment.report(
-        await withCatalog(environment.config(), ({ catalog }) => listKeys(catalog, tenantId)),
-      );
+      environment.report(await withCatalog(environment.config(), ({ catalog }) => listKeys(catalog, tenant)));
     });
   key
     .command('revoke')

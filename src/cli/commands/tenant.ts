@@ -6,9 +6,9 @@ import type { ProgramEnvironment } from './environment.ts';
 import { confirmation, countFromZero, jsonOption, nonBlank, positiveInteger, tokenCount } from './options.ts';
 
 export function addTenant(program: Command, environment: ProgramEnvironment): void {
-  const tenant = program.command('tenant').description('tenants of the data directory');
+  const group = program.command('tenant').description('tenants of the data directory');
   withLimitOptions(
-    tenant
+    group
       .command('create')
       .description('make a tenant and its first API key')
       .requiredOption('--name <name>', 'name of the tenant', nonBlank),
@@ -25,7 +25,7 @@ export function addTenant(program: Command, environment: ProgramEnvironment): vo
         ),
       );
     });
-  tenant
+  group
     .command('list')
     .description('all tenants')
     .addOption(jsonOption())
@@ -37,47 +37,45 @@ export function addTenant(program: Command, environment: ProgramEnvironment): vo
     ['suspend', true],
     ['resume', false],
   ] as const) {
-    tenant
+    group
       .command(name)
       .description(suspended ? 'refuse all requests of a tenant (403)' : 'lift a suspension')
-      .argument('<tenant_id>')
+      .argument('<tenant>', 'id or name')
       .addOption(jsonOption())
-      .action(async (tenantId: string) => {
+      .action(async (tenant: string) => {
         const { setSuspended } = await import('../catalog/tenants.ts');
         environment.report(
-          await withCatalog(environment.config(), ({ catalog }) =>
-            setSuspended(catalog, tenantId, suspended),
-          ),
+          await withCatalog(environment.config(), ({ catalog }) => setSuspended(catalog, tenant, suspended)),
         );
       });
   }
   withLimitOptions(
-    tenant
+    group
       .command('limits')
       .description('show the limits of a tenant, or change those given')
-      .argument('<tenant_id>'),
+      .argument('<tenant>', 'id or name'),
   )
     .addOption(jsonOption())
-    .action(async (tenantId: string, options: LimitOptions) => {
+    .action(async (tenant: string, options: LimitOptions) => {
       const { tenantLimits } = await import('../catalog/tenants.ts');
       environment.report(
         await withCatalog(environment.config(), ({ catalog }) =>
-          tenantLimits(catalog, tenantId, limitsOf(options)),
+          tenantLimits(catalog, tenant, limitsOf(options)),
         ),
       );
     });
-  tenant
+  group
     .command('delete')
     .description('erase a tenant with everything it stored')
-    .argument('<tenant_id>')
+    .argument('<tenant>', 'id or name')
     .option('--yes', 'do not ask')
     .addOption(jsonOption())
-    .action(async (tenantId: string, options: { yes?: true }) => {
+    .action(async (tenant: string, options: { yes?: true }) => {
       const { deleteTenant } = await import('../catalog/tenants.ts');
       const confirm = await confirmation(options, environment);
       environment.report(
         await withCatalog(environment.config(), ({ catalog, purge }) =>
-          deleteTenant(catalog, { tenantId, confirm, purge }),
+          deleteTenant(catalog, { tenant, confirm, purge }),
         ),
       );
     });

@@ -11,24 +11,23 @@ import type { BlobStore } from '../../index/storage/blob-store.ts';
 import { openLocalBlobStore } from '../../index/storage/local-blob-store.ts';
 import { createEngine, type NativeEngine } from '../../index/engine/native.ts';
 import { withCatalog } from '../catalog/catalog-access.ts';
-import { CommandFailure } from '../failure.ts';
+import { chosenIndexes, type IndexChoice } from '../catalog/names.ts';
 
 export interface IndexAccess {
   readonly catalog: Catalog;
   readonly engine: NativeEngine;
   readonly blobs: BlobStore;
-  /** One index, or all of them. */
+  /** The chosen ones. */
   readonly rows: readonly IndexRow[];
 }
 
-/** `indexId` absent: all indexes of all tenants. */
 export function withIndexes<T>(
   config: Config,
-  indexId: string | undefined,
+  choice: IndexChoice,
   work: (access: IndexAccess) => Promise<T>,
 ): Promise<T> {
   return withCatalog(config, async ({ catalog }) => {
-    const rows = await indexRows(catalog, indexId);
+    const rows = await chosenIndexes(catalog, choice);
     const blobs = await openLocalBlobStore(path.join(config.MAXSIMD_DATA_DIR, 'segments'));
     const engine = createEngine({ threads: config.MAXSIMD_ENGINE_THREADS, kernel: config.MAXSIMD_KERNEL });
     try {
@@ -42,10 +41,10 @@ export function withIndexes<T>(
 /** As `withIndexes`, while no server uses the data directory. */
 export async function withIndexesAlone<T>(
   config: Config,
-  indexId: string | undefined,
+  choice: IndexChoice,
   work: (access: IndexAccess) => Promise<T>,
 ): Promise<T> {
-  return withIndexes(config, indexId, async (access) => {
+  return withIndexes(config, choice, async (access) => {
     const lock = lockDataDirectory(config.MAXSIMD_DATA_DIR);
     try {
       return await work(access);
@@ -76,17 +75,4 @@ export async function isGone(
 ): Promise<boolean> {
   const state = await stateOf(catalog, indexId);
   return state === undefined || state.segments.every(({ id }) => id !== segmentId);
-}
-
-/** One index, or all of them. */
-export async function indexRows(
-  catalog: Pick<Catalog, 'listTenants' | 'listIndexes'>,
-  indexId: string | undefined,
-): Promise<readonly IndexRow[]> {
-  const rows: IndexRow[] = [];
-  for (const tenant of await catalog.listTenants()) rows.push(...(await catalog.listIndexes(tenant.id)));
-  if (indexId === undefined) return rows;
-  const row = rows.find(({ id }) => id === indexId);
-  if (row === undefined) throw new CommandFailure('not_found', `there is no index ${indexId}`);
-  return [row];
 }

@@ -19,8 +19,10 @@ import type { BlobStore } from '../../index/storage/blob-store.ts';
 import { codebookPrefix } from '../../index/segments/derived-data.ts';
 import { openLocalBlobStore } from '../../index/storage/local-blob-store.ts';
 import { createEngine, type NativeEngine } from '../../index/engine/native.ts';
+import { assertCatalog } from '../catalog/catalog-access.ts';
+import { chosenIndexes, isEverything, type IndexChoice } from '../catalog/names.ts';
 import { CommandFailure, messageOf } from '../failure.ts';
-import { indexRows, isGone, stateOf } from './index-access.ts';
+import { isGone, stateOf } from './index-access.ts';
 import { table, type CommandResult } from '../output.ts';
 import { derivedProblem, isSegment, verifySegment, type VerifiedSegment } from './segment-verify.ts';
 
@@ -43,8 +45,8 @@ interface Findings {
 
 interface Scope {
   readonly directory: string;
-  /** Absent: all of them, and what belongs to none. */
-  readonly indexId: string | undefined;
+  /** Everything: also what belongs to no index. */
+  readonly choice: IndexChoice;
   readonly engine: NativeEngine;
   readonly blobs: BlobStore;
   readonly findings: Findings;
@@ -53,17 +55,17 @@ interface Scope {
 /** Read at a time: a thousand metadata objects. */
 const versionsRead = 1_000;
 
-export async function verifyIndexes(config: Config, indexId: string | undefined): Promise<CommandResult> {
+export async function verifyIndexes(config: Config, choice: IndexChoice): Promise<CommandResult> {
   const directory = config.MAXSIMD_DATA_DIR;
+  await assertCatalog(directory);
   const files = await inspectCatalogFiles(directory);
-  if (files.isNew) throw new CommandFailure('not_found', `there is no catalog in ${directory}`);
   const engine = createEngine({ threads: config.MAXSIMD_ENGINE_THREADS, kernel: config.MAXSIMD_KERNEL });
   const blobs = await openLocalBlobStore(path.join(directory, 'segments'));
   const findings = { indexes: 0, segments: 0, records: 0, bytes: 0, problems: [], unreferenced: [] };
-  const scope: Scope = { directory, indexId, engine, blobs, findings };
+  const scope: Scope = { directory, choice, engine, blobs, findings };
   for (const found of files.problems) report(scope, '', found.file, found.problem);
   try {
-    if (indexId === undefined) {
+    if (isEverything(choice)) {
       if (files.isReadable) {
         for (const problem of catalogDamage(directory)) report(scope, '', catalogFile, problem);
       }
@@ -84,17 +86,16 @@ export async function verifyIndexes(config: Config, indexId: string | undefined)
 
 /** Everything that the catalog names, and what it does not. */
 async function verifyNamed(scope: Scope, catalog: CatalogReader): Promise<void> {
-  const { indexId } = scope;
   let rows: readonly IndexRow[];
   try {
-    rows = await indexRows(catalog, indexId);
+    rows = await chosenIndexes(catalog, scope.choice);
   } catch (error) {
     if (error instanceof CommandFailure) throw error;
     report(scope, '', catalogFile, `its indexes cannot be listed: ${messageOf(error)}`);
     return await verifyUnnamed(scope, await segmentsOf(scope));
   }
   for (const row of rows) await verifyIndex(scope, catalog, row);
-  if (indexId !== undefined) return;
+  if (!isEverything(scope.choice)) return;
   const files = await scope.blobs.list('');
   const known = new Set(await catalog.listIndexIds());
   for (const { name } of files) if (!known.has(indexOf(name))) noteUnreferenced(scope, name);
@@ -171,8 +172,8 @@ function noteUnreferenced(scope: Scope, file: string): void {
   report(scope, indexOf(file), file, 'is a segment that the catalog does not name');
 }
 
-function segmentsOf({ blobs, indexId }: Scope): Promise<readonly { readonly name: string }[]> {
-  return blobs.list(indexId === undefined ? '' : `${indexId}/`);
+function segmentsOf({ blobs, choice }: Scope): Promise<readonly { readonly name: string }[]> {
+  return blobs.list(choice.index === undefined ? '' : `${choice.index}/`);
 }
 
 function indexOf(blob: string): string {

@@ -13,7 +13,7 @@ let options: RunOptions;
 
 beforeEach(async () => {
   api = new ApiDouble();
-  api.indexes.push({ id: '00000000-0000-4000-8000-0000000000aa', name: 'books' });
+  api.addIndex('books', '00000000-0000-4000-8000-0000000000aa');
   directory = mkdtempSync(path.join(tmpdir(), 'maxsimd-eval-'));
   options = { environment: { MAXSIMD_URL: await api.listen(), MAXSIMD_API_KEY: 'qkv_live_test' } };
 });

@@ -55,6 +55,8 @@ describe('beside a running server', () => {
     expect(index.derived_bytes).toBeGreaterThan(0);
     const live = index.segments.reduce((sum: number, segment: { live: number }) => sum + segment.live, 0);
     expect(live).toBe(documents - 10);
+    const { data: named } = (await runJson(['index', 'inspect', index.name], operator)).document;
+    expect(named).toEqual([expect.objectContaining({ index_id: indexId })]);
     const text = await run(['index', 'inspect'], operator);
     expect(text.stdout).toContain(indexId);
     expect(text.stdout).toMatch(/^segment +state +records +live +chunks/m);

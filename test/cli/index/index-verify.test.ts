@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 
 const verify = (directory: string, only?: string) =>
-  verifyIndexes(parseConfig({ MAXSIMD_DATA_DIR: directory }), only);
+  verifyIndexes(parseConfig({ MAXSIMD_DATA_DIR: directory }), { index: only });
 
 async function copyOf(change: (directory: string) => Promise<unknown>): Promise<string> {
   const directory = path.join(await newDirectory(), 'data');

@@ -40,11 +40,12 @@ export function errorReply(
 
 export class ApiDouble {
   readonly requests: SeenRequest[] = [];
-  readonly indexes: { id: string; name: string }[] = [];
+  readonly indexes: { readonly id: string; readonly name: string }[] = [];
   readonly documents = new Map<string, { text: string; metadata: unknown }>();
   /** Query text -> document ids of the result chunks, in order. */
   readonly rankings = new Map<string, readonly string[]>();
   maxConcurrentRequests = 2;
+  requestsPerMinute = 60;
   documentsMax = 100_000;
   /** Most requests that were in flight at once. */
   inFlightMax = 0;
@@ -62,6 +63,19 @@ export class ApiDouble {
     this.#server.closeAllConnections();
     this.#server.close();
     await once(this.#server, 'close');
+  }
+
+  addIndex(name: string, id: string): object {
+    const index = {
+      id,
+      name,
+      model: 'words',
+      model_version: '1',
+      status: 'ready',
+      created_at: '2026-11-22T12:00:00.000Z',
+    };
+    this.indexes.push(index);
+    return index;
   }
 
   upserts(): readonly SeenRequest[] {
@@ -108,19 +122,37 @@ export class ApiDouble {
       case 'GET /v1/usage':
         return {
           body: {
-            limits: { max_concurrent_requests: this.maxConcurrentRequests, unknown: true },
-            remaining: { documents: this.documentsMax - this.documents.size },
+            period_start: '2026-11-01T00:00:00.000Z',
+            period_end: '2026-12-01T00:00:00.000Z',
+            usage: {
+              input_tokens: '9007199254740993',
+              requests: this.requests.length,
+              document_upserts: 0,
+              searches: 0,
+              scores: 0,
+              documents: this.documents.size,
+            },
+            limits: {
+              input_tokens: '50000000',
+              documents: this.documentsMax,
+              requests_per_minute: this.requestsPerMinute,
+              max_concurrent_requests: this.maxConcurrentRequests,
+              unknown: true,
+            },
+            remaining: { input_tokens: '0', documents: this.documentsMax - this.documents.size },
           },
         };
       case 'GET /v1/indexes':
         return { body: { data: this.indexes } };
       case 'POST /v1/indexes': {
-        const index = {
-          id: `00000000-0000-4000-8000-${String(this.indexes.length).padStart(12, '0')}`,
-          name: request.body.name,
-        };
-        this.indexes.push(index);
-        return { status: 201, body: index };
+        const id = `00000000-0000-4000-8000-${String(this.indexes.length).padStart(12, '0')}`;
+        return { status: 201, body: this.addIndex(request.body.name, id) };
+      }
+      case 'DELETE /v1/indexes/ID': {
+        const place = this.indexes.findIndex(({ id }) => request.path.endsWith(id));
+        if (place === -1) return errorReply(404, 'not_found');
+        this.indexes.splice(place, 1);
+        return { body: { deleted: true } };
       }
       case 'POST /v1/indexes/ID/documents':
         return this.#upsert(request);

@@ -1,0 +1,41 @@
+/** `maxsimd index list` and `index delete`: the indexes that the tenant of an API key sees, through the HTTP API. */
+import { ApiClient } from '../api/client.ts';
+import type { Endpoint } from '../api/exchange.ts';
+import { CommandFailure } from '../failure.ts';
+import { table, type CommandResult } from '../output.ts';
+
+const policy = { unavailableMsMax: 10_000, brokenAttemptsMax: 1 };
+
+export async function listIndexes(endpoint: Endpoint): Promise<CommandResult> {
+  const indexes = await new ApiClient(endpoint, { policy }).listIndexes();
+  return {
+    document: { data: indexes },
+    text: table(
+      ['name', 'index', 'status', 'model', 'created'],
+      indexes.map(({ name, id, status, model, model_version: version, created_at: created }) => [
+        name,
+        id,
+        status,
+        `${model}/${version}`,
+        created,
+      ]),
+    ),
+  };
+}
+
+export interface DeleteIndex {
+  /** Or identifier. */
+  readonly name: string;
+  /** Asks the person; `true` = go on. */
+  readonly confirm: (question: string) => Promise<boolean>;
+}
+
+export async function deleteIndex(endpoint: Endpoint, command: DeleteIndex): Promise<CommandResult> {
+  const client = new ApiClient(endpoint, { policy });
+  const { id, name } = await client.requireIndex(command.name);
+  if (!(await command.confirm(`Erase index ${name} (${id}) with all its documents? [y/N] `))) {
+    throw new CommandFailure('not_confirmed', 'nothing was erased');
+  }
+  await client.deleteIndex(id);
+  return { document: { index_id: id, name, deleted: true }, text: `index ${name} (${id}) is erased` };
+}

@@ -1,0 +1,64 @@
+/** `maxsimd index list|delete` and `maxsimd usage`: through the HTTP API. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ApiDouble } from '../../support/http/api-double.ts';
+import { run, runJson, type RunOptions } from '../../support/running/command-process.ts';
+
+const id = '00000000-0000-4000-8000-0000000000aa';
+let api: ApiDouble;
+let options: RunOptions;
+
+beforeEach(async () => {
+  api = new ApiDouble();
+  options = { environment: { MAXSIMD_URL: await api.listen(), MAXSIMD_API_KEY: 'qkv_live_test' } };
+  api.addIndex('books', id);
+  api.addIndex('films', '00000000-0000-4000-8000-0000000000bb');
+});
+
+afterEach(() => api.close());
+
+describe('index list', () => {
+  it('shows the indexes of the tenant, as the API tells them', async () => {
+    const { exitCode, document } = await runJson(['index', 'list'], options);
+    expect(exitCode).toBe(0);
+    expect(document.data).toEqual(api.indexes);
+    const { stdout } = await run(['index', 'list'], options);
+    expect(stdout).toMatch(/^name +index +status +model +created\nbooks +0{8}-\S+ +ready +words\/1 +2026-/);
+  });
+});
+
+describe('index delete', () => {
+  it('erases an index by name or id, once somebody agrees', async () => {
+    const asked = await runJson(['index', 'delete', 'books'], options);
+    expect(asked.exitCode).toBe(2);
+    expect(asked.document.error.message).toMatch(/--yes/);
+    expect(api.indexes).toHaveLength(2);
+    const erased = await runJson(['index', 'delete', 'books', '--yes'], options);
+    expect(erased.document).toEqual({ index_id: id, name: 'books', deleted: true });
+    expect(api.indexes.map(({ name }) => name)).toEqual(['films']);
+    const { exitCode } = await run(['index', 'delete', api.indexes[0]!.id, '--yes'], options);
+    expect(exitCode).toBe(0);
+    expect(api.indexes).toEqual([]);
+  });
+
+  it('of an index that is not there says so', async () => {
+    const { exitCode, document } = await runJson(['index', 'delete', 'nowhere', '--yes'], options);
+    expect(exitCode).toBe(1);
+    expect(document.error.code).toBe('not_found');
+  });
+});
+
+describe('usage', () => {
+  it('shows what was used, the limits and what remains, totals to the digit', async () => {
+    const { document } = await runJson(['usage'], options);
+    expect(document).toMatchObject({
+      usage: { input_tokens: '9007199254740993' },
+      limits: { unknown: true },
+    });
+    const { stdout, exitCode } = await run(['usage'], options);
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(/^ +used +limit +remaining\n/);
+    expect(stdout).toMatch(/^input tokens +9007199254740993 +50000000 +0$/m);
+    expect(stdout).toMatch(/^requests a minute +60$/m);
+    expect(stdout).toMatch(/^from 2026-11-01T00:00:00.000Z until 2026-12-01/m);
+  });
+});
