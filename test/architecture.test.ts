@@ -156,7 +156,6 @@ describe('engines', () => {
     '@huggingface/tokenizers',
     'prom-client',
     'pino',
-    'close-with-grace',
     'cli-progress',
     'grpc-health-check',
     '@grpc/proto-loader',

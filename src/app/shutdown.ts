@@ -1,9 +1,7 @@
 /**
  * The end of the process, once: the first SIGTERM, SIGINT or SIGHUP starts it, further ones change nothing
- * (they must not cut the drain short), a defect nobody caught ends it with exit code 1. The one importer of
- * close-with-grace.
+ * (they must not cut the drain short), a defect nobody caught ends it with exit code 1.
  */
-import closeWithGrace from 'close-with-grace';
 
 export interface ShutdownOptions {
   /** How long requests in flight may take. */
@@ -13,25 +11,26 @@ export interface ShutdownOptions {
   readonly onError: (error: unknown) => void;
 }
 
-const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
-/** Faults of an instruction, which JavaScript cannot handle: it would be tried again for ever. SIGBUS is the engine's. */
-const faults = ['SIGILL', 'SIGTRAP', 'SIGBUS', 'SIGFPE', 'SIGSEGV'] as const;
-
 export function onShutdown(options: ShutdownOptions, close: () => Promise<void>): void {
-  const grace = closeWithGrace(
-    // The library exits at a second signal, so it does not see those that mean "drain".
-    { delay: options.drainMs + options.closeMs, skip: [...signals, ...faults], logger: false },
-    async ({ err }) => {
-      if (err !== undefined) options.onError(err);
-      await close();
-    },
-  );
-  let closing = false;
-  for (const signal of signals) {
-    process.on(signal, () => {
-      if (closing) return;
-      closing = true;
-      grace.close();
+  let ending = false;
+  let exitCode = 0;
+  const fail = (error: unknown): void => {
+    exitCode = 1;
+    options.onError(error);
+  };
+  const end = (): void => {
+    if (ending) return;
+    ending = true;
+    setTimeout(() => process.exit(1), options.drainMs + options.closeMs);
+    void close()
+      .catch(fail)
+      .finally(() => process.exit(exitCode));
+  };
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, end);
+  for (const defect of ['uncaughtException', 'unhandledRejection'] as const) {
+    process.on(defect, (error: unknown) => {
+      fail(error);
+      end();
     });
   }
 }
