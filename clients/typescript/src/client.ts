@@ -1,0 +1,153 @@
+import { ApiError, MaxsimdError } from './errors.ts';
+import { importDocuments } from './import.ts';
+import type { ImportOptions, ImportReport } from './import.ts';
+import { Transport, checkedKey, checkedUrl } from './transport.ts';
+import type { RequestOptions } from './transport.ts';
+import type {
+  CreateIndex,
+  Deleted,
+  Document,
+  Index,
+  IndexList,
+  Ranked,
+  Readiness,
+  Score,
+  Search,
+  UpsertResult,
+  UsageSummary,
+} from './types.ts';
+import { version } from './version.ts';
+
+export interface MaxsimdOptions {
+  /** Of the service; may carry a path (behind a proxy). */
+  readonly url: string;
+  readonly apiKey: string;
+  /** For one attempt. The default, 150 s, is above every deadline of the service. */
+  readonly timeoutMs?: number;
+  /** For all attempts of a request together, the waiting included: 120 s by default, 0 = one attempt. */
+  readonly retryMsMax?: number;
+  /** Before each wait for another attempt. */
+  readonly onRetry?: (error: Error, delayMs: number) => void;
+  /** Put before the client's own name. */
+  readonly userAgent?: string;
+  /** For a proxy, or a test. */
+  readonly fetch?: typeof fetch;
+}
+
+/**
+ * The service, for one API key. Requests that are safe to repeat are repeated while the service is unavailable; see
+ * `retry.ts`. Methods reject with an `ApiError`, a `ConnectionError`, or the reason of the caller's signal.
+ */
+export class Maxsimd {
+  readonly #transport: Transport;
+
+  constructor(options: MaxsimdOptions) {
+    // An API key in a page is everybody's.
+    if ('document' in globalThis || 'WorkerGlobalScope' in globalThis)
+      throw new MaxsimdError('an API key must not reach a browser: call the service from your backend');
+    const own = `maxsimd-typescript/${version} node/${process.versions.node}`;
+    this.#transport = new Transport({
+      url: checkedUrl(options.url),
+      apiKey: checkedKey(options.apiKey),
+      userAgent: options.userAgent === undefined ? own : `${options.userAgent} ${own}`,
+      timeoutMs: options.timeoutMs ?? 150_000,
+      retryMsMax: options.retryMsMax ?? 120_000,
+      fetch: options.fetch ?? fetch,
+      onRetry: options.onRetry,
+    });
+  }
+
+  /** Sent once: a second one would be refused for the name of the first. */
+  createIndex(body: CreateIndex, options?: RequestOptions): Promise<Index> {
+    return this.#post('/v1/indexes', body, false, options);
+  }
+
+  /** All of them, oldest first: the API has no pages. */
+  async listIndexes(options?: RequestOptions): Promise<readonly Index[]> {
+    const { data } = await this.#get<IndexList>('/v1/indexes', options);
+    return data;
+  }
+
+  getIndex(indexId: string, options?: RequestOptions): Promise<Index> {
+    return this.#get(indexPath(indexId), options);
+  }
+
+  /** Sent once: a second one would be refused as not found. */
+  deleteIndex(indexId: string, options?: RequestOptions): Promise<Deleted> {
+    return this.#transport.send({ method: 'DELETE', path: indexPath(indexId), isSafe: false }, options);
+  }
+
+  /** 1 to 50 documents; look at `failed`. `import` takes any number. */
+  upsert(indexId: string, documents: readonly Document[], options?: RequestOptions): Promise<UpsertResult> {
+    return this.#post(`${indexPath(indexId)}/documents`, { documents }, true, options);
+  }
+
+  /** Any number of documents. Rejects with an `ImportError` that holds the report so far. */
+  import(
+    indexId: string,
+    documents: Iterable<Document> | AsyncIterable<Document>,
+    options: ImportOptions = {},
+  ): Promise<ImportReport> {
+    const path = `${indexPath(indexId)}/documents`;
+    return importDocuments(
+      (body, signal, onConcurrencyLimit) =>
+        this.#transport.send(
+          {
+            method: 'POST',
+            path,
+            body,
+            isSafe: true,
+            isPatient: true,
+            onRetry: (error) => {
+              if (error instanceof ApiError && error.code === 'concurrency_limit_exceeded')
+                onConcurrencyLimit();
+            },
+          },
+          { signal },
+        ),
+      documents,
+      options,
+    );
+  }
+
+  /** `deleted` may be false for a document that was there, when the first of two attempts lost its answer. */
+  deleteDocument(indexId: string, docId: string, options?: RequestOptions): Promise<Deleted> {
+    const path = `${indexPath(indexId)}/documents/${encodeURIComponent(docId)}`;
+    return this.#transport.send({ method: 'DELETE', path, isSafe: true }, options);
+  }
+
+  search(indexId: string, body: Search, options?: RequestOptions): Promise<Ranked> {
+    return this.#post(`${indexPath(indexId)}/search`, body, true, options);
+  }
+
+  /** Ranks the documents given; nothing is stored. */
+  score(body: Score, options?: RequestOptions): Promise<Ranked> {
+    return this.#post('/v1/score', body, true, options);
+  }
+
+  usage(options?: RequestOptions): Promise<UsageSummary> {
+    return this.#get('/v1/usage', options);
+  }
+
+  /** Rejects with a 503 while the service is not ready; sent once. */
+  readiness(options?: RequestOptions): Promise<Readiness> {
+    return this.#transport.send({ method: 'GET', path: '/readyz', isSafe: false }, options);
+  }
+
+  #get<Answer>(path: string, options: RequestOptions | undefined): Promise<Answer> {
+    return this.#transport.send({ method: 'GET', path, isSafe: true }, options);
+  }
+
+  #post<Answer>(
+    path: string,
+    body: object,
+    isSafe: boolean,
+    options: RequestOptions | undefined,
+  ): Promise<Answer> {
+    return this.#transport.send({ method: 'POST', path, body: JSON.stringify(body), isSafe }, options);
+  }
+}
+
+function indexPath(indexId: string): string {
+  return `/v1/indexes/${encodeURIComponent(indexId)}`;
+}

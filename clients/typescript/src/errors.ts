@@ -1,0 +1,75 @@
+/** What a call may reject with. Decide from the class and `code`; messages are for people. */
+import type { ImportReport } from './import.ts';
+import type { ErrorDetail } from './types.ts';
+
+export type ErrorCode = ErrorDetail['code'];
+export type Issue = NonNullable<ErrorDetail['issues']>[number];
+
+export class MaxsimdError extends Error {
+  override name = 'MaxsimdError';
+}
+
+interface ApiErrorDetails {
+  readonly status: number;
+  /** `unexpected_response`: whoever answered (a proxy, say) does not speak this API. */
+  readonly code: ErrorCode | 'unexpected_response';
+  readonly issues: readonly Issue[];
+  /** For logs and support; not a secret. */
+  readonly requestId: string | undefined;
+  readonly retryAfterSeconds: number | undefined;
+}
+
+/** The service answered with an error. */
+export class ApiError extends MaxsimdError {
+  override name = 'ApiError';
+  readonly status: number;
+  readonly code: ApiErrorDetails['code'];
+  readonly issues: readonly Issue[];
+  readonly requestId: string | undefined;
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(message: string, details: ApiErrorDetails) {
+    const issues = details.issues.map((issue) => ` [${issue.path}: ${issue.message}]`).join('');
+    const request = details.requestId === undefined ? '' : ` (request ${details.requestId})`;
+    super(`${details.status} ${details.code}: ${message}${issues}${request}`);
+    this.status = details.status;
+    this.code = details.code;
+    this.issues = details.issues;
+    this.requestId = details.requestId;
+    this.retryAfterSeconds = details.retryAfterSeconds;
+  }
+}
+
+/** No answer came. */
+export class ConnectionError extends MaxsimdError {
+  override name = 'ConnectionError';
+  readonly code: 'timeout' | 'connection_failed';
+  /** Whether the service may have received the request, and done what it asks. */
+  readonly maybeReceived: boolean;
+
+  constructor(
+    message: string,
+    details: {
+      readonly code: ConnectionError['code'];
+      readonly maybeReceived: boolean;
+      readonly cause: unknown;
+    },
+  ) {
+    super(message, { cause: details.cause });
+    this.code = details.code;
+    this.maybeReceived = details.maybeReceived;
+  }
+}
+
+/** An import stopped before its end: `cause` says why, `report` how far it came. Importing the same again is safe. */
+export class ImportError extends MaxsimdError {
+  override name = 'ImportError';
+  readonly report: ImportReport;
+
+  constructor(cause: unknown, report: ImportReport) {
+    super(`the import stopped after ${report.documents} documents: ${(cause as Error).message}`, {
+      cause,
+    });
+    this.report = report;
+  }
+}

@@ -1,0 +1,20 @@
+export { Maxsimd } from './client.ts';
+export type { MaxsimdOptions } from './client.ts';
+export { ApiError, ConnectionError, ImportError, MaxsimdError } from './errors.ts';
+export type { ErrorCode, Issue } from './errors.ts';
+export type { ImportOptions, ImportProgress, ImportReport, ImportFailure } from './import.ts';
+export type { RequestOptions } from './transport.ts';
+export type {
+  Chunking,
+  CreateIndex,
+  Document,
+  DocumentFailure,
+  Index,
+  Ranked,
+  Readiness,
+  Result,
+  Score,
+  Search,
+  UpsertResult,
+  UsageSummary,
+} from './types.ts';

@@ -1,0 +1,183 @@
+/** One request over fetch, repeated by the rules of `retry.ts`. No key, query or text goes into a message. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ApiError, ConnectionError, MaxsimdError } from './errors.ts';
+import { isRefusedForNow, repeatDelayMs } from './retry.ts';
+import type { ErrorDetail } from './types.ts';
+
+export interface RequestOptions {
+  /** Ends the request, and the waiting for its next attempt, with the signal's reason. */
+  readonly signal?: AbortSignal;
+  /** For one attempt. */
+  readonly timeoutMs?: number;
+  /** Sent as `x-request-id`: 1 to 128 of `A-Z a-z 0-9 . _ -`. */
+  readonly requestId?: string;
+}
+
+export interface TransportSettings {
+  readonly url: string;
+  readonly apiKey: string;
+  readonly userAgent: string;
+  readonly timeoutMs: number;
+  readonly retryMsMax: number;
+  readonly fetch: typeof fetch;
+  readonly onRetry: ((error: Error, delayMs: number) => void) | undefined;
+}
+
+export interface ApiRequest {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly path: string;
+  /** JSON text. */
+  readonly body?: string;
+  /** Whether doing it twice is as good as doing it once. */
+  readonly isSafe: boolean;
+  /** Waits for as long as the rate and concurrency limits ask; otherwise within `retryMsMax`. */
+  readonly isPatient?: boolean;
+  /** Called before each wait, beside the client's own. */
+  readonly onRetry?: (error: Error) => void;
+}
+
+export class Transport {
+  readonly #settings: TransportSettings;
+  /** The request rate is the tenant's: what one request was told holds for all. */
+  #pausedUntilMs = 0;
+
+  constructor(settings: TransportSettings) {
+    this.#settings = settings;
+  }
+
+  async send<Answer>(request: ApiRequest, options: RequestOptions = {}): Promise<Answer> {
+    const startedMs = performance.now();
+    for (let attempts = 1; ; attempts += 1) {
+      await this.#waitForPause(options.signal);
+      try {
+        return (await this.#attempt(request, options)) as Answer;
+      } catch (error) {
+        const delayMs = repeatDelayMs(error, { attempts, isSafe: request.isSafe }, Math.random);
+        const waits = request.isPatient === true && isRefusedForNow(error);
+        const elapsedMs = performance.now() - startedMs;
+        if (delayMs === undefined || (!waits && elapsedMs + delayMs > this.#settings.retryMsMax)) throw error;
+        this.#settings.onRetry?.(error as Error, delayMs);
+        request.onRetry?.(error as Error);
+        if (error instanceof ApiError && error.code === 'rate_limit_exceeded')
+          this.#pausedUntilMs = Math.max(this.#pausedUntilMs, performance.now() + delayMs);
+        else await wait(delayMs, options.signal);
+      }
+    }
+  }
+
+  async #waitForPause(signal: AbortSignal | undefined): Promise<void> {
+    for (;;) {
+      const remainingMs = this.#pausedUntilMs - performance.now();
+      if (remainingMs <= 0) return;
+      await wait(remainingMs, signal);
+    }
+  }
+
+  async #attempt(request: ApiRequest, options: RequestOptions): Promise<unknown> {
+    const { url, apiKey, userAgent, fetch } = this.#settings;
+    const timeoutMs = options.timeoutMs ?? this.#settings.timeoutMs;
+    const timeout = AbortSignal.timeout(timeoutMs);
+    let response: Response;
+    let text: string;
+    try {
+      response = await fetch(`${url}${request.path}`, {
+        method: request.method,
+        headers: {
+          authorization: `Bearer ${apiKey}`,
+          'user-agent': userAgent,
+          ...(options.requestId === undefined ? {} : { 'x-request-id': options.requestId }),
+          ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
+        },
+        ...(request.body === undefined ? {} : { body: request.body }),
+        // The key goes to the address given, nowhere else.
+        redirect: 'manual',
+        signal: options.signal === undefined ? timeout : AbortSignal.any([options.signal, timeout]),
+      });
+      text = await response.text();
+    } catch (error) {
+      options.signal?.throwIfAborted();
+      throw timeout.aborted
+        ? new ConnectionError(`no answer from ${url} within ${timeoutMs / 1000} s`, {
+            code: 'timeout',
+            maybeReceived: true,
+            cause: error,
+          })
+        : connectionError(url, error);
+    }
+    if (!response.ok) throw apiError(response, text);
+    const body = parsed(text);
+    if (body === undefined) throw apiError(response, text);
+    return body;
+  }
+}
+
+/** Ends with the signal's own reason, as the request does. */
+async function wait(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
+  try {
+    await sleep(delayMs, undefined, signal === undefined ? {} : { signal });
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw error;
+  }
+}
+
+/** No connection was made, so no request was received. */
+const unconnected = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+/** fetch says "fetch failed" and keeps the reason in its cause. */
+function connectionError(url: string, error: unknown): ConnectionError {
+  const cause = (error as { readonly cause?: { readonly code?: string; readonly message?: string } }).cause;
+  const reason = cause?.message || cause?.code || (error as Error).message;
+  return new ConnectionError(`cannot reach ${url}: ${reason}`, {
+    code: 'connection_failed',
+    maybeReceived: !unconnected.has(cause?.code ?? ''),
+    cause: error,
+  });
+}
+
+function apiError(response: Response, text: string): ApiError {
+  const body: { readonly error?: Partial<ErrorDetail> } | undefined = parsed(text);
+  const error = body?.error;
+  const retryAfter = Number(response.headers.get('retry-after') ?? Number.NaN);
+  return new ApiError(error?.message ?? 'this is not an answer of the service', {
+    status: response.status,
+    code: error?.code ?? 'unexpected_response',
+    issues: error?.issues ?? [],
+    requestId: response.headers.get('x-request-id') ?? undefined,
+    retryAfterSeconds: Number.isFinite(retryAfter) && retryAfter >= 0 ? retryAfter : undefined,
+  });
+}
+
+/** The object that the text is; `undefined` = it is none. */
+function parsed(text: string): object | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The address without a trailing slash; throws on one that no request may go to. */
+export function checkedUrl(given: string): string {
+  const url = URL.canParse(given) ? new URL(given) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol))
+    throw new MaxsimdError('`url` must be an http:// or https:// address');
+  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '')
+    throw new MaxsimdError('`url` takes no credentials, query or fragment');
+  return url.href.replace(/\/+$/, '');
+}
+
+/** fetch would quote a malformed header value in its error, and the value is a secret. */
+export function checkedKey(given: string): string {
+  if (!/^[\x21-\x7e]+$/.test(given))
+    throw new MaxsimdError('`apiKey` is missing or holds characters that no key has');
+  return given;
+}

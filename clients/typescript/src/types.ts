@@ -1,0 +1,20 @@
+/** Short names for the objects of the OpenAPI document. */
+import type { components } from './schema.ts';
+
+type Schemas = components['schemas'];
+
+export type Chunking = Schemas['Chunking'];
+export type CreateIndex = Schemas['CreateIndexInput'];
+export type Deleted = Schemas['Deleted'];
+export type Document = Schemas['DocumentInput'];
+export type DocumentFailure = Schemas['DocumentFailure'];
+export type ErrorDetail = Schemas['ErrorDetail'];
+export type Index = Schemas['Index'];
+export type IndexList = Schemas['IndexList'];
+export type Ranked = Schemas['Ranked'];
+export type Readiness = Schemas['Readiness'];
+export type Result = Schemas['Result'];
+export type Score = Schemas['ScoreInput'];
+export type Search = Schemas['SearchInput'];
+export type UpsertResult = Schemas['UpsertResult'];
+export type UsageSummary = Schemas['UsageSummary'];

@@ -1,0 +1,165 @@
+/** What the TypeScript client does when the service refuses, breaks or stays silent: a double stands in for it. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { ApiError, ConnectionError, Maxsimd } from '../../clients/typescript/src/index.ts';
+import { repeatDelayMs } from '../../clients/typescript/src/retry.ts';
+import { ApiDouble, errorReply } from '../support/http/api-double.ts';
+
+let double: ApiDouble;
+let url: string;
+let waits: number[];
+beforeEach(async () => {
+  double = new ApiDouble();
+  url = await double.listen();
+  waits = [];
+});
+afterEach(() => double.close());
+
+const connect = (options: object = {}): Maxsimd =>
+  new Maxsimd({ url, apiKey: 'qkv_live_x', onRetry: (_error, delayMs) => waits.push(delayMs), ...options });
+const index = 'ffffffff-ffff-4fff-8fff-ffffffffffff';
+
+/** The first requests get these answers. */
+function answerFirst(...replies: ReturnType<ApiDouble['intercept']>[]): void {
+  double.intercept = () => replies.shift();
+}
+
+describe('safe requests', () => {
+  test('are sent again after 503, no sooner than Retry-After', async () => {
+    answerFirst(errorReply(503, 'service_unavailable', { retryAfter: 1 }));
+    expect(await connect().search(index, { query: 'q' })).toMatchObject({ results: [] });
+    expect(double.requests).toHaveLength(2);
+    expect(double.requests[1]!.atMs - double.requests[0]!.atMs).toBeGreaterThanOrEqual(990);
+  });
+
+  test('are sent again after a cut connection', async () => {
+    answerFirst({ cut: true });
+    expect(await connect().usage()).toMatchObject({ remaining: {} });
+    expect(double.requests).toHaveLength(2);
+  });
+
+  test('are given up when the next wait would pass the bound', async () => {
+    double.intercept = () => errorReply(503, 'service_unavailable', { retryAfter: 3600 });
+    await expect(connect().usage()).rejects.toMatchObject({ status: 503, retryAfterSeconds: 3600 });
+    expect(double.requests).toHaveLength(1);
+  });
+
+  test('are never sent again once the monthly allowance is used up, or when the request is wrong', async () => {
+    double.intercept = () => errorReply(429, 'usage_limit_exceeded', { retryAfter: 1 });
+    await expect(connect().search(index, { query: 'q' })).rejects.toMatchObject({
+      code: 'usage_limit_exceeded',
+    });
+    double.intercept = () => errorReply(422, 'validation_error');
+    await expect(connect().search(index, { query: 'q' })).rejects.toMatchObject({ code: 'validation_error' });
+    expect(double.requests).toHaveLength(2);
+  });
+});
+
+describe('a request that is not safe to repeat', () => {
+  test.each([
+    ['503', errorReply(503, 'service_unavailable', { retryAfter: 1 })],
+    ['500', errorReply(500, 'internal_error')],
+    ['a cut connection', { cut: true } as const],
+  ])('is sent once: %s', async (_name, reply) => {
+    double.intercept = () => reply;
+    await expect(connect().createIndex({ name: 'one' })).rejects.toBeInstanceOf(Error);
+    await expect(connect().deleteIndex(index)).rejects.toBeInstanceOf(Error);
+    expect(double.requests).toHaveLength(2);
+  });
+
+  test('is sent again when it was refused for its rate', async () => {
+    answerFirst(errorReply(429, 'rate_limit_exceeded', { retryAfter: 1 }));
+    expect(await connect().createIndex({ name: 'one' })).toMatchObject({ name: 'one' });
+    expect(double.requests).toHaveLength(2);
+    expect(waits[0]).toBeGreaterThanOrEqual(1000);
+  });
+});
+
+test('one request told to wait makes the others wait too', async () => {
+  answerFirst(errorReply(429, 'rate_limit_exceeded', { retryAfter: 1 }));
+  const client = connect();
+  const first = client.usage();
+  while (waits.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  await Promise.all([first, client.usage(), client.usage()]);
+  expect(waits).toHaveLength(1);
+  for (const request of double.requests.slice(1))
+    expect(request.atMs - double.requests[0]!.atMs).toBeGreaterThanOrEqual(990);
+});
+
+test('a silent service ends in a timeout, a missing one in a connection error', async () => {
+  double.intercept = () => new Promise(() => {});
+  await expect(connect({ timeoutMs: 50, retryMsMax: 0 }).usage()).rejects.toMatchObject({
+    name: 'ConnectionError',
+    code: 'timeout',
+    maybeReceived: true,
+  });
+  const nobody = new ApiDouble();
+  const address = await nobody.listen();
+  await nobody.close();
+  const refused = connect({ url: address, retryMsMax: 0 }).createIndex({ name: 'one' });
+  await expect(refused).rejects.toMatchObject({ code: 'connection_failed', maybeReceived: false });
+});
+
+test('answers that are not of the service are errors, also a redirect', async () => {
+  for (const [reply, status] of [
+    [{ body: '<html>' }, 200],
+    [{ status: 404, body: '<html>' }, 404],
+    [{ status: 307, headers: { location: 'http://127.0.0.1:1/' }, body: '' }, 307],
+  ] as const) {
+    double.intercept = () => reply;
+    await expect(connect().usage()).rejects.toMatchObject({ status, code: 'unexpected_response' });
+  }
+});
+
+test('an import stops at a failure that concerns no single document, and reports what it did', async () => {
+  let batches = 0;
+  double.intercept = ({ path }) => {
+    if (!path.endsWith('/documents')) return undefined;
+    batches += 1;
+    return batches === 3 ? errorReply(401, 'authentication_failed') : undefined;
+  };
+  const documents = Array.from({ length: 400 }, (_, at) => ({ doc_id: `d${at}`, text: 't' }));
+  await expect(connect().import(index, documents, { concurrency: 1 })).rejects.toMatchObject({
+    name: 'ImportError',
+    report: { documents: 100, failed: [] },
+    cause: { code: 'authentication_failed' },
+  });
+  expect(batches).toBe(3);
+});
+
+test('the caller ends an import with a signal', async () => {
+  const stop = new AbortController();
+  const documents = Array.from({ length: 400 }, (_, at) => ({ doc_id: `d${at}`, text: 't' }));
+  const stopped = connect().import(index, documents, {
+    signal: stop.signal,
+    onProgress: () => stop.abort(new Error('enough')),
+  });
+  await expect(stopped).rejects.toThrow('enough');
+  expect(double.upserts().length).toBeLessThan(8);
+});
+
+test('names itself, and keeps its key to printable characters', async () => {
+  const agents: (string | null)[] = [];
+  const client = connect({
+    userAgent: 'shop/2',
+    fetch: (address: string, init: RequestInit) => {
+      agents.push(new Headers(init.headers).get('user-agent'));
+      return fetch(address, init);
+    },
+  });
+  await client.usage();
+  expect(agents).toEqual([expect.stringMatching(/^shop\/2 maxsimd-typescript\/\S+ node\/\d+/)]);
+  expect(() => connect({ apiKey: 'secret\nsecret' })).toThrow(/^(?!.*secret)/);
+  expect(() => connect({ url: 'ftp://host' })).toThrow('http');
+});
+
+test('delays grow, stay bounded, and never pass under Retry-After', () => {
+  const details = { status: 503, code: 'service_unavailable', issues: [], requestId: undefined } as const;
+  const failure = (retryAfterSeconds?: number): ApiError =>
+    new ApiError('m', { ...details, retryAfterSeconds });
+  const lost = new ConnectionError('m', { code: 'timeout', maybeReceived: true, cause: undefined });
+  const delay = (error: unknown, attempts: number, random: number): number | undefined =>
+    repeatDelayMs(error, { attempts, isSafe: true }, () => random);
+  expect([1, 2, 3, 20].map((attempts) => delay(lost, attempts, 1))).toEqual([600, 1100, 2100, 30_100]);
+  expect(delay(failure(7), 1, 0)).toBe(7000);
+  expect(repeatDelayMs(lost, { attempts: 1, isSafe: false }, () => 0)).toBeUndefined();
+});

@@ -1,0 +1,142 @@
+/** The TypeScript client against the real service. */
+import { expect, test } from 'vitest';
+import { ApiError, ImportError, Maxsimd } from '../../clients/typescript/src/index.ts';
+import { useStage } from '../support/running/stage.ts';
+import type { TestTenant } from '../support/running/command-line.ts';
+
+const stage = useStage();
+const clientOf = (tenant: TestTenant, options: object = {}): Maxsimd =>
+  new Maxsimd({ url: stage.server.url, apiKey: tenant.key, ...options });
+
+const rejection = async (promise: Promise<unknown>): Promise<unknown> => {
+  try {
+    await promise;
+  } catch (error) {
+    return error;
+  }
+  throw new Error('it was fulfilled');
+};
+
+test('an index, from its making to its end', async () => {
+  const client = clientOf(stage.tenant);
+  expect(await client.readiness()).toMatchObject({ status: 'ready' });
+  const index = await client.createIndex({ name: 'whole', metadata_schema: { kind: 'string' } });
+  expect(await client.getIndex(index.id)).toEqual(index);
+  expect(await client.listIndexes()).toContainEqual(index);
+
+  const answer = await client.upsert(index.id, [
+    { doc_id: 'bee/1', text: 'Honey bees dance to tell where flowers are.', metadata: { kind: 'insect' } },
+    { doc_id: 'whale', text: 'The blue whale is the largest animal.', metadata: { kind: 'mammal' } },
+    { doc_id: 'nothing', text: '   ' },
+  ]);
+  expect(answer).toMatchObject({ upserted_documents: 2, failed: [{ doc_id: 'nothing' }] });
+
+  const found = await client.search(index.id, { query: 'how do insects communicate?' });
+  expect(found.results.map(({ doc_id }) => doc_id)).toEqual(['bee/1', 'whale']);
+  const filtered = await client.search(index.id, { query: 'insects', filter: { kind: 'mammal' } });
+  expect(filtered.results.map(({ doc_id, metadata }) => [doc_id, metadata])).toEqual([
+    ['whale', { kind: 'mammal' }],
+  ]);
+  const scored = await client.score({
+    query: 'largest animal',
+    documents: [
+      { doc_id: 'a', text: 'An elephant is big.' },
+      { doc_id: 'b', text: 'The blue whale is the largest animal.' },
+    ],
+    return_components: true,
+  });
+  expect(scored.results[0]).toMatchObject({ doc_id: 'b', components: { maxsim: expect.any(Number) } });
+
+  expect(await client.deleteDocument(index.id, 'bee/1')).toEqual({ deleted: true });
+  expect(await client.deleteDocument(index.id, 'bee/1')).toEqual({ deleted: false });
+  expect((await client.usage()).usage.document_upserts).toBeGreaterThan(1);
+  expect(await client.deleteIndex(index.id)).toEqual({ deleted: true });
+});
+
+test('errors carry status, code, issues and the request id', async () => {
+  const client = clientOf(stage.tenant);
+  const missing = await rejection(
+    client.search('00000000-0000-4000-8000-000000000000', { query: 'q' }, { requestId: 'mine-1' }),
+  );
+  expect(missing).toBeInstanceOf(ApiError);
+  expect(missing).toMatchObject({ status: 404, code: 'not_found', requestId: 'mine-1', issues: [] });
+  const invalid = await rejection(client.score({ query: '', documents: [] }));
+  expect(invalid).toMatchObject({
+    status: 422,
+    code: 'validation_error',
+    requestId: expect.stringMatching(/./),
+  });
+  expect((invalid as ApiError).issues.map((issue) => issue.path)).toEqual(['query', 'documents']);
+  const stranger = new Maxsimd({ url: stage.server.url, apiKey: 'qkv_live_wrong' });
+  expect(await rejection(stranger.usage())).toMatchObject({ status: 401, code: 'authentication_failed' });
+});
+
+test('an import sends every document, reports the refused ones, and keeps the last of a repeated id', async () => {
+  const client = clientOf(stage.tenant);
+  const { id } = await client.createIndex({ name: 'imported' });
+  async function* documents() {
+    for (let number = 0; number < 130; number += 1)
+      yield { doc_id: `d${number}`, text: `stone number ${number}` };
+    yield { doc_id: 'spaces', text: '  ' };
+    yield { doc_id: 'long', text: 'x'.repeat(100 * 1024 + 1) };
+    yield { doc_id: 'd7', text: 'the river runs to the sea' };
+  }
+  const seen: number[] = [];
+  const report = await client.import(id, documents(), {
+    concurrency: 3,
+    onProgress: (progress) => seen.push(progress.documents + progress.failed),
+  });
+  expect(report).toMatchObject({ documents: 131, chunks: 131 });
+  expect(report.failed.toSorted((one, other) => one.doc_id.localeCompare(other.doc_id))).toEqual([
+    { doc_id: 'long', error: expect.stringMatching(/^documents\.\d+\.text: /) },
+    { doc_id: 'spaces', error: expect.stringMatching(/./) },
+  ]);
+  expect(seen.at(-1)).toBe(133);
+  expect(seen.toSorted((one, other) => one - other)).toEqual(seen);
+  const { results } = await client.search(id, { query: 'where does the river run', top_k: 1 });
+  expect(results[0]?.doc_id).toBe('d7');
+});
+
+test('an import over the concurrency limit slows down and ends whole', async () => {
+  const tenant = await stage.newTenant({ requestsPerMinute: 1_000_000, maxConcurrentRequests: 1 });
+  const refusals: string[] = [];
+  const client = clientOf(tenant, { onRetry: (error: ApiError) => refusals.push(error.code) });
+  const { id } = await client.createIndex({ name: 'narrow' });
+  const documents = Array.from({ length: 300 }, (_, at) => ({ doc_id: `d${at}`, text: `stone ${at}` }));
+  expect(await client.import(id, documents, { concurrency: 3 })).toMatchObject({
+    documents: 300,
+    failed: [],
+  });
+  expect(new Set(refusals)).toEqual(new Set(['concurrency_limit_exceeded']));
+});
+
+test('an import that the document allowance stops says how far it came', async () => {
+  const tenant = await stage.newTenant({ requestsPerMinute: 1_000_000, documents: 70 });
+  const client = clientOf(tenant);
+  const { id } = await client.createIndex({ name: 'full' });
+  const documents = Array.from({ length: 200 }, (_, at) => ({ doc_id: `d${at}`, text: `stone ${at}` }));
+  const stopped = await rejection(client.import(id, documents, { concurrency: 1 }));
+  expect(stopped).toBeInstanceOf(ImportError);
+  expect(stopped).toMatchObject({
+    report: { documents: 50 },
+    cause: { status: 422, code: 'validation_error' },
+  });
+});
+
+test('over the request rate it waits as it is asked to, until the caller gives up', async () => {
+  const tenant = await stage.newTenant({ requestsPerMinute: 2 });
+  const stop = new AbortController();
+  const waits: number[] = [];
+  const client = clientOf(tenant, {
+    onRetry: (error: ApiError, delayMs: number) => {
+      expect(error).toMatchObject({ status: 429, code: 'rate_limit_exceeded' });
+      expect(delayMs).toBeGreaterThanOrEqual((error.retryAfterSeconds ?? 0) * 1000);
+      waits.push(delayMs);
+      stop.abort(new Error('enough'));
+    },
+  });
+  await client.usage();
+  await client.usage();
+  expect(await rejection(client.usage({ signal: stop.signal }))).toMatchObject({ message: 'enough' });
+  expect(waits).toHaveLength(1);
+});
