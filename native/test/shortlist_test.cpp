@@ -11,7 +11,7 @@ namespace {
 const Case bounded("shortlist", "the best and oldest of all parts are found, whatever order they end in",
                    [](Random& random) {
   for (int round = 0; round < 200; ++round) {
-    const uint32_t tokens = between(random, 1, 40), most = tokens * levelMost;
+    const uint32_t tokens = between(random, 1, 40), most = tokens * entryMax;
     const size_t count = between(random, 1, 60);
     std::vector<std::vector<Shortlisted>> parts(between(random, 1, 6));
     std::vector<Shortlisted> all;
