@@ -2,6 +2,7 @@
  * Configuration: one schema, parsed once by a program entry and frozen; everything else is handed the
  * slice it needs. The README's table is generated from it (`describeConfig`).
  */
+import path from 'node:path';
 import { z } from 'zod';
 
 const list = z.string().transform((text) =>
@@ -34,22 +35,34 @@ const configShape = {
   MAXSIMD_MODELS_DIR: z
     .string()
     .default('')
-    .describe('Directory of model directories `<name>/<version>/`; empty = the one in the package.'),
+    .describe(
+      'Folder of installed models, `<name>/<version>/`, beside those in the package; empty = `models` in the data directory.',
+    ),
   MAXSIMD_MODEL: z
     .string()
     .default('minilm-l6-maxsim')
-    .describe('Model served to new indexes: `<name>` (its newest version) or `<name>/<version>`.'),
+    .describe(
+      'Default model of new indexes, always loaded: `<name>` (its newest version) or `<name>/<version>`.',
+    ),
+  MAXSIMD_MODELS_LOADED: integer(1, 64)
+    .default(3)
+    .describe('Model versions that local encoders hold at a time, the default model included.'),
+  MAXSIMD_MODEL_IDLE_SECONDS: integer(1, 31_536_000)
+    .default(600)
+    .describe('How long a model version that is not the default stays loaded without use.'),
   MAXSIMD_ENCODERS: list
     .default([])
     .describe('Comma-separated encoder addresses (`host:port` or `unix:/path`); empty = spawn local ones.'),
-  MAXSIMD_ENCODER_PROCESSES: integer(1, 64).default(1).describe('Local encoder processes to supervise.'),
+  MAXSIMD_ENCODER_PROCESSES: integer(1, 64)
+    .default(1)
+    .describe('Local encoder processes of each loaded model version.'),
   MAXSIMD_ENCODER_THREADS: integer(0, 256)
     .default(0)
     .describe('Inference threads of a local encoder; 0 = one per core.'),
   MAXSIMD_ENCODER_MEMORY_MIB: integer(0, 1 << 24)
     .default(0)
     .describe(
-      'Resident memory at which a local encoder is restarted; 0 = 60% of the memory, shared by the processes.',
+      'Resident memory at which a local encoder is restarted; 0 = 60% of the memory, shared by the processes of all loaded models.',
     ),
   MAXSIMD_ENCODER_WAIT_MS: integer(0, 60_000)
     .default(5_000)
@@ -172,6 +185,14 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
     );
   }
   return Object.freeze(config);
+}
+
+/** Folders of installed models: the one that takes new ones, and the one in the package. */
+export function modelFoldersOf(
+  config: Pick<Config, 'MAXSIMD_MODELS_DIR' | 'MAXSIMD_DATA_DIR'>,
+): readonly [string, string] {
+  const own = config.MAXSIMD_MODELS_DIR || path.join(config.MAXSIMD_DATA_DIR, 'models');
+  return [path.resolve(own), path.resolve(import.meta.dirname, '../../models')];
 }
 
 /** Rows of the README's configuration table. */

@@ -1,7 +1,6 @@
-/** Which model directory the configuration means. */
-import { readdir } from 'node:fs/promises';
-import path from 'node:path';
-import { ConfigError, type Config } from './config.ts';
+/** Which installed model the configuration means. */
+import { ConfigError, modelFoldersOf, type Config } from './config.ts';
+import { findInstalled, type InstalledModel, installedModels } from '../encoder/model/installed-models.ts';
 import type { ModelChoice } from '../service/indexes/served-models.ts';
 
 /** `MAXSIMD_MODEL` as name and, if given, version. */
@@ -10,27 +9,19 @@ export function choiceOf(config: Config): ModelChoice {
   return version === undefined ? { name } : { name, version };
 }
 
-/** The directory of the chosen model; without a version, of its newest. */
-export async function modelDirectoryOf(config: Config): Promise<string> {
-  const models =
-    config.MAXSIMD_MODELS_DIR === ''
-      ? path.resolve(import.meta.dirname, '../../models')
-      : path.resolve(config.MAXSIMD_MODELS_DIR);
-  const { name, version } = choiceOf(config);
-  const versions = await versionsOf(path.join(models, name));
-  const chosen = version ?? versions.at(-1);
-  if (chosen === undefined || !versions.includes(chosen)) {
-    throw new ConfigError(`MAXSIMD_MODEL: there is no model ${config.MAXSIMD_MODEL} in ${models}`);
-  }
-  return path.join(models, name, chosen);
+/** The chosen model; without a version, its newest. */
+export async function chosenModel(config: Config): Promise<InstalledModel> {
+  const folders = modelFoldersOf(config);
+  const { models, flat } = await installedModels(folders);
+  const chosen = findInstalled(models, choiceOf(config));
+  if (chosen !== undefined) return chosen;
+  const hint = flat.length === 0 ? '' : `; not installed yet: ${flat.join(', ')} (maxsimd models add)`;
+  throw new ConfigError(
+    `MAXSIMD_MODEL: there is no model ${config.MAXSIMD_MODEL} in ${folders.join(' or ')}${hint}`,
+  );
 }
 
-/** Versions of a model, oldest first: `2` before `10`. */
-async function versionsOf(directory: string): Promise<readonly string[]> {
-  const entries = await readdir(directory, { withFileTypes: true }).catch(() => []);
-  const order = new Intl.Collator('en', { numeric: true });
-  return entries
-    .filter((entry) => entry.isDirectory())
-    .map((entry) => entry.name)
-    .toSorted((a, b) => order.compare(a, b));
+/** The directory of the chosen model. */
+export async function modelDirectoryOf(config: Config): Promise<string> {
+  return (await chosenModel(config)).directory;
 }

@@ -8,13 +8,15 @@ import path from 'node:path';
 import { apiKeyMatches, parseApiKey } from '../catalog/api-key.ts';
 import { lockDataDirectory, prepareDataDirectory } from '../catalog/data-directory.ts';
 import { openCatalog } from '../catalog/sqlite/open-catalog.ts';
-import { ConfigError, type Config } from './config.ts';
+import type { Catalog } from '../catalog/contract.ts';
+import { ConfigError, modelFoldersOf, type Config } from './config.ts';
 import { readConfigured } from './configured-file.ts';
+import { findInstalled, installedModels } from '../encoder/model/installed-models.ts';
 import { greetFirstTenant } from './first-tenant.ts';
 import { createHttpServer } from '../http/server.ts';
 import { createEngine } from '../index/engine/native.ts';
 import { openLocalBlobStore } from '../index/storage/local-blob-store.ts';
-import { createLogger } from '../logging.ts';
+import { createLogger, type Logger } from '../logging.ts';
 import { isLoopback } from '../loopback.ts';
 import { createMetrics } from '../metrics.ts';
 import { createMetricsServer } from './telemetry/metrics-server.ts';
@@ -98,6 +100,7 @@ export async function serve(config: Config): Promise<void> {
   );
   starting.defer(() => closeNow(metricsServer));
 
+  await tellMissingModels(config, catalog, logger);
   await encoders.ready;
   const model = await defaultModel(encoders.encoder, choiceOf(config), startLimits());
   const address = await http.listen({ host: config.MAXSIMD_HTTP_HOST, port: config.MAXSIMD_HTTP_PORT });
@@ -138,6 +141,23 @@ export async function serve(config: Config): Promise<void> {
     `${JSON.stringify({ event: 'ready', url, model: model.name, model_version: model.version })}\n`,
   );
   starting.move();
+}
+
+/** Indexes whose model is not installed are seen here, before their searches fail. */
+async function tellMissingModels(config: Config, catalog: Catalog, logger: Logger): Promise<void> {
+  // What encoders elsewhere have is not known here.
+  if (config.MAXSIMD_ENCODERS.length > 0) return;
+  const { models, flat } = await installedModels(modelFoldersOf(config));
+  for (const { model, modelVersion, indexes } of await catalog.listModelVersions()) {
+    if (findInstalled(models, { name: model, version: modelVersion }) !== undefined) continue;
+    logger.warn(
+      { model, model_version: modelVersion, indexes },
+      'indexes have a model version that is not installed: their searches and upserts are 503',
+    );
+  }
+  for (const directory of flat) {
+    logger.warn({ directory }, 'not a model yet: install it with maxsimd models add');
+  }
 }
 
 /** The encoders are ready: one that goes away just now is waited for like during a request. */

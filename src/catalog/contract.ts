@@ -59,6 +59,10 @@ export interface IndexRow {
   readonly createdAtMs: number;
 }
 
+export interface ModelVersionUse extends Pick<IndexRow, 'model' | 'modelVersion'> {
+  readonly indexes: number;
+}
+
 export interface CreateIndexInput extends Omit<IndexRow, 'status' | 'createdAtMs'> {}
 
 export interface DocumentVersion extends RecordLocation {
@@ -174,6 +178,8 @@ export interface Catalog {
   getIndex(tenantId: string, indexId: string): Promise<IndexRow | undefined>;
   /** Every index id the catalog knows, of all tenants (to find unreferenced blobs). */
   listIndexIds(): Promise<readonly string[]>;
+  /** The model versions that indexes have, and how many have each. */
+  listModelVersions(): Promise<readonly ModelVersionUse[]>;
   setIndexStatus(indexId: string, status: IndexStatus): Promise<void>;
   /** Invisible, and its name free, at once; the rows of its documents are purged in the background. */
   deleteIndex(tenantId: string, indexId: string): Promise<boolean>;

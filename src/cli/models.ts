@@ -1,46 +1,40 @@
-/** `maxsimd models ...`: the model directories `<name>/<version>/` at hand, and whether they are intact. */
+/** `maxsimd models list|verify`: the installed models, and whether they are intact. */
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
-import type { Config } from '../app/config.ts';
+import { installedModels } from '../encoder/model/installed-models.ts';
 import { openModelDirectory } from '../encoder/model/model-directory.ts';
 import { CommandFailure, messageOf } from './failure.ts';
 import { table, type CommandResult } from './output.ts';
 
-interface FoundModel {
-  readonly name: string;
-  readonly version: string;
-  readonly directory: string;
-}
-
-/** The configured directory, or the one in the package. */
-export function modelsDirectoryOf(config: Config): string {
-  return config.MAXSIMD_MODELS_DIR === ''
-    ? path.resolve(import.meta.dirname, '../../models')
-    : path.resolve(config.MAXSIMD_MODELS_DIR);
-}
-
-export async function listModels(modelsDirectory: string): Promise<CommandResult> {
+export async function listModels(folders: readonly string[]): Promise<CommandResult> {
+  const { models: found, flat } = await installedModels(folders);
   const models = await Promise.all(
-    (await findModels(modelsDirectory)).map(async (model) => ({
-      ...model,
-      bytes: await sizeOf(model.directory),
-    })),
+    found.map(async (model) => ({ ...model, bytes: await sizeOf(model.directory) })),
   );
+  const hints = flat.map((directory) => `not installed: ${directory} (maxsimd models add ${directory})`);
   return {
-    document: { data: models },
-    text: table(
-      ['model', 'version', 'MiB', 'directory'],
-      models.map((model) => [model.name, model.version, (model.bytes / 2 ** 20).toFixed(1), model.directory]),
-      ['MiB'],
-    ),
+    document: { data: models, not_installed: flat },
+    text: [
+      table(
+        ['model', 'version', 'MiB', 'directory'],
+        models.map((model) => [
+          model.name,
+          model.version,
+          (model.bytes / 2 ** 20).toFixed(1),
+          model.directory,
+        ]),
+        ['MiB'],
+      ),
+      ...hints,
+    ].join('\n'),
   };
 }
 
 /** Reads each model as the encoder would and holds its files against the checksums of its manifest. */
-export async function verifyModels(modelsDirectory: string): Promise<CommandResult> {
-  const models = await findModels(modelsDirectory);
+export async function verifyModels(folders: readonly string[]): Promise<CommandResult> {
+  const { models } = await installedModels(folders);
   if (models.length === 0) {
-    throw new CommandFailure('verification_failed', `there is no model in ${modelsDirectory}`);
+    throw new CommandFailure('verification_failed', `there is no model in ${folders.join(' or ')}`);
   }
   const verdicts = await Promise.all(
     models.map(async (model) => {
@@ -68,36 +62,6 @@ export async function verifyModels(modelsDirectory: string): Promise<CommandResu
     ),
     failed: damaged > 0,
   };
-}
-
-/** Directories two levels down that hold a model's configuration. */
-async function findModels(modelsDirectory: string): Promise<readonly FoundModel[]> {
-  const found: FoundModel[] = [];
-  for (const name of await directoriesIn(modelsDirectory)) {
-    for (const version of await directoriesIn(path.join(modelsDirectory, name))) {
-      const directory = path.join(modelsDirectory, name, version);
-      const entries = await readdir(directory);
-      if (entries.includes('onnx_config.json') || entries.includes('manifest.json')) {
-        found.push({ name, version, directory });
-      }
-    }
-  }
-  return found;
-}
-
-async function directoriesIn(directory: string): Promise<readonly string[]> {
-  let entries;
-  try {
-    entries = await readdir(directory, { withFileTypes: true });
-  } catch (error) {
-    throw new CommandFailure('input_error', `cannot read ${directory}: ${messageOf(error)}`, {
-      cause: error,
-    });
-  }
-  return entries
-    .filter((entry) => entry.isDirectory())
-    .map((entry) => entry.name)
-    .toSorted();
 }
 
 async function sizeOf(directory: string): Promise<number> {

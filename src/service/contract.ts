@@ -52,6 +52,8 @@ export interface RequestUsage {
 export interface CreateIndexRequest {
   readonly name: string;
   readonly model?: string;
+  /** Absent = the default version of the default model, the newest of another. */
+  readonly modelVersion?: string;
   readonly chunking?: {
     readonly maxTokens?: number;
     readonly overlapTokens?: number;

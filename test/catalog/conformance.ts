@@ -187,6 +187,21 @@ function describeIndexes(current: () => CatalogUnderTest): void {
       expect(await catalog.listIndexIds()).toEqual(expect.arrayContaining(inputs.map(({ id }) => id)));
     });
 
+    it('are counted by the model version that they have', async () => {
+      const { catalog } = current();
+      const { id: tenantId } = await newTenant(catalog);
+      const model = `model-${randomUUID()}`;
+      for (const [name, modelVersion] of Object.entries({ a: '1', b: '2', c: '2' })) {
+        await catalog.createIndex({ ...indexInput(tenantId, name), model, modelVersion }, 10);
+      }
+      expect(await catalog.listModelVersions()).toEqual(
+        expect.arrayContaining([
+          { model, modelVersion: '1', indexes: 1 },
+          { model, modelVersion: '2', indexes: 2 },
+        ]),
+      );
+    });
+
     it('are listed in turns with other work, however long the list', async () => {
       const { catalog } = current();
       const { id: tenantId } = await newTenant(catalog);

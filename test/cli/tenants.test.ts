@@ -1,14 +1,5 @@
 /** Tenants, keys and models through the command line as processes, on a data directory of their own. */
-import {
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  realpathSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -222,6 +213,22 @@ describe('models', () => {
     expect(verified.exitCode).toBe(0);
   });
 
+  it("of a folder of one's own are listed before those of the package, which stay", async () => {
+    const own = path.join(directory, 'models');
+    const tiny = path.resolve(import.meta.dirname, '../fixtures/colbert-tiny/1');
+    cpSync(tiny, path.join(own, 'colbert-tiny/1'), { recursive: true });
+    cpSync(tiny, path.join(own, 'an-export'), { recursive: true });
+    options = { environment: { ...options.environment, MAXSIMD_MODELS_DIR: own } };
+    const { document } = await json('models', 'list');
+    expect(document.data.map(({ name }: { name: string }) => name)).toEqual([
+      'colbert-tiny',
+      'minilm-l6-maxsim',
+    ]);
+    expect(document.not_installed).toEqual([path.join(own, 'an-export')]);
+    const printed = await run(['models', 'list'], options);
+    expect(printed.stdout).toContain('maxsimd models add');
+  });
+
   it('with a changed file are found damaged, with exit code 1', async () => {
     const copy = path.join(directory, 'models');
     const { document } = await json('models', 'list');
@@ -236,13 +243,5 @@ describe('models', () => {
       ok: false,
       problem: expect.stringContaining('sha256'),
     });
-  });
-
-  it('that are missing are a failure of verify', async () => {
-    const empty = path.join(directory, 'empty');
-    mkdirSync(empty);
-    options = { environment: { ...options.environment, MAXSIMD_MODELS_DIR: empty } };
-    expect((await json('models', 'verify')).document.error.code).toBe('verification_failed');
-    expect((await json('models', 'list')).document).toEqual({ data: [] });
   });
 });

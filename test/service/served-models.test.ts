@@ -12,9 +12,9 @@ it('a model whose only encoder is out is unavailable; one that was never served 
     healWaitMs: 100,
   });
   onTestFinished(async () => pool.close());
-  const choose = async (requested: string) => {
+  const choose = async (model: string) => {
     const limits = { deadlineMs: Date.now() + 10_000, signal: new AbortController().signal };
-    return chooseModel(pool, { name: 'minilm-l6-maxsim' }, requested, limits);
+    return chooseModel(pool, { name: 'minilm-l6-maxsim' }, { model }, limits);
   };
   await until(() => pool.models().length === 2);
   await expect(choose('colbert-tiny')).resolves.toMatchObject({ name: 'colbert-tiny' });

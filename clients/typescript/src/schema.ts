@@ -34,8 +34,10 @@ export interface components {
              * @example handbook
              */
             readonly name: string;
-            /** @description Omit unless told to select a supported model. */
+            /** @description Omit unless asked to select a supported model. */
             readonly model?: string;
+            /** @description Where several are installed. Default: of the default model its default version, of another its newest. */
+            readonly model_version?: string;
             /** @enum {string} */
             readonly text_retention?: "none";
             /** @description Descriptive customer metadata schema: any object of at most 16 KiB, white space between tokens aside, and 16 levels; returned as given. Default `{}`. */

@@ -255,6 +255,7 @@ function readsOf(reads: SmallReads) {
     listIndexes: operating(reads.listIndexes),
     getIndex: operating(reads.getIndex),
     listIndexIds: operating(reads.listIndexIds),
+    listModelVersions: operating(reads.listModelVersions),
     usageTotals: operating(reads.usageTotals),
     rateWindows: operating(reads.rateWindows),
   };

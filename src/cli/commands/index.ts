@@ -31,7 +31,12 @@ export function addIndex(program: Command, environment: ProgramEnvironment): voi
       import('../index/index-access.ts'),
       import('../index/index-inspect.ts'),
     ]);
-    environment.report(await withIndexes(environment.config(), { index: name, tenant }, inspectIndexes));
+    const config = environment.config();
+    const { modelFoldersOf } = await import('../../app/config.ts');
+    const modelFolders = config.MAXSIMD_ENCODERS.length > 0 ? undefined : modelFoldersOf(config);
+    environment.report(
+      await withIndexes(config, { index: name, tenant }, (access) => inspectIndexes(access, modelFolders)),
+    );
   });
   withFileOptions(
     index

@@ -5,6 +5,7 @@ import { codebookPrefix, derivedEndings } from '../../index/segments/derived-dat
 import { defaultIndexSettings } from '../../index/index-settings.ts';
 import { planMerge, type MergePlan } from '../../index/segments/merge-policy.ts';
 import type { SegmentInspection } from '../../index/engine/native.ts';
+import { findInstalled, installedModels } from '../../encoder/model/installed-models.ts';
 import { messageOf } from '../failure.ts';
 import { isGone, stateOf, type IndexAccess } from './index-access.ts';
 import { fields, table, type CommandResult } from '../output.ts';
@@ -25,17 +26,26 @@ interface InspectedSegment {
 
 interface InspectedIndex {
   readonly index: IndexRow;
+  /** Whether the folders of models have its model version; undefined = encoders elsewhere have the models. */
+  readonly modelInstalled: boolean | undefined;
   readonly segments: readonly InspectedSegment[];
   /** Which segments share. */
   readonly codebookBytes: number;
   readonly plan: MergePlan | undefined;
 }
 
-export async function inspectIndexes(access: IndexAccess): Promise<CommandResult> {
+/** `modelFolders` undefined: the models are elsewhere. */
+export async function inspectIndexes(
+  access: IndexAccess,
+  modelFolders: readonly string[] | undefined,
+): Promise<CommandResult> {
+  const installed = modelFolders && (await installedModels(modelFolders)).models;
   const inspected: InspectedIndex[] = [];
   for (const index of access.rows) {
     const found = await inspectIndex(access, index);
-    if (found !== undefined) inspected.push(found);
+    const wanted = { name: index.model, version: index.modelVersion };
+    const modelInstalled = installed && findInstalled(installed, wanted) !== undefined;
+    if (found !== undefined) inspected.push({ ...found, modelInstalled });
   }
   return {
     document: { data: inspected.map(indexDocument) },
@@ -53,7 +63,10 @@ function liveRecords(state: IndexState): ReadonlyMap<number, number> {
   return live;
 }
 
-async function inspectIndex(access: IndexAccess, index: IndexRow): Promise<InspectedIndex | undefined> {
+async function inspectIndex(
+  access: IndexAccess,
+  index: IndexRow,
+): Promise<Omit<InspectedIndex, 'modelInstalled'> | undefined> {
   const state = await stateOf(access.catalog, index.id);
   if (state === undefined) return undefined;
   const live = liveRecords(state);
@@ -128,7 +141,7 @@ function wasteBytes({ found, live }: InspectedSegment): number {
   return Math.round((found.recordBytes * (found.records - live)) / found.records);
 }
 
-function totals({ segments, codebookBytes }: InspectedIndex) {
+function totals({ segments, codebookBytes }: Pick<InspectedIndex, 'segments' | 'codebookBytes'>) {
   const sum = (pick: (segment: InspectedSegment) => number): number =>
     segments.reduce((total, segment) => total + pick(segment), 0);
   const derived = sum((segment) => segment.derived.reduce((bytes, file) => bytes + file.bytes, 0));
@@ -156,6 +169,7 @@ function indexDocument(inspected: InspectedIndex): object {
     status: index.status,
     model: index.model,
     model_version: index.modelVersion,
+    model_installed: inspected.modelInstalled ?? null,
     documents: sum.live,
     segments_sealed: sum.sealed,
     chunks: sum.chunks,
@@ -185,13 +199,13 @@ function indexDocument(inspected: InspectedIndex): object {
 }
 
 function indexText(inspected: InspectedIndex): string {
-  const { index, segments, plan } = inspected;
+  const { index, modelInstalled, segments, plan } = inspected;
   const sum = totals(inspected);
   const perChunk = sum.chunks === 0 ? 0 : (sum.directoryBytes + sum.derivedBytes) / sum.chunks;
   const summary = fields([
     ['index', `${index.id} (${index.name}), tenant ${index.tenantId}`],
     ['status', index.status],
-    ['model', `${index.model}/${index.modelVersion}`],
+    ['model', `${index.model}/${index.modelVersion}${modelInstalled === false ? ' (not installed)' : ''}`],
     ['documents', `${sum.live} in ${sum.chunks} chunks (${sum.records - sum.live} dead records)`],
     ['files', `${mebibytes(sum.fileBytes)} MiB, of it ${mebibytes(sum.wasteBytes)} MiB waste`],
     [

@@ -54,6 +54,8 @@ const keptOutMs = { exclusive: 600_000, shared: 30_000 };
 const unencodableDocumentsMax = 2;
 
 const statisticsMsMax = 1000;
+/** An encoder that is out starts again within seconds. */
+const awaitedModelRetrySeconds = 5;
 
 const endsEncoderMessage = 'the encoder ends when it runs this text';
 
@@ -113,22 +115,23 @@ class EncoderPool implements Encoder {
     return this.#endpoints.some((endpoint) => endpoint.models.length > 0);
   }
 
-  hasServed(name: string): boolean {
-    return [...this.#known.values()].some((model) => model.name === name);
-  }
-
   async awaitModel(
     { name, version }: { readonly name: string; readonly version?: string | undefined },
     { deadlineMs, signal }: Pick<EncodeOptions, 'deadlineMs' | 'signal'>,
   ): Promise<EncoderModel | undefined> {
     const waitUntilMs = Math.min(Date.now() + this.#healWaitMs, deadlineMs);
+    const isWanted = (served: EncoderModel): boolean =>
+      served.name === name && (version ?? served.version) === served.version;
     for (;;) {
-      const model = this.models().find(
-        (served) => served.name === name && (version ?? served.version) === served.version,
-      );
-      if (model !== undefined || this.#closed || !(await this.#change(waitUntilMs, signal))) return model;
+      const model = this.models().find(isWanted);
+      if (model !== undefined) return model;
+      if (this.#closed || !(await this.#change(waitUntilMs, signal))) break;
       signal.throwIfAborted();
     }
+    // Only encoders that are out can be hoped to have it.
+    const mayCome = !this.ready() || [...this.#known.values()].some(isWanted);
+    if (!mayCome) return undefined;
+    throw unavailable('no encoder serves the model at the moment', { seconds: awaitedModelRetrySeconds });
   }
 
   async countTokens(texts: readonly string[], options: EncodeOptions): Promise<readonly number[]> {

@@ -90,11 +90,9 @@ export interface Encoder {
   /** Models the pool serves now; empty while none is up. */
   models(): readonly EncoderModel[];
   ready(): boolean;
-  /** Whether the pool serves the model in any version, or did before. */
-  hasServed(name: string): boolean;
   /**
    * The model in this version (absent = any), as soon as an encoder serves it. Waits a short bounded time, not past
-   * the deadline, for encoders that are out, and undefined is the answer when none of them brings it.
+   * the deadline; then it is `service_unavailable`, which says why. Undefined: there is no such model.
    */
   awaitModel(
     wanted: { readonly name: string; readonly version?: string | undefined },

@@ -28,8 +28,8 @@ export interface EncoderSupervisorOptions {
   readonly logLevel?: string;
   /** One JSON log line of a child, or a line of ours in the same shape. */
   readonly onLog: (line: string) => void;
-  /** Resident bytes above which a process is restarted; absent = unbounded. */
-  readonly residentBytesMax?: number;
+  /** Resident bytes above which a process is restarted, now; absent = unbounded. */
+  readonly residentBytesMax?: () => number;
   /** A process that is not ready within this time is killed and started again. */
   readonly startMs?: number;
   /** A serving process that answers no health check for this long is killed. */
@@ -206,7 +206,7 @@ class SupervisedEncoder {
 
   /** Kills a process that hangs or outgrows its bound; its exit brings the next one. */
   async #watch(child: ChildProcess, signal: AbortSignal): Promise<void> {
-    const { hangMs = defaults.hangMs, residentBytesMax = Infinity } = this.#options;
+    const { hangMs = defaults.hangMs, residentBytesMax = () => Infinity } = this.#options;
     const probe = new EncoderProbe(this.address);
     let answeredAt = performance.now();
     while (!signal.aborted) {
@@ -219,7 +219,7 @@ class SupervisedEncoder {
         child.kill('SIGKILL');
         break;
       }
-      if (residentBytes !== undefined && residentBytes > residentBytesMax) {
+      if (residentBytes !== undefined && residentBytes > residentBytesMax()) {
         this.#log('error', 'encoder outgrew its memory bound; restarting it', {
           resident_bytes: residentBytes,
         });

@@ -34,7 +34,7 @@ export function indexRoutes(service: Service): FastifyPluginAsyncZod {
         const create: CreateIndexRequest = {
           name: body.name,
           metadataSchema: body.metadata_schema?.text ?? '{}',
-          ...present({ model: body.model, chunking }),
+          ...present({ model: body.model, modelVersion: body.model_version, chunking }),
         };
         const index = await scope.run((context) => service.createIndex(context, create));
         return reply

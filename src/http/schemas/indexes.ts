@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { addition } from '../routes/answers.ts';
 import {
   Count,
   DocId,
@@ -29,6 +30,11 @@ export const CreateIndexBody = z
   .strictObject({
     name: Name.meta({ description: 'Unique within the tenant.', example: 'handbook' }),
     model: Name.optional().meta({ description: 'Omit unless asked to select a supported model.' }),
+    model_version: Name.optional().meta({
+      ...addition,
+      description:
+        'Where several are installed. Default: of the default model its default version, of another its newest.',
+    }),
     text_retention: TextRetention.optional(),
     metadata_schema: customerObject(
       'Descriptive customer metadata schema: any object of at most 16 KiB, white space between tokens aside, and 16 levels; returned as given. Default `{}`.',

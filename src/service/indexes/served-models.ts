@@ -1,8 +1,8 @@
-/** Which model a new index gets, and which of the served models an index needs. */
+/** Which model a new index gets, and the model that an index needs. */
 import type { IndexRow } from '../../catalog/contract.ts';
 import type { Encoder, EncoderModel } from '../../encoder/protocol/contract.ts';
 import { ServiceError, invalid } from '../../errors.ts';
-import type { RequestContext } from '../contract.ts';
+import type { CreateIndexRequest, RequestContext } from '../contract.ts';
 
 const retryAfterSeconds = 5;
 
@@ -20,23 +20,15 @@ type ModelReference = Pick<IndexRow, 'model' | 'modelVersion'>;
 /** The model of an index in exactly its version; another version is never used in its place. */
 export async function modelOfIndex(
   encoder: Encoder,
-  index: ModelReference,
+  { model: name, modelVersion: version }: ModelReference,
   limits: Limits,
 ): Promise<EncoderModel> {
-  const wanted = { name: index.model, version: index.modelVersion };
-  return (await encoder.awaitModel(wanted, limits)) ?? servedModelOfIndex(encoder, index);
-}
-
-/** The same without waiting. */
-export function servedModelOfIndex(encoder: Encoder, index: ModelReference): EncoderModel {
-  const model = encoder
-    .models()
-    .find(({ name, version }) => name === index.model && version === index.modelVersion);
+  const model = await encoder.awaitModel({ name, version }, limits);
   if (model !== undefined) return model;
   throw new ServiceError(
     'service_unavailable',
-    'the model version of this index is not served at the moment',
-    { retryAfterSeconds },
+    `model ${name} version ${version}, which this index has for ever, is not installed`,
+    { retryAfterSeconds, cause: new Error('no encoder here has this model version') },
   );
 }
 
@@ -48,25 +40,23 @@ export async function defaultModel(
 ): Promise<EncoderModel> {
   const model = await encoder.awaitModel(choice, limits);
   if (model !== undefined) return model;
-  throw noEncoder();
+  throw new ServiceError('service_unavailable', 'no encoder serves the default model at the moment', {
+    retryAfterSeconds,
+  });
 }
 
-/** The model a create-index request asks for. */
+/** The model a create-index request asks for: any that there is; of the default model its default version. */
 export async function chooseModel(
   encoder: Encoder,
   choice: ModelChoice,
-  requested: string | undefined,
+  { model: name = choice.name, modelVersion }: Pick<CreateIndexRequest, 'model' | 'modelVersion'>,
   limits: Limits,
 ): Promise<EncoderModel> {
-  if (requested === undefined || requested === choice.name) return defaultModel(encoder, choice, limits);
-  const model = await encoder.awaitModel({ name: requested }, limits);
+  if (name === choice.name && modelVersion === undefined) return defaultModel(encoder, choice, limits);
+  const model = await encoder.awaitModel({ name, version: modelVersion }, limits);
   if (model !== undefined) return model;
-  if (!encoder.ready() || encoder.hasServed(requested)) throw noEncoder();
+  if (modelVersion !== undefined) {
+    throw invalid('model_version', 'there is no such version of the model', 'unknown_model_version');
+  }
   throw invalid('model', 'no such model', 'unknown_model');
-}
-
-function noEncoder(): ServiceError {
-  return new ServiceError('service_unavailable', 'no encoder serves the model at the moment', {
-    retryAfterSeconds,
-  });
 }

@@ -18,7 +18,7 @@ export async function createIndex(
   context: RequestContext,
   request: CreateIndexRequest,
 ): Promise<IndexRow> {
-  const model = await chooseModel(parts.encoder, parts.defaultModel, request.model, context);
+  const model = await chooseModel(parts.encoder, parts.defaultModel, request, context);
   const created = await parts.catalog.createIndex(
     {
       id: randomUUID(),

@@ -88,7 +88,7 @@ describe('the supervisor', () => {
   }, 60_000);
 
   it('replaces a process that outgrows its memory bound', async () => {
-    const { supervisor, logs } = await spawnEncoders({ residentBytesMax: 1 });
+    const { supervisor, logs } = await spawnEncoders({ residentBytesMax: () => 1 });
     onTestFinished(async () => supervisor.close());
     const [first] = supervisor.processIds();
     await supervisor.ready;

@@ -40,10 +40,6 @@ export class WordEncoder implements Encoder {
     return this.served.length > 0;
   }
 
-  hasServed(name: string): boolean {
-    return name === wordModel.name;
-  }
-
   async awaitModel(wanted: {
     readonly name: string;
     readonly version?: string | undefined;

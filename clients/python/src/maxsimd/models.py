@@ -72,7 +72,15 @@ class CreateIndexInput(BaseModel):
     model: Annotated[
         str | None,
         Field(
-            description="Omit unless told to select a supported model.",
+            description="Omit unless asked to select a supported model.",
+            max_length=255,
+            min_length=1,
+        ),
+    ] = None
+    model_version: Annotated[
+        str | None,
+        Field(
+            description="Where several are installed. Default: of the default model its default version, of another its newest.",
             max_length=255,
             min_length=1,
         ),

@@ -5,7 +5,7 @@
  * slip between reading the ledger and reserving against it.
  */
 import { setImmediate } from 'node:timers/promises';
-import type { ApiKey, IndexRow, KeyRecord, Tenant, UsageTotals } from '../../contract.ts';
+import type { ApiKey, IndexRow, KeyRecord, ModelVersionUse, Tenant, UsageTotals } from '../../contract.ts';
 import type { Connection } from '../connection.ts';
 import {
   indexColumns,
@@ -51,6 +51,9 @@ export function smallReads(catalog: Connection) {
   const indexByKey = catalog.prepare<[number], IndexColumns>(
     `SELECT ${indexColumns} FROM indexes WHERE index_key = ?`,
   );
+  const modelVersions = catalog.prepare<[], ModelVersionUse>(
+    'SELECT model, model_version AS modelVersion, count(*) AS indexes FROM indexes GROUP BY model, model_version',
+  );
   const indexIds = catalog.prepare<[], string>('SELECT id FROM indexes').pluck();
 
   const getTenant = (tenantId: string): Tenant | undefined => {
@@ -85,6 +88,7 @@ export function smallReads(catalog: Connection) {
       return rows.toSorted((one, other) => one.createdAtMs - other.createdAtMs);
     },
     listIndexIds: (): readonly string[] => indexIds.all(),
+    listModelVersions: (): readonly ModelVersionUse[] => modelVersions.all(),
   };
 }
 

@@ -1,0 +1,296 @@
+/**
+ * The encoders of several model versions behind the `Encoder` contract. A group, the encoders of one version, is started
+ * when an index needs it and ended when nothing has needed it for a while; the first one, of the default model, stays.
+ *
+ * So many groups are loaded at a time and no more. Where another is wanted, the one that was idle longest makes room; a group
+ * has its place for some seconds at least, so that two tenants with two models do not spend their time on loading.
+ */
+import type { NamedStatistics } from './encoders.ts';
+import { unavailable } from '../encoder/client/tries.ts';
+import type {
+  EncodedDocument,
+  EncodedQuery,
+  EncodeDocumentsOptions,
+  EncodeOptions,
+  Encoder,
+  EncoderModel,
+} from '../encoder/protocol/contract.ts';
+import { findInstalled, type InstalledModel } from '../encoder/model/installed-models.ts';
+
+/** The encoders of one model version. */
+export interface ModelGroup {
+  readonly model: InstalledModel;
+  readonly encoder: Encoder;
+  /** Resolves when they serve; rejects when they cannot. */
+  readonly ready: Promise<void>;
+  statistics(): Promise<readonly NamedStatistics[]>;
+  close(): Promise<void>;
+}
+
+export interface ModelGroupsOptions {
+  readonly first: ModelGroup;
+  /** What is installed now. */
+  readonly installed: () => Promise<readonly InstalledModel[]>;
+  readonly start: (model: InstalledModel) => Promise<ModelGroup>;
+  /** Groups at a time, the first included. */
+  readonly loadedMax: number;
+  /** A group that was not used for so long ends. */
+  readonly idleMs: number;
+  readonly onChange: (change: GroupChange) => void;
+}
+
+type Change = 'loading' | 'loaded' | 'unloaded' | 'failed';
+
+export interface GroupChange {
+  readonly change: Change;
+  readonly model: InstalledModel;
+  /** Groups that are loaded now. */
+  readonly loaded: number;
+  readonly error: unknown;
+}
+
+type Limits = Pick<EncodeOptions, 'deadlineMs' | 'signal'>;
+
+/** A group may be ended for another one when it was idle for so long. */
+const placeMs = 10_000;
+/** A model that does not load is tried again after so long. */
+const failureMs = 60_000;
+const loadingRetrySeconds = 5;
+
+/** A group that was asked for. */
+class Loaded {
+  readonly model: InstalledModel;
+  readonly group: Promise<ModelGroup>;
+  /** Once it is started. */
+  started: ModelGroup | undefined;
+  serves = false;
+  #calls = 0;
+  #leftAt = performance.now();
+
+  constructor(model: InstalledModel, group: Promise<ModelGroup>) {
+    this.model = model;
+    this.group = group.then((started) => (this.started = started));
+    // Looked at by those who wait for it.
+    this.group.catch(() => undefined);
+  }
+
+  enter(): void {
+    this.#calls += 1;
+  }
+
+  leave(): void {
+    this.#calls -= 1;
+    this.#leftAt = performance.now();
+  }
+
+  get idleMs(): number {
+    return this.#calls > 0 ? 0 : performance.now() - this.#leftAt;
+  }
+}
+
+export class ModelGroups implements Encoder {
+  readonly #options: ModelGroupsOptions;
+  readonly #first: ModelGroup;
+  /** All but the first, by name and version. */
+  readonly #loaded = new Map<string, Loaded>();
+  /** Groups that are ending. */
+  readonly #ends = new Set<Promise<void>>();
+  /** Why a model did not load the last time. */
+  readonly #failures = new Map<string, { readonly at: number; readonly reason: string }>();
+  readonly #sweep: NodeJS.Timeout;
+  #closed: Promise<void> | undefined;
+
+  constructor(options: ModelGroupsOptions) {
+    this.#options = options;
+    this.#first = options.first;
+    this.#sweep = setInterval(() => this.#endIdle(), Math.min(options.idleMs / 4, placeMs)).unref();
+  }
+
+  models(): readonly EncoderModel[] {
+    return this.#groups().flatMap(({ encoder }) => encoder.models());
+  }
+
+  /** Whether the default model is served. */
+  ready(): boolean {
+    return this.#first.encoder.ready();
+  }
+
+  async awaitModel(
+    wanted: { readonly name: string; readonly version?: string | undefined },
+    limits: Limits,
+  ): Promise<EncoderModel | undefined> {
+    const { name, version } = wanted;
+    const { model: firstModel, encoder } = this.#first;
+    if (name === firstModel.name && (version ?? firstModel.version) === firstModel.version) {
+      return encoder.awaitModel({ name, version: firstModel.version }, limits);
+    }
+    const loaded = version === undefined ? undefined : this.#loaded.get(keyOf({ name, version }));
+    if (loaded !== undefined) return this.#served(loaded, limits);
+    const model = findInstalled(await this.#options.installed(), wanted);
+    return model === undefined ? undefined : this.#served(this.#load(model), limits);
+  }
+
+  async countTokens(texts: readonly string[], options: EncodeOptions): Promise<readonly number[]> {
+    return this.#use(options, async (encoder) => encoder.countTokens(texts, options));
+  }
+
+  async encodeQuery(text: string, options: EncodeOptions): Promise<EncodedQuery> {
+    return this.#use(options, async (encoder) => encoder.encodeQuery(text, options));
+  }
+
+  async *encodeDocuments(
+    texts: readonly string[],
+    options: EncodeDocumentsOptions,
+  ): AsyncGenerator<EncodedDocument, void, undefined> {
+    const loaded = this.#holding(options);
+    loaded?.enter();
+    try {
+      const { encoder } = (await loaded?.group) ?? this.#first;
+      yield* encoder.encodeDocuments(texts, options);
+    } finally {
+      loaded?.leave();
+    }
+  }
+
+  async statistics(): Promise<readonly NamedStatistics[]> {
+    return (await Promise.all(this.#groups().map(async (group) => group.statistics()))).flat();
+  }
+
+  /** Ends all groups. */
+  async close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    clearInterval(this.#sweep);
+    for (const loaded of this.#loaded.values()) this.#end(loaded);
+    await Promise.all([this.#first.close(), ...this.#ends]);
+  }
+
+  #groups(): readonly ModelGroup[] {
+    const others = [...this.#loaded.values()].map(({ started }) => started);
+    return [this.#first, ...others.filter((group) => group !== undefined)];
+  }
+
+  /** Starts a group where there is room for one. */
+  #load(model: InstalledModel): Loaded {
+    const key = keyOf(model);
+    const before = this.#loaded.get(key);
+    if (before !== undefined) return before;
+    if (this.#closed !== undefined) throw unavailable('the encoders are closed');
+    const failure = this.#failures.get(key);
+    if (failure !== undefined && performance.now() - failure.at < failureMs) {
+      throw notLoading(model, failure.reason);
+    }
+    this.#makeRoom(model);
+    // An ending group has its memory still, and one of the same model its socket.
+    const group = Promise.all(this.#ends).then(async () => this.#options.start(model));
+    const loaded = new Loaded(model, group);
+    this.#loaded.set(key, loaded);
+    this.#tell('loading', model);
+    void this.#follow(loaded);
+    return loaded;
+  }
+
+  #makeRoom(model: InstalledModel): void {
+    const { loadedMax } = this.#options;
+    if (this.#loaded.size + 1 < loadedMax) return;
+    const longestIdle = [...this.#loaded.values()]
+      .filter(({ idleMs }) => idleMs >= placeMs)
+      .toSorted((a, b) => b.idleMs - a.idleMs)[0];
+    if (longestIdle === undefined) {
+      throw unavailable(
+        `${nameOf(model)} is not loaded, and there is no room for it: ${loadedMax} model versions may be loaded at a time`,
+        { seconds: placeMs / 1000 },
+      );
+    }
+    this.#end(longestIdle);
+  }
+
+  async #follow(loaded: Loaded): Promise<void> {
+    const key = keyOf(loaded.model);
+    try {
+      await (
+        await loaded.group
+      ).ready;
+      loaded.serves = true;
+      this.#failures.delete(key);
+      this.#tell('loaded', loaded.model);
+    } catch (error) {
+      // Ended before it served.
+      if (this.#loaded.get(key) !== loaded) return;
+      this.#failures.set(key, { at: performance.now(), reason: (error as Error).message });
+      this.#tell('failed', loaded.model, error);
+      this.#end(loaded);
+    }
+  }
+
+  /** The model once it is served; waits a short time for that. */
+  async #served(loaded: Loaded, limits: Limits): Promise<EncoderModel | undefined> {
+    const { model } = loaded;
+    loaded.enter();
+    try {
+      const { encoder } = await loaded.group;
+      return await encoder.awaitModel(model, limits);
+    } catch (error) {
+      limits.signal.throwIfAborted();
+      if (loaded.serves) throw error;
+      const failure = this.#failures.get(keyOf(model));
+      if (failure !== undefined) throw notLoading(model, failure.reason);
+      throw unavailable(`${nameOf(model)} is being loaded`, { seconds: loadingRetrySeconds });
+    } finally {
+      loaded.leave();
+    }
+  }
+
+  #endIdle(): void {
+    for (const loaded of this.#loaded.values()) if (loaded.idleMs >= this.#options.idleMs) this.#end(loaded);
+  }
+
+  #end(loaded: Loaded): void {
+    this.#loaded.delete(keyOf(loaded.model));
+    const end = loaded.group
+      .then(async (group) => group.close())
+      .catch(() => undefined)
+      .finally(() => this.#ends.delete(end));
+    this.#ends.add(end);
+    this.#tell('unloaded', loaded.model);
+  }
+
+  /** The group of a call whose model was awaited; absent = the first one. */
+  #holding({ model: name, modelVersion: version }: EncodeOptions): Loaded | undefined {
+    if (keyOf({ name, version }) === keyOf(this.#first.model)) return undefined;
+    const loaded = this.#loaded.get(keyOf({ name, version }));
+    if (loaded !== undefined) return loaded;
+    throw unavailable(`${nameOf({ name, version })} is not loaded any more`);
+  }
+
+  async #use<T>(options: EncodeOptions, call: (encoder: Encoder) => Promise<T>): Promise<T> {
+    const loaded = this.#holding(options);
+    loaded?.enter();
+    try {
+      return await call(((await loaded?.group) ?? this.#first).encoder);
+    } finally {
+      loaded?.leave();
+    }
+  }
+
+  #tell(change: Change, model: InstalledModel, error?: unknown): void {
+    this.#options.onChange({ change, model, loaded: this.#loaded.size + 1, error });
+  }
+}
+
+function notLoading(model: InstalledModel, reason: string): Error {
+  return unavailable(`${nameOf(model)} is installed but does not load: ${reason}`, {
+    seconds: failureMs / 1000,
+  });
+}
+
+function keyOf({ name, version }: Pick<InstalledModel, 'name' | 'version'>): string {
+  return `${name}/${version}`;
+}
+
+function nameOf({ name, version }: Pick<InstalledModel, 'name' | 'version'>): string {
+  return `model ${name} version ${version}`;
+}
