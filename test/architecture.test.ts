@@ -149,6 +149,21 @@ describe('benchmarks and tests', () => {
   });
 });
 
+describe('rooms of the addon', () => {
+  /** From the bottom up: each may include what stands before it. */
+  const order = ['kernels', 'store', 'runtime', 'index', 'candidates', 'search', 'binding'];
+  it.each([...text.keys()].filter((file) => /^native\/(?!test|sqlite)/.test(file)))(
+    '%s includes downward only',
+    (file) => {
+      const [, room = ''] = file.split('/');
+      expect(order).toContain(room);
+      for (const [, included = ''] of (text.get(file) ?? '').matchAll(/#include "([a-z]+)\//g)) {
+        expect(order.slice(0, order.indexOf(room) + 1), `${file} includes ${included}`).toContain(included);
+      }
+    },
+  );
+});
+
 describe('engines', () => {
   const engines = [
     'onnxruntime-node',

@@ -6,7 +6,7 @@ import { ChannelCredentials } from '@grpc/grpc-js';
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { QueryStream } from '../../src/encoder/client/query-client.ts';
+import { QueryClient } from '../../src/encoder/client/query-client.ts';
 import { EncoderClient } from '../../src/encoder/protocol/wire.ts';
 import { endWithThisProcess, scratchFolder } from '../lib/endings.ts';
 import { readyUrl } from '../lib/server-process.ts';
@@ -68,7 +68,7 @@ async function overHttp(url: string, query: string): Promise<number> {
 
 async function overGrpc(address: string, query: string): Promise<number> {
   const client = new EncoderClient(address, ChannelCredentials.createInsecure());
-  const stream = new QueryStream({ open: () => client.encodeQueries(), onDraining: () => undefined });
+  const stream = new QueryClient({ open: () => client.encodeQueries(), onDraining: () => undefined });
   const request = { model: { name: 'floor', version: '1' }, tenantId: 'floor', text: query };
   const { signal } = new AbortController();
   try {

@@ -3,7 +3,7 @@
 
 #include "runtime/engine.h"
 #include "index/index.h"
-#include "index/search.h"
+#include "search/search.h"
 
 #include <napi.h>
 

@@ -4,7 +4,7 @@
 #include "binding/engine_object.h"
 #include "binding/index_arguments.h"
 #include "binding/task.h"
-#include "index/search.h"
+#include "search/search.h"
 
 #include <utility>
 

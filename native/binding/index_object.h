@@ -2,7 +2,7 @@
 #pragma once
 
 #include "binding/async_work.h"
-#include "runtime/group_sync.h"
+#include "index/group_sync.h"
 #include "index/index.h"
 
 #include <napi.h>

@@ -3,7 +3,7 @@
 #include "candidates/code_scan.h"
 #include "candidates/list_scan.h"
 #include "candidates/query_tables.h"
-#include "index/search.h"
+#include "candidates/search_request.h"
 #include "candidates/shortlist_scores.h"
 #include "store/error.h"
 
@@ -23,6 +23,8 @@ constexpr uint32_t listedPerShortlisted = 4;
 constexpr double manyChunks = 100'000;
 constexpr double growth = 0.5;
 /// and for many candidates faster, as what stands far down a ranking has more that nearly ties with it.
+/// The budget of an exact scan is stated for this many query tokens.
+constexpr uint64_t budgetTokens = 32;
 constexpr uint32_t fewCandidates = 200;
 constexpr uint32_t manyCandidates = 500;
 constexpr double growthOfMany = 0.65;
@@ -105,6 +107,8 @@ std::vector<Selection> selectLive(const std::vector<SegmentSnapshot>& snapshots,
   return selections;
 }
 
+namespace {
+
 CandidateSet everyChunk(const std::vector<Selection>& selections) {
   CandidateSet set;
   for (uint32_t s = 0; s < selections.size(); ++s) {
@@ -165,6 +169,30 @@ CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& sel
     set.preselected.push_back({scored[rank].score, rank});
   }
   return set;
+}
+
+/// Whether all selected chunks are to be scored exactly.
+bool scansExactly(const Index& index, const SearchRequest& request, const std::vector<Selection>& selections) {
+  if (request.plan == Plan::exact) return true;
+  uint64_t chunks = 0, rows = 0;
+  bool coded = false;
+  for (const Selection& selection : selections) {
+    chunks += selection.chunks->count;
+    rows += selection.chunks->rows;
+    coded |= selection.snapshot.codes != nullptr && selection.chunks->count > 0;
+  }
+  if (!coded || chunks <= request.candidateK) return true;
+  if (request.plan != Plan::automatic) return false;
+  const uint64_t tokens = std::max<uint64_t>(paddedTokens(uint32_t(request.offsets.size())), budgetTokens / 2);
+  return rows * tokens <= index.options().exactTokenVectorsMax * budgetTokens;
+}
+
+}  // namespace
+
+CandidateSet chooseCandidates(const Index& index, Pool& pool, const SearchRequest& request, const PackedQuery& query,
+                              const std::vector<Selection>& selections) {
+  if (scansExactly(index, request, selections)) return everyChunk(selections);
+  return bestByCodes(index.kernel(), selections, pool, request, query);
 }
 
 }  // namespace maxsimd

@@ -44,13 +44,10 @@ struct CandidateSet {
 std::vector<Selection> selectLive(const std::vector<SegmentSnapshot>& snapshots, uint64_t generation,
                                   const std::optional<std::vector<Term>>& terms, const Deadline& deadline);
 
-/// Every selected chunk.
-CandidateSet everyChunk(const std::vector<Selection>& selections);
-
-/// The `candidateK` best by codes, and every chunk of segments without codes: those can only be scored exactly. At
-/// least one selection has codes and chunks.
-CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& selections, Pool& pool,
-                         const SearchRequest& request, const PackedQuery& query);
+/// Every selected chunk, or the `candidateK` best by codes and every chunk of segments without codes: those can only
+/// be scored exactly.
+CandidateSet chooseCandidates(const Index& index, Pool& pool, const SearchRequest& request, const PackedQuery& query,
+                              const std::vector<Selection>& selections);
 
 Age ageOf(const std::vector<Selection>& selections, const Candidate& candidate);
 

@@ -6,7 +6,7 @@
 #include "index/nearest.h"
 #include "runtime/query.h"
 #include "candidates/query_tables.h"
-#include "index/search.h"
+#include "search/search.h"
 #include "kernels/approximate/maxsim_codes.h"
 #include "kernels/dispatch.h"
 #include "test/sample.h"

@@ -1,7 +1,7 @@
 // Files made to mislead their readers: any value in any field, with every checksum over it set right. Each is refused or
 // read, and nothing outside of it is touched.
 #include "index/codes.h"
-#include "index/search.h"
+#include "search/search.h"
 #include "kernels/dispatch.h"
 #include "store/crc32c.h"
 #include "store/error.h"

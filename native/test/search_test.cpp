@@ -1,7 +1,7 @@
 // Plans against brute force in float64, lifespans, filters, damage, and searches beside writers.
 #include "runtime/engine.h"
-#include "runtime/group_sync.h"
-#include "index/search.h"
+#include "index/group_sync.h"
+#include "search/search.h"
 #include "kernels/dispatch.h"
 #include "test/sample.h"
 

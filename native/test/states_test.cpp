@@ -2,7 +2,7 @@
 // committed to the end.
 #include "candidates/candidates.h"
 #include "runtime/engine.h"
-#include "index/search.h"
+#include "search/search.h"
 #include "test/sample.h"
 
 #include <fstream>

@@ -2,7 +2,7 @@
 // give a page, or changed.
 #include "runtime/engine.h"
 #include "index/index.h"
-#include "index/search.h"
+#include "search/search.h"
 #include "store/error.h"
 #include "store/mapping.h"
 #include "test/sample.h"

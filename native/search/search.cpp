@@ -1,4 +1,4 @@
-#include "index/search.h"
+#include "search/search.h"
 
 #include "candidates/candidates.h"
 #include "candidates/page_prefetch.h"
@@ -12,8 +12,6 @@ namespace {
 
 /// Chunks scored between two looks at the deadline, and the unit of sharing among threads.
 constexpr size_t blockChunks = 64;
-/// The plan's budget is stated for this many query tokens.
-constexpr uint64_t budgetTokens = 32;
 
 void scoreExactly(const Index& index, Pool& pool, const SearchRequest& request, const Query& query,
                   const std::vector<Selection>& selections, const std::vector<Candidate>& candidates,
@@ -77,28 +75,6 @@ void addComponents(const Index& index, const Query& query, const std::vector<Sel
   }
 }
 
-/// Whether all selected chunks are to be scored exactly.
-bool scansExactly(const Index& index, const SearchRequest& request, const std::vector<Selection>& selections) {
-  if (request.plan == Plan::exact) return true;
-  uint64_t chunks = 0, rows = 0;
-  bool coded = false;
-  for (const Selection& selection : selections) {
-    chunks += selection.chunks->count;
-    rows += selection.chunks->rows;
-    coded |= selection.snapshot.codes != nullptr && selection.chunks->count > 0;
-  }
-  if (!coded || chunks <= request.candidateK) return true;
-  if (request.plan != Plan::automatic) return false;
-  const uint64_t tokens = std::max<uint64_t>(paddedTokens(uint32_t(request.offsets.size())), budgetTokens / 2);
-  return rows * tokens <= index.options().exactTokenVectorsMax * budgetTokens;
-}
-
-CandidateSet chooseCandidates(const Index& index, Pool& pool, const SearchRequest& request, const Query& query,
-                              const std::vector<Selection>& selections) {
-  if (scansExactly(index, request, selections)) return everyChunk(selections);
-  return bestByCodes(index.kernel(), selections, pool, request, query.packed());
-}
-
 /// Whether there were codes that could not be read: what was chosen by them may be anything.
 bool dropUnreadCodes(Index& index, std::vector<Selection>& selections) {
   bool dropped = false;
@@ -131,11 +107,11 @@ SearchOutcome search(Index& index, Pool& pool, const SearchRequest& request) {
   std::vector<Selection> selections =
       selectLive(index.snapshot(), request.generation, request.terms, request.deadline);
   const Query query(index.kernel(), request.query, request.offsets, index.options().dim);
-  const auto filtered = Clock::now();
+  const auto filteredAt = Clock::now();
 
-  CandidateSet set = chooseCandidates(index, pool, request, query, selections);
+  CandidateSet set = chooseCandidates(index, pool, request, query.packed(), selections);
   while (dropUnreadCodes(index, selections)) {
-    set = chooseCandidates(index, pool, request, query, selections);
+    set = chooseCandidates(index, pool, request, query.packed(), selections);
     outcome.codesLost = true;
   }
   outcome.preselected = !set.preselected.empty();
@@ -160,8 +136,8 @@ SearchOutcome search(Index& index, Pool& pool, const SearchRequest& request) {
   }
   outcome.candidateCount = uint32_t(set.candidates.size());
   const auto end = Clock::now();
-  outcome.filterMs = millisecondsBetween(start, filtered);
-  outcome.candidatesMs = millisecondsBetween(filtered, chosen);
+  outcome.filterMs = millisecondsBetween(start, filteredAt);
+  outcome.candidatesMs = millisecondsBetween(filteredAt, chosen);
   outcome.exactMs = millisecondsBetween(chosen, end);
   return outcome;
 }
