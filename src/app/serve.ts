@@ -5,7 +5,6 @@
  */
 import type { AddressInfo, Server } from 'node:net';
 import path from 'node:path';
-import { apiKeyMatches, parseApiKey } from '../catalog/api-key.ts';
 import { lockDataDirectory, prepareDataDirectory } from '../catalog/data-directory.ts';
 import { openCatalog } from '../catalog/sqlite/open-catalog.ts';
 import type { Catalog } from '../catalog/contract.ts';
@@ -64,10 +63,7 @@ export async function serve(config: Config): Promise<void> {
     engine,
     blobs,
     limiter: await MemoryLimiter.restore(catalog, Date.now()),
-    keys: {
-      keyIdOf: (apiKey) => parseApiKey(apiKey)?.id,
-      matches: (apiKey, hash) => apiKeyMatches(apiKey, catalog.keyPepper(), hash),
-    },
+    keyPepper: catalog.keyPepper(),
     defaultModel: choiceOf(config),
     exactTokenVectorsMax: config.MAXSIMD_EXACT_TOKEN_VECTORS,
     indexSettings: { segmentTokenVectorsMax: config.MAXSIMD_SEGMENT_TOKEN_VECTORS },

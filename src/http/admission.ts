@@ -31,13 +31,13 @@ export function admitRequests(
   const { service, observer, timeouts } = options;
 
   app.addHook('onRequest', async (request: FastifyRequest, reply: FastifyReply) => {
-    const admission = await service.admit(request.headers.authorization);
+    const admitted = await service.admit(request.headers.authorization);
     const { deadline } = request.routeOptions.config;
-    request.scope.admit(admission, deadline === 'upsert' ? timeouts.upsertMs : timeouts.searchMs);
+    request.scope.admit(admitted, deadline === 'upsert' ? timeouts.upsertMs : timeouts.searchMs);
     reply.headers({
-      'ratelimit-limit': admission.rate.limit,
-      'ratelimit-remaining': admission.rate.remaining,
-      'ratelimit-reset': Math.ceil(admission.rate.resetSeconds),
+      'ratelimit-limit': admitted.rate.limit,
+      'ratelimit-remaining': admitted.rate.remaining,
+      'ratelimit-reset': Math.ceil(admitted.rate.resetSeconds),
     });
     // An unknown address is none whatever its body holds.
     if (request.is404) throw unknownRoute();

@@ -62,17 +62,17 @@ export class RequestScope {
   }
 
   /** Takes over the admission's slot. `timeoutMs` counts from the request's arrival. */
-  admit(admission: AdmittedRequest, timeoutMs: number): void {
+  admit(admitted: AdmittedRequest, timeoutMs: number): void {
     this.#markStage('admission');
     this.#context = {
       requestId: this.requestId,
-      tenant: admission.tenant,
+      tenant: admitted.tenant,
       signal: this.#clientGone.signal,
       deadlineMs: this.startedAtMs + timeoutMs,
       startedAtMs: this.startedAtMs,
       timings: this.timings,
     };
-    this.atEnd(() => admission.permit.release());
+    this.atEnd(() => admitted.permit.release());
   }
 
   /** Runs `release` once the response is closed and all work has ended. */

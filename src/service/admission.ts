@@ -3,6 +3,7 @@
  * revoked, and a tenant that was suspended, are refused within the age of the cache.
  */
 import { timingSafeEqual } from 'node:crypto';
+import { apiKeyMatches, parseApiKey } from '../catalog/api-key.ts';
 import type { Catalog, KeyRecord, Tenant } from '../catalog/contract.ts';
 import { ServiceError } from '../errors.ts';
 import type { AdmittedRequest } from './contract.ts';
@@ -11,17 +12,10 @@ import type { InFlight } from './in-flight.ts';
 import type { Limiter, RateAdmission } from './limits/limiter.ts';
 import type { UsageRecorder } from './usage/usage-recorder.ts';
 
-/** What admission asks about keys; the format and the hash are the keeper's. */
-export interface KeyVerifier {
-  /** Id of a well-formed key; `undefined` for anything else. */
-  keyIdOf(apiKey: string): string | undefined;
-  /** Compares in constant time. */
-  matches(apiKey: string, hash: Uint8Array): boolean;
-}
-
 export interface AdmissionOptions {
   readonly catalog: Catalog;
-  readonly keys: KeyVerifier;
+  /** What API keys are hashed with, 32 bytes. */
+  readonly keyPepper: Uint8Array;
   readonly limiter: Limiter;
   readonly usage: UsageRecorder;
   readonly inFlight: InFlight;
@@ -36,7 +30,7 @@ const concurrencyRetrySeconds = 1;
 
 export class Admission {
   readonly #options: AdmissionOptions;
-  readonly #keys = new HotCache<KeyRecord>({ rowsMax: keysMax, maxAgeMs: keyAgeMsMax });
+  readonly #records = new HotCache<KeyRecord>({ rowsMax: keysMax, maxAgeMs: keyAgeMsMax });
   /** Keys that were found to match their record, for as long as that is kept: every request would pay for the hash. */
   readonly #matched = new WeakMap<KeyRecord, Buffer>();
   #draining = false;
@@ -68,9 +62,9 @@ export class Admission {
     if (apiKey === undefined) {
       throw unauthenticated('the API key is missing; send "Authorization: Bearer <API key>"');
     }
-    const keyId = this.#options.keys.keyIdOf(apiKey);
+    const keyId = parseApiKey(apiKey)?.id;
     if (keyId === undefined) throw unauthenticated();
-    const record = await this.#keys.get(keyId, () => catalog.findKey(keyId));
+    const record = await this.#records.get(keyId, () => catalog.findKey(keyId));
     if (record === undefined || !this.#matches(apiKey, record) || record.key.revokedAtMs !== undefined) {
       throw unauthenticated();
     }
@@ -84,7 +78,7 @@ export class Admission {
     if (matched !== undefined && matched.length === given.length && timingSafeEqual(matched, given)) {
       return true;
     }
-    if (!this.#options.keys.matches(apiKey, record.hash)) return false;
+    if (!apiKeyMatches(apiKey, this.#options.keyPepper, record.hash)) return false;
     this.#matched.set(record, given);
     return true;
   }

@@ -5,7 +5,7 @@ import type { BlobStore } from '../index/storage/blob-store.ts';
 import { createIndexStore } from '../index/index-store.ts';
 import { defaultIndexSettings, type IndexSettings } from '../index/index-settings.ts';
 import type { NativeEngine, SegmentInfo } from '../index/engine/native.ts';
-import { Admission, type KeyVerifier } from './admission.ts';
+import { Admission } from './admission.ts';
 import type { Service } from './contract.ts';
 import { createIndex } from './operations/create-index.ts';
 import { deleteDocument } from './operations/delete-document.ts';
@@ -30,7 +30,8 @@ export interface ServiceOptions {
   readonly engine: NativeEngine;
   readonly blobs: BlobStore;
   readonly limiter: Limiter;
-  readonly keys: KeyVerifier;
+  /** What API keys are hashed with, 32 bytes. */
+  readonly keyPepper: Uint8Array;
   readonly defaultModel: ModelChoice;
   /** Token vectors one search may scan exactly; 0 = measured. */
   readonly exactTokenVectorsMax: number;
@@ -57,7 +58,7 @@ export interface RunningService extends Service {
 
 /** Removes what a crash left behind, then serves. */
 export async function createService(options: ServiceOptions): Promise<RunningService> {
-  const { catalog, encoder, engine, blobs, limiter, keys, onBackgroundError } = options;
+  const { catalog, encoder, engine, blobs, limiter, keyPepper, onBackgroundError } = options;
   const nowMs = options.nowMs ?? Date.now;
   const store = createIndexStore({
     engine,
@@ -83,7 +84,7 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
   const inFlight = new InFlight();
   const admission = new Admission({
     catalog,
-    keys,
+    keyPepper,
     limiter,
     usage,
     inFlight,

@@ -74,7 +74,7 @@ describe('a request that is not safe to repeat', () => {
   });
 });
 
-test('one request told to wait makes the others wait too', async () => {
+test('one request that is asked to wait makes the others wait too', async () => {
   answerFirst(errorReply(429, 'rate_limit_exceeded', { retryAfter: 1 }));
   const client = connect();
   const first = client.usage();

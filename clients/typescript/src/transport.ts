@@ -38,7 +38,7 @@ export interface ApiRequest {
 
 export class Transport {
   readonly #settings: TransportSettings;
-  /** The request rate is the tenant's: what one request was told holds for all. */
+  /** The request rate is the tenant's: what one request learns holds for all. */
   #pausedUntilMs = 0;
 
   constructor(settings: TransportSettings) {

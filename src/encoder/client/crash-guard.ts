@@ -86,14 +86,14 @@ export class UnencodableTexts {
   }
 
   /** A process ended under the text alone; whether it is unencodable. */
-  ended(text: string, run: TextRun): boolean {
+  noteEnd(text: string, run: TextRun): boolean {
     const digest = this.#digest(text, run);
     const ends = (this.#ends.get(digest) ?? 0) + 1;
     this.#ends.set(digest, ends);
     return ends >= endsMax;
   }
 
-  answered(text: string, run: TextRun): void {
+  clear(text: string, run: TextRun): void {
     if (this.#ends.size > 0) this.#ends.delete(this.#digest(text, run));
   }
 

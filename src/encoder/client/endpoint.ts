@@ -11,7 +11,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { EncoderModel } from '../protocol/contract.ts';
 import { Retrial } from './crash-guard.ts';
 import { type HealthClient, healthClient } from '../protocol/health.ts';
-import { QueryStream } from './query-client.ts';
+import { QueryClient } from './query-client.ts';
 import { decodeInfo } from './replies.ts';
 import {
   EncoderClient,
@@ -85,7 +85,7 @@ export class Endpoint {
   readonly #rpc: EncoderClient;
   readonly #health: HealthClient;
   readonly #closed = new AbortController();
-  readonly #queries: QueryStream;
+  readonly #queries: QueryClient;
   #cut = new AbortController();
   #poke = new AbortController();
   #models: readonly EncoderModel[] = [];
@@ -114,7 +114,7 @@ export class Endpoint {
       'grpc.service_config_disable_resolution': 1,
     });
     this.#health = healthClient(options.address, options.credentials, this.#rpc);
-    this.#queries = new QueryStream({
+    this.#queries = new QueryClient({
       open: () => this.#rpc.encodeQueries(),
       onDraining: () => this.#eject('it is draining', false),
     });

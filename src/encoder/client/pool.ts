@@ -166,7 +166,7 @@ class EncoderPool implements Encoder {
         try {
           const query = decodeQuery(await endpoint.query(request, options), model.dim);
           open.answered();
-          this.#unencodable.answered(text, options);
+          this.#unencodable.clear(text, options);
           return query;
         } catch (error) {
           if (isLoss(error)) this.#lost(call, endpoint, text);
@@ -230,7 +230,7 @@ class EncoderPool implements Encoder {
     const { endpoint, model, open } = await this.#pick(call, texts, alone);
     try {
       for await (const document of encodeOnce(endpoint, model, { unfinished, attempt, options })) {
-        this.#unencodable.answered(texts[positions.indexOf(document.documentIndex)]!, options);
+        this.#unencodable.clear(texts[positions.indexOf(document.documentIndex)]!, options);
         yield document;
       }
       open.answered();
@@ -260,7 +260,7 @@ class EncoderPool implements Encoder {
     endpoint.retrial.join(call);
     if (!alone) return false;
     tries.forgive();
-    if (!this.#unencodable.ended(text, options)) return false;
+    if (!this.#unencodable.noteEnd(text, options)) return false;
     const event = 'chunking' in options ? 'unencodable_document' : 'unencodable_query';
     if (this.#exclusive) this.#onEvent({ event, address: endpoint.address, reason: endsEncoderMessage });
     return true;

@@ -17,7 +17,7 @@ import type {
 
 type QueryDuplex = ReturnType<EncoderClient['encodeQueries']>;
 
-export interface QueryStreamOptions {
+export interface QueryClientOptions {
   readonly open: () => QueryDuplex;
   /** The encoder takes no more queries. */
   readonly onDraining: () => void;
@@ -32,11 +32,11 @@ interface OpenQuery {
 const timeoutMsMax = 2 ** 31 - 1;
 const numbersMax = 2 ** 32 - 1;
 
-export class QueryStream {
-  readonly #options: QueryStreamOptions;
+export class QueryClient {
+  readonly #options: QueryClientOptions;
   #current: OpenStream | undefined;
 
-  constructor(options: QueryStreamOptions) {
+  constructor(options: QueryClientOptions) {
     this.#options = options;
   }
 

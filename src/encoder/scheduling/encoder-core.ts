@@ -18,13 +18,17 @@ import type { SessionPool } from '../inference/session-pool.ts';
 import type { BatchKind, BatchOutput } from '../inference/session-protocol.ts';
 import { StageTimes } from './stage-times.ts';
 
-export interface EncodeRequest {
-  readonly model: string;
-  readonly modelVersion: string;
-  readonly tenantId: string;
+/** How long a request is wanted. */
+export interface CallLimits {
   /** Milliseconds since the epoch. */
   readonly deadlineMs: number;
   readonly signal: AbortSignal;
+}
+
+export interface EncodeRequest extends CallLimits {
+  readonly model: string;
+  readonly modelVersion: string;
+  readonly tenantId: string;
 }
 
 export interface DocumentsRequest extends EncodeRequest {

@@ -10,15 +10,10 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from '../../logging.ts';
 import { type CallError, callError } from '../protocol/call-error.ts';
 import { type DocumentCall, serveDocuments } from './document-server.ts';
-import type { EncodeRequest, EncoderCore } from '../scheduling/encoder-core.ts';
-import {
-  EncoderFailure,
-  type FailureKind,
-  refusalMessage,
-  TextRefused,
-} from '../scheduling/encoder-failure.ts';
+import type { CallLimits, EncodeRequest, EncoderCore } from '../scheduling/encoder-core.ts';
+import { EncoderFailure, type FailureKind } from '../scheduling/encoder-failure.ts';
 import { addHealthService } from '../protocol/health.ts';
-import { QueryCalls, type QueriesCall } from './query-server.ts';
+import { QueryServer, type QueriesCall } from './query-server.ts';
 import { stageBoundsMs } from '../scheduling/stage-times.ts';
 import {
   bytesOf,
@@ -26,8 +21,6 @@ import {
   type CountTokensResponse,
   type EncoderHandlers,
   encoderService,
-  type EncodeQueryRequest,
-  type EncodeQueryResponse,
   type GetInfoResponse,
   type GetStatisticsResponse,
   messageBytesMax,
@@ -40,7 +33,7 @@ export interface EncoderServerOptions {
   readonly provider: string;
   readonly deviceId: number;
   readonly log: Logger;
-  /** recent 99th percentile of the event loop's delay, milliseconds. */
+  /** Recent 99th percentile of the event loop's delay, milliseconds. */
   readonly loopDelayP99Ms: () => number;
 }
 
@@ -70,7 +63,7 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
     'grpc.max_send_message_length': messageBytesMax,
   });
   const setHealth = addHealthService(server);
-  const queryCalls = new Set<QueryCalls>();
+  const queryServers = new Set<QueryServer>();
   const instance = randomUUID();
 
   server.addService(encoderService, {
@@ -103,12 +96,15 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
     }),
 
     EncodeQueries: (call: QueriesCall) => {
-      const calls = new QueryCalls(call, {
-        encode: async (request, limits) => encodeQuery(options, request, limits),
+      const queries = new QueryServer(call, {
+        core,
+        targeted,
         statusOf: (error) => asStatus(error, undefined, log),
-        onEnd: () => queryCalls.delete(calls),
+        // The runtime speaks of nodes and shapes, not of the text.
+        onRefusal: ({ message }) => log.error({ reason: message }, 'a query cannot be encoded'),
+        onEnd: () => queryServers.delete(queries),
       });
-      queryCalls.add(calls);
+      queryServers.add(queries);
     },
 
     EncodeDocuments: (call: DocumentCall) => {
@@ -139,7 +135,7 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
     serve: () => setHealth('SERVING'),
     drain: async () => {
       setHealth('NOT_SERVING');
-      for (const calls of queryCalls) calls.drain();
+      for (const queries of queryServers) queries.drain();
       await new Promise<void>((resolve) => {
         server.tryShutdown(() => resolve());
       });
@@ -171,44 +167,6 @@ async function answer<Response>(
   }
   callback(null, response);
 }
-
-const refusedQueryResponse: EncodeQueryResponse = {
-  inputTokens: 0,
-  rows: 0,
-  vectors: Buffer.alloc(0),
-  offsets: Buffer.alloc(0),
-  timings: null,
-  problem: refusalMessage,
-};
-
-async function encodeQuery(
-  { core, log }: Pick<EncoderServerOptions, 'core' | 'log'>,
-  request: EncodeQueryRequest,
-  limits: CallLimits,
-): Promise<EncodeQueryResponse> {
-  if (Buffer.byteLength(request.text) > requestBounds.queryBytes) {
-    throw new EncoderFailure('invalid', `the query exceeds ${requestBounds.queryBytes} bytes`);
-  }
-  let query;
-  try {
-    query = await core.encodeQuery(request.text, targeted(request, limits));
-  } catch (error) {
-    if (!(error instanceof TextRefused)) throw error;
-    log.error({ reason: error.message }, 'a query cannot be encoded');
-    return refusedQueryResponse;
-  }
-  return {
-    inputTokens: query.inputTokens,
-    rows: query.offsets.length,
-    vectors: bytesOf(query.vectors),
-    offsets: bytesOf(query.offsets),
-    timings: query.timings,
-    problem: '',
-  };
-}
-
-/** How long a request is wanted. */
-type CallLimits = Pick<EncodeRequest, 'deadlineMs' | 'signal'>;
 
 function targeted(
   request: { readonly model: ModelReference | null; readonly tenantId: string },

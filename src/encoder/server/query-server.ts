@@ -4,39 +4,52 @@
  */
 import type { ServerDuplexStream } from '@grpc/grpc-js';
 import type { CallError } from '../protocol/call-error.ts';
-import { EncoderFailure } from '../scheduling/encoder-failure.ts';
+import type { CallLimits, EncodeRequest, EncoderCore } from '../scheduling/encoder-core.ts';
+import { EncoderFailure, refusalMessage, TextRefused } from '../scheduling/encoder-failure.ts';
 import {
+  bytesOf,
   type EncodeQueriesRequest,
   type EncodeQueriesResponse,
   type EncodeQueryRequest,
   type EncodeQueryResponse,
   type QueryFailure,
+  requestBounds,
   retryDelayTrailer,
 } from '../protocol/wire.ts';
 
 export type QueriesCall = ServerDuplexStream<EncodeQueriesRequest, EncodeQueriesResponse>;
 
-export interface QueryCallsOptions {
-  readonly encode: (
-    request: EncodeQueryRequest,
-    call: { readonly deadlineMs: number; readonly signal: AbortSignal },
-  ) => Promise<EncodeQueryResponse>;
+export interface QueryServerOptions {
+  readonly core: EncoderCore;
+  /** What the core is asked with; an `EncoderFailure` where the request names no model. */
+  readonly targeted: (query: EncodeQueryRequest, limits: CallLimits) => EncodeRequest;
   /** The status of a failure. */
   readonly statusOf: (error: unknown) => CallError;
+  /** Receives what is wrong with each query that cannot be encoded. */
+  readonly onRefusal: (problem: Error) => void;
   readonly onEnd: () => void;
 }
 
 const openMax = 2048;
 
-export class QueryCalls {
+const refusedQueryResponse: EncodeQueryResponse = {
+  inputTokens: 0,
+  rows: 0,
+  vectors: Buffer.alloc(0),
+  offsets: Buffer.alloc(0),
+  timings: null,
+  problem: refusalMessage,
+};
+
+export class QueryServer {
   readonly #call: QueriesCall;
-  readonly #options: QueryCallsOptions;
+  readonly #options: QueryServerOptions;
   readonly #open = new Map<number, AbortController>();
   /** Queries whose answer the transport has not taken yet. */
   #unanswered = 0;
   #clientEnded = false;
 
-  constructor(call: QueriesCall, options: QueryCallsOptions) {
+  constructor(call: QueriesCall, options: QueryServerOptions) {
     this.#call = call;
     this.#options = options;
     call.on('data', (request: EncodeQueriesRequest) => this.#take(request));
@@ -70,8 +83,7 @@ export class QueryCalls {
     let response: EncodeQueriesResponse;
     try {
       if (!query) throw new EncoderFailure('invalid', 'the message holds no query');
-      const { encode } = this.#options;
-      response = { number, reply: await encode(query, { deadlineMs, signal: controller.signal }) };
+      response = { number, reply: await this.#encode(query, { deadlineMs, signal: controller.signal }) };
     } catch (error) {
       response = { number, failure: failureOf(this.#options.statusOf(error)) };
     }
@@ -81,6 +93,29 @@ export class QueryCalls {
       if (this.#unanswered < openMax) this.#call.resume();
       this.#endWhenDone();
     });
+  }
+
+  async #encode(request: EncodeQueryRequest, limits: CallLimits): Promise<EncodeQueryResponse> {
+    const { core, targeted, onRefusal } = this.#options;
+    if (Buffer.byteLength(request.text) > requestBounds.queryBytes) {
+      throw new EncoderFailure('invalid', `the query exceeds ${requestBounds.queryBytes} bytes`);
+    }
+    let query;
+    try {
+      query = await core.encodeQuery(request.text, targeted(request, limits));
+    } catch (error) {
+      if (!(error instanceof TextRefused)) throw error;
+      onRefusal(error);
+      return refusedQueryResponse;
+    }
+    return {
+      inputTokens: query.inputTokens,
+      rows: query.offsets.length,
+      vectors: bytesOf(query.vectors),
+      offsets: bytesOf(query.offsets),
+      timings: query.timings,
+      problem: '',
+    };
   }
 
   #endWhenDone(): void {

@@ -281,23 +281,23 @@ describe('the memory of unencodable texts', () => {
 
   it('knows a text of one tenant, model and way to run it, and nothing else', () => {
     const unencodable = new UnencodableTexts(1000);
-    expect([unencodable.ended('text', run), unencodable.has('text', run)]).toEqual([false, false]);
-    expect([unencodable.ended('text', run), unencodable.has('text', run)]).toEqual([true, true]);
+    expect([unencodable.noteEnd('text', run), unencodable.has('text', run)]).toEqual([false, false]);
+    expect([unencodable.noteEnd('text', run), unencodable.has('text', run)]).toEqual([true, true]);
     expect(unencodable.has('text ', run)).toBe(false);
     for (const other of [{ tenantId: 'other' }, { model: 'other' }, { modelVersion: '2' }, { chunking }]) {
       expect(unencodable.has('text', { ...run, ...other })).toBe(false);
     }
-    for (let ends = 1; ends <= 2; ends++) unencodable.ended('document', { ...run, chunking });
+    for (let ends = 1; ends <= 2; ends++) unencodable.noteEnd('document', { ...run, chunking });
     expect(unencodable.has('document', { ...run, chunking })).toBe(true);
     expect(unencodable.has('document', { ...run, chunking: { ...chunking, maxTokens: 9 } })).toBe(false);
   });
 
   it('forgets what was answered, and everything after a while', async () => {
     const unencodable = new UnencodableTexts(50);
-    unencodable.ended('text', run);
-    unencodable.answered('text', run);
-    expect(unencodable.ended('text', run)).toBe(false);
-    expect(unencodable.ended('text', run)).toBe(true);
+    unencodable.noteEnd('text', run);
+    unencodable.clear('text', run);
+    expect(unencodable.noteEnd('text', run)).toBe(false);
+    expect(unencodable.noteEnd('text', run)).toBe(true);
     await expect.poll(() => unencodable.has('text', run)).toBe(false);
   });
 });

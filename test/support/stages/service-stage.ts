@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { apiKeyMatches, generateApiKey, hashApiKey, parseApiKey } from '../../../src/catalog/api-key.ts';
+import { generateApiKey, hashApiKey } from '../../../src/catalog/api-key.ts';
 import type { Tenant, TenantLimits } from '../../../src/catalog/contract.ts';
 import { openCatalog, type SqliteCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
 import { openLocalBlobStore } from '../../../src/index/storage/local-blob-store.ts';
@@ -57,10 +57,7 @@ export async function openServiceStage(existing?: string): Promise<ServiceStage>
     engine,
     blobs: await openLocalBlobStore(path.join(directory, 'segments')),
     limiter: await MemoryLimiter.restore(catalog, clock.ms),
-    keys: {
-      keyIdOf: (apiKey) => parseApiKey(apiKey)?.id,
-      matches: (apiKey, hash) => apiKeyMatches(apiKey, pepper, hash),
-    },
+    keyPepper: pepper,
     defaultModel: { name: 'words' },
     exactTokenVectorsMax: 0,
     onBackgroundError: (_job, error) => void errors.push(error),
