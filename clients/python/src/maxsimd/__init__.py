@@ -1,0 +1,66 @@
+"""Client of the maxsimd retrieval service. `Maxsimd` blocks, `AsyncMaxsimd` is its twin for asyncio."""
+
+from .asynchronous import AsyncMaxsimd
+from .errors import (
+    APIError,
+    AuthenticationError,
+    ConnectionFailed,
+    ImportStopped,
+    InternalError,
+    InvalidRequestError,
+    MaxsimdError,
+    NotFoundError,
+    RateLimitError,
+    ServiceUnavailableError,
+    TenantSuspendedError,
+    UsageLimitError,
+)
+from .imports import ImportProgress, ImportReport
+from .models import (
+    Chunking,
+    ChunkingOptionsInput,
+    Components,
+    DocumentFailure,
+    DocumentInput,
+    Index,
+    Issue,
+    Ranked,
+    Readiness,
+    RequestUsage,
+    Result,
+    UpsertResult,
+    UsageSummary,
+)
+from .synchronous import Maxsimd
+
+__all__ = [
+    "APIError",
+    "AsyncMaxsimd",
+    "AuthenticationError",
+    "Chunking",
+    "ChunkingOptionsInput",
+    "Components",
+    "ConnectionFailed",
+    "DocumentFailure",
+    "DocumentInput",
+    "ImportProgress",
+    "ImportReport",
+    "ImportStopped",
+    "Index",
+    "InternalError",
+    "InvalidRequestError",
+    "Issue",
+    "Maxsimd",
+    "MaxsimdError",
+    "NotFoundError",
+    "Ranked",
+    "RateLimitError",
+    "Readiness",
+    "RequestUsage",
+    "Result",
+    "ServiceUnavailableError",
+    "TenantSuspendedError",
+    "UpsertResult",
+    "UsageLimitError",
+    "UsageSummary",
+]

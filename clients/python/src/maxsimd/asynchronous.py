@@ -1,0 +1,250 @@
+"""The client for asyncio, the twin of `synchronous.py`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
+from random import random
+from types import TracebackType
+from typing import Any
+from uuid import UUID
+
+import httpx
+
+from . import calls
+from .calls import Answer, Call, Document
+from .errors import APIError, ImportStopped
+from .imports import Batch, ImportProgress, ImportReport, Item, item_of, refused_items
+from .models import ChunkingOptionsInput, Deleted, Index, Ranked, Readiness, UpsertResult, UsageSummary
+from .retry import is_refused_for_now, repeat_delay
+from .synchronous import OnRetry
+
+
+class AsyncMaxsimd:
+    """The service, for one API key, in one event loop; cancelling a call ends it.
+
+    Requests that are safe to repeat are repeated while the service is unavailable (`retry.py`). Methods raise an
+    `APIError` or a `ConnectionFailed`. `timeout` bounds how long an attempt waits for the next byte; the default is above
+    every deadline of the service. `retry_seconds_max` bounds all attempts of a request together; 0 = one attempt.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        api_key: str,
+        *,
+        timeout: float = 150.0,
+        retry_seconds_max: float = 120.0,
+        on_retry: OnRetry | None = None,
+        user_agent: str | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._url = calls.checked_url(url)
+        self._retry_seconds_max = retry_seconds_max
+        self._on_retry = on_retry
+        # What the rate limit told one request holds for all of the tenant.
+        self._paused_until = 0.0
+        # The key goes to the address given, nowhere else.
+        self._http = httpx.AsyncClient(
+            headers=calls.headers(api_key, user_agent),
+            timeout=timeout,
+            transport=transport,
+            follow_redirects=False,
+        )
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def __aenter__(self) -> AsyncMaxsimd:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def create_index(
+        self,
+        name: str,
+        *,
+        model: str | None = None,
+        metadata_schema: Mapping[str, Any] | None = None,
+        chunking: ChunkingOptionsInput | Mapping[str, Any] | None = None,
+    ) -> Index:
+        """Sent once: a second one would be refused for the name of the first."""
+        return await self._send(calls.create_index(name, model, metadata_schema, chunking))
+
+    async def list_indexes(self) -> list[Index]:
+        """All of them, oldest first: the API has no pages."""
+        return (await self._send(calls.list_indexes())).data
+
+    async def get_index(self, index_id: UUID | str) -> Index:
+        return await self._send(calls.get_index(index_id))
+
+    async def delete_index(self, index_id: UUID | str) -> Deleted:
+        """Sent once: a second one would be refused as not found."""
+        return await self._send(calls.delete_index(index_id))
+
+    async def upsert(self, index_id: UUID | str, documents: Iterable[Document]) -> UpsertResult:
+        """1 to 50 documents; look at `failed`. `import_documents` takes any number."""
+        return await self._send(calls.upsert(index_id, documents))
+
+    async def delete_document(self, index_id: UUID | str, doc_id: str) -> Deleted:
+        """`deleted` may be false for a document that was there, when the first of two attempts lost its answer."""
+        return await self._send(calls.delete_document(index_id, doc_id))
+
+    async def search(
+        self,
+        index_id: UUID | str,
+        query: str,
+        *,
+        top_k: int | None = None,
+        candidate_k: int | None = None,
+        filter: Mapping[str, Any] | None = None,
+        return_components: bool | None = None,
+    ) -> Ranked:
+        return await self._send(calls.search(index_id, query, top_k, candidate_k, filter, return_components))
+
+    async def score(
+        self, query: str, documents: Iterable[Document], *, return_components: bool | None = None
+    ) -> Ranked:
+        """Ranks the documents given; nothing is stored."""
+        return await self._send(calls.score(query, documents, return_components))
+
+    async def usage(self) -> UsageSummary:
+        return await self._send(calls.usage())
+
+    async def readiness(self) -> Readiness:
+        """Raises a `ServiceUnavailableError` while the service is not ready; sent once."""
+        return await self._send(calls.readiness())
+
+    async def import_documents(
+        self,
+        index_id: UUID | str,
+        documents: Iterable[Document] | AsyncIterable[Document],
+        *,
+        concurrency: int = 2,
+        on_progress: Callable[[ImportProgress], None] | None = None,
+    ) -> ImportReport:
+        """Any number of documents, in batches, `concurrency` at once.
+
+        Documents that are refused alone are reported, and those beside them go on. A `doc_id` that comes again waits for
+        the one before it, so that the last one stays. Raises an `ImportStopped` that holds the report so far.
+        """
+        return await _Import(self, index_id, concurrency, on_progress).run(documents)
+
+    async def _send(self, call: Call[Answer], on_retry: OnRetry | None = None) -> Answer:
+        started = time.monotonic()
+        attempts = 0
+        while True:
+            while (pause := self._paused_until - time.monotonic()) > 0:
+                await asyncio.sleep(pause)
+            attempts += 1
+            try:
+                return await self._attempt(call)
+            except Exception as error:
+                delay = repeat_delay(error, attempts=attempts, is_safe=call.is_safe, random=random)
+                waits = call.is_patient and is_refused_for_now(error)
+                elapsed = time.monotonic() - started
+                if delay is None or (not waits and elapsed + delay > self._retry_seconds_max):
+                    raise
+                for listener in (self._on_retry, on_retry):
+                    if listener is not None:
+                        listener(error, delay)
+                if isinstance(error, APIError) and error.code == "rate_limit_exceeded":
+                    self._paused_until = max(self._paused_until, time.monotonic() + delay)
+                else:
+                    await asyncio.sleep(delay)
+
+    async def _attempt(self, call: Call[Answer]) -> Answer:
+        content_type = {} if call.body is None else {"content-type": "application/json"}
+        try:
+            response = await self._http.request(
+                call.method, f"{self._url}{call.path}", content=call.body, headers=content_type
+            )
+        except httpx.TransportError as error:
+            raise calls.connection_failed(self._url, error) from error
+        return calls.read_answer(call, response)
+
+
+class _Import:
+    def __init__(
+        self,
+        client: AsyncMaxsimd,
+        index_id: UUID | str,
+        concurrency: int,
+        on_progress: Callable[[ImportProgress], None] | None,
+    ) -> None:
+        self._client = client
+        self._index_id = index_id
+        self._concurrency = max(1, concurrency)
+        self._on_progress = on_progress
+        self._report = ImportReport()
+        self._in_flight: dict[asyncio.Task[None], Batch] = {}
+
+    async def run(self, documents: Iterable[Document] | AsyncIterable[Document]) -> ImportReport:
+        try:
+            batch = Batch()
+            async for document in _each(documents):
+                item = item_of(document)
+                if not batch.fits(item):
+                    await self._start(batch)
+                    batch = Batch()
+                if any(item.doc_id in other.items for other in self._in_flight.values()):
+                    await self._settle(0)
+                batch.add(item)
+            if batch.items:
+                await self._start(batch)
+            await self._settle(0)
+        except Exception as error:
+            raise ImportStopped(error, self._report) from error
+        finally:
+            for task in self._in_flight:
+                task.cancel()
+            await asyncio.gather(*self._in_flight, return_exceptions=True)
+        return self._report
+
+    async def _start(self, batch: Batch) -> None:
+        await self._settle(self._concurrency - 1)
+        self._in_flight[asyncio.create_task(self._upsert(list(batch.items.values())))] = batch
+
+    async def _settle(self, in_flight_max: int) -> None:
+        """Waits until no more than so many are in flight; raises what one of them raised."""
+        while len(self._in_flight) > in_flight_max:
+            done, _ = await asyncio.wait(self._in_flight, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                del self._in_flight[task]
+                task.result()
+
+    async def _upsert(self, items: list[Item]) -> None:
+        """Sends the items until none is left that the service refuses alone."""
+        while items:
+            call = calls.upsert_json(self._index_id, [item.json for item in items], is_patient=True)
+            try:
+                self._report.add(await self._client._send(call, self._slow_down))
+                break
+            except APIError as error:
+                refused = refused_items(error, items)
+                if not refused:
+                    raise
+                self._report.failed.extend(refused.values())
+                items = [item for item in items if item.doc_id not in refused]
+        if self._on_progress is not None:
+            self._on_progress(self._report.progress)
+
+    def _slow_down(self, error: Exception, _delay: float) -> None:
+        if isinstance(error, APIError) and error.code == "concurrency_limit_exceeded":
+            self._concurrency = max(1, self._concurrency - 1)
+
+
+async def _each(documents: Iterable[Document] | AsyncIterable[Document]) -> AsyncIterator[Document]:
+    if isinstance(documents, AsyncIterable):
+        async for document in documents:
+            yield document
+    else:
+        for document in documents:
+            yield document

@@ -1,0 +1,203 @@
+"""Requests and answers without any input or output: what both clients share."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote, urlsplit
+from uuid import UUID
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from .errors import APIError, ConnectionFailed, MaxsimdError, error_of_code
+from .models import (
+    ChunkingOptionsInput,
+    Deleted,
+    DocumentInput,
+    Index,
+    IndexList,
+    Issue,
+    Ranked,
+    Readiness,
+    UpsertResult,
+    UsageSummary,
+)
+
+Answer = TypeVar("Answer", bound=BaseModel)
+Document = DocumentInput | Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Call(Generic[Answer]):
+    method: str
+    path: str
+    answer: type[Answer]
+    is_safe: bool
+    """Whether doing it twice is as good as doing it once."""
+    body: bytes | None = None
+    is_patient: bool = False
+    """Waits for as long as the rate and concurrency limits ask; otherwise within the client's bound."""
+
+
+def create_index(
+    name: str,
+    model: str | None,
+    metadata_schema: Mapping[str, Any] | None,
+    chunking: ChunkingOptionsInput | Mapping[str, Any] | None,
+) -> Call[Index]:
+    fields = {"name": name, "model": model, "metadata_schema": metadata_schema, "chunking": chunking}
+    return Call("POST", "/v1/indexes", Index, is_safe=False, body=_body(fields))
+
+
+def list_indexes() -> Call[IndexList]:
+    return Call("GET", "/v1/indexes", IndexList, is_safe=True)
+
+
+def get_index(index_id: UUID | str) -> Call[Index]:
+    return Call("GET", _index_path(index_id), Index, is_safe=True)
+
+
+def delete_index(index_id: UUID | str) -> Call[Deleted]:
+    return Call("DELETE", _index_path(index_id), Deleted, is_safe=False)
+
+
+def upsert(index_id: UUID | str, documents: Iterable[Document]) -> Call[UpsertResult]:
+    return upsert_json(index_id, [document_json(document) for document in documents], is_patient=False)
+
+
+def upsert_json(index_id: UUID | str, documents: Iterable[bytes], *, is_patient: bool) -> Call[UpsertResult]:
+    body = b'{"documents":[' + b",".join(documents) + b"]}"
+    path = f"{_index_path(index_id)}/documents"
+    return Call("POST", path, UpsertResult, is_safe=True, body=body, is_patient=is_patient)
+
+
+def delete_document(index_id: UUID | str, doc_id: str) -> Call[Deleted]:
+    path = f"{_index_path(index_id)}/documents/{quote(doc_id, safe='')}"
+    return Call("DELETE", path, Deleted, is_safe=True)
+
+
+def search(
+    index_id: UUID | str,
+    query: str,
+    top_k: int | None,
+    candidate_k: int | None,
+    filter: Mapping[str, Any] | None,
+    return_components: bool | None,
+) -> Call[Ranked]:
+    fields = {
+        "query": query,
+        "top_k": top_k,
+        "candidate_k": candidate_k,
+        "filter": filter,
+        "return_components": return_components,
+    }
+    return Call("POST", f"{_index_path(index_id)}/search", Ranked, is_safe=True, body=_body(fields))
+
+
+def score(query: str, documents: Iterable[Document], return_components: bool | None) -> Call[Ranked]:
+    plain = [_plain(document) for document in documents]
+    fields = {"query": query, "documents": plain, "return_components": return_components}
+    return Call("POST", "/v1/score", Ranked, is_safe=True, body=_body(fields))
+
+
+def usage() -> Call[UsageSummary]:
+    return Call("GET", "/v1/usage", UsageSummary, is_safe=True)
+
+
+def readiness() -> Call[Readiness]:
+    return Call("GET", "/readyz", Readiness, is_safe=False)
+
+
+def document_json(document: Document) -> bytes:
+    return _json(_plain(document))
+
+
+def _plain(value: BaseModel | Mapping[str, Any]) -> Mapping[str, Any]:
+    """An absent field stays absent; what a customer's own object holds stays as it is."""
+    if not isinstance(value, BaseModel):
+        return value
+    fields = value.model_dump(mode="json", exclude_unset=True)
+    return {name: field for name, field in fields.items() if field is not None}
+
+
+def _body(fields: Mapping[str, Any]) -> bytes:
+    given = {name: field for name, field in fields.items() if field is not None}
+    return _json({name: _plain(field) if isinstance(field, BaseModel) else field for name, field in given.items()})
+
+
+def _json(value: Any) -> bytes:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        # Half an emoji, cut by the caller: the service decides what to make of it.
+        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _index_path(index_id: UUID | str) -> str:
+    return f"/v1/indexes/{quote(str(index_id), safe='')}"
+
+
+def checked_url(given: str) -> str:
+    """Without a trailing slash; raises on an address that no request may go to."""
+    url = urlsplit(given)
+    if url.scheme not in ("http", "https") or not url.hostname:
+        raise MaxsimdError("the address must begin with http:// or https://")
+    if url.username is not None or url.password is not None or url.query or url.fragment:
+        raise MaxsimdError("the address takes no credentials, query or fragment")
+    return given.rstrip("/")
+
+
+def headers(api_key: str, user_agent: str | None) -> dict[str, str]:
+    # An error about a malformed header value would quote it, and the value is a secret.
+    if re.fullmatch(r"[\x21-\x7e]+", api_key) is None:
+        raise MaxsimdError("the API key is missing or holds characters that no key has")
+    own = f"maxsimd-python/{version('maxsimd')} python/{platform.python_version()}"
+    return {
+        "authorization": f"Bearer {api_key}",
+        "user-agent": own if user_agent is None else f"{user_agent} {own}",
+    }
+
+
+def read_answer(call: Call[Answer], response: httpx.Response) -> Answer:
+    if not response.is_success:
+        raise _api_error(response)
+    try:
+        return call.answer.model_validate_json(response.content)
+    except ValidationError:
+        # Its words would quote the answer.
+        raise _api_error(response) from None
+
+
+def connection_failed(url: str, error: httpx.TransportError) -> ConnectionFailed:
+    unconnected = isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout))
+    is_timeout = isinstance(error, httpx.TimeoutException)
+    return ConnectionFailed(
+        f"no answer from {url} in time" if is_timeout else f"cannot reach {url}: {error or type(error).__name__}",
+        code="timeout" if is_timeout else "connection_failed",
+        maybe_received=not unconnected,
+    )
+
+
+def _api_error(response: httpx.Response) -> APIError:
+    error: dict[str, Any] = {}
+    try:
+        error = response.json()["error"]
+        issues = [Issue.model_validate(issue) for issue in error.get("issues") or ()]
+        code, message = str(error["code"]), str(error.get("message", ""))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        issues, code, message = [], "unexpected_response", "this is not an answer of the service"
+    retry_after = response.headers.get("retry-after", "")
+    return error_of_code.get(code, APIError)(
+        message,
+        status=response.status_code,
+        code=code,
+        issues=issues,
+        request_id=response.headers.get("x-request-id"),
+        retry_after_seconds=float(retry_after) if retry_after.isdecimal() else None,
+    )

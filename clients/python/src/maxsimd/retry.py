@@ -1,0 +1,47 @@
+"""Whether and when a request is sent again.
+
+`Retry-After` is a lower bound; jitter goes on top, so that clients which were given the same moment do not come back in
+one. Without it: exponential backoff with full jitter
+(https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
+
+A request that is not safe to repeat is sent again only when the service certainly did not carry it out: it was refused
+for its rate or concurrency (429), or no connection was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ldexp
+
+from .errors import APIError, ConnectionFailed
+
+_BACKOFF_BASE = 0.5
+_BACKOFF_MAX = 30.0
+_JITTER_MAX = 1.0
+_BROKEN_ATTEMPTS_MAX = 3
+"""Of a request that the service fails on (500): more would hardly help."""
+_PASSING = frozenset({408, 502, 503, 504})
+
+
+def is_refused_for_now(error: Exception) -> bool:
+    """The service is well, and asks the tenant for patience."""
+    return isinstance(error, APIError) and error.status == 429 and error.code != "usage_limit_exceeded"
+
+
+def repeat_delay(error: Exception, *, attempts: int, is_safe: bool, random: Callable[[], float]) -> float | None:
+    """Seconds before attempt `attempts + 1`; `None` = give up. `random` is uniform in [0, 1)."""
+    backoff = random() * min(_BACKOFF_MAX, ldexp(_BACKOFF_BASE, min(attempts - 1, 16)))
+    if isinstance(error, ConnectionFailed):
+        return 0.1 + backoff if is_safe or not error.maybe_received else None
+    if not isinstance(error, APIError):
+        return None
+    retry_after = error.retry_after_seconds or 0.0
+    if is_refused_for_now(error):
+        return max(1.0, retry_after) + random() * _JITTER_MAX
+    if not is_safe:
+        return None
+    if error.status in _PASSING:
+        return max(0.1, retry_after) + backoff
+    if error.status >= 500 and attempts < _BROKEN_ATTEMPTS_MAX:
+        return 0.1 + backoff
+    return None

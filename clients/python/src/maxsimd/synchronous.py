@@ -1,0 +1,265 @@
+"""The client that blocks."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from random import random
+from types import TracebackType
+from typing import Any
+from uuid import UUID
+
+import httpx
+
+from . import calls
+from .calls import Answer, Call, Document
+from .errors import APIError, ImportStopped
+from .imports import Batch, ImportProgress, ImportReport, Item, item_of, refused_items
+from .models import ChunkingOptionsInput, Deleted, DocumentFailure, Index, Ranked, Readiness, UpsertResult, UsageSummary
+from .retry import is_refused_for_now, repeat_delay
+
+OnRetry = Callable[[Exception, float], None]
+
+
+class Maxsimd:
+    """The service, for one API key; safe to share between threads.
+
+    Requests that are safe to repeat are repeated while the service is unavailable (`retry.py`). Methods raise an
+    `APIError` or a `ConnectionFailed`. `timeout` bounds how long an attempt waits for the next byte; the default is above
+    every deadline of the service. `retry_seconds_max` bounds all attempts of a request together; 0 = one attempt.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        api_key: str,
+        *,
+        timeout: float = 150.0,
+        retry_seconds_max: float = 120.0,
+        on_retry: OnRetry | None = None,
+        user_agent: str | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self._url = calls.checked_url(url)
+        self._retry_seconds_max = retry_seconds_max
+        self._on_retry = on_retry
+        # What the rate limit told one request holds for all of the tenant.
+        self._paused_until = 0.0
+        # The key goes to the address given, nowhere else.
+        self._http = httpx.Client(
+            headers=calls.headers(api_key, user_agent),
+            timeout=timeout,
+            transport=transport,
+            follow_redirects=False,
+        )
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __enter__(self) -> Maxsimd:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def create_index(
+        self,
+        name: str,
+        *,
+        model: str | None = None,
+        metadata_schema: Mapping[str, Any] | None = None,
+        chunking: ChunkingOptionsInput | Mapping[str, Any] | None = None,
+    ) -> Index:
+        """Sent once: a second one would be refused for the name of the first."""
+        return self._send(calls.create_index(name, model, metadata_schema, chunking))
+
+    def list_indexes(self) -> list[Index]:
+        """All of them, oldest first: the API has no pages."""
+        return self._send(calls.list_indexes()).data
+
+    def get_index(self, index_id: UUID | str) -> Index:
+        return self._send(calls.get_index(index_id))
+
+    def delete_index(self, index_id: UUID | str) -> Deleted:
+        """Sent once: a second one would be refused as not found."""
+        return self._send(calls.delete_index(index_id))
+
+    def upsert(self, index_id: UUID | str, documents: Iterable[Document]) -> UpsertResult:
+        """1 to 50 documents; look at `failed`. `import_documents` takes any number."""
+        return self._send(calls.upsert(index_id, documents))
+
+    def delete_document(self, index_id: UUID | str, doc_id: str) -> Deleted:
+        """`deleted` may be false for a document that was there, when the first of two attempts lost its answer."""
+        return self._send(calls.delete_document(index_id, doc_id))
+
+    def search(
+        self,
+        index_id: UUID | str,
+        query: str,
+        *,
+        top_k: int | None = None,
+        candidate_k: int | None = None,
+        filter: Mapping[str, Any] | None = None,
+        return_components: bool | None = None,
+    ) -> Ranked:
+        return self._send(calls.search(index_id, query, top_k, candidate_k, filter, return_components))
+
+    def score(self, query: str, documents: Iterable[Document], *, return_components: bool | None = None) -> Ranked:
+        """Ranks the documents given; nothing is stored."""
+        return self._send(calls.score(query, documents, return_components))
+
+    def usage(self) -> UsageSummary:
+        return self._send(calls.usage())
+
+    def readiness(self) -> Readiness:
+        """Raises a `ServiceUnavailableError` while the service is not ready; sent once."""
+        return self._send(calls.readiness())
+
+    def import_documents(
+        self,
+        index_id: UUID | str,
+        documents: Iterable[Document],
+        *,
+        concurrency: int = 2,
+        on_progress: Callable[[ImportProgress], None] | None = None,
+    ) -> ImportReport:
+        """Any number of documents, in batches, `concurrency` at once.
+
+        Documents that are refused alone are reported, and those beside them go on. A `doc_id` that comes again waits for
+        the one before it, so that the last one stays. Raises an `ImportStopped` that holds the report so far.
+        """
+        return _Import(self, index_id, concurrency, on_progress).run(documents)
+
+    def _send(
+        self,
+        call: Call[Answer],
+        stop: threading.Event | None = None,
+        on_retry: OnRetry | None = None,
+    ) -> Answer:
+        started = time.monotonic()
+        attempts = 0
+        while True:
+            while (pause := self._paused_until - time.monotonic()) > 0:
+                _wait(pause, stop)
+            attempts += 1
+            try:
+                return self._attempt(call)
+            except Exception as error:
+                delay = repeat_delay(error, attempts=attempts, is_safe=call.is_safe, random=random)
+                waits = call.is_patient and is_refused_for_now(error)
+                elapsed = time.monotonic() - started
+                if delay is None or (not waits and elapsed + delay > self._retry_seconds_max):
+                    raise
+                for listener in (self._on_retry, on_retry):
+                    if listener is not None:
+                        listener(error, delay)
+                if isinstance(error, APIError) and error.code == "rate_limit_exceeded":
+                    self._paused_until = max(self._paused_until, time.monotonic() + delay)
+                else:
+                    _wait(delay, stop)
+
+    def _attempt(self, call: Call[Answer]) -> Answer:
+        content_type = {} if call.body is None else {"content-type": "application/json"}
+        try:
+            response = self._http.request(
+                call.method, f"{self._url}{call.path}", content=call.body, headers=content_type
+            )
+        except httpx.TransportError as error:
+            raise calls.connection_failed(self._url, error) from error
+        return calls.read_answer(call, response)
+
+
+class _Stopped(Exception):
+    """Another batch failed."""
+
+
+def _wait(seconds: float, stop: threading.Event | None) -> None:
+    if stop is None:
+        time.sleep(seconds)
+    elif stop.wait(seconds):
+        raise _Stopped
+
+
+class _Import:
+    def __init__(
+        self,
+        client: Maxsimd,
+        index_id: UUID | str,
+        concurrency: int,
+        on_progress: Callable[[ImportProgress], None] | None,
+    ) -> None:
+        self._client = client
+        self._index_id = index_id
+        self._concurrency = max(1, concurrency)
+        self._on_progress = on_progress
+        self._report = ImportReport()
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._in_flight: dict[Future[None], Batch] = {}
+
+    def run(self, documents: Iterable[Document]) -> ImportReport:
+        with ThreadPoolExecutor(self._concurrency) as executor:
+            try:
+                batch = Batch()
+                for document in documents:
+                    item = item_of(document)
+                    if not batch.fits(item):
+                        self._start(executor, batch)
+                        batch = Batch()
+                    if any(item.doc_id in other.items for other in self._in_flight.values()):
+                        self._settle(0)
+                    batch.add(item)
+                if batch.items:
+                    self._start(executor, batch)
+                self._settle(0)
+            except Exception as error:
+                raise ImportStopped(error, self._report) from error
+            finally:
+                self._stop.set()
+        return self._report
+
+    def _start(self, executor: ThreadPoolExecutor, batch: Batch) -> None:
+        self._settle(self._concurrency - 1)
+        self._in_flight[executor.submit(self._upsert, list(batch.items.values()))] = batch
+
+    def _settle(self, in_flight_max: int) -> None:
+        """Waits until no more than so many are in flight; raises what one of them raised."""
+        while len(self._in_flight) > in_flight_max:
+            done, _ = wait(self._in_flight, return_when=FIRST_COMPLETED)
+            for future in done:
+                del self._in_flight[future]
+                future.result()
+
+    def _upsert(self, items: list[Item]) -> None:
+        """Sends the items until none is left that the service refuses alone."""
+        failures: list[DocumentFailure] = []
+        while items:
+            call = calls.upsert_json(self._index_id, [item.json for item in items], is_patient=True)
+            try:
+                answer = self._client._send(call, self._stop, self._slow_down)
+            except APIError as error:
+                refused = refused_items(error, items)
+                if not refused:
+                    raise
+                failures.extend(refused.values())
+                items = [item for item in items if item.doc_id not in refused]
+            else:
+                with self._lock:
+                    self._report.add(answer)
+                break
+        with self._lock:
+            self._report.failed.extend(failures)
+            if self._on_progress is not None:
+                self._on_progress(self._report.progress)
+
+    def _slow_down(self, error: Exception, _delay: float) -> None:
+        if isinstance(error, APIError) and error.code == "concurrency_limit_exceeded":
+            with self._lock:
+                self._concurrency = max(1, self._concurrency - 1)

@@ -1,0 +1,72 @@
+/** The Python client as a package, against the real service: its own tests, its types, and the examples of the guide. */
+import { rmSync, readdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { missingPython, pythonEnvironment, run } from '../../clients/tools/install.ts';
+import { repositoryRoot } from '../support/running/server.ts';
+import { useStage } from '../support/running/stage.ts';
+import { guideExamples } from './guide.ts';
+
+const noPython = missingPython();
+const source = path.join(repositoryRoot, 'clients/python');
+const wheels = path.join(repositoryRoot, 'build/clients/wheels');
+
+describe.skipIf(noPython !== undefined)(`Python${noPython === undefined ? '' : ` (${noPython})`}`, () => {
+  const stage = useStage();
+  let python = '';
+
+  beforeAll(() => {
+    const binaries = pythonEnvironment('python', path.join(source, 'requirements-test.txt'));
+    python = path.join(binaries, 'python');
+    rmSync(wheels, { recursive: true, force: true });
+    const options = ['--quiet', '--no-deps', '--no-build-isolation', '--disable-pip-version-check'];
+    run(python, ['-m', 'pip', 'wheel', ...options, '--wheel-dir', wheels, source], repositoryRoot);
+    const [wheel = ''] = readdirSync(wheels);
+    const install = ['-m', 'pip', 'install', '--quiet', '--no-deps', '--force-reinstall', '--no-index'];
+    run(python, [...install, path.join(wheels, wheel)], repositoryRoot);
+  }, 300_000);
+
+  const environment = (): Record<string, string> => ({
+    MAXSIMD_URL: stage.server.url,
+    MAXSIMD_API_KEY: stage.tenant.key,
+    PYTHONDONTWRITEBYTECODE: '1',
+  });
+
+  test('the wheel is typed', () => {
+    const [wheel = ''] = readdirSync(wheels);
+    const names = run(python, ['-m', 'zipfile', '--list', path.join(wheels, wheel)], wheels);
+    expect(names).toContain('maxsimd/py.typed');
+    expect(names).toContain('licenses/LICENSE');
+    const cache = path.join(repositoryRoot, 'build/clients/mypy');
+    const options = ['--cache-dir', cache, '--config-file', path.join(source, 'pyproject.toml')];
+    expect(run(python, ['-m', 'mypy', ...options, '-p', 'maxsimd'], wheels)).toContain('no issues found');
+    expect(run(python, ['-m', 'mypy', ...options, path.join(source, 'tests')], wheels)).toContain(
+      'no issues',
+    );
+  });
+
+  test('its tests pass', async () => {
+    const narrow = await stage.newTenant({ requestsPerMinute: 1_000_000, maxConcurrentRequests: 1 });
+    const small = await stage.newTenant({ requestsPerMinute: 1_000_000, documents: 70 });
+    const printed = run(python, ['-m', 'pytest', '-q', '-p', 'no:cacheprovider'], source, {
+      ...environment(),
+      MAXSIMD_NARROW_API_KEY: narrow.key,
+      MAXSIMD_SMALL_API_KEY: small.key,
+    });
+    expect(printed).toMatch(/\d\d passed/);
+    expect(printed).not.toContain('skipped');
+  }, 180_000);
+
+  test('the examples of the guide run', () => {
+    const printed = guideExamples('python').map((code, number) => {
+      const file = path.join(wheels, `example-${number}.py`);
+      writeFileSync(file, code);
+      return run(python, [file], wheels, environment());
+    });
+    expect(printed).toEqual([
+      expect.stringMatching(/^\d\.\d\d Honey bees .*\n\d\.\d\d The blue whale.*\n$/),
+      expect.stringMatching(/^bee\nwhale\n$/),
+      '422 validation_error True\nquery too_small\ndocuments too_small\n',
+    ]);
+  });
+});
