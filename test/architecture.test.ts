@@ -172,6 +172,9 @@ describe('engines', () => {
     'prom-client',
     'pino',
     'cli-progress',
+    'csv-parse',
+    'hyparquet',
+    'yaml',
     'grpc-health-check',
     '@grpc/proto-loader',
   ];

@@ -1,12 +1,10 @@
 /**
- * Lines of a JSONL file, plain or gzipped (`.gz`), with their numbers. Split at line feeds only, as JSON
+ * Lines of a JSONL file, plain or gzipped, with their numbers. Split at line feeds only, as JSON
  * Lines says: `node:readline` also splits at U+2028, U+2029 and a lone carriage return, the first two of
  * which may stand inside a JSON string. Memory is bounded: a line over `lineBytesMax` is skipped and reported.
  */
-import { createReadStream } from 'node:fs';
-import { pipeline } from 'node:stream';
-import { createGunzip } from 'node:zlib';
-import { CommandFailure, messageOf } from './failure.ts';
+import type { Readable } from 'node:stream';
+import { readBlocks } from './blocks.ts';
 import { isObject, parseJson } from './json.ts';
 
 export interface Line {
@@ -20,6 +18,8 @@ export interface Line {
 
 export interface ReadLinesOptions {
   readonly lineBytesMax?: number;
+  /** Read in place of the file, which then is no more than a name. */
+  readonly stream?: Readable;
 }
 
 const lineBytesMaxDefault = 16 * 1024 * 1024;
@@ -44,16 +44,16 @@ export async function* readLines(file: string, options: ReadLinesOptions = {}): 
     partBytes = 0;
     return { number, bytes, fileBytesRead };
   };
-  for await (const { block, bytesRead } of readBlocks(file)) {
+  for await (const { bytes, bytesRead } of readBlocks(options.stream ?? file, file)) {
     fileBytesRead = bytesRead;
     let start = 0;
-    for (let end = block.indexOf(lineFeed); end !== -1; end = block.indexOf(lineFeed, start)) {
-      append(block.subarray(start, end));
+    for (let end = bytes.indexOf(lineFeed); end !== -1; end = bytes.indexOf(lineFeed, start)) {
+      append(bytes.subarray(start, end));
       start = end + 1;
       const line = finish();
       if (!isBlank(line)) yield line;
     }
-    if (start < block.length) append(block.subarray(start));
+    if (start < bytes.length) append(bytes.subarray(start));
   }
   if (partBytes > 0) {
     const line = finish();
@@ -65,22 +65,6 @@ function isBlank(line: Line): boolean {
   return (
     line.bytes !== undefined && line.bytes.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d)
   );
-}
-
-async function* readBlocks(
-  file: string,
-): AsyncGenerator<{ readonly block: Buffer; readonly bytesRead: number }> {
-  const source = createReadStream(file);
-  try {
-    const stream = file.endsWith('.gz') ? pipeline(source, createGunzip(), () => {}) : source;
-    for await (const block of stream) {
-      yield { block: block as Buffer, bytesRead: source.bytesRead };
-    }
-  } catch (error) {
-    throw new CommandFailure('input_error', `cannot read ${file}: ${messageOf(error)}`, { cause: error });
-  } finally {
-    source.destroy();
-  }
 }
 
 const decoder = new TextDecoder('utf-8', { fatal: true });

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseConfig } from '../app/config.ts';
-import { CommandFailure, exitCodes } from './failure.ts';
+import { CommandFailure, exitCodes, Interruption } from './failure.ts';
 import { CommanderError, runProgram, usageProblem } from './program.ts';
 import { reportFailure, reportResult } from './report.ts';
 
@@ -24,6 +24,13 @@ try {
     apiKey: process.env['MAXSIMD_API_KEY'] || undefined,
     stdin: process.stdin,
     stderr: process.stderr,
+    interruption: () => {
+      const abort = new AbortController();
+      for (const name of ['SIGINT', 'SIGTERM'] as const) {
+        process.once(name, () => abort.abort(new Interruption(name)));
+      }
+      return abort.signal;
+    },
     serve: async (config) => {
       const { serve } = await import('../app/serve.ts');
       await serve(config);

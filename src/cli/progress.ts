@@ -1,30 +1,51 @@
-/** A progress bar on a terminal; nothing at all where standard error is no terminal. */
+/** What is seen while a command works: a bar on a terminal, elsewhere a line every few seconds. */
 import { Presets, SingleBar } from 'cli-progress';
 
 export interface Progress {
   update(value: number, note: string): void;
+  /** A line that stays. */
+  say(line: string): void;
   /** Idempotent. */
   stop(): void;
 }
 
-const silent: Progress = { update: () => {}, stop: () => {} };
+const lineEveryMs = 5_000;
 
+/** `total` 0: how far there is to go is unknown. */
 export function startProgress(stream: NodeJS.WriteStream, total: number): Progress {
-  if (!stream.isTTY || total === 0) return silent;
+  return stream.isTTY ? startBar(stream, total) : startLines(stream, total);
+}
+
+function startBar(stream: NodeJS.WriteStream, total: number): Progress {
   const bar = new SingleBar(
     {
-      format: '{bar} {percentage}%  {duration_formatted}  {note}',
+      format: `${total === 0 ? '' : '{bar} {percentage}%  '}{duration_formatted}  {note}`,
       stream,
       barsize: 30,
       clearOnComplete: true,
     },
     Presets.shades_classic,
   );
-  bar.start(total, 0, { note: '' });
+  bar.start(Math.max(1, total), 0, { note: '' });
   return {
-    update: (value, note) => bar.update(value, { note }),
+    update: (value, note) => bar.update(total === 0 ? 0 : value, { note }),
+    // The bar draws itself anew below.
+    say: (said) => stream.write(`\r\u001B[K${said}\n`),
     stop: () => {
       if (bar.isActive) bar.stop();
     },
+  };
+}
+
+function startLines(stream: NodeJS.WriteStream, total: number): Progress {
+  let line = 'started';
+  const timer = setInterval(() => stream.write(`maxsimd: ${line}\n`), lineEveryMs);
+  timer.unref();
+  return {
+    update: (value, note) => {
+      line = total === 0 ? note : `${Math.floor((100 * value) / total)}%, ${note}`;
+    },
+    say: (said) => stream.write(`${said}\n`),
+    stop: () => clearInterval(timer),
   };
 }

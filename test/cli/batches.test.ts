@@ -1,27 +1,35 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { batchLines, requestLimits, type Batch } from '../../src/cli/import/batches.ts';
-import { isProblem, parseDocument } from '../../src/cli/import/document.ts';
-import type { Line } from '../../src/cli/jsonl.ts';
+import { batchDocuments, requestLimits, type Batch } from '../../src/cli/import/batches.ts';
+import {
+  DocumentReader,
+  isProblem,
+  type FieldChoice,
+  type ImportItem,
+} from '../../src/cli/import/document.ts';
+import { parseLine } from '../../src/cli/jsonl.ts';
 
-async function* linesOf(objects: readonly unknown[]): AsyncGenerator<Line> {
-  for (const [position, object] of objects.entries()) {
-    yield { number: position + 1, bytes: Buffer.from(JSON.stringify(object)), fileBytesRead: 0 };
-  }
+function readLine(text: string | Buffer, number = 1, reader = new DocumentReader(), file = 'a'): ImportItem {
+  const line = { number, bytes: Buffer.from(text), fileBytesRead: 0 };
+  return reader.read({ number, file, line: number, parsed: parseLine(line), bytesRead: 0 });
+}
+
+async function* itemsOf(objects: readonly unknown[]): AsyncGenerator<ImportItem> {
+  for (const [position, object] of objects.entries()) yield readLine(JSON.stringify(object), position + 1);
 }
 
 async function batchesOf(
   objects: readonly unknown[],
-  afterLine = 0,
+  afterRow = 0,
   limits = requestLimits,
 ): Promise<readonly Batch[]> {
   const batches: Batch[] = [];
-  for await (const batch of batchLines(linesOf(objects), afterLine, limits)) batches.push(batch);
+  for await (const batch of batchDocuments(itemsOf(objects), afterRow, limits)) batches.push(batch);
   return batches;
 }
 
-const documentOf = (object: unknown): unknown => {
-  const item = parseDocument({ number: 7, bytes: Buffer.from(JSON.stringify(object)), fileBytesRead: 0 });
+const documentOf = (object: unknown, choice: FieldChoice = {}): unknown => {
+  const { item } = readLine(JSON.stringify(object), 7, new DocumentReader(choice));
   return isProblem(item) ? item.error : JSON.parse(item.json);
 };
 
@@ -38,7 +46,7 @@ describe('a line becomes a document', () => {
 
   it('with its metadata, `__proto__` included, as data', () => {
     const line = Buffer.from('{"id":"a","text":"t","metadata":{"__proto__":{"x":1},"n":1}}');
-    const item = parseDocument({ number: 1, bytes: line, fileBytesRead: 0 });
+    const { item } = readLine(line);
     expect('json' in item && item.json).toBe(
       '{"doc_id":"a","text":"t","metadata":{"__proto__":{"x":1},"n":1}}',
     );
@@ -48,7 +56,7 @@ describe('a line becomes a document', () => {
     const line = Buffer.from(
       '{"id":"a","text":"t","metadata":{"n":[12345678901234567890,-9007199254740993,1e3],"m":[-1E+400,"1e400"]}}',
     );
-    const item = parseDocument({ number: 1, bytes: line, fileBytesRead: 0 });
+    const { item } = readLine(line);
     expect('json' in item && item.json).toContain(
       '"n":[12345678901234567890,-9007199254740993,1000],"m":[-1E+400,"1e400"]',
     );
@@ -76,7 +84,7 @@ describe('batches', () => {
   it('hold at most 50 documents', async () => {
     const batches = await batchesOf(Array.from({ length: 120 }, (_, id) => ({ id, text: 't' })));
     expect(batches.map((batch) => batch.documents.length)).toEqual([50, 50, 20]);
-    expect(batches.map((batch) => batch.lastLine)).toEqual([50, 100, 120]);
+    expect(batches.map((batch) => batch.lastRow)).toEqual([50, 100, 120]);
   });
 
   it('never hold a document identifier twice', async () => {

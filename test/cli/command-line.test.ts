@@ -1,5 +1,6 @@
 /** The words of the command line: help, usage errors, exit codes. */
 import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
@@ -108,17 +109,10 @@ describe('the command line', () => {
   });
 
   it('that cannot reach the service says so', async () => {
+    const file = path.join(await newDirectory(), 'one.jsonl');
+    writeFileSync(file, '{"id":"a","text":"b"}');
     // Port 9 (discard) is closed on any machine that runs tests.
-    const args = [
-      'import',
-      import.meta.filename,
-      '--index',
-      'x',
-      '--key',
-      'k',
-      '--url',
-      'http://127.0.0.1:9',
-    ];
+    const args = ['import', file, '--index', 'x', '--key', 'k', '--url', 'http://127.0.0.1:9'];
     const { exitCode, document } = await runJson([...args, '--retry-for', '0.1']);
     expect(exitCode).toBe(1);
     expect(document.error).toMatchObject({

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ApiDouble, errorReply, type SeenRequest } from '../support/http/api-double.ts';
-import { run, runJson, start, type RunOptions } from '../support/running/command-process.ts';
+import { run, runJson, start, type Finished, type RunOptions } from '../support/running/command-process.ts';
 
 let api: ApiDouble;
 let directory: string;
@@ -100,10 +100,10 @@ describe('what cannot be imported', () => {
     expect(exitCode).toBe(1);
     expect(document).toMatchObject({ done: 2, failed: 4 });
     expect(document.failures).toEqual([
-      { line: 2, doc_id: null, error: 'not valid JSON' },
-      { line: 3, doc_id: null, error: 'no doc_id, _id or id' },
-      { line: 4, doc_id: 'big', error: 'the text has 102401 bytes, 102400 are allowed' },
-      { line: 5, doc_id: 'void', error: 'document produced no chunks' },
+      { file, line: 2, doc_id: null, error: 'not valid JSON' },
+      { file, line: 3, doc_id: null, error: 'no doc_id, _id or id' },
+      { file, line: 4, doc_id: 'big', error: 'the text has 102401 bytes, 102400 are allowed' },
+      { file, line: 5, doc_id: 'void', error: 'document produced no chunks' },
     ]);
     expect(stderr).toContain(`${file}:5: document void: document produced no chunks\n`);
     expect(stderr).not.toContain('conf');
@@ -120,7 +120,9 @@ describe('what cannot be imported', () => {
     const { exitCode, document } = await importFile(input(rows(10)));
     expect(exitCode).toBe(1);
     expect(document).toMatchObject({ done: 9, failed: 1 });
-    expect(document.failures).toEqual([{ line: 4, doc_id: 'd3', error: 'documents.3.metadata: too deep' }]);
+    expect(document.failures).toMatchObject([
+      { line: 4, doc_id: 'd3', error: 'documents.3.metadata: too deep' },
+    ]);
     expect(api.documents.size).toBe(9);
   });
 
@@ -320,6 +322,80 @@ describe('an import that is killed', () => {
     expect(readdirSync(directory).toSorted()).toEqual(['input.jsonl', 'state']);
     const other = await runJson(['import', file, '--index', 'films', '--state', state], options);
     expect(other.document).toMatchObject({ done: 200, resumed: 0 });
+  });
+});
+
+describe('an import that is stopped by a person', () => {
+  /** Sends the signal while the third upsert is unanswered. */
+  async function stopInTheMiddle(args: readonly string[], signal: NodeJS.Signals): Promise<Finished> {
+    let reached = (): void => {};
+    const third = new Promise<void>((resolve) => (reached = resolve));
+    api.intercept = (request) => {
+      if (!isUpsert(request) || api.upserts().length < 3) return undefined;
+      reached();
+      return new Promise(() => {});
+    };
+    const running = start([...args, '--json'], options);
+    await third;
+    running.process.kill(signal);
+    const finished = await running.finished;
+    api.intercept = () => undefined;
+    return finished;
+  }
+
+  it.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)('with %s says what was done and how to go on', async (signal, exitCode) => {
+    const file = input(rows(200));
+    const stopped = await stopInTheMiddle(['import', file, '--index', 'books', '--concurrency', '1'], signal);
+    expect(stopped.exitCode).toBe(exitCode);
+    const message = `stopped by ${signal} after row 100 (100 documents done, 0 failed): the same command goes on from there`;
+    expect(stopped.stderr).toBe(`maxsimd: ${message}\n`);
+    expect(JSON.parse(stopped.stdout)).toMatchObject({ done: 100, error: { code: 'interrupted', message } });
+    const { document } = await importFile(file, '--concurrency', '1');
+    expect(document).toMatchObject({ done: 200, resumed: 100 });
+  });
+
+  it('ends at once while standard input is open, and says that it starts over', async () => {
+    // As long as it is not ended, more may come.
+    const text = rows(200).map((row) => `${JSON.stringify(row)}\n`);
+    options = { ...options, input: text.join(''), inputStaysOpen: true };
+    const stopped = await stopInTheMiddle(
+      ['import', '-', '--index', 'books', '--concurrency', '1'],
+      'SIGINT',
+    );
+    expect(stopped.exitCode).toBe(130);
+    expect(stopped.stderr).toMatch(/the same command starts over, which replaces what it sent\n$/);
+  });
+
+  it('while it waits for a service that is away says that it was stopped', async () => {
+    let asked = (): void => {};
+    const request = new Promise<void>((resolve) => (asked = resolve));
+    api.intercept = () => {
+      asked();
+      return errorReply(503, 'service_unavailable', { retryAfter: 60 });
+    };
+    const running = start(['import', input(rows(1)), '--index', 'books'], options);
+    await request;
+    running.process.kill('SIGINT');
+    expect(await running.finished).toMatchObject({ exitCode: 130, stderr: 'maxsimd: stopped by SIGINT\n' });
+  });
+});
+
+describe('a rate limit', () => {
+  it('that holds an import up is named once, with what to do', async () => {
+    let refusals = 0;
+    api.intercept = (request) => {
+      if (!isUpsert(request) || refusals === 2) return undefined;
+      refusals += 1;
+      return errorReply(429, 'rate_limit_exceeded', { retryAfter: 1 });
+    };
+    const { document, stderr } = await importFile(input(rows(100)), '--concurrency', '1');
+    expect(document).toMatchObject({ done: 100, failed: 0 });
+    const hints = stderr.split('\n').filter((line) => line.includes('60 requests a minute'));
+    expect(hints).toHaveLength(1);
+    expect(hints[0]).toMatch(/maxsimd tenant limits TENANT --requests-per-minute N/);
   });
 });
 

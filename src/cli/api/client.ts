@@ -66,11 +66,14 @@ export class ApiClient {
   readonly url: string;
   readonly #endpoint: Endpoint;
   readonly #retrying: Retrying;
+  readonly #signal: AbortSignal | undefined;
 
-  constructor(endpoint: Endpoint, retrying: RetryingOptions) {
+  /** `signal` ends requests that have none of their own. */
+  constructor(endpoint: Endpoint, retrying: RetryingOptions, signal?: AbortSignal) {
     this.url = endpoint.url;
     this.#endpoint = endpoint;
     this.#retrying = new Retrying(retrying);
+    this.#signal = signal;
   }
 
   async usage(signal?: AbortSignal): Promise<Usage> {
@@ -146,7 +149,8 @@ export class ApiClient {
   }
 
   #send(request: ApiRequest): Promise<Answer> {
-    return this.#retrying.run(() => exchange(this.#endpoint, request), request.signal);
+    const signal = request.signal ?? this.#signal;
+    return this.#retrying.run(() => exchange(this.#endpoint, { ...request, signal }), signal);
   }
 }
 

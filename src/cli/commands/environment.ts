@@ -10,6 +10,8 @@ export interface ProgramEnvironment {
   readonly apiKey: string | undefined;
   readonly stdin: NodeJS.ReadStream;
   readonly stderr: NodeJS.WriteStream;
+  /** From now on Ctrl-C and SIGTERM abort this, with an `Interruption`; the second one ends the process. */
+  readonly interruption: () => AbortSignal;
   /** Runs the service until it ends. */
   readonly serve: (config: Config) => Promise<void>;
   /** Receives what a command came to. */

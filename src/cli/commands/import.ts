@@ -1,8 +1,10 @@
 /** `maxsimd import`: its words. */
-import type { Command } from 'commander';
+import { Option, type Command } from 'commander';
+import type { Format } from '../import/sources/row-file.ts';
 import type { ProgramEnvironment } from './environment.ts';
 import {
   endpointFrom,
+  nonBlank,
   positiveInteger,
   positiveNumber,
   withServiceOptions,
@@ -14,36 +16,72 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
     program
       .command('import')
       .description('send documents to an index, made if it is missing')
-      .argument('<source>', 'FILE.jsonl, FILE.jsonl.gz or a BEIR directory')
+      .argument('<source>', 'JSONL, CSV or Parquet file, BEIR or dataset directory, - for standard input')
       .requiredOption('--index <name>', 'name of the index')
       .option('--concurrency <n>', 'requests at once (default: what the tenant may)', positiveInteger)
+      .addOption(new Option('--format <format>', 'of the input (default: by its name)').choices(formats))
+      .option('--id-field <name>', 'field with the identifier (default: doc_id, _id or id)', nonBlank)
+      .option('--text-field <name>', 'field with the text (default: text)', nonBlank)
+      .option(
+        '--metadata-fields <names>',
+        'further fields to send as metadata, comma between (default: all)',
+        names,
+      )
+      .option('--subset <name>', 'of a dataset directory with several', nonBlank)
+      .option('--split <name>', 'of a dataset directory with several; "all" for all', nonBlank)
       .option('--state <file>', 'where to keep the state of the import (default: beside the input)'),
     180,
   )
     .option('--retry-for <seconds>', 'how long to wait for an unavailable service', positiveNumber, 300)
     .addHelpText(
       'after',
-      '\nLines are {"doc_id" | "_id" | "id", "text", "title"?, "metadata"?}; the text sent is title, a space, text.\n' +
-        'An import that was cut off goes on where it was when the same command is given again; a changed file starts over.\n' +
-        'Ends with the counts of documents done and failed; exit code 1 when any failed.',
+      '\nA document has doc_id (or _id, or id), text, title and metadata; the text sent is title, a space, text. Its other\n' +
+        'fields become metadata too, and the end tells which. Of documents with the same id the last one stays.\n' +
+        'CSV has a header line; a column metadata may hold JSON objects. A dataset directory is one of Hugging Face: README.md,\n' +
+        'dataset_info.json and shards of Parquet, JSONL or CSV. The input is looked at before anything is created.\n' +
+        'An import that was cut off goes on where it was when the same command is given again; a changed input starts over.\n' +
+        'Ends with the counts of documents done and failed; exit code 1 when any failed, 130 after Ctrl-C.',
     )
     .action(
       async (
         source: string,
-        options: ServiceOptions & { index: string; concurrency?: number; state?: string; retryFor: number },
+        options: ServiceOptions & {
+          index: string;
+          concurrency?: number;
+          format?: Format;
+          idField?: string;
+          textField?: string;
+          metadataFields?: readonly string[];
+          subset?: string;
+          split?: string;
+          state?: string;
+          retryFor: number;
+        },
       ) => {
         const { importDocuments } = await import('../import/command.ts');
         environment.report(
           await importDocuments({
             endpoint: endpointFrom(options, environment),
-            source,
+            choice: { source, format: options.format, subset: options.subset, split: options.split },
+            fields: { id: options.idField, text: options.textField, metadata: options.metadataFields },
             indexName: options.index,
             concurrency: options.concurrency,
             stateFile: options.state,
             retryMs: options.retryFor * 1000,
+            signal: environment.interruption(),
+            stdin: environment.stdin,
             stderr: environment.stderr,
           }),
         );
       },
     );
+}
+
+const formats = ['jsonl', 'csv', 'parquet'] satisfies readonly Format[];
+
+function names(text: string): readonly string[] {
+  return text
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
 }

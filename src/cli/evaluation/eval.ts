@@ -8,6 +8,7 @@
  */
 import { ApiClient } from '../api/client.ts';
 import type { Endpoint } from '../api/exchange.ts';
+import { rateLimitHint } from '../api/rate-limit-hint.ts';
 import { readJudgements, readQueries, type Query } from '../beir/judgements.ts';
 import { CommandFailure } from '../failure.ts';
 import { distribution, mean } from './distribution.ts';
@@ -47,10 +48,19 @@ export async function evaluate(command: EvalCommand): Promise<CommandResult> {
   if (judged.length === 0) throw new CommandFailure('input_error', 'no query has judgements');
   const progress = startProgress(command.stderr, judged.length);
   let answered = 0;
+  let hint: string | undefined;
   const client = new ApiClient(command.endpoint, {
     policy: { unavailableMsMax: command.retryMs, brokenAttemptsMax: 3 },
-    onWait: (failure, delayMs) =>
-      progress.update(answered, `waiting ${Math.ceil(delayMs / 1000)} s: ${failure.code}`),
+    onWait: (failure, delayMs) => {
+      if (failure.kind === 'rate_limited' && hint !== undefined) {
+        progress.say(hint);
+        hint = undefined;
+      }
+      progress.update(
+        answered,
+        `${answered} answered, waiting ${Math.ceil(delayMs / 1000)} s: ${failure.code}`,
+      );
+    },
   });
   const measure = async (indexId: string, query: Query, signal: AbortSignal): Promise<Measured> => {
     const request = { query: query.text, top_k: topK, candidate_k: command.candidateK };
@@ -58,7 +68,7 @@ export async function evaluate(command: EvalCommand): Promise<CommandResult> {
     const ranking = rankDocuments(query, answer.results);
     const grades = judgements.get(query.id) ?? new Map<string, number>();
     answered += 1;
-    progress.update(answered, '');
+    progress.update(answered, `${answered} answered`);
     return {
       ndcg: ndcg(ranking, grades, ndcgCutoff),
       recall: recall(ranking, grades, recallCutoff),
@@ -69,6 +79,13 @@ export async function evaluate(command: EvalCommand): Promise<CommandResult> {
   const startedMs = performance.now();
   try {
     const index = await client.requireIndex(command.indexName);
+    const { limits } = await client.usage();
+    hint = rateLimitHint(limits.requests_per_minute, judged.length);
+    // Known before it is felt.
+    if (judged.length > limits.requests_per_minute) {
+      progress.say(hint);
+      hint = undefined;
+    }
     const measured = await mapInParallel(judged, command.concurrency, (query, signal) =>
       measure(index.id, query, signal),
     );

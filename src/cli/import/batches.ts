@@ -1,18 +1,17 @@
 /**
- * Groups consecutive lines into batches that fit one upsert request: at most 50 documents and 5 MiB of
- * body, no document identifier twice. A batch covers a whole range of lines, its unusable ones included,
- * so that progress is one number: the last line up to which everything is settled.
+ * Groups consecutive rows into batches that fit one upsert request: at most 50 documents and 5 MiB of
+ * body, no document identifier twice. A batch covers a whole range of rows, its unusable ones included,
+ * so that progress is one number: the last row up to which everything is settled.
  */
-import { type Line } from '../jsonl.ts';
-import { isProblem, parseDocument, type DocumentProblem, type InputDocument } from './document.ts';
+import { isProblem, type DocumentProblem, type ImportItem, type InputDocument } from './document.ts';
 
 export interface Batch {
-  /** Last line of the range; the range starts after the previous batch's. */
-  readonly lastLine: number;
+  /** Number of the last row; the range starts after the previous batch's. */
+  readonly lastRow: number;
   readonly documents: readonly InputDocument[];
   readonly problems: readonly DocumentProblem[];
   /** Bytes of the input file that were read when the last line came out. */
-  readonly fileBytesRead: number;
+  readonly bytesRead: number;
 }
 
 export interface BatchLimits {
@@ -24,32 +23,36 @@ export interface BatchLimits {
 export const requestLimits: BatchLimits = { documentsMax: 50, bodyBytesMax: 5 * 1024 * 1024 };
 
 const envelopeBytes = Buffer.byteLength('{"documents":[]}');
-/** A file of nothing but unusable lines still advances. */
+/** An input of nothing but unusable rows still advances. */
 const problemsMax = 1000;
 
-/** Lines up to `afterLine` are passed over. */
-export async function* batchLines(
-  lines: AsyncIterable<Line>,
-  afterLine: number,
+/** Rows up to `afterRow` are passed over. */
+export async function* batchDocuments(
+  items: AsyncIterable<ImportItem>,
+  afterRow: number,
   limits: BatchLimits = requestLimits,
 ): AsyncGenerator<Batch> {
   let documents: InputDocument[] = [];
   let problems: DocumentProblem[] = [];
   let docIds = new Set<string>();
   let bodyBytes = envelopeBytes;
-  let lastLine = afterLine;
-  let fileBytesRead = 0;
+  let file: string | undefined;
+  let lastRow = afterRow;
+  let bytesRead = 0;
   const take = (): Batch => {
-    const batch = { lastLine, documents, problems, fileBytesRead };
+    const batch = { lastRow, documents, problems, bytesRead };
     documents = [];
     problems = [];
     docIds = new Set();
     bodyBytes = envelopeBytes;
     return batch;
   };
-  for await (const line of lines) {
-    if (line.number <= afterLine) continue;
-    const item = sized(parseDocument(line), limits);
+  for await (const { number, item: read, bytesRead: bytes } of items) {
+    if (number <= afterRow) continue;
+    const item = sized(read, limits);
+    // Problems are listed by line, so a batch keeps to one file.
+    if (item.file !== file && file !== undefined && documents.length + problems.length > 0) yield take();
+    file = item.file;
     if (isProblem(item)) {
       problems.push(item);
     } else {
@@ -62,8 +65,8 @@ export async function* batchLines(
       docIds.add(item.docId);
       bodyBytes += item.jsonBytes + 1;
     }
-    lastLine = line.number;
-    fileBytesRead = line.fileBytesRead;
+    lastRow = number;
+    bytesRead = bytes;
     if (problems.length === problemsMax) yield take();
   }
   if (documents.length > 0 || problems.length > 0) yield take();
@@ -73,6 +76,7 @@ export async function* batchLines(
 function sized(item: InputDocument | DocumentProblem, limits: BatchLimits): InputDocument | DocumentProblem {
   if (isProblem(item) || envelopeBytes + item.jsonBytes + 1 <= limits.bodyBytesMax) return item;
   return {
+    file: item.file,
     line: item.line,
     docId: item.docId,
     error: `the document has ${item.jsonBytes} bytes as JSON, more than one request can carry`,

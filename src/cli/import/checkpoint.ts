@@ -1,7 +1,7 @@
 /**
- * Where an import stands, so that one that was killed goes on where it was. A small JSON file: all lines
- * up to `lines` are settled, with the counts they gave. It belongs to one input file in one state (size and
- * modification time) and one index; anything else about it that does not fit means starting over, which is
+ * Where an import stands, so that one that was killed goes on where it was. A small JSON file: all rows
+ * up to `rows` are settled, with the counts they gave. It belongs to one input in one state (sizes and
+ * modification times of its files), read in one way, and one index; anything else about it that does not fit means starting over, which is
  * safe because an upsert replaces by `doc_id`. Removed when the import reaches the end.
  */
 import { createHash } from 'node:crypto';
@@ -12,8 +12,8 @@ import { CommandFailure, messageOf } from '../failure.ts';
 import type { DocumentProblem } from './document.ts';
 
 export interface ImportPosition {
-  /** Last line up to which everything is settled; 0 = nothing is. */
-  readonly lines: number;
+  /** Number of the last row up to which everything is settled; 0 = nothing is. */
+  readonly rows: number;
   readonly done: number;
   readonly failed: number;
 }
@@ -26,19 +26,25 @@ export interface ImportState {
 }
 
 export const problemsKeptMax = 100;
-const startState: ImportState = { position: { lines: 0, done: 0, failed: 0 }, problems: [] };
+export const startState: ImportState = { position: { rows: 0, done: 0, failed: 0 }, problems: [] };
 
 const stateSchema = z.object({
-  format: z.literal('maxsimd-import-1'),
+  format: z.literal('maxsimd-import-2'),
   owner: z.string(),
-  lines: z.number().int().min(0),
+  rows: z.number().int().min(0),
   done: z.number().int().min(0),
   failed: z.number().int().min(0),
-  problems: z.array(z.object({ line: z.number(), docId: z.string().optional(), error: z.string() })),
+  problems: z.array(
+    z.object({ file: z.string(), line: z.number(), docId: z.string().optional(), error: z.string() }),
+  ),
 });
 
 export interface CheckpointOptions {
-  readonly inputFile: string;
+  /** What was given: a file or a directory. */
+  readonly source: string;
+  readonly files: readonly string[];
+  /** How its documents are read. */
+  readonly reading: object;
   readonly url: string;
   readonly indexId: string;
   /** Defaults to a hidden file beside the input, one for each index. */
@@ -50,16 +56,17 @@ export class Checkpoint {
   readonly #owner: string;
 
   constructor(options: CheckpointOptions) {
-    const { size, mtimeMs } = statSync(options.inputFile);
-    const inputFile = path.resolve(options.inputFile);
-    const target = createHash('sha256')
-      .update(`${options.url} ${options.indexId}`)
-      .digest('hex')
-      .slice(0, 16);
-    this.#owner = `${target} ${size} ${mtimeMs} ${path.basename(inputFile)}`;
+    const source = path.resolve(options.source);
+    const digest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 16);
+    const target = digest(`${options.url} ${options.indexId}`);
+    const input = options.files.map((file) => {
+      const { size, mtimeMs } = statSync(file);
+      return `${path.relative(source, path.resolve(file))} ${size} ${mtimeMs}`;
+    });
+    this.#owner = `${target} ${digest([JSON.stringify(options.reading), ...input].join('\n'))}`;
     this.file =
       options.stateFile ??
-      path.join(path.dirname(inputFile), `.${path.basename(inputFile)}.${target}.maxsimd-import`);
+      path.join(path.dirname(source), `.${path.basename(source)}.${target}.maxsimd-import`);
   }
 
   load(): ImportState {
@@ -71,10 +78,10 @@ export class Checkpoint {
     }
     const result = stateSchema.safeParse(state);
     if (!result.success || result.data.owner !== this.#owner) return startState;
-    const { lines, done, failed, problems } = result.data;
+    const { rows, done, failed, problems } = result.data;
     return {
-      position: { lines, done, failed },
-      problems: problems.map(({ line, docId, error }) => ({ line, docId, error })),
+      position: { rows, done, failed },
+      problems: problems.map(({ file, line, docId, error }) => ({ file, line, docId, error })),
     };
   }
 
@@ -84,7 +91,7 @@ export class Checkpoint {
     try {
       writeFileSync(
         temporary,
-        JSON.stringify({ format: 'maxsimd-import-1', owner: this.#owner, ...position, problems }),
+        JSON.stringify({ format: 'maxsimd-import-2', owner: this.#owner, ...position, problems }),
       );
       renameSync(temporary, this.file);
     } catch (error) {

@@ -1,7 +1,7 @@
 /**
  * Sends batches with bounded parallelism and keeps the checkpoint. Batches are settled in the order of the
- * file whatever order they end in, so the position is always a prefix. A document identifier is in flight
- * once only: of two lines with the same one, the later wins, as it would in a sequential import.
+ * input whatever order they end in, so the position is always a prefix. A document identifier is in flight
+ * once only: of two rows with the same one, the later wins, as it would in a sequential import.
  *
  * Parallelism follows the service: one less after each `concurrency_limit_exceeded`, one more after a row of
  * successes, never above what was asked.
@@ -45,10 +45,12 @@ export class Parallelism {
 export interface ImportRun {
   readonly client: ApiClient;
   readonly indexId: string;
-  readonly batches: AsyncIterable<Batch>;
+  readonly batches: AsyncGenerator<Batch>;
   readonly parallelism: Parallelism;
   readonly start: ImportPosition;
-  /** Called in the order of the file, each time the settled prefix grows. */
+  /** Ends the import with its reason; what is under way is abandoned. */
+  readonly signal: AbortSignal;
+  /** Called in the order of the input, each time the settled prefix grows. */
   readonly onSettled: (position: ImportPosition, batch: Batch, problems: readonly DocumentProblem[]) => void;
 }
 
@@ -65,7 +67,7 @@ interface Flight {
  */
 export async function runImport(run: ImportRun): Promise<ImportPosition> {
   const abort = new AbortController();
-  /** In the order of the file; landed ones stay until everything before them has landed. */
+  /** In the order of the input; landed ones stay until everything before them has landed. */
   const flights: Flight[] = [];
   let position = run.start;
   let stopped: { readonly error: unknown } | undefined;
@@ -96,7 +98,7 @@ export async function runImport(run: ImportRun): Promise<ImportPosition> {
       flights.shift();
       const problems = [...head.batch.problems, ...head.outcome.problems].toSorted((a, b) => a.line - b.line);
       position = {
-        lines: head.batch.lastLine,
+        rows: head.batch.lastRow,
         done: position.done + head.outcome.done,
         failed: position.failed + problems.length,
       };
@@ -112,10 +114,22 @@ export async function runImport(run: ImportRun): Promise<ImportPosition> {
     return flying().some((flight) => batch.documents.some((document) => flight.docIds.has(document.docId)));
   };
 
+  // An input that is standard input may not come to an end by itself.
+  const interrupted = Promise.withResolvers<never>();
+  interrupted.promise.catch(() => {});
+  const interrupt = (): void => {
+    stopped ??= { error: run.signal.reason };
+    abort.abort();
+    interrupted.reject(run.signal.reason);
+  };
+  if (run.signal.aborted) interrupt();
+  run.signal.addEventListener('abort', interrupt, { once: true });
   try {
-    for await (const batch of run.batches) {
-      while (blocked(batch)) await Promise.race(flying().map((flight) => flight.landed));
-      launch(batch);
+    for (;;) {
+      const next = await Promise.race([run.batches.next(), interrupted.promise]);
+      if (next.done === true) break;
+      while (blocked(next.value)) await Promise.race(flying().map((flight) => flight.landed));
+      launch(next.value);
     }
     await Promise.all(flights.map((flight) => flight.landed));
   } catch (error) {

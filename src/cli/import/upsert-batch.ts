@@ -35,10 +35,11 @@ export async function upsertBatch(
           'the answer to an upsert does not account for every document',
         );
       }
-      const lines = new Map(pending.map((document) => [document.docId, document.line]));
+      const sent = new Map(pending.map((document) => [document.docId, document]));
       problems.push(
         ...answer.failed.map((item) => ({
-          line: lines.get(item.doc_id) ?? 0,
+          file: sent.get(item.doc_id)?.file ?? '',
+          line: sent.get(item.doc_id)?.line ?? 0,
           docId: item.doc_id,
           error: item.error,
         })),
@@ -53,6 +54,7 @@ export async function upsertBatch(
       const rejected = pending.filter((_, index) => refused.size === 0 || refused.has(index));
       problems.push(
         ...rejected.map((document) => ({
+          file: document.file,
           line: document.line,
           docId: document.docId,
           error: errorOf(pending.indexOf(document)),

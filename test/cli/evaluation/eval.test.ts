@@ -105,6 +105,19 @@ describe('eval', () => {
     expect(api.requests.filter((request) => request.path.endsWith('/search'))).toHaveLength(1);
   });
 
+  it('says before it starts that a low rate limit will hold it up, and what to do', async () => {
+    const queries = Array.from({ length: 7 }, (_, id) => ({ id: String(id), text: `query ${id}` }));
+    beir(queries, header + queries.map(({ id }) => `${id}\ta\t1\n`).join(''));
+    expect((await evaluate()).stderr).toBe('');
+    api.requestsPerMinute = 3;
+    const { stderr, exitCode } = await evaluate();
+    expect(exitCode).toBe(0);
+    expect(stderr).toBe(
+      'maxsimd: the tenant may send 3 requests a minute, which holds this up: 7 take about 3 minutes. ' +
+        'On the service\'s machine "maxsimd tenant limits TENANT --requests-per-minute N" raises the limit.\n',
+    );
+  });
+
   it('leaves the wait for a limit out of the latency', async () => {
     beir([{ id: '1', text: 'first' }], `${header}1\ta\t1\n`);
     let refused = false;

@@ -17,6 +17,10 @@ export interface RunOptions {
   readonly environment?: Readonly<Record<string, string>>;
   readonly entry?: string;
   readonly cwd?: string;
+  /** What standard input holds; absent: nothing is there to be read. */
+  readonly input?: string | Buffer;
+  /** It does not end there. */
+  readonly inputStaysOpen?: boolean;
 }
 
 export interface Running {
@@ -33,12 +37,14 @@ export function start(args: readonly string[], options: RunOptions = {}): Runnin
       NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
       ...options.environment,
     },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   });
+  if (options.inputStaysOpen === true) child.stdin?.write(options.input ?? '');
+  else child.stdin?.end(options.input);
   const stdout: Buffer[] = [];
   const stderr: Buffer[] = [];
-  child.stdout.on('data', (part: Buffer) => stdout.push(part));
-  child.stderr.on('data', (part: Buffer) => stderr.push(part));
+  child.stdout!.on('data', (part: Buffer) => stdout.push(part));
+  child.stderr!.on('data', (part: Buffer) => stderr.push(part));
   const finished = new Promise<Finished>((resolve, reject) => {
     child.once('error', reject);
     child.once('close', (exitCode, signal) => {

@@ -1,0 +1,93 @@
+/** What the end of an import tells: counts, failures by line, and whatever of the input was not as a document has it. */
+import { fields, oneLine, type CommandResult } from '../output.ts';
+import type { ImportPosition } from './checkpoint.ts';
+import type { DocumentProblem, DocumentReader } from './document.ts';
+import type { Source } from './sources/source.ts';
+
+export interface ImportReport {
+  readonly source: Source;
+  /** Has counted over the whole input, as far as it was read. */
+  readonly reader: DocumentReader;
+  readonly index: { readonly id: string; readonly name: string; readonly created: boolean };
+  readonly start: ImportPosition;
+  position: ImportPosition;
+  /** The first ones, those of the runs before this one included. */
+  readonly problems: DocumentProblem[];
+  readonly startedMs: number;
+}
+
+export interface ReportOptions {
+  /** The input was read to its end. */
+  readonly complete: boolean;
+  readonly stderr: NodeJS.WriteStream;
+}
+
+export function resultOf(report: ImportReport, { complete, stderr }: ReportOptions): CommandResult {
+  const { index, position, start, problems, source, reader } = report;
+  for (const problem of problems) stderr.write(`${problem.file}:${problem.line}: ${describe(problem)}\n`);
+  const unlisted = position.failed - problems.length;
+  if (unlisted > 0) stderr.write(`${source.name}: ${unlisted} more failed\n`);
+  const missing = complete && source.rowsPromised !== undefined ? source.rowsPromised - reader.rows : 0;
+  if (missing !== 0) {
+    stderr.write(`${source.name}: has ${reader.rows} rows, its description says ${source.rowsPromised}\n`);
+  }
+  const seconds = (performance.now() - report.startedMs) / 1000;
+  const { repeated, sentAsMetadata, leftOut } = reader;
+  return {
+    document: {
+      index: index.name,
+      index_id: index.id,
+      index_created: index.created,
+      done: position.done,
+      failed: position.failed,
+      resumed: start.done + start.failed,
+      repeated_doc_ids: repeated,
+      fields_as_metadata: Object.fromEntries(sentAsMetadata),
+      fields_left_out: Object.fromEntries(leftOut),
+      seconds: Number(seconds.toFixed(3)),
+      failures: problems.map((item) => ({
+        file: item.file,
+        line: item.line,
+        doc_id: item.docId ?? null,
+        error: item.error,
+      })),
+    },
+    text: fields([
+      ['index', `${index.name} (${index.id})${index.created ? ', created' : ''}`],
+      ['done', String(position.done)],
+      ['failed', String(position.failed)],
+      ...(start.rows === 0 ? [] : [['resumed', `after row ${start.rows}`] as const]),
+      ...(repeated === 0
+        ? []
+        : [
+            [
+              'repeated',
+              `${repeated} documents have an id that came before (${firstOf(reader)}): the last one stays`,
+            ] as const,
+          ]),
+      ...(sentAsMetadata.size === 0
+        ? []
+        : [['metadata', `also the fields ${counted(sentAsMetadata)}`] as const]),
+      ...(leftOut.size === 0 ? [] : [['left out', `the fields ${counted(leftOut)}`] as const]),
+      ['time', `${seconds.toFixed(1)} s`],
+    ]),
+    failed: position.failed > 0,
+  };
+}
+
+function firstOf({ repeated, repeatedDocIds }: DocumentReader): string {
+  return [...repeatedDocIds, ...(repeated > repeatedDocIds.size ? ['...'] : [])].join(', ');
+}
+
+const fieldsShownMax = 20;
+
+function counted(names: ReadonlyMap<string, number>): string {
+  const shown = [...names].slice(0, fieldsShownMax).map(([name, count]) => `${name} (${count})`);
+  return [...shown, ...(names.size > fieldsShownMax ? [`${names.size - fieldsShownMax} more`] : [])].join(
+    ', ',
+  );
+}
+
+function describe(problem: DocumentProblem): string {
+  return oneLine(problem.docId === undefined ? problem.error : `document ${problem.docId}: ${problem.error}`);
+}

@@ -1,0 +1,205 @@
+/**
+ * A folder in the layout of a Hugging Face dataset (https://huggingface.co/docs/hub/datasets-manual-configuration):
+ * subsets ("configs") of splits of shards, named by the front matter of README.md or else by folders and file names,
+ * and in the front matter or `dataset_info.json` the rows that a split has.
+ */
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { parse as parseYaml } from 'yaml';
+import { z } from 'zod';
+import { CommandFailure, messageOf } from '../../failure.ts';
+import { formatOf } from './row-file.ts';
+
+export interface DatasetChoice {
+  readonly subset?: string | undefined;
+  /** `all`: all of them. */
+  readonly split?: string | undefined;
+}
+
+export interface Dataset {
+  readonly subset: string;
+  readonly split: string;
+  /** Paths of the shards, in their order. */
+  readonly files: readonly string[];
+  /** What the dataset says of itself. */
+  readonly rowsPromised?: number;
+}
+
+/** Subset -> split -> files, relative to the folder. */
+type Layout = ReadonlyMap<string, ReadonlyMap<string, readonly string[]>>;
+
+const patterns = z.union([z.string().transform((text) => [text]), z.array(z.string())]);
+const splitInfo = z.object({ name: z.string(), num_examples: z.number().optional() });
+const datasetInfo = z.object({
+  config_name: z.string().optional(),
+  splits: z
+    .union([z.array(splitInfo), z.record(z.string(), splitInfo).transform((splits) => Object.values(splits))])
+    .default([]),
+});
+const frontMatter = z.object({
+  configs: z
+    .array(
+      z.object({
+        config_name: z.string().default('default'),
+        data_files: z
+          .union([
+            patterns.transform((paths) => [{ split: 'train', path: paths }]),
+            z.array(z.object({ split: z.string().default('train'), path: patterns })),
+          ])
+          .optional(),
+        data_dir: z.string().optional(),
+      }),
+    )
+    .optional(),
+  dataset_info: z.union([datasetInfo.transform((info) => [info]), z.array(datasetInfo)]).default([]),
+});
+type Card = z.output<typeof frontMatter>;
+
+const splitNames =
+  /(?:^|[^a-z0-9])(train|training|test|testing|eval|evaluation|validation|valid|val|dev)(?=[^a-z0-9]|$)/i;
+
+/** A `CommandFailure` names the subsets or splits when one must be chosen, and the shards that are missing. */
+export function openDataset(directory: string, choice: DatasetChoice): Dataset {
+  const card = readCard(directory);
+  const layout = layoutOf(directory, card);
+  const [subset, splits] = chosen(directory, 'subset', layout, choice.subset, ['default', 'corpus']);
+  const all = new Map([['all', [...splits.values()].flat()]]);
+  const [split, names] =
+    choice.split === 'all' ? ['all', all.get('all')!] : chosen(directory, 'split', splits, choice.split, []);
+  const files = names.toSorted(new Intl.Collator('en', { numeric: true }).compare);
+  assertComplete(directory, files);
+  const promised = card.dataset_info
+    .filter(({ config_name: name }) => name === undefined || name === subset)
+    .flatMap((info) => info.splits)
+    .filter(({ name }) => split === 'all' || name === split);
+  const rowsPromised = promised.reduce((sum, { num_examples: rows = Number.NaN }) => sum + rows, 0);
+  return {
+    subset,
+    split,
+    files: files.map((file) => path.join(directory, file)),
+    ...(promised.length > 0 && Number.isFinite(rowsPromised) ? { rowsPromised } : {}),
+  };
+}
+
+function readCard(directory: string): Card {
+  const readme = path.join(directory, 'README.md');
+  const info = path.join(directory, 'dataset_info.json');
+  const text = existsSync(readme) ? readFileSync(readme, 'utf8') : '';
+  const [, yaml = ''] = /^---\r?\n([\s\S]*?)\r?\n---/.exec(text) ?? [];
+  let content: unknown = {};
+  let file = readme;
+  try {
+    content = parseYaml(yaml) ?? {};
+    const card = frontMatter.parse(content);
+    if (card.dataset_info.length > 0 || !existsSync(info)) return card;
+    file = info;
+    return { ...card, dataset_info: [datasetInfo.parse(JSON.parse(readFileSync(info, 'utf8')))] };
+  } catch (error) {
+    const reason = error instanceof z.ZodError ? z.prettifyError(error) : messageOf(error);
+    throw new CommandFailure('input_error', `cannot understand ${file}: ${reason}`, { cause: error });
+  }
+}
+
+function layoutOf(directory: string, card: Card): Layout {
+  const files = globSync('**/*.{parquet,jsonl,ndjson,json,csv,tsv,jsonl.gz,json.gz,csv.gz,tsv.gz}', {
+    cwd: directory,
+  })
+    .map((file) => file.split(path.sep).join('/'))
+    .filter((file) => !/(^|\/)([._].*|dataset_infos?\.json|dataset_dict\.json|state\.json)$/.test(file));
+  if (files.length === 0) {
+    const isSaved = globSync('**/*.arrow', { cwd: directory }).length > 0;
+    throw new CommandFailure(
+      'input_error',
+      isSaved
+        ? `${directory} holds Arrow files of save_to_disk, which are not read: write Parquet with dataset.to_parquet(FILE)`
+        : `${directory} holds neither corpus.jsonl nor corpus.jsonl.gz, nor Parquet, JSONL or CSV files of a dataset`,
+    );
+  }
+  const configs = card.configs?.filter(
+    ({ data_files: found, data_dir: folder }) => found !== undefined || folder !== undefined,
+  );
+  if (configs === undefined || configs.length === 0) return layoutOfNames(files);
+  return new Map(
+    configs.map(({ config_name: name, data_files: dataFiles, data_dir: folder = '.' }) => {
+      const within = (pattern: string): string => path.posix.join(folder, pattern);
+      if (dataFiles === undefined) {
+        const inside = files.filter((file) => path.posix.matchesGlob(file, within('**')));
+        return [name, splitsOf(inside)];
+      }
+      const splits = dataFiles.map(({ split, path: paths }): [string, readonly string[]] => [
+        split,
+        files.filter((file) => paths.some((pattern) => path.posix.matchesGlob(file, within(pattern)))),
+      ]);
+      return [name, new Map(splits)];
+    }),
+  );
+}
+
+/** Without a card: a folder that is no split and not `data` is a subset. */
+function layoutOfNames(files: readonly string[]): Layout {
+  const subsets = Map.groupBy(files, (file) => {
+    const [folder = ''] = file.includes('/') ? file.split('/') : [];
+    return folder === '' || folder === 'data' || splitNames.test(folder) ? 'default' : folder;
+  });
+  return new Map([...subsets].map(([name, found]) => [name, splitsOf(found)]));
+}
+
+/** By a word in the path, or by what comes before `-00000-of-00005`. */
+function splitsOf(files: readonly string[]): ReadonlyMap<string, readonly string[]> {
+  return Map.groupBy(files, (file) => {
+    const [, word] = splitNames.exec(file) ?? [];
+    const [, shard] = /([^/]+?)-\d+-of-\d+/.exec(file) ?? [];
+    return word?.toLowerCase() ?? shard ?? 'train';
+  });
+}
+
+function chosen<T>(
+  directory: string,
+  what: 'subset' | 'split',
+  found: ReadonlyMap<string, T>,
+  asked: string | undefined,
+  preferred: readonly string[],
+): [string, T] {
+  const names = [...found.keys()];
+  const list = names.join(', ');
+  const name = asked ?? (names.length === 1 ? names[0] : preferred.find((item) => found.has(item)));
+  if (name === undefined) {
+    const all = what === 'split' ? ', or "all"' : '';
+    throw new CommandFailure(
+      'input_error',
+      `${directory} has the ${what}s ${list}: choose with --${what} NAME${all}`,
+    );
+  }
+  const value = found.get(name);
+  if (value === undefined) {
+    throw new CommandFailure('input_error', `${directory} has no ${what} ${name}, but ${list}`);
+  }
+  return [name, value];
+}
+
+/** A shard says how many there are. */
+function assertComplete(directory: string, files: readonly string[]): void {
+  if (files.length === 0)
+    throw new CommandFailure('input_error', `${directory}: the files that README.md names are missing`);
+  const kinds = new Set(files.map(formatOf));
+  if (kinds.size > 1) {
+    throw new CommandFailure(
+      'input_error',
+      `${directory} holds ${[...kinds].join(' and ')} files: import one of them by its path`,
+    );
+  }
+  const shards = files.flatMap((file) => {
+    const match = /^(.*-)(\d+)-of-(\d+)/.exec(file);
+    return match === null ? [] : [{ series: match[1]!, place: Number(match[2]), count: Number(match[3]) }];
+  });
+  for (const [series, members] of Map.groupBy(shards, ({ series: name }) => name)) {
+    const there = new Set(members.map(({ place }) => place));
+    const count = members[0]!.count;
+    const missing = Array.from({ length: count }, (_, place) => place).find((place) => !there.has(place));
+    if (missing === undefined) continue;
+    throw new CommandFailure(
+      'input_error',
+      `${path.join(directory, series)}: shard ${missing} of ${count} is missing, the download is not complete`,
+    );
+  }
+}

@@ -1,0 +1,36 @@
+/** What is seen of work that takes long, where standard error is no terminal. */
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { startProgress } from '../../src/cli/progress.ts';
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+function streamOf(written: string[]): NodeJS.WriteStream {
+  return { isTTY: false, write: (text: string) => written.push(text) } as unknown as NodeJS.WriteStream;
+}
+
+it('a line every five seconds says how far it is, until it stops', () => {
+  const written: string[] = [];
+  const progress = startProgress(streamOf(written), 200);
+  vi.advanceTimersByTime(4_999);
+  expect(written).toEqual([]);
+  progress.update(50, '10 done');
+  vi.advanceTimersByTime(1);
+  progress.update(70, '12 done');
+  progress.update(100, '20 done');
+  vi.advanceTimersByTime(5_000);
+  expect(written).toEqual(['maxsimd: 25%, 10 done\n', 'maxsimd: 50%, 20 done\n']);
+  progress.stop();
+  progress.stop();
+  vi.advanceTimersByTime(60_000);
+  expect(written).toHaveLength(2);
+});
+
+it('an input whose size is unknown is described by its counts alone', () => {
+  const written: string[] = [];
+  const progress = startProgress(streamOf(written), 0);
+  progress.update(50, '10 done');
+  vi.advanceTimersByTime(5_000);
+  progress.stop();
+  expect(written).toEqual(['maxsimd: 10 done\n']);
+});
