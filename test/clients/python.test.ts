@@ -1,29 +1,22 @@
 /** The Python client as a package, against the real service: its own tests, its types, and the examples of the guide. */
-import { rmSync, readdirSync, writeFileSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { missingPython, pythonEnvironment, run } from '../../clients/tools/install.ts';
+import { missingPython, run } from '../../clients/tools/install.ts';
 import { repositoryRoot } from '../support/running/server.ts';
 import { useStage } from '../support/running/stage.ts';
 import { guideExamples } from './guide.ts';
+import { installedPython, pythonSource as source } from './python-package.ts';
 
 const noPython = missingPython();
-const source = path.join(repositoryRoot, 'clients/python');
-const wheels = path.join(repositoryRoot, 'build/clients/wheels');
+const wheels = path.join(repositoryRoot, 'build/clients/python-wheel');
 
 describe.skipIf(noPython !== undefined)(`Python${noPython === undefined ? '' : ` (${noPython})`}`, () => {
   const stage = useStage();
   let python = '';
 
   beforeAll(() => {
-    const binaries = pythonEnvironment('python', path.join(source, 'requirements-test.txt'));
-    python = path.join(binaries, 'python');
-    rmSync(wheels, { recursive: true, force: true });
-    const options = ['--quiet', '--no-deps', '--no-build-isolation', '--disable-pip-version-check'];
-    run(python, ['-m', 'pip', 'wheel', ...options, '--wheel-dir', wheels, source], repositoryRoot);
-    const [wheel = ''] = readdirSync(wheels);
-    const install = ['-m', 'pip', 'install', '--quiet', '--no-deps', '--force-reinstall', '--no-index'];
-    run(python, [...install, path.join(wheels, wheel)], repositoryRoot);
+    python = installedPython('python', 'requirements-test.txt');
   }, 300_000);
 
   const environment = (): Record<string, string> => ({

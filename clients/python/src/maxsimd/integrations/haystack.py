@@ -1,0 +1,34 @@
+"""A retriever for Haystack: `pip install "maxsimd[haystack]"`."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from haystack import Document, component
+
+from ..synchronous import Maxsimd
+from .texts import Load, metadata_of, with_texts
+
+
+@component
+class MaxsimdRetriever:
+    """Documents of the best `top_k` chunks of an index, each once, best first."""
+
+    def __init__(self, client: Maxsimd, index_id: UUID | str, load: Load, *, top_k: int = 10) -> None:
+        self._client = client
+        self._index_id = index_id
+        self._load = load
+        self._top_k = top_k
+
+    @component.output_types(documents=list[Document])
+    def run(
+        self, query: str, filters: dict[str, Any] | None = None, top_k: int | None = None
+    ) -> dict[str, list[Document]]:
+        """`filters` are exact matches of metadata fields, as in the service's own `filter`."""
+        ranked = self._client.search(self._index_id, query, top_k=top_k or self._top_k, filter=filters)
+        documents = [
+            Document(id=result.doc_id, content=text, meta=metadata_of(result), score=result.score)
+            for result, text in with_texts(ranked, self._load)
+        ]
+        return {"documents": documents}

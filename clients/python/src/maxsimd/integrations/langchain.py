@@ -1,0 +1,55 @@
+"""A retriever and a document compressor (reranker) for LangChain: `pip install "maxsimd[langchain]"`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.callbacks import CallbackManagerForRetrieverRun, Callbacks
+from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.retrievers import BaseRetriever
+from pydantic import ConfigDict
+
+from ..synchronous import Maxsimd
+from .texts import Load, metadata_of, positions, with_texts
+
+
+class MaxsimdRetriever(BaseRetriever):
+    """Documents of the best `top_k` chunks of an index, each once, best first."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    client: Maxsimd
+    index_id: str
+    load: Load
+    top_k: int = 10
+    filter: dict[str, Any] | None = None
+
+    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+        ranked = self.client.search(self.index_id, query, top_k=self.top_k, filter=self.filter)
+        return [
+            Document(id=result.doc_id, page_content=text, metadata=metadata_of(result))
+            for result, text in with_texts(ranked, self.load)
+        ]
+
+
+class MaxsimdReranker(BaseDocumentCompressor):
+    """The `top_n` best of at most 50 documents, ranked by the service, which stores nothing of them."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    client: Maxsimd
+    top_n: int = 10
+
+    def compress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
+    ) -> Sequence[Document]:
+        candidates = positions([document.page_content for document in documents])
+        if not candidates:
+            return []
+        ranked = self.client.score(query, candidates)
+        return [_scored(documents[int(result.doc_id)], result.score) for result in ranked.results[: self.top_n]]
+
+
+def _scored(document: Document, score: float) -> Document:
+    return document.model_copy(update={"metadata": {**document.metadata, "relevance_score": score}})

@@ -1,0 +1,90 @@
+"""The parts for LangChain, LlamaIndex and Haystack, in those frameworks, against the real service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+from haystack import Pipeline
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableLambda
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+
+from maxsimd import Index, Maxsimd
+from maxsimd.integrations import haystack, langchain, llama_index
+
+TEXTS = {
+    "whale": "The blue whale is the largest animal known to have existed.",
+    "bee": "Honey bees dance to tell each other where flowers are.",
+    "gone": "This document has left the caller's own store; insects, flowers, animals.",
+}
+QUERY = "how do insects communicate?"
+
+
+def load(doc_ids: Sequence[str]) -> dict[str, str]:
+    return {doc_id: TEXTS[doc_id] for doc_id in doc_ids if doc_id != "gone"}
+
+
+@pytest.fixture
+def client(url: str, key: str) -> Iterator[Maxsimd]:
+    with Maxsimd(url, key) as client:
+        yield client
+
+
+@pytest.fixture
+def index(client: Maxsimd, name: str) -> Index:
+    index = client.create_index(f"integration {name}", chunking={"max_tokens": 8, "overlap_tokens": 2})
+    documents = [{"doc_id": doc_id, "text": text, "metadata": {"kind": doc_id}} for doc_id, text in TEXTS.items()]
+    # Small chunks: a document has several among the results.
+    assert client.import_documents(index.id, documents).chunks > len(TEXTS)
+    return index
+
+
+def test_langchain_retrieves_each_document_once(client: Maxsimd, index: Index) -> None:
+    retriever = langchain.MaxsimdRetriever(client=client, index_id=str(index.id), load=load)
+    found = retriever.invoke(QUERY)
+    assert [document.id for document in found] == ["bee", "whale"]
+    assert found[0].page_content == TEXTS["bee"]
+    assert (found[0].metadata["kind"], found[0].metadata["doc_id"]) == ("bee", "bee")
+    chain = retriever | RunnableLambda(lambda documents: documents[0].id)
+    assert chain.invoke("largest animal") == "whale"
+    narrow = langchain.MaxsimdRetriever(client=client, index_id=str(index.id), load=load, filter={"kind": "whale"})
+    assert [document.id for document in narrow.invoke(QUERY)] == ["whale"]
+
+
+def test_langchain_reranks(client: Maxsimd) -> None:
+    reranker = langchain.MaxsimdReranker(client=client, top_n=1)
+    documents = [
+        Document(page_content=TEXTS["whale"]),
+        Document(page_content=""),
+        Document(page_content=TEXTS["bee"], metadata={"kept": 1}),
+    ]
+    (best,) = reranker.compress_documents(documents, QUERY)
+    assert best.page_content == TEXTS["bee"]
+    assert best.metadata["kept"] == 1
+    assert isinstance(best.metadata["relevance_score"], float)
+    assert reranker.compress_documents([], QUERY) == []
+    with pytest.raises(ValueError, match="at most 50"):
+        reranker.compress_documents(documents * 20, QUERY)
+
+
+def test_llama_index_retrieves_and_reranks(client: Maxsimd, index: Index) -> None:
+    nodes = llama_index.MaxsimdRetriever(client, index.id, load).retrieve(QUERY)
+    assert [node.node.node_id for node in nodes] == ["bee", "whale"]
+    assert nodes[0].get_content() == TEXTS["bee"]
+    assert (nodes[0].score or 0) > (nodes[1].score or 0)
+    candidates = [NodeWithScore(node=TextNode(text=text)) for text in TEXTS.values()]
+    reranker = llama_index.MaxsimdReranker(client, top_n=2)
+    ranked = reranker.postprocess_nodes(candidates, QueryBundle("largest animal"))
+    assert len(ranked) == 2
+    assert ranked[0].node.get_content() == TEXTS["whale"]
+
+
+def test_haystack_retrieves_in_a_pipeline(client: Maxsimd, index: Index) -> None:
+    pipeline = Pipeline()
+    pipeline.add_component("retriever", haystack.MaxsimdRetriever(client, index.id, load))
+    documents = pipeline.run({"retriever": {"query": QUERY}})["retriever"]["documents"]
+    assert [document.id for document in documents] == ["bee", "whale"]
+    assert documents[0].content == TEXTS["bee"]
+    narrow = pipeline.run({"retriever": {"query": QUERY, "filters": {"kind": "whale"}, "top_k": 5}})
+    assert [document.id for document in narrow["retriever"]["documents"]] == ["whale"]
