@@ -23,6 +23,10 @@ it.each([true, false])('shows the key of the first tenant once; on a terminal: %
     const found = await catalog.findKey(parseApiKey(apiKey)?.id ?? '');
     expect(apiKeyMatches(apiKey, pepper, found?.hash ?? new Uint8Array())).toBe(true);
     expect(text.includes('qkv_live_')).toBe(terminal);
+    // Lines that may be pasted again.
+    const readme = await readFile(path.resolve(import.meta.dirname, '../../README.md'), 'utf8');
+    const [lines = 'missing'] = /^INDEX=.*\n.*$/m.exec(readme) ?? [];
+    expect(text).toContain(lines.replaceAll(/^/gm, '  '));
     if (terminal) await expect(readFile(file)).rejects.toMatchObject({ code: 'ENOENT' });
     expect(await greetFirstTenant(catalog, greeting)).toBeUndefined();
   } finally {
