@@ -20,6 +20,7 @@ import { isLoopback } from '../loopback.ts';
 import { createMetrics } from '../metrics.ts';
 import { createMetricsServer } from './telemetry/metrics-server.ts';
 import { choiceOf } from './model-choice.ts';
+import { EncoderStartFailure } from '../encoder/supervision/supervisor.ts';
 import { createService } from '../service/create-service.ts';
 import { MemoryLimiter } from '../service/limits/memory-limiter.ts';
 import { defaultModel } from '../service/indexes/served-models.ts';
@@ -97,7 +98,11 @@ export async function serve(config: Config): Promise<void> {
   starting.defer(() => closeNow(metricsServer));
 
   await tellMissingModels(config, catalog, logger);
-  await encoders.ready;
+  await encoders.ready.catch((error: unknown) => {
+    throw error instanceof EncoderStartFailure
+      ? new ConfigError(`the model ${config.MAXSIMD_MODEL} cannot be served: ${error.reason}`)
+      : error;
+  });
   const model = await defaultModel(encoders.encoder, choiceOf(config), startLimits());
   const address = await http.listen({ host: config.MAXSIMD_HTTP_HOST, port: config.MAXSIMD_HTTP_PORT });
   // Fastify, which did not make the listener, takes it for a plain one.

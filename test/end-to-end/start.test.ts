@@ -1,6 +1,6 @@
 /** How the server starts, and how it refuses to. */
 import { execFile } from 'node:child_process';
-import { mkdir, readdir, stat } from 'node:fs/promises';
+import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 
@@ -116,6 +116,21 @@ describe('Start', () => {
     expect(model).toContain('no-such-model');
     expect(kernel).toContain(foreignKernel);
     expect(tls).toContain('/no/such/file');
+  });
+
+  test('a model that cannot be read is an error of one line that says what is wrong with it', async () => {
+    const { root } = await scratchOf();
+    const models = path.join(root, 'models');
+    const directory = path.join(models, 'broken', '1');
+    await mkdir(directory, { recursive: true });
+    await writeFile(path.join(directory, 'onnx_config.json'), '{}');
+    await writeFile(path.join(directory, 'model.onnx'), 'no graph');
+    await writeFile(path.join(directory, 'tokenizer.json'), '{}');
+    const { stderr } = await refusal({ MAXSIMD_MODELS_DIR: models, MAXSIMD_MODEL: 'broken' });
+    const lines = stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'));
+    expect(lines).toEqual([
+      expect.stringMatching(/^maxsimd: the model broken cannot be served: .*embedding_dim/),
+    ]);
   });
 
   test('an authority of remote encoders that cannot be read is an error with such encoders, and nothing without', async () => {

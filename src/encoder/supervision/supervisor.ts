@@ -60,6 +60,18 @@ const drainMs = 10_000;
 /** Exit code of an encoder that cannot start: a wrong model or provider, which no restart mends. */
 const startUpFailure = 78;
 
+/** An encoder cannot start. */
+export class EncoderStartFailure extends Error {
+  override readonly name = 'EncoderStartFailure';
+  /** What its log says of it. It names files of this machine: for the operator alone. */
+  readonly reason: string;
+
+  constructor(encoder: number, reason: string) {
+    super(`encoder ${encoder} cannot start; its log says why`);
+    this.reason = reason;
+  }
+}
+
 /** Spawns the encoders. */
 export async function superviseEncoders(options: EncoderSupervisorOptions): Promise<EncoderSupervisor> {
   const directory = await makeSocketDirectory(options.name);
@@ -128,10 +140,10 @@ class SupervisedEncoder {
   async #keepRunning(): Promise<void> {
     let delayMs = restartDelayMs.first;
     for (;;) {
-      const { code, everReady, ranMs } = await this.#runOnce();
+      const { code, everReady, ranMs, lastWords } = await this.#runOnce();
       if (this.#closed.signal.aborted) return;
       if (code === startUpFailure && !everReady) {
-        this.#settle.reject(new Error(`encoder ${this.#number} cannot start; its log says why`));
+        this.#settle.reject(new EncoderStartFailure(this.#number, lastWords));
       }
       if (ranMs > stableMs) delayMs = restartDelayMs.first;
       if (everReady) delayMs = Math.min(delayMs, restartDelayMs.longestOnceReady);
@@ -143,7 +155,7 @@ class SupervisedEncoder {
   }
 
   /** One life of the process, from spawn to exit. */
-  async #runOnce(): Promise<{ code: number | null; everReady: boolean; ranMs: number }> {
+  async #runOnce(): Promise<{ code: number | null; everReady: boolean; ranMs: number; lastWords: string }> {
     const startedAt = performance.now();
     const child = spawn(process.execPath, this.#arguments(), { stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
     this.#child = child;
@@ -154,7 +166,15 @@ class SupervisedEncoder {
       this.#log('error', `encoder is not ready after ${startMs} ms; killing it`);
       child.kill('SIGKILL');
     }, startMs).unref();
-    forward(child.stderr!, this.#options.onLog);
+    let lastWords = '';
+    const logged = new Promise<void>((resolve) => {
+      createInterface({ input: child.stderr! })
+        .on('line', (line) => {
+          lastWords = fatalMessage(line) ?? lastWords;
+          this.#options.onLog(line);
+        })
+        .once('close', resolve);
+    });
     createInterface({ input: child.stdout! }).on('line', (line) => {
       if (!isReadyLine(line)) return;
       everReady = true;
@@ -174,7 +194,9 @@ class SupervisedEncoder {
     clearTimeout(startTimer);
     watching.abort();
     this.#child = undefined;
-    return { code, everReady, ranMs: performance.now() - startedAt };
+    // What it wrote before it ended may still be on its way.
+    if (code === startUpFailure) await logged;
+    return { code, everReady, ranMs: performance.now() - startedAt, lastWords };
   }
 
   #arguments(): string[] {
@@ -252,8 +274,14 @@ async function terminate(child: ChildProcess): Promise<void> {
   });
 }
 
-function forward(stream: NodeJS.ReadableStream, onLog: (line: string) => void): void {
-  createInterface({ input: stream }).on('line', onLog);
+/** The words of a line of the log that an encoder ends with. */
+function fatalMessage(line: string): string | undefined {
+  try {
+    const { level, msg } = JSON.parse(line) as { level?: unknown; msg?: unknown };
+    return level === 'fatal' && typeof msg === 'string' ? msg : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function isReadyLine(line: string): boolean {
