@@ -20,6 +20,8 @@ export async function runProgram(args: readonly string[], environment: ProgramEn
   const program = new Command('maxsimd')
     .description('Multi-tenant, multi-vector (late interaction) retrieval service.')
     .version(environment.version)
+    // `--version` after a command is that command's: `models add --version 2`.
+    .enablePositionalOptions()
     .helpCommand(true)
     .exitOverride()
     // The entry reports usage errors itself, in one place and one form. What is left is the help of a command that

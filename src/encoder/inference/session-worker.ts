@@ -57,7 +57,7 @@ async function open(): Promise<InferenceSession[]> {
 }
 
 async function createSession(model: SessionModel, provider: 'cpu' | 'cuda'): Promise<InferenceSession> {
-  return InferenceSession.create(model.graphs[provider].file, {
+  const session = await InferenceSession.create(model.graphs[provider].file, {
     executionProviders: provider === 'cuda' ? [{ name: 'cuda', deviceId: data.deviceId }, 'cpu'] : ['cpu'],
     intraOpNumThreads: data.intraOpThreads,
     interOpNumThreads: 1,
@@ -71,6 +71,28 @@ async function createSession(model: SessionModel, provider: 'cpu' | 'cuda'): Pro
       session: { 'session.intra_op.allow_spinning': '0', 'session.inter_op.allow_spinning': '0' },
     },
   });
+  checkGraph(session, model);
+  return session;
+}
+
+/** Throws where inputs, outputs or dimensions are not what the model's configuration says. */
+function checkGraph(session: InferenceSession, model: SessionModel): void {
+  const inputs = new Set([
+    'input_ids',
+    'attention_mask',
+    ...(model.usesTokenTypeIds ? ['token_type_ids'] : []),
+  ]);
+  const surplus = session.inputNames.filter((name) => !inputs.has(name));
+  if (surplus.length > 0)
+    throw new Error(`the graph has inputs that the model does not say: ${surplus.join(', ')}`);
+  const outputs = ['output', model.int8Output, model.scaleOutput, model.tokenWeightOutput];
+  const missing = outputs.filter((name) => name !== undefined && !session.outputNames.includes(name));
+  if (missing.length > 0) throw new Error(`the graph has no output named ${missing.join(', ')}`);
+  const output = session.outputMetadata.find(({ name }) => name === 'output');
+  const dim = output?.isTensor === true ? output.shape.at(-1) : undefined;
+  if (typeof dim === 'number' && dim > 0 && dim !== model.dim) {
+    throw new Error(`the graph gives vectors of ${dim} dimensions, the model says ${model.dim}`);
+  }
 }
 
 /** Runs what is pending, and what comes meanwhile. */

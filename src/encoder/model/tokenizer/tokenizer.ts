@@ -57,7 +57,8 @@ const tokenizerSchema = z.looseObject({
   pre_tokenizer: z.looseObject({ type: z.string() }).nullish(),
   model: z.looseObject({
     type: z.string().nullish(),
-    continuing_subword_prefix: z.string().default('##'),
+    /** Null in tokenizers that are no WordPiece. */
+    continuing_subword_prefix: z.string().nullish(),
     max_input_chars_per_word: z.number().default(100),
   }),
 });
@@ -99,7 +100,7 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
     if (model.type === 'WordPiece' && unknown !== undefined && added.length === 0) {
       const appendPieces = createWordPieces({
         vocabulary: plain.model.tokens_to_ids,
-        continuationPrefix: model.continuing_subword_prefix,
+        continuationPrefix: model.continuing_subword_prefix ?? '##',
         unknownId: unknown,
         charactersMax: model.max_input_chars_per_word,
       });

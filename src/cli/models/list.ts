@@ -1,10 +1,10 @@
 /** `maxsimd models list|verify`: the installed models, and whether they are intact. */
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { installedModels } from '../encoder/model/installed-models.ts';
-import { openModelDirectory } from '../encoder/model/model-directory.ts';
-import { CommandFailure, messageOf } from './failure.ts';
-import { table, type CommandResult } from './output.ts';
+import { installedModels } from '../../encoder/model/installed-models.ts';
+import { openModelDirectory } from '../../encoder/model/model-directory.ts';
+import { CommandFailure, messageOf } from '../failure.ts';
+import { table, type CommandResult } from '../output.ts';
 
 export async function listModels(folders: readonly string[]): Promise<CommandResult> {
   const { models: found, flat } = await installedModels(folders);

@@ -1,0 +1,170 @@
+/** `maxsimd models add`: checks an export and installs it as a model version, whole or not at all. */
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { copyFile, mkdir, mkdtemp, rename, rm, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { findInstalled, installedModels } from '../../encoder/model/installed-models.ts';
+import { openModelDirectory } from '../../encoder/model/model-directory.ts';
+import type { ServedModel } from '../../encoder/model/served-model.ts';
+import { messageOf } from '../failure.ts';
+import { fields, type CommandResult } from '../output.ts';
+import { goldenRun } from './golden-run.ts';
+import { failure, type ModelSource, readModelSource } from './model-source.ts';
+
+export interface AddOptions {
+  readonly name?: string;
+  readonly version?: string;
+}
+
+/** What can stand in a path, a header and `MAXSIMD_MODEL`. */
+const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
+
+/** `folders`: the first takes the model. */
+export async function addModel(
+  folders: readonly [string, string],
+  given: string,
+  options: AddOptions,
+): Promise<CommandResult> {
+  const source = await readModelSource(path.resolve(given));
+  const { name, version } = await namesFor(folders, source, options);
+  const [folder] = folders;
+  await mkdir(folder, { recursive: true });
+  // Hidden, so that no server takes it for a model before it is whole.
+  const staging = await mkdtemp(path.join(folder, '.adding-'));
+  try {
+    const staged = path.join(staging, name, version);
+    await mkdir(staged, { recursive: true });
+    await copyFiles(source, staged);
+    const write = async (manifest: object): Promise<void> =>
+      writeFile(
+        path.join(staged, 'manifest.json'),
+        `${JSON.stringify({ ...manifest, name, version }, undefined, 2)}\n`,
+      );
+    // Checksums and golden values that it brings are checked with it.
+    if (source.manifest !== undefined) await write(source.manifest);
+    const { model, golden } = await checked(staged);
+    if (source.manifest === undefined) {
+      await write({ dim: model.dim, files: await checksums(staged, source), golden });
+    }
+    await openModelDirectory(staged);
+    const directory = path.join(folder, name, version);
+    await mkdir(path.dirname(directory), { recursive: true });
+    await rename(staged, directory);
+    return report(model, { name, version, directory, notes: source.notes });
+  } finally {
+    await rm(staging, { recursive: true, force: true });
+  }
+}
+
+async function namesFor(
+  folders: readonly string[],
+  { directory, manifest }: ModelSource,
+  options: AddOptions,
+): Promise<{ readonly name: string; readonly version: string }> {
+  const { models } = await installedModels(folders);
+  const name = options.name ?? manifest?.name ?? path.basename(directory);
+  const newest = findInstalled(models, { name })?.version;
+  const next = newest === undefined ? '1' : String(Number(newest) + 1);
+  const version = options.version ?? manifest?.version ?? next;
+  if (version === 'NaN') throw failure(`${name} has the version ${newest}; say which one this is: --version`);
+  for (const [option, value] of Object.entries({ name, version })) {
+    if (!namePattern.test(value)) {
+      throw failure(`--${option}: ${value} is not made of letters, digits, dots, dashes and underscores`);
+    }
+  }
+  const taken = findInstalled(models, { name, version });
+  if (taken !== undefined) {
+    throw failure(`${name} version ${version} is installed in ${taken.directory}, and a version never changes`);
+  }
+  return { name, version };
+}
+
+async function copyFiles({ directory, files, config }: ModelSource, staged: string): Promise<void> {
+  for (const { from, to } of files) {
+    try {
+      await copyFile(path.join(directory, from), path.join(staged, to));
+    } catch (error) {
+      throw failure(`cannot copy ${path.join(directory, from)}: ${messageOf(error)}`, error);
+    }
+  }
+  const own = path.join(staged, 'onnx_config.json');
+  if (!files.some(({ to }) => to === 'onnx_config.json')) {
+    await writeFile(own, `${JSON.stringify(config, undefined, 2)}\n`);
+  }
+}
+
+/** The model, if it is one that can be served. */
+async function checked(staged: string): ReturnType<typeof goldenRun> {
+  try {
+    const { config, tokenizer } = await openModelDirectory(staged);
+    const { model, golden } = await goldenRun(staged);
+    for (const [prefix, id] of [
+      [config.query_prefix, config.query_prefix_id],
+      [config.document_prefix, config.document_prefix_id],
+    ] as const) {
+      if (prefix === undefined || prefix === null || prefix === '') continue;
+      const inVocabulary = idOf(tokenizer, model, prefix);
+      if (inVocabulary === (id ?? inVocabulary) && inVocabulary !== undefined) continue;
+      throw failure(
+        `the prefix ${JSON.stringify(prefix)} is token ${id} in the configuration and ${inVocabulary ?? 'none'} in the tokenizer`,
+      );
+    }
+    return { model, golden };
+  } catch (error) {
+    throw failure(messageOf(error).replaceAll(`${staged}${path.sep}`, ''), error);
+  }
+}
+
+/** Added tokens are special, and not in the vocabulary that texts are split by. */
+function idOf(
+  tokenizer: Readonly<Record<string, unknown>>,
+  model: ServedModel,
+  token: string,
+): number | undefined {
+  const added = (tokenizer['added_tokens'] ?? []) as readonly { readonly content: string; readonly id: number }[];
+  const found = added.find(({ content }) => content === token || content === token.trim());
+  return found?.id ?? model.tokenizer.idOf(token) ?? model.tokenizer.idOf(token.trim());
+}
+
+async function checksums(staged: string, { files }: ModelSource): Promise<Record<string, object>> {
+  const names = new Set([...files.map(({ to }) => to), 'onnx_config.json']);
+  const entries: Record<string, object> = {};
+  for (const name of names) {
+    const file = path.join(staged, name);
+    const hash = createHash('sha256');
+    await pipeline(createReadStream(file), hash);
+    entries[name] = { sha256: hash.digest('hex'), bytes: (await stat(file)).size };
+  }
+  return entries;
+}
+
+function report(
+  model: ServedModel,
+  { name, version, directory, notes }: {
+    readonly name: string;
+    readonly version: string;
+    readonly directory: string;
+    readonly notes: readonly string[];
+  },
+): CommandResult {
+  const { rules, dim, windowTokensMax } = model;
+  const expansion = rules.expansion === undefined ? 'not expanded' : 'expanded with [MASK]';
+  const pairs: [string, string][] = [
+    ['model', name],
+    ['version', version],
+    ['directory', directory],
+    ['dimensions', String(dim)],
+    ['queries', `${rules.queryPositionsMax} tokens, ${expansion}`],
+    ['documents', `windows of at most ${windowTokensMax} tokens, ${rules.skipIds.size} tokens on the skip-list`],
+    ['checked', 'graph, tokenizer, prefixes, unit vectors, no text changes the vectors of another'],
+  ];
+  return {
+    document: { name, version, directory, dim, window_tokens_max: windowTokensMax, notes },
+    text: [
+      fields(pairs),
+      ...notes.map((note) => `note: ${note}`),
+      `A running server serves it: create an index with "model": "${name}".`,
+    ].join('\n'),
+  };
+}

@@ -1,0 +1,171 @@
+/**
+ * Runs a model directory as the service would, in an encoder process of its own, and checks what comes back: unit vectors, and
+ * the same ones for a text whatever texts it is batched with. Some of them become the golden values of its manifest,
+ * which every encoder that loads the model later is checked with.
+ */
+import { createEncoderPool } from '../../encoder/client/pool.ts';
+import { documentSequence, querySequence } from '../../encoder/model/colbert-rules.ts';
+import { loadModel, type ServedModel } from '../../encoder/model/served-model.ts';
+import type { EncodedDocument, Encoder } from '../../encoder/protocol/contract.ts';
+import { superviseEncoders } from '../../encoder/supervision/supervisor.ts';
+import { failure } from './model-source.ts';
+
+export interface GoldenText {
+  readonly text: string;
+  readonly kind: 'query' | 'document';
+  readonly input_ids: readonly number[];
+  readonly rows: readonly { readonly row: number; readonly values: readonly number[] }[];
+  readonly tolerance: number;
+}
+
+/** Short and long, with punctuation, accents, other scripts, and strings that look like special tokens. */
+const texts = [
+  'x',
+  'Which tissues express the receptor?',
+  'naïve Bayes: 3.14 [MASK] 東京',
+  'Late interaction scores a document by the best match of every query token.',
+  '(a) e.g. — "quoted", isn\'t it? 🙂',
+  'one two three four five six seven eight nine ten eleven twelve',
+  'UPPER lower MiXeD 1234567890 under_score',
+  'The quick brown fox jumps over the lazy dog. '.repeat(4),
+];
+
+const loadMsMax = 240_000;
+/** Golden values are leading ones of a row, with this absolute tolerance. */
+const valuesOfRow = 8;
+const tolerance = 0.02;
+/** A unit vector, computed in 16 bits or quantised to 8, is off by less. */
+const normTolerance = 0.03;
+/** A text alone and in any batch: at most one int8 step, in at most this share of components. */
+const differingShareMax = 0.01;
+
+export async function goldenRun(
+  directory: string,
+): Promise<{ readonly model: ServedModel; readonly golden: readonly GoldenText[] }> {
+  const model = await loadModel(directory);
+  return withEncoder(directory, async (encoder) => {
+    const golden: GoldenText[] = [];
+    const ids = { model: model.name, modelVersion: model.version, tenantId: 'models add' };
+    const limits = { deadlineMs: Date.now() + loadMsMax, signal: new AbortController().signal };
+    const options = {
+      ...ids,
+      ...limits,
+      // One chunk each, as the golden sequence has it.
+      chunking: { maxTokens: model.windowTokensMax, overlapTokens: 0, minimumChunkTokens: 1 },
+      onTokenCounts: () => undefined,
+    };
+    for (const text of texts) {
+      const { vectors, rows } = await encoder.encodeQuery(text, options);
+      const { ids: inputIds } = querySequence(model.rules, model.tokenizer.encode(text));
+      if (rows !== inputIds.length) throw failure('the graph gives another number of vectors than of tokens');
+      if (model.session.tokenWeightOutput === undefined) assertUnit(vectors, model.dim);
+      golden.push(goldenOf(text, inputIds, { vectors, dim: model.dim }));
+    }
+    const together = await documentsOf(encoder.encodeDocuments(texts, options));
+    for (const [i, text] of texts.entries()) {
+      const [alone] = await documentsOf(encoder.encodeDocuments([text], options));
+      assertSame(alone!, together[i]!);
+      const sequence = documentSequence(
+        model.rules,
+        model.tokenizer.encode(text).subarray(0, model.windowTokensMax),
+      );
+      if (alone!.chunkRows[0] !== sequence.rows) {
+        throw failure('the graph gives another number of vectors than of tokens of a document');
+      }
+      if (model.session.centring === undefined) assertUnit(unquantised(alone!, model.dim), model.dim);
+    }
+    return { model, golden: golden.slice(0, 4) };
+  });
+}
+
+async function withEncoder<T>(directory: string, work: (encoder: Encoder) => Promise<T>): Promise<T> {
+  let lastWords = 'it said nothing';
+  const supervisor = await superviseEncoders({
+    processes: 1,
+    modelDirectories: [directory],
+    provider: 'cpu',
+    threads: 1,
+    startMs: loadMsMax,
+    logLevel: 'warn',
+    onLog: (line) => (lastWords = messageIn(line) ?? lastWords),
+  });
+  const encoder = createEncoderPool({ addresses: supervisor.addresses, exclusive: true, healWaitMs: loadMsMax });
+  try {
+    await supervisor.ready.catch((error: unknown) => {
+      throw failure(`the model does not run: ${lastWords}`, error);
+    });
+    return await work(encoder);
+  } finally {
+    await encoder.close();
+    await supervisor.close();
+  }
+}
+
+/** What an encoder that ends says last: a line of its log, or of the runtime. */
+function messageIn(line: string): string | undefined {
+  try {
+    const { level, msg } = JSON.parse(line) as { readonly level?: string; readonly msg?: string };
+    return level === 'fatal' ? msg : undefined;
+  } catch {
+    return line;
+  }
+}
+
+async function documentsOf(stream: AsyncIterable<EncodedDocument>): Promise<EncodedDocument[]> {
+  const documents: EncodedDocument[] = [];
+  for await (const document of stream) {
+    if (document.problem !== undefined) throw failure(`a text cannot be encoded: ${document.problem}`);
+    documents[document.documentIndex] = document;
+  }
+  return documents;
+}
+
+function goldenOf(
+  text: string,
+  inputIds: Int32Array,
+  { vectors, dim }: { readonly vectors: Float32Array; readonly dim: number },
+): GoldenText {
+  const rows = [...new Set([0, Math.floor(inputIds.length / 2), inputIds.length - 1])];
+  return {
+    text,
+    kind: 'query',
+    input_ids: [...inputIds],
+    rows: rows.map((row) => ({
+      row,
+      values: [...vectors.subarray(row * dim, row * dim + Math.min(dim, valuesOfRow))],
+    })),
+    tolerance,
+  };
+}
+
+function unquantised({ vectors, scales }: EncodedDocument, dim: number): Float32Array {
+  const halves = new Float16Array(scales.buffer, scales.byteOffset, scales.length);
+  return Float32Array.from(vectors, (value, i) => value * halves[Math.floor(i / dim)]!);
+}
+
+function assertUnit(vectors: Float32Array, dim: number): void {
+  for (let from = 0; from < vectors.length; from += dim) {
+    const norm = Math.hypot(...vectors.subarray(from, from + dim));
+    if (Math.abs(norm - 1) > normTolerance) {
+      throw failure(
+        `the output of the graph is not normalised: a vector has length ${norm.toFixed(3)} in ${dim} dimensions`,
+      );
+    }
+  }
+}
+
+/** No text's vectors may depend on another text, of another tenant perhaps. */
+function assertSame(alone: EncodedDocument, together: EncodedDocument): void {
+  let differing = 0;
+  let stepsMax = 0;
+  for (const [i, value] of alone.vectors.entries()) {
+    const steps = Math.abs(value - together.vectors[i]!);
+    if (steps > 0) differing += 1;
+    stepsMax = Math.max(stepsMax, steps);
+  }
+  if (stepsMax <= 1 && differing <= alone.vectors.length * differingShareMax) return;
+  throw failure(
+    `the vectors of a text depend on the texts beside it (${differing} of ${alone.vectors.length} components differ, by up to ` +
+      `${stepsMax} steps of 8 bits), as those of graphs with dynamic quantisation do (model_int8.onnx): add the f32 graph`,
+  );
+}

@@ -1,0 +1,134 @@
+/**
+ * What `maxsimd models add` is given: the directory of an export (`model.onnx`, `tokenizer.json`, and the keys of
+ * `onnx_config.json`), as `pylate-onnx-export` and next-plaid write it, or one of its graphs.
+ *
+ * Exports of pylate-onnx-export 0.1.0 have the keys in `config_sentence_transformers.json`; later ones in `onnx_config.json`.
+ * PyLate itself writes a file of the first name beside a checkpoint, with fewer keys: that is no export.
+ */
+import { readdir, readFile, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { z } from 'zod';
+import { CommandFailure, messageOf } from '../failure.ts';
+
+export interface ModelSource {
+  /** Files to copy: name in the source directory, and in the model directory. */
+  readonly files: readonly { readonly from: string; readonly to: string }[];
+  readonly directory: string;
+  /** What becomes `onnx_config.json`. */
+  readonly config: Readonly<Record<string, unknown>>;
+  /** A manifest that the source has already. */
+  readonly manifest: SourceManifest | undefined;
+  /** What its owner should know. */
+  readonly notes: readonly string[];
+}
+
+const manifestSchema = z.looseObject({
+  name: z.string().optional(),
+  version: z.union([z.string(), z.number().transform(String)]).optional(),
+  files: z.record(z.string(), z.unknown()),
+});
+
+export type SourceManifest = z.output<typeof manifestSchema>;
+
+const configFiles = ['onnx_config.json', 'config_sentence_transformers.json'] as const;
+const tokenizerFiles = new Set(['tokenizer.json', 'tokenizer_config.json']);
+
+export async function readModelSource(given: string): Promise<ModelSource> {
+  const directory = (await isDirectory(given)) ? given : path.dirname(given);
+  const entries = await readdir(directory);
+  if (directory === given && entries.includes('manifest.json')) return ownModel(directory);
+
+  const graph = directory === given ? graphOf(directory, entries) : path.basename(given);
+  if (!graph.endsWith('.onnx')) throw failure(`${given} is neither a directory nor an .onnx file`);
+  const { config, notes } = await configOf(directory, entries);
+  if (!entries.includes('tokenizer.json')) throw failure(`${directory} has no tokenizer.json`);
+  const stem = graph.slice(0, -'.onnx'.length);
+  const weights = entries.filter((name) => [`${graph}.data`, `${graph}_data`, `${stem}.data`].includes(name));
+  return {
+    directory,
+    files: [
+      { from: graph, to: 'model.onnx' },
+      // The graph names the file of its weights.
+      ...[...weights, ...entries.filter((name) => tokenizerFiles.has(name))].map((name) => ({
+        from: name,
+        to: name,
+      })),
+    ],
+    config,
+    manifest: undefined,
+    notes,
+  };
+}
+
+/** A model directory as this program makes it. */
+async function ownModel(directory: string): Promise<ModelSource> {
+  const manifest = parse(manifestSchema, directory, await readJson(path.join(directory, 'manifest.json')));
+  const names = Object.keys(manifest.files);
+  const strange = names.find((name) => path.basename(name) !== name);
+  if (strange !== undefined) throw failure(`${directory}: the manifest names ${strange}, which is no plain file name`);
+  return {
+    directory,
+    files: names.map((name) => ({ from: name, to: name })),
+    config: await readJson(path.join(directory, 'onnx_config.json')),
+    manifest,
+    notes: [],
+  };
+}
+
+function graphOf(directory: string, entries: readonly string[]): string {
+  if (entries.includes('model.onnx')) return 'model.onnx';
+  const graphs = entries.filter((name) => name.endsWith('.onnx'));
+  if (graphs.length === 1) return graphs[0]!;
+  if (graphs.length === 0) {
+    const hint = entries.some((name) => name.endsWith('.safetensors'))
+      ? ': this is a checkpoint, which models/convert.sh exports'
+      : '';
+    throw failure(`${directory} has no .onnx file${hint}`);
+  }
+  throw failure(`${directory} has ${graphs.length} graphs; name one of them: ${graphs.join(', ')}`);
+}
+
+async function configOf(
+  directory: string,
+  entries: readonly string[],
+): Promise<Pick<ModelSource, 'config' | 'notes'>> {
+  for (const name of configFiles.filter((file) => entries.includes(file))) {
+    const config = await readJson(path.join(directory, name));
+    if (!('embedding_dim' in config)) continue;
+    const notes =
+      name === configFiles[1] && config['do_query_expansion'] === false
+        ? [
+            'queries are not expanded: pylate-onnx-export 0.1.0 writes that of every model (models/convert.sh keeps what the checkpoint says)',
+          ]
+        : [];
+    return { config, notes };
+  }
+  throw failure(`${directory} has no onnx_config.json with an embedding_dim`);
+}
+
+async function isDirectory(given: string): Promise<boolean> {
+  try {
+    return (await stat(given)).isDirectory();
+  } catch (error) {
+    throw failure(`cannot read ${given}: ${messageOf(error)}`, error);
+  }
+}
+
+async function readJson(file: string): Promise<Record<string, unknown>> {
+  try {
+    return parse(z.record(z.string(), z.unknown()), file, JSON.parse(await readFile(file, 'utf8')));
+  } catch (error) {
+    if (error instanceof CommandFailure) throw error;
+    throw failure(`cannot read ${file}: ${messageOf(error)}`, error);
+  }
+}
+
+function parse<T extends z.ZodType>(schema: T, where: string, value: unknown): z.output<T> {
+  const result = schema.safeParse(value);
+  if (!result.success) throw failure(`${where}: ${z.prettifyError(result.error)}`);
+  return result.data;
+}
+
+export function failure(message: string, cause?: unknown): CommandFailure {
+  return new CommandFailure('input_error', message, { cause });
+}
