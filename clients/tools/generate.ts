@@ -48,23 +48,27 @@ export async function writeDocument(file: string): Promise<void> {
 }
 
 /** The objects of the document; its operations, nine tenths of it, are of no use to the client's few methods. */
-export function generateTypescript(document: string, target: string): void {
+export async function generateTypescript(document: string, target: string): Promise<void> {
   const objects = path.join(builds, 'objects.json');
   writeFileSync(
     objects,
     JSON.stringify({ ...(JSON.parse(readFileSync(document, 'utf8')) as object), paths: {} }),
   );
   const options = ['--immutable', '--empty-objects-unknown'];
-  run(path.join(nodeTools(), 'openapi-typescript'), [objects, '--output', target, ...options], root);
+  await run(
+    path.join(await nodeTools(), 'openapi-typescript'),
+    [objects, '--output', target, ...options],
+    root,
+  );
 }
 
-export function generatorsOfPython(): string {
+export function generatorsOfPython(): Promise<string> {
   return pythonEnvironment('generators', path.join(import.meta.dirname, 'requirements.txt'));
 }
 
-export function generatePython(document: string, target: string): void {
-  const program = path.join(generatorsOfPython(), 'datamodel-codegen');
-  run(program, ['--input', document, '--output', target, ...pythonOptions], root);
+export async function generatePython(document: string, target: string): Promise<void> {
+  const program = path.join(await generatorsOfPython(), 'datamodel-codegen');
+  await run(program, ['--input', document, '--output', target, ...pythonOptions], root);
   // The name of the input is that of a file of the moment.
   const text = readFileSync(target, 'utf8');
   writeFileSync(target, text.replace(/^# {3}filename: .*\n/m, '#   filename:  openapi.json\n'));
@@ -73,6 +77,6 @@ export function generatePython(document: string, target: string): void {
 if (import.meta.main) {
   const document = path.join(builds, 'openapi.json');
   await writeDocument(document);
-  generateTypescript(document, path.join(root, generatedFiles.typescript));
-  generatePython(document, path.join(root, generatedFiles.python));
+  await generateTypescript(document, path.join(root, generatedFiles.typescript));
+  await generatePython(document, path.join(root, generatedFiles.python));
 }

@@ -26,46 +26,46 @@ beforeAll(async () => {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   await writeDocument(document);
-  nodeTools();
+  await nodeTools();
 }, installMs);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test('redocly finds neither an error nor a warning', () => {
+test('redocly finds neither an error nor a warning', async () => {
   const environment = { REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' };
   const options = ['lint', document, '--max-problems=10', '--format=json'];
-  const report = run(path.join(nodeTools(), 'redocly'), options, folder, environment);
+  const report = await run(path.join(await nodeTools(), 'redocly'), options, folder, environment);
   expect(JSON.parse(report)).toMatchObject({ totals: { errors: 0, warnings: 0 } });
 });
 
-test('spectral finds neither an error nor a warning', () => {
+test('spectral finds neither an error nor a warning', async () => {
   const ruleset = path.join(root, 'clients/tools/spectral.yaml');
   const options = ['lint', document, '--ruleset', ruleset, '--fail-severity=warn'];
-  expect(run(path.join(nodeTools(), 'spectral'), options, folder)).toContain('No results');
+  expect(await run(path.join(await nodeTools(), 'spectral'), options, folder)).toContain('No results');
 });
 
-test('openapi-typescript reads the whole document', () => {
+test('openapi-typescript reads the whole document', async () => {
   const made = path.join(folder, 'whole.ts');
-  run(path.join(nodeTools(), 'openapi-typescript'), [document, '--output', made], folder);
+  await run(path.join(await nodeTools(), 'openapi-typescript'), [document, '--output', made], folder);
   expect(readFileSync(made, 'utf8')).toContain('deleteDocument');
 });
 
-test('the types of the TypeScript client are those of the document', () => {
+test('the types of the TypeScript client are those of the document', async () => {
   const made = path.join(folder, 'schema.ts');
-  generateTypescript(document, made);
+  await generateTypescript(document, made);
   expect(committed('typescript'), rewritten).toBe(readFileSync(made, 'utf8'));
 });
 
 describe.skipIf(noPython !== undefined)(`Python${noPython === undefined ? '' : ` (${noPython})`}`, () => {
-  beforeAll(() => void generatorsOfPython(), installMs);
+  beforeAll(async () => void (await generatorsOfPython()), installMs);
 
-  test('the models of the Python client are those of the document', () => {
+  test('the models of the Python client are those of the document', async () => {
     const made = path.join(folder, 'models.py');
-    generatePython(document, made);
+    await generatePython(document, made);
     expect(committed('python'), rewritten).toBe(readFileSync(made, 'utf8'));
   });
 
   test('clients made by datamodel-codegen and openapi-python-client accept answers with added fields', async () => {
-    const binaries = generatorsOfPython();
+    const binaries = await generatorsOfPython();
     const made = path.join(folder, 'generated_client');
     const options = [
       'generate',
@@ -77,13 +77,13 @@ describe.skipIf(noPython !== undefined)(`Python${noPython === undefined ? '' : `
       '--fail-on-warning',
     ];
     const environment = { PATH: `${binaries}:${process.env['PATH'] ?? ''}` };
-    run(path.join(binaries, 'openapi-python-client'), options, folder, environment);
+    await run(path.join(binaries, 'openapi-python-client'), options, folder, environment);
     const answers = path.join(folder, 'answers.json');
     const given = (await answersOfEveryKind()).map(([name, body]) => [name, withAddedFields(body)]);
     writeFileSync(answers, JSON.stringify(given));
     const script = path.join(import.meta.dirname, 'accept_added_fields.py');
     const models = path.dirname(path.join(root, generatedFiles.python));
-    const read = run(path.join(binaries, 'python'), [script, models, folder, answers], folder);
+    const read = await run(path.join(binaries, 'python'), [script, models, folder, answers], folder);
     expect(read.trim().split('\n')).toHaveLength(2 * given.length);
   });
 });

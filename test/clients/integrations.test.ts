@@ -1,6 +1,8 @@
 /** The parts for LangChain, LlamaIndex and Haystack with those frameworks, 456 MB of packages: every night. */
+import path from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { missingPython, run } from '../../clients/tools/install.ts';
+import { repositoryRoot } from '../support/running/server.ts';
 import { useStage } from '../support/running/stage.ts';
 import { guideExamples } from './guide.ts';
 import { installedPython, pythonSource } from './python-package.ts';
@@ -10,9 +12,9 @@ const reason = process.env['TEST_NIGHTLY'] === '1' ? missingPython() : 'every ni
 describe.skipIf(reason !== undefined)(`frameworks${reason === undefined ? '' : ` (${reason})`}`, () => {
   const stage = useStage();
   let python = '';
-  beforeAll(() => {
-    python = installedPython('frameworks', 'requirements-integrations.txt');
-  }, 600_000);
+  beforeAll(async () => {
+    python = await installedPython('frameworks', 'requirements-integrations.txt');
+  }, 1_800_000);
 
   const environment = (): Record<string, string> => ({
     MAXSIMD_URL: stage.server.url,
@@ -21,15 +23,29 @@ describe.skipIf(reason !== undefined)(`frameworks${reason === undefined ? '' : `
     HAYSTACK_TELEMETRY_ENABLED: 'False',
   });
 
-  test('retrieve and rerank through the service', () => {
+  test('retrieve and rerank through the service', async () => {
     const options = ['-m', 'pytest', '-q', '-p', 'no:cacheprovider', 'tests_of_integrations'];
-    expect(run(python, options, pythonSource, environment())).toMatch(/\b4 passed/);
-  }, 300_000);
+    expect(await run(python, options, pythonSource, environment())).toMatch(/\b4 passed/);
+  }, 600_000);
 
-  test('so does the example of the guide', () => {
+  test('are typed', async () => {
+    const cache = path.join(repositoryRoot, 'build/clients/mypy-of-frameworks');
+    const options = [
+      '-m',
+      'mypy',
+      '--config-file=',
+      '--strict',
+      '--cache-dir',
+      cache,
+      'src/maxsimd/integrations',
+    ];
+    expect(await run(python, options, pythonSource)).toContain('no issues found');
+  }, 600_000);
+
+  test('so does the example of the guide', async () => {
     const [example = ''] = guideExamples('py');
-    expect(run(python, ['-c', example], pythonSource, environment())).toMatch(
+    expect(await run(python, ['-c', example], pythonSource, environment())).toMatch(
       /^Honey bees .*\nThe blue whale .*\n$/,
     );
-  });
+  }, 300_000);
 });

@@ -7,14 +7,14 @@ import { repositoryRoot } from '../support/running/server.ts';
 export const pythonSource = path.join(repositoryRoot, 'clients/python');
 
 /** The interpreter of the environment `name`; the wheel is left in `build/clients/NAME-wheel`. */
-export function installedPython(name: string, requirements: string): string {
-  const python = path.join(pythonEnvironment(name, path.join(pythonSource, requirements)), 'python');
+export async function installedPython(name: string, requirements: string): Promise<string> {
+  const python = path.join(await pythonEnvironment(name, path.join(pythonSource, requirements)), 'python');
   const wheels = path.join(repositoryRoot, `build/clients/${name}-wheel`);
   rmSync(wheels, { recursive: true, force: true });
   const options = ['--quiet', '--no-deps', '--no-build-isolation', '--disable-pip-version-check'];
-  run(python, ['-m', 'pip', 'wheel', ...options, '--wheel-dir', wheels, pythonSource], repositoryRoot);
+  await run(python, ['-m', 'pip', 'wheel', ...options, '--wheel-dir', wheels, pythonSource], repositoryRoot);
   const [wheel = ''] = readdirSync(wheels);
   const install = ['-m', 'pip', 'install', '--quiet', '--no-deps', '--force-reinstall', '--no-index'];
-  run(python, [...install, path.join(wheels, wheel)], repositoryRoot);
+  await run(python, [...install, path.join(wheels, wheel)], repositoryRoot);
   return python;
 }

@@ -15,9 +15,9 @@ describe.skipIf(noPython !== undefined)(`Python${noPython === undefined ? '' : `
   const stage = useStage();
   let python = '';
 
-  beforeAll(() => {
-    python = installedPython('python', 'requirements-test.txt');
-  }, 300_000);
+  beforeAll(async () => {
+    python = await installedPython('python', 'requirements-test.txt');
+  }, 600_000);
 
   const environment = (): Record<string, string> => ({
     MAXSIMD_URL: stage.server.url,
@@ -25,15 +25,17 @@ describe.skipIf(noPython !== undefined)(`Python${noPython === undefined ? '' : `
     PYTHONDONTWRITEBYTECODE: '1',
   });
 
-  test('the wheel is typed', () => {
+  test('the wheel is typed', async () => {
     const [wheel = ''] = readdirSync(wheels);
-    const names = run(python, ['-m', 'zipfile', '--list', path.join(wheels, wheel)], wheels);
+    const names = await run(python, ['-m', 'zipfile', '--list', path.join(wheels, wheel)], wheels);
     expect(names).toContain('maxsimd/py.typed');
     expect(names).toContain('licenses/LICENSE');
     const cache = path.join(repositoryRoot, 'build/clients/mypy');
     const options = ['--cache-dir', cache, '--config-file', path.join(source, 'pyproject.toml')];
-    expect(run(python, ['-m', 'mypy', ...options, '-p', 'maxsimd'], wheels)).toContain('no issues found');
-    expect(run(python, ['-m', 'mypy', ...options, path.join(source, 'tests')], wheels)).toContain(
+    expect(await run(python, ['-m', 'mypy', ...options, '-p', 'maxsimd'], wheels)).toContain(
+      'no issues found',
+    );
+    expect(await run(python, ['-m', 'mypy', ...options, path.join(source, 'tests')], wheels)).toContain(
       'no issues',
     );
   });
@@ -41,21 +43,22 @@ describe.skipIf(noPython !== undefined)(`Python${noPython === undefined ? '' : `
   test('its tests pass', async () => {
     const narrow = await stage.newTenant({ requestsPerMinute: 1_000_000, maxConcurrentRequests: 1 });
     const small = await stage.newTenant({ requestsPerMinute: 1_000_000, documents: 70 });
-    const printed = run(python, ['-m', 'pytest', '-q', '-p', 'no:cacheprovider'], source, {
+    const printed = await run(python, ['-m', 'pytest', '-q', '-p', 'no:cacheprovider'], source, {
       ...environment(),
       MAXSIMD_NARROW_API_KEY: narrow.key,
       MAXSIMD_SMALL_API_KEY: small.key,
     });
     expect(printed).toMatch(/\d\d passed/);
     expect(printed).not.toContain('skipped');
-  }, 180_000);
+  }, 600_000);
 
-  test('the examples of the guide run', () => {
-    const printed = guideExamples('python').map((code, number) => {
+  test('the examples of the guide run', async () => {
+    const printed: string[] = [];
+    for (const [number, code] of guideExamples('python').entries()) {
       const file = path.join(wheels, `example-${number}.py`);
       writeFileSync(file, code);
-      return run(python, [file], wheels, environment());
-    });
+      printed.push(await run(python, [file], wheels, environment()));
+    }
     expect(printed).toEqual([
       expect.stringMatching(/^\d\.\d\d Honey bees .*\n\d\.\d\d The blue whale.*\n$/),
       expect.stringMatching(/^bee\nwhale\n$/),

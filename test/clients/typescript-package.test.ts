@@ -17,12 +17,12 @@ const project = path.join(scratch.root, 'project');
 const installed = path.join(project, 'node_modules/@maxsimd/client');
 const tsc = path.join(repositoryRoot, 'node_modules/.bin/tsc');
 
-beforeAll(() => {
-  run(tsc, ['-p', source], repositoryRoot);
+beforeAll(async () => {
+  await run(tsc, ['-p', source], repositoryRoot);
   mkdirSync(installed, { recursive: true });
-  run('npm', ['pack', '--ignore-scripts', '--pack-destination', scratch.root], source);
+  await run('npm', ['pack', '--ignore-scripts', '--pack-destination', scratch.root], source);
   const tarball = readdirSync(scratch.root).find((name) => name.endsWith('.tgz'));
-  run(
+  await run(
     'tar',
     ['-xzf', path.join(scratch.root, tarball ?? ''), '--strip-components=1', '-C', installed],
     project,
@@ -41,7 +41,7 @@ function example(number: number): string {
   return file;
 }
 
-test('holds what it needs and depends on nothing', () => {
+test('holds what it needs and depends on nothing', async () => {
   const manifest = z
     .object({ version: z.string(), dependencies: z.undefined().optional() })
     .parse(JSON.parse(readFileSync(path.join(installed, 'package.json'), 'utf8')));
@@ -52,8 +52,8 @@ test('holds what it needs and depends on nothing', () => {
   );
 });
 
-test('the example of the guide finds the bee first', () => {
-  expect(run(process.execPath, [example(0)], project, environment())).toMatch(
+test('the example of the guide finds the bee first', async () => {
+  expect(await run(process.execPath, [example(0)], project, environment())).toMatch(
     /^\d\.\d\d Honey bees .*\n\d\.\d\d The blue whale/,
   );
 });
@@ -82,12 +82,12 @@ test('the route of the guide answers a page without giving it the key', async ()
   }
 });
 
-test('the errors of the guide come with code and issues', () => {
-  const printed = run(process.execPath, [example(2)], project, environment());
+test('the errors of the guide come with code and issues', async () => {
+  const printed = await run(process.execPath, [example(2)], project, environment());
   expect(printed).toBe('422 validation_error true\nquery too_small\ndocuments too_small\n');
 });
 
-test('the examples fit the types of the package', () => {
+test('the examples fit the types of the package', async () => {
   const files = guideExamples('ts').map((_code, number) => example(number));
   const types = ['--types', 'node', '--typeRoots', path.join(repositoryRoot, 'node_modules/@types')];
   const options = [
@@ -100,12 +100,12 @@ test('the examples fit the types of the package', () => {
     '--skipLibCheck',
     'false',
   ];
-  expect(run(tsc, [...options, ...types, ...files], project)).toBe('');
+  expect(await run(tsc, [...options, ...types, ...files], project)).toBe('');
 });
 
-test('it refuses to run in a browser', () => {
+test('it refuses to run in a browser', async () => {
   const code = `globalThis.document = {}; const { Maxsimd } = await import('@maxsimd/client');
     try { new Maxsimd({ url: 'http://x', apiKey: 'y' }) } catch (error) { console.log(error.message) }`;
   writeFileSync(path.join(project, 'browser.mjs'), code);
-  expect(run(process.execPath, ['browser.mjs'], project)).toContain('must not reach a browser');
+  expect(await run(process.execPath, ['browser.mjs'], project)).toContain('must not reach a browser');
 });

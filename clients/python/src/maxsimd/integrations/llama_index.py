@@ -49,7 +49,8 @@ class MaxsimdReranker(BaseNodePostprocessor):
     _client: Maxsimd = PrivateAttr()
 
     def __init__(self, client: Maxsimd, *, top_n: int = 10) -> None:
-        super().__init__(top_n=top_n)
+        super().__init__()
+        self.top_n = top_n
         self._client = client
 
     @classmethod
