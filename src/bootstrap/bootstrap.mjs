@@ -5,7 +5,7 @@
  *
  * Two first starts at once are serialised by a lock directory that names its owner's process id.
  */
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -15,18 +15,23 @@ const stamps = path.join(root, 'build', '.bootstrap');
 const lock = path.join(root, '.bootstrap.lock');
 const binaries = path.join(root, 'node_modules', '.bin');
 const oldestNode = [22, 18];
+const lineEveryMs = 5_000;
+const announcements = {
+  npm: 'installing packages (once; about a minute)',
+  addon: 'building the addon (once; half a minute on eight cores, one to four minutes on two)',
+};
 
-main();
+await main();
 
-function main() {
+async function main() {
   if (upToDate()) return;
-  withLock(() => {
-    step('npm', installHash(), installed(), () => {
-      run('npm', ['ci', '--loglevel=error', '--include=dev', '--include=optional']);
+  await withLock(async () => {
+    await step('npm', installHash(), installed(), async () => {
+      await run('npm', ['ci', '--loglevel=error', '--include=dev', '--include=optional']);
     });
-    step('addon', addonHash(), built(), () => {
+    await step('addon', addonHash(), built(), async () => {
       requireTool('cmake', 'cmake');
-      run(path.join(binaries, 'cmake-js'), ['compile', '--silent']);
+      await run(path.join(binaries, 'cmake-js'), ['compile']);
     });
   });
   requireNode();
@@ -48,11 +53,11 @@ function built() {
 }
 
 /** Runs `action` unless the stamp of a former success still matches. */
-function step(name, hash, present, action) {
+async function step(name, hash, present, action) {
   if (present && stamp(name) === hash) return;
   const started = Date.now();
-  process.stderr.write(`maxsimd: ${name === 'npm' ? 'installing packages' : 'building the addon'} ...\n`);
-  action();
+  process.stderr.write(`maxsimd: ${announcements[name]} ...\n`);
+  await action();
   mkdirSync(stamps, { recursive: true });
   writeFileSync(path.join(stamps, name), hash);
   process.stderr.write(`maxsimd: done in ${((Date.now() - started) / 1000).toFixed(1)} s\n`);
@@ -87,12 +92,35 @@ function filesUnder(directory) {
     .toSorted();
 }
 
-function run(command, args) {
-  const environment = { ...process.env, PATH: `${binaries}${path.delimiter}${process.env.PATH ?? ''}` };
-  const result = spawnSync(command, args, { cwd: root, env: environment, stdio: ['ignore', 2, 2] });
-  if (result.error) fail(`cannot run ${path.basename(command)}: ${result.error.message}`);
-  if (result.status !== 0)
-    fail(`${path.basename(command)} ${args.join(' ')} failed (exit ${result.status ?? result.signal})`);
+/**
+ * Every few seconds a line says how far it is, as Ninja (`[12/63]`) or Make (`[ 19%]`) counts. The output is shown when
+ * the command fails.
+ */
+async function run(command, args) {
+  const env = { ...process.env, PATH: `${binaries}${path.delimiter}${process.env.PATH ?? ''}` };
+  const child = spawn(command, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const started = Date.now();
+  const parts = [];
+  let percent = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (part) => {
+      parts.push(part);
+      const count = [...part.matchAll(/\[ *(\d+)(?:\/(\d+)|%)\]/g)].at(-1);
+      if (count === undefined) return;
+      percent = `, ${Math.floor((100 * Number(count[1])) / Number(count[2] ?? 100))}%`;
+    });
+  }
+  const timer = setInterval(() => {
+    process.stderr.write(`maxsimd: ${Math.round((Date.now() - started) / 1000)} s${percent}\n`);
+  }, lineEveryMs);
+  const ended = await new Promise((resolve) => {
+    child.once('error', (error) => resolve(error.message));
+    child.once('close', (code, signal) => resolve(code === 0 ? undefined : `exit ${code ?? signal}`));
+  });
+  clearInterval(timer);
+  if (ended === undefined) return;
+  process.stderr.write(parts.join(''));
+  fail(`${path.basename(command)} ${args.join(' ')} failed (${ended})`);
 }
 
 function requireTool(command, what) {
@@ -112,7 +140,7 @@ function requireNode() {
   }
 }
 
-function withLock(action) {
+async function withLock(action) {
   for (;;) {
     try {
       mkdirSync(lock);
@@ -125,7 +153,7 @@ function withLock(action) {
     }
   }
   try {
-    action();
+    await action();
   } finally {
     rmSync(lock, { recursive: true, force: true });
   }

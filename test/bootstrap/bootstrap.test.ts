@@ -1,0 +1,66 @@
+/** The first start of a checkout, with a compiler that says and does what a test needs. */
+import { spawn } from 'node:child_process';
+import { chmodSync, copyFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { beforeEach, expect, it } from 'vitest';
+import { newDirectory } from '../support/machine/temporary-directory.ts';
+
+let root: string;
+
+beforeEach(async () => {
+  root = await newDirectory();
+  for (const name of ['src/bootstrap', 'native', 'node_modules/.bin', 'tools']) {
+    mkdirSync(path.join(root, name), { recursive: true });
+  }
+  const source = path.resolve(import.meta.dirname, '../../src/bootstrap/bootstrap.mjs');
+  copyFileSync(source, path.join(root, 'src/bootstrap/bootstrap.mjs'));
+  for (const name of ['package-lock.json', '.npmrc', 'CMakeLists.txt'])
+    writeFileSync(path.join(root, name), '');
+  script('tools/npm', 'touch node_modules/.package-lock.json');
+  script('tools/cmake', 'true');
+});
+
+function script(name: string, lines: string): void {
+  writeFileSync(path.join(root, name), `#!/bin/sh\n${lines}\n`);
+  chmodSync(path.join(root, name), 0o755);
+}
+
+function bootstrap(
+  onOutput: (output: string) => void = () => {},
+): Promise<{ code: number | null; output: string }> {
+  const child = spawn(process.execPath, ['src/bootstrap/bootstrap.mjs'], {
+    cwd: root,
+    env: { PATH: `${path.join(root, 'tools')}:${process.env['PATH']}` },
+  });
+  let output = '';
+  child.stderr.on('data', (part: Buffer) => {
+    output += part.toString();
+    onOutput(output);
+  });
+  return new Promise((resolve) => void child.once('close', (code) => resolve({ code, output })));
+}
+
+it('states how long it takes, says how far the compiler is, and is silent the next time', async () => {
+  script(
+    'node_modules/.bin/cmake-js',
+    `echo '[0/4] Re-checking'; echo '[3/4] Building'; while [ ! -e seen ]; do sleep 0.1; done
+     mkdir -p build/Release; touch build/Release/maxsimd.node build/Release/page-checksums.so`,
+  );
+  const { code, output } = await bootstrap((sofar) => {
+    if (/^maxsimd: \d+ s, 75%$/m.test(sofar)) writeFileSync(path.join(root, 'seen'), '');
+  });
+  expect(code).toBe(0);
+  expect(output).toMatch(/^maxsimd: installing packages \(once; about a minute\) \.\.\.$/m);
+  expect(output).toMatch(/^maxsimd: building the addon \(once; .* minutes on two\) \.\.\.$/m);
+  expect(output).toMatch(/^maxsimd: done in [\d.]+ s$/m);
+  expect(await bootstrap()).toEqual({ code: 0, output: '' });
+});
+
+it('shows what the compiler said when it fails, and leaves no lock behind', async () => {
+  script('node_modules/.bin/cmake-js', `echo 'store.cpp:7: error: expected ;'; exit 3`);
+  const { code, output } = await bootstrap();
+  expect(code).toBe(1);
+  expect(output).toContain('store.cpp:7: error: expected ;');
+  expect(output).toMatch(/maxsimd: cmake-js compile failed \(exit 3\)\n$/);
+  expect(existsSync(path.join(root, '.bootstrap.lock'))).toBe(false);
+});
