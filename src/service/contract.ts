@@ -51,22 +51,24 @@ export interface RequestUsage {
 
 export interface CreateIndexRequest {
   readonly name: string;
-  readonly model?: string;
+  readonly model?: string | undefined;
   /** Absent = the default version of the default model, the newest of another. */
-  readonly modelVersion?: string;
-  readonly chunking?: {
-    readonly maxTokens?: number;
-    readonly overlapTokens?: number;
-    readonly minimumChunkTokens?: number;
-  };
+  readonly modelVersion?: string | undefined;
+  readonly chunking?:
+    | {
+        readonly maxTokens?: number | undefined;
+        readonly overlapTokens?: number | undefined;
+        readonly minimumChunkTokens?: number | undefined;
+      }
+    | undefined;
   readonly metadataSchema: JsonObjectText;
 }
 
 export interface SearchRequest {
   readonly query: string;
-  readonly topK?: number;
-  readonly candidateK?: number;
-  readonly filter?: JsonObjectText;
+  readonly topK?: number | undefined;
+  readonly candidateK?: number | undefined;
+  readonly filter?: JsonObjectText | undefined;
   readonly returnComponents: boolean;
 }
 

@@ -3,7 +3,6 @@ import { ServiceError } from '../../errors.ts';
 import type { CreateIndexRequest, Service } from '../../service/contract.ts';
 import { addition, admissionErrors, answers } from './answers.ts';
 import { jsonContentType } from '../error-body.ts';
-import { present } from './present.ts';
 import { IndexParams } from '../schemas/fields.ts';
 import { CreateIndexBody, Deleted, Index, IndexList } from '../schemas/indexes.ts';
 import { indexListBytes, indexText } from './representations.ts';
@@ -24,17 +23,16 @@ export function indexRoutes(service: Service): FastifyPluginAsyncZod {
       },
       handler: async (request, reply) => {
         const { body, scope } = request;
-        const chunking =
-          body.chunking &&
-          present({
-            maxTokens: body.chunking.max_tokens,
-            overlapTokens: body.chunking.overlap_tokens,
-            minimumChunkTokens: body.chunking.minimum_chunk_tokens,
-          });
         const create: CreateIndexRequest = {
           name: body.name,
           metadataSchema: body.metadata_schema?.text ?? '{}',
-          ...present({ model: body.model, modelVersion: body.model_version, chunking }),
+          model: body.model,
+          modelVersion: body.model_version,
+          chunking: body.chunking && {
+            maxTokens: body.chunking.max_tokens,
+            overlapTokens: body.chunking.overlap_tokens,
+            minimumChunkTokens: body.chunking.minimum_chunk_tokens,
+          },
         };
         const index = await scope.run((context) => service.createIndex(context, create));
         return reply

@@ -2,7 +2,6 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { SearchRequest, Service } from '../../service/contract.ts';
 import { admissionErrors, answers } from './answers.ts';
 import { jsonContentType } from '../error-body.ts';
-import { present } from './present.ts';
 import { IndexParams, documentInputs } from '../schemas/fields.ts';
 import { Ranked, ScoreBody, SearchBody } from '../schemas/ranking.ts';
 import { rankedBytes } from './representations.ts';
@@ -29,11 +28,9 @@ export function rankingRoutes(service: Service): FastifyPluginAsyncZod {
         const search: SearchRequest = {
           query: body.query,
           returnComponents: body.return_components ?? false,
-          ...present({
-            topK: body.top_k,
-            candidateK: body.candidate_k,
-            filter: body.filter?.text,
-          }),
+          topK: body.top_k,
+          candidateK: body.candidate_k,
+          filter: body.filter?.text,
         };
         const response = await scope.run((context) => service.search(context, params.index_id, search));
         return reply.type(jsonContentType).send(await rankedBytes(response));

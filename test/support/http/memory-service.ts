@@ -108,7 +108,11 @@ export function createMemoryService(): MemoryService {
         name: request.name,
         model: request.model ?? 'test-model',
         modelVersion: '1',
-        chunking: { maxTokens: 256, overlapTokens: 32, minimumChunkTokens: 16, ...request.chunking },
+        chunking: {
+          maxTokens: request.chunking?.maxTokens ?? 256,
+          overlapTokens: request.chunking?.overlapTokens ?? 32,
+          minimumChunkTokens: request.chunking?.minimumChunkTokens ?? 16,
+        },
         metadataSchema: request.metadataSchema,
         status: 'ready',
         createdAtMs: Date.UTC(2026, 0, 2, 3, 4, 5, 6),
