@@ -4,6 +4,7 @@
  */
 import path from 'node:path';
 import { z } from 'zod';
+import { shippedModels } from '../installation.ts';
 
 const list = z.string().transform((text) =>
   text
@@ -192,7 +193,7 @@ export function modelFoldersOf(
   config: Pick<Config, 'MAXSIMD_MODELS_DIR' | 'MAXSIMD_DATA_DIR'>,
 ): readonly [string, string] {
   const own = config.MAXSIMD_MODELS_DIR || path.join(config.MAXSIMD_DATA_DIR, 'models');
-  return [path.resolve(own), path.resolve(import.meta.dirname, '../../models')];
+  return [path.resolve(own), shippedModels()];
 }
 
 /** Rows of the README's configuration table. */

@@ -7,9 +7,9 @@
  * index or the way to them.
  */
 import Database from 'better-sqlite3';
-import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError, assertInvariant } from '../../errors.ts';
+import { builtFile } from '../../installation.ts';
 
 export type Connection = Database.Database;
 
@@ -18,8 +18,6 @@ export type Connection = Database.Database;
  * (sqlite.org/wal.html, "the WAL-reset bug").
  */
 const versionMinimum = [3, 51, 3] as const;
-
-const pageChecksums = path.resolve(import.meta.dirname, '../../../build/Release/page-checksums.so');
 
 export type Durability = 'power_loss' | 'process_death';
 
@@ -37,7 +35,7 @@ export interface WriterOptions {
 function openDatabase(file: string, options: Database.Options): Connection {
   // Holds for every database that this process opens afterwards; again it costs microseconds.
   const any = new Database(':memory:');
-  any.loadExtension(pageChecksums);
+  any.loadExtension(builtFile('page-checksums.so'));
   any.close();
   return new Database(file, options);
 }

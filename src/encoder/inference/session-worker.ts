@@ -5,9 +5,10 @@
  * Batches that arrived during a run are read after it, queries before documents: a document batch prepared ahead
  * delays a query that came later only after `queryBurstMax` query batches in a row.
  */
-import { InferenceSession, Tensor } from 'onnxruntime-node';
+import type * as OnnxRuntime from 'onnxruntime-node';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { assertInvariant } from '../../errors.ts';
+import { requireOfRuntime } from '../../installation.ts';
 import { cudaProblem } from './cuda/cuda-library.ts';
 import { halfBits, quantizeRows } from './quantize.ts';
 import type { SessionModel } from '../model/served-model.ts';
@@ -19,6 +20,8 @@ import {
 } from './session-protocol.ts';
 
 assertInvariant(parentPort !== null, 'the session worker runs in a worker thread');
+const require = requireOfRuntime();
+const { InferenceSession, Tensor } = require('onnxruntime-node') as typeof OnnxRuntime;
 const port = parentPort;
 const data = workerData as SessionWorkerData;
 
@@ -38,7 +41,7 @@ if (sessions.length > 0) {
   });
 }
 
-async function open(): Promise<InferenceSession[]> {
+async function open(): Promise<OnnxRuntime.InferenceSession[]> {
   const attempts: ('cpu' | 'cuda')[] = data.provider === 'auto' ? ['cuda', 'cpu'] : [data.provider];
   let fallback: string | undefined;
   for (const provider of attempts) {
@@ -56,7 +59,10 @@ async function open(): Promise<InferenceSession[]> {
   return [];
 }
 
-async function createSession(model: SessionModel, provider: 'cpu' | 'cuda'): Promise<InferenceSession> {
+async function createSession(
+  model: SessionModel,
+  provider: 'cpu' | 'cuda',
+): Promise<OnnxRuntime.InferenceSession> {
   const session = await InferenceSession.create(model.graphs[provider].file, {
     executionProviders: provider === 'cuda' ? [{ name: 'cuda', deviceId: data.deviceId }, 'cpu'] : ['cpu'],
     intraOpNumThreads: data.intraOpThreads,
@@ -76,7 +82,7 @@ async function createSession(model: SessionModel, provider: 'cpu' | 'cuda'): Pro
 }
 
 /** Throws where inputs, outputs or dimensions are not what the model's configuration says. */
-function checkGraph(session: InferenceSession, model: SessionModel): void {
+function checkGraph(session: OnnxRuntime.InferenceSession, model: SessionModel): void {
   const inputs = new Set([
     'input_ids',
     'attention_mask',
@@ -180,7 +186,7 @@ async function run(batch: BatchMessage): Promise<BatchOutput> {
   return { kind: 'query', vectors: rows, offsets: weighAndOffset(rows, weights, model, batch.rows) };
 }
 
-function feeds(batch: BatchMessage, model: SessionModel): Record<string, Tensor> {
+function feeds(batch: BatchMessage, model: SessionModel): Record<string, OnnxRuntime.Tensor> {
   const texts = batch.lengths.length;
   const shape = [batch.paddedTexts, batch.paddedLength];
   const ids = new BigInt64Array(batch.paddedTexts * batch.paddedLength).fill(BigInt(model.padId));

@@ -10,7 +10,7 @@
  * started; what goes wrong on the addon's threads rejects.
  */
 import { createRequire } from 'node:module';
-import path from 'node:path';
+import { builtFile } from '../../installation.ts';
 
 export type KernelName = 'scalar' | 'avx2' | 'avxvnni' | 'avx512vnni' | 'amx' | 'neon';
 
@@ -286,10 +286,8 @@ interface Addon {
   readonly Engine: new (options: EngineOptions) => NativeEngine & NativeProbe;
 }
 
-const addonPath = path.resolve(import.meta.dirname, '../../../build/Release/maxsimd.node');
-
 /** Loads the addon and starts an engine with its threads. */
 export function createEngine(options: EngineOptions): NativeEngine & NativeProbe {
-  const addon = createRequire(import.meta.url)(addonPath) as Addon;
+  const addon = createRequire(import.meta.url)(builtFile('maxsimd.node')) as Addon;
   return new addon.Engine(options);
 }

@@ -4,7 +4,6 @@ import path from 'node:path';
 
 const root = path.resolve(import.meta.dirname, '../../..');
 const sourceEntry = path.join(root, 'src/cli/main.ts');
-export const compiledEntry = path.join(root, 'dist/cli/main.js');
 
 export interface Finished {
   readonly exitCode: number | null;

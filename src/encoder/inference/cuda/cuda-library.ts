@@ -7,9 +7,9 @@
  * already is not searched for again.
  */
 import { existsSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { constants } from 'node:os';
 import path from 'node:path';
+import { requireOfRuntime } from '../../../installation.ts';
 
 export const providerLibraries = [
   'libonnxruntime_providers_shared.so',
@@ -88,5 +88,5 @@ export function loadProblem(file: string): string | undefined {
 }
 
 function runtimePackage(): string {
-  return createRequire(import.meta.url).resolve('onnxruntime-node/package.json');
+  return requireOfRuntime().resolve('onnxruntime-node/package.json');
 }

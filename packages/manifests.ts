@@ -1,0 +1,117 @@
+/**
+ * The `package.json` of each published package, made from the checkout's own.
+ *
+ *     maxsimd                        launcher and compiled JavaScript; depends on
+ *       @maxsimd/model-minilm-l6     the default model: a directory of models with `minilm-l6-maxsim/1/` in it
+ *       @maxsimd/<platform>          optional: addon, SQLite extension, ONNX Runtime of one platform
+ *       @maxsimd/node-<platform>     optional, and installed under an older Node alone: Node itself
+ */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { z } from 'zod';
+
+export const root = path.resolve(import.meta.dirname, '..');
+
+const dependencies = z.record(z.string(), z.string());
+const manifestSchema = z.object({
+  name: z.string(),
+  version: z.string(),
+  dependencies: dependencies.optional(),
+});
+const checkoutSchema = manifestSchema.extend({
+  description: z.string(),
+  license: z.string(),
+  dependencies,
+  optionalDependencies: dependencies,
+});
+
+export type Manifest = Readonly<Record<string, unknown>> & {
+  readonly name: string;
+  readonly version: string;
+};
+
+export const checkout = checkoutSchema.parse(readJson(path.join(root, 'package.json')));
+/** Platforms of the packages. Each is packed on its own platform (`.ci/packages.yml`). */
+export const platforms = ['linux-x64', 'linux-arm64', 'darwin-arm64'] as const;
+export const platform = `${process.platform}-${process.arch}`;
+/** The runtime that a platform's package bundles. */
+export const bundled = 'onnxruntime-node';
+
+const shared = { version: checkout.version, license: checkout.license, type: 'module' };
+/** npm leaves an optional package out that names another platform. */
+const here = {
+  os: [process.platform],
+  cpu: [process.arch],
+  ...(process.platform === 'linux' ? { libc: ['glibc'] } : {}),
+};
+
+export function programManifest(): Manifest {
+  const { [bundled]: _, ...own } = checkout.dependencies;
+  return {
+    name: checkout.name,
+    description: checkout.description,
+    ...shared,
+    // The launcher's; the program has the Node that the launcher finds.
+    engines: { node: '>=20' },
+    bin: { maxsimd: 'bin/maxsimd.mjs' },
+    dependencies: { ...own, '@maxsimd/model-minilm-l6': checkout.version },
+    optionalDependencies: Object.fromEntries([
+      ...platforms.map((name) => [`@maxsimd/${name}`, checkout.version]),
+      ...platforms.map((name) => [`@maxsimd/node-${name}`, nodePackage(name).version]),
+    ]),
+  };
+}
+
+export function modelManifest(): Manifest {
+  return {
+    name: '@maxsimd/model-minilm-l6',
+    description: 'The default model of maxsimd',
+    ...shared,
+  };
+}
+
+export function platformManifest(): Manifest {
+  return {
+    name: `@maxsimd/${platform}`,
+    description: `The parts of maxsimd that are compiled, for ${platform}`,
+    ...shared,
+    ...here,
+    dependencies: { [bundled]: checkout.dependencies[bundled] },
+    bundleDependencies: [bundled],
+  };
+}
+
+/** npm leaves an optional package out whose `engines` do not suit, so that only an older Node brings another. */
+export function nodeManifest(): Manifest {
+  return {
+    name: `@maxsimd/node-${platform}`,
+    description: `Node.js for maxsimd under an older Node, for ${platform}`,
+    version: nodePackage(platform).version,
+    license: 'MIT',
+    engines: { node: '<24' },
+    ...here,
+  };
+}
+
+/** The runtime's manifest without its install script, which downloads, and without the packages that only it needs. */
+export function bundledManifest(): Manifest {
+  const manifest = readManifest(bundled);
+  const common = 'onnxruntime-common';
+  const { scripts: _scripts, devDependencies: _development, ...rest } = manifest;
+  return { ...rest, dependencies: { [common]: manifest.dependencies?.[common] } };
+}
+
+/** The package from npm that has the Node of a platform. */
+export function nodePackage(name: string): { readonly name: string; readonly version: string } {
+  const found = Object.entries(checkout.optionalDependencies).find(([key]) => key.endsWith(`-${name}`));
+  if (found === undefined) throw new Error(`package.json names no Node for ${name}`);
+  return { name: found[0], version: found[1] };
+}
+
+export function readManifest(name: string): z.infer<typeof manifestSchema> & Record<string, unknown> {
+  return manifestSchema.loose().parse(readJson(path.join(root, 'node_modules', name, 'package.json')));
+}
+
+function readJson(file: string): unknown {
+  return JSON.parse(readFileSync(file, 'utf8'));
+}

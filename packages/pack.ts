@@ -1,0 +1,93 @@
+/** Puts the files of each package together under `build/packages` and packs them with `npm pack`. */
+import { execFile, execFileSync } from 'node:child_process';
+import { chmodSync, cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import {
+  bundled,
+  bundledManifest,
+  type Manifest,
+  modelManifest,
+  nodeManifest,
+  nodePackage,
+  platformManifest,
+  programManifest,
+  root,
+} from './manifests.ts';
+
+const stages = path.join(root, 'build', 'packages');
+const run = promisify(execFile);
+const modules = path.join(root, 'node_modules');
+
+/** Packs all packages of this platform into an emptied directory; the names of the files, `maxsimd-*.tgz`. */
+export async function pack(directory: string): Promise<readonly string[]> {
+  for (const emptied of [stages, directory]) {
+    rmSync(emptied, { recursive: true, force: true });
+    mkdirSync(emptied, { recursive: true });
+  }
+  const staged = [stageProgram(), stageModel(), stagePlatform(), stageNode()];
+  const args = ['pack', '--silent', '--ignore-scripts', '--pack-destination', directory];
+  await Promise.all(staged.map(async (stage) => run('npm', args, { cwd: stage })));
+  return readdirSync(directory).toSorted();
+}
+
+function stageProgram(): string {
+  const stage = stageOf(programManifest());
+  execFileSync(path.join(modules, '.bin', 'tsc'), ['-p', 'tsconfig.build.json'], {
+    cwd: root,
+    stdio: 'inherit',
+  });
+  copy(root, stage, ['proto', 'README.md', 'CHANGELOG.md']);
+  cpSync(path.join(root, 'src/bootstrap/launcher.mjs'), path.join(stage, 'bin/maxsimd.mjs'));
+  chmodSync(path.join(stage, 'bin/maxsimd.mjs'), 0o755);
+  return stage;
+}
+
+function stageModel(): string {
+  const stage = stageOf(modelManifest());
+  copy(path.join(root, 'models'), stage, ['minilm-l6-maxsim']);
+  return stage;
+}
+
+function stagePlatform(): string {
+  const stage = stageOf(platformManifest());
+  copy(path.join(root, 'build', 'Release'), stage, ['maxsimd.node', 'page-checksums.so']);
+  const runtime = path.join(stage, 'node_modules', bundled);
+  copy(path.join(modules, bundled), runtime, ['dist', 'README.md']);
+  // Its providers for GPUs are installed beside it, and stay out.
+  const binaries = path.join('bin', 'napi-v6', process.platform, process.arch);
+  const source = path.join(modules, bundled, binaries);
+  const own = readdirSync(source).filter((name) => /^(libonnxruntime\.|onnxruntime_binding)/.test(name));
+  copy(source, path.join(runtime, binaries), own);
+  writeManifest(runtime, bundledManifest());
+  copy(modules, path.join(stage, 'node_modules'), ['onnxruntime-common']);
+  cpSync(path.join(import.meta.dirname, 'onnxruntime-license.txt'), path.join(runtime, 'LICENSE'));
+  return stage;
+}
+
+function stageNode(): string {
+  const stage = stageOf(nodeManifest());
+  // Its own licence, not ours.
+  copy(path.join(modules, nodePackage(`${process.platform}-${process.arch}`).name), stage, [
+    'bin/node',
+    'LICENSE',
+  ]);
+  return stage;
+}
+
+function stageOf(manifest: Manifest): string {
+  const stage = path.join(stages, manifest.name);
+  mkdirSync(stage, { recursive: true });
+  writeManifest(stage, manifest);
+  copy(root, stage, ['LICENSE']);
+  return stage;
+}
+
+function writeManifest(directory: string, manifest: Manifest): void {
+  mkdirSync(directory, { recursive: true });
+  writeFileSync(path.join(directory, 'package.json'), `${JSON.stringify(manifest, undefined, 2)}\n`);
+}
+
+function copy(from: string, to: string, names: readonly string[]): void {
+  for (const name of names) cpSync(path.join(from, name), path.join(to, name), { recursive: true });
+}

@@ -1,0 +1,92 @@
+/**
+ * Entry of `npm run release`: checks the changelog, packs this platform's packages into `build/release`, installs them
+ * into an empty folder as a user would, and adds a bill of materials of what came with them (CycloneDX, by npm) and the
+ * checksums of all files.
+ */
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { z } from 'zod';
+import { checkout, platform, root } from './manifests.ts';
+import { pack } from './pack.ts';
+
+/** What is installed must stay below. */
+const installedBytesMax = 300e6;
+
+const release = path.join(root, 'build', 'release');
+const installation = path.join(root, 'build', 'maxsimd-installation');
+
+const billSchema = z.looseObject({
+  components: z.array(z.looseObject({ externalReferences: z.array(z.looseObject({ type: z.string() })) })),
+});
+
+checkChangelog();
+const packages = await pack(release);
+install();
+checkSize();
+writeBill();
+writeChecksums();
+
+/** The first section is that of this version, and says something. */
+function checkChangelog(): void {
+  const [, section = ''] = readFileSync(path.join(root, 'CHANGELOG.md'), 'utf8').split(/^## /m);
+  const [heading = '', ...lines] = section.split('\n');
+  if (heading !== checkout.version || !lines.some((line) => line.startsWith('- '))) {
+    throw new Error(
+      `CHANGELOG.md must begin with what is new in ${checkout.version}; it begins with ${heading}`,
+    );
+  }
+}
+
+function install(): void {
+  rmSync(installation, { recursive: true, force: true });
+  mkdirSync(installation, { recursive: true });
+  const manifest = { name: 'maxsimd-installation', version: checkout.version, private: true };
+  writeFileSync(path.join(installation, 'package.json'), JSON.stringify(manifest));
+  const files = packages.map((name) => path.join(release, name));
+  execFileSync(
+    'npm',
+    ['install', '--ignore-scripts=false', '--no-audit', '--no-fund', '--loglevel=error', ...files],
+    { cwd: installation, stdio: ['ignore', 2, 2] },
+  );
+}
+
+function checkSize(): void {
+  const files = readdirSync(installation, { recursive: true, withFileTypes: true }).filter((entry) =>
+    entry.isFile(),
+  );
+  const bytes = files.reduce(
+    (sum, { parentPath, name }) => sum + statSync(path.join(parentPath, name)).blocks * 512,
+    0,
+  );
+  process.stdout.write(`installed: ${(bytes / 1e6).toFixed(0)} MB on disk\n`);
+  if (bytes > installedBytesMax) throw new Error(`more than ${installedBytesMax / 1e6} MB are installed`);
+}
+
+/** Without the addresses that this machine had the packages from. */
+function writeBill(): void {
+  const output = execFileSync('npm', ['sbom', '--sbom-format=cyclonedx', '--sbom-type=application'], {
+    cwd: installation,
+    encoding: 'utf8',
+    maxBuffer: 64 * 2 ** 20,
+  });
+  const bill = billSchema.parse(JSON.parse(output));
+  for (const component of bill.components) {
+    component.externalReferences = component.externalReferences.filter(({ type }) => type !== 'distribution');
+  }
+  const file = path.join(release, `maxsimd-${checkout.version}-${platform}.cdx.json`);
+  writeFileSync(file, `${JSON.stringify(bill, undefined, 2)}\n`);
+  process.stdout.write(`bill of materials: ${bill.components.length} packages\n`);
+}
+
+function writeChecksums(): void {
+  const lines = readdirSync(release)
+    .toSorted()
+    .map((name) => {
+      const hash = createHash('sha256').update(readFileSync(path.join(release, name)));
+      return `${hash.digest('hex')}  ${name}\n`;
+    });
+  writeFileSync(path.join(release, 'SHA256SUMS'), lines.join(''));
+  process.stdout.write(lines.join(''));
+}

@@ -1,0 +1,75 @@
+#!/usr/bin/env node
+/**
+ * The command of the installed package (`bin/maxsimd.mjs` there). Runs the program in this process where this Node can,
+ * otherwise on the Node that npm installed beside it. Plain JavaScript: this file alone runs on Node 20.
+ */
+import { spawn } from 'node:child_process';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** The first with `AsyncDisposableStack`. */
+const oldestMajor = 24;
+
+endWithNpm();
+if (Number.parseInt(process.versions.node, 10) >= oldestMajor) {
+  endWithLauncher();
+  await import('../dist/cli/main.js');
+} else {
+  runOn(packagedNode());
+}
+
+/** `npx` and `npm run` start a shell, which a SIGTERM ends without a word to us: who outlives it was meant, too. */
+function endWithNpm() {
+  if (process.env.npm_command === undefined) return;
+  const parent = process.ppid;
+  const watch = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(watch);
+    process.kill(process.pid, 'SIGTERM');
+  }, 250);
+  watch.unref();
+}
+
+/** The channel to a launcher on an older Node closes when that one is gone, however it ended. */
+function endWithLauncher() {
+  if (process.channel === undefined) return;
+  process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
+  process.channel.unref();
+}
+
+function packagedNode() {
+  const name = `@maxsimd/node-${process.platform}-${process.arch}`;
+  try {
+    const manifest = createRequire(import.meta.url).resolve(`${name}/package.json`);
+    return path.join(path.dirname(manifest), 'bin', 'node');
+  } catch {
+    return fail(
+      `Node ${oldestMajor} or later is needed, this is ${process.version}, and ${name} is not installed: ` +
+        'use a later Node, or install maxsimd again with this one and with optional dependencies',
+    );
+  }
+}
+
+function fail(message) {
+  process.stderr.write(`maxsimd: ${message}\n`);
+  process.exit(1);
+}
+
+/** Runs this file once more on `node`, and ends as that one ends. */
+function runOn(node) {
+  const args = [fileURLToPath(import.meta.url), ...process.argv.slice(2)];
+  const child = spawn(node, args, { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] });
+  child.once('error', (error) => fail(`cannot run ${node}: ${error.message}`));
+  const forward = (signal) => {
+    // A terminal sends Ctrl-C to the child, too.
+    if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal);
+  };
+  const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'];
+  for (const signal of signals) process.on(signal, forward);
+  child.once('exit', (code, signal) => {
+    if (signal === null) process.exit(code);
+    for (const name of signals) process.off(name, forward);
+    process.kill(process.pid, signal);
+  });
+}

@@ -1,0 +1,150 @@
+/**
+ * The published packages as a user meets them: packed, installed into an empty folder with npm's scripts on, served by
+ * `npx`, on the Node that the machine has (the checkout's own is taken out of the path).
+ */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { readFileSync, readdirSync, realpathSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { newDirectory } from '../support/machine/temporary-directory.ts';
+import { eventually } from '../support/running/eventually.ts';
+import { childEnvironment } from '../support/running/server.ts';
+
+const root = path.resolve(import.meta.dirname, '../..');
+const waitMs = 120_000;
+const started = new Set<ChildProcess>();
+let folder: string;
+let environment: Record<string, string>;
+
+beforeAll(async () => {
+  folder = realpathSync(await newDirectory());
+  const packed = path.join(folder, 'packed');
+  const pack = `import { pack } from '${root}/packages/pack.ts'; await pack(process.argv[1]);`;
+  execFileSync(process.execPath, ['--input-type=module', '--eval', pack, packed], {
+    cwd: root,
+    stdio: 'inherit',
+  });
+  const outside = (process.env['PATH'] ?? '').split(':').filter((entry) => !entry.includes('node_modules'));
+  environment = childEnvironment({
+    PATH: outside.join(':'),
+    MAXSIMD_DATA_DIR: path.join(folder, 'data'),
+    MAXSIMD_HTTP_PORT: '0',
+    MAXSIMD_METRICS_PORT: '-1',
+  });
+  // What npm tells its scripts of the checkout would be taken for the user's settings.
+  for (const name of Object.keys(environment))
+    if (/^(npm_|NODE_COMPILE)/i.test(name)) delete environment[name];
+  writeFileSync(path.join(folder, 'package.json'), '{}');
+  const files = readdirSync(packed).map((name) => path.join(packed, name));
+  const flags = ['--ignore-scripts=false', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'];
+  execFileSync('npm', ['install', ...flags, ...files], { cwd: folder, env: environment, stdio: 'inherit' });
+}, 300_000);
+
+afterAll(() => {
+  for (const child of started) if (child.pid !== undefined) killGroup(child.pid);
+});
+
+describe('the installed packages', () => {
+  it('bring neither what builds them nor files of other platforms', () => {
+    const names = readdirSync(path.join(folder, 'node_modules'));
+    for (const tool of ['cmake-js', 'node-api-headers', 'onnxruntime-node', 'typescript'])
+      expect(names).not.toContain(tool);
+    const files = readdirSync(path.join(folder, 'node_modules'), { recursive: true }).map(String);
+    const runtimes = files.filter((file) => file.endsWith('onnxruntime_binding.node'));
+    expect(runtimes).toHaveLength(1);
+    expect(runtimes[0]).toContain(`/${process.platform}/${process.arch}/`);
+  });
+
+  it('need no install script to work', () => {
+    const own = [
+      'maxsimd',
+      ...readdirSync(path.join(folder, 'node_modules/@maxsimd')).map((name) => `@maxsimd/${name}`),
+    ];
+    for (const name of own) {
+      const file = path.join(folder, 'node_modules', name, 'package.json');
+      expect(JSON.parse(readFileSync(file, 'utf8')), name).not.toHaveProperty('scripts');
+    }
+  });
+
+  it('serve, upsert and search, and end with npx at SIGTERM', { timeout: waitMs * 2 }, async () => {
+    const server = npx(['serve']);
+    const { url } = await server.ready;
+    const key = await server.key;
+    // oxlint-disable-next-line typescript/no-explicit-any -- answers of several shapes
+    const post = async (route: string, body: unknown): Promise<{ status: number; answer: any }> => {
+      const response = await fetch(`${url}${route}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+      return { status: response.status, answer: await response.json() };
+    };
+    const { answer: index } = await post('/v1/indexes', { name: 'first' });
+    const documents = [
+      { doc_id: 'whale', text: 'The blue whale is the largest animal known to have existed.' },
+      { doc_id: 'bee', text: 'Honey bees dance to tell each other where flowers are.' },
+    ];
+    expect((await post(`/v1/indexes/${index.id}/documents`, { documents })).status).toBe(200);
+    const { answer } = await post(`/v1/indexes/${index.id}/search`, { query: 'how do insects communicate?' });
+    expect(answer.results[0].doc_id).toBe('bee');
+
+    expect(processesOf(folder).length).toBeGreaterThan(1);
+    process.kill(server.pid, 'SIGTERM');
+    await eventually(() => processesOf(folder).length === 0 || undefined, {
+      withinMs: waitMs,
+      everyMs: 200,
+      what: `the end of every process; left: ${processesOf(folder).join(' ')}`,
+    });
+    expect(server.stderr()).toContain('"msg":"closed"');
+  });
+});
+
+interface Npx {
+  readonly pid: number;
+  readonly ready: Promise<{ readonly url: string }>;
+  /** The key of the first tenant. */
+  readonly key: Promise<string>;
+  stderr(): string;
+}
+
+function npx(args: readonly string[]): Npx {
+  const child = spawn('npx', ['maxsimd', ...args], {
+    cwd: folder,
+    env: environment,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  started.add(child);
+  let [stdout, stderr] = ['', ''];
+  child.stdout.on('data', (part: Buffer) => (stdout += part.toString()));
+  child.stderr.on('data', (part: Buffer) => (stderr += part.toString()));
+  const ready = eventually(
+    () => {
+      if (child.exitCode !== null) throw new Error(`npx ended: ${stdout}${stderr}`);
+      const line = stdout
+        .split('\n')
+        .find((text) => text.startsWith('{"event":"ready"') && text.endsWith('}'));
+      return line === undefined ? undefined : (JSON.parse(line) as { url: string });
+    },
+    { withinMs: waitMs, what: 'the ready line' },
+  );
+  const key = ready.then(() => readFileSync(path.join(folder, 'data/first-api-key'), 'utf8').trim());
+  key.catch(() => undefined);
+  if (child.pid === undefined) throw new Error('npx could not be started');
+  return { pid: child.pid, ready, key, stderr: () => stderr };
+}
+
+/** Process ids of those whose command line names the folder. */
+function processesOf(directory: string): readonly string[] {
+  return execFileSync('ps', ['-A', '-ww', '-o', 'pid=,args='], { encoding: 'utf8' })
+    .split('\n')
+    .filter((line) => line.includes(`${directory}/node_modules/`));
+}
+
+function killGroup(group: number): void {
+  try {
+    process.kill(-group, 'SIGKILL');
+  } catch {
+    // It has ended.
+  }
+}
