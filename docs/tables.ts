@@ -16,8 +16,8 @@ const decisions = path.join(import.meta.dirname, 'decisions');
 /** Headers whose leading comment is the field table of a file. */
 const formatHeaders: Readonly<Record<string, string>> = {
   'Segment: `<segment id>.seg`': 'native/store/format.h',
-  'Codes: `<segment id>.seg.codes`': 'native/index/codes.h',
-  'Codebook: `codebook-<hash>`': 'native/index/codebook_file.h',
+  'Codes: `<segment id>.seg.codes`': 'native/codes/codes.h',
+  'Codebook: `codebook-<hash>`': 'native/codes/codebook_file.h',
   'Postings: `<segment id>.seg.postings`': 'native/store/postings.h',
 };
 

@@ -151,7 +151,7 @@ describe('benchmarks and tests', () => {
 
 describe('rooms of the addon', () => {
   /** From the bottom up: each may include what stands before it. */
-  const order = ['kernels', 'store', 'runtime', 'index', 'candidates', 'search', 'binding'];
+  const order = ['kernels', 'files', 'store', 'runtime', 'codes', 'index', 'candidates', 'search', 'binding'];
   it.each([...text.keys()].filter((file) => /^native\/(?!test|sqlite)/.test(file)))(
     '%s includes downward only',
     (file) => {
@@ -241,6 +241,12 @@ describe('house rules', () => {
         expect(content.split('\n').length, file).toBeLessThanOrEqual(501);
       }
     }
+  });
+
+  it('folders stay within 16 files', () => {
+    const files = tracked.filter((name) => /^(src|native|bench|research|test|clients|packages)\//.test(name));
+    for (const [folder, inside] of Map.groupBy(files, (file) => path.posix.dirname(file)))
+      expect(inside.length, folder).toBeLessThanOrEqual(16);
   });
 
   it('the kernels include neither N-API nor file-system headers', () => {

@@ -13,7 +13,7 @@ import { observe, resourcesBetween } from './observe.ts';
 import type { Progress } from './progress.ts';
 import { formatNumber, reportOf, type CapacityReport, type StepReport } from './report.ts';
 import { parseMix, schedule, type Arrival, type Operation } from './schedule.ts';
-import { closing, openTarget, type Target } from '../lib/target.ts';
+import { closing, openTarget, type Target } from '../lib/service/target.ts';
 
 export const settings = {
   mix: {

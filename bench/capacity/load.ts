@@ -5,7 +5,7 @@
  */
 import * as http from 'node:http';
 import * as https from 'node:https';
-import { exchange } from '../lib/exchange.ts';
+import { exchange } from '../lib/service/exchange.ts';
 import type { Arrival, Operation } from './schedule.ts';
 
 export interface RequestBody {

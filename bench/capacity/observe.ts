@@ -2,8 +2,13 @@
  * What a step did to the machine: counters of the service's own metrics and of its processes, read before
  * and after.
  */
-import { childProcesses, machineSeconds, processCounters, threadCounters } from '../lib/process-counters.ts';
-import { scrape } from '../lib/metrics.ts';
+import {
+  childProcesses,
+  machineSeconds,
+  processCounters,
+  threadCounters,
+} from '../lib/service/process-counters.ts';
+import { scrape } from '../lib/service/metrics.ts';
 import type { GpuUse } from './gpu-watch.ts';
 
 export interface Observation {

@@ -9,13 +9,13 @@ import { runtimeVersion } from '../../src/encoder/inference/cuda/cuda-library.ts
 import { loadModel, type ServedModel } from '../../src/encoder/model/served-model.ts';
 import { modelDirectoryOf } from '../../src/app/model-choice.ts';
 import { describeEnvironment } from '../lib/environment.ts';
-import { deviceName } from '../lib/device.ts';
+import { deviceName } from '../lib/model/device.ts';
 import { installedVersion, installLocked } from '../lib/install-locked.ts';
 import { beir, device, integer, names, optional, without } from '../lib/options.ts';
 import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
 import { readTexts } from '../lib/texts.ts';
 import { pairedRatios, spread, type Spread } from '../lib/statistics.ts';
-import { type Agreement, agreementOf } from '../lib/agreement.ts';
+import { type Agreement, agreementOf } from '../lib/model/agreement.ts';
 import type { Contender, Mix, RoundTiming } from './contender.ts';
 import { installPythonPeer } from './install-python.ts';
 import { openMaxsimd } from './maxsimd-contender.ts';

@@ -4,11 +4,11 @@ import { InferenceSession } from 'onnxruntime-node';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { agreementOf } from '../lib/agreement.ts';
+import { agreementOf } from '../lib/model/agreement.ts';
 import { ratioOf } from './bench.ts';
 import { cutTexts } from './mixes.ts';
-import { packSequences } from './packing.ts';
-import { withSingleOutput } from './single-output-graph.ts';
+import { packSequences } from './peer-process/packing.ts';
+import { withSingleOutput } from './peer-process/single-output-graph.ts';
 import { loadModel } from '../../src/encoder/model/served-model.ts';
 
 const tinyGraph = path.resolve(import.meta.dirname, '../../test/fixtures/colbert-tiny/1/model.onnx');

@@ -1,9 +1,9 @@
 /** Our side: the encoder process, called over gRPC as the server does it. */
 import type { ServedModel } from '../../src/encoder/model/served-model.ts';
-import { startEncoder, type EncoderPool } from '../lib/encoder-pool.ts';
-import { processCounters } from '../lib/process-counters.ts';
+import { startEncoder, type EncoderPool } from '../lib/model/encoder-pool.ts';
+import { processCounters } from '../lib/service/process-counters.ts';
 import type { Contender, Mix, RoundTiming } from './contender.ts';
-import type { Device } from '../lib/device.ts';
+import type { Device } from '../lib/model/device.ts';
 import { dequantised } from '../lib/vectors.ts';
 import { chunkTokensMax } from '../lib/texts.ts';
 

@@ -2,7 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Contender, RoundTiming } from './contender.ts';
-import type { Device } from '../lib/device.ts';
+import type { Device } from '../lib/model/device.ts';
 
 export interface PeerRequest {
   readonly id: number;
@@ -34,7 +34,7 @@ export function openPeers<Name extends string>(
   const { library, modelDirectory, peersDirectory, device, exportDirectory = '' } = options;
   const { provider, index, threads } = device;
   const child = fork(
-    fileURLToPath(new URL('./peer-process.ts', import.meta.url)),
+    fileURLToPath(new URL('./peer-process/peer-process.ts', import.meta.url)),
     [library, modelDirectory, peersDirectory, provider, String(index), String(threads), exportDirectory],
     // Structured clones carry typed arrays.
     { serialization: 'advanced', stdio: ['ignore', 'ignore', 'inherit', 'ipc'] },

@@ -2,7 +2,7 @@
 import type { Environment } from '../lib/environment.ts';
 import type { Spread } from '../lib/statistics.ts';
 import { markdownTable, spreadText } from '../lib/table.ts';
-import type { Agreement } from '../lib/agreement.ts';
+import type { Agreement } from '../lib/model/agreement.ts';
 
 export interface EncoderRow {
   readonly contender: string;

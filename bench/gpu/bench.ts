@@ -10,9 +10,9 @@ import { cudaProblem, runtimeVersion } from '../../src/encoder/inference/cuda/cu
 import { documentSequence } from '../../src/encoder/model/colbert-rules.ts';
 import { loadModel, type ServedModel } from '../../src/encoder/model/served-model.ts';
 import { modelDirectoryOf } from '../../src/app/model-choice.ts';
-import { agreementOf, type Agreement } from '../lib/agreement.ts';
-import { type Device, deviceName } from '../lib/device.ts';
-import { feedsOf, openSession, settingsFor } from '../lib/onnxruntime-session.ts';
+import { agreementOf, type Agreement } from '../lib/model/agreement.ts';
+import { type Device, deviceName } from '../lib/model/device.ts';
+import { feedsOf, openSession, settingsFor } from '../lib/model/onnxruntime-session.ts';
 import { describeEnvironment, type Environment } from '../lib/environment.ts';
 import { beir, device, integer, integers } from '../lib/options.ts';
 import { benchmark, type OptionsOf } from '../lib/benchmark.ts';

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { loadModel } from '../../src/encoder/model/served-model.ts';
 import { root } from '../lib/environment.ts';
-import { feedsOf, openSession, settingsFor } from '../lib/onnxruntime-session.ts';
+import { feedsOf, openSession, settingsFor } from '../lib/model/onnxruntime-session.ts';
 import { lookupModel, writeLookupModel } from './lookup-model.ts';
 
 it('a model that looks its vectors up gives unit vectors, the same as int8 and as f32', async () => {

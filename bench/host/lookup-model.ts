@@ -6,7 +6,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { openModelDirectory } from '../../src/encoder/model/model-directory.ts';
-import { delimited, integerField } from '../lib/protobuf.ts';
+import { delimited, integerField } from '../lib/model/protobuf.ts';
 import { seededRandom } from '../lib/seeded-random.ts';
 
 /** As models are named in a configuration. */

@@ -4,7 +4,7 @@
  */
 import { Agent } from 'node:http';
 import { parentPort, workerData } from 'node:worker_threads';
-import { exchange } from '../lib/exchange.ts';
+import { exchange } from '../lib/service/exchange.ts';
 
 export interface ProbeTarget {
   readonly url: string;

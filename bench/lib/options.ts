@@ -1,6 +1,6 @@
 /** The kinds of options that benchmarks have. */
 import { availableParallelism } from 'node:os';
-import type { Device } from './device.ts';
+import type { Device } from './model/device.ts';
 import type { Setting } from './benchmark.ts';
 
 export function integer(otherwise: number, help: string, least = 1): Setting<number> {

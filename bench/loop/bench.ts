@@ -3,9 +3,9 @@
  * text) in one request after another, for some seconds, and reads the 99th percentile of the event-loop delay of
  * the api process and of the encoder from `/metrics`; a client beside it measures what a search waits.
  */
-import { closing, openTarget } from '../lib/target.ts';
+import { closing, openTarget } from '../lib/service/target.ts';
 import { describeEnvironment, type Environment } from '../lib/environment.ts';
-import { scrape } from '../lib/metrics.ts';
+import { scrape } from '../lib/service/metrics.ts';
 import { integer } from '../lib/options.ts';
 import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
 import { median, quantile } from '../lib/statistics.ts';

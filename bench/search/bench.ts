@@ -20,7 +20,7 @@ import { buildSealed } from './engine-index.ts';
 import { engineRows, parts, topK, withUnitRows, type Part } from './engine-rows.ts';
 import { peerNames, peerRows } from './peer-rows.ts';
 import { qpsAtEqualRecall, renderTable, type SearchReport } from './report.ts';
-import { synthesise } from './synthetic.ts';
+import { synthesise } from './synthetic/synthetic.ts';
 
 const settings = {
   chunks: integer(10_000, 'chunks of the index'),

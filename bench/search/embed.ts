@@ -14,7 +14,7 @@ import { parseConfig } from '../../src/app/config.ts';
 import type { EncodedDocument } from '../../src/encoder/protocol/contract.ts';
 import { loadModel } from '../../src/encoder/model/served-model.ts';
 import { modelDirectoryOf } from '../../src/app/model-choice.ts';
-import { startEncoder, type EncoderPool } from '../lib/encoder-pool.ts';
+import { startEncoder, type EncoderPool } from '../lib/model/encoder-pool.ts';
 import type { Query } from './corpus.ts';
 import { EmbeddingWriter } from './embedding-directory.ts';
 

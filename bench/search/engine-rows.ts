@@ -5,7 +5,7 @@ import { chunksOf, documentsOf, rowOf, rowsOf, tokenVectorsOf, type Query } from
 import { OpenIndex, type IndexOptions, type SealedIndex, type SearchSettings } from './engine-index.ts';
 import { selectivities, type Selectivity } from './filters.ts';
 import { measure, rankings, type Effort, type Ranking, type Searcher } from './measure.ts';
-import { memoryBytes } from '../lib/process-counters.ts';
+import { memoryBytes } from '../lib/service/process-counters.ts';
 import type { SearchReport, SearchRow } from './report.ts';
 import { activeStates, churnedState, staticState, type IndexState } from './states.ts';
 

@@ -9,7 +9,7 @@ import { EmbeddingWriter, openEmbeddings } from './embedding-directory.ts';
 import { matches, selectivities } from './filters.ts';
 import { recall } from './measure.ts';
 import { qpsAtEqualRecall, type SearchRow } from './report.ts';
-import { synthesise } from './synthetic.ts';
+import { synthesise } from './synthetic/synthetic.ts';
 
 const directory = mkdtempSync(path.join(tmpdir(), 'maxsimd-search-bench-'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));

@@ -8,14 +8,14 @@
  * the model's run and the engine: what the service itself costs.
  */
 import path from 'node:path';
-import { closing, openTarget, type Target } from '../lib/target.ts';
+import { closing, openTarget, type Target } from '../lib/service/target.ts';
 import { describeEnvironment, type Environment } from '../lib/environment.ts';
 import { beir, integer, optional } from '../lib/options.ts';
 import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
 import { median, pairedRatios, percentiles } from '../lib/statistics.ts';
 import { columns } from '../lib/table.ts';
 import { readTexts } from '../lib/texts.ts';
-import { Connection, requestText } from '../lib/connection.ts';
+import { Connection, requestText } from '../lib/service/connection.ts';
 import { type Floor, measureFloor } from './floor.ts';
 import { RequestLog, type LoggedRequest } from './request-log.ts';
 

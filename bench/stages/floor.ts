@@ -9,9 +9,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { QueryClient } from '../../src/encoder/client/query-client.ts';
 import { EncoderClient } from '../../src/encoder/protocol/wire.ts';
 import { endWithThisProcess, scratchFolder } from '../lib/endings.ts';
-import { readyUrl } from '../lib/server-process.ts';
+import { readyUrl } from '../lib/service/server-process.ts';
 import { median } from '../lib/statistics.ts';
-import { Connection, requestText } from '../lib/connection.ts';
+import { Connection, requestText } from '../lib/service/connection.ts';
 
 /** Medians, milliseconds, there and back. */
 export interface Floor {

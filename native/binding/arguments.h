@@ -1,7 +1,7 @@
 // Guards: JavaScript values as checked native ones, or an `invalid_argument` that names the argument.
 #pragma once
 
-#include "store/error.h"
+#include "files/error.h"
 
 #include <napi.h>
 

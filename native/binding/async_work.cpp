@@ -1,6 +1,6 @@
 #include "binding/async_work.h"
 
-#include "store/error.h"
+#include "files/error.h"
 
 #include <new>
 

@@ -4,7 +4,7 @@
 #include "binding/arguments.h"
 #include "binding/engine_object.h"
 #include "binding/task.h"
-#include "index/codes.h"
+#include "codes/codes.h"
 #include "runtime/engine.h"
 #include "store/postings.h"
 

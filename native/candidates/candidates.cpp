@@ -5,7 +5,7 @@
 #include "candidates/query_tables.h"
 #include "candidates/search_request.h"
 #include "candidates/shortlist_scores.h"
-#include "store/error.h"
+#include "files/error.h"
 
 #include <algorithm>
 #include <cmath>

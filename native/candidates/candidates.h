@@ -1,7 +1,7 @@
 // The chunks a search considers: every live matching one, or those that codes keep of them.
 #pragma once
 
-#include "index/codes.h"
+#include "codes/codes.h"
 #include "index/index.h"
 #include "index/live_chunks.h"
 #include "runtime/pool.h"

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "runtime/aligned.h"
-#include "index/codebook.h"
+#include "codes/codebook.h"
 #include "runtime/pool.h"
 #include "runtime/query.h"
 #include "kernels/approximate/maxsim_residual_codes.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "index/age.h"
-#include "index/codes.h"
+#include "codes/codes.h"
 #include "runtime/deadline.h"
 #include "index/live_chunks.h"
 #include "runtime/pool.h"

@@ -1,8 +1,8 @@
 #include "index/index.h"
 
-#include "index/codebook_file.h"
-#include "index/codebook_fit.h"
-#include "store/error.h"
+#include "codes/codebook_file.h"
+#include "codes/codebook_fit.h"
+#include "files/error.h"
 
 #include <set>
 #include <string>

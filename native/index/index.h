@@ -5,9 +5,9 @@
 // still reads it.
 #pragma once
 
-#include "index/codebook.h"
+#include "codes/codebook.h"
 #include "runtime/deadline.h"
-#include "index/codes.h"
+#include "codes/codes.h"
 #include "index/live_chunks.h"
 #include "kernels/contract.h"
 #include "store/segment.h"

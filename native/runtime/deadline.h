@@ -1,7 +1,7 @@
 // When work must stop: its deadline has passed, or the engine is being torn down.
 #pragma once
 
-#include "store/error.h"
+#include "files/error.h"
 
 #include <atomic>
 #include <chrono>

@@ -3,7 +3,7 @@
 #include "runtime/deadline.h"
 #include "runtime/kernel_check.h"
 #include "runtime/query.h"
-#include "store/error.h"
+#include "files/error.h"
 
 #include <time.h>
 

@@ -2,7 +2,7 @@
 
 #include "runtime/query.h"
 #include "kernels/dispatch.h"
-#include "store/error.h"
+#include "files/error.h"
 
 #include <cstring>
 #include <string>

@@ -15,7 +15,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "store/crc32c.h"
+#include "files/crc32c.h"
 
 SQLITE_EXTENSION_INIT1
 

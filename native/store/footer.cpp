@@ -1,6 +1,6 @@
 #include "store/footer.h"
 
-#include "store/error.h"
+#include "files/error.h"
 #include "store/sections.h"
 
 namespace maxsimd {

@@ -1,7 +1,7 @@
 // The footer of a sealed segment (format.h): writing it, and checking it at open.
 #pragma once
 
-#include "store/file.h"
+#include "files/file.h"
 #include "store/format.h"
 
 #include <cstdint>

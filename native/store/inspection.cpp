@@ -1,7 +1,7 @@
 #include "store/inspection.h"
 
-#include "store/error.h"
-#include "store/file.h"
+#include "files/error.h"
+#include "files/file.h"
 #include "store/footer.h"
 #include "store/record.h"
 #include "store/segment.h"

@@ -1,7 +1,7 @@
 #include "store/postings.h"
 
-#include "store/durable_file.h"
-#include "store/error.h"
+#include "files/durable_file.h"
+#include "files/error.h"
 #include "store/sections.h"
 
 #include <algorithm>

@@ -25,7 +25,7 @@
 // them by `inspectPostings`.
 #pragma once
 
-#include "store/file.h"
+#include "files/file.h"
 #include "store/format.h"
 
 #include <array>

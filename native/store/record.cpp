@@ -1,6 +1,6 @@
 #include "store/record.h"
 
-#include "store/crc32c.h"
+#include "files/crc32c.h"
 
 #include <cstring>
 #include <numeric>

@@ -4,8 +4,8 @@
 // header, so that sums of products of them fit into 64 bits, and reaches the sections through `section` alone.
 #pragma once
 
-#include "store/crc32c.h"
-#include "store/error.h"
+#include "files/crc32c.h"
+#include "files/error.h"
 #include "store/format.h"
 
 #include <cstdint>

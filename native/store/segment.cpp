@@ -1,7 +1,7 @@
 #include "store/segment.h"
 
 #include "kernels/contract.h"
-#include "store/error.h"
+#include "files/error.h"
 #include "store/sections.h"
 
 #include <unistd.h>

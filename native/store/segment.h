@@ -5,8 +5,8 @@
 // `recordCount` says so.
 #pragma once
 
-#include "store/error.h"
-#include "store/file.h"
+#include "files/error.h"
+#include "files/file.h"
 #include "store/footer.h"
 #include "store/postings.h"
 #include "store/record.h"

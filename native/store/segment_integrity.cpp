@@ -1,7 +1,7 @@
 // Whether what a segment's records read as is what was written, by a mapping that may fail.
 #include "store/segment.h"
 
-#include "store/error.h"
+#include "files/error.h"
 
 #include <algorithm>
 #include <ranges>

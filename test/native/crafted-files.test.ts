@@ -1,4 +1,4 @@
-/** Files made to mislead the addon: refused, where they would end the process. All readers and fields: native/test/crafted_test.cpp. */
+/** Files made to mislead the addon: refused, where they would end the process. All readers and fields: native/test/store/crafted_test.cpp. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, expect, it } from 'vitest';

@@ -1,0 +1,189 @@
+// What stands between codes and scores, against plain loops: entries, codewords, sums.
+#include "codes/codebook_fit.h"
+#include "runtime/query.h"
+#include "kernels/dispatch.h"
+#include "kernels/half.h"
+#include "kernels/approximate/maxsim_residual_codes.h"
+#include "test/sample.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace maxsimd::test {
+namespace {
+
+const Case loops("codewords", "entries, codewords and residual sums match plain loops", [](Random& random) {
+  for (int round = 0; round < 60; ++round) {
+    const uint32_t tokens = between(random, 1, 70), stride = paddedTokens(tokens), padded = (stride + 31) & ~31u;
+    const uint32_t rowBytes = between(random, 1, 32), subspaces = 2 * rowBytes, centroids = between(random, 1, 300);
+    std::uniform_real_distribution<float> value(-1.5f, 1.5f);
+    std::vector<float> similarities(size_t(centroids) * stride), floors(stride), factors(stride);
+    for (auto* values : {&similarities, &floors, &factors}) {
+      for (float& one : *values) one = value(random);
+    }
+    for (float& factor : factors) factor = std::abs(factor) * 120.0f;
+    AlignedVector<uint8_t> entries(size_t(std::bit_ceil(centroids)) * padded, 0);
+    quantizeEntries(similarities.data(), centroids, stride, stride, floors.data(), factors.data(), entries.data(),
+                   padded);
+    for (uint32_t k = 0; k < centroids; ++k) {
+      for (uint32_t i = 0; i < stride; ++i) {
+        const float entry = (similarities[k * stride + i] - floors[i]) * factors[i] + 0.5f;
+        CHECK(entries[k * padded + i] == uint8_t(std::clamp(entry, 0.0f, 255.0f)));
+      }
+    }
+
+    // Sums stay within a byte, as the engine sees to.
+    const auto factor = uint16_t(between(random, 0, 100));
+    AlignedVector<uint8_t> residuals(size_t(subspaces) * codewords * padded);
+    for (auto& byte : residuals) byte = uint8_t(random() % (150 / subspaces));
+    std::vector<uint16_t> codes(between(random, 1, 40));
+    std::vector<uint8_t> runs, bytes;
+    for (auto& code : codes) {
+      code = uint16_t(random() % centroids);
+      runs.push_back(uint8_t(between(random, 1, 4)));
+      for (uint32_t b = 0; b < runs.back() * rowBytes; ++b) bytes.push_back(uint8_t(random()));
+    }
+    uint32_t expected = 0;
+    for (uint32_t i = 0; i < padded; ++i) {
+      uint32_t most = 0;
+      const uint8_t* next = bytes.data();
+      for (size_t k = 0; k < codes.size(); ++k) {
+        for (uint32_t j = 0; j < runs[k]; ++j) {
+          uint32_t similarity = uint32_t(entries[codes[k] * padded + i]) * factor >> 8;
+          for (uint32_t m = 0; m < subspaces; ++m) {
+            const uint32_t codeword = next[m / 2] >> (m % 2 * 4) & 15, group = i / tableTokens;
+            similarity += residuals[((group * subspaces + m) * codewords + codeword) * tableTokens + i % tableTokens];
+          }
+          next += rowBytes;
+          most = std::max(most, similarity);
+        }
+      }
+      expected += most;
+    }
+    const ResidualTable table{padded, subspaces,       entries.data(), uint16_t(std::bit_ceil(centroids) - 1),
+                             factor, residuals.data()};
+    const auto codeCount = uint32_t(codes.size()), rows = uint32_t(bytes.size() / rowBytes);
+    CHECK(sumOfResidualMaxima(table, codes.data(), runs.data(), codeCount, bytes.data(), rows) == expected);
+
+    std::vector<uint8_t> highest(padded), least(padded, 0);
+    highestEntries(entries.data(), centroids, padded, highest.data());
+    for (uint32_t i = 0; i < tokens; ++i) least[i] = uint8_t(between(random, 0, 255));
+    std::vector<TableHit> hits;
+    collectHits(entries.data(), centroids, padded, least.data(), hits);
+    size_t hit = 0;
+    for (uint32_t k = 0; k < centroids; ++k) {
+      for (uint32_t i = 0; i < padded; ++i) {
+        const uint8_t entry = entries[k * padded + i];
+        CHECK(entry <= highest[i]);
+        if (least[i] == 0 || entry < least[i]) continue;
+        CHECK(hit < hits.size() && hits[hit].code == k && hits[hit].token == i &&
+              hits[hit].entry == entry);
+        ++hit;
+      }
+    }
+    CHECK(hit == hits.size());
+    const auto mask = uint16_t(std::bit_ceil(centroids) - 1);
+    std::vector<uint8_t> highestOfCodes(padded);
+    highestEntries(entries.data(), mask, codes.data(), codeCount, padded, highestOfCodes.data());
+    for (uint32_t i = 0; i < padded; ++i) {
+      uint8_t most = 0, ofCodes = 0;
+      for (uint32_t k = 0; k < centroids; ++k) most = std::max(most, entries[k * padded + i]);
+      for (const uint16_t code : codes) ofCodes = std::max(ofCodes, entries[code * padded + i]);
+      CHECK(highest[i] == most && highestOfCodes[i] == ofCodes);
+    }
+
+    const uint32_t width = between(random, 1, 16);
+    std::vector<float> words(size_t(codewords) * width), sides(size_t(width) * stride);
+    for (auto* values : {&words, &sides}) {
+      for (float& one : *values) one = value(random);
+    }
+    std::vector<float> dots(size_t(codewords) * stride), low(stride), high(stride);
+    codewordSimilarities(words.data(), width, sides.data(), stride, dots.data(), low.data(), high.data());
+    for (uint32_t i = 0; i < stride; ++i) {
+      float smallest = INFINITY, largest = -INFINITY;
+      for (uint32_t w = 0; w < codewords; ++w) {
+        float dot = 0;
+        for (uint32_t d = 0; d < width; ++d) dot += words[w * width + d] * sides[d * stride + i];
+        CHECK(dots[w * stride + i] == dot);
+        smallest = std::min(smallest, dot);
+        largest = std::max(largest, dot);
+      }
+      CHECK(low[i] == smallest && high[i] == largest);
+    }
+
+    std::vector<float> rowColumns(size_t(width) * rowLanes), halfSquares(codewords);
+    for (auto* values : {&words, &rowColumns, &halfSquares}) {
+      for (float& one : *values) one = std::round(value(random) * 8.0f) / 8.0f;  // exact sums, and ties
+    }
+    uint8_t found[rowLanes];
+    nearestCodewords(rowColumns.data(), words.data(), width, halfSquares.data(), found);
+    for (uint32_t r = 0; r < rowLanes; ++r) {
+      uint32_t nearest = 0;
+      float best = -INFINITY;
+      for (uint32_t w = 0; w < codewords; ++w) {
+        float similarity = -halfSquares[w];
+        for (uint32_t d = 0; d < width; ++d) similarity += words[w * width + d] * rowColumns[d * rowLanes + r];
+        if (similarity > best) best = similarity, nearest = w;
+      }
+      CHECK(found[r] == nearest);
+    }
+  }
+});
+
+const Case encoded("codewords", "token vectors of any dimension have the nearest codewords of their remainders",
+                   [](Random& random) {
+                     const Kernel& kernel = *findKernel("auto");
+                     for (const uint32_t odd : {1u, 2u, 7u, 8u, 9u, 96u, 100u, 128u, 256u, 257u, 300u, 1000u, 1024u}) {
+                       CHECK(subspacesOf(odd) % 2 == 0 && subspacesOf(odd) * subspaceDimOf(odd) >= odd);
+                       CHECK(subspacesOf(odd) / 2 <= 32);
+                       const Clusters clusters(random, odd, 5);
+                       std::vector<float> values;
+                       for (uint32_t r = 0; r < 1100; ++r) {
+                         for (const float value : clusters.near(random, r % 5)) values.push_back(value);
+                       }
+                       TokenSample sample;
+                       sample.rows = 1100;
+                       for (uint32_t r = 0; r < sample.rows; ++r) {
+                         for (uint32_t d = 0; d < odd; ++d)
+                           sample.vectors.push_back(int8_t(std::lround(values[r * odd + d] * 127.0f)));
+                         sample.scales.push_back(floatToHalf(1.0f / 127.0f));
+                       }
+                       sample.vectors.resize(sample.vectors.size() + readPaddingBytes);
+                       const TokenSample all = sample;
+                       const Codebook codebook(kernel, fitCodebook(kernel, odd, std::move(sample), 20, {}));
+                       const CodebookData& data = codebook.data();
+                       const uint32_t rows = between(random, 1, 40), width = data.subspaceDim();
+                       std::vector<uint16_t> codes(rows);
+                       codebook.assign(all.vectors.data(), rows, codes.data());
+                       std::vector<uint8_t> bytes(size_t(rows) * data.rowBytes());
+                       codebook.encode(all.vectors.data(), all.scales.data(), rows, codes.data(), bytes.data());
+                       double before = 0, after = 0;
+                       for (uint32_t r = 0; r < rows; ++r) {
+                         for (uint32_t m = 0; m < data.subspaces(); ++m) {
+                           std::vector<double> distances(codewords, 0.0);
+                           for (uint32_t w = 0; w < codewords; ++w) {
+                             for (uint32_t d = 0; d < width; ++d) {
+                               const uint32_t component = m * width + d;
+                               const double left =
+                                   component >= odd
+                                       ? 0.0
+                                       : double(all.vectors[r * odd + component]) * double(halfToFloat(all.scales[r])) -
+                                             double(data.centroids[codes[r] * odd + component]) *
+                                                 double(halfToFloat(data.scales[codes[r]])) * double(data.share);
+                               const double word = double(data.codewords[(m * codewords + w) * width + d]);
+                               distances[w] += (left - word) * (left - word);
+                               if (w == 0) before += left * left;
+                             }
+                           }
+                           const uint32_t chosen = bytes[r * data.rowBytes() + m / 2] >> (m % 2 * 4) & 15;
+                           after += distances[chosen];
+                           CHECK(distances[chosen] <= *std::min_element(distances.begin(), distances.end()) + 1e-5);
+                         }
+                       }
+                       CHECK(after <= before + 1e-6);
+                     }
+                   });
+
+}  // namespace
+}  // namespace maxsimd::test

@@ -1,0 +1,231 @@
+// Every kernel this machine has against the scalar one, bit for bit, and the scalar one against float64. On x86 with
+// AVX-512 VNNI that includes the avxvnni source in the encoding of AVX-512 and the amx source over emulated tiles.
+#include "kernels/approximate/maxsim_codes.h"
+#include "kernels/dispatch.h"
+#include "kernels/half.h"
+#include "files/crc32c.h"
+#include "test/check.h"
+#include "test/kernels/prepared_query.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+namespace maxsimd {
+
+#if defined(__x86_64__)
+extern const Kernel avxvnniAsEvexKernel;
+extern const Kernel amxEmulatedKernel;
+#endif
+
+namespace test {
+namespace {
+
+/// All that run here, but for the reference.
+std::vector<const Kernel*> comparedKernels() {
+  std::vector<const Kernel*> all(kernels().begin(), kernels().end());
+#if defined(__x86_64__)
+  all.push_back(&avxvnniAsEvexKernel);
+  all.push_back(&amxEmulatedKernel);
+#endif
+  std::erase_if(all, [](const Kernel* kernel) {
+    return kernel == &scalarKernel || !kernel->requires_(cpuFeatures());
+  });
+  return all;
+}
+
+/// Documents in a buffer that ends exactly `readPaddingBytes` behind the last row, so that the address
+/// sanitizer sees any kernel that reads further; rows start at an odd address.
+struct Documents {
+  std::unique_ptr<int8_t[]> bytes;
+  std::unique_ptr<uint16_t[]> halves;
+  std::vector<Chunk> chunks;
+
+  Documents(Random& random, uint32_t dim, const std::vector<uint32_t>& rows, bool extreme) {
+    size_t total = 0;
+    for (const uint32_t count : rows) total += count;
+    const size_t shift = random() % 64;
+    bytes = std::make_unique<int8_t[]>(shift + total * dim + readPaddingBytes);
+    halves = std::make_unique<uint16_t[]>(total + readPaddingBytes / 2);
+    for (size_t i = 0; i < total * dim; ++i) {
+      bytes[shift + i] = extreme ? (random() % 2 ? int8_t(-128) : int8_t(127)) : int8_t(random());
+    }
+    // Signs, zeros and subnormals included; never infinite.
+    for (size_t i = 0; i < total; ++i) {
+      do {
+        halves[i] = uint16_t(random());
+      } while (!halfIsFinite(halves[i]));
+      if (random() % 4 == 0) halves[i] = 0x1c00;
+    }
+    size_t row = 0;
+    for (const uint32_t count : rows) {
+      chunks.push_back({bytes.get() + shift + row * dim, halves.get() + row, count});
+      row += count;
+    }
+  }
+};
+
+constexpr float scaleStep = 0.001f;
+
+void compareKernels(Random& random, uint32_t dim, uint32_t tokens, const std::vector<uint32_t>& rows, bool extreme) {
+  const Documents documents(random, dim, rows, extreme);
+  std::vector<int8_t> vectors(size_t(tokens) * dim);
+  for (auto& value : vectors) value = extreme ? (random() % 2 ? int8_t(-128) : int8_t(127)) : int8_t(random());
+  const uint32_t padded = paddedTokens(tokens);
+  const size_t count = documents.chunks.size();
+  const PreparedQuery reference(scalarKernel, vectors, dim, tokens, scaleStep);
+  std::vector<float> scores(count);
+  scalarKernel.maxsim(reference.query, documents.chunks.data(), count, scores.data());
+  for (const Kernel* kernel : comparedKernels()) {
+    const uint64_t callsBefore = kernel->calls->load();
+    const PreparedQuery prepared(*kernel, vectors, dim, tokens, scaleStep);
+    std::vector<float> others(count);
+    kernel->maxsim(prepared.query, documents.chunks.data(), count, others.data());
+    CHECK(std::memcmp(scores.data(), others.data(), count * sizeof(float)) == 0);
+    CHECK(kernel->calls->load() > callsBefore);
+    for (const Chunk& chunk : documents.chunks) {
+      std::vector<float> best(padded), otherBest(padded);
+      std::vector<uint32_t> row(padded), otherRow(padded);
+      scalarKernel.best(reference.query, chunk, best.data(), row.data());
+      kernel->best(prepared.query, chunk, otherBest.data(), otherRow.data());
+      for (uint32_t i = 0; i < tokens; ++i) CHECK(best[i] == otherBest[i] && row[i] == otherRow[i]);
+      std::vector<float> all(size_t(chunk.rows) * padded), otherAll(size_t(chunk.rows) * padded);
+      scalarKernel.similarities(reference.query, chunk, all.data());
+      kernel->similarities(prepared.query, chunk, otherAll.data());
+      for (size_t i = 0; i < all.size(); ++i) CHECK(all[i] == otherAll[i]);
+      CHECK(kernel->dot(vectors.data(), chunk.vectors, dim) == scalarKernel.dot(vectors.data(), chunk.vectors, dim));
+    }
+  }
+}
+
+const Case everyDim("kernels", "agree to the bit over odd dims, tokens and rows", [](Random& random) {
+  for (const uint32_t dim : {1, 2, 3, 4, 7, 31, 33, 63, 64, 65, 96, 127, 128, 129, 384, 1023, 1024}) {
+    for (const uint32_t tokens : {1, 15, 16, 17, 31, 32, 33, 48, 65}) {
+      compareKernels(random, dim, tokens, {1, 2, 5, 6, 7, 8, 9, 17}, false);
+    }
+  }
+  compareKernels(random, 8, 512, {3, 40}, false);
+  compareKernels(random, 1024, 512, {9}, false);
+});
+
+const Case extremes("kernels", "agree on extreme values, -128 included on both sides", [](Random& random) {
+  for (const uint32_t dim : {1, 3, 64, 127, 128, 1024}) compareKernels(random, dim, 33, {1, 8, 13}, true);
+});
+
+/// Mostly up to `often`, at times up to `most`.
+uint32_t skewed(Random& random, uint32_t often, uint32_t most) {
+  return between(random, 1, random() % 4 == 0 ? most : often);
+}
+
+const Case fuzz("kernels", "agree on random shapes: dims to 1024, tokens to 512, unaligned rows", [](Random& random) {
+  for (int round = 0, most = rounds(120); round < most; ++round) {
+    const uint32_t dim = skewed(random, 160, dimMax), tokens = skewed(random, 80, queryTokensMax);
+    // The reference takes a nanosecond a product.
+    const uint32_t rowsMost = std::clamp(600000u / (dim * tokens), 1u, 70u);
+    std::vector<uint32_t> rows(between(random, 1, 4));
+    for (auto& count : rows) count = between(random, 1, rowsMost);
+    compareKernels(random, dim, tokens, rows, random() % 8 == 0);
+  }
+});
+
+const Case blocks("kernels", "agree on every number of rows around blocks and tiles", [](Random& random) {
+  std::vector<uint32_t> rows(70);
+  for (uint32_t count = 1; count <= rows.size(); ++count) rows[count - 1] = count;
+  for (const uint32_t dim : {96, 128}) {
+    for (const uint32_t tokens : {16, 32}) compareKernels(random, dim, tokens, rows, false);
+  }
+});
+
+const Case reference("kernels", "scalar scores follow the definition in float64", [](Random& random) {
+  for (int round = 0, most = rounds(30); round < most; ++round) {
+    const uint32_t dim = between(random, 1, 300), tokens = between(random, 1, 70);
+    const Documents documents(random, dim, {between(random, 1, 30)}, false);
+    const Chunk& chunk = documents.chunks[0];
+    std::vector<int8_t> vectors(size_t(tokens) * dim);
+    for (auto& value : vectors) value = int8_t(random());
+    const PreparedQuery prepared(scalarKernel, vectors, dim, tokens, scaleStep);
+    float score;
+    scalarKernel.maxsim(prepared.query, &chunk, 1, &score);
+    double expected = 0, magnitude = 0;
+    for (uint32_t i = 0; i < tokens; ++i) {
+      double best = -INFINITY;
+      for (uint32_t j = 0; j < chunk.rows; ++j) {
+        int64_t dot = 0;
+        for (uint32_t d = 0; d < dim; ++d) dot += int64_t(vectors[i * dim + d]) * chunk.vectors[j * dim + d];
+        best = std::max(best, double(dot) * double(halfToFloat(chunk.scales[j])));
+      }
+      const double term = best * prepared.scales[i] + prepared.offsets[i];
+      expected += term;
+      magnitude += std::abs(best * prepared.scales[i]) + std::abs(prepared.offsets[i]);
+    }
+    CHECK(std::abs(score - expected) <= 1e-6 * magnitude);
+  }
+});
+
+const Case halves("kernels", "f16 widens exactly and narrows to nearest even", [](Random&) {
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    const auto half = uint16_t(bits);
+    const int exponent = (bits >> 10 & 31), mantissa = bits & 1023;
+    if (exponent == 31) continue;
+    const double magnitude = exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25);
+    CHECK(halfToFloat(half) == float(bits & 0x8000 ? -magnitude : magnitude));
+    CHECK(floatToHalf(halfToFloat(half)) == half);
+    if (bits < 0x7bff) {
+      const double middle = (double(halfToFloat(half)) + double(halfToFloat(uint16_t(bits + 1)))) / 2;
+      CHECK(floatToHalf(float(middle)) == (bits % 2 == 0 ? bits : bits + 1));
+    }
+  }
+});
+
+const Case names("kernels", "say what is compared here", [](Random&) {
+  for (const Kernel* kernel : comparedKernels()) std::printf("  compared %s\n", kernel->name);
+  CHECK(!comparedKernels().empty() || findKernel("auto") == &scalarKernel);
+});
+
+const Case choice("kernels", "a forced kernel is that one or nothing", [](Random&) {
+  CHECK(findKernel("no such kernel") == nullptr);
+  CHECK(findKernel("") == nullptr);
+  CHECK(findKernel("scalar") == &scalarKernel);
+  CHECK(findKernel("auto") != nullptr);
+  for (const Kernel* kernel : kernels()) {
+    CHECK(findKernel(kernel->name) == (kernel->requires_(cpuFeatures()) ? kernel : nullptr));
+  }
+});
+
+const Case levels("kernels", "sums of maxima over codes match a plain loop", [](Random& random) {
+  for (int round = 0, most = rounds(50); round < most; ++round) {
+    const uint32_t padded = 32 * between(random, 1, 4), rows = between(random, 1, 300);
+    std::vector<uint8_t> table(size_t(padded) * rows);
+    for (auto& value : table) value = uint8_t(random());
+    std::vector<uint16_t> codes(between(random, 1, 90));
+    for (auto& code : codes) code = uint16_t(random() % rows);
+    uint32_t expected = 0;
+    for (uint32_t i = 0; i < padded; ++i) {
+      uint8_t most = 0;
+      for (const uint16_t code : codes) most = std::max(most, table[size_t(code) * padded + i]);
+      expected += most;
+    }
+    CHECK(sumOfMaxima(table.data(), padded, UINT16_MAX, codes.data(), uint32_t(codes.size())) == expected);
+  }
+});
+
+const Case checksum("kernels", "crc32c matches its definition at every length and split", [](Random& random) {
+  CHECK(crc32c("123456789", 9) == 0xe3069283u);
+  std::vector<uint8_t> bytes(8000);
+  for (auto& byte : bytes) byte = uint8_t(random());
+  uint32_t slow = ~0u;
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    CHECK(crc32c(bytes.data(), length) == ~slow);
+    slow ^= bytes[length];
+    for (int k = 0; k < 8; ++k) slow = slow >> 1 ^ (slow & 1 ? 0x82f63b78u : 0);
+  }
+  const size_t split = random() % bytes.size();
+  CHECK(crc32c(bytes.data() + split, bytes.size() - split, crc32c(bytes.data(), split)) ==
+        crc32c(bytes.data(), bytes.size()));
+});
+
+}  // namespace
+}  // namespace test
+}  // namespace maxsimd

@@ -1,3 +1,0 @@
-// The amx kernel's source over emulated tile instructions.
-#define MAXSIMD_TILES_HEADER "test/tile_emulation.h"
-#include "kernels/exact/maxsim_i8_amx.cpp"
