@@ -5,7 +5,7 @@ import { addition, admissionErrors, answers } from './answers.ts';
 import { jsonContentType } from '../error-body.ts';
 import { IndexParams } from '../schemas/fields.ts';
 import { CreateIndexBody, Deleted, Index, IndexList } from '../schemas/indexes.ts';
-import { indexListBytes, indexText } from './representations.ts';
+import { indexListAnswer, indexText } from './representations.ts';
 
 export function indexRoutes(service: Service): FastifyPluginAsyncZod {
   return async (app) => {
@@ -53,7 +53,7 @@ export function indexRoutes(service: Service): FastifyPluginAsyncZod {
       },
       handler: async (request, reply) => {
         const indexes = await request.scope.run((context) => service.listIndexes(context));
-        return reply.type(jsonContentType).send(await indexListBytes(indexes));
+        return reply.type(jsonContentType).send(await indexListAnswer(indexes));
       },
     });
 

@@ -4,7 +4,7 @@ import { admissionErrors, answers } from './answers.ts';
 import { jsonContentType } from '../error-body.ts';
 import { IndexParams, documentInputs } from '../schemas/fields.ts';
 import { Ranked, ScoreBody, SearchBody } from '../schemas/ranking.ts';
-import { rankedBytes } from './representations.ts';
+import { rankedAnswer } from './representations.ts';
 
 export function rankingRoutes(service: Service): FastifyPluginAsyncZod {
   return async (app) => {
@@ -33,7 +33,7 @@ export function rankingRoutes(service: Service): FastifyPluginAsyncZod {
           filter: body.filter?.text,
         };
         const response = await scope.run((context) => service.search(context, params.index_id, search));
-        return reply.type(jsonContentType).send(await rankedBytes(response));
+        return reply.type(jsonContentType).send(await rankedAnswer(response));
       },
     });
 
@@ -59,7 +59,7 @@ export function rankingRoutes(service: Service): FastifyPluginAsyncZod {
           returnComponents: body.return_components ?? false,
         };
         const response = await scope.run((context) => service.score(context, score));
-        return reply.type(jsonContentType).send(await rankedBytes(response));
+        return reply.type(jsonContentType).send(await rankedAnswer(response));
       },
     });
   };

@@ -41,8 +41,8 @@ export function indexText(index: Index): string {
 }
 
 /** Up to 16 MiB: a thousand indexes with a metadata schema each. */
-export function indexListBytes(indexes: readonly Index[]): Promise<Buffer> {
-  return bytesOf('{"data":[', indexes, indexText, ']}');
+export function indexListAnswer(indexes: readonly Index[]): Promise<string | Buffer> {
+  return listed('{"data":[', indexes, indexText, ']}');
 }
 
 export function upsertText(response: UpsertResponse): string {
@@ -57,32 +57,32 @@ export function upsertText(response: UpsertResponse): string {
 }
 
 /** Up to 6 MiB: a hundred results with their metadata and the components of 512 query tokens. */
-export function rankedBytes({ results, usage }: RankedResponse): Promise<Buffer> {
-  return bytesOf('{"results":[', results, resultText, `],"usage":${JSON.stringify(requestUsage(usage))}}`);
+export function rankedAnswer({ results, usage }: RankedResponse): Promise<string | Buffer> {
+  return listed('{"results":[', results, resultText, `],"usage":${JSON.stringify(requestUsage(usage))}}`);
 }
 
 /** Made between these, an answer leaves room for other requests. */
-const sliceBytes = 256 * 1024;
+const sliceCharacters = 64 * 1024;
 
 /** An answer around a list; one that is long is made in slices, since the whole would hold the event loop. */
-async function bytesOf<Item>(
+async function listed<Item>(
   head: string,
   items: readonly Item[],
   textOf: (item: Item) => string,
   tail: string,
-): Promise<Buffer> {
-  const parts = [Buffer.from(head)];
-  let inSlice = 0;
+): Promise<string | Buffer> {
+  const slices: Buffer[] = [];
+  let text = head;
   for (const [place, item] of items.entries()) {
-    const part = Buffer.from(`${place === 0 ? '' : ','}${textOf(item)}`);
-    parts.push(part);
-    inSlice += part.length;
-    if (inSlice < sliceBytes) continue;
-    inSlice = 0;
+    text += `${place === 0 ? '' : ','}${textOf(item)}`;
+    if (text.length < sliceCharacters) continue;
+    slices.push(Buffer.from(text));
+    text = '';
     await setImmediate();
   }
-  parts.push(Buffer.from(tail));
-  return Buffer.concat(parts);
+  text += tail;
+  // Node sends a text and the headers before it in one piece.
+  return slices.length === 0 ? text : Buffer.concat([...slices, Buffer.from(text)]);
 }
 
 function resultText(result: ResultItem): string {
