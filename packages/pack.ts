@@ -20,7 +20,7 @@ const run = promisify(execFile);
 const modules = path.join(root, 'node_modules');
 
 /** Packs all packages of this platform into an emptied directory; the names of the files, `maxsimd-*.tgz`. */
-export async function pack(directory: string): Promise<readonly string[]> {
+export async function pack(directory: string): Promise<string[]> {
   for (const emptied of [stages, directory]) {
     rmSync(emptied, { recursive: true, force: true });
     mkdirSync(emptied, { recursive: true });

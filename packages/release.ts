@@ -1,13 +1,15 @@
 /**
- * Entry of `npm run release`: checks the changelog, packs this platform's packages into `build/release`, installs them
- * into an empty folder as a user would, and adds a bill of materials of what came with them (CycloneDX, by npm) and the
- * checksums of all files.
+ * Entry of `npm run release`: checks the changelog, packs this platform's packages and the clients into `build/release`,
+ * installs them into empty folders as a user would, and adds bills of materials of what came with them (CycloneDX, by npm
+ * and by cyclonedx-py) and the checksums of all files.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
+import { pythonEnvironment, run } from '../clients/tools/install.ts';
+import { packPython, packTypeScript } from '../clients/tools/pack.ts';
 import { checkout, platform, root } from './manifests.ts';
 import { pack } from './pack.ts';
 
@@ -18,14 +20,19 @@ const release = path.join(root, 'build', 'release');
 const installation = path.join(root, 'build', 'maxsimd-installation');
 
 const billSchema = z.looseObject({
-  components: z.array(z.looseObject({ externalReferences: z.array(z.looseObject({ type: z.string() })) })),
+  components: z.array(
+    z.looseObject({ externalReferences: z.array(z.looseObject({ type: z.string() })).optional() }),
+  ),
 });
 
 checkChangelog();
 const packages = await pack(release);
-install();
+packages.push(await packTypeScript(release));
+const { wheel } = await packPython(release);
+installPackages();
 checkSize();
 writeBill();
+await installPython();
 writeChecksums();
 
 /** The first section is that of this version, and says something. */
@@ -39,7 +46,7 @@ function checkChangelog(): void {
   }
 }
 
-function install(): void {
+function installPackages(): void {
   rmSync(installation, { recursive: true, force: true });
   mkdirSync(installation, { recursive: true });
   const manifest = { name: 'maxsimd-installation', version: checkout.version, private: true };
@@ -49,6 +56,33 @@ function install(): void {
     'npm',
     ['install', '--ignore-scripts=false', '--no-audit', '--no-fund', '--loglevel=error', ...files],
     { cwd: installation, stdio: ['ignore', 2, 2] },
+  );
+  const client =
+    "const { Maxsimd } = await import('@maxsimd/client'); new Maxsimd({ url: 'http://x', apiKey: 'y' });";
+  execFileSync(process.execPath, ['--input-type=module', '--eval', client], {
+    cwd: installation,
+    stdio: 'inherit',
+  });
+}
+
+/** The wheel, in an environment of its own with what a user would get beside it today. */
+async function installPython(): Promise<void> {
+  const environment = path.join(root, 'build', 'maxsimd-client-installation');
+  const python = path.join(environment, 'bin', 'python');
+  rmSync(environment, { recursive: true, force: true });
+  await run('python3', ['-m', 'venv', environment], root);
+  const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check'];
+  await run(python, [...install, path.join(release, wheel)], root);
+  await run(python, ['-c', "from maxsimd import Maxsimd; Maxsimd('http://x', 'y').close()"], root);
+  // pip is of the environment, not of the client.
+  await run(python, ['-m', 'pip', 'uninstall', '--quiet', '--yes', 'setuptools', 'pip'], root);
+  const requirements = path.join(import.meta.dirname, 'requirements.txt');
+  const tool = path.join(await pythonEnvironment('python-bill', requirements), 'cyclonedx-py');
+  const project = ['--pyproject', path.join(root, 'clients/python/pyproject.toml'), '--mc-type', 'library'];
+  const bill = await run(tool, ['environment', ...project, '--output-reproducible', python], root);
+  writeFileSync(
+    path.join(release, wheel.replace(/-py3-none-any\.whl$/, '.python.cdx.json')),
+    withoutAddresses(bill),
   );
 }
 
@@ -64,20 +98,26 @@ function checkSize(): void {
   if (bytes > installedBytesMax) throw new Error(`more than ${installedBytesMax / 1e6} MB are installed`);
 }
 
-/** Without the addresses that this machine had the packages from. */
 function writeBill(): void {
   const output = execFileSync('npm', ['sbom', '--sbom-format=cyclonedx', '--sbom-type=application'], {
     cwd: installation,
     encoding: 'utf8',
     maxBuffer: 64 * 2 ** 20,
   });
-  const bill = billSchema.parse(JSON.parse(output));
-  for (const component of bill.components) {
-    component.externalReferences = component.externalReferences.filter(({ type }) => type !== 'distribution');
-  }
   const file = path.join(release, `maxsimd-${checkout.version}-${platform}.cdx.json`);
-  writeFileSync(file, `${JSON.stringify(bill, undefined, 2)}\n`);
+  writeFileSync(file, withoutAddresses(output));
+}
+
+/** Without the addresses that this machine had the packages from. */
+function withoutAddresses(text: string): string {
+  const bill = billSchema.parse(JSON.parse(text));
+  for (const component of bill.components) {
+    component.externalReferences = component.externalReferences?.filter(
+      ({ type }) => type !== 'distribution',
+    );
+  }
   process.stdout.write(`bill of materials: ${bill.components.length} packages\n`);
+  return `${JSON.stringify(bill, undefined, 2)}\n`;
 }
 
 function writeChecksums(): void {

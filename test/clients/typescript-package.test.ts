@@ -5,28 +5,22 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { run } from '../../clients/tools/install.ts';
+import { packTypeScript } from '../../clients/tools/pack.ts';
 import { version } from '../../clients/typescript/src/version.ts';
 import { makeScratch, repositoryRoot } from '../support/running/server.ts';
 import { useStage } from '../support/running/stage.ts';
 import { guideExamples } from './guide.ts';
 
 const stage = useStage();
-const source = path.join(repositoryRoot, 'clients/typescript');
 const scratch = await makeScratch();
 const project = path.join(scratch.root, 'project');
 const installed = path.join(project, 'node_modules/@maxsimd/client');
 const tsc = path.join(repositoryRoot, 'node_modules/.bin/tsc');
 
 beforeAll(async () => {
-  await run(tsc, ['-p', source], repositoryRoot);
   mkdirSync(installed, { recursive: true });
-  await run('npm', ['pack', '--ignore-scripts', '--pack-destination', scratch.root], source);
-  const tarball = readdirSync(scratch.root).find((name) => name.endsWith('.tgz'));
-  await run(
-    'tar',
-    ['-xzf', path.join(scratch.root, tarball ?? ''), '--strip-components=1', '-C', installed],
-    project,
-  );
+  const tarball = path.join(scratch.root, await packTypeScript(scratch.root));
+  await run('tar', ['-xzf', tarball, '--strip-components=1', '-C', installed], project);
 });
 afterAll(() => scratch.remove());
 
