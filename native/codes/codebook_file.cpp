@@ -1,9 +1,6 @@
 #include "codes/codebook_file.h"
 
-#include "files/durable_file.h"
-#include "files/error.h"
-#include "files/file.h"
-#include "store/sections.h"
+#include "store/derived_file.h"
 
 #include <cinttypes>
 #include <cstdio>
@@ -11,8 +8,7 @@
 namespace maxsimd {
 namespace {
 
-constexpr uint64_t codebookMagic = 0x42434d495358414dull;  // "MAXSIMCB"
-constexpr uint32_t codebookVersion = 1;
+constexpr DerivedFormat codebookFormat{0x42434d495358414dull /* "MAXSIMCB" */, 1, "codebook"};
 
 struct CodebookHeader {
   uint64_t magic;
@@ -50,10 +46,8 @@ struct CodebookLayout {
 std::optional<CodebookHeader> headerOf(const File& file) {
   CodebookHeader header;
   const uint64_t bytes = file.size();
-  if (bytes < sizeof header) return std::nullopt;
-  file.read(0, &header, sizeof header);
-  if (header.magic != codebookMagic || header.version != codebookVersion) return std::nullopt;
-  if (header.crc != headerChecksum(header) || header.dim < 1 || header.dim > dimMax) return std::nullopt;
+  if (!readDerivedHeader(file, bytes, codebookFormat, header).empty()) return std::nullopt;
+  if (header.dim < 1 || header.dim > dimMax) return std::nullopt;
   if (header.centroids < 1 || header.centroids > centroidsMax) return std::nullopt;
   if (header.groups < 1 || header.groups > header.centroids) return std::nullopt;
   if (bytes != sizeof header + CodebookLayout(header).bytes) return std::nullopt;
@@ -69,15 +63,12 @@ std::vector<T> copyOf(std::span<const uint8_t> body, uint64_t offset, uint64_t c
 CodebookHeader headerFor(const Codebook& codebook) {
   const CodebookData& data = codebook.data();
   CodebookHeader header{};
-  header.magic = codebookMagic;
-  header.version = codebookVersion;
   header.hash = codebook.hash();
   header.dim = data.dim;
   header.centroids = data.count();
   header.groups = data.groupCount();
   header.share = data.share;
   header.fittedRows = data.fittedRows;
-  header.crc = headerChecksum(header);
   return header;
 }
 
@@ -109,7 +100,7 @@ void saveCodebook(const std::string& path, const Kernel& kernel, const Codebook&
   putSection(body, layout.groupScales, data.groupScales);
   putSection(body, layout.groupStarts, data.groupStarts);
   putSection(body, layout.codewords, data.codewords);
-  replaceDurably(path, {{reinterpret_cast<const uint8_t*>(&header), sizeof header}, body});
+  saveDerived(path, codebookFormat, header, body);
 }
 
 std::optional<Codebook> loadCodebook(const std::string& path, const Kernel& kernel, uint32_t dim, uint64_t hash) {

@@ -1,12 +1,9 @@
 #include "codes/codes.h"
 
-#include "runtime/cache_lines.h"
 #include "codes/codebook_file.h"
 #include "kernels/dispatch.h"
-#include "files/durable_file.h"
-#include "files/error.h"
-#include "files/file.h"
-#include "store/sections.h"
+#include "runtime/cache_lines.h"
+#include "store/derived_file.h"
 
 #include <algorithm>
 #include <cstring>
@@ -53,26 +50,18 @@ struct CodesLayout {
 
 namespace {
 
-constexpr uint64_t codesMagic = 0x44434d495358414dull;  // "MAXSIMCD"
-constexpr uint32_t codesVersion = 3;
+constexpr DerivedFormat codesFormat{0x44434d495358414dull /* "MAXSIMCD" */, 3, "codes"};
 /// Token vectors assigned at a time, across records.
 constexpr uint32_t batchRows = 16 << 10;
 
-/// The file's header, or why it has none that can be read.
-const char* readHeader(const File& file, uint64_t bytes, CodesHeader& header) {
-  if (bytes < sizeof header) return "shorter than its header";
-  file.read(0, &header, sizeof header);
-  if (header.magic != codesMagic) return "not a file of codes";
-  if (header.version != codesVersion) {
-    throw Error(ErrorCode::unsupportedVersion,
-                file.path() + ": codes format " + std::to_string(header.version) + " is not supported");
-  }
-  if (header.crc != headerChecksum(header)) return "damaged header";
+/// What is wrong with the file's header, or empty.
+std::string readHeader(const File& file, uint64_t bytes, CodesHeader& header) {
+  const std::string damage = readDerivedHeader(file, bytes, codesFormat, header);
+  if (!damage.empty()) return damage;
   if (header.dim < 1 || header.dim > dimMax || header.centroids < 1 || header.centroids > centroidsMax) {
     return "impossible counts in its header";
   }
-  if (bytes != sizeof header + CodesLayout(header).bytes) return "not as long as its header says";
-  return nullptr;
+  return bytes == sizeof header + CodesLayout(header).bytes ? "" : "not as long as its header says";
 }
 
 /// Rows of records one after the other, in batches; `whole` is called with full batches and the rest.
@@ -259,7 +248,7 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const
     const File file = File::openReadOnly(pathOf(segment));
     const uint64_t bytes = file.size();
     CodesHeader header;
-    if (readHeader(file, bytes, header) != nullptr) return nullptr;
+    if (!readHeader(file, bytes, header).empty()) return nullptr;
     if (header.segmentId != segment.id() || header.dim != segment.dim() || header.chunks != segment.counts().chunks)
       return nullptr;
     std::shared_ptr<ChunkCodes> opened(new ChunkCodes);
@@ -309,8 +298,6 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::build(const Segment& segment, cons
   const CodesOfChunks all = assignAll(segment, codebook, deadline);
   const Lists lists = invert(all, codebook.count());
   CodesHeader header{};
-  header.magic = codesMagic;
-  header.version = codesVersion;
   header.segmentId = segment.id();
   header.dim = segment.dim();
   header.centroids = codebook.count();
@@ -328,10 +315,9 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::build(const Segment& segment, cons
   putSection(body, layout.lists, lists.chunks);
   header.directoryCrc = crc32c(body.data(), layout.codes);
   header.restCrc = crc32c(body.data() + layout.codes, layout.bytes - layout.codes);
-  header.crc = headerChecksum(header);
   // The codebook first: codes that are in place name one that is there.
   saveCodebook(codebookPath(segment.path(), codebook.hash()), kernel, codebook);
-  replaceDurably(pathOf(segment), {{reinterpret_cast<const uint8_t*>(&header), sizeof header}, body});
+  saveDerived(pathOf(segment), codesFormat, header, body);
   auto opened = open(segment, kernel, intern);
   if (!opened) throw std::logic_error("this is a bug: codes just saved cannot be opened");
   return opened;
@@ -341,7 +327,7 @@ CodesInspection inspectCodes(const std::string& path, bool verify) {
   const File file = File::openReadOnly(path);
   const uint64_t bytes = file.size();
   CodesHeader header;
-  if (const char* damage = readHeader(file, bytes, header)) return {0, 0, damage};
+  if (auto damage = readHeader(file, bytes, header); !damage.empty()) return {0, 0, damage};
   CodesInspection found{header.centroids, header.codes, ""};
   if (!verify) return found;
   // Before the rest, which takes time: a codebook may go when newer codes take the place of these.

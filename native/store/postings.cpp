@@ -1,16 +1,13 @@
 #include "store/postings.h"
 
-#include "files/durable_file.h"
-#include "files/error.h"
-#include "store/sections.h"
+#include "store/derived_file.h"
 
 #include <algorithm>
 
 namespace maxsimd {
 namespace {
 
-constexpr uint64_t postingsMagic = 0x4f504d495358414dull;  // "MAXSIMPO"
-constexpr uint32_t postingsVersion = 1;
+constexpr DerivedFormat postingsFormat{0x4f504d495358414dull /* "MAXSIMPO" */, 1, "postings"};
 
 struct PostingsHeader {
   uint64_t magic;
@@ -25,7 +22,6 @@ struct PostingsHeader {
   uint8_t zero[20];
 };
 static_assert(sizeof(PostingsHeader) == 64);
-
 
 /// Byte offsets of the sections from the end of the header.
 struct PostingsLayout {
@@ -42,20 +38,12 @@ struct PostingsLayout {
   }
 };
 
-/// The file's header, or why it has none that can be read.
-const char* readHeader(const File& file, uint64_t bytes, PostingsHeader& header) {
-  if (bytes < sizeof header) return "shorter than its header";
-  file.read(0, &header, sizeof header);
-  if (header.magic != postingsMagic) return "not a file of postings";
-  if (header.version != postingsVersion) {
-    throw Error(ErrorCode::unsupportedVersion,
-                file.path() + ": postings format " + std::to_string(header.version) + " is not supported");
-  }
-  if (header.crc != headerChecksum(header)) return "damaged header";
-  if (bytes != sizeof header + PostingsLayout(header.terms, header.postings).bytes) {
-    return "not as long as its header says";
-  }
-  return nullptr;
+/// What is wrong with the file's header, or empty.
+std::string readHeader(const File& file, uint64_t bytes, PostingsHeader& header) {
+  const std::string damage = readDerivedHeader(file, bytes, postingsFormat, header);
+  if (!damage.empty()) return damage;
+  const uint64_t expected = sizeof header + PostingsLayout(header.terms, header.postings).bytes;
+  return bytes == expected ? "" : "not as long as its header says";
 }
 
 }  // namespace
@@ -82,7 +70,7 @@ std::shared_ptr<const SealedPostings> SealedPostings::open(const std::string& se
     const File file = File::openReadOnly(pathOf(segmentPath));
     const uint64_t bytes = file.size();
     PostingsHeader header;
-    if (readHeader(file, bytes, header) != nullptr) return nullptr;
+    if (!readHeader(file, bytes, header).empty()) return nullptr;
     if (header.segmentId != owner.segmentId || header.records != owner.records || header.footerCrc != owner.footerCrc)
       return nullptr;
     std::shared_ptr<SealedPostings> opened(new SealedPostings(file.map(bytes), owner.records));
@@ -119,16 +107,13 @@ std::shared_ptr<const SealedPostings> SealedPostings::save(const std::string& se
   for (size_t t = 0; t < terms; ++t)
     crcs[t] = checksumOf(std::span<const uint32_t>(records + offsets[t], records + offsets[t + 1]));
   PostingsHeader header{};
-  header.magic = postingsMagic;
-  header.version = postingsVersion;
   header.segmentId = owner.segmentId;
   header.records = owner.records;
   header.terms = uint32_t(terms);
   header.postings = uint32_t(postings.size());
   header.footerCrc = owner.footerCrc;
   header.directoryCrc = crc32c(body.data(), layout.postings);
-  header.crc = headerChecksum(header);
-  replaceDurably(pathOf(segmentPath), {{reinterpret_cast<const uint8_t*>(&header), sizeof header}, body});
+  saveDerived(pathOf(segmentPath), postingsFormat, header, body);
   auto opened = open(segmentPath, owner);
   if (!opened) throw std::logic_error("this is a bug: postings just saved cannot be opened");
   return opened;
@@ -166,7 +151,7 @@ PostingsInspection inspectPostings(const std::string& path, bool verify) {
   const File file = File::openReadOnly(path);
   const uint64_t bytes = file.size();
   PostingsHeader header;
-  if (const char* damage = readHeader(file, bytes, header)) return {0, 0, damage};
+  if (auto damage = readHeader(file, bytes, header); !damage.empty()) return {0, 0, damage};
   PostingsInspection found{header.terms, header.postings, ""};
   if (!verify) return found;
   SealedPostings postings(file.map(bytes), header.records);

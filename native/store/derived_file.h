@@ -1,0 +1,47 @@
+// The frame of a derived file: codes, codebook, postings. A header of 64 bytes begins with magic, version and a checksum
+// of the rest; a body of sections follows it (sections.h). The file appears whole or not at all.
+#pragma once
+
+#include "files/durable_file.h"
+#include "files/error.h"
+#include "files/file.h"
+#include "store/sections.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace maxsimd {
+
+struct DerivedFormat {
+  uint64_t magic;
+  uint32_t version;
+  /// What the file holds, as errors say it.
+  const char* content;
+};
+
+/// Reads the header of a file of `bytes`; what is wrong with it, or empty. `unsupported_version` for another version.
+/// The rest of the header, and the length of the body, are the caller's to check.
+template <typename Header>
+std::string readDerivedHeader(const File& file, uint64_t bytes, const DerivedFormat& format, Header& header) {
+  if (bytes < sizeof header) return "shorter than its header";
+  file.read(0, &header, sizeof header);
+  if (header.magic != format.magic) return std::string("not a file of ") + format.content;
+  if (header.version != format.version) {
+    throw Error(ErrorCode::unsupportedVersion, file.path() + ": " + format.content + " format " +
+                                                   std::to_string(header.version) + " is not supported");
+  }
+  if (header.crc != headerChecksum(header)) return "damaged header";
+  return "";
+}
+
+/// Durably, in place of whatever file there was.
+template <typename Header>
+void saveDerived(const std::string& path, const DerivedFormat& format, Header header, std::span<const uint8_t> body) {
+  header.magic = format.magic;
+  header.version = format.version;
+  header.crc = headerChecksum(header);
+  replaceDurably(path, {{reinterpret_cast<const uint8_t*>(&header), sizeof header}, body});
+}
+
+}  // namespace maxsimd
