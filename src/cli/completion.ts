@@ -18,12 +18,17 @@ export function completionScript(
   return { bash, zsh, fish }[shell](commands);
 }
 
-/** Case labels that recognise a command by the words so far and the next one. */
-function paths(commands: readonly CompletedCommand[], separator: string): string {
-  return commands
-    .filter(({ at }) => at !== '')
-    .map(({ at }) => quoted(at))
-    .join(separator);
+/** Finds the command `at` that `words` name, and runs its case: the part that bash and zsh read alike. */
+function commandOf(words: string, commands: readonly CompletedCommand[], cases: readonly string[]): string {
+  const paths = commands.filter(({ at }) => at !== '').map(({ at }) => quoted(at));
+  return `  for word in ${words}; do
+    case "\${at:+$at }$word" in
+      ${paths.join('|')}) at="\${at:+$at }$word" ;;
+    esac
+  done
+  case "$at" in
+${cases.join('\n')}
+  esac`;
 }
 
 function bash(commands: readonly CompletedCommand[]): string {
@@ -33,14 +38,7 @@ function bash(commands: readonly CompletedCommand[]): string {
   });
   return `_maxsimd() {
   local at='' words='' files='' word current="\${COMP_WORDS[COMP_CWORD]}"
-  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case "\${at:+$at }$word" in
-      ${paths(commands, '|')}) at="\${at:+$at }$word" ;;
-    esac
-  done
-  case "$at" in
-${cases.join('\n')}
-  esac
+${commandOf('"${COMP_WORDS[@]:1:COMP_CWORD-1}"', commands, cases)}
   COMPREPLY=($(compgen -W "$words" -- "$current"))
   if [[ -n $files && $current != -* ]]; then
     local IFS=$'\\n'
@@ -59,14 +57,7 @@ function zsh(commands: readonly CompletedCommand[]): string {
 _maxsimd() {
   local at='' word
   local -a offers
-  for word in "\${(@)words[2,CURRENT-1]}"; do
-    case "\${at:+$at }$word" in
-      ${paths(commands, '|')}) at="\${at:+$at }$word" ;;
-    esac
-  done
-  case "$at" in
-${cases.join('\n')}
-  esac
+${commandOf('"${(@)words[2,CURRENT-1]}"', commands, cases)}
   _describe maxsimd offers
 }
 compdef _maxsimd maxsimd`;
