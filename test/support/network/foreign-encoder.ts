@@ -33,6 +33,10 @@ export interface Misbehaviour {
   readonly query?: (honest: EncodeQueryResponse) => EncodeQueryResponse;
   /** Parts of a whole call; fewer or more may be sent. */
   readonly parts?: (honest: readonly PartMessage[]) => readonly PartMessage[];
+  /** The answer to a count of tokens. */
+  readonly tokenCounts?: (honest: Buffer) => Buffer;
+  /** The token counts of documents are sent again before their parts. */
+  readonly countsTwice?: boolean;
   /** Serialised replies of queries and parts. */
   readonly bytes?: (honest: Buffer) => Buffer;
   /** Milliseconds before the answer to a query, and before the first part. */
@@ -97,7 +101,7 @@ export async function startForeignEncoder(): Promise<ForeignEncoder> {
       })),
       getStatistics: unary(async () => ({})),
       countTokens: unary(async ({ texts }: { readonly texts: readonly string[] }) => ({
-        tokenCounts: countsOf(texts),
+        tokenCounts: misbehaviour.tokenCounts?.(countsOf(texts)) ?? countsOf(texts),
       })),
       encodeQueries: (call: ServerDuplexStream<EncodeQueriesRequest, EncodeQueriesResponse>) => {
         const reply = async (number: number, text: string): Promise<void> => {
@@ -151,10 +155,11 @@ const answers = async (): Promise<boolean> => Promise.resolve(true);
 async function sendParts(
   call: ServerDuplexStream<EncodeDocumentsRequest, EncodeDocumentsResponse>,
   texts: readonly string[],
-  { parts = (honest) => honest, delayMs = 0, neverEnds = false, run = answers }: Misbehaviour,
+  { parts = (honest) => honest, countsTwice, delayMs = 0, neverEnds = false, run = answers }: Misbehaviour,
 ): Promise<void> {
   await pause(delayMs);
   if (call.cancelled) return;
+  if (countsTwice) call.write({ tokenCounts: { tokenCounts: countsOf(texts) } });
   for (const part of parts(texts.map(partOf))) {
     if (!(await run(texts[part.documentIndex] ?? ''))) return;
     call.write({ part });
