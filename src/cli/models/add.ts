@@ -75,7 +75,9 @@ async function namesFor(
   }
   const taken = findInstalled(models, { name, version });
   if (taken !== undefined) {
-    throw failure(`${name} version ${version} is installed in ${taken.directory}, and a version never changes`);
+    throw failure(
+      `${name} version ${version} is installed in ${taken.directory}, and a version never changes`,
+    );
   }
   return { name, version };
 }
@@ -122,7 +124,10 @@ function idOf(
   model: ServedModel,
   token: string,
 ): number | undefined {
-  const added = (tokenizer['added_tokens'] ?? []) as readonly { readonly content: string; readonly id: number }[];
+  const added = (tokenizer['added_tokens'] ?? []) as readonly {
+    readonly content: string;
+    readonly id: number;
+  }[];
   const found = added.find(({ content }) => content === token || content === token.trim());
   return found?.id ?? model.tokenizer.idOf(token) ?? model.tokenizer.idOf(token.trim());
 }
@@ -141,7 +146,12 @@ async function checksums(staged: string, { files }: ModelSource): Promise<Record
 
 function report(
   model: ServedModel,
-  { name, version, directory, notes }: {
+  {
+    name,
+    version,
+    directory,
+    notes,
+  }: {
     readonly name: string;
     readonly version: string;
     readonly directory: string;
@@ -156,7 +166,10 @@ function report(
     ['directory', directory],
     ['dimensions', String(dim)],
     ['queries', `${rules.queryPositionsMax} tokens, ${expansion}`],
-    ['documents', `windows of at most ${windowTokensMax} tokens, ${rules.skipIds.size} tokens on the skip-list`],
+    [
+      'documents',
+      `windows of at most ${windowTokensMax} tokens, ${rules.skipIds.size} tokens on the skip-list`,
+    ],
     ['checked', 'graph, tokenizer, prefixes, unit vectors, no text changes the vectors of another'],
   ];
   return {

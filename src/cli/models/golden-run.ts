@@ -89,7 +89,11 @@ async function withEncoder<T>(directory: string, work: (encoder: Encoder) => Pro
     logLevel: 'warn',
     onLog: (line) => (lastWords = messageIn(line) ?? lastWords),
   });
-  const encoder = createEncoderPool({ addresses: supervisor.addresses, exclusive: true, healWaitMs: loadMsMax });
+  const encoder = createEncoderPool({
+    addresses: supervisor.addresses,
+    exclusive: true,
+    healWaitMs: loadMsMax,
+  });
   try {
     await supervisor.ready.catch((error: unknown) => {
       throw failure(`the model does not run: ${lastWords}`, error);

@@ -65,7 +65,8 @@ async function ownModel(directory: string): Promise<ModelSource> {
   const manifest = parse(manifestSchema, directory, await readJson(path.join(directory, 'manifest.json')));
   const names = Object.keys(manifest.files);
   const strange = names.find((name) => path.basename(name) !== name);
-  if (strange !== undefined) throw failure(`${directory}: the manifest names ${strange}, which is no plain file name`);
+  if (strange !== undefined)
+    throw failure(`${directory}: the manifest names ${strange}, which is no plain file name`);
   return {
     directory,
     files: names.map((name) => ({ from: name, to: name })),

@@ -1,5 +1,14 @@
 /** `maxsimd models add`: what exporters write is checked and installed, and what cannot be served is refused with its reason. */
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -44,7 +53,11 @@ it('an export becomes version 1 of a model of its name, with checksums and golde
   const first = await add(source);
   expect(first).toMatchObject({ exitCode: 0, document: { name: 'an-export', version: '1', dim: 16 } });
   const manifest = JSON.parse(readFileSync(path.join(models, 'an-export/1/manifest.json'), 'utf8'));
-  expect(Object.keys(manifest.files).toSorted()).toEqual(['model.onnx', 'onnx_config.json', 'tokenizer.json']);
+  expect(Object.keys(manifest.files).toSorted()).toEqual([
+    'model.onnx',
+    'onnx_config.json',
+    'tokenizer.json',
+  ]);
   expect(manifest.golden.length).toBeGreaterThan(0);
   expect((await add(source)).document.version).toBe('2');
   expect((await add(source, '--name', 'other', '--version', '2026-11')).document.version).toBe('2026-11');
@@ -66,7 +79,9 @@ it('an encoder that computes something else of the golden texts does not serve',
 
 /** The message of an `add` whose folder of models is another one. */
 async function refusedElsewhere(given: string): Promise<string> {
-  options = { environment: { ...options.environment, MAXSIMD_MODELS_DIR: path.join(directory, 'elsewhere') } };
+  options = {
+    environment: { ...options.environment, MAXSIMD_MODELS_DIR: path.join(directory, 'elsewhere') },
+  };
   const { exitCode, document } = await add(given);
   expect(exitCode).toBe(1);
   return document.error.message;
@@ -105,7 +120,11 @@ it.each<[string, () => void, string]>([
   ['without its keys', () => rmSync(path.join(source, 'onnx_config.json')), 'embedding_dim'],
   ['with a damaged graph', () => writeFileSync(path.join(source, 'model.onnx'), 'x'), 'does not run'],
   ['of other dimensions', () => change('onnx_config.json', { embedding_dim: 32 }), '16 dimensions'],
-  ['with another prefix', () => change('onnx_config.json', { query_prefix_id: 6 }), 'prefix "[unused0]" is token 6'],
+  [
+    'with another prefix',
+    () => change('onnx_config.json', { query_prefix_id: 6 }),
+    'prefix "[unused0]" is token 6',
+  ],
   ['with a prefix of nobody', () => change('onnx_config.json', { document_prefix: '[D] ' }), 'prefix "[D] "'],
   ['with no room for text', () => change('onnx_config.json', { document_length: 3 }), 'leaves no room'],
 ])('an export %s is refused with the reason', async (_, spoil, reason) => {
@@ -115,7 +134,9 @@ it.each<[string, () => void, string]>([
 
 it('what is no path, or no name, is refused', async () => {
   expect(await refused(path.join(directory, 'nowhere'))).toContain('cannot read');
-  expect(await refused(path.join(source, 'tokenizer.json'))).toContain('neither a directory nor an .onnx file');
+  expect(await refused(path.join(source, 'tokenizer.json'))).toContain(
+    'neither a directory nor an .onnx file',
+  );
   expect(await refused(source, '--name', '../evil')).toContain('--name');
   const printed = await run(['models', 'add', source], options);
   expect(printed.stdout).toContain('create an index with "model": "an-export"');
