@@ -7,6 +7,7 @@ import { host } from './host/bench.ts';
 import { hostile } from './hostile/bench.ts';
 import { kernel } from './kernel/bench.ts';
 import { loop } from './loop/bench.ts';
+import { newcomer } from './newcomer/bench.ts';
 import { search } from './search/bench.ts';
 import { searchEmbed } from './search/embed.ts';
 import { searchFit } from './search/synthetic/fit-statistics.ts';
@@ -21,6 +22,19 @@ process.env['ORT_DISABLE_TELEMETRY'] = '1';
 const program = new Command('npm run bench --').description(
   'Benchmarks; NAME --help lists the options of one.',
 );
-const scenarios = [kernel, capacity, encoder, gpu, host, search, stages, loop, hostile, store, tokenizer];
+const scenarios = [
+  kernel,
+  capacity,
+  encoder,
+  gpu,
+  host,
+  search,
+  stages,
+  loop,
+  hostile,
+  store,
+  tokenizer,
+  newcomer,
+];
 for (const command of [...scenarios, searchEmbed, searchFit, searchResemblance]) program.addCommand(command);
 await program.parseAsync();

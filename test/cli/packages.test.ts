@@ -1,24 +1,30 @@
 /**
  * The published packages as a user meets them: packed, installed into an empty folder with npm's scripts on, served by
- * `npx`, on the Node that the machine has (the checkout's own is taken out of the path).
+ * `npx`, on the Node that the machine has (the checkout's own is taken out of the path). Then the whole way of a newcomer,
+ * whom `npm run bench -- newcomer` times, with fewer documents.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { readFileSync, readdirSync, realpathSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { missingPython } from '../../clients/tools/install.ts';
+import { packPython, packTypeScript } from '../../clients/tools/pack.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
+import { runBenchmark } from '../support/run-benchmark.ts';
 import { eventually } from '../support/running/eventually.ts';
 import { childEnvironment } from '../support/running/server.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 const waitMs = 120_000;
 const started = new Set<ChildProcess>();
+const noPython = missingPython();
+let packed: string;
 let folder: string;
 let environment: Record<string, string>;
 
 beforeAll(async () => {
   folder = realpathSync(await newDirectory());
-  const packed = path.join(folder, 'packed');
+  packed = path.join(folder, 'packed');
   const pack = `import { pack } from '${root}/packages/pack.ts'; await pack(process.argv[1]);`;
   execFileSync(process.execPath, ['--input-type=module', '--eval', pack, packed], {
     cwd: root,
@@ -97,6 +103,23 @@ describe('the installed packages', () => {
     });
     expect(server.stderr()).toContain('"msg":"closed"');
   });
+});
+
+describe.skipIf(noPython !== undefined)(`a newcomer${noPython === undefined ? '' : ` (${noPython})`}`, () => {
+  it('imports from Python, searches from TypeScript, and moves to a second model while every search is answered', async () => {
+    await packTypeScript(packed);
+    await packPython(packed);
+    const { report, printed } = await runBenchmark<{
+      readonly steps: readonly { readonly step: string; readonly documents?: number }[];
+      readonly searches: { readonly answered: number; readonly failures: readonly string[] };
+    }>('newcomer', '--packages', packed, '--documents', '200');
+    const imported = report.steps.filter(({ documents }) => documents !== undefined);
+    expect(imported.map(({ documents }) => documents)).toEqual([200, 200]);
+    expect(report.steps.map(({ step }) => step)).toContain('switch the application');
+    expect(report.searches.failures).toEqual([]);
+    expect(report.searches.answered).toBeGreaterThan(10);
+    expect(printed).toContain(' 0 failed');
+  }, 600_000);
 });
 
 interface Npx {

@@ -1,0 +1,38 @@
+/**
+ * A newcomer's application: searches the index that the file `current-index` names, one query after another, until its
+ * standard input ends. A line of JSON says when answers come from another index, and the last one what was seen. No
+ * request is repeated: each failure counts.
+ */
+import { readFileSync } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
+import { Maxsimd } from '@maxsimd/client';
+
+const client = new Maxsimd({
+  url: process.env['MAXSIMD_URL'] ?? '',
+  apiKey: process.env['MAXSIMD_API_KEY'] ?? '',
+  retryMsMax: 0,
+});
+const queries = JSON.parse(readFileSync('queries.json', 'utf8')) as readonly string[];
+const print = (line: object): void => console.log(JSON.stringify(line));
+
+const waits: number[] = [];
+const failures: string[] = [];
+let answering = '';
+const over = new AbortController();
+process.stdin.resume().once('end', () => over.abort());
+
+while (!over.signal.aborted) {
+  const index = readFileSync('current-index', 'utf8');
+  const query = queries[(waits.length + failures.length) % queries.length] ?? '';
+  const started = performance.now();
+  try {
+    const { results } = await client.search(index, { query, top_k: 5 });
+    if (results.length === 0) throw new Error('no results');
+    waits.push(performance.now() - started);
+    if (index !== answering) print({ answering: (answering = index) });
+  } catch (error) {
+    failures.push(String(error));
+  }
+  await setTimeout(20);
+}
+print({ waits, failures });
