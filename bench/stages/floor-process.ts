@@ -26,8 +26,9 @@ const server = new Server();
 const timings = { tokenizeMs: 0, queueMs: 0, runMs: 0 };
 server.addService(encoderService, {
   encodeQueries: (call: ServerDuplexStream<EncodeQueriesRequest, EncodeQueriesResponse>) => {
-    call.on('data', ({ number }: EncodeQueriesRequest) => {
-      call.write({ number, reply: { inputTokens: rows, rows, vectors, offsets, timings, problem: '' } });
+    const reply = { inputTokens: rows, rows, vectors, offsets, timings, problem: '' };
+    call.on('data', ({ items }: EncodeQueriesRequest) => {
+      call.write({ items: items.map(({ number }) => ({ number, reply })) });
     });
     call.on('end', () => call.end());
   },

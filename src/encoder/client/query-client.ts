@@ -8,11 +8,14 @@
  */
 import { status } from '@grpc/grpc-js';
 import { callError } from '../protocol/call-error.ts';
+import { ItemWriter } from '../protocol/item-writer.ts';
 import type {
+  AnswerItem,
   EncodeQueriesResponse,
   EncoderClient,
   EncodeQueryRequest,
   EncodeQueryResponse,
+  QueryItem,
 } from '../protocol/wire.ts';
 
 type QueryDuplex = ReturnType<EncoderClient['encodeQueries']>;
@@ -63,15 +66,20 @@ export class QueryClient {
 class OpenStream {
   takesQueries = true;
   readonly #stream: QueryDuplex;
+  readonly #writer: ItemWriter<QueryItem>;
   readonly #open = new Map<number, OpenQuery>();
   #lastNumber = 0;
 
   constructor(stream: QueryDuplex, onDraining: () => void) {
     this.#stream = stream;
-    stream.on('data', (response: EncodeQueriesResponse) => {
-      if (!response.draining) return this.#settle(response);
-      this.#leave();
-      onDraining();
+    this.#writer = new ItemWriter<QueryItem>(stream);
+    stream.on('data', ({ items }: EncodeQueriesResponse) => {
+      for (const item of items) {
+        if (item.draining) {
+          this.#leave();
+          onDraining();
+        } else this.#settle(item);
+      }
     });
     stream.on('error', (error) => this.#lost(error));
     stream.on('end', () => this.#lost(callError(status.UNAVAILABLE, 'the encoder ended the stream')));
@@ -86,7 +94,7 @@ class OpenStream {
     const timeoutMs = Math.max(0, deadlineMs - Date.now());
     return new Promise((resolve, reject) => {
       const giveUp = (error: Error): void => {
-        if (this.takesQueries) this.#stream.write({ number, cancel: {} });
+        if (this.takesQueries) this.#writer.write({ number, cancel: {}, timeoutMs: 0 });
         over.reject(error);
       };
       const abort = (): void => giveUp(signal.reason as Error);
@@ -109,7 +117,7 @@ class OpenStream {
         },
       };
       this.#open.set(number, over);
-      this.#stream.write({ number, query: request, timeoutMs });
+      this.#writer.write({ number, query: request, timeoutMs });
     });
   }
 
@@ -118,7 +126,7 @@ class OpenStream {
     this.#stream.cancel();
   }
 
-  #settle({ number, reply, failure }: EncodeQueriesResponse): void {
+  #settle({ number, reply, failure }: AnswerItem): void {
     // An answer to a query that was given up.
     const query = this.#open.get(number);
     if (query === undefined) return;
@@ -134,7 +142,7 @@ class OpenStream {
   #leave(): void {
     if (!this.takesQueries) return;
     this.takesQueries = false;
-    this.#stream.end();
+    this.#writer.end();
   }
 
   #lost(error: Error): void {

@@ -8,13 +8,19 @@ import { fileURLToPath } from 'node:url';
 import type { ProtoGrpcType } from './generated/encoder.ts';
 import type { EncodeDocumentsRequest } from './generated/maxsimd/encoder/v1/EncodeDocumentsRequest.ts';
 import type { EncodeDocumentsResponse } from './generated/maxsimd/encoder/v1/EncodeDocumentsResponse.ts';
+import type { EncodeQueriesRequest } from './generated/maxsimd/encoder/v1/EncodeQueriesRequest.ts';
 import type { EncodeQueriesResponse } from './generated/maxsimd/encoder/v1/EncodeQueriesResponse.ts';
 import type { GetStatisticsResponse } from './generated/maxsimd/encoder/v1/GetStatisticsResponse.ts';
 
-export type { EncodeDocumentsRequest, EncodeDocumentsResponse, EncodeQueriesResponse, GetStatisticsResponse };
+export type {
+  EncodeDocumentsRequest,
+  EncodeDocumentsResponse,
+  EncodeQueriesRequest,
+  EncodeQueriesResponse,
+  GetStatisticsResponse,
+};
 export type { CountTokensRequest } from './generated/maxsimd/encoder/v1/CountTokensRequest.ts';
 export type { CountTokensResponse } from './generated/maxsimd/encoder/v1/CountTokensResponse.ts';
-export type { EncodeQueriesRequest } from './generated/maxsimd/encoder/v1/EncodeQueriesRequest.ts';
 export type { EncodeQueryRequest } from './generated/maxsimd/encoder/v1/EncodeQueryRequest.ts';
 export type { EncodeQueryResponse } from './generated/maxsimd/encoder/v1/EncodeQueryResponse.ts';
 export type { GetInfoResponse } from './generated/maxsimd/encoder/v1/GetInfoResponse.ts';
@@ -23,7 +29,9 @@ export type { EncoderHandlers } from './generated/maxsimd/encoder/v1/Encoder.ts'
 
 export type OpenMessage = NonNullable<EncodeDocumentsRequest['open']>;
 export type PartMessage = NonNullable<EncodeDocumentsResponse['part']>;
-export type QueryFailure = NonNullable<EncodeQueriesResponse['failure']>;
+export type QueryItem = EncodeQueriesRequest['items'][number];
+export type AnswerItem = EncodeQueriesResponse['items'][number];
+export type QueryFailure = NonNullable<AnswerItem['failure']>;
 export type StageHistogram = GetStatisticsResponse['stages'][number];
 
 /** The service's full name, which is also its key in the health service. */

@@ -1,18 +1,20 @@
 /** The gRPC server of an encoder process: messages in, messages out, failures as statuses. */
 import {
-  Server,
+  Server as GrpcServer,
   type ServerCredentials,
   type ServerUnaryCall,
   type sendUnaryData,
   status,
 } from '@grpc/grpc-js';
 import { randomUUID } from 'node:crypto';
+import type { Server } from 'node:net';
 import type { Logger } from '../../logging.ts';
 import { type CallError, callError } from '../protocol/call-error.ts';
 import { type DocumentCall, serveDocuments } from './document-server.ts';
 import type { CallLimits, EncodeRequest, EncoderCore } from '../scheduling/encoder-core.ts';
 import { EncoderFailure, type FailureKind } from '../scheduling/encoder-failure.ts';
 import { addHealthService } from '../protocol/health.ts';
+import { listen } from './listener.ts';
 import { QueryServer, type QueriesCall } from './query-server.ts';
 import { stageBoundsMs } from '../scheduling/stage-times.ts';
 import {
@@ -44,7 +46,6 @@ export interface EncoderServer {
   serve(): void;
   /** Health turns NOT_SERVING; resolves when the calls in flight have ended. */
   drain(): Promise<void>;
-  close(): void;
 }
 
 interface Call {
@@ -58,13 +59,14 @@ const deadlineMsMax = 60 * 60 * 1000;
 
 export function createEncoderServer(options: EncoderServerOptions): EncoderServer {
   const { core, log } = options;
-  const server = new Server({
+  const server = new GrpcServer({
     'grpc.max_receive_message_length': messageBytesMax,
     'grpc.max_send_message_length': messageBytesMax,
   });
   const setHealth = addHealthService(server);
   const queryServers = new Set<QueryServer>();
   const instance = randomUUID();
+  let listener: Server | undefined;
 
   server.addService(encoderService, {
     GetInfo: unary<unknown, GetInfoResponse>(log, async () => ({
@@ -125,22 +127,26 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
   } satisfies EncoderHandlers);
 
   return {
-    listen: async (address, credentials) =>
-      new Promise((resolve, reject) => {
-        server.bindAsync(address, credentials, (error, port) => {
-          if (error === null) resolve(port);
-          else reject(error);
-        });
-      }),
+    listen: async (address, credentials) => {
+      const injector = server.createConnectionInjector(credentials);
+      listener = await listen(address, (connection) => injector.injectConnection(connection));
+      const bound = listener.address();
+      return typeof bound === 'object' ? (bound?.port ?? 0) : 0;
+    },
     serve: () => setHealth('SERVING'),
     drain: async () => {
       setHealth('NOT_SERVING');
       for (const queries of queryServers) queries.drain();
+      const disconnected = new Promise<void>((resolve) => {
+        if (listener === undefined) resolve();
+        else listener.close(() => resolve());
+      });
       await new Promise<void>((resolve) => {
         server.tryShutdown(() => resolve());
       });
+      // The last answers are out when their connections have ended.
+      await disconnected;
     },
-    close: () => server.forceShutdown(),
   };
 }
 

@@ -6,13 +6,16 @@ import type { ServerDuplexStream } from '@grpc/grpc-js';
 import type { CallError } from '../protocol/call-error.ts';
 import type { CallLimits, EncodeRequest, EncoderCore } from '../scheduling/encoder-core.ts';
 import { EncoderFailure, refusalMessage, TextRefused } from '../scheduling/encoder-failure.ts';
+import { ItemWriter } from '../protocol/item-writer.ts';
 import {
+  type AnswerItem,
   bytesOf,
   type EncodeQueriesRequest,
   type EncodeQueriesResponse,
   type EncodeQueryRequest,
   type EncodeQueryResponse,
   type QueryFailure,
+  type QueryItem,
   requestBounds,
   retryDelayTrailer,
 } from '../protocol/wire.ts';
@@ -43,6 +46,7 @@ const refusedQueryResponse: EncodeQueryResponse = {
 
 export class QueryServer {
   readonly #call: QueriesCall;
+  readonly #writer: ItemWriter<AnswerItem>;
   readonly #options: QueryServerOptions;
   readonly #open = new Map<number, AbortController>();
   /** Queries whose answer the transport has not taken yet. */
@@ -51,8 +55,11 @@ export class QueryServer {
 
   constructor(call: QueriesCall, options: QueryServerOptions) {
     this.#call = call;
+    this.#writer = new ItemWriter(call);
     this.#options = options;
-    call.on('data', (request: EncodeQueriesRequest) => this.#take(request));
+    call.on('data', ({ items }: EncodeQueriesRequest) => {
+      for (const item of items) this.#take(item);
+    });
     call.on('end', () => {
       this.#clientEnded = true;
       this.#endWhenDone();
@@ -67,28 +74,28 @@ export class QueryServer {
 
   /** Tells the client to send no more; the stream ends when it has what it asked for. */
   drain(): void {
-    if (!this.#clientEnded) this.#call.write({ number: 0, draining: {} });
+    if (!this.#clientEnded) this.#writer.write({ number: 0, draining: {} });
   }
 
-  #take({ number, query, cancel, timeoutMs }: EncodeQueriesRequest): void {
+  #take({ number, query, cancel, timeoutMs }: QueryItem): void {
     if (cancel) this.#open.get(number)?.abort(callerGone());
     else void this.#answer(number, query, Date.now() + timeoutMs);
   }
 
-  async #answer(number: number, query: EncodeQueriesRequest['query'], deadlineMs: number): Promise<void> {
+  async #answer(number: number, query: QueryItem['query'], deadlineMs: number): Promise<void> {
     this.#unanswered++;
     if (this.#unanswered >= openMax) this.#call.pause();
     const controller = new AbortController();
     this.#open.set(number, controller);
-    let response: EncodeQueriesResponse;
+    let answer: AnswerItem;
     try {
       if (!query) throw new EncoderFailure('invalid', 'the message holds no query');
-      response = { number, reply: await this.#encode(query, { deadlineMs, signal: controller.signal }) };
+      answer = { number, reply: await this.#encode(query, { deadlineMs, signal: controller.signal }) };
     } catch (error) {
-      response = { number, failure: failureOf(this.#options.statusOf(error)) };
+      answer = { number, failure: failureOf(this.#options.statusOf(error)) };
     }
     if (this.#open.get(number) === controller) this.#open.delete(number);
-    this.#call.write(response, () => {
+    this.#writer.write(answer, () => {
       this.#unanswered--;
       if (this.#unanswered < openMax) this.#call.resume();
       this.#endWhenDone();
@@ -120,7 +127,7 @@ export class QueryServer {
 
   #endWhenDone(): void {
     if (!this.#clientEnded || this.#unanswered > 0) return;
-    this.#call.end();
+    this.#writer.end();
     this.#options.onEnd();
   }
 }

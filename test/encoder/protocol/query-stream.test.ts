@@ -7,9 +7,11 @@ import { EncoderProbe } from '../../../src/encoder/supervision/encoder-probe.ts'
 import { addHealthService } from '../../../src/encoder/protocol/health.ts';
 import type { QueriesCall } from '../../../src/encoder/server/query-server.ts';
 import {
+  type AnswerItem,
   EncoderClient,
   type EncodeQueriesResponse,
   encoderService,
+  type QueryItem,
 } from '../../../src/encoder/protocol/wire.ts';
 import { callOptions, encodersOfTest, until } from '../../support/encoder/encoders.ts';
 
@@ -75,15 +77,15 @@ describe('queries on one stream', () => {
 describe('the encoder’s end of a stream of queries', () => {
   it('answers each query of a client that keeps to nothing, in whatever order it asks', async () => {
     const { address } = await oneEncoder();
-    const { stream, responses, ended } = open(address);
+    const { stream, ask, responses, ended } = open(address);
     const timeoutMs = 30_000;
-    stream.write({ number: 7, query, timeoutMs });
-    stream.write({ number: 7, query, timeoutMs });
-    stream.write({ number: 8, cancel: {} });
-    stream.write({ number: 9, timeoutMs });
-    stream.write({ number: 10, query, timeoutMs: 0 });
-    stream.write({ number: 11, query: { ...query, model: { ...model, version: '2' } }, timeoutMs });
-    stream.write({ number: 12, query: { ...query, text: 'a'.repeat((1 << 20) + 1) }, timeoutMs });
+    ask({ number: 7, query, timeoutMs });
+    ask({ number: 7, query, timeoutMs });
+    ask({ number: 8, cancel: {}, timeoutMs: 0 });
+    ask({ number: 9, timeoutMs });
+    ask({ number: 10, query, timeoutMs: 0 });
+    ask({ number: 11, query: { ...query, model: { ...model, version: '2' } }, timeoutMs });
+    ask({ number: 12, query: { ...query, text: 'a'.repeat((1 << 20) + 1) }, timeoutMs });
     stream.end();
     await ended;
     const outcomes = responses.map(({ number, reply, failure }) => [number, failure?.status ?? reply?.rows]);
@@ -99,17 +101,17 @@ describe('the encoder’s end of a stream of queries', () => {
 
   it('tells to open no more when it drains, answers what is open, and ends', async () => {
     const { address, processId } = await oneEncoder();
-    const { stream, responses, ended } = open(address);
+    const { stream, ask, responses, ended } = open(address);
     const draining = new Promise<void>((resolve) => {
-      stream.on('data', ({ draining: notice }: EncodeQueriesResponse) => {
-        if (notice !== undefined && notice !== null) resolve();
+      stream.on('data', ({ items }: EncodeQueriesResponse) => {
+        if (items.some(({ draining: notice }) => notice)) resolve();
       });
     });
-    stream.write({ number: 1, query, timeoutMs: 30_000 });
+    ask({ number: 1, query, timeoutMs: 30_000 });
     await until(() => responses.length === 1);
     process.kill(processId, 'SIGTERM');
     await draining;
-    stream.write({ number: 2, query, timeoutMs: 30_000 });
+    ask({ number: 2, query, timeoutMs: 30_000 });
     stream.end();
     await ended;
     expect(responses.filter(({ reply }) => reply !== undefined).map(({ number }) => number)).toEqual([1, 2]);
@@ -117,8 +119,8 @@ describe('the encoder’s end of a stream of queries', () => {
 
   it('keeps nothing of a client that goes away', async () => {
     const { address } = await oneEncoder();
-    const { stream, responses } = open(address);
-    for (let number = 1; number <= 500; number++) stream.write({ number, query, timeoutMs: 30_000 });
+    const { stream, ask, responses } = open(address);
+    for (let number = 1; number <= 500; number++) ask({ number, query, timeoutMs: 30_000 });
     await until(() => responses.length > 0);
     stream.cancel();
     const probe = new EncoderProbe(address);
@@ -130,9 +132,9 @@ describe('the encoder’s end of a stream of queries', () => {
   // Five thousand runs of the model take ten seconds on two idle cores and several times that on busy ones.
   it('reads no further from a client that does not read', { timeout: 180_000 }, async () => {
     const { address } = await oneEncoder();
-    const { stream, responses } = open(address, false);
+    const { stream, ask, responses } = open(address, false);
     const count = 5000;
-    for (let number = 1; number <= count; number++) stream.write({ number, query, timeoutMs: 160_000 });
+    for (let number = 1; number <= count; number++) ask({ number, query, timeoutMs: 160_000 });
     const probe = new EncoderProbe(address);
     onTestFinished(() => probe.close());
     // Its answers fill the transport, then their bound; what it has not read stays with the client. A second without a run
@@ -158,15 +160,16 @@ function open(address: string, reading = true) {
   const client = new EncoderClient(address, credentials.createInsecure());
   onTestFinished(() => client.close());
   const stream = client.encodeQueries();
-  const responses: EncodeQueriesResponse[] = [];
+  const responses: AnswerItem[] = [];
+  const ask = (item: QueryItem): void => void stream.write({ items: [item] });
   const ended = new Promise<void>((resolve, reject) => {
     stream.on('end', resolve);
     stream.on('error', reject);
   });
   ended.catch(() => undefined);
-  stream.on('data', (response: EncodeQueriesResponse) => responses.push(response));
+  stream.on('data', ({ items }: EncodeQueriesResponse) => responses.push(...items));
   if (!reading) stream.pause();
-  return { stream, responses, ended };
+  return { stream, ask, responses, ended };
 }
 
 /** An encoder of our own making, for what a real one never does. */

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import {
+  type AnswerItem,
   EncoderClient,
   type EncodeDocumentsRequest,
   type EncodeDocumentsResponse,
@@ -37,12 +38,12 @@ function connect(address: string) {
       new Promise((resolve, reject) => {
         rpc.countTokens(request, (error, response) => (error === null ? resolve(response) : reject(error)));
       }),
-    query: async (asked: EncodeQueryRequest): Promise<EncodeQueriesResponse> => {
+    query: async (asked: EncodeQueryRequest): Promise<AnswerItem> => {
       const stream = rpc.encodeQueries();
-      stream.write({ number: 1, query: asked, timeoutMs: 30_000 });
+      stream.write({ items: [{ number: 1, query: asked, timeoutMs: 30_000 }] });
       const [response] = (await once(stream, 'data')) as [EncodeQueriesResponse];
       stream.end();
-      return response;
+      return response.items[0]!;
     },
   };
 }

@@ -108,10 +108,10 @@ export async function startForeignEncoder(): Promise<ForeignEncoder> {
           openCalls += 1;
           const answer = await answerQuery(text);
           openCalls -= 1;
-          if (answer !== undefined) call.write({ number, reply: answer });
+          if (answer !== undefined) call.write({ items: [{ number, reply: answer }] });
         };
-        call.on('data', ({ number, query }: EncodeQueriesRequest) => {
-          if (query) void reply(number, query.text);
+        call.on('data', ({ items }: EncodeQueriesRequest) => {
+          for (const { number, query } of items) if (query) void reply(number, query.text);
         });
         call.on('end', () => call.end());
       },
