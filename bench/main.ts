@@ -2,6 +2,7 @@
 import { Command } from 'commander';
 import { capacity } from './capacity/command.ts';
 import { encoder } from './encoder/bench.ts';
+import { frontier } from './frontier/bench.ts';
 import { gpu } from './gpu/bench.ts';
 import { host } from './host/bench.ts';
 import { hostile } from './hostile/bench.ts';
@@ -29,6 +30,7 @@ const scenarios = [
   gpu,
   host,
   search,
+  frontier,
   stages,
   loop,
   hostile,

@@ -6,17 +6,15 @@
  * `top_k` chunks, each document counts by its best chunk among them, and recall@10 and @100 are shares of the first 10
  * and 100 documents of the scan.
  */
-import { createHash } from 'node:crypto';
-import { mkdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { createEngine } from '../../src/index/engine/native.ts';
 import { describeEnvironment, root } from '../lib/environment.ts';
 import { directory, integer, names, optional } from '../lib/options.ts';
 import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
 import { mean } from '../lib/statistics.ts';
-import { chunksOf, documentsOf, type Corpus, type Query } from './corpus.ts';
+import { documentsOf, spread, type Corpus } from './corpus.ts';
 import { openEmbeddings } from './embedding-directory.ts';
-import { buildSealed } from './engine-index.ts';
+import { buildSealed, indexDirectory } from './engine-index.ts';
 import { engineRows, parts, topK, withUnitRows, type Part } from './engine-rows.ts';
 import { peerNames, peerRows } from './peer-rows.ts';
 import { qpsAtEqualRecall, renderTable, type SearchReport } from './report.ts';
@@ -63,8 +61,7 @@ async function run(options: Options): Promise<SearchReport> {
       budgetMs: options.budgetMs,
       clients: [1, 2, 4].map((factor) => factor * engine.info.threads),
     };
-    const folder = path.join(options.cache, keyOf(corpus));
-    mkdirSync(options.cache, { recursive: true });
+    const folder = indexDirectory(options.cache, corpus);
     const index = { engine, corpus };
     const sealed = await buildSealed(index, folder, options.onProgress);
     // Peers are compared with the truth of unit query rows.
@@ -113,17 +110,4 @@ async function run(options: Options): Promise<SearchReport> {
 function openCorpus({ embeddings, chunks, meanRows, queries, seed }: Options): Corpus {
   if (embeddings !== undefined) return openEmbeddings(embeddings, chunks);
   return synthesise({ chunks, meanRows, queries, seed });
-}
-
-/** So many of all, evenly spread. */
-function spread(queries: readonly Query[], wanted: number): readonly Query[] {
-  const count = Math.min(wanted, queries.length);
-  return Array.from({ length: count }, (_, i) => queries[Math.floor((i * queries.length) / count)]!);
-}
-
-/** Another corpus or another build of the engine is another index. */
-function keyOf(corpus: Corpus): string {
-  const addon = readFileSync(path.join(root, 'build', 'Release', 'maxsimd.node'));
-  const hash = createHash('sha256').update(corpus.identity).update(addon);
-  return `${chunksOf(corpus)}-${hash.digest('hex').slice(0, 16)}`;
 }

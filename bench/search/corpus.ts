@@ -73,6 +73,12 @@ export function rowsOfChunk(corpus: Corpus, chunk: number): number {
   return corpus.chunkRows[chunk + 1]! - corpus.chunkRows[chunk]!;
 }
 
+/** So many of all, evenly spread. */
+export function spread(queries: readonly Query[], wanted: number): readonly Query[] {
+  const count = Math.min(wanted, queries.length);
+  return Array.from({ length: count }, (_, i) => queries[Math.floor((i * queries.length) / count)]!);
+}
+
 /** Runs of whole documents of about so many rows, in order. */
 export function* runsOf(corpus: Corpus, rowsMax: number): Generator<{ from: number; to: number }> {
   const documents = documentsOf(corpus);

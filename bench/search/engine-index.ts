@@ -4,11 +4,13 @@
  *
  * The version id of a document's n-th version is document + n * documents, so that results name documents.
  */
+import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync, existsSync } from 'node:fs';
 import path from 'node:path';
+import { builtFile } from '../../src/installation.ts';
 import { defaultIndexSettings } from '../../src/index/index-settings.ts';
 import type { NativeEngine, NativeIndex, NativeSearchResult } from '../../src/index/engine/native.ts';
-import { documentsOf, rowOf, rowsOf, tokenVectorsOf, type Corpus, type Query } from './corpus.ts';
+import { chunksOf, documentsOf, rowOf, rowsOf, tokenVectorsOf, type Corpus, type Query } from './corpus.ts';
 import { termsOf, type Selectivity, termOf } from './filters.ts';
 
 /** What a search asks beyond its query. */
@@ -44,6 +46,13 @@ export const { segmentTokenVectorsMax } = defaultIndexSettings;
 const { sealedSegmentsMax, codesTokenVectorsMin } = defaultIndexSettings;
 
 const searchTimeoutMs = 600_000;
+
+/** Where an index is kept: another corpus or another build of the engine is another index. */
+export function indexDirectory(cache: string, corpus: Corpus): string {
+  const addon = readFileSync(builtFile('maxsimd.node'));
+  const hash = createHash('sha256').update(corpus.identity).update(addon).digest('hex').slice(0, 16);
+  return path.join(cache, `${chunksOf(corpus)}-${hash}`);
+}
 
 /** Builds the sealed segments with what is derived from them, or finds them built in `directory`. */
 export async function buildSealed(

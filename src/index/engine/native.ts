@@ -286,8 +286,11 @@ interface Addon {
   readonly Engine: new (options: EngineOptions) => NativeEngine & NativeProbe;
 }
 
-/** Loads the addon and starts an engine with its threads. */
-export function createEngine(options: EngineOptions): NativeEngine & NativeProbe {
-  const addon = createRequire(import.meta.url)(builtFile('maxsimd.node')) as Addon;
+/** Loads the addon, which benchmarks may take from another build, and starts an engine with its threads. */
+export function createEngine(
+  options: EngineOptions,
+  file = builtFile('maxsimd.node'),
+): NativeEngine & NativeProbe {
+  const addon = createRequire(import.meta.url)(file) as Addon;
   return new addon.Engine(options);
 }
