@@ -259,11 +259,11 @@ export class ModelGroups implements Encoder {
   }
 
   /** The group of a call whose model was awaited; absent = the first one. */
-  #holding({ model: name, modelVersion: version }: EncodeOptions): Loaded | undefined {
-    if (keyOf({ name, version }) === keyOf(this.#first.model)) return undefined;
-    const loaded = this.#loaded.get(keyOf({ name, version }));
+  #holding({ model }: EncodeOptions): Loaded | undefined {
+    if (keyOf(model) === keyOf(this.#first.model)) return undefined;
+    const loaded = this.#loaded.get(keyOf(model));
     if (loaded !== undefined) return loaded;
-    throw unavailable(`${nameOf({ name, version })} is not loaded any more`);
+    throw unavailable(`${nameOf(model)} is not loaded any more`);
   }
 
   async #use<T>(options: EncodeOptions, call: (encoder: Encoder) => Promise<T>): Promise<T> {

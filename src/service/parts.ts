@@ -22,13 +22,9 @@ export interface ServiceParts {
   readonly nowMs: () => number;
 }
 
-export function encodeOptions(
-  context: RequestContext,
-  model: { readonly name: string; readonly version: string },
-): EncodeOptions {
+export function encodeOptions(context: RequestContext, model: EncodeOptions['model']): EncodeOptions {
   return {
-    model: model.name,
-    modelVersion: model.version,
+    model,
     tenantId: context.tenant.id,
     deadlineMs: context.deadlineMs,
     signal: context.signal,

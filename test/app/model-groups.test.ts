@@ -90,7 +90,7 @@ it('where all places are taken, the one that was idle longest makes room, and no
   // A query keeps its group, however long it takes.
   const answer = Promise.withResolvers<void>();
   started[1]!.encoder.beforeQuery = () => answer.promise;
-  const options = { ...limits, model: 'second', modelVersion: '1', tenantId: 't' };
+  const options = { ...limits, model: { name: 'second', version: '1' }, tenantId: 't' };
   const query = groups.encodeQuery('a', options);
   await vi.advanceTimersByTimeAsync(11_000);
   await expect(use('fourth')).resolves.toBe('fourth');

@@ -50,8 +50,7 @@ export async function startEncoder(modelDirectory: string, device: Device): Prom
   const callOptions = (): EncodeOptions => {
     const [model] = pool.models() as readonly [EncoderModel];
     return {
-      model: model.name,
-      modelVersion: model.version,
+      model,
       tenantId: 'bench',
       deadlineMs: Date.now() + 600_000,
       signal: new AbortController().signal,

@@ -45,7 +45,7 @@ export async function goldenRun(
   const model = await loadModel(directory);
   return withEncoder(directory, async (encoder) => {
     const golden: GoldenText[] = [];
-    const ids = { model: model.name, modelVersion: model.version, tenantId: 'models add' };
+    const ids = { model, tenantId: 'models add' };
     const limits = { deadlineMs: Date.now() + loadMsMax, signal: new AbortController().signal };
     const options = {
       ...ids,

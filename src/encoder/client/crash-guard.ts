@@ -63,7 +63,7 @@ export class Retrial {
 }
 
 /** How a text was to be run, and for whom; queries have no chunking. */
-type TextRun = Pick<EncodeDocumentsOptions, 'tenantId' | 'model' | 'modelVersion'> &
+type TextRun = Pick<EncodeDocumentsOptions, 'tenantId' | 'model'> &
   Partial<Pick<EncodeDocumentsOptions, 'chunking'>>;
 
 /**
@@ -97,8 +97,8 @@ export class UnencodableTexts {
     if (this.#ends.size > 0) this.#ends.delete(this.#digest(text, run));
   }
 
-  #digest(text: string, { tenantId, model, modelVersion, chunking }: TextRun): string {
-    const run = JSON.stringify([tenantId, model, modelVersion, chunking]);
+  #digest(text: string, { tenantId, model, chunking }: TextRun): string {
+    const run = JSON.stringify([tenantId, model.name, model.version, chunking]);
     return createHmac('sha256', this.#key).update(run).update(text).digest('base64');
   }
 }

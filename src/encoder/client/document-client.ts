@@ -72,8 +72,8 @@ export async function* encodeOnce(
 }
 
 function openMessage(documentCount: number, options: EncodeDocumentsOptions): EncodeDocumentsRequest {
-  const { model, modelVersion, tenantId, chunking } = options;
-  return { open: { model: { name: model, version: modelVersion }, tenantId, chunking, documentCount } };
+  const { model, tenantId, chunking } = options;
+  return { open: { model, tenantId, chunking, documentCount } };
 }
 
 async function send(

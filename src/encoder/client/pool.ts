@@ -21,7 +21,7 @@ import { type Attempt, encodeOnce, type Unfinished } from './document-client.ts'
 import { Endpoint, type EndpointEvent, type OpenCall } from './endpoint.ts';
 import { CorruptReply, decodeCounts, decodeQuery, refusedDocument, refusedQuery } from './replies.ts';
 import { isLoss, Tries, unavailable } from './tries.ts';
-import type { CountTokensResponse, GetStatisticsResponse, ModelReference } from '../protocol/wire.ts';
+import type { CountTokensResponse, GetStatisticsResponse } from '../protocol/wire.ts';
 
 export interface EncoderPoolOptions {
   /** `unix:/path` or `host:port`. */
@@ -135,7 +135,11 @@ class EncoderPool implements Encoder {
   }
 
   async countTokens(texts: readonly string[], options: EncodeOptions): Promise<readonly number[]> {
-    const request = { ...target(options), texts: texts.map((text) => text.toWellFormed()) };
+    const request = {
+      model: options.model,
+      tenantId: options.tenantId,
+      texts: texts.map((text) => text.toWellFormed()),
+    };
     const call = this.#call(options);
     for (;;) {
       const { endpoint, open } = await this.#pick(call, texts);
@@ -155,7 +159,7 @@ class EncoderPool implements Encoder {
   }
 
   async encodeQuery(text: string, options: EncodeOptions): Promise<EncodedQuery> {
-    const request = { ...target(options), text: text.toWellFormed() };
+    const request = { model: options.model, tenantId: options.tenantId, text: text.toWellFormed() };
     const call = this.#call(options);
     try {
       for (;;) {
@@ -344,7 +348,7 @@ class EncoderPool implements Encoder {
       if (tries.refusal !== undefined) throw tries.refusal;
       if (!(await this.#change(waitUntilMs, options.signal))) {
         throw unavailable(
-          `no encoder serves model ${options.model} version ${options.modelVersion} at the moment`,
+          `no encoder serves model ${options.model.name} version ${options.model.version} at the moment`,
         );
       }
     }
@@ -409,15 +413,8 @@ interface DocumentsCall extends Call {
   readonly unfinished: Unfinished;
 }
 
-function modelOf(endpoint: Endpoint, { model, modelVersion }: EncodeOptions): EncoderModel | undefined {
-  return endpoint.models.find(({ name, version }) => name === model && version === modelVersion);
-}
-
-function target({ model, modelVersion, tenantId }: EncodeOptions): {
-  readonly model: ModelReference;
-  readonly tenantId: string;
-} {
-  return { model: { name: model, version: modelVersion }, tenantId };
+function modelOf(endpoint: Endpoint, { model }: EncodeOptions): EncoderModel | undefined {
+  return endpoint.models.find(({ name, version }) => name === model.name && version === model.version);
 }
 
 function tokensOf(texts: Iterable<string>): number {

@@ -63,8 +63,8 @@ export class Tries {
         return;
       }
       case status.FAILED_PRECONDITION: {
-        const { model, modelVersion } = this.#options;
-        const message = `the encoder does not serve model ${model} version ${modelVersion}`;
+        const { name, version } = this.#options.model;
+        const message = `the encoder does not serve model ${name} version ${version}`;
         endpoint.lookAgain();
         this.#refused(endpoint, unavailable(message, { cause: error }));
         return;

@@ -19,9 +19,8 @@ export interface EncoderModel {
 }
 
 export interface EncodeOptions {
-  /** The immutable version of the index; another version is never used in its place. */
-  readonly model: string;
-  readonly modelVersion: string;
+  /** In the immutable version of the index; another version is never used in its place. */
+  readonly model: Pick<EncoderModel, 'name' | 'version'>;
   /** Opaque; used for fairness between tenants only. */
   readonly tenantId: string;
   /** Absolute, milliseconds since the epoch. */

@@ -26,8 +26,7 @@ export interface CallLimits {
 }
 
 export interface EncodeRequest extends CallLimits {
-  readonly model: string;
-  readonly modelVersion: string;
+  readonly model: { readonly name: string; readonly version: string };
   readonly tenantId: string;
 }
 
@@ -217,11 +216,11 @@ export class EncoderCore {
     return job.done;
   }
 
-  #model({ model: name, modelVersion }: EncodeRequest): { model: ServedModel; index: number } {
-    const index = this.models.findIndex((model) => model.name === name && model.version === modelVersion);
+  #model({ model: { name, version } }: EncodeRequest): { model: ServedModel; index: number } {
+    const index = this.models.findIndex((model) => model.name === name && model.version === version);
     const model = this.models[index];
     if (model === undefined) {
-      throw new EncoderFailure('precondition', `model ${name} version ${modelVersion} is not loaded`);
+      throw new EncoderFailure('precondition', `model ${name} version ${version} is not loaded`);
     }
     return { model, index };
   }

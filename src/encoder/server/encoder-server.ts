@@ -183,7 +183,7 @@ function targeted(
   if (tenantId.length > requestBounds.identifierLength) {
     throw new EncoderFailure('invalid', `tenant_id exceeds ${requestBounds.identifierLength} characters`);
   }
-  return { model: model.name, modelVersion: model.version, tenantId, ...limits };
+  return { model, tenantId, ...limits };
 }
 
 /** Does what a call asks for; the signal aborts when the caller has gone or its deadline has passed. */

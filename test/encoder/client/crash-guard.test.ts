@@ -7,6 +7,8 @@ import { ServiceError } from '../../../src/errors.ts';
 import { callOptions, encodeAll, until } from '../../support/encoder/encoders.ts';
 import { startMortalEncoder } from '../../support/encoder/mortal-encoder.ts';
 
+const foreignModel = { name: 'foreign', version: '1' };
+
 const refused = 'the encoder ends when it runs this text';
 
 async function stage(count = 1, options: Partial<EncoderPoolOptions> = {}) {
@@ -27,7 +29,7 @@ async function stage(count = 1, options: Partial<EncoderPoolOptions> = {}) {
 /** What became of a query: `answered`, or why it was not. */
 async function ask(pool: Encoder, text: string, changes: Partial<EncodeOptions> = {}): Promise<string> {
   try {
-    const query = await pool.encodeQuery(text, callOptions(pool, { model: 'foreign', ...changes }));
+    const query = await pool.encodeQuery(text, callOptions(pool, { model: foreignModel, ...changes }));
     return query.problem ?? 'answered';
   } catch (error) {
     if (error instanceof ServiceError) return error.message;
@@ -37,7 +39,7 @@ async function ask(pool: Encoder, text: string, changes: Partial<EncodeOptions> 
 
 /** What became of each document of a call. */
 async function store(pool: Encoder, texts: readonly string[]): Promise<string[]> {
-  const documents = await encodeAll(pool, texts, { model: 'foreign' });
+  const documents = await encodeAll(pool, texts, { model: foreignModel });
   return documents.map(({ problem, chunkRows }) => problem ?? (chunkRows.length > 0 ? 'answered' : 'empty'));
 }
 
@@ -101,7 +103,7 @@ describe('a query that ends the encoder that runs it', () => {
   it('is unavailable where others send to the encoders too, who may have ended them', async () => {
     const { pool, encoder, events } = await stage(1, { exclusive: false });
     for (let i = 0; i < 3; i++) {
-      const call = pool.encodeQuery('unencodable', callOptions(pool, { model: 'foreign' }));
+      const call = pool.encodeQuery('unencodable', callOptions(pool, { model: foreignModel }));
       await expect(call).rejects.toMatchObject({ code: 'service_unavailable', retryAfterSeconds: 30 });
     }
     expect(encoder.ends).toHaveLength(3);
@@ -224,7 +226,7 @@ describe('documents that end the encoder that runs them', () => {
     await store(pool, ['unencodable text']);
     const onTokenCounts = (counts: readonly number[]): void => void reported.push(counts);
     const texts = ['unencodable text', 'an unencodable text', 'honest'];
-    const documents = await encodeAll(pool, texts, { model: 'foreign', onTokenCounts });
+    const documents = await encodeAll(pool, texts, { model: foreignModel, onTokenCounts });
     expect(reported).toEqual([[2, 3, 1]]);
     expect(documents.map(({ inputTokens }) => inputTokens)).toEqual([2, 3, 1]);
   });
@@ -276,7 +278,8 @@ describe('what lost calls have to themselves', () => {
 });
 
 describe('the memory of unencodable texts', () => {
-  const run = { tenantId: 'tenant', model: 'model', modelVersion: '1' };
+  const model = { name: 'model', version: '1' };
+  const run = { tenantId: 'tenant', model };
   const chunking = { maxTokens: 8, overlapTokens: 0, minimumChunkTokens: 1 };
 
   it('knows a text of one tenant, model and way to run it, and nothing else', () => {
@@ -284,7 +287,11 @@ describe('the memory of unencodable texts', () => {
     expect([unencodable.noteEnd('text', run), unencodable.has('text', run)]).toEqual([false, false]);
     expect([unencodable.noteEnd('text', run), unencodable.has('text', run)]).toEqual([true, true]);
     expect(unencodable.has('text ', run)).toBe(false);
-    for (const other of [{ tenantId: 'other' }, { model: 'other' }, { modelVersion: '2' }, { chunking }]) {
+    const models = [
+      { ...model, name: 'other' },
+      { ...model, version: '2' },
+    ].map((other) => ({ model: other }));
+    for (const other of [{ tenantId: 'other' }, ...models, { chunking }]) {
       expect(unencodable.has('text', { ...run, ...other })).toBe(false);
     }
     for (let ends = 1; ends <= 2; ends++) unencodable.noteEnd('document', { ...run, chunking });

@@ -280,9 +280,10 @@ describe('a caller', () => {
 
   it('that asks for another version is refused, never served from the one there is', async () => {
     const { pool } = await encodersOfTest();
-    const other = callOptions(pool, { modelVersion: '2' });
+    const version = { model: { name: 'colbert-tiny', version: '2' } };
+    const other = callOptions(pool, version);
     await expect(pool.encodeQuery('the', other)).rejects.toEqual(unavailable);
-    await expect(encodeAll(pool, ['the'], { modelVersion: '2' })).rejects.toEqual(unavailable);
+    await expect(encodeAll(pool, ['the'], version)).rejects.toEqual(unavailable);
     await expect(pool.countTokens(['the'], other)).rejects.toEqual(unavailable);
   });
 

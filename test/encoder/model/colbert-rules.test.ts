@@ -135,11 +135,11 @@ describe('keys of onnx_config.json', () => {
     const { pool } = await encodersOfTest({ modelDirectories: [tinyModel, model] });
     const plain = await pool.encodeQuery(
       'the late',
-      callOptions(pool, { model: 'colbert-tiny', modelVersion: '1' }),
+      callOptions(pool, { model: { name: 'colbert-tiny', version: '1' } }),
     );
     const attending = await pool.encodeQuery(
       'the late',
-      callOptions(pool, { model: 'variant', modelVersion: '2' }),
+      callOptions(pool, { model: { name: 'variant', version: '2' } }),
     );
     expect(attending.rows).toBe(plain.rows);
     expect(attending.vectors).not.toEqual(plain.vectors);
@@ -155,11 +155,11 @@ describe('keys of onnx_config.json', () => {
     const mean = Array.from({ length: 16 }, (_, d) => 0.1 * Math.cos(d));
     const model = await variant({ maxsimd: { centring: mean } });
     const { pool } = await encodersOfTest({ modelDirectories: [tinyModel, model] });
-    const centredCall = callOptions(pool, { model: 'variant', modelVersion: '2' });
+    const centredCall = callOptions(pool, { model: { name: 'variant', version: '2' } });
     const query = await pool.encodeQuery('token vectors', centredCall);
     const document = 'the late interaction of token vectors';
-    const [plain] = await encodeAll(pool, [document], { model: 'colbert-tiny', modelVersion: '1' });
-    const [centred] = await encodeAll(pool, [document], { model: 'variant', modelVersion: '2' });
+    const [plain] = await encodeAll(pool, [document], { model: { name: 'colbert-tiny', version: '1' } });
+    const [centred] = await encodeAll(pool, [document], { model: { name: 'variant', version: '2' } });
     expect(centred!.vectors).not.toEqual(plain!.vectors);
     const similarity = (q: number, d: EncodedDocument, row: number): number => {
       let sum = 0;

@@ -66,8 +66,7 @@ async function core(fails: (ids: Int32Array) => boolean) {
   const sessions = new Sessions(fails);
   const [unencodable] = model.tokenizer.encode('document');
   const request: EncodeRequest = {
-    model: model.name,
-    modelVersion: model.version,
+    model,
     tenantId: 't',
     deadlineMs: Date.now() + 60_000,
     signal: new AbortController().signal,

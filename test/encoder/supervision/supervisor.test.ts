@@ -168,7 +168,7 @@ describe('an encoder process by itself', () => {
   async function isServed(options: EncoderPoolOptions): Promise<boolean> {
     const pool = createEncoderPool({ healWaitMs: 1500, ...options });
     onTestFinished(async () => pool.close());
-    const named = callOptions(pool, { model: 'colbert-tiny', modelVersion: '1' });
+    const named = callOptions(pool, { model: { name: 'colbert-tiny', version: '1' } });
     return pool.encodeQuery('the', named).then(
       () => true,
       () => false,

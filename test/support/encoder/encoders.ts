@@ -95,8 +95,7 @@ export async function until(condition: () => boolean | Promise<boolean>, withinM
 export function callOptions(pool: Encoder, changes: Partial<EncodeOptions> = {}): EncodeOptions {
   const [model] = pool.models();
   return {
-    model: model?.name ?? 'colbert-tiny',
-    modelVersion: model?.version ?? '1',
+    model: model ?? { name: 'colbert-tiny', version: '1' },
     tenantId: 'tenant',
     deadlineMs: Date.now() + 30_000,
     signal: new AbortController().signal,
