@@ -17,7 +17,7 @@ export interface BatchMessage {
   readonly type: 'batch';
   readonly batchId: number;
   readonly kind: BatchKind;
-  readonly model: number;
+  readonly modelIndex: number;
   /** Ids of every text, one after the other. */
   readonly ids: Int32Array;
   /** u32 [texts]: length, and how many leading positions are attended. */

@@ -136,8 +136,8 @@ async function runAndReply(batch: BatchMessage): Promise<void> {
 }
 
 async function run(batch: BatchMessage): Promise<BatchOutput> {
-  const model = data.models[batch.model]!;
-  const session = sessions[batch.model]!;
+  const model = data.models[batch.modelIndex]!;
+  const session = sessions[batch.modelIndex]!;
   const fused =
     batch.kind === 'document' && model.int8Output !== undefined && model.scaleOutput !== undefined;
   const fetches = fused

@@ -26,7 +26,7 @@ export interface DocumentPart {
 }
 
 export interface DocumentJobOptions {
-  readonly model: number;
+  readonly modelIndex: number;
   readonly tenantId: string;
   readonly deadlineMs: number;
   readonly rules: ColbertRules;
@@ -66,7 +66,7 @@ const partBytes = 256 << 10;
 
 export class DocumentJob implements Job {
   readonly kind = 'document';
-  readonly model: number;
+  readonly modelIndex: number;
   readonly tenantId: string;
   readonly deadlineMs: number;
   readonly isInternal = false;
@@ -89,7 +89,7 @@ export class DocumentJob implements Job {
 
   constructor(options: DocumentJobOptions) {
     this.#options = options;
-    this.model = options.model;
+    this.modelIndex = options.modelIndex;
     this.tenantId = options.tenantId;
     this.deadlineMs = options.deadlineMs;
     this.#documentsLeft = options.documents.length;

@@ -110,14 +110,14 @@ export class EncoderCore {
     text: string,
     request: EncodeRequest,
   ): Promise<QueryRows & { readonly inputTokens: number; readonly timings: EncodeTimings }> {
-    const { model, index } = this.#model(request);
+    const { model, modelIndex } = this.#model(request);
     const startedAt = performance.now();
     const tokens = await model.tokenizer.encodeInSlices(text, request.signal);
     const sequence = querySequence(model.rules, tokens);
     const tokenizeMs = performance.now() - startedAt;
     const reservation = this.#reserve(sequence.ids.length);
     try {
-      const { rows, queueMs, runMs } = await this.#runSequence('query', index, sequence, {
+      const { rows, queueMs, runMs } = await this.#runSequence('query', modelIndex, sequence, {
         ...request,
         isInternal: false,
       });
@@ -130,13 +130,13 @@ export class EncoderCore {
   }
 
   /** Rows of one sequence as a query gives them (f32): warm-up and the golden check. */
-  async runQuerySequence(model: number, sequence: Sequence): Promise<QueryRows> {
-    return queryRows((await this.#runSequence('query', model, sequence, internalRequest())).rows);
+  async runQuerySequence(modelIndex: number, sequence: Sequence): Promise<QueryRows> {
+    return queryRows((await this.#runSequence('query', modelIndex, sequence, internalRequest())).rows);
   }
 
   /** Runs one sequence as a document chunk: warm-up. */
-  async runDocumentSequence(model: number, sequence: Sequence): Promise<void> {
-    await this.#runSequence('document', model, sequence, internalRequest());
+  async runDocumentSequence(modelIndex: number, sequence: Sequence): Promise<void> {
+    await this.#runSequence('document', modelIndex, sequence, internalRequest());
   }
 
   /**
@@ -144,7 +144,7 @@ export class EncoderCore {
    * `release`.
    */
   async admitDocuments(texts: AsyncIterable<string>, request: DocumentsRequest): Promise<AdmittedDocuments> {
-    const { model, index } = this.#model(request);
+    const { model, modelIndex } = this.#model(request);
     const problem = chunkingProblem(request.chunking, model.windowTokensMax);
     if (problem !== undefined) throw new EncoderFailure('invalid', problem);
     const reservation = this.#reserve(0);
@@ -170,7 +170,7 @@ export class EncoderCore {
       release: () => reservation.release(),
       run: async (write) => {
         const job = new DocumentJob({
-          model: index,
+          modelIndex,
           tenantId: request.tenantId,
           deadlineMs: request.deadlineMs,
           rules: model.rules,
@@ -206,23 +206,23 @@ export class EncoderCore {
 
   async #runSequence(
     kind: BatchKind,
-    model: number,
+    modelIndex: number,
     sequence: Sequence,
     request: Pick<SequenceJobOptions, 'tenantId' | 'deadlineMs' | 'signal' | 'isInternal'>,
   ): Promise<SequenceDone> {
-    const job = new SequenceJob({ ...request, kind, model, sequence });
+    const job = new SequenceJob({ ...request, kind, modelIndex, sequence });
     this.#scheduler.add(job);
     this.#dispatch();
     return job.done;
   }
 
-  #model({ model: { name, version } }: EncodeRequest): { model: ServedModel; index: number } {
-    const index = this.models.findIndex((model) => model.name === name && model.version === version);
-    const model = this.models[index];
+  #model({ model: { name, version } }: EncodeRequest): { model: ServedModel; modelIndex: number } {
+    const modelIndex = this.models.findIndex((model) => model.name === name && model.version === version);
+    const model = this.models[modelIndex];
     if (model === undefined) {
       throw new EncoderFailure('precondition', `model ${name} version ${version} is not loaded`);
     }
-    return { model, index };
+    return { model, modelIndex };
   }
 
   #reserve(tokens: number): Reservation {
@@ -270,11 +270,11 @@ export class EncoderCore {
   }
 
   async #run(plan: BatchPlan): Promise<void> {
-    const { kind, model, entries, paddedLength } = plan;
+    const { kind, modelIndex, entries, paddedLength } = plan;
     try {
       const { output, runMs, startedAt } = await this.#pool.run({
         kind,
-        model,
+        modelIndex,
         ...packed(plan),
         paddedLength,
         paddedTexts: this.#fixedShapes
@@ -288,7 +288,7 @@ export class EncoderCore {
       for (const each of entries) {
         const { job, entry } = each;
         const end = row + entry.sequence.rows;
-        const rows = slice(output, row, end, this.models[model]!.dim);
+        const rows = slice(output, row, end, this.models[modelIndex]!.dim);
         row = end;
         if (!areNumbers(rows)) spoilt.push(each);
         else job.deliver(entry, rows, { startedAt, runMs: (runMs * entry.sequence.ids.length) / total });
@@ -307,7 +307,7 @@ export class EncoderCore {
    * still runs a text that it is known to run, and costs its document or is its query; where it does not, the job fails.
    */
   async #failed(plan: BatchPlan, error: Error): Promise<void> {
-    const { entries, model } = plan;
+    const { entries, modelIndex } = plan;
     if (entries.length > 1) {
       for (const each of entries) this.#retry({ ...plan, entries: [each] });
       return;
@@ -315,14 +315,14 @@ export class EncoderCore {
     const failure = new EncoderFailure('internal', error.message, { cause: error });
     const [{ job, entry }] = entries as [BatchPlan['entries'][number]];
     if (job.isInternal) return job.fail(failure);
-    if (await this.#runsAtAll(model)) return job.refuse(entry, failure);
+    if (await this.#runsAtAll(modelIndex)) return job.refuse(entry, failure);
     job.fail(failure);
     this.#onBroken(`the model runs no text any more: ${error.message}`);
   }
 
-  async #runsAtAll(model: number): Promise<boolean> {
-    const { rules, tokenizer } = this.models[model]!;
-    return this.runQuerySequence(model, querySequence(rules, tokenizer.encode('a'))).then(
+  async #runsAtAll(modelIndex: number): Promise<boolean> {
+    const { rules, tokenizer } = this.models[modelIndex]!;
+    return this.runQuerySequence(modelIndex, querySequence(rules, tokenizer.encode('a'))).then(
       () => true,
       () => false,
     );

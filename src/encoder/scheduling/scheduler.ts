@@ -36,7 +36,7 @@ export interface EntryRun {
 
 export interface Job {
   readonly kind: BatchKind;
-  readonly model: number;
+  readonly modelIndex: number;
   readonly tenantId: string;
   /** Milliseconds since the epoch. */
   readonly deadlineMs: number;
@@ -60,7 +60,7 @@ export interface Job {
 
 export interface BatchPlan {
   readonly kind: BatchKind;
-  readonly model: number;
+  readonly modelIndex: number;
   readonly entries: readonly { readonly job: Job; readonly entry: Entry }[];
   /** Positions of each text after padding. */
   readonly paddedLength: number;
@@ -234,7 +234,7 @@ export class Scheduler {
     }
     return {
       kind,
-      model: anchor.job.model,
+      modelIndex: anchor.job.modelIndex,
       entries: chosen,
       paddedLength: chosen.reduce((longest, { length }) => Math.max(longest, length), 0),
     };
@@ -264,7 +264,7 @@ export class Scheduler {
     const texts: QueuedText[] = [anchor];
     const tokensMax = budget * this.#options.lookAheadBatches;
     let tokens = anchor.length;
-    const jobs = [...lane.jobs].filter((job) => job.model === anchor.job.model);
+    const jobs = [...lane.jobs].filter((job) => job.modelIndex === anchor.job.modelIndex);
     const own = jobs.filter((job) => job.tenantId === anchor.job.tenantId);
     const others = jobs.filter((job) => job.tenantId !== anchor.job.tenantId);
     for (const job of [...own, ...others]) {

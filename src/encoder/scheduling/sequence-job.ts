@@ -6,7 +6,7 @@ import type { BatchKind, BatchOutput } from '../inference/session-protocol.ts';
 
 export interface SequenceJobOptions {
   readonly kind: BatchKind;
-  readonly model: number;
+  readonly modelIndex: number;
   readonly tenantId: string;
   readonly deadlineMs: number;
   readonly sequence: Sequence;
@@ -22,7 +22,7 @@ export interface SequenceDone {
 
 export class SequenceJob implements Job {
   readonly kind: BatchKind;
-  readonly model: number;
+  readonly modelIndex: number;
   readonly tenantId: string;
   readonly deadlineMs: number;
   readonly isInternal: boolean;
@@ -35,7 +35,7 @@ export class SequenceJob implements Job {
 
   constructor(options: SequenceJobOptions) {
     this.kind = options.kind;
-    this.model = options.model;
+    this.modelIndex = options.modelIndex;
     this.tenantId = options.tenantId;
     this.deadlineMs = options.deadlineMs;
     this.isInternal = options.isInternal;

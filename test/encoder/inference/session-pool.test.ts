@@ -13,7 +13,7 @@ async function stage() {
     const { ids, attended, rows } = documentSequence(model.rules, model.tokenizer.encode('the'));
     return {
       kind,
-      model: 0,
+      modelIndex: 0,
       ids,
       lengths: Uint32Array.of(ids.length),
       attended: Uint32Array.of(attended),

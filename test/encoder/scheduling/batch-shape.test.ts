@@ -48,7 +48,7 @@ describe('a batch with texts that are padding', () => {
     const run = async (paddedTextCount: number, paddedLength: number) => {
       const { output } = await pool.run({
         kind: 'document',
-        model: 0,
+        modelIndex: 0,
         ids: Int32Array.of(2, 10, 11, 12, 3, 2, 13, 3),
         lengths: Uint32Array.of(5, 3),
         attended: Uint32Array.of(5, 3),

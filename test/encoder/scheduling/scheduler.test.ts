@@ -23,7 +23,7 @@ const room = { query: true, document: true };
 /** A job of texts of given lengths, which notes what became of it. */
 class NotedJob implements Job {
   readonly kind: BatchKind;
-  readonly model: number;
+  readonly modelIndex: number;
   readonly tenantId: string;
   deadlineMs = Infinity;
   cancelled = false;
@@ -33,9 +33,9 @@ class NotedJob implements Job {
   dropped: string | undefined;
   pending: Entry[];
 
-  constructor(kind: BatchKind, lengths: readonly number[], tenantId = 'a', model = 0) {
+  constructor(kind: BatchKind, lengths: readonly number[], tenantId = 'a', modelIndex = 0) {
     this.kind = kind;
-    this.model = model;
+    this.modelIndex = modelIndex;
     this.tenantId = tenantId;
     this.pending = lengths.map((length, position) => ({
       position,
@@ -238,7 +238,7 @@ describe('batches', () => {
           for (const { job, entry } of plan.entries) {
             expect(seen).not.toContain(entry);
             expect(entry.sequence.ids.length).toBeLessThanOrEqual(plan.paddedLength);
-            expect([job.kind, job.model]).toEqual([plan.kind, plan.model]);
+            expect([job.kind, job.modelIndex]).toEqual([plan.kind, plan.modelIndex]);
             seen.add(entry);
           }
         }
