@@ -76,7 +76,7 @@ void keepBest(std::vector<ScoredChunk>& scored, size_t count, const AgeOf& ageOf
 }  // namespace
 
 Age ageOf(const std::vector<Selection>& selections, const Candidate& candidate) {
-  const Segment& segment = *selections[candidate.segment].snapshot.segment;
+  const Segment& segment = *selections[candidate.selection].snapshot.segment;
   const RecordEntry& record = segment.record(segment.chunk(candidate.chunk).record);
   return {record.versionId, candidate.chunk - record.firstChunk};
 }
@@ -162,7 +162,7 @@ CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& sel
   // Scored in order of position, for the sake of memory; the rank is remembered.
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
     const Candidate &x = scored[a].candidate, &y = scored[b].candidate;
-    return x.segment != y.segment ? x.segment < y.segment : x.chunk < y.chunk;
+    return x.selection != y.selection ? x.selection < y.selection : x.chunk < y.chunk;
   });
   for (const uint32_t rank : order) {
     set.candidates.push_back(scored[rank].candidate);

@@ -35,7 +35,7 @@ std::vector<Shortlisted> shortlistByCodes(const ShortlistSearch& search, uint32_
       const auto of = coded->codes->of(chunk);
       const uint32_t sum =
           sumOfMaxima(table.entries, table.tokensPadded, table.codeMask, of.data(), uint32_t(of.size()));
-      shortlist.push_back({sum, {coded->segment, chunk}});
+      shortlist.push_back({sum, {coded->selection, chunk}});
       ++counts[sum >> sumsPerCountBits];
     });
     const uint32_t least = bound.add(counts);

@@ -196,7 +196,7 @@ class Gains {
       uint32_t most = 0;
       for (uint32_t i = 0; i < Bitmap::wordBits; ++i) most = std::max(most, sums[c + i]);
       for (uint32_t i = 0; i < Bitmap::wordBits && most >= least; ++i) {
-        if (sums[c + i] >= least) shortlist.push_back({sums[c + i], {coded.segment, first + c + i}});
+        if (sums[c + i] >= least) shortlist.push_back({sums[c + i], {coded.selection, first + c + i}});
       }
     }
     return shortlist;

@@ -19,7 +19,7 @@ struct Pages {
 
 Pages pagesOf(const std::vector<Selection>& selections, const Candidate& candidate) {
   static const auto pageBytes = uintptr_t(sysconf(_SC_PAGESIZE));
-  const SegmentSnapshot& snapshot = selections[candidate.segment].snapshot;
+  const SegmentSnapshot& snapshot = selections[candidate.selection].snapshot;
   const Segment& segment = *snapshot.segment;
   const ChunkEntry& chunk = segment.chunk(candidate.chunk);
   const RecordView view = segment.view(*snapshot.mapping, chunk.record);

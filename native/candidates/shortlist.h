@@ -16,16 +16,17 @@
 
 namespace maxsimd {
 
-/// A chunk, by the position of its segment among the selections.
+/// A chunk of one of a search's selections.
 struct Candidate {
-  uint32_t segment;
+  /// Position among the selections.
+  uint32_t selection;
   uint32_t chunk;
 };
 
 /// A segment with codes as one search sees it.
 struct CodedSegment {
   /// Position among the selections.
-  uint32_t segment;
+  uint32_t selection;
   /// The live matching ones; at least one.
   const LiveChunks* selected;
   const ChunkCodes* codes;

@@ -18,8 +18,8 @@ void forEachShortlisted(const ShortlistSearch& search, const std::vector<Shortli
                         const Prefetch& prefetch, const Look& look) {
   std::vector<const CodedSegment*> places;
   for (const CodedSegment& coded : search.segments) {
-    places.resize(std::max<size_t>(places.size(), coded.segment + 1));
-    places[coded.segment] = &coded;
+    places.resize(std::max<size_t>(places.size(), coded.selection + 1));
+    places[coded.selection] = &coded;
   }
   search.pool.parallelFor((shortlist.size() + blockShortlisted - 1) / blockShortlisted, [&](size_t b) {
     search.deadline.check();
@@ -27,14 +27,14 @@ void forEachShortlisted(const ShortlistSearch& search, const std::vector<Shortli
     for (size_t i = b * blockShortlisted; i < last; ++i) {
       if (i + aheadOfPlace < shortlist.size()) {
         const Candidate& ahead = shortlist[i + aheadOfPlace].candidate;
-        places[ahead.segment]->codes->prefetchPlace(ahead.chunk);
+        places[ahead.selection]->codes->prefetchPlace(ahead.chunk);
       }
       if (i + aheadOfMemory < last) {
         const Candidate& ahead = shortlist[i + aheadOfMemory].candidate;
-        prefetch(*places[ahead.segment]->codes, ahead.chunk);
+        prefetch(*places[ahead.selection]->codes, ahead.chunk);
       }
       const Candidate& candidate = shortlist[i].candidate;
-      look(i, *places[candidate.segment], candidate.chunk);
+      look(i, *places[candidate.selection], candidate.chunk);
     }
   });
 }
@@ -68,7 +68,7 @@ std::vector<ScoredChunk> scoreByResidualCodes(const ShortlistSearch& search, con
         const auto of = codes.of(chunk);
         const uint32_t sum = sumOfResidualMaxima(table.residual, of.data(), codes.runs(chunk), uint32_t(of.size()),
                                                 codes.residuals(chunk), codes.rows(chunk));
-        scored[i] = {{coded.segment, chunk}, table.residualBase + table.residualStep * float(sum)};
+        scored[i] = {{coded.selection, chunk}, table.residualBase + table.residualStep * float(sum)};
       });
   return scored;
 }

@@ -25,7 +25,7 @@ void scoreExactly(const Index& index, Pool& pool, const SearchRequest& request, 
     const size_t count = std::min(blockChunks, scores.size() - first);
     for (size_t i = 0; i < count; ++i) {
       const Candidate& candidate = candidates[first + i];
-      chunks[i] = exactChunk(selections[candidate.segment], candidate.chunk);
+      chunks[i] = exactChunk(selections[candidate.selection], candidate.chunk);
     }
     index.kernel().maxsim(query.packed(), chunks, count, scores.data() + first);
   });
@@ -66,7 +66,7 @@ void addComponents(const Index& index, const Query& query, const std::vector<Sel
   std::vector<uint32_t> rows(packed.tokensPadded);
   for (const Ranked& ranked : top) {
     const Candidate& candidate = candidates[ranked.position];
-    index.kernel().best(packed, exactChunk(selections[candidate.segment], candidate.chunk), similarities.data(),
+    index.kernel().best(packed, exactChunk(selections[candidate.selection], candidate.chunk), similarities.data(),
                         rows.data());
     for (uint32_t i = 0; i < packed.tokens; ++i) {
       outcome.similarities.push_back(similarities[i] * packed.scales[i] + packed.offsets[i]);

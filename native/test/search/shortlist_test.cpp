@@ -18,7 +18,7 @@ const Case bounded("shortlist", "the best and oldest of all parts are found, wha
     // Ages have nothing to do with the order of the parts, nor with that of the chunks.
     const uint64_t mixing = random() | 1;
     const AgeOf ageOf = [mixing](const Candidate& candidate) {
-      const uint32_t number = candidate.segment * 1000 + candidate.chunk;
+      const uint32_t number = candidate.selection * 1000 + candidate.chunk;
       return Age{number * mixing % 7, number};
     };
     for (uint32_t p = 0; p < parts.size(); ++p) {
@@ -34,11 +34,11 @@ const Case bounded("shortlist", "the best and oldest of all parts are found, wha
     });
     if (expected.size() > count) expected.resize(count);
     std::stable_sort(expected.begin(), expected.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.candidate.segment, a.candidate.chunk) < std::pair(b.candidate.segment, b.candidate.chunk);
+      return std::pair(a.candidate.selection, a.candidate.chunk) < std::pair(b.candidate.selection, b.candidate.chunk);
     });
     const auto same = [&](const std::vector<Shortlisted>& found) {
       return std::equal(found.begin(), found.end(), expected.begin(), expected.end(), [](const auto& a, const auto& b) {
-        return a.sum == b.sum && a.candidate.segment == b.candidate.segment && a.candidate.chunk == b.candidate.chunk;
+        return a.sum == b.sum && a.candidate.selection == b.candidate.selection && a.candidate.chunk == b.candidate.chunk;
       });
     };
     CHECK(same(bestOf(parts, tokens, count, ageOf)));
