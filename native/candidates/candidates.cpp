@@ -75,7 +75,7 @@ void keepBest(std::vector<ScoredChunk>& scored, size_t count, const AgeOf& ageOf
 
 }  // namespace
 
-Age ageOf(const std::vector<Selection>& selections, const Candidate& candidate) {
+Age candidateAge(const std::vector<Selection>& selections, const Candidate& candidate) {
   const Segment& segment = *selections[candidate.selection].snapshot.segment;
   const RecordEntry& record = segment.record(segment.chunk(candidate.chunk).record);
   return {record.versionId, candidate.chunk - record.firstChunk};
@@ -142,7 +142,7 @@ CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& sel
     const auto codebook = std::find(codebooks.begin(), codebooks.end(), &coded.codes->codebook());
     coded.table = &tables.of(size_t(codebook - codebooks.begin()));
   }
-  const AgeOf age = [&selections](const Candidate& candidate) { return ageOf(selections, candidate); };
+  const AgeOf age = [&selections](const Candidate& candidate) { return candidateAge(selections, candidate); };
   const ShortlistSearch search{segments, query.tokens, age, pool, request.deadline};
   const uint32_t count = shortlistFor(request.candidateK, segments);
   std::vector<Shortlisted> shortlist;

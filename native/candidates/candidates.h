@@ -49,7 +49,7 @@ std::vector<Selection> selectLive(const std::vector<SegmentSnapshot>& snapshots,
 CandidateSet chooseCandidates(const Index& index, Pool& pool, const SearchRequest& request, const PackedQuery& query,
                               const std::vector<Selection>& selections);
 
-Age ageOf(const std::vector<Selection>& selections, const Candidate& candidate);
+Age candidateAge(const std::vector<Selection>& selections, const Candidate& candidate);
 
 /// The token matrix of a candidate; `UnreadRecord` if its record cannot be read or is damaged.
 Chunk exactChunk(const Selection& selection, uint32_t chunk);

@@ -49,7 +49,7 @@ std::vector<Ranked> selectTop(const std::vector<float>& scores, uint32_t topK,
   }
   std::vector<Ranked> ranked;
   for (uint32_t i = 0; i < scores.size(); ++i) {
-    if (scores[i] >= least) ranked.push_back({scores[i], ageOf(selections, candidates[i]), i});
+    if (scores[i] >= least) ranked.push_back({scores[i], candidateAge(selections, candidates[i]), i});
   }
   const size_t count = std::min<size_t>(topK, ranked.size());
   std::partial_sort(ranked.begin(), ranked.begin() + long(count), ranked.end(), [](const Ranked& a, const Ranked& b) {
