@@ -70,9 +70,9 @@ RecordParts takeRecord(const Napi::Value& value, uint32_t dim) {
   return parts;
 }
 
-SearchRequest takeSearch(const Napi::Value& value, uint32_t dim) {
+IndexSearch takeSearch(const Napi::Value& value, uint32_t dim) {
   const Napi::Object search = takeObject(value, "search");
-  SearchRequest request{};
+  IndexSearch request{};
   const auto offsets = takeArray<float>(search.Get("offsets"), "search.offsets");
   checkInteger(double(offsets.size()), "search.offsets.length", 1, queryTokensMax);
   const auto query = takeArray<float>(search.Get("query"), "search.query");

@@ -14,7 +14,7 @@ namespace maxsimd {
 
 IndexOptions takeIndexOptions(Engine& engine, const Napi::Object& options);
 RecordParts takeRecord(const Napi::Value& value, uint32_t dim);
-SearchRequest takeSearch(const Napi::Value& value, uint32_t dim);
+IndexSearch takeSearch(const Napi::Value& value, uint32_t dim);
 std::vector<Index::LifespanChange> takeLifespanColumns(const Napi::Value& value, const std::string& name);
 std::vector<Index::LifespanLoad> takeLifespanLoads(const Napi::Value& value);
 

@@ -297,7 +297,7 @@ Napi::Value IndexObject::publish(const Napi::CallbackInfo& info) {
 Napi::Value IndexObject::search(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     Index& index = requireOpen();
-    SearchRequest request = takeSearch(info[0], index.options().dim);
+    IndexSearch request = takeSearch(info[0], index.options().dim);
     const bool components = request.components;
     request.deadline.stopping = &hub_->engine().stopping;
     Pool& pool = hub_->engine().compute();

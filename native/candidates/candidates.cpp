@@ -3,7 +3,7 @@
 #include "candidates/code_scan.h"
 #include "candidates/list_scan.h"
 #include "candidates/query_tables.h"
-#include "candidates/search_request.h"
+#include "candidates/index_search.h"
 #include "candidates/shortlist_scores.h"
 #include "files/error.h"
 
@@ -119,7 +119,7 @@ CandidateSet everyChunk(const std::vector<Selection>& selections) {
 }
 
 CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& selections, Pool& pool,
-                         const SearchRequest& request, const PackedQuery& query) {
+                         const IndexSearch& request, const PackedQuery& query) {
   CandidateSet set;
   std::vector<CodedSegment> segments;
   std::vector<const Codebook*> codebooks;
@@ -172,7 +172,7 @@ CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& sel
 }
 
 /// Whether all selected chunks are to be scored exactly.
-bool scansExactly(const Index& index, const SearchRequest& request, const std::vector<Selection>& selections) {
+bool scansExactly(const Index& index, const IndexSearch& request, const std::vector<Selection>& selections) {
   if (request.plan == Plan::exact) return true;
   uint64_t chunks = 0, rows = 0;
   bool coded = false;
@@ -189,7 +189,7 @@ bool scansExactly(const Index& index, const SearchRequest& request, const std::v
 
 }  // namespace
 
-CandidateSet chooseCandidates(const Index& index, Pool& pool, const SearchRequest& request, const PackedQuery& query,
+CandidateSet chooseCandidates(const Index& index, Pool& pool, const IndexSearch& request, const PackedQuery& query,
                               const std::vector<Selection>& selections) {
   if (scansExactly(index, request, selections)) return everyChunk(selections);
   return bestByCodes(index.kernel(), selections, pool, request, query);

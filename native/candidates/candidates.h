@@ -16,7 +16,7 @@
 
 namespace maxsimd {
 
-struct SearchRequest;
+struct IndexSearch;
 
 /// The live matching chunks of one segment.
 struct Selection {
@@ -46,7 +46,7 @@ std::vector<Selection> selectLive(const std::vector<SegmentSnapshot>& snapshots,
 
 /// Every selected chunk, or the `candidateK` best by codes and every chunk of segments without codes: those can only
 /// be scored exactly.
-CandidateSet chooseCandidates(const Index& index, Pool& pool, const SearchRequest& request, const PackedQuery& query,
+CandidateSet chooseCandidates(const Index& index, Pool& pool, const IndexSearch& request, const PackedQuery& query,
                               const std::vector<Selection>& selections);
 
 Age candidateAge(const std::vector<Selection>& selections, const Candidate& candidate);

@@ -13,7 +13,7 @@ namespace {
 /// Chunks scored between two looks at the deadline, and the unit of sharing among threads.
 constexpr size_t blockChunks = 64;
 
-void scoreExactly(const Index& index, Pool& pool, const SearchRequest& request, const Query& query,
+void scoreExactly(const Index& index, Pool& pool, const IndexSearch& request, const Query& query,
                   const std::vector<Selection>& selections, const std::vector<Candidate>& candidates,
                   std::vector<float>& scores) {
   scores.resize(candidates.size());
@@ -100,7 +100,7 @@ const char* planName(Plan plan) {
   return "exact";
 }
 
-SearchOutcome search(Index& index, Pool& pool, const SearchRequest& request) {
+SearchOutcome search(Index& index, Pool& pool, const IndexSearch& request) {
   request.deadline.check();
   const auto start = Clock::now();
   SearchOutcome outcome;

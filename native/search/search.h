@@ -8,7 +8,7 @@
 // cuts.
 #pragma once
 
-#include "candidates/search_request.h"
+#include "candidates/index_search.h"
 #include "index/index.h"
 #include "runtime/pool.h"
 
@@ -43,6 +43,6 @@ struct SearchOutcome {
 };
 
 /// `UnreadRecord` if a record that it needed cannot be read or is damaged.
-SearchOutcome search(Index& index, Pool& pool, const SearchRequest& request);
+SearchOutcome search(Index& index, Pool& pool, const IndexSearch& request);
 
 }  // namespace maxsimd

@@ -246,7 +246,7 @@ const Case scrambled("codes", "codes full of nonsense lead nowhere outside and a
     std::vector<float> query(size_t(5) * dim);
     for (float& component : query) component = float(int32_t(random() % 201) - 100) / 100.0f;
     for (const Plan plan : {Plan::codes, Plan::lists}) {
-      const SearchRequest request{query, std::vector<float>(5, 0.0f), 10, 50, 1, {}, false, plan, {}};
+      const IndexSearch request{query, std::vector<float>(5, 0.0f), 10, 50, 1, {}, false, plan, {}};
       CHECK(search(other, pool, request).results.size() >= 10);
     }
   }

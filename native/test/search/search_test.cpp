@@ -56,8 +56,8 @@ struct Fixture {
     index->publish(generation, births, deaths);
   }
 
-  SearchRequest request(Random& random, uint64_t generation, Plan plan) const {
-    SearchRequest request{};
+  IndexSearch request(Random& random, uint64_t generation, Plan plan) const {
+    IndexSearch request{};
     const auto topic = uint32_t(random() % clusters.centres.size());
     for (uint32_t i = 0; i < tokens; ++i) {
       const auto vector = clusters.near(random, (topic + uint32_t(random() % 12)) % uint32_t(clusters.centres.size()));
@@ -75,7 +75,7 @@ struct Fixture {
 using Key = std::pair<uint64_t, uint32_t>;
 
 /// Float64 MaxSim of unquantised query and stored documents, best first.
-std::vector<std::pair<double, Key>> bruteForce(const Fixture& fixture, const SearchRequest& request,
+std::vector<std::pair<double, Key>> bruteForce(const Fixture& fixture, const IndexSearch& request,
                                                const std::set<uint64_t>& visible) {
   std::vector<std::pair<double, Key>> ranking;
   for (const uint64_t version : visible) {
@@ -122,7 +122,7 @@ const Case exact("search", "the exact plan ranks as float64 does and sees exactl
         const bool alive = generation >= 6 ? v >= 20 && v < 100 : generation == 5 && v < 60;
         if (alive && (!filtered || (v % 4 == 2 && v % 10 == 2))) visible.insert(v);
       }
-      SearchRequest request = fixture.request(random, generation, Plan::exact);
+      IndexSearch request = fixture.request(random, generation, Plan::exact);
       if (filtered) request.terms = {term(2), term(102)};
       request.components = true;
       const SearchOutcome outcome = search(*fixture.index, fixture.engine.compute(), request);
@@ -157,7 +157,7 @@ const Case plans("search", "codes and lists keep the best of what exact search f
   for (const Plan plan : {Plan::codes, Plan::lists}) {
     int found = 0, wanted = 0;
     for (int round = 0; round < 20; ++round) {
-      SearchRequest request = fixture.request(random, 2, Plan::exact);
+      IndexSearch request = fixture.request(random, 2, Plan::exact);
       const SearchOutcome truth = search(*fixture.index, fixture.engine.compute(), request);
       request.plan = plan;
       const SearchOutcome outcome = search(*fixture.index, fixture.engine.compute(), request);
@@ -188,7 +188,7 @@ const Case threads("search", "results do not depend on the number of threads", [
     auto& run = runs.emplace_back();
     for (const Plan plan : {Plan::exact, Plan::codes, Plan::lists}) {
       for (int round = 0; round < 5; ++round) {
-        const SearchRequest request = fixture.request(same, 1, plan);
+        const IndexSearch request = fixture.request(same, 1, plan);
         for (const auto& result : search(*fixture.index, fixture.engine.compute(), request).results) {
           run.push_back({{result.versionId, result.chunkIndex}, result.score});
         }
@@ -233,7 +233,7 @@ const Case ties("search", "of equal scores the oldest versions are found, wherev
   std::sort(versions.begin(), versions.begin() + alike);
   std::sort(versions.begin() + alike, versions.begin() + alike + better);
 
-  SearchRequest request{};
+  IndexSearch request{};
   for (uint32_t i = 0; i < tokens; ++i) {
     const auto& vector = i % 2 == 0 ? common : rare;
     request.query.insert(request.query.end(), vector.begin(), vector.end());
@@ -315,7 +315,7 @@ const Case deadline("search", "a passed deadline ends a search", [](Random& rand
   fixture.index->createSegment(1, fixture.directory.file("1.seg"));
   fixture.add(random, 1, 5);
   fixture.publish(1, range(0, 5));
-  SearchRequest request = fixture.request(random, 1, Plan::exact);
+  IndexSearch request = fixture.request(random, 1, Plan::exact);
   request.deadline.at = Clock::now();
   CHECK_ERROR(search(*fixture.index, fixture.engine.compute(), request), ErrorCode::deadlineExceeded);
 });
@@ -364,7 +364,7 @@ const Case concurrent("concurrency", "searches beside appends, publications, syn
       Random own(seed + reader);
       while (!done) {
         const uint64_t generation = published;
-        SearchRequest request = fixture.request(own, generation, own() % 2 ? Plan::codes : Plan::exact);
+        IndexSearch request = fixture.request(own, generation, own() % 2 ? Plan::codes : Plan::exact);
         if (own() % 3 == 0) request.terms = {term(2)};
         const SearchOutcome outcome = search(*fixture.index, fixture.engine.compute(), request);
         CHECK(!outcome.results.empty());

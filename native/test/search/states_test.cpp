@@ -13,8 +13,8 @@ namespace {
 constexpr uint32_t dim = 16;
 constexpr uint32_t topK = 10;
 
-SearchRequest ask(Random& random, const Clusters& clusters, Plan plan) {
-  SearchRequest request{};
+IndexSearch ask(Random& random, const Clusters& clusters, Plan plan) {
+  IndexSearch request{};
   for (uint32_t token = 0; token < 8; ++token) {
     const auto vector = clusters.near(random, uint32_t(random() % clusters.centres.size()));
     request.query.insert(request.query.end(), vector.begin(), vector.end());
@@ -69,7 +69,7 @@ const Case merged("states", "a search that began in the middle of a merge neithe
     copyToTarget(index, moved);
     index.loadLifespans(moved.lifespans);
     index.dropSegment(1);
-    const SearchRequest request = ask(random, clusters, Plan::exact);
+    const IndexSearch request = ask(random, clusters, Plan::exact);
     if (othersFirst) CHECK(search(index, engine.compute(), request).results.size() == topK);
 
     const auto selections = selectLive(begun, 1, std::nullopt, {});

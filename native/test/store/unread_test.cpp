@@ -108,7 +108,7 @@ struct Stage {
   Clusters clusters;
   Engine engine{2, "auto"};
   Index index{engine.kernel(), IndexOptions{dim, exactMax}};
-  SearchRequest request{};
+  IndexSearch request{};
 
   Stage(Random& random, bool coded) : clusters(random, dim, 30) {
     index.createSegment(1, path());

@@ -12,7 +12,7 @@ namespace maxsimd {
 
 enum class Plan : uint8_t { automatic, exact, codes, lists };
 
-struct SearchRequest {
+struct IndexSearch {
   std::vector<float> query;    // f32 [tokens x dim]
   std::vector<float> offsets;  // f32 [tokens]
   uint32_t topK;
