@@ -18,8 +18,8 @@ import { assertWanted, encodeOptions, requestUsage, timed, type ServiceParts } f
 import { modelOfIndex } from '../indexes/served-models.ts';
 import type { TokenHold } from '../limits/token-allowance.ts';
 
-/** What became of the batch before the commit. */
-interface Batch {
+/** What became of the documents before the commit. */
+interface PreparedUpsert {
   readonly versions: DocumentVersion[];
   /** In the order of the request. */
   failed: readonly { readonly docId: string; readonly error: string }[];
@@ -37,7 +37,7 @@ export async function upsertDocuments(
   const model = await modelOfIndex(parts.encoder, row, context);
   const hold = await parts.allowance.open(context.tenant);
   try {
-    const batch = await parts.indexes.use(
+    const prepared = await parts.indexes.use(
       row,
       (stored) =>
         stored.write(async (writer) => {
@@ -45,7 +45,7 @@ export async function upsertDocuments(
           if (encoded.versions.length > 0) {
             assertWanted(context, parts.nowMs());
             const outcome = await timed(context, 'commit', () =>
-              writer.commit(() => commitBatch(parts, context, { row, hold, batch: encoded })),
+              writer.commit(() => commitUpsert(parts, context, { row, hold, prepared: encoded })),
             );
             assertCommitted(outcome);
             hold.settle(BigInt(encoded.inputTokens));
@@ -56,13 +56,13 @@ export async function upsertDocuments(
     );
     return {
       indexId,
-      upsertedDocuments: batch.versions.length,
-      upsertedChunks: batch.chunks,
-      failed: batch.failed,
+      upsertedDocuments: prepared.versions.length,
+      upsertedChunks: prepared.chunks,
+      failed: prepared.failed,
       usage: requestUsage(context, parts.nowMs(), {
-        inputTokens: batch.inputTokens,
-        documentCount: batch.versions.length,
-        chunkCount: batch.chunks,
+        inputTokens: prepared.inputTokens,
+        documentCount: prepared.versions.length,
+        chunkCount: prepared.chunks,
         candidateCount: 0,
       }),
     };
@@ -83,8 +83,8 @@ async function encodeInto(
   parts: ServiceParts,
   context: RequestContext,
   { row, model, documents, hold, writer }: EncodeInput,
-): Promise<Batch> {
-  const batch: Batch = { versions: [], failed: [], inputTokens: 0, chunks: 0 };
+): Promise<PreparedUpsert> {
+  const prepared: PreparedUpsert = { versions: [], failed: [], inputTokens: 0, chunks: 0 };
   const encoded = parts.encoder.encodeDocuments(
     documents.map(({ text }) => text),
     {
@@ -115,17 +115,17 @@ async function encodeInto(
     const versionId = versionIds[document.documentIndex];
     assertInvariant(versionId !== undefined, 'every document has a version id');
     const version = await timed(context, 'append', () => appendDocument(writer, versionId, input, document));
-    batch.versions.push(version);
-    batch.inputTokens += document.inputTokens;
-    batch.chunks += version.chunkCount;
+    prepared.versions.push(version);
+    prepared.inputTokens += document.inputTokens;
+    prepared.chunks += version.chunkCount;
   }
   context.timings['encode'] = performance.now() - started - (context.timings['append'] ?? 0);
   assertInvariant(seen.size === documents.length, 'every document is encoded');
-  batch.failed = documents.flatMap(({ docId }, index) => {
+  prepared.failed = documents.flatMap(({ docId }, index) => {
     const error = errors.get(index);
     return error === undefined ? [] : { docId, error };
   });
-  return batch;
+  return prepared;
 }
 
 async function appendDocument(
@@ -153,22 +153,22 @@ async function appendDocument(
   };
 }
 
-async function commitBatch(
+async function commitUpsert(
   parts: ServiceParts,
   context: RequestContext,
-  { row, hold, batch }: { readonly row: IndexRow; readonly hold: TokenHold; readonly batch: Batch },
+  { row, hold, prepared }: Pick<EncodeInput, 'row' | 'hold'> & { readonly prepared: PreparedUpsert },
 ): Promise<CommitWork<CommitUpsertResult['outcome']>> {
   let committed: CommitUpsertResult;
   try {
     committed = await parts.catalog.commitUpsert({
       tenantId: context.tenant.id,
       indexId: row.id,
-      documents: batch.versions,
+      documents: prepared.versions,
       documentsMax: context.tenant.limits.documents,
       usage: parts.usage.event(context.tenant.id, {
         month: hold.month,
-        inputTokens: BigInt(batch.inputTokens),
-        documentUpserts: batch.versions.length,
+        inputTokens: BigInt(prepared.inputTokens),
+        documentUpserts: prepared.versions.length,
       }),
     });
   } catch (error) {
@@ -212,7 +212,7 @@ function allowanceExceeded(): ServiceError {
   );
 }
 
-/** The slowest document speaks for the batch. */
+/** The slowest document speaks for the request. */
 function noteEncoderTimings(context: RequestContext, { timings }: EncodedDocument): void {
   for (const [stage, ms] of [
     ['encoder_tokenize', timings.tokenizeMs],
