@@ -3,7 +3,7 @@
  * itself; the others (bytes, code points, duplicates) state their rule in the description.
  */
 import { z } from 'zod';
-import type { DocumentInput as Document } from '../../service/contract.ts';
+import type { DocumentInput } from '../../service/contract.ts';
 import { CustomerObject } from '../body/json-body.ts';
 import { docIdLengthMax, documentsMax, nameLengthMax, queryBytesMax, textBytesMax } from '../limits.ts';
 
@@ -81,7 +81,7 @@ const Metadata = customerObject(
   'Customer-defined object, `{}` when it is absent; at most 16 KiB as it is sent, white space between tokens aside, and 16 levels deep; returned with results as given. A filter looks at the last value of a key given twice.',
 );
 
-export const DocumentInput = z
+const DocumentBody = z
   .strictObject({
     doc_id: DocId,
     text: Text,
@@ -91,7 +91,7 @@ export const DocumentInput = z
 
 /** 1 to 50 documents with unique ids. */
 export const Documents = z
-  .array(DocumentInput)
+  .array(DocumentBody)
   .min(1)
   .max(documentsMax)
   .superRefine((documents, context) => {
@@ -104,7 +104,7 @@ export const Documents = z
   })
   .meta({ description: 'Documents with unique `doc_id` values.' });
 
-export function documentInputs(documents: z.output<typeof Documents>): Document[] {
+export function documentInputs(documents: z.output<typeof Documents>): DocumentInput[] {
   return documents.map(({ doc_id: docId, text, metadata }) => ({
     docId,
     text,
