@@ -48,7 +48,7 @@ export interface EncoderServer {
   drain(): Promise<void>;
 }
 
-interface Call {
+interface GrpcCall {
   readonly cancelled: boolean;
   getDeadline(): Date | number;
   on(event: 'cancelled', listener: () => void): unknown;
@@ -187,7 +187,7 @@ function targeted(
 }
 
 /** Does what a call asks for; the signal aborts when the caller has gone or its deadline has passed. */
-async function within<T>(call: Call, work: (limits: CallLimits) => Promise<T>): Promise<T> {
+async function within<T>(call: GrpcCall, work: (limits: CallLimits) => Promise<T>): Promise<T> {
   const deadlineMs = deadlineOf(call);
   const over = new AbortController();
   const gone = (): void => over.abort(new EncoderFailure('cancelled', 'the caller has gone'));
@@ -206,7 +206,7 @@ async function within<T>(call: Call, work: (limits: CallLimits) => Promise<T>): 
   }
 }
 
-function deadlineOf(call: Call): number {
+function deadlineOf(call: GrpcCall): number {
   const deadline = call.getDeadline();
   return Math.min(typeof deadline === 'number' ? deadline : deadline.getTime(), Date.now() + deadlineMsMax);
 }
