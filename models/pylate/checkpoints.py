@@ -1,25 +1,32 @@
-"""Two ColBERT checkpoints with random weights, a BERT and a ModernBERT, as PyLate saves them, and what PyLate computes with them.
+"""ColBERT checkpoints as PyLate saves them, and what PyLate computes with them.
 
-`python checkpoints.py OUT` writes for each family OUT/<family>/checkpoint (to be exported) and OUT/<family>/expected.json with
-expected.f32: token vectors of texts and the scores of queries against documents. Nothing is downloaded. The weights are
-drawn with a fixed seed and made larger than at a start of training, so that the vectors of tokens and texts differ well.
+`python checkpoints.py OUT` writes for each of them OUT/<name>/checkpoint (to be exported) and OUT/<name>/expected.json with
+expected.f32: token vectors of texts and the scores of queries against documents. `bert` and `modernbert` have weights drawn
+with a fixed seed, larger than at a start of training, so that the vectors of tokens and texts differ well. `trained` has
+those of all-MiniLM-L6-v2 (models/source-package.txt) behind a projection onto random orthonormal axes, and texts of people.
 """
 
 import json
 import random
+import re
 import sys
 from pathlib import Path
 
 import numpy as np
 import torch
-from pylate import models, scores
+from pylate import models
 from tokenizers import Tokenizer, decoders, pre_tokenizers, processors
 from tokenizers import models as tokenizer_models
 from tokenizers import trainers
 from transformers import BertConfig, BertModel, ModernBertConfig, ModernBertModel, PreTrainedTokenizerFast
 
+from score import matrix
+
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "models"))
+import source  # noqa: E402
 DIM = 48
+TRAINED_DIM = 128
 QUERY_LENGTH = 24
 DOCUMENT_LENGTH = 120
 DOCUMENTS = 200
@@ -37,6 +44,20 @@ def texts(count: int, words: int, seed: int) -> list[str]:
     extra = ["naïve", "Größe,", "東京", "(e.g.", "3.14!", "don't", "—", "ﬁne", "e\u0301tude", "emoji🙂?"]
     draw = random.Random(seed)
     return [" ".join(draw.choice(source if draw.random() < 0.9 else extra) for _ in range(draw.randint(2, words))) for _ in range(count)]
+
+
+def written_texts() -> tuple[list[str], list[str]]:
+    """Sentences of this project's documents, and titles of its decisions as queries."""
+    sentences, titles = [], []
+    for file in sorted((ROOT / "docs").rglob("*.md")):
+        text = re.sub(r"```.*?```", "", file.read_text(), flags=re.DOTALL)
+        if file.parent.name == "decisions":
+            titles += re.findall(r"^# \d+ (.+)$", text, flags=re.MULTILINE)
+        paragraphs = [part.replace("\n", " ") for part in text.split("\n\n") if part[:1].isalpha()]
+        sentences += [sentence for part in paragraphs for sentence in re.split(r"(?<=\.) ", part) if 6 <= len(sentence.split()) <= 40]
+    draw = random.Random(3)
+    plain = [sentence for sentence in dict.fromkeys(sentences) if "[" not in sentence]
+    return draw.sample(plain, DOCUMENTS), draw.sample(titles, QUERIES)
 
 
 def bert_tokenizer() -> PreTrainedTokenizerFast:
@@ -61,7 +82,10 @@ def modernbert_tokenizer() -> PreTrainedTokenizerFast:
 
 def family(name: str):
     shape = {"hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 128, "initializer_range": 0.2}
-    if name == "bert":
+    if name == "trained":
+        tokenizer = bert_tokenizer()
+        model = BertModel.from_pretrained(source.model_directory(), add_pooling_layer=False)
+    elif name == "bert":
         tokenizer = bert_tokenizer()
         model = BertModel(BertConfig(vocab_size=len(tokenizer), max_position_embeddings=128, **shape), add_pooling_layer=False)
     else:
@@ -81,27 +105,26 @@ def write(name: str, out: Path) -> None:
     backbone.save_pretrained(out / "backbone")
     tokenizer.save_pretrained(out / "backbone")
     colbert = models.ColBERT(
-        str(out / "backbone"), embedding_size=DIM, query_length=QUERY_LENGTH, document_length=DOCUMENT_LENGTH,
+        str(out / "backbone"), embedding_size=TRAINED_DIM if name == "trained" else DIM, query_length=QUERY_LENGTH, document_length=DOCUMENT_LENGTH,
         do_query_expansion=True, attend_to_expansion_tokens=False, device="cpu",
     )
+    if name == "trained":
+        weight = colbert[1].linear.weight
+        torch.nn.init.orthogonal_(weight)
     colbert.save_pretrained(str(out / "checkpoint"))
     colbert = models.ColBERT(str(out / "checkpoint"), device="cpu")
 
-    documents = texts(DOCUMENTS, 10, 1)
-    queries = texts(QUERIES, 20, 2)
+    documents, queries = written_texts() if name == "trained" else (texts(DOCUMENTS, 10, 1), texts(QUERIES, 20, 2))
     document_vectors = [np.asarray(v, np.float32) for v in colbert.encode(documents, is_query=False, show_progress_bar=False)]
     query_vectors = [np.asarray(v, np.float32) for v in colbert.encode(queries, is_query=True, show_progress_bar=False)]
-    matrix = [
-        [float(scores.colbert_scores(torch.from_numpy(q)[None], torch.from_numpy(d)[None])[0, 0]) for d in document_vectors]
-        for q in query_vectors
-    ]
     vectors = [*query_vectors, *document_vectors]
     np.concatenate(vectors).astype("<f4").tofile(out / "expected.f32")
     (out / "expected.json").write_text(json.dumps({
-        "dim": DIM, "queries": queries, "documents": documents, "rows": [len(v) for v in vectors], "scores": matrix,
+        "dim": vectors[0].shape[1], "queries": queries, "documents": documents, "rows": [len(v) for v in vectors],
+        "scores": matrix(query_vectors, document_vectors),
     }, ensure_ascii=False))
 
 
 if __name__ == "__main__":
-    for each in ("bert", "modernbert"):
+    for each in ("bert", "modernbert", "trained"):
         write(each, Path(sys.argv[1]) / each)
