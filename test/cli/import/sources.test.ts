@@ -126,7 +126,7 @@ describe('Parquet', () => {
     expect(api.documents.get('4099')?.text).toBe('text 4');
   });
 
-  it('that is none, is cut off, has no text, or goes by another name is refused', async () => {
+  it('that is none, is cut off, has no text, is compressed otherwise, or goes by another name is refused', async () => {
     await expectRefused(file('a.parquet', 'id,text\na,b\n'), /cannot read .*a\.parquet/);
     await expectRefused(
       file('b.parquet', 'version https://git-lfs.github.com/spec/v1\n'),
@@ -138,6 +138,7 @@ describe('Parquet', () => {
       '--text-field',
       'body',
     );
+    await expectRefused(path.join(fixtures, 'lz4.parquet'), /codec: LZ4_RAW; write it with snappy, gzip/);
     cpSync(path.join(fixtures, 'zstd.parquet'), path.join(directory, 'c.jsonl'));
     await expectRefused(path.join(directory, 'c.jsonl'), /is a Parquet file, not jsonl/);
     await expectRefused('-', /give its path, not standard input/, '--format', 'parquet');

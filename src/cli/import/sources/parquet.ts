@@ -26,8 +26,11 @@ const compressors: Compressors = {
 };
 
 export async function openParquet(name: string): Promise<RowFile> {
-  const cannotRead = (error: unknown): CommandFailure =>
-    new CommandFailure('input_error', `cannot read ${name}: ${messageOf(error)}`, { cause: error });
+  const cannotRead = (error: unknown): CommandFailure => {
+    const message = messageOf(error);
+    const hint = /compression codec/.test(message) ? '; write it with snappy, gzip, zstd or brotli' : '';
+    return new CommandFailure('input_error', `cannot read ${name}: ${message}${hint}`, { cause: error });
+  };
   const file = await asyncBufferFromFile(name);
   let metadata: FileMetaData;
   try {
