@@ -119,7 +119,7 @@ SearchOutcome search(Index& index, Pool& pool, const IndexSearch& request) {
   const auto chosen = Clock::now();
 
   std::vector<float> scores;
-  prefetchCold(selections, set.candidates);
+  prefetchPages(selections, set.candidates);
   scoreExactly(index, pool, request, query, selections, set.candidates, scores);
   const std::vector<Ranked> top = selectTop(scores, request.topK, selections, set.candidates);
   for (const auto& [score, age, position] : top) {
