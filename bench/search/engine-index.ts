@@ -123,7 +123,8 @@ export class OpenIndex {
       segmentStarts.findLastIndex((start) => start <= document) + 1;
     for (let segment = 0; segment + 1 < segmentStarts.length; segment++) {
       const records = segmentStarts[segment + 1]! - segmentStarts[segment]!;
-      await index.openSegment(segment + 1, path.join(directory, `${segment + 1}.seg`), records);
+      const file = path.join(directory, `${segment + 1}.seg`);
+      await index.openSegment(segment + 1, file, { recordsReferenced: records, sealed: false });
     }
     const all = range(0, documents);
     index.loadLifespans({

@@ -100,7 +100,6 @@ Napi::Function IndexObject::define(Napi::Env env) {
                          InstanceMethod<&IndexObject::publish>("publish"),
                          InstanceMethod<&IndexObject::search>("search"),
                          InstanceMethod<&IndexObject::verifyRecord>("verifyRecord"),
-                         InstanceMethod<&IndexObject::verify>("verify"),
                          InstanceMethod<&IndexObject::segments>("segments"),
                          InstanceMethod<&IndexObject::close>("close"),
                      });
@@ -141,9 +140,11 @@ Napi::Value IndexObject::openSegment(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     requireOpen();
     const uint64_t id = takeSegmentId(info[0]);
-    const auto records = uint32_t(takeInteger(info[2], "recordsReferenced", 0, UINT32_MAX));
-    auto execute = [index = index_, id, path = takeString(info[1], "path"), records] {
-      return index->openSegment(id, path, records);
+    const Napi::Object expected = takeObject(info[2], "expected");
+    const auto records = uint32_t(takeInteger(expected.Get("recordsReferenced"), "recordsReferenced", 0, UINT32_MAX));
+    const bool sealed = takeBoolean(expected.Get("sealed"), "sealed");
+    auto execute = [index = index_, id, path = takeString(info[1], "path"), records, sealed] {
+      return index->openSegment(id, path, records, sealed);
     };
     auto result = [](Napi::Env env, SegmentInfo& opened) -> Napi::Value { return segmentInfo(env, opened); };
     return hub_->start(info.Env(), hub_->engine().files(), makeTask(std::move(execute), std::move(result)));
@@ -323,23 +324,6 @@ Napi::Value IndexObject::verifyRecord(const Napi::CallbackInfo& info) {
       return object;
     };
     return hub_->start(info.Env(), hub_->engine().files(), makeTask(std::move(execute), std::move(result)));
-  });
-}
-
-Napi::Value IndexObject::verify(const Napi::CallbackInfo& info) {
-  return guarded(info.Env(), [&] {
-    requireOpen();
-    auto execute = [index = index_, id = takeSegmentId(info[0]), deadline = untilStopped()] {
-      return index->verify(id, deadline);
-    };
-    auto result = [](Napi::Env env, Index::Verification& verification) -> Napi::Value {
-      Napi::Object object = Napi::Object::New(env);
-      object.Set("records", verification.records);
-      object.Set("corruptRecords", makeArray<uint32_t, Napi::Uint32Array>(env, verification.corrupt.data(),
-                                                                          verification.corrupt.size()));
-      return object;
-    };
-    return hub_->start(info.Env(), hub_->engine().background(), makeTask(std::move(execute), std::move(result)));
   });
 }
 

@@ -35,7 +35,6 @@ class IndexObject : public Napi::ObjectWrap<IndexObject> {
   Napi::Value publish(const Napi::CallbackInfo& info);
   Napi::Value search(const Napi::CallbackInfo& info);
   Napi::Value verifyRecord(const Napi::CallbackInfo& info);
-  Napi::Value verify(const Napi::CallbackInfo& info);
   Napi::Value segments(const Napi::CallbackInfo& info);
   Napi::Value close(const Napi::CallbackInfo& info);
 

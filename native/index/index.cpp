@@ -79,10 +79,10 @@ void Index::createSegment(uint64_t id, const std::string& path) {
   }
 }
 
-SegmentInfo Index::openSegment(uint64_t id, const std::string& path, uint32_t recordsReferenced) {
+SegmentInfo Index::openSegment(uint64_t id, const std::string& path, uint32_t recordsReferenced, bool sealed) {
   claim(id);
   try {
-    Entry entry = entryOf(Segment::open(id, path, options_.dim, recordsReferenced));
+    Entry entry = entryOf(Segment::open(id, path, options_.dim, recordsReferenced, sealed));
     if (entry.segment->sealed()) {
       entry.codes = ChunkCodes::open(
           *entry.segment, kernel_, [this](uint64_t hash, const ChunkCodes::Load& load) { return intern(hash, load); });
@@ -131,18 +131,6 @@ std::vector<uint32_t> Index::copyRecords(uint64_t from, std::span<const uint32_t
     copies.push_back(target->append(bytes));
   }
   return copies;
-}
-
-Index::Verification Index::verify(uint64_t id, const Deadline& deadline) {
-  const auto segment = find(id);
-  Verification result{segment->recordCount(), {}};
-  const auto mapping = segment->mapping();
-  for (uint32_t record = 0; record < result.records; ++record) {
-    deadline.check();
-    if (!segment->recheck(*mapping, record)) result.corrupt.push_back(record);
-  }
-  segment->requireRead(*mapping);
-  return result;
 }
 
 std::shared_ptr<const Codebook> Index::intern(uint64_t hash, const ChunkCodes::Load& load) {

@@ -60,7 +60,7 @@ class Index {
   const IndexOptions& options() const { return options_; }
 
   void createSegment(uint64_t id, const std::string& path);
-  SegmentInfo openSegment(uint64_t id, const std::string& path, uint32_t recordsReferenced);
+  SegmentInfo openSegment(uint64_t id, const std::string& path, uint32_t recordsReferenced, bool sealed = false);
   uint32_t append(uint64_t id, const RecordParts& parts);
   void sync(uint64_t id);
   SegmentInfo seal(uint64_t id);
@@ -68,11 +68,6 @@ class Index {
                                     const Deadline& deadline);
   /// Segment::verify.
   Segment::Verified verifyRecord(uint64_t id, uint32_t record) { return find(id)->verify(record); }
-  struct Verification {
-    uint32_t records;
-    std::vector<uint32_t> corrupt;
-  };
-  Verification verify(uint64_t id, const Deadline& deadline);
   struct CodesBuilt {
     uint32_t chunks;
     uint64_t bytes;

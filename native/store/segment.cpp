@@ -105,8 +105,8 @@ std::shared_ptr<Segment> Segment::create(uint64_t id, const std::string& path, u
   return segment;
 }
 
-std::shared_ptr<Segment> Segment::open(uint64_t id, const std::string& path, uint32_t dim,
-                                       uint32_t recordsReferenced) {
+std::shared_ptr<Segment> Segment::open(uint64_t id, const std::string& path, uint32_t dim, uint32_t recordsReferenced,
+                                       bool sealed) {
   std::shared_ptr<Segment> segment(new Segment(id, dim, File::openExisting(path)));
   const uint64_t bytes = segment->file_.size();
   checkFileHeader(segment->file_, id, dim, bytes);
@@ -115,6 +115,8 @@ std::shared_ptr<Segment> Segment::open(uint64_t id, const std::string& path, uin
       throw Error(ErrorCode::corrupt, path + ": fewer records than are referenced");
     }
     segment->openSealed(*footer, bytes);
+  } else if (sealed) {
+    throw Error(ErrorCode::corrupt, path + ": the footer of a sealed segment is missing");
   } else {
     segment->openActive(recordsReferenced, bytes);
   }

@@ -68,9 +68,10 @@ class Segment {
  public:
   /// New file with its directory entry durable.
   static std::shared_ptr<Segment> create(uint64_t id, const std::string& path, uint32_t dim);
-  /// Sealed if it has a footer; otherwise active, and whatever follows `recordsReferenced` records is cut off.
-  static std::shared_ptr<Segment> open(uint64_t id, const std::string& path, uint32_t dim,
-                                       uint32_t recordsReferenced);
+  /// Sealed if it has a footer; otherwise active, and whatever follows `recordsReferenced` records is cut off. One that is
+  /// known to be `sealed` is never taken for an active one: `corrupt` without its footer.
+  static std::shared_ptr<Segment> open(uint64_t id, const std::string& path, uint32_t dim, uint32_t recordsReferenced,
+                                       bool sealed = false);
 
   uint64_t id() const { return id_; }
   uint32_t dim() const { return dim_; }
@@ -106,8 +107,6 @@ class Segment {
   bool dataChecked(uint32_t record) const {
     return checks_[record].load(std::memory_order_relaxed) & (dataGood | dataBad);
   }
-  /// Reads the record again, whatever was remembered.
-  bool recheck(const Mapping& mapping, uint32_t record) const;
   /// Whether it was found damaged.
   bool knownDamaged(uint32_t record) const {
     return checks_[record].load(std::memory_order_relaxed) & (metaBad | dataBad);

@@ -35,12 +35,6 @@ bool Segment::dataIntact(const Mapping& mapping, uint32_t record) const {
   return check(mapping, record, dataGood, dataBad);
 }
 
-bool Segment::recheck(const Mapping& mapping, uint32_t record) const {
-  checks_[record].store(0, std::memory_order_relaxed);
-  const bool meta = metaIntact(mapping, record);
-  return dataIntact(mapping, record) && meta;
-}
-
 uint32_t Segment::recordAt(uint64_t offset) const {
   const auto all = std::views::iota(0u, recordCount());
   const auto behind = std::ranges::partition_point(all, [&](uint32_t r) { return records_[r].offset <= offset; });

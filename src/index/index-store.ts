@@ -145,7 +145,10 @@ async function openSegments(
   const segments = new Map<number, Segment>();
   for (const entry of state.segments) {
     const file = await openBlob(blobs, entry.blob);
-    const info = await native.openSegment(entry.id, file, entry.recordsReferenced);
+    const info = await native.openSegment(entry.id, file, {
+      recordsReferenced: entry.recordsReferenced,
+      sealed: entry.state === 'sealed',
+    });
     const segment = newSegment(entry.id, entry.blob);
     segment.state = info.state;
     segment.tokenVectors = info.tokenVectors;

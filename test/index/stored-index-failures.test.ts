@@ -164,4 +164,21 @@ describe('failures', () => {
     await expect(damage).rejects.toMatchObject({ code: 'internal_error' });
     expect(stage.corrupt).toHaveLength(1);
   });
+
+  it('of a sealed segment that lost its footer are reported, and its file is left as it is', async () => {
+    await using stage = await openStage(host, { segmentTokenVectorsMax: 2 });
+    await stage.upsert(documents);
+    await stage.index().settled();
+    const files = await stage.blobs.list(`${stage.indexId}/`);
+    const name = await stage.blobs.open(files[0]!.name);
+    const damage = stage.reopen(async () => {
+      await using file = await open(name, 'r+');
+      const { size } = await file.stat();
+      // The magic of the trailer, without which the file looks like one that is being written.
+      await file.write(Buffer.alloc(8), 0, 8, size - 64);
+    });
+    await expect(damage).rejects.toMatchObject({ code: 'internal_error' });
+    expect(stage.corrupt).toHaveLength(1);
+    expect(await stage.blobs.list(`${stage.indexId}/`)).toEqual(files);
+  });
 });

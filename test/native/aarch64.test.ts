@@ -39,7 +39,7 @@ it('the NEON kernel agrees with the reference under emulation', { timeout: 300_0
       .map((name) => path.join(folder, name)),
   );
   const flags = ['-std=c++20', '-O2', '-ffp-contract=off', '-Wall', '-Wextra', '-Werror', '-static', '-I.'];
-  run(compiler, [...flags, ...sources, path.join('store', 'crc32c.cpp'), '-o', program]);
+  run(compiler, [...flags, ...sources, path.join('files', 'crc32c.cpp'), '-o', program]);
   // An emulated instruction costs some ten real ones: a tenth of the random rounds.
   const output = run(emulator, ['-cpu', 'max', program, 'kernels'], { MAXSIMD_TEST_SHARE: '0.1' });
   expect(output).toContain('compared neon');

@@ -37,7 +37,12 @@ const transient = await engine.score(
   clusters.record(1, [4, 9]),
 );
 console.log(
-  JSON.stringify({ kernel: engine.info.kernel, verified: await index.verify(1), answers, transient }),
+  JSON.stringify({
+    kernel: engine.info.kernel,
+    verified: await index.verifyRecord(1, 7),
+    answers,
+    transient,
+  }),
 );
 index.close();
 engine.close();

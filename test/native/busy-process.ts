@@ -29,7 +29,7 @@ async function startWork(): Promise<{ readonly work: Promise<unknown> }> {
   await index.seal(1);
   const record = clusters.record(9_999, [2_000]);
   const work = Promise.all([
-    index.verify(1),
+    ...Array.from({ length: 1_500 }, (_, number) => index.verifyRecord(1, number)),
     ...Array.from({ length: 50 }, () => index.search(clusters.search(1))),
     ...Array.from({ length: 10 }, () => index.append(2, record)),
     ...Array.from({ length: 10 }, () => index.sync(2)),

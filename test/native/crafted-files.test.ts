@@ -52,7 +52,9 @@ it('a footer that starts before its file is `corrupt`', async () => {
   mendHeader(file, trailer);
   writeFileSync(name, file);
   const index = engine.createIndex({ dim: 8, exactTokenVectorsMax: 0 });
-  await expect(index.openSegment(1, name, 0)).rejects.toMatchObject({ code: 'corrupt' });
+  await expect(index.openSegment(1, name, { recordsReferenced: 0, sealed: false })).rejects.toMatchObject({
+    code: 'corrupt',
+  });
   index.close();
   const look = { recordsReferenced: 0, firstRecord: 0, verifyBytesMax: Number.MAX_SAFE_INTEGER };
   await expect(engine.inspectSegment(name, look)).rejects.toMatchObject({ code: 'corrupt' });

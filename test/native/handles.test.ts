@@ -32,7 +32,7 @@ const score = () => {
 /** Every method of an index with good arguments; segment 1 is active with one record, segment 2 is free. */
 const indexMethods: Readonly<Record<Exclude<keyof NativeIndex, 'close'>, (index: NativeIndex) => unknown>> = {
   createSegment: (index) => index.createSegment(2, newPath()),
-  openSegment: (index) => index.openSegment(3, firstPath, 0),
+  openSegment: (index) => index.openSegment(3, firstPath, { recordsReferenced: 0, sealed: false }),
   append: (index) => index.append(1, clusters.record(5, [4])),
   sync: (index) => index.sync(1),
   seal: (index) => index.seal(1),
@@ -52,7 +52,6 @@ const indexMethods: Readonly<Record<Exclude<keyof NativeIndex, 'close'>, (index:
   publish: (index) => index.publish(1_000, columns(1, [0]), noLifespans),
   search: (index) => index.search(clusters.search(1)),
   verifyRecord: (index) => index.verifyRecord(1, 0),
-  verify: (index) => index.verify(1),
   segments: (index) => index.segments(),
 };
 
@@ -216,7 +215,9 @@ describe('arguments', () => {
     });
     await expect(index.buildCodes(1)).rejects.toMatchObject({ code: 'invalid_argument' });
     await expect(index.buildPostings(1)).rejects.toMatchObject({ code: 'invalid_argument' });
-    await expect(index.openSegment(4, path.join(directory.path, 'absent'), 0)).rejects.toMatchObject({
+    await expect(
+      index.openSegment(4, path.join(directory.path, 'absent'), { recordsReferenced: 0, sealed: false }),
+    ).rejects.toMatchObject({
       code: 'io',
       errno: 2,
     });

@@ -130,7 +130,9 @@ describe('storage', () => {
         // A full disk does not keep a segment from being opened and searched.
         index.close();
         const again = engine.createIndex({ dim: 128, exactTokenVectorsMax: 0 });
-        expect(await again.openSegment(1, file, appended)).toMatchObject({
+        expect(
+          await again.openSegment(1, file, { recordsReferenced: appended, sealed: false }),
+        ).toMatchObject({
           state: 'active',
           records: appended,
         });

@@ -113,7 +113,8 @@ void readThrough(const Segment& segment) {
   const auto mapping = segment.mapping();
   std::vector<uint8_t> sum;
   for (uint32_t r = 0; r < segment.recordCount(); ++r) {
-    segment.recheck(*mapping, r);
+    segment.metaIntact(*mapping, r);
+    segment.dataIntact(*mapping, r);
     const RecordEntry& entry = segment.record(r);
     for (uint32_t c = entry.firstChunk; c < entry.firstChunk + entry.chunks; ++c) CHECK(segment.chunkRows(c) > 0);
   }

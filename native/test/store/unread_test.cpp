@@ -202,10 +202,8 @@ const Case shortSegment("unread", "what needs records of a file cut short fails 
     unreadIn([&] { stage.index.copyRecords(1, all, 2, {}); }, ErrorCode::io);
     unreadIn([&] { stage.index.buildCodes(1, {}); }, ErrorCode::io);
     unreadIn([&] { stage.index.buildPostings(1, {}); }, ErrorCode::io);
-    unreadIn([&] { stage.index.verify(1, {}); }, ErrorCode::io);
     putBytes(stage.path(), intact);
     CHECK(stage.index.verifyRecord(1, record).damage.empty());
-    CHECK(stage.index.verify(1, {}).corrupt.empty());
     CHECK(same(before, stage.search()));
   }
 });

@@ -153,9 +153,14 @@ export interface NativeIndex {
    * Maps an existing segment. `recordsReferenced` = how many leading records the catalog may reference:
    * an active file is cut behind them (torn tail). A bad checksum among them rejects `loadLifespans` with `corrupt` if a
    * version that is alive lies there.
-   * A sealed file's footer is verified now, its records on first touch or by `verify`.
+   * A sealed file's footer is verified now, its records on first touch or by `verifyRecord`.
+   * `sealed`: the catalog knows it as that; `corrupt` where it has no footer. An active file may turn out to be sealed.
    */
-  openSegment(segmentId: number, path: string, recordsReferenced: number): Promise<SegmentInfo>;
+  openSegment(
+    segmentId: number,
+    path: string,
+    expected: { readonly recordsReferenced: number; readonly sealed: boolean },
+  ): Promise<SegmentInfo>;
   /** Writes one record (not yet durable, not yet visible); resolves to its number in the segment. */
   append(segmentId: number, record: NativeRecord): Promise<{ readonly record: number }>;
   /** fdatasync, shared by callers that wait at the same time. After a failure the segment refuses every later append. */
@@ -194,8 +199,6 @@ export interface NativeIndex {
     segmentId: number,
     record: number,
   ): Promise<{ readonly damage: string; readonly wholeSegment: boolean }>;
-  /** Checks every record's checksum. */
-  verify(segmentId: number): Promise<{ readonly records: number; readonly corruptRecords: Uint32Array }>;
   segments(): readonly SegmentInfo[];
   close(): void;
 }
