@@ -45,6 +45,7 @@ export async function goldenRun(
   const model = await loadModel(directory);
   return withEncoder(directory, async (encoder) => {
     const golden: GoldenText[] = [];
+    const tried = [...texts, longestText(model)];
     const ids = { model, tenantId: 'models add' };
     const limits = { deadlineMs: Date.now() + loadMsMax, signal: new AbortController().signal };
     const options = {
@@ -54,15 +55,16 @@ export async function goldenRun(
       chunking: { maxTokens: model.windowTokensMax, overlapTokens: 0, minimumChunkTokens: 1 },
       onTokenCounts: () => undefined,
     };
-    for (const text of texts) {
-      const { vectors, rows } = await encoder.encodeQuery(text, options);
+    for (const text of tried) {
+      const { vectors, rows, problem } = await encoder.encodeQuery(text, options);
+      if (problem !== undefined) throw failure(`a text cannot be encoded: ${problem}`);
       const { ids: inputIds } = querySequence(model.rules, model.tokenizer.encode(text));
       if (rows !== inputIds.length) throw failure('the graph gives another number of vectors than of tokens');
       if (model.session.tokenWeightOutput === undefined) assertUnit(vectors, model.dim);
       golden.push(goldenOf(text, inputIds, { vectors, dim: model.dim }));
     }
-    const together = await documentsOf(encoder.encodeDocuments(texts, options));
-    for (const [i, text] of texts.entries()) {
+    const together = await documentsOf(encoder.encodeDocuments(tried, options));
+    for (const [i, text] of tried.entries()) {
       const [alone] = await documentsOf(encoder.encodeDocuments([text], options));
       assertSame(alone!, together[i]!);
       const sequence = documentSequence(
@@ -76,6 +78,13 @@ export async function goldenRun(
     }
     return { model, golden: golden.slice(0, 4) };
   });
+}
+
+/** Fills the longest query and the longest window of a document: what some graphs give no numbers for. */
+function longestText({ tokenizer, rules, windowTokensMax }: ServedModel): string {
+  const words = texts.join(' ');
+  const tokensWanted = Math.max(windowTokensMax, rules.queryPositionsMax);
+  return words.repeat(Math.ceil(tokensWanted / tokenizer.encode(words).length));
 }
 
 async function withEncoder<T>(directory: string, work: (encoder: Encoder) => Promise<T>): Promise<T> {
@@ -150,7 +159,7 @@ function unquantised({ vectors, scales }: EncodedDocument, dim: number): Float32
 function assertUnit(vectors: Float32Array, dim: number): void {
   for (let from = 0; from < vectors.length; from += dim) {
     const norm = Math.hypot(...vectors.subarray(from, from + dim));
-    if (Math.abs(norm - 1) > normTolerance) {
+    if (!(Math.abs(norm - 1) <= normTolerance)) {
       throw failure(
         `the output of the graph is not normalised: a vector has length ${norm.toFixed(3)} in ${dim} dimensions`,
       );

@@ -37,9 +37,15 @@ export async function warmUp(
     const longest = Math.max(rules.queryPositionsMax, rules.documentPositionsMax);
     for (let length = 8; ; length = Math.min(length * 2, longest)) {
       const tokens = new Int32Array(length).fill(filler);
-      await core.runQuerySequence(index, querySequence(rules, tokens));
+      const query = querySequence(rules, tokens);
+      await named(model, `a query of ${query.ids.length} tokens`, core.runQuerySequence(index, query));
       const window = tokens.subarray(0, Math.min(length, model.windowTokensMax));
-      await core.runDocumentSequence(index, documentSequence(rules, window));
+      const document = documentSequence(rules, window);
+      await named(
+        model,
+        `a document of ${document.ids.length} tokens`,
+        core.runDocumentSequence(index, document),
+      );
       if (length === longest) break;
     }
     if (provider === 'cpu') continue;
@@ -52,6 +58,13 @@ export async function warmUp(
       await Promise.all(Array.from({ length: count }, async () => core.runDocumentSequence(index, sequence)));
     }
   }
+}
+
+/** Says of what fails which model it is, and how long the text: some graphs run short ones only. */
+async function named(model: ServedModel, text: string, work: Promise<unknown>): Promise<void> {
+  await work.catch((error: Error) => {
+    throw new Error(`${model.name} version ${model.version}, ${text}: ${error.message}`, { cause: error });
+  });
 }
 
 /** Rejects when a model with golden texts gives something else for them. */

@@ -10,7 +10,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
+import { createRequire } from 'node:module';
 import path from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { run, runJson, type RunOptions } from '../../support/running/command-process.ts';
 
@@ -131,6 +133,28 @@ it.each<[string, () => void, string]>([
   spoil();
   expect(await refused(source)).toContain(reason);
 });
+
+it('an export that gives no numbers for long texts is refused with their length', async () => {
+  const program = path.join(directory, 'no-numbers.mjs');
+  writeFileSync(program, noNumbersBeyond(20));
+  const environment = { ...options.environment, NODE_OPTIONS: `--import ${pathToFileURL(program).href}` };
+  options = { environment };
+  expect(await refused(source)).toMatch(/a document of 24 tokens: the model gave no numbers/);
+});
+
+/** Runs before the encoder's own code, in each of its threads: what an attention window that is left does to a graph. */
+function noNumbersBeyond(positions: number): string {
+  const runtime = pathToFileURL(createRequire(import.meta.url).resolve('onnxruntime-common')).href;
+  return `
+    import { InferenceSession } from ${JSON.stringify(runtime)};
+    const { run } = InferenceSession.prototype;
+    InferenceSession.prototype.run = async function (feeds, ...rest) {
+      const outputs = await run.call(this, feeds, ...rest);
+      if (feeds.input_ids.dims[1] > ${positions}) outputs.output.data.fill(NaN);
+      return outputs;
+    };
+  `;
+}
 
 it('what is no path, or no name, is refused', async () => {
   expect(await refused(path.join(directory, 'nowhere'))).toContain('cannot read');
