@@ -47,6 +47,20 @@ describe('an import', () => {
     expect(api.requests.every((request) => request.authorization === 'Bearer qkv_live_test')).toBe(true);
   });
 
+  it('makes the index with the model that is asked for, and refuses one that has another', async () => {
+    const file = input(rows(1));
+    await importFile(file, '--model', 'second/2');
+    const made = api.requests.find(({ method, path: route }) => method === 'POST' && route === '/v1/indexes');
+    expect(made?.body).toEqual({ name: 'books', model: 'second', model_version: '2' });
+    for (const model of ['words', 'words/1'])
+      expect((await importFile(file, '--model', model)).exitCode).toBe(0);
+    const { exitCode, document } = await importFile(file, '--model', 'words/2');
+    expect(exitCode).toBe(2);
+    expect(document.error.message).toBe(
+      'the index "books" has the model words/1 for ever: import under words/2 into another one',
+    );
+  });
+
   it('uses an index that is there', async () => {
     api.addIndex('books', '00000000-0000-4000-8000-0000000000aa');
     const { document } = await importFile(input(rows(1)));

@@ -62,6 +62,12 @@ export interface SearchQuery {
   readonly return_components?: boolean;
 }
 
+export interface WantedIndex {
+  readonly name: string;
+  /** `NAME` or `NAME/VERSION`; `undefined` = whatever the service takes. */
+  readonly model: string | undefined;
+}
+
 export class ApiClient {
   readonly url: string;
   readonly #endpoint: Endpoint;
@@ -99,14 +105,18 @@ export class ApiClient {
   }
 
   /** The index of this name, made if it is missing. */
-  async ensureIndex(name: string): Promise<{ readonly index: Index; readonly created: boolean }> {
+  async ensureIndex({
+    name,
+    model,
+  }: WantedIndex): Promise<{ readonly index: Index; readonly created: boolean }> {
     const existing = await this.findIndex(name);
-    if (existing !== undefined) return { index: existing, created: false };
+    if (existing !== undefined) return { index: havingModel(existing, model), created: false };
+    const [modelName, version] = model?.split('/', 2) ?? [];
     try {
       const answer = await this.#send({
         method: 'POST',
         path: '/v1/indexes',
-        body: JSON.stringify({ name }),
+        body: JSON.stringify({ name, model: modelName, model_version: version }),
       });
       return { index: check(indexSchema, answer), created: true };
     } catch (error) {
@@ -114,7 +124,7 @@ export class ApiClient {
       const raced =
         error instanceof ApiFailure && error.status === 422 ? await this.findIndex(name) : undefined;
       if (raced === undefined) throw error;
-      return { index: raced, created: false };
+      return { index: havingModel(raced, model), created: false };
     }
   }
 
@@ -161,5 +171,15 @@ function check<T>(schema: z.ZodType<T>, answer: Answer): T {
   throw new CommandFailure(
     'unexpected_response',
     `unexpected answer: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? ''}`,
+  );
+}
+
+/** The index, if it has the model that is wanted. */
+function havingModel(index: Index, wanted: string | undefined): Index {
+  const version = `${index.model}/${index.model_version}`;
+  if (wanted === undefined || wanted === index.model || wanted === version) return index;
+  throw new CommandFailure(
+    'usage_error',
+    `the index ${JSON.stringify(index.name)} has the model ${version} for ever: import under ${wanted} into another one`,
   );
 }

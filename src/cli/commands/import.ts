@@ -18,6 +18,11 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
       .description('send documents to an index, made if it is missing')
       .argument('<source>', 'JSONL, CSV or Parquet file, BEIR or dataset directory, - for standard input')
       .requiredOption('--index <name>', 'name of the index')
+      .option(
+        '--model <name>',
+        'of an index that is made: NAME or NAME/VERSION (default: of the service)',
+        nonBlank,
+      )
       .option('--concurrency <n>', 'requests at once (default: what the tenant may)', positiveInteger)
       .addOption(new Option('--format <format>', 'of the input (default: by its name)').choices(formats))
       .option('--id-field <name>', 'field with the identifier (default: doc_id, _id or id)', nonBlank)
@@ -47,6 +52,7 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
         source: string,
         options: ServiceOptions & {
           index: string;
+          model?: string;
           concurrency?: number;
           format?: Format;
           idField?: string;
@@ -64,7 +70,7 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
             endpoint: endpointFrom(options, environment),
             choice: { source, format: options.format, subset: options.subset, split: options.split },
             fields: { id: options.idField, text: options.textField, metadata: options.metadataFields },
-            indexName: options.index,
+            index: { name: options.index, model: options.model },
             concurrency: options.concurrency,
             stateFile: options.state,
             retryMs: options.retryFor * 1000,

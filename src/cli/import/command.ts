@@ -1,6 +1,6 @@
 /** `maxsimd import`: documents of a file, standard input or a directory into an index, through the HTTP API. */
 import type { Readable } from 'node:stream';
-import { ApiClient } from '../api/client.ts';
+import { ApiClient, type WantedIndex } from '../api/client.ts';
 import type { Endpoint } from '../api/exchange.ts';
 import { rateLimitHint } from '../api/rate-limit-hint.ts';
 import { CommandFailure, Interruption, messageOf } from '../failure.ts';
@@ -17,7 +17,7 @@ export interface ImportCommand {
   readonly endpoint: Endpoint;
   readonly choice: SourceChoice;
   readonly fields: FieldChoice;
-  readonly indexName: string;
+  readonly index: WantedIndex;
   /** Requests at once; `undefined` = what the tenant's limits allow. */
   readonly concurrency: number | undefined;
   readonly stateFile: string | undefined;
@@ -86,7 +86,7 @@ async function importItems({ command, source, reader, items, display }: ImportWo
     },
     command.signal,
   );
-  const { index, created } = await client.ensureIndex(command.indexName);
+  const { index, created } = await client.ensureIndex(command.index);
   const { limits } = await client.usage();
   requestsPerMinute = limits.requests_per_minute;
   parallelism = new Parallelism(
