@@ -30,6 +30,8 @@ import { startEncoders } from './encoders.ts';
 
 /** Beyond the drain, until the process is ended by force: closing files and child processes. */
 const closeMs = 4_000;
+/** For the last refusals on their way, once the work in flight is done. */
+const lastAnswersMs = 500;
 
 /** Resolves when the service is ready; from then on the process lives until it is signalled. */
 export async function serve(config: Config): Promise<void> {
@@ -121,7 +123,10 @@ export async function serve(config: Config): Promise<void> {
       const cut = setTimeout(() => http.server.closeAllConnections(), config.MAXSIMD_DRAIN_MS);
       await service.drain();
       clearTimeout(cut);
+      // Node takes a connection that has asked nothing yet for a busy one, and would wait for it.
+      const silent = setTimeout(() => http.server.closeAllConnections(), lastAnswersMs);
       await http.close();
+      clearTimeout(silent);
       await closeNow(metricsServer);
       await encoders.close();
       lock.release();
