@@ -10,7 +10,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { eventually } from '../support/running/eventually.ts';
 import { childrenOf, encodersOf, isAlive } from '../support/running/processes.ts';
 import { makeCertificate } from '../support/network/tls.ts';
-import { root } from '../support/run-benchmark.ts';
+import { benchmarkEnvironment, root, tinyModel } from '../support/run-benchmark.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
 
 interface CapacityReport {
@@ -38,10 +38,9 @@ async function watched(
   const child = spawn(process.execPath, ['bench/main.ts', ...args], {
     cwd: root,
     env: {
-      PATH: process.env['PATH'],
+      ...benchmarkEnvironment,
       TMPDIR: scratch,
-      MAXSIMD_MODELS_DIR: path.join(root, 'test/fixtures'),
-      MAXSIMD_MODEL: 'colbert-tiny/1',
+      ...tinyModel,
       ...environment,
     },
     stdio: ['ignore', 'pipe', 'pipe'],

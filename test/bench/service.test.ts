@@ -1,11 +1,11 @@
 /** Tiny runs of the benchmarks that start a service, so that they keep running. */
 import { expect, it } from 'vitest';
-import { runBenchmark } from '../support/run-benchmark.ts';
+import { runBenchmark, runServiceBenchmark } from '../support/run-benchmark.ts';
 
 type Numbers = Readonly<Record<string, number>>;
 
 it('the stages of a search add up to what the client waited', async () => {
-  const { report, printed } = await runBenchmark<{
+  const { report, printed } = await runServiceBenchmark<{
     readonly sides: readonly {
       readonly stages: Readonly<Record<string, { readonly p50: number }>>;
       readonly overhead_rounds: readonly number[];
@@ -29,7 +29,7 @@ it('the stages of a search add up to what the client waited', async () => {
 }, 120_000);
 
 it('the event loops are watched before and during upserts', async () => {
-  const { report, printed } = await runBenchmark<Record<'idle' | 'loaded', Numbers>>(
+  const { report, printed } = await runServiceBenchmark<Record<'idle' | 'loaded', Numbers>>(
     'loop',
     ...'--documents 2 --kib 4 --seconds 1'.split(' '),
   );
@@ -64,7 +64,7 @@ it('each thread of a host is measured under every kind of work', async () => {
 }, 120_000);
 
 it('another tenant and the event loop are watched while a hostile request is answered', async () => {
-  const { report, printed } = await runBenchmark<{ readonly rows: readonly Numbers[] }>(
+  const { report, printed } = await runServiceBenchmark<{ readonly rows: readonly Numbers[] }>(
     'hostile',
     '--attacks',
     'large numbers',

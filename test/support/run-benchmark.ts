@@ -7,15 +7,39 @@ import { newDirectory } from './machine/temporary-directory.ts';
 
 export const root = path.resolve(import.meta.dirname, '../..');
 
+/** Nothing of this process's settings but where compiled code is kept. */
+export const benchmarkEnvironment = {
+  PATH: process.env['PATH'],
+  NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+};
+/** What a benchmark of the service does is the same with a small model. */
+export const tinyModel = {
+  MAXSIMD_MODELS_DIR: path.join(root, 'test/fixtures'),
+  MAXSIMD_MODEL: 'colbert-tiny/1',
+};
+
 /** The report and what was printed; fails with the benchmark's words. */
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- a test says what it reads of the report
-export async function runBenchmark<Report>(
-  ...args: readonly string[]
-): Promise<{ readonly report: Report; readonly printed: string }> {
+export async function runBenchmark<Report>(...args: readonly string[]): Promise<Ran<Report>> {
+  return run(args, benchmarkEnvironment);
+}
+
+/** The same for a benchmark that starts the service, with the small model. */
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- as above
+export async function runServiceBenchmark<Report>(...args: readonly string[]): Promise<Ran<Report>> {
+  return run(args, { ...benchmarkEnvironment, ...tinyModel });
+}
+
+interface Ran<Report> {
+  readonly report: Report;
+  readonly printed: string;
+}
+
+async function run<Report>(args: readonly string[], env: NodeJS.ProcessEnv): Promise<Ran<Report>> {
   const json = path.join(await newDirectory(), 'report.json');
   const { stdout } = await promisify(execFile)(process.execPath, ['bench/main.ts', ...args, '--json', json], {
     cwd: root,
-    env: { PATH: process.env['PATH'] },
+    env,
   });
   return { report: JSON.parse(readFileSync(json, 'utf8')) as Report, printed: stdout };
 }
