@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <numeric>
 #include <set>
 #include <thread>
 
@@ -219,6 +220,17 @@ const Case ties("search", "of equal scores the oldest versions are found, wherev
   constexpr uint64_t alike = 2800, better = 3, others = 400;
   const Clusters clusters(random, dim, 150);
   const auto common = clusters.near(random, 1), rare = clusters.near(random, 2);
+  const auto scoreOf = [&](const std::vector<float>& vector) {
+    return std::inner_product(vector.begin(), vector.end(), common.begin(), 0.0) +
+           std::inner_product(vector.begin(), vector.end(), rare.begin(), 0.0);
+  };
+  // A vector between the two may come before what has the common one alone.
+  const auto worse = [&] {
+    for (;;) {
+      const auto vector = clusters.near(random, uint32_t(random() % 150));
+      if (scoreOf(vector) < scoreOf(common) - 0.1) return vector;
+    }
+  };
   std::vector<uint64_t> versions = range(0, alike + better + others);
   std::shuffle(versions.begin(), versions.end(), random);
   std::vector<RecordParts> records;
@@ -228,7 +240,7 @@ const Case ties("search", "of equal scores the oldest versions are found, wherev
     else if (i < alike + better)
       records.push_back(recordOf(versions[i], {common, rare}, true));
     else
-      records.push_back(recordOf(versions[i], {clusters.near(random, uint32_t(random() % 150))}, true));
+      records.push_back(recordOf(versions[i], {worse()}, true));
   }
   std::sort(versions.begin(), versions.begin() + alike);
   std::sort(versions.begin() + alike, versions.begin() + alike + better);

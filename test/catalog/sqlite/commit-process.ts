@@ -50,5 +50,13 @@ async function commit(number: number): Promise<void> {
 }
 
 function say(line: string): void {
-  writeSync(1, `${line}\n`);
+  let left = Buffer.from(`${line}\n`);
+  while (left.length > 0) {
+    try {
+      left = left.subarray(writeSync(1, left));
+    } catch (error) {
+      // Whoever reads is behind.
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
+    }
+  }
 }
