@@ -61,14 +61,17 @@ describe('the installed packages', () => {
     expect(runtimes[0]).toContain(`/${process.platform}/${process.arch}/`);
   });
 
-  it('need no install script to work', () => {
+  it('need no install script to work, and bring a licence each', () => {
     const own = [
       'maxsimd',
       ...readdirSync(path.join(folder, 'node_modules/@maxsimd')).map((name) => `@maxsimd/${name}`),
     ];
+    expect(own).toHaveLength(4);
     for (const name of own) {
       const file = path.join(folder, 'node_modules', name, 'package.json');
       expect(JSON.parse(readFileSync(file, 'utf8')), name).not.toHaveProperty('scripts');
+      const licence = readFileSync(path.join(path.dirname(file), 'LICENSE'), 'utf8');
+      expect(licence, name).toMatch(/Apache License|Node\.js is licensed/);
     }
   });
 
