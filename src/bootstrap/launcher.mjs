@@ -4,6 +4,7 @@
  * otherwise on the Node that npm installed beside it. Plain JavaScript: this file alone runs on Node 20.
  */
 import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,16 +20,30 @@ if (Number.parseInt(process.versions.node, 10) >= oldestMajor) {
   runOn(packagedNode());
 }
 
-/** `npx` and `npm run` start a shell, which a SIGTERM ends without a word to us: who outlives it was meant, too. */
+/**
+ * `npx` and `npm run` start a shell, which starts us. A SIGTERM ends the shell without a word to us, and SIGHUP or SIGKILL end npm,
+ * which leaves the shell waiting: who outlives either was meant, too.
+ */
 function endWithNpm() {
   if (process.env.npm_command === undefined) return;
-  const parent = process.ppid;
+  const shell = process.ppid;
+  const npm = parentOfShell(shell);
   const watch = setInterval(() => {
-    if (process.ppid === parent) return;
+    if (process.ppid === shell && parentOfShell(shell) === npm) return;
     clearInterval(watch);
     process.kill(process.pid, 'SIGTERM');
   }, 250);
   watch.unref();
+}
+
+/** Undefined where there is no /proc, and where npm's shell has made room for us: its parent may end as it likes. */
+function parentOfShell(id) {
+  try {
+    const [, name, parent] = /^\d+ \((.*)\) \S (\d+)/.exec(readFileSync(`/proc/${id}/stat`, 'utf8'));
+    return name === 'sh' ? parent : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** The channel to a launcher on an older Node closes when that one is gone, however it ended. */

@@ -1,0 +1,51 @@
+/** The launcher under `npx`, with a program in its place that says what it receives: it ends when npm does, however that ends. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, copyFile, mkdir, symlink, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { beforeAll, expect, it, onTestFinished } from 'vitest';
+import { newDirectory } from '../support/machine/temporary-directory.ts';
+
+const launcher = path.resolve(import.meta.dirname, '../../src/bootstrap/launcher.mjs');
+const program = `
+  process.on('SIGTERM', () => process.exit());
+  console.log(process.pid);
+  setInterval(() => undefined, 1000);
+`;
+
+let directory: string;
+beforeAll(async () => {
+  directory = await newDirectory();
+  const home = path.join(directory, 'node_modules', 'maxsimd');
+  for (const folder of ['maxsimd/bin', 'maxsimd/dist/cli', '.bin']) {
+    await mkdir(path.join(directory, 'node_modules', folder), { recursive: true });
+  }
+  await writeFile(path.join(directory, 'package.json'), '{}');
+  const manifest = { name: 'maxsimd', version: '1.0.0', type: 'module', bin: { maxsimd: 'bin/maxsimd.mjs' } };
+  await writeFile(path.join(home, 'package.json'), JSON.stringify(manifest));
+  const command = path.join(home, 'bin/maxsimd.mjs');
+  await copyFile(launcher, command);
+  await chmod(command, 0o755);
+  await writeFile(path.join(home, 'dist/cli/main.js'), program);
+  await symlink('../maxsimd/bin/maxsimd.mjs', path.join(directory, 'node_modules/.bin/maxsimd'));
+});
+
+it.each(['SIGTERM', 'SIGHUP', 'SIGKILL'] as const)('ends when npx receives %s', async (signal) => {
+  const npx = spawn('npx', ['maxsimd'], { cwd: directory, stdio: ['ignore', 'pipe', 'inherit'] });
+  const [line] = (await once(createInterface({ input: npx.stdout }), 'line')) as [string];
+  const processId = Number(line);
+  onTestFinished(() => {
+    if (isRunning(processId)) process.kill(processId, 'SIGKILL');
+  });
+  npx.kill(signal);
+  await expect.poll(() => isRunning(processId), { timeout: 20_000 }).toBe(false);
+});
+
+function isRunning(processId: number): boolean {
+  try {
+    return process.kill(processId, 0);
+  } catch {
+    return false;
+  }
+}
