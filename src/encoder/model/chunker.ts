@@ -31,6 +31,12 @@ export function chunkingProblem(chunking: ChunkingParameters, windowTokensMax: n
   return undefined;
 }
 
+/** Tokens that the windows of a text hold together, which is the work on it; about, as to the end of the text. */
+export function windowedTokens(tokens: number, { maxTokens, overlapTokens }: ChunkingParameters): number {
+  const furtherWindows = Math.max(0, Math.ceil((tokens - maxTokens) / (maxTokens - overlapTokens)));
+  return tokens + furtherWindows * overlapTokens;
+}
+
 /** The windows of a text of `tokens` tokens, in order, made lazily (a long text has thousands). */
 export function* tokenWindows(
   tokens: number,

@@ -47,6 +47,8 @@ export const messageBytesMax = 64 << 20;
 export const requestBounds = {
   documents: 1024,
   documentBytes: 4 << 20,
+  /** That the windows of all documents hold: no body of the service gets there unless they overlap by much. */
+  windowTokens: 8 << 20,
   queryBytes: 1 << 20,
   identifierLength: 256,
 } as const;

@@ -5,12 +5,13 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { assertInvariant } from '../../errors.ts';
 import { paddedTexts } from './batch-shape.ts';
-import { chunkingProblem } from '../model/chunker.ts';
+import { chunkingProblem, windowedTokens } from '../model/chunker.ts';
 import { querySequence, type Sequence } from '../model/colbert-rules.ts';
 import type { ChunkingParameters, EncodeTimings } from '../protocol/contract.ts';
 import { DocumentJob, type DocumentPart } from './document-job.ts';
 import { EncoderFailure } from './encoder-failure.ts';
 import { areFinite } from '../protocol/finite.ts';
+import { requestBounds } from '../protocol/wire.ts';
 import { type BatchPlan, type Reservation, Scheduler, type SchedulerOptions } from './scheduler.ts';
 import { type SequenceDone, SequenceJob, type SequenceJobOptions } from './sequence-job.ts';
 import type { ServedModel } from '../model/served-model.ts';
@@ -149,6 +150,7 @@ export class EncoderCore {
     if (problem !== undefined) throw new EncoderFailure('invalid', problem);
     const reservation = this.#reserve(0);
     const documents: Int32Array[] = [];
+    let windowTokens = 0;
     const tokenizeMs: number[] = [];
     try {
       for await (const text of texts) {
@@ -156,7 +158,10 @@ export class EncoderCore {
         const tokens = await model.tokenizer.encodeInSlices(text, request.signal);
         tokenizeMs.push(performance.now() - startedAt);
         documents.push(tokens);
-        if (!reservation.grow(tokens.length)) throw this.#full();
+        const work = windowedTokens(tokens.length, request.chunking);
+        windowTokens += work;
+        if (windowTokens > requestBounds.windowTokens) throw tooMuchOverlap();
+        if (!reservation.grow(work)) throw this.#full();
         // Texts that have all come would be tokenised in one turn of the event loop.
         await turn();
       }
@@ -184,7 +189,7 @@ export class EncoderCore {
             await write(part);
           },
           onRoom: () => this.#dispatch(),
-          onDocument: (tokens) => reservation.shrink(tokens),
+          onDocument: (tokens) => reservation.shrink(windowedTokens(tokens, request.chunking)),
         });
         const abort = (): void => {
           job.fail(request.signal.reason as Error);
@@ -342,6 +347,13 @@ export class EncoderCore {
     if (!isTelling && rate < (known ?? Infinity)) return;
     this.#tokensPerSecond = known === undefined ? rate : known * 0.8 + rate * 0.2;
   }
+}
+
+function tooMuchOverlap(): EncoderFailure {
+  return new EncoderFailure(
+    'invalid',
+    `the chunks of the documents hold more than ${requestBounds.windowTokens} tokens: send fewer at a time, or let chunks overlap less`,
+  );
 }
 
 function areNumbers(rows: BatchOutput): boolean {

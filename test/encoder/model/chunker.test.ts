@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { chunkingProblem, tokenWindows } from '../../../src/encoder/model/chunker.ts';
+import { chunkingProblem, tokenWindows, windowedTokens } from '../../../src/encoder/model/chunker.ts';
 
 const windows = (tokens: number, max: number, overlap: number, minimum: number, limit = 510) =>
   [
@@ -70,6 +70,10 @@ describe('token windows', () => {
           covered = end;
         }
         expect(covered).toBe(tokens);
+        const held = found.reduce((sum, { start, end }) => sum + end - start, 0);
+        const estimate = windowedTokens(tokens, chunking);
+        expect(held - estimate).toBeLessThan(chunking.maxTokens);
+        expect(estimate - held).toBeLessThanOrEqual(chunking.maxTokens * chunking.minimumChunkTokens);
       }),
     );
   });

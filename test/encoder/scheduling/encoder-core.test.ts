@@ -177,6 +177,32 @@ describe('a run that fails', () => {
   });
 });
 
+describe('documents whose chunks overlap by nearly all of them', () => {
+  it('count in the queue as what they make run, and beyond a bound are refused as they come', async () => {
+    const stage = await core(() => false);
+    const chunking = { maxTokens: 20, overlapTokens: 19, minimumChunkTokens: 1 };
+    let read = 0;
+    async function* texts(count: number, tokens: number) {
+      for (; read < count; read++) yield 'late '.repeat(tokens);
+    }
+    const admitted = await stage.core.admitDocuments(texts(1, 100), { ...stage.request, chunking });
+    expect([...admitted.tokenCounts]).toEqual([100]);
+    // 81 windows of 20.
+    expect(stage.core.statistics()).toMatchObject({ queuedTokens: 81 * 20 });
+    admitted.release();
+    read = 0;
+    const unbounded = new EncoderCore(stage.core.models, stage.sessions, {
+      ...options,
+      queuedTokensMax: 1e9,
+    });
+    await expect(
+      unbounded.admitDocuments(texts(1000, 50_000), { ...stage.request, chunking }),
+    ).rejects.toMatchObject({ kind: 'invalid', message: expect.stringContaining('overlap less') });
+    expect(read).toBe(8);
+    expect(unbounded.statistics()).toMatchObject({ queuedRequests: 0, queuedTokens: 0 });
+  });
+});
+
 describe('documents that would take far longer than their deadline', () => {
   it('are refused at once and counted, with the time until they would not', async () => {
     const stage = await core(() => false);
