@@ -49,7 +49,8 @@ describe('SIGTERM', () => {
     return exit;
   }
 
-  test.each(moments)(
+  // Side by side: most of their time is waiting.
+  test.concurrent.each(moments)(
     '%i s after ready ends server and encoder cleanly',
     async (after) => {
       const launched = await launch();
