@@ -1,7 +1,7 @@
 /** The pool against real encoder processes: what callers see when encoders die, hang, refuse or are left. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { createEncoderPool } from '../../../src/encoder/client/pool.ts';
 import { EncoderProbe } from '../../../src/encoder/supervision/encoder-probe.ts';
 import type { GetStatisticsResponse } from '../../../src/encoder/protocol/wire.ts';
@@ -10,7 +10,9 @@ import {
   callOptions,
   defaultModel,
   encodeAll,
+  type Encoders,
   encodersOfTest,
+  startEncoders,
   until,
 } from '../../support/encoder/encoders.ts';
 
@@ -198,8 +200,15 @@ describe('documents', () => {
 });
 
 describe('a caller', () => {
+  // None of them does anything to the encoder: one serves them all.
+  let encoders: Encoders;
+  beforeAll(async () => {
+    encoders = await startEncoders();
+  });
+  afterAll(async () => encoders.close());
+
   it('that goes away gets its own reason, and its work is dropped', async () => {
-    const { pool } = await encodersOfTest();
+    const { pool } = encoders;
     const controller = new AbortController();
     const reason = new Error('the client has gone');
     const work = encodeAll(pool, [longText, longText], {
@@ -213,7 +222,7 @@ describe('a caller', () => {
   });
 
   it('whose allowance is refused gets that refusal, and nothing is run', async () => {
-    const { pool } = await encodersOfTest();
+    const { pool } = encoders;
     const refusal = new ServiceError('usage_limit_exceeded', 'used up', { retryAfterSeconds: 5 });
     await expect(
       encodeAll(pool, ['the', 'a'], { onTokenCounts: async () => Promise.reject(refusal) }),
@@ -221,7 +230,7 @@ describe('a caller', () => {
   });
 
   it('that stops reading early leaves nothing behind', async () => {
-    const { pool, supervisor } = await encodersOfTest();
+    const { pool, supervisor } = encoders;
     for (let i = 0; i < 50; i++) {
       const documents = pool.encodeDocuments([longText, longText], {
         ...callOptions(pool),
@@ -238,7 +247,7 @@ describe('a caller', () => {
   });
 
   it('that aborts a thousand requests leaves nothing behind', async () => {
-    const { pool, supervisor } = await encodersOfTest();
+    const { pool, supervisor } = encoders;
     const reasons: unknown[] = [];
     for (let round = 0; round < 20; round++) {
       await Promise.all(
@@ -262,7 +271,7 @@ describe('a caller', () => {
   });
 
   it('whose deadline passes is asked to come again', async () => {
-    const { pool } = await encodersOfTest();
+    const { pool } = encoders;
     const late = callOptions(pool, { deadlineMs: Date.now() - 1 });
     await expect(pool.encodeQuery('the', late)).rejects.toEqual(unavailable);
     const soon = { deadlineMs: Date.now() + 50 };
@@ -279,7 +288,7 @@ describe('a caller', () => {
   });
 
   it('that asks for another version is refused, never served from the one there is', async () => {
-    const { pool } = await encodersOfTest();
+    const { pool } = encoders;
     const version = { model: { name: 'colbert-tiny', version: '2' } };
     const other = callOptions(pool, version);
     await expect(pool.encodeQuery('the', other)).rejects.toEqual(unavailable);
@@ -288,7 +297,7 @@ describe('a caller', () => {
   });
 
   it('with chunking that the model cannot take is refused with the reason', async () => {
-    const { pool } = await encodersOfTest();
+    const { pool } = encoders;
     const tooLong = { maxTokens: 22, overlapTokens: 0, minimumChunkTokens: 0 };
     await expect(encodeAll(pool, ['the'], { chunking: tooLong })).rejects.toMatchObject({
       code: 'validation_error',
