@@ -253,20 +253,22 @@ CodebookData fitCodebook(const Kernel& kernel, uint32_t dim, TokenSample tokens,
   }
   const std::vector<uint32_t> shares = apportion(keptSizes, count);
 
+  // Rows by group, each group's in their order.
+  std::vector<uint32_t> order(rows), next(wanted, 0);
+  std::partial_sum(sizes.begin(), sizes.end() - 1, next.begin() + 1);
+  for (uint32_t r = 0; r < rows; ++r) order[next[group[r]]++] = r;
+
   CodebookData data;
   data.dim = dim;
   data.groupStarts.push_back(0);
   std::vector<int8_t> members;
   std::vector<uint32_t> nearest;
+  auto row = order.cbegin();
   for (size_t k = 0; k < kept.size(); ++k) {
     const uint32_t g = kept[k];
-    members.clear();
-    for (uint32_t r = 0; r < rows; ++r) {
-      if (group[r] == g)
-        members.insert(members.end(), sample.begin() + long(size_t(r) * dim),
-                       sample.begin() + long(size_t(r + 1) * dim));
-    }
-    members.resize(members.size() + readPaddingBytes);
+    members.resize(size_t(sizes[g]) * dim + readPaddingBytes);
+    for (uint32_t i = 0; i < sizes[g]; ++i)
+      std::copy_n(sample.begin() + long(size_t(*row++) * dim), dim, members.begin() + long(size_t(i) * dim));
     const Centres centres = fit.centres(members.data(), keptSizes[k], shares[k], nearest);
     data.centroids.insert(data.centroids.end(), centres.vectors.begin(),
                           centres.vectors.end() - long(readPaddingBytes));

@@ -353,6 +353,9 @@ TokenSample sampleTokenVectors(std::span<const std::shared_ptr<const Segment>> s
   const size_t dim = segments.empty() ? 0 : segments.front()->dim();
   const auto wanted = uint32_t(std::min<uint64_t>(total, rowsMax));
   TokenSample sample;
+  // At once: growing by doubling takes a third more.
+  sample.vectors.reserve(wanted * dim + readPaddingBytes);
+  sample.scales.reserve(wanted + readPaddingBytes);
   std::exception_ptr damage;
   uint64_t before = 0;
   for (const auto& segment : segments) {
