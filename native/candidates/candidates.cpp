@@ -15,8 +15,11 @@
 namespace maxsimd {
 namespace {
 
-constexpr uint32_t shortlistMin = 1200;
-constexpr uint32_t shortlistPerCandidate = 7;
+/// Chunks that are ranked by residual codes: so many, and so many for each candidate asked for, but from 200 candidates on
+/// seven for each. Fewer for small requests lose more of the best ten than they save (docs/benchmarks/search.md).
+constexpr uint32_t shortlistBase = 200;
+constexpr uint32_t shortlistPerCandidate = 6;
+constexpr uint32_t shortlistPerCandidateMin = 7;
 /// Lists know a chunk by some of its codes only: so many times the shortlist is looked at by all of theirs.
 constexpr uint32_t listedPerShortlisted = 4;
 /// Beyond so many chunks the shortlist grows with a power of their number: its root,
@@ -34,7 +37,8 @@ constexpr double growthOfMany = 0.65;
 uint32_t shortlistFor(uint32_t candidateK, std::span<const CodedSegment> segments) {
   uint64_t selected = 0;
   for (const CodedSegment& coded : segments) selected += coded.selected->count;
-  const uint32_t few = std::max(shortlistMin, shortlistPerCandidate * candidateK);
+  const uint32_t few =
+      std::max(shortlistBase + shortlistPerCandidate * candidateK, shortlistPerCandidateMin * candidateK);
   const double deep = double(std::clamp(candidateK, fewCandidates, manyCandidates) - fewCandidates) /
                       (manyCandidates - fewCandidates);
   const double power = growth + (growthOfMany - growth) * deep;
