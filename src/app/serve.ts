@@ -5,6 +5,7 @@
  */
 import type { AddressInfo, Server } from 'node:net';
 import path from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { lockDataDirectory, prepareDataDirectory } from '../catalog/data-directory.ts';
 import { openCatalog } from '../catalog/sqlite/open-catalog.ts';
 import type { Catalog } from '../catalog/contract.ts';
@@ -123,10 +124,8 @@ export async function serve(config: Config): Promise<void> {
       const cut = setTimeout(() => http.server.closeAllConnections(), config.MAXSIMD_DRAIN_MS);
       await service.drain();
       clearTimeout(cut);
-      // Node takes a connection that has asked nothing yet for a busy one, and would wait for it.
-      const silent = setTimeout(() => http.server.closeAllConnections(), lastAnswersMs);
-      await http.close();
-      clearTimeout(silent);
+      // Node waits for connections on which no request has come, too: they end with the process.
+      await Promise.race([http.close(), pause(lastAnswersMs)]);
       await closeNow(metricsServer);
       await encoders.close();
       lock.release();

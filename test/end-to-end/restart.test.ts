@@ -1,4 +1,7 @@
 /** SIGTERM, restart, and what is left of a server that was killed. */
+import { once } from 'node:events';
+import { createConnection } from 'node:net';
+
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
 import { call, connect, expectError, expectReply, type Client } from '../support/running/client.ts';
@@ -6,6 +9,7 @@ import { createTenant, type TestTenant } from '../support/running/command-line.t
 import { eventually, within } from '../support/running/eventually.ts';
 import { encodersOf, isAlive } from '../support/running/processes.ts';
 import { createRandom } from '../support/running/random.ts';
+import { makeCertificate } from '../support/network/tls.ts';
 import { openRaw } from '../support/network/raw-http.ts';
 import { makeScratch, startServer, type Scratch, type ServerProcess } from '../support/running/server.ts';
 import { find, makeIndex, put, readUsage, sendLong } from '../support/running/stage.ts';
@@ -105,6 +109,17 @@ describe('Restart', () => {
     started = performance.now();
     expect(await server.stop()).toEqual({ code: 0, signal: null });
     expect(performance.now() - started).toBeLessThan(10_000);
+  });
+
+  test('nor does a connection that has not begun its TLS handshake', async () => {
+    await server.kill();
+    const { certificateFile, keyFile } = await makeCertificate(scratch.root);
+    const tls = { MAXSIMD_TLS_CERT_FILE: certificateFile, MAXSIMD_TLS_KEY_FILE: keyFile };
+    server = await startServer({ scratch, env: tls });
+    const { port, hostname } = new URL(server.url);
+    const silent = createConnection(Number(port), hostname).on('error', () => undefined);
+    await once(silent, 'connect');
+    expect(await server.stop()).toEqual({ code: 0, signal: null });
   });
 
   test('SIGINT ends the server like SIGTERM', async () => {
