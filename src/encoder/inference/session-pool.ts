@@ -61,6 +61,11 @@ const cpuWorkersMax = 16;
 
 /** Batches of one kind that a worker holds: the running one and the one prepared ahead. */
 const heldPerKind = 2;
+/**
+ * On a CPU no query is prepared behind more padded tokens than these, the budget of a query batch, which run for a
+ * tenth of a second: what is prepared keeps its place before a query of another tenant that comes meanwhile.
+ */
+const aheadOfQueryTokensMax = 256;
 
 export class SessionPool {
   readonly provider: 'cpu' | 'cuda';
@@ -110,7 +115,17 @@ export class SessionPool {
 
   /** Whether a worker would take a batch of this kind now. */
   hasRoom(kind: BatchKind): boolean {
-    return !this.#closing && this.#slots.some((slot) => held(slot, kind) < heldPerKind);
+    return !this.#closing && this.#slots.some((slot) => this.#hasPlace(slot, kind));
+  }
+
+  #hasPlace(slot: Slot, kind: BatchKind): boolean {
+    const ahead = [...slot.flights.values()].filter((flight) => flight.kind === kind);
+    if (ahead.length >= heldPerKind) return false;
+    return (
+      kind === 'document' ||
+      this.provider === 'cuda' ||
+      ahead.every(({ paddedTokens }) => paddedTokens <= aheadOfQueryTokensMax)
+    );
   }
 
   get workers(): number {
@@ -120,7 +135,7 @@ export class SessionPool {
   /** Runs a batch on the worker with the fewest padded tokens ahead of it. */
   async run(batch: Omit<BatchMessage, 'type' | 'batchId'>): Promise<BatchResult> {
     const slot = this.#slots
-      .filter((each) => held(each, batch.kind) < heldPerKind)
+      .filter((each) => this.#hasPlace(each, batch.kind))
       .reduce<Slot | undefined>(
         (best, each) => (best === undefined || load(each) < load(best) ? each : best),
         undefined,
@@ -215,12 +230,6 @@ async function untilReady(slot: Slot): Promise<Ready> {
         reject(new Error(message.type === 'failed' ? message.message : 'a worker spoke before it was ready'));
     });
   });
-}
-
-function held(slot: Slot, kind: BatchKind): number {
-  let count = 0;
-  for (const flight of slot.flights.values()) if (flight.kind === kind) count++;
-  return count;
 }
 
 function load(slot: Slot): number {

@@ -43,6 +43,20 @@ describe('a worker', () => {
     await ahead;
   });
 
+  it('takes no query ahead behind a long one, and a document all the same', async () => {
+    const { model, batch } = await stage();
+    const pool = await sessionsOfTest(model);
+    const padded = (kind: BatchKind, paddedLength: number) => pool.run({ ...batch(kind), paddedLength });
+    const document = padded('document', 300);
+    expect(pool.hasRoom('document')).toBe(true);
+    const query = padded('query', 257);
+    expect(pool.hasRoom('query')).toBe(false);
+    await Promise.all([document, query]);
+    const short = padded('query', 256);
+    expect(pool.hasRoom('query')).toBe(true);
+    await short;
+  });
+
   it('runs a document batch after eight query batches at the latest, however many wait', async () => {
     const { model, batch } = await stage();
     const workerData = { models: [model.session], provider: 'cpu', deviceId: 0, intraOpThreads: 1 };
