@@ -62,6 +62,10 @@ describe.skipIf(noDisks !== undefined)('a disk', { timeout: 180_000 }, () => {
     disk.setFreeBytes(0);
     let searches = 0;
     for (; searches < 30; searches += 1) expect(await search()).toBe(documents);
+    // Ready is who takes every kind of request (decision 0086).
+    const readiness = () => client.send('GET', '/readyz');
+    await expect.poll(async () => (await readiness()).status, { timeout: 10_000 }).toBe(503);
+    expect((await client.send('GET', '/healthz')).status).toBe(200);
     const refused = await client.upsert(indexId, [{ doc_id: 'more', text: textOfTokens(20) }]);
     expectError(refused, 503, 'service_unavailable');
     expect(refused.headers.get('retry-after')).toMatch(/^\d+$/);
