@@ -26,11 +26,11 @@ constexpr uint32_t listedPerShortlisted = 4;
 constexpr double manyChunks = 100'000;
 constexpr double growth = 0.5;
 /// and for many candidates faster, as what stands far down a ranking has more that nearly ties with it.
-/// The budget of an exact scan is stated for this many query tokens.
-constexpr uint64_t budgetTokens = 32;
 constexpr uint32_t fewCandidates = 200;
 constexpr uint32_t manyCandidates = 500;
 constexpr double growthOfMany = 0.65;
+/// The budget of an exact scan is stated for this many query tokens.
+constexpr uint64_t budgetTokens = 32;
 
 /// Some 99 in 100 of the best ten by exact MaxSim are among so many by codes (docs/architecture/candidates.md), and
 /// chunks that nearly tie grow with the index.
