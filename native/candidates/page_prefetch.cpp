@@ -3,55 +3,72 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace maxsimd {
 namespace {
 
 constexpr size_t candidatesMax = 8192;
 
-/// The whole pages around some bytes.
-struct Pages {
-  uintptr_t first, end;
+/// Asks for the pages around bytes, in one call for what lies side by side: all chunks of a small index do.
+class Pages {
+ public:
+  ~Pages() { ask(); }
 
-  Pages(const void* bytes, size_t count) {
-    static const auto pageBytes = uintptr_t(sysconf(_SC_PAGESIZE));
-    const auto from = reinterpret_cast<uintptr_t>(bytes);
-    first = from & ~(pageBytes - 1);
-    end = (from + count + pageBytes - 1) & ~(pageBytes - 1);
+  void add(const void* bytes, size_t count) {
+    if (extend(bytes, count)) return;
+    ask();
+    first_ = firstPage(bytes);
+    end_ = endPage(bytes, count);
   }
 
-  void prefetch() const { madvise(reinterpret_cast<void*>(first), end - first, MADV_WILLNEED); }
-};
+  /// Only what overlaps or touches what is there.
+  bool extend(const void* bytes, size_t count) {
+    if (firstPage(bytes) < first_ || firstPage(bytes) > end_) return false;
+    end_ = std::max(end_, endPage(bytes, count));
+    return true;
+  }
 
-void prefetchChunk(const Segment& segment, const RecordView& record, uint32_t number) {
-  const ChunkEntry& chunk = segment.chunk(number);
-  const uint32_t rows = segment.chunkRows(number), dim = segment.dim();
-  Pages vectors(record.vectors() + size_t(chunk.firstRow) * dim, size_t(rows) * dim + readPaddingBytes);
-  // Behind the vectors of all chunks of the record: far away if there are many.
-  const Pages scales(record.scales() + chunk.firstRow, size_t(rows) * sizeof(uint16_t) + readPaddingBytes);
-  if (scales.first <= vectors.end)
-    vectors.end = scales.end;
-  else
-    scales.prefetch();
-  vectors.prefetch();
-}
+ private:
+  static uintptr_t pageBytes() {
+    static const auto bytes = uintptr_t(sysconf(_SC_PAGESIZE));
+    return bytes;
+  }
+
+  static uintptr_t firstPage(const void* bytes) { return reinterpret_cast<uintptr_t>(bytes) & ~(pageBytes() - 1); }
+
+  static uintptr_t endPage(const void* bytes, size_t count) {
+    return (reinterpret_cast<uintptr_t>(bytes) + count + pageBytes() - 1) & ~(pageBytes() - 1);
+  }
+
+  void ask() const {
+    if (end_ > first_) madvise(reinterpret_cast<void*>(first_), end_ - first_, MADV_WILLNEED);
+  }
+
+  uintptr_t first_ = 0, end_ = 0;
+};
 
 }  // namespace
 
 void prefetchPages(const std::vector<Selection>& selections, const std::vector<Candidate>& candidates) {
   if (candidates.size() > candidatesMax) return;
-  const uint8_t* before = nullptr;
+  Pages vectors, scales, records;
   for (const Candidate& candidate : candidates) {
     const SegmentSnapshot& snapshot = selections[candidate.selection].snapshot;
     const Segment& segment = *snapshot.segment;
     const uint32_t number = segment.chunk(candidate.chunk).record;
     const RecordView record = segment.view(*snapshot.mapping, number);
-    if (segment.dataChecked(number)) {
-      prefetchChunk(segment, record, candidate.chunk);
-    } else if (record.bytes != before) {
+    if (!segment.dataChecked(number)) {
       // The first to touch a record reads all of it, for its checksum.
-      Pages(record.bytes, record.layout.bytes).prefetch();
-      before = record.bytes;
+      records.add(record.bytes, record.layout.bytes);
+      continue;
     }
+    const size_t firstRow = segment.chunk(candidate.chunk).firstRow, rows = segment.chunkRows(candidate.chunk);
+    vectors.add(record.vectors() + firstRow * segment.dim(), rows * segment.dim() + readPaddingBytes);
+    // Behind the vectors of all chunks of the record: far away if there are many.
+    const uint16_t* own = record.scales() + firstRow;
+    const size_t scaleBytes = rows * sizeof(uint16_t) + readPaddingBytes;
+    if (!vectors.extend(own, scaleBytes)) scales.add(own, scaleBytes);
   }
 }
 
