@@ -1,12 +1,15 @@
 /** What goes with a benchmark, however it ends. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
 /** A folder of the benchmark's own, until it is disposed of. */
 export function scratchFolder(name: string): Disposable & { readonly path: string } {
   const folder = mkdtempSync(path.join(tmpdir(), `maxsimd-${name}-`));
-  const remove = (): void => rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+  const remove = (): void => {
+    // Node 24 stops at a file that a process on its way out removes meanwhile, and says nothing.
+    while (existsSync(folder)) rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+  };
   const forget = endWithThisProcess(remove);
   return {
     path: folder,
