@@ -8,8 +8,6 @@
 namespace maxsimd {
 namespace {
 
-constexpr size_t candidatesMax = 8192;
-
 /// Asks for the pages around bytes, in one call for what lies side by side: all chunks of a small index do.
 class Pages {
  public:
@@ -50,10 +48,10 @@ class Pages {
 
 }  // namespace
 
-void prefetchPages(const std::vector<Selection>& selections, const std::vector<Candidate>& candidates) {
-  if (candidates.size() > candidatesMax) return;
+void prefetchPages(const std::vector<Selection>& selections, const Candidate* candidates, size_t count) {
   Pages vectors, scales, records;
-  for (const Candidate& candidate : candidates) {
+  for (size_t i = 0; i < count; ++i) {
+    const Candidate& candidate = candidates[i];
     const SegmentSnapshot& snapshot = selections[candidate.selection].snapshot;
     const Segment& segment = *snapshot.segment;
     const uint32_t number = segment.chunk(candidate.chunk).record;

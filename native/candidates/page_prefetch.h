@@ -9,7 +9,6 @@ namespace maxsimd {
 
 /// Asks for all pages of the candidates at once: read one after the other by page faults, each waits for the disk and
 /// drags a window of its neighbours along. Where everything is in memory that costs half a microsecond a candidate.
-/// Does nothing for sets so large that they are scanned rather than picked from.
-void prefetchPages(const std::vector<Selection>& selections, const std::vector<Candidate>& candidates);
+void prefetchPages(const std::vector<Selection>& selections, const Candidate* candidates, size_t count);
 
 }  // namespace maxsimd
