@@ -11,6 +11,7 @@ import { builtFile } from '../../src/installation.ts';
 import { defaultIndexSettings } from '../../src/index/index-settings.ts';
 import type { NativeEngine, NativeIndex, NativeSearchResult } from '../../src/index/engine/native.ts';
 import { chunksOf, documentsOf, rowOf, rowsOf, tokenVectorsOf, type Corpus, type Query } from './corpus.ts';
+import { memoryBytes } from '../lib/service/process-counters.ts';
 import { termsOf, type Selectivity, termOf } from './filters.ts';
 
 /** What a search asks beyond its query. */
@@ -47,44 +48,142 @@ const { sealedSegmentsMax, codesTokenVectorsMin } = defaultIndexSettings;
 
 const searchTimeoutMs = 600_000;
 
-/** Where an index is kept: another corpus or another build of the engine is another index. */
+/** Where an index is kept. Its rows outlive a build of the engine, its codes do not. */
 export function indexDirectory(cache: string, corpus: Corpus): string {
-  const addon = readFileSync(builtFile('maxsimd.node'));
-  const hash = createHash('sha256').update(corpus.identity).update(addon).digest('hex').slice(0, 16);
+  const hash = createHash('sha256').update(corpus.identity).digest('hex').slice(0, 16);
   return path.join(cache, `${chunksOf(corpus)}-${hash}`);
 }
 
-/** Builds the sealed segments with what is derived from them, or finds them built in `directory`. */
+/** Builds the sealed segments with what is derived from them, or as much of it as `directory` lacks. */
 export async function buildSealed(
   options: IndexOptions,
   directory: string,
   onProgress: (line: string) => void,
 ): Promise<SealedIndex> {
-  const layout = path.join(directory, 'layout.json');
-  if (existsSync(layout)) {
-    const built = JSON.parse(readFileSync(layout, 'utf8')) as Omit<SealedIndex, 'directory'>;
-    return { ...built, directory };
-  }
-  rmSync(directory, { recursive: true, force: true });
+  const rows = await writeRows(options, directory, onProgress);
+  const codes = await deriveCodes(options, directory, rows.segmentStarts, onProgress);
+  return { directory, segmentStarts: rows.segmentStarts, buildSeconds: rows.seconds + codes.seconds };
+}
+
+interface RowsWritten {
+  readonly segmentStarts: readonly number[];
+  /** Segments that are there. */
+  readonly sealed: number;
+  readonly seconds: number;
+}
+
+/** Segment by segment: a run that was cut short goes on with the next. */
+async function writeRows(
+  options: IndexOptions,
+  directory: string,
+  onProgress: (line: string) => void,
+): Promise<RowsWritten> {
+  const file = path.join(directory, 'rows.json');
   mkdirSync(directory, { recursive: true });
-  const segmentStarts = splitEvenly(options.corpus);
-  const index = createIndex(options);
-  const startedAt = performance.now();
-  try {
-    for (let segment = 0; segment + 1 < segmentStarts.length; segment++) {
-      const documents = range(segmentStarts[segment]!, segmentStarts[segment + 1]!);
-      await writeSegment(index, options.corpus, { segmentId: segment + 1, directory, documents, version: 0 });
-      await sealSegment(index, segment + 1);
-      onProgress(`sealed segment ${segment + 1} of ${segmentStarts.length - 1}`);
+  let rows: RowsWritten = existsSync(file)
+    ? (JSON.parse(readFileSync(file, 'utf8')) as RowsWritten)
+    : { segmentStarts: splitEvenly(options.corpus), sealed: 0, seconds: 0 };
+  const { segmentStarts } = rows;
+  while (rows.sealed + 1 < segmentStarts.length) {
+    const startedAt = performance.now();
+    const segmentId = rows.sealed + 1;
+    rmSync(segmentFile(directory, segmentId), { force: true });
+    const index = createIndex(options);
+    try {
+      const documents = range(segmentStarts[segmentId - 1]!, segmentStarts[segmentId]!);
+      await writeSegment(index, options.corpus, { segmentId, directory, documents, version: 0 });
+      await sealSegment(index, segmentId);
+    } finally {
+      index.close();
     }
-    index.publish(1, columnsOf(recordsOf(segmentStarts)), columnsOf([]));
+    const seconds = rows.seconds + (performance.now() - startedAt) / 1000;
+    rows = { segmentStarts, sealed: segmentId, seconds };
+    writeFileSync(file, JSON.stringify(rows));
+    onProgress(`sealed segment ${segmentId} of ${segmentStarts.length - 1}`);
+  }
+  return rows;
+}
+
+interface CodesBuilt {
+  /** Hash of the addon that built them. */
+  readonly engine: string;
+  readonly complete: boolean;
+  readonly seconds: number;
+}
+
+/** Likewise: codes that are there and not outdated stay. */
+async function deriveCodes(
+  options: IndexOptions,
+  directory: string,
+  segmentStarts: readonly number[],
+  onProgress: (line: string) => void,
+): Promise<CodesBuilt> {
+  const file = path.join(directory, 'codes.json');
+  const engine = createHash('sha256')
+    .update(readFileSync(builtFile('maxsimd.node')))
+    .digest('hex');
+  let codes: CodesBuilt | undefined;
+  if (existsSync(file)) codes = JSON.parse(readFileSync(file, 'utf8')) as CodesBuilt;
+  if (codes?.engine !== engine) {
+    for (const name of readdirSync(directory)) {
+      if (name.endsWith('.codes') || name.startsWith('codebook-')) rmSync(path.join(directory, name));
+    }
+    codes = { engine, complete: false, seconds: 0 };
+  }
+  if (codes.complete) return codes;
+  writeFileSync(file, JSON.stringify(codes));
+  const startedAt = performance.now();
+  const before = process.cpuUsage();
+  let peakBytes = 0;
+  const sampling = setInterval(() => (peakBytes = Math.max(peakBytes, memoryBytes('self', 'RssAnon'))), 50);
+  const index = createIndex(options);
+  try {
+    await openSealed(index, directory, segmentStarts);
     await buildCodes(index, onProgress);
   } finally {
+    clearInterval(sampling);
     index.close();
   }
-  const buildSeconds = (performance.now() - startedAt) / 1000;
-  writeFileSync(layout, JSON.stringify({ segmentStarts, buildSeconds }));
-  return { directory, segmentStarts, buildSeconds };
+  const seconds = codes.seconds + (performance.now() - startedAt) / 1000;
+  const { user, system } = process.cpuUsage(before);
+  const millions = tokenVectorsOf(options.corpus) / 1e6;
+  onProgress(
+    `codes: ${((millions * 1e6) / seconds).toFixed(0)} token vectors a second, ` +
+      `${((user + system) / 1e6 / millions).toFixed(2)} s of processor time a million, ` +
+      `own memory at most ${(peakBytes / 2 ** 20).toFixed(0)} MiB`,
+  );
+  codes = { engine, complete: true, seconds };
+  writeFileSync(file, JSON.stringify(codes));
+  return codes;
+}
+
+function segmentFile(directory: string, segmentId: number): string {
+  return path.join(directory, `${segmentId}.seg`);
+}
+
+/** Opens the sealed segments; every document is born at 1. */
+async function openSealed(
+  index: NativeIndex,
+  directory: string,
+  segmentStarts: readonly number[],
+): Promise<void> {
+  const documents = segmentStarts.at(-1)!;
+  const segmentIds = new Float64Array(documents);
+  const records = new Uint32Array(documents);
+  for (let segment = 0; segment + 1 < segmentStarts.length; segment++) {
+    const [first, end] = [segmentStarts[segment]!, segmentStarts[segment + 1]!];
+    const file = segmentFile(directory, segment + 1);
+    await index.openSegment(segment + 1, file, { recordsReferenced: end - first, sealed: false });
+    segmentIds.fill(segment + 1, first, end);
+    for (let document = first; document < end; document++) records[document] = document - first;
+  }
+  index.loadLifespans({
+    segmentIds,
+    records,
+    versionIds: Float64Array.from({ length: documents }, (_, document) => document),
+    born: new Float64Array(documents).fill(1),
+    died: new Float64Array(documents),
+  });
 }
 
 export class OpenIndex {
@@ -121,19 +220,7 @@ export class OpenIndex {
     const startedAt = performance.now();
     const segmentOf = (document: number): number =>
       segmentStarts.findLastIndex((start) => start <= document) + 1;
-    for (let segment = 0; segment + 1 < segmentStarts.length; segment++) {
-      const records = segmentStarts[segment + 1]! - segmentStarts[segment]!;
-      const file = path.join(directory, `${segment + 1}.seg`);
-      await index.openSegment(segment + 1, file, { recordsReferenced: records, sealed: false });
-    }
-    const all = range(0, documents);
-    index.loadLifespans({
-      segmentIds: Float64Array.from(all, segmentOf),
-      records: Uint32Array.from(all, (document) => document - segmentStarts[segmentOf(document) - 1]!),
-      versionIds: Float64Array.from(all),
-      born: new Float64Array(documents).fill(1),
-      died: new Float64Array(documents),
-    });
+    await openSealed(index, directory, segmentStarts);
     const openSeconds = (performance.now() - startedAt) / 1000;
     const born: { segmentId: number; record: number }[] = [];
     const parts = seal ? splitFull(corpus, rewritten) : [rewritten];
@@ -223,7 +310,7 @@ async function writeSegment(
   corpus: Corpus,
   { segmentId, directory, documents, version }: SegmentParts,
 ): Promise<void> {
-  await index.createSegment(segmentId, path.join(directory, `${segmentId}.seg`));
+  await index.createSegment(segmentId, segmentFile(directory, segmentId));
   const count = documentsOf(corpus);
   for (const document of documents) {
     const { vectors, scales } = corpus.read(document, document + 1);
@@ -285,17 +372,6 @@ function splitFull(corpus: Corpus, documents: readonly number[]): readonly (read
     rows += rowOf(corpus, document + 1) - rowOf(corpus, document);
   }
   return parts;
-}
-
-/** The records of sealed segments that start at these documents. */
-function recordsOf(
-  segmentStarts: readonly number[],
-): readonly { readonly segmentId: number; readonly record: number }[] {
-  return segmentStarts
-    .slice(1)
-    .flatMap((end, segment) =>
-      range(0, end - segmentStarts[segment]!).map((record) => ({ segmentId: segment + 1, record })),
-    );
 }
 
 function columnsOf(lifespans: readonly { readonly segmentId: number; readonly record: number }[]) {

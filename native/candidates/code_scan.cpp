@@ -32,9 +32,8 @@ std::vector<Shortlisted> shortlistByCodes(const ShortlistSearch& search, uint32_
     std::vector<Shortlisted> shortlist;
     SumCounts counts(sumCountsFor(tokens), 0);
     coded->selected->chunks.forEach(first, first + taskChunks, [&, coded = coded](uint32_t chunk) {
-      const auto of = coded->codes->of(chunk);
       const uint32_t sum =
-          sumOfMaxima(table.entries, table.tokensPadded, table.codeMask, of.data(), uint32_t(of.size()));
+          sumOfMaxima(table.entries, table.tokensPadded, table.codeMask, coded->codes->of(chunk));
       shortlist.push_back({sum, {coded->selection, chunk}});
       ++counts[sum >> sumsPerCountBits];
     });

@@ -83,9 +83,8 @@ std::vector<uint8_t> entriesOfUnmet(std::span<const CodedSegment> segments, cons
     const uint32_t chunks = coded.codes->chunks(), sampled = std::min(chunks, share);
     best.resize(table.tokensPadded);
     for (uint32_t s = 0; s < sampled; ++s) {
-      const auto codes = coded.codes->of(uint32_t(uint64_t(s) * chunks / sampled));
-      highestEntries(table.entries, table.codeMask, codes.data(), uint32_t(codes.size()), table.tokensPadded,
-                    best.data());
+      const CodeSpan codes = coded.codes->of(uint32_t(uint64_t(s) * chunks / sampled));
+      highestEntries(table.entries, table.codeMask, codes, table.tokensPadded, best.data());
       for (size_t i = 0; i < tokens; ++i) {
         if (best[i] >= least[i]) continue;
         sums[i] += best[i];
@@ -102,7 +101,7 @@ std::vector<uint8_t> entriesOfUnmet(std::span<const CodedSegment> segments, cons
 }
 
 struct Probe {
-  uint16_t code;
+  uint32_t code;
   /// What it is better than being on none of the token's lists.
   uint8_t gain;
 };

@@ -35,7 +35,7 @@ QueryTables::QueryTables(const Kernel& kernel, const PackedQuery& query, std::sp
   for (uint32_t b = 0; b < codebooks.size(); ++b) {
     const uint32_t count = codebooks[b]->count(), rows = std::bit_ceil(count);
     tables_[b].entries.assign(size_t(rows) * tokensPadded_, 0);
-    tables_[b].residual.codeMask = uint16_t(rows - 1);
+    tables_[b].residual.codeMask = rows - 1;
     for (uint32_t first = 0; first < count; first += taskCentroids)
       tasks.push_back({b, first, std::min(count, first + taskCentroids)});
   }

@@ -48,8 +48,7 @@ std::vector<Shortlisted> bestByEntries(const ShortlistSearch& search, const std:
       search, shortlist, [](const ChunkCodes& codes, uint32_t chunk) { codes.prefetchCodes(chunk); },
       [&](size_t i, const CodedSegment& coded, uint32_t chunk) {
         const ResidualTable& table = coded.table->residual;
-        const auto of = coded.codes->of(chunk);
-        parts[0][i].sum = sumOfMaxima(table.entries, table.tokensPadded, table.codeMask, of.data(), uint32_t(of.size()));
+        parts[0][i].sum = sumOfMaxima(table.entries, table.tokensPadded, table.codeMask, coded.codes->of(chunk));
       });
   return bestOf(parts, search.tokens, count, search.ageOf);
 }
@@ -65,9 +64,8 @@ std::vector<ScoredChunk> scoreByResidualCodes(const ShortlistSearch& search, con
       [&](size_t i, const CodedSegment& coded, uint32_t chunk) {
         const CodebookTable& table = *coded.table;
         const ChunkCodes& codes = *coded.codes;
-        const auto of = codes.of(chunk);
-        const uint32_t sum = sumOfResidualMaxima(table.residual, of.data(), codes.runs(chunk), uint32_t(of.size()),
-                                                codes.residuals(chunk), codes.rows(chunk));
+        const uint32_t sum = sumOfResidualMaxima(table.residual, codes.of(chunk), codes.runs(chunk),
+                                                 codes.residuals(chunk), codes.rows(chunk));
         scored[i] = {{coded.selection, chunk}, table.residualBase + table.residualStep * float(sum)};
       });
   return scored;

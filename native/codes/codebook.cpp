@@ -54,7 +54,7 @@ Codebook::Codebook(const Kernel& kernel, CodebookData data) : kernel_(kernel), d
     halfSquares_[i / width] += data_.codewords[i] * data_.codewords[i] / 2;
 }
 
-void Codebook::encode(const int8_t* vectors, const uint16_t* scales, uint32_t rows, const uint16_t* codes,
+void Codebook::encode(const int8_t* vectors, const uint16_t* scales, uint32_t rows, const uint32_t* codes,
                       uint8_t* bytes) const {
   const uint32_t dim = data_.dim, width = data_.subspaceDim(), rowBytes = data_.rowBytes();
   // f32 [subspaces * width][rowLanes]: a token vector a lane.
@@ -83,7 +83,7 @@ void Codebook::encode(const int8_t* vectors, const uint16_t* scales, uint32_t ro
   }
 }
 
-void Codebook::assign(const int8_t* vectors, uint32_t rows, uint16_t* codes) const {
+void Codebook::assign(const int8_t* vectors, uint32_t rows, uint32_t* codes) const {
   const uint32_t dim = data_.dim;
   const uint32_t probes = std::min(probedGroups, data_.groupCount());
   const Chunk groups{data_.groups.data(), data_.groupScales.data(), data_.groupCount()};
@@ -117,7 +117,7 @@ void Codebook::assign(const int8_t* vectors, uint32_t rows, uint16_t* codes) con
       nearestOf(kernel_, dim, gathered.data(), uint32_t(list.size()), centroids, similarities.data(), nearest.data());
       for (size_t i = 0; i < list.size(); ++i) {
         const uint32_t row = list[i];
-        const auto code = uint16_t(start + nearest[i]);
+        const uint32_t code = start + nearest[i];
         // Ties fall to the lower centroid, whatever the order of the groups.
         if (similarities[i] < best[row] || (similarities[i] == best[row] && code > codes[first + row])) continue;
         best[row] = similarities[i];
@@ -128,7 +128,7 @@ void Codebook::assign(const int8_t* vectors, uint32_t rows, uint16_t* codes) con
 }
 
 double Codebook::share(const int8_t* vectors, const uint16_t* scales, uint32_t rows) const {
-  std::vector<uint16_t> codes(rows);
+  std::vector<uint32_t> codes(rows);
   assign(vectors, rows, codes.data());
   double dots = 0;
   for (uint32_t r = 0; r < rows; ++r) {

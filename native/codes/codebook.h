@@ -16,7 +16,7 @@
 
 namespace maxsimd {
 
-inline constexpr uint32_t centroidsMax = 65536;
+inline constexpr uint32_t centroidsMax = 1u << 21;
 
 /// Unit vectors as int8 with a scale each. Group g has the centroids [groupStarts[g], groupStarts[g + 1]).
 struct CodebookData {
@@ -55,10 +55,10 @@ class Codebook {
 
   /// codes[r] = the centroid with the largest dot product with row r, among those of the nearest groups.
   /// `vectors` is i8 [rows x dim] and followed by `readPaddingBytes`.
-  void assign(const int8_t* vectors, uint32_t rows, uint16_t* codes) const;
+  void assign(const int8_t* vectors, uint32_t rows, uint32_t* codes) const;
 
   /// The nearest codewords of what the centroids leave over: u8 [rows x rowBytes]. `scales` is f16 [rows].
-  void encode(const int8_t* vectors, const uint16_t* scales, uint32_t rows, const uint16_t* codes,
+  void encode(const int8_t* vectors, const uint16_t* scales, uint32_t rows, const uint32_t* codes,
               uint8_t* bytes) const;
 
   /// Mean dot product of token vectors with their centroids: `data().share` for those it was fitted on, less for

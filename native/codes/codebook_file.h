@@ -7,7 +7,7 @@
 //   12     4    crc32c of bytes [16, 64)
 //   16     8    hash of the content, as Codebook::hash
 //   24     4    dim
-//   28     4    centroids, 1..65536
+//   28     4    centroids, 1..2^21
 //   32     4    groups of centroids
 //   36     4    share, f32
 //   40     4    token vectors of the index when it was fitted, at most 2^32 - 1

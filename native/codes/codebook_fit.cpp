@@ -191,7 +191,7 @@ TokenSample holdOut(TokenSample& tokens, uint32_t dim) {
 void fitCodewords(const Kernel& kernel, CodebookData& data, const TokenSample& tokens, const Deadline& deadline) {
   const uint32_t dim = data.dim, count = tokens.rows, subspaceDim = data.subspaceDim();
   data.codewords.assign(size_t(data.subspaces()) * codewords * subspaceDim, 0.0f);
-  std::vector<uint16_t> codes(count);
+  std::vector<uint32_t> codes(count);
   Codebook(kernel, data).assign(tokens.vectors.data(), count, codes.data());
 
   const size_t width = size_t(data.subspaces()) * subspaceDim;

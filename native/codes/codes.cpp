@@ -27,22 +27,32 @@ struct CodesHeader {
 };
 static_assert(sizeof(CodesHeader) == 64);
 
+/// Codebooks of more centroids have codes of three bytes, and their files another version.
+static constexpr uint32_t narrowCentroidsMax = 65536;
+static constexpr uint32_t narrowVersion = 3, wideVersion = 4;
+
+static constexpr uint32_t codeBytesFor(uint32_t centroids) { return centroids > narrowCentroidsMax ? 3 : 2; }
+static constexpr uint32_t versionFor(uint32_t centroids) {
+  return centroids > narrowCentroidsMax ? wideVersion : narrowVersion;
+}
+
 /// Byte offsets of the sections from the end of the header.
 struct CodesLayout {
   uint64_t rowOffsets, listOffsets;
   /// The first section behind the directory.
   uint64_t codes;
   uint64_t details, lists, bytes;
-  uint64_t blocks, rowBytes;
+  uint64_t blocks, codeBytes, rowBytes;
 
   explicit CodesLayout(const CodesHeader& header) {
     const uint64_t offsets = alignSection((uint64_t(header.chunks) + 1) * 4);
     blocks = (uint64_t(header.chunks) + ChunkCodes::blockChunks - 1) / ChunkCodes::blockChunks;
+    codeBytes = codeBytesFor(header.centroids);
     rowBytes = subspacesOf(header.dim) / 2;
     rowOffsets = offsets;
     listOffsets = rowOffsets + offsets;
     codes = listOffsets + alignSection(blocks * (uint64_t(header.centroids) + 1) * 4);
-    details = codes + alignSection(uint64_t(header.codes) * 2);
+    details = codes + alignSection(header.codes * codeBytes);
     lists = details + alignSection(header.codes + uint64_t(header.rows) * rowBytes);
     bytes = lists + alignSection(uint64_t(header.codes) * 2);
   }
@@ -50,15 +60,18 @@ struct CodesLayout {
 
 namespace {
 
-constexpr DerivedFormat codesFormat{0x44434d495358414dull /* "MAXSIMCD" */, 3, "codes"};
+constexpr DerivedFormat formatOf(uint32_t version) {
+  return {0x44434d495358414dull /* "MAXSIMCD" */, version, "codes", narrowVersion};
+}
 /// Token vectors assigned at a time, across records.
 constexpr uint32_t batchRows = 16 << 10;
 
 /// What is wrong with the file's header, or empty.
 std::string readHeader(const File& file, uint64_t bytes, CodesHeader& header) {
-  const std::string damage = readDerivedHeader(file, bytes, codesFormat, header);
+  const std::string damage = readDerivedHeader(file, bytes, formatOf(wideVersion), header);
   if (!damage.empty()) return damage;
-  if (header.dim < 1 || header.dim > dimMax || header.centroids < 1 || header.centroids > centroidsMax) {
+  if (header.dim < 1 || header.dim > dimMax || header.centroids < 1 || header.centroids > centroidsMax ||
+      header.version != versionFor(header.centroids)) {
     return "impossible counts in its header";
   }
   return bytes == sizeof header + CodesLayout(header).bytes ? "" : "not as long as its header says";
@@ -118,9 +131,32 @@ class RowBatches {
   std::vector<uint16_t> scales_;
 };
 
+/// Codes one after the other as a file has them.
+class PackedCodes {
+ public:
+  explicit PackedCodes(uint32_t codeBytes) : codeBytes_(codeBytes) {}
+
+  void add(uint32_t code) {
+    for (uint32_t b = 0; b < codeBytes_; ++b) bytes_.push_back(uint8_t(code >> 8 * b));
+  }
+  uint32_t operator[](size_t place) const {
+    uint32_t code = 0;
+    for (uint32_t b = 0; b < codeBytes_; ++b) code |= uint32_t(bytes_[place * codeBytes_ + b]) << 8 * b;
+    return code;
+  }
+  size_t size() const { return bytes_.size() / codeBytes_; }
+  const std::vector<uint8_t>& bytes() const { return bytes_; }
+
+ private:
+  const uint32_t codeBytes_;
+  std::vector<uint8_t> bytes_;
+};
+
 struct CodesOfChunks {
+  explicit CodesOfChunks(uint32_t codeBytes) : codes(codeBytes) {}
+
   std::vector<uint32_t> offsets{0};
-  std::vector<uint16_t> codes;
+  PackedCodes codes;
   std::vector<uint32_t> rowOffsets{0};
   std::vector<uint8_t> details;
 };
@@ -132,7 +168,7 @@ class ChunkInMaking {
 
   uint32_t rows() const { return uint32_t(codes_.size()); }
 
-  void add(const uint16_t* codes, const uint8_t* bytes, uint32_t rows) {
+  void add(const uint32_t* codes, const uint8_t* bytes, uint32_t rows) {
     codes_.insert(codes_.end(), codes, codes + rows);
     bytes_.insert(bytes_.end(), bytes, bytes + size_t(rows) * rowBytes_);
   }
@@ -144,11 +180,13 @@ class ChunkInMaking {
               [&](uint32_t a, uint32_t b) { return codes_[a] != codes_[b] ? codes_[a] < codes_[b] : a < b; });
     const size_t first = all.codes.size();
     uint64_t rows = all.rowOffsets.back();
+    uint32_t last = 0;
     runs_.clear();
     kept_.clear();
     for (const uint32_t row : order_) {
-      if (runs_.empty() || all.codes.back() != codes_[row]) {
-        all.codes.push_back(codes_[row]);
+      if (runs_.empty() || last != codes_[row]) {
+        last = codes_[row];
+        all.codes.add(last);
         runs_.push_back(0);
       }
       if (runs_.back() == UINT8_MAX) continue;
@@ -169,16 +207,16 @@ class ChunkInMaking {
 
  private:
   const uint32_t rowBytes_;
-  std::vector<uint16_t> codes_;
+  std::vector<uint32_t> codes_;
   std::vector<uint8_t> bytes_;
   std::vector<uint32_t> order_;
   std::vector<uint8_t> runs_, kept_;
 };
 
 CodesOfChunks assignAll(const Segment& segment, const Codebook& codebook, const Deadline& deadline) {
-  CodesOfChunks all;
+  CodesOfChunks all(codeBytesFor(codebook.count()));
   const uint32_t chunks = segment.counts().chunks, rowBytes = codebook.data().rowBytes();
-  std::vector<uint16_t> codes(batchRows);
+  std::vector<uint32_t> codes(batchRows);
   std::vector<uint8_t> bytes(size_t(batchRows) * rowBytes);
   ChunkInMaking chunk(rowBytes);
   uint32_t number = 0;
@@ -236,11 +274,11 @@ bool ascends(std::span<const uint32_t> offsets, uint64_t first, uint64_t last) {
 
 void ChunkCodes::prefetchCodes(uint32_t chunk) const {
   const auto own = of(chunk);
-  prefetchLines(own.data(), own.size_bytes());
+  prefetchLines(own.first, own.sizeBytes());
 }
 
 void ChunkCodes::prefetchDetails(uint32_t chunk) const {
-  prefetchLines(runs(chunk), of(chunk).size() + size_t(rows(chunk)) * rowBytes_);
+  prefetchLines(runs(chunk), of(chunk).count + size_t(rows(chunk)) * rowBytes_);
 }
 
 std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const Kernel& kernel, const Intern& intern) {
@@ -275,7 +313,8 @@ bool ChunkCodes::readDirectory(const File& file, const CodesLayout& layout, cons
   // What the checksum covers was written by `build`, but a wrong offset would lead outside the mapping.
   const uint64_t blockOffsets = uint64_t(header.centroids) + 1;
   codeOffsets_ = section<uint32_t>(directory, 0, uint64_t(header.chunks) + 1);
-  codes_ = section<uint16_t>(body, layout.codes, header.codes);
+  codes_ = section<uint8_t>(body, layout.codes, layout.details - layout.codes).data();
+  codeBytes_ = uint32_t(layout.codeBytes);
   lists_ = section<uint16_t>(body, layout.lists, header.codes);
   listOffsets_ = section<uint32_t>(directory, layout.listOffsets, layout.blocks * blockOffsets);
   rowOffsets_ = section<uint32_t>(directory, layout.rowOffsets, uint64_t(header.chunks) + 1);
@@ -308,7 +347,7 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::build(const Segment& segment, cons
   const CodesLayout layout(header);
   std::vector<uint8_t> body(layout.bytes);
   putSection(body, 0, all.offsets);
-  putSection(body, layout.codes, all.codes);
+  putSection(body, layout.codes, all.codes.bytes());
   putSection(body, layout.rowOffsets, all.rowOffsets);
   putSection(body, layout.details, all.details);
   putSection(body, layout.listOffsets, lists.offsets);
@@ -317,7 +356,7 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::build(const Segment& segment, cons
   header.restCrc = crc32c(body.data() + layout.codes, layout.bytes - layout.codes);
   // The codebook first: codes that are in place name one that is there.
   saveCodebook(codebookPath(segment.path(), codebook.hash()), kernel, codebook);
-  saveDerived(pathOf(segment), codesFormat, header, body);
+  saveDerived(pathOf(segment), formatOf(versionFor(header.centroids)), header, body);
   auto opened = open(segment, kernel, intern);
   if (!opened) throw std::logic_error("this is a bug: codes just saved cannot be opened");
   return opened;

@@ -5,11 +5,11 @@
 //
 //   offset size field
 //   0      8    magic "MAXSIMCD"
-//   8      4    formatVersion (3)
+//   8      4    formatVersion: 3, or 4 with more than 65,536 centroids
 //   12     4    crc32c of bytes [16, 64)
 //   16     8    segmentId
 //   24     4    dim
-//   28     4    centroids, 1..65536
+//   28     4    centroids, 1..2^21
 //   32     4    chunks
 //   36     4    codes, of all chunks
 //   40     4    rows, token vectors with residual bytes
@@ -22,7 +22,7 @@
 //     rowOffsets   u32 [chunks + 1]               chunk c has residual rows [rowOffsets[c], rowOffsets[c+1])
 //     listOffsets  u32 [blocks][centroids + 1]    a block is 65,536 chunks; centroid k has lists [.[k], .[k+1])
 //   then
-//     codes        u16 [codes]                    ascending and unique within a chunk
+//     codes        u16 or, in version 4, u24 [codes]  ascending and unique within a chunk
 //     details      u8                             of one chunk after the other:
 //       runs       u8  [codes of the chunk]       token vectors that have the code; 255 stands for more
 //       residuals  u8  [rows of the chunk][subspaces / 2]
@@ -36,6 +36,7 @@
 
 #include "codes/codebook.h"
 #include "codes/codebook_fit.h"
+#include "kernels/approximate/code_span.h"
 #include "runtime/deadline.h"
 #include "store/segment.h"
 
@@ -69,13 +70,14 @@ class ChunkCodes {
   const Codebook& codebook() const { return *codebook_; }
   const std::shared_ptr<const Codebook>& sharedCodebook() const { return codebook_; }
   uint32_t chunks() const { return uint32_t(codeOffsets_.size()) - 1; }
-  uint64_t codeCount() const { return codes_.size(); }
+  uint64_t codeCount() const { return codeOffsets_.back(); }
   uint64_t fileBytes() const { return mapping_->bytes(); }
   /// False once something could not be read: what came of the codes may be anything.
   bool isRead() const { return !mapping_->failure(); }
 
-  std::span<const uint16_t> of(uint32_t chunk) const {
-    return codes_.subspan(codeOffsets_[chunk], codeOffsets_[chunk + 1] - codeOffsets_[chunk]);
+  CodeSpan of(uint32_t chunk) const {
+    const uint32_t first = codeOffsets_[chunk];
+    return {codes_ + size_t(first) * codeBytes_, codeOffsets_[chunk + 1] - first, codeBytes_};
   }
 
   /// Token vectors of a chunk, 255 of one code at most.
@@ -85,7 +87,7 @@ class ChunkCodes {
     return details_ + codeOffsets_[chunk] + size_t(rowOffsets_[chunk]) * rowBytes_;
   }
   /// The codewords of these token vectors in the order of the codes.
-  const uint8_t* residuals(uint32_t chunk) const { return runs(chunk) + of(chunk).size(); }
+  const uint8_t* residuals(uint32_t chunk) const { return runs(chunk) + of(chunk).count; }
 
   /// Asks for the memory that says where a chunk's codes and details are.
   void prefetchPlace(uint32_t chunk) const {
@@ -115,7 +117,8 @@ class ChunkCodes {
   std::vector<uint8_t> directory_;
   std::shared_ptr<const Codebook> codebook_;
   std::span<const uint32_t> codeOffsets_;
-  std::span<const uint16_t> codes_;
+  const uint8_t* codes_ = nullptr;
+  uint32_t codeBytes_ = 0;
   std::span<const uint32_t> rowOffsets_;
   const uint8_t* details_ = nullptr;
   uint32_t rowBytes_ = 0;

@@ -18,6 +18,8 @@ struct DerivedFormat {
   uint32_t version;
   /// What the file holds, as errors say it.
   const char* content;
+  /// Versions from this one on are read.
+  uint32_t versionOldest = version;
 };
 
 /// Reads the header of a file of `bytes`; what is wrong with it, or empty. `unsupported_version` for another version.
@@ -27,7 +29,7 @@ std::string readDerivedHeader(const File& file, uint64_t bytes, const DerivedFor
   if (bytes < sizeof header) return "shorter than its header";
   file.read(0, &header, sizeof header);
   if (header.magic != format.magic) return std::string("not a file of ") + format.content;
-  if (header.version != format.version) {
+  if (header.version < format.versionOldest || header.version > format.version) {
     throw Error(ErrorCode::unsupportedVersion, file.path() + ": " + format.content + " format " +
                                                    std::to_string(header.version) + " is not supported");
   }

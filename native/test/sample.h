@@ -1,6 +1,7 @@
 // Random records and clustered vectors for tests.
 #pragma once
 
+#include "kernels/approximate/code_span.h"
 #include "kernels/contract.h"
 #include "kernels/half.h"
 #include "store/postings.h"
@@ -73,5 +74,23 @@ inline RecordParts randomRecord(Random& random, const Clusters& clusters, uint64
   for (const Term& one : terms) parts.terms.insert(parts.terms.end(), one.begin(), one.end());
   return parts;
 }
+
+/// Codes as a file has them, of two or of three bytes, followed by whatever there is.
+class PackedCodes {
+ public:
+  PackedCodes(Random& random, const std::vector<uint32_t>& codes)
+      : count_(uint32_t(codes.size())), codeBytes_(between(random, 2, 3)) {
+    for (const uint32_t code : codes) {
+      for (uint32_t b = 0; b < codeBytes_; ++b) bytes_.push_back(uint8_t(code >> 8 * b));
+    }
+    for (int padding = 0; padding < 2; ++padding) bytes_.push_back(uint8_t(random()));
+  }
+
+  CodeSpan span() const { return {bytes_.data(), count_, codeBytes_}; }
+
+ private:
+  const uint32_t count_, codeBytes_;
+  std::vector<uint8_t> bytes_;
+};
 
 }  // namespace maxsimd::test

@@ -45,21 +45,20 @@ __attribute__((always_inline)) inline void addCodewords(uint64_t bytes, const ui
 
 /// `Subspaces` and `Stride` are those of the table, or 0: what the compiler knows it unrolls.
 template <uint32_t Subspaces, uint32_t Stride>
-__attribute__((always_inline)) inline uint32_t sumOfMaxima(const ResidualTable& table, const uint16_t* codes,
-                                                           const uint8_t* runs, uint32_t codeCount,
-                                                           const uint8_t* bytes, uint32_t rows) {
+__attribute__((always_inline)) inline uint32_t sumOfMaxima(const ResidualTable& table, const CodeSpan& codes,
+                                                           const uint8_t* runs, const uint8_t* bytes, uint32_t rows) {
   const size_t stride = Stride > 0 ? Stride : table.tokensPadded;
   const uint32_t subspaces = Subspaces > 0 ? Subspaces : table.subspaces, rowBytes = subspaces / 2;
   uint32_t sum = 0;
   for (uint32_t token = 0; token < stride; token += lanes) {
     const auto entriesOf = [&](uint32_t k) -> const Entries& {
-      return *reinterpret_cast<const Entries*>(table.entries + size_t(codes[k] & table.codeMask) * stride + token);
+      return *reinterpret_cast<const Entries*>(table.entries + size_t(codes.at(k, table.codeMask)) * stride + token);
     };
     const uint8_t* const residuals = table.residuals + token * subspaces * codewords;
     Entries most{};
     const uint8_t* next = bytes;
     uint32_t left = rows;
-    for (uint32_t k = 0; k < codeCount; ++k) {
+    for (uint32_t k = 0; k < codes.count; ++k) {
       const uint32_t run = runs[k] < left ? runs[k] : left;
       left -= run;
       Entries centroid = entriesOf(k);
@@ -103,14 +102,14 @@ __attribute__((always_inline)) inline void highestOf(const uint8_t* entries, uin
 }  // namespace
 
 MAXSIMD_CLONES
-uint32_t sumOfResidualMaxima(const ResidualTable& table, const uint16_t* codes, const uint8_t* runs, uint32_t codeCount,
-                            const uint8_t* bytes, uint32_t rows) {
+uint32_t sumOfResidualMaxima(const ResidualTable& table, const CodeSpan& codes, const uint8_t* runs,
+                             const uint8_t* bytes, uint32_t rows) {
   // 128 dimensions and up to 32 or 64 query tokens are what most models have.
   if (table.subspaces == 32 && table.tokensPadded == 32)
-    return sumOfMaxima<32, 32>(table, codes, runs, codeCount, bytes, rows);
+    return sumOfMaxima<32, 32>(table, codes, runs, bytes, rows);
   if (table.subspaces == 32 && table.tokensPadded == 64)
-    return sumOfMaxima<32, 64>(table, codes, runs, codeCount, bytes, rows);
-  return sumOfMaxima<0, 0>(table, codes, runs, codeCount, bytes, rows);
+    return sumOfMaxima<32, 64>(table, codes, runs, bytes, rows);
+  return sumOfMaxima<0, 0>(table, codes, runs, bytes, rows);
 }
 
 MAXSIMD_CLONES
@@ -119,9 +118,9 @@ void highestEntries(const uint8_t* entries, uint32_t rows, uint32_t tokensPadded
 }
 
 MAXSIMD_CLONES
-void highestEntries(const uint8_t* entries, uint16_t codeMask, const uint16_t* codes, uint32_t count,
-                   uint32_t tokensPadded, uint8_t* highest) {
-  highestOf(entries, count, tokensPadded, highest, [=](uint32_t k) { return size_t(codes[k] & codeMask); });
+void highestEntries(const uint8_t* entries, uint32_t codeMask, const CodeSpan& codes, uint32_t tokensPadded,
+                    uint8_t* highest) {
+  highestOf(entries, codes.count, tokensPadded, highest, [=](uint32_t k) { return size_t(codes.at(k, codeMask)); });
 }
 
 MAXSIMD_CLONES
@@ -139,7 +138,7 @@ void collectHits(const uint8_t* entries, uint32_t rows, uint32_t tokensPadded, c
       for (uint32_t w = 0; w < lanes / 8; ++w) {
         for (uint64_t word = words[w] & 0x0101010101010101u; word != 0; word &= word - 1) {
           const uint32_t i = token + w * 8 + uint32_t(std::countr_zero(word)) / 8;
-          hits.push_back({uint16_t(k), uint16_t(i), entries[i]});
+          hits.push_back({k, uint16_t(i), entries[i]});
         }
       }
     }

@@ -8,6 +8,8 @@
 // order, so that all give the same.
 #pragma once
 
+#include "kernels/approximate/code_span.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -36,7 +38,7 @@ struct ResidualTable {
   /// u8 [codeMask + 1][tokensPadded], 64-byte aligned
   const uint8_t* entries;
   /// Masks codes as they are read from a file: whatever stands there, no row outside is read. 2^n - 1.
-  uint16_t codeMask;
+  uint32_t codeMask;
   /// An entry counts entryFactor / 256 steps of `residuals`, at most 255 for the largest entry.
   uint16_t entryFactor;
   /// u8 [tokensPadded / tableTokens][subspaces][16][tableTokens], 64-byte aligned; a sum over subspaces and the largest
@@ -51,20 +53,20 @@ void quantizeEntries(const float* similarities, uint32_t rows, uint32_t stride, 
 
 /// Sum over query tokens i of the maximum over a chunk's token vectors j of
 ///   (entries[code(j)][i] * entryFactor >> 8) + sum over subspaces m of residuals[m][codeword(j, m)][i]
-/// Token vectors lie in the order of their codes: codes[k] has runs[k] of them, all together `rows`, and no more are
+/// Token vectors lie in the order of their codes: code k has runs[k] of them, all together `rows`, and no more are
 /// read if the runs say so; `bytes` is u8 [rows x subspaces / 2], the codeword of the even subspace in the low half.
-uint32_t sumOfResidualMaxima(const ResidualTable& table, const uint16_t* codes, const uint8_t* runs, uint32_t codeCount,
-                            const uint8_t* bytes, uint32_t rows);
+uint32_t sumOfResidualMaxima(const ResidualTable& table, const CodeSpan& codes, const uint8_t* runs,
+                             const uint8_t* bytes, uint32_t rows);
 
 /// highest[i] = the largest entries[k][i]: u8 [rows x tokensPadded] to u8 [tokensPadded].
 void highestEntries(const uint8_t* entries, uint32_t rows, uint32_t tokensPadded, uint8_t* highest);
-/// The same of the rows codes[k] & codeMask, k < count.
-void highestEntries(const uint8_t* entries, uint16_t codeMask, const uint16_t* codes, uint32_t count,
-                   uint32_t tokensPadded, uint8_t* highest);
+/// The same of the rows of these codes.
+void highestEntries(const uint8_t* entries, uint32_t codeMask, const CodeSpan& codes, uint32_t tokensPadded,
+                    uint8_t* highest);
 
 /// A token's entry at one centroid.
 struct TableHit {
-  uint16_t code;
+  uint32_t code;
   uint16_t token;
   uint8_t entry;
 };

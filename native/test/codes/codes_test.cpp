@@ -62,7 +62,7 @@ const Case assigned("codes", "token vectors get a centroid about as near as the 
   const uint32_t rows = sample.rows;
   const std::vector<int8_t>& vectors = sample.vectors;
   CHECK(rows == 3000);
-  std::vector<uint16_t> codes(rows);
+  std::vector<uint32_t> codes(rows);
   codebook.assign(vectors.data(), rows, codes.data());
   const CodebookData& data = codebook.data();
   uint32_t same = 0;
@@ -118,12 +118,11 @@ const Case finer("codes", "with codewords the approximate MaxSim follows the exa
                                          segment->chunkRows(c)};
                        float exact;
                        kernel.maxsim(query.packed(), &chunk, 1, &exact);
-                       const auto of = codes->of(c);
-                       const auto count = uint32_t(of.size());
+                       const CodeSpan of = codes->of(c);
                        const uint32_t entries =
-                           sumOfMaxima(residual.entries, residual.tokensPadded, residual.codeMask, of.data(), count);
-                       const uint32_t steps = sumOfResidualMaxima(residual, of.data(), codes->runs(c), count,
-                                                                 codes->residuals(c), codes->rows(c));
+                           sumOfMaxima(residual.entries, residual.tokensPadded, residual.codeMask, of);
+                       const uint32_t steps =
+                           sumOfResidualMaxima(residual, of, codes->runs(c), codes->residuals(c), codes->rows(c));
                        byCodes.push_back(double(tables.base() + tables.step() * float(entries)) - double(exact));
                        byBoth.push_back(double(table.residualBase + table.residualStep * float(steps)) - double(exact));
                      }
@@ -134,34 +133,89 @@ const Case finer("codes", "with codewords the approximate MaxSim follows the exa
                    CHECK(fine < coarse * 0.4);
                  });
 
+/// More centroids than codes of two bytes can name: token vectors of the clusters, in groups as they come.
+Codebook wideCodebook(const Kernel& kernel, Random& random, const Clusters& clusters) {
+  constexpr uint32_t count = 65'536 + 999, groups = 64;
+  CodebookData data;
+  data.dim = dim;
+  const auto fill = [&](std::vector<int8_t>& vectors, std::vector<uint16_t>& scales, uint32_t rows) {
+    vectors.resize(size_t(rows) * dim + readPaddingBytes);
+    scales.resize(rows + readPaddingBytes);
+    for (uint32_t k = 0; k < rows; ++k) {
+      float scale;
+      quantise(clusters.near(random, uint32_t(random() % clusters.centres.size())), vectors.data() + size_t(k) * dim,
+               &scale);
+      scales[k] = floatToHalf(scale);
+    }
+  };
+  fill(data.centroids, data.scales, count);
+  fill(data.groups, data.groupScales, groups);
+  for (uint32_t g = 0; g <= groups; ++g) data.groupStarts.push_back(uint32_t(uint64_t(g) * count / groups));
+  data.codewords.resize(size_t(data.subspaces()) * codewords * data.subspaceDim());
+  for (float& value : data.codewords) value = float(int32_t(random() % 201) - 100) / 500.0f;
+  return Codebook(kernel, std::move(data));
+}
+
+/// Codes and lists of the segment say the same, and what assigning each chunk alone says.
+void checkCodes(const Kernel& kernel, const Segment& segment, const Codebook& codebook) {
+  ChunkCodes::build(segment, kernel, codebook, keepAll(), {});
+  const auto codes = ChunkCodes::open(segment, kernel, keepAll());
+  CHECK(codes != nullptr && codes->codebook().data().centroids == codebook.data().centroids &&
+        codes->chunks() == segment.counts().chunks);
+  CHECK(inspectCodes(ChunkCodes::pathOf(segment), true).damage.empty());
+  const auto mapping = segment.mapping();
+  std::vector<std::vector<uint32_t>> inLists(codes->chunks());
+  for (uint32_t k = 0; k < codebook.count(); ++k) {
+    CHECK(codes->listLengths()[k] == codes->list(0, k).size());
+    for (const uint16_t chunk : codes->list(0, k)) inLists[chunk].push_back(k);
+  }
+  for (uint32_t c = 0; c < codes->chunks(); ++c) {
+    const ChunkEntry& entry = segment.chunk(c);
+    std::vector<uint32_t> own(segment.chunkRows(c));
+    codebook.assign(segment.view(*mapping, entry.record).vectors() + size_t(entry.firstRow) * dim,
+                    uint32_t(own.size()), own.data());
+    std::sort(own.begin(), own.end());
+    own.erase(std::unique(own.begin(), own.end()), own.end());
+    const CodeSpan of = codes->of(c);
+    CHECK(of.count == own.size() && own == inLists[c]);
+    for (uint32_t k = 0; k < of.count; ++k) CHECK(of.at(k, UINT32_MAX >> (32 - 8 * of.bytes)) == own[k]);
+  }
+}
+
 const Case described("codes", "codes and lists say the same, and what assigning each chunk alone says",
                      [](Random& random) {
                        const TemporaryDirectory directory;
                        const Clusters clusters(random, dim, 60);
                        const Kernel& kernel = *findKernel("auto");
                        const auto segment = sealedSegment(random, clusters, directory.file("7.seg"), 700);
-                       const Codebook codebook = fitted(kernel, segment, 128);
-                       const auto built = ChunkCodes::build(*segment, kernel, codebook, keepAll(), {});
-                       const auto codes = ChunkCodes::open(*segment, kernel, keepAll());
-                       CHECK(codes != nullptr && codes->codebook().data().centroids == codebook.data().centroids &&
-                             codes->chunks() == segment->counts().chunks);
-                       const auto mapping = segment->mapping();
-                       std::vector<std::vector<uint16_t>> inLists(codes->chunks());
-                       for (uint32_t k = 0; k < codebook.count(); ++k) {
-                         CHECK(codes->listLengths()[k] == codes->list(0, k).size());
-                         for (const uint16_t chunk : codes->list(0, k)) inLists[chunk].push_back(uint16_t(k));
-                       }
-                       for (uint32_t c = 0; c < codes->chunks(); ++c) {
-                         const ChunkEntry& entry = segment->chunk(c);
-                         std::vector<uint16_t> own(segment->chunkRows(c));
-                         codebook.assign(segment->view(*mapping, entry.record).vectors() + size_t(entry.firstRow) * dim,
-                                         uint32_t(own.size()), own.data());
-                         std::sort(own.begin(), own.end());
-                         own.erase(std::unique(own.begin(), own.end()), own.end());
-                         CHECK(std::equal(own.begin(), own.end(), codes->of(c).begin(), codes->of(c).end()));
-                         CHECK(own == inLists[c]);
-                       }
+                       checkCodes(kernel, *segment, fitted(kernel, segment, 128));
                      });
+
+const Case wide("codes", "more than 65,536 centroids are named by three bytes, and searches find what they find exactly",
+                [](Random& random) {
+                  const TemporaryDirectory directory;
+                  const Clusters clusters(random, dim, 60);
+                  const Kernel& kernel = *findKernel("auto");
+                  const auto segment = sealedSegment(random, clusters, directory.file("7.seg"), 200);
+                  checkCodes(kernel, *segment, wideCodebook(kernel, random, clusters));
+
+                  Pool pool(2);
+                  Index index(kernel, {dim, 0});
+                  index.openSegment(7, segment->path(), segment->recordCount());
+                  CHECK(index.segments().front().centroids > 65'536);
+                  std::vector<Index::LifespanChange> born;
+                  for (uint32_t r = 0; r < segment->recordCount(); ++r) born.push_back({7, r});
+                  index.publish(1, born, {});
+                  const std::vector<float> query = clusters.near(random, 5);
+                  const auto found = [&](Plan plan) {
+                    const IndexSearch request{query, {0.0f}, 1, 100, 1, {}, false, plan, {}};
+                    return search(index, pool, request).results.front();
+                  };
+                  for (const Plan plan : {Plan::codes, Plan::lists}) {
+                    CHECK(found(plan).versionId == found(Plan::exact).versionId &&
+                          found(plan).score == found(Plan::exact).score);
+                  }
+                });
 
 /// What stands in the file of codes of a segment.
 class CodesFile {
@@ -175,8 +229,8 @@ class CodesFile {
   const std::string& path() const { return path_; }
   /// Where the directory ends: the codes of the first chunk are what follows it.
   size_t directoryEnd(const ChunkCodes& codes) const {
-    const auto* own = reinterpret_cast<const char*>(codes.of(0).data());
-    const auto found = std::search(whole_.begin(), whole_.end(), own, own + codes.of(0).size_bytes());
+    const auto* own = reinterpret_cast<const char*>(codes.of(0).first);
+    const auto found = std::search(whole_.begin(), whole_.end(), own, own + codes.of(0).sizeBytes());
     return size_t(found - whole_.begin());
   }
   void write(const std::vector<char>& bytes) const {

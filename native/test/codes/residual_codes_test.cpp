@@ -37,10 +37,10 @@ const Case loops("codewords", "entries, codewords and residual sums match plain 
     const auto factor = uint16_t(between(random, 0, 100));
     AlignedVector<uint8_t> residuals(size_t(subspaces) * codewords * padded);
     for (auto& byte : residuals) byte = uint8_t(random() % (150 / subspaces));
-    std::vector<uint16_t> codes(between(random, 1, 40));
+    std::vector<uint32_t> codes(between(random, 1, 40));
     std::vector<uint8_t> runs, bytes;
     for (auto& code : codes) {
-      code = uint16_t(random() % centroids);
+      code = uint32_t(random() % centroids);
       runs.push_back(uint8_t(between(random, 1, 4)));
       for (uint32_t b = 0; b < runs.back() * rowBytes; ++b) bytes.push_back(uint8_t(random()));
     }
@@ -61,10 +61,11 @@ const Case loops("codewords", "entries, codewords and residual sums match plain 
       }
       expected += most;
     }
-    const ResidualTable table{padded, subspaces,       entries.data(), uint16_t(std::bit_ceil(centroids) - 1),
-                             factor, residuals.data()};
-    const auto codeCount = uint32_t(codes.size()), rows = uint32_t(bytes.size() / rowBytes);
-    CHECK(sumOfResidualMaxima(table, codes.data(), runs.data(), codeCount, bytes.data(), rows) == expected);
+    const uint32_t mask = std::bit_ceil(centroids) - 1;
+    const ResidualTable table{padded, subspaces, entries.data(), mask, factor, residuals.data()};
+    const auto rows = uint32_t(bytes.size() / rowBytes);
+    const PackedCodes packed(random, codes);
+    CHECK(sumOfResidualMaxima(table, packed.span(), runs.data(), bytes.data(), rows) == expected);
 
     std::vector<uint8_t> highest(padded), least(padded, 0);
     highestEntries(entries.data(), centroids, padded, highest.data());
@@ -83,13 +84,12 @@ const Case loops("codewords", "entries, codewords and residual sums match plain 
       }
     }
     CHECK(hit == hits.size());
-    const auto mask = uint16_t(std::bit_ceil(centroids) - 1);
     std::vector<uint8_t> highestOfCodes(padded);
-    highestEntries(entries.data(), mask, codes.data(), codeCount, padded, highestOfCodes.data());
+    highestEntries(entries.data(), mask, packed.span(), padded, highestOfCodes.data());
     for (uint32_t i = 0; i < padded; ++i) {
       uint8_t most = 0, ofCodes = 0;
       for (uint32_t k = 0; k < centroids; ++k) most = std::max(most, entries[k * padded + i]);
-      for (const uint16_t code : codes) ofCodes = std::max(ofCodes, entries[code * padded + i]);
+      for (const uint32_t code : codes) ofCodes = std::max(ofCodes, entries[code * padded + i]);
       CHECK(highest[i] == most && highestOfCodes[i] == ofCodes);
     }
 
@@ -154,7 +154,7 @@ const Case encoded("codewords", "token vectors of any dimension have the nearest
                        const Codebook codebook(kernel, fitCodebook(kernel, odd, std::move(sample), 20, {}));
                        const CodebookData& data = codebook.data();
                        const uint32_t rows = between(random, 1, 40), width = data.subspaceDim();
-                       std::vector<uint16_t> codes(rows);
+                       std::vector<uint32_t> codes(rows);
                        codebook.assign(all.vectors.data(), rows, codes.data());
                        std::vector<uint8_t> bytes(size_t(rows) * data.rowBytes());
                        codebook.encode(all.vectors.data(), all.scales.data(), rows, codes.data(), bytes.data());

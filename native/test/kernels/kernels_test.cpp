@@ -6,6 +6,7 @@
 #include "files/crc32c.h"
 #include "test/check.h"
 #include "test/kernels/prepared_query.h"
+#include "test/sample.h"
 
 #include <algorithm>
 #include <cmath>
@@ -199,15 +200,16 @@ const Case levels("kernels", "sums of maxima over codes match a plain loop", [](
     const uint32_t padded = 32 * between(random, 1, 4), rows = between(random, 1, 300);
     std::vector<uint8_t> table(size_t(padded) * rows);
     for (auto& value : table) value = uint8_t(random());
-    std::vector<uint16_t> codes(between(random, 1, 90));
-    for (auto& code : codes) code = uint16_t(random() % rows);
+    std::vector<uint32_t> codes(between(random, 1, 90));
+    for (auto& code : codes) code = uint32_t(random() % rows);
     uint32_t expected = 0;
     for (uint32_t i = 0; i < padded; ++i) {
       uint8_t most = 0;
-      for (const uint16_t code : codes) most = std::max(most, table[size_t(code) * padded + i]);
+      for (const uint32_t code : codes) most = std::max(most, table[size_t(code) * padded + i]);
       expected += most;
     }
-    CHECK(sumOfMaxima(table.data(), padded, UINT16_MAX, codes.data(), uint32_t(codes.size())) == expected);
+    const PackedCodes packed(random, codes);
+    CHECK(sumOfMaxima(table.data(), padded, 511, packed.span()) == expected);
   }
 });
 

@@ -1,0 +1,26 @@
+// The codes of a chunk as they stand in a file: little-endian, 2 or 3 bytes each (codes/codes.h). All widths are read alike:
+// four bytes, masked. So the last one must be followed by two readable bytes, and whatever stands in a file, no code
+// above the mask comes of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace maxsimd {
+
+struct CodeSpan {
+  const uint8_t* first;
+  uint32_t count;
+  /// What one code takes.
+  uint32_t bytes;
+
+  uint32_t at(uint32_t place, uint32_t codeMask) const {
+    uint32_t code;
+    std::memcpy(&code, first + size_t(place) * bytes, sizeof code);
+    return code & codeMask;
+  }
+  size_t sizeBytes() const { return size_t(count) * bytes; }
+};
+
+}  // namespace maxsimd
