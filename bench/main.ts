@@ -8,6 +8,7 @@ import { host } from './host/bench.ts';
 import { hostile } from './hostile/bench.ts';
 import { kernel } from './kernel/bench.ts';
 import { loop } from './loop/bench.ts';
+import { memory } from './memory/bench.ts';
 import { newcomer } from './newcomer/bench.ts';
 import { search } from './search/bench.ts';
 import { searchEmbed } from './search/embed.ts';
@@ -35,6 +36,7 @@ const scenarios = [
   loop,
   hostile,
   store,
+  memory,
   tokenizer,
   newcomer,
 ];

@@ -4,6 +4,7 @@
 #include "binding/index_object.h"
 #include "binding/task.h"
 #include "runtime/engine.h"
+#include "files/memory.h"
 #include "kernels/dispatch.h"
 #include "kernels/half.h"
 
@@ -62,6 +63,7 @@ void EngineObject::define(Napi::Env env, Napi::Object exports) {
   exports.Set("Engine", DefineClass(env, "Engine",
                                     {
                                         InstanceAccessor<&EngineObject::info>("info"),
+                                        InstanceMethod<&EngineObject::memory>("memory"),
                                         InstanceMethod<&EngineObject::createIndex>("createIndex"),
                                         InstanceMethod<&EngineObject::score>("score"),
                                         InstanceMethod<&EngineObject::kernelCalls>("kernelCalls"),
@@ -78,6 +80,8 @@ EngineObject::EngineObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<En
     const Napi::Object options = takeObject(info[0], "options");
     const auto threads = uint32_t(takeInteger(options.Get("threads"), "options.threads", 0, threadsMax));
     const std::string kernel = takeString(options.Get("kernel"), "options.kernel");
+    const Napi::Value memory = options.Get("memoryBytes");
+    if (!memory.IsUndefined()) Memory::ofProcess().bound(takeInteger(memory, "options.memoryBytes"));
     hub_ = AsyncHub::create(info.Env(), std::make_unique<Engine>(threads, kernel));
     return info.Env().Undefined();
   });
@@ -108,6 +112,20 @@ Napi::Value EngineObject::info(const Napi::CallbackInfo& info) {
     result.Set("kernels", table);
     result.Set("threads", engine.threads());
     return result;
+  });
+}
+
+Napi::Value EngineObject::memory(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&] {
+    requireOpen();
+    const MemoryUse use = Memory::ofProcess().use();
+    Napi::Object object = Napi::Object::New(env);
+    object.Set("mostBytes", double(use.most));
+    object.Set("takenBytes", double(use.taken));
+    object.Set("codesBytes", double(use.codes));
+    object.Set("heldBytes", double(use.held));
+    return object;
   });
 }
 

@@ -47,6 +47,7 @@ uint64_t contentHash(const CodebookData& data) {
 
 Codebook::Codebook(const Kernel& kernel, CodebookData data) : kernel_(kernel), data_(std::move(data)) {
   if (!usable(data_)) throw Error(ErrorCode::corrupt, "damaged codebook");
+  share_.resize(uint64_t(data_.count() + data_.groupCount()) * (data_.dim + sizeof(uint16_t)));
   hash_ = contentHash(data_);
   const uint32_t width = data_.subspaceDim();
   halfSquares_.assign(size_t(data_.subspaces()) * codewords, 0.0f);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "runtime/aligned.h"
+#include "files/memory.h"
 #include "kernels/contract.h"
 #include "kernels/approximate/maxsim_residual_codes.h"
 
@@ -68,6 +69,7 @@ class Codebook {
  private:
   const Kernel& kernel_;
   CodebookData data_;
+  MemoryShare share_;
   uint64_t hash_;
   /// Half the squared lengths of the codewords.
   std::vector<float> halfSquares_;

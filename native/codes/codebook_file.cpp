@@ -125,7 +125,8 @@ std::optional<Codebook> loadCodebook(const std::string& path, const Kernel& kern
     Codebook codebook(kernel, std::move(data));
     if (codebook.hash() != hash) return std::nullopt;
     return codebook;
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::noMemory) throw;
     return std::nullopt;
   }
 }

@@ -63,6 +63,8 @@ namespace {
 constexpr DerivedFormat formatOf(uint32_t version) {
   return {0x44434d495358414dull /* "MAXSIMCD" */, version, "codes", narrowVersion};
 }
+/// Codes and codewords of a token vector, once in vectors that grow by doubling and once in the file's image.
+constexpr uint64_t buildBytesPerRow = 64;
 /// Token vectors assigned at a time, across records.
 constexpr uint32_t batchRows = 16 << 10;
 
@@ -89,7 +91,7 @@ class RowBatches {
 
   template <typename Whole>
   void forEach(const Whole& whole) {
-    const auto mapping = segment_.mapping();
+    const auto mapping = segment_.mappingInOrder();
     uint32_t filled = 0;
     for (uint32_t number = 0; number < segment_.recordCount(); ++number) {
       const bool intact = segment_.dataIntact(*mapping, number);
@@ -272,6 +274,12 @@ bool ascends(std::span<const uint32_t> offsets, uint64_t first, uint64_t last) {
 
 }  // namespace
 
+ChunkCodes::~ChunkCodes() {
+  if (isHeld_) Memory::ofProcess().letGo(*mapping_);
+}
+
+uint64_t ChunkCodes::buildBytes(uint64_t rows) { return rows * buildBytesPerRow; }
+
 void ChunkCodes::prefetchCodes(uint32_t chunk) const {
   const auto own = of(chunk);
   prefetchLines(own.first, own.sizeBytes());
@@ -291,14 +299,18 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const
       return nullptr;
     std::shared_ptr<ChunkCodes> opened(new ChunkCodes);
     opened->mapping_ = file.map(bytes);
+    opened->directoryShare_.resize(CodesLayout(header).codes + uint64_t(header.centroids) * 4);
     if (!opened->readDirectory(file, CodesLayout(header), header)) return nullptr;
     opened->codebook_ = intern(header.codebookHash, [&] {
       return loadCodebook(codebookPath(segment.path(), header.codebookHash), kernel, segment.dim(),
                           header.codebookHash);
     });
     if (opened->codebook_ == nullptr || opened->codebook_->count() != header.centroids) return nullptr;
+    Memory::ofProcess().hold(*opened->mapping_);
+    opened->isHeld_ = true;
     return opened;
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::noMemory) throw;
     return nullptr;
   }
 }

@@ -38,6 +38,7 @@
 #include "codes/codebook_fit.h"
 #include "kernels/approximate/code_span.h"
 #include "runtime/deadline.h"
+#include "files/memory.h"
 #include "store/segment.h"
 
 #include <cstdint>
@@ -59,6 +60,10 @@ class ChunkCodes {
   using Load = std::function<std::optional<Codebook>()>;
   using Intern = std::function<std::shared_ptr<const Codebook>(uint64_t hash, const Load& load)>;
 
+  ~ChunkCodes();
+  ChunkCodes(const ChunkCodes&) = delete;
+  ChunkCodes& operator=(const ChunkCodes&) = delete;
+
   static std::string pathOf(const Segment& segment) { return segment.path() + ".codes"; }
 
   /// Nothing if there is no usable file beside the segment.
@@ -66,6 +71,9 @@ class ChunkCodes {
   /// Assigns every token vector, saves codes and codebook durably and opens them.
   static std::shared_ptr<const ChunkCodes> build(const Segment& segment, const Kernel& kernel, const Codebook& codebook,
                                                  const Intern& intern, const Deadline& deadline);
+
+  /// Memory that a build for so many token vectors works with, but for its batches.
+  static uint64_t buildBytes(uint64_t rows);
 
   const Codebook& codebook() const { return *codebook_; }
   const std::shared_ptr<const Codebook>& sharedCodebook() const { return codebook_; }
@@ -113,6 +121,8 @@ class ChunkCodes {
   bool readDirectory(const File& file, const CodesLayout& layout, const CodesHeader& header);
 
   std::shared_ptr<const Mapping> mapping_;
+  bool isHeld_ = false;
+  MemoryShare directoryShare_;
   /// A copy: what says where something lies must not change.
   std::vector<uint8_t> directory_;
   std::shared_ptr<const Codebook> codebook_;

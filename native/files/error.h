@@ -10,7 +10,7 @@
 
 namespace maxsimd {
 
-enum class ErrorCode { invalidArgument, closed, io, noSpace, corrupt, unsupportedVersion, deadlineExceeded };
+enum class ErrorCode { invalidArgument, closed, io, noSpace, noMemory, corrupt, unsupportedVersion, deadlineExceeded };
 
 constexpr const char* errorCodeName(ErrorCode code) {
   switch (code) {
@@ -18,6 +18,7 @@ constexpr const char* errorCodeName(ErrorCode code) {
     case ErrorCode::closed: return "closed";
     case ErrorCode::io: return "io";
     case ErrorCode::noSpace: return "no_space";
+    case ErrorCode::noMemory: return "no_memory";
     case ErrorCode::corrupt: return "corrupt";
     case ErrorCode::unsupportedVersion: return "unsupported_version";
     case ErrorCode::deadlineExceeded: return "deadline_exceeded";

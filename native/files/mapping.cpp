@@ -181,6 +181,25 @@ std::optional<uint64_t> Mapping::failure() const {
   return at - reinterpret_cast<uintptr_t>(base_);
 }
 
+void Mapping::expectScattered(bool scattered) const {
+  if (failure()) return;
+  madvise(const_cast<uint8_t*>(base_), bytes_, scattered ? MADV_RANDOM : MADV_NORMAL);
+}
+
+bool Mapping::lock() const {
+#if defined(__linux__)
+  return mlock2(base_, bytes_, MLOCK_ONFAULT) == 0;
+#else
+  return false;
+#endif
+}
+
+void Mapping::unlock() const {
+#if defined(__linux__)
+  munlock(base_, bytes_);
+#endif
+}
+
 void Mapping::release(uint64_t offset, uint64_t bytes) const {
   const PageRange pages(offset, bytes);
   if (failure()) return;

@@ -3,6 +3,7 @@
 #include "codes/codebook_file.h"
 #include "codes/codebook_fit.h"
 #include "files/error.h"
+#include "files/memory.h"
 
 #include <set>
 #include <string>
@@ -18,6 +19,8 @@ constexpr double growthUnlike = 1.25;
 /// which is so if their dot products with their centroids are so much less in the mean.
 constexpr double shareUnlike = 0.02;
 constexpr uint32_t shareSampleRows = 8192;
+/// A fit works with its sample and less than so many copies of it in all.
+constexpr uint64_t fitCopies = 3;
 
 /// Token vectors of records that are live now.
 uint64_t liveRows(const Segment& segment) {
@@ -116,7 +119,7 @@ std::vector<uint32_t> Index::copyRecords(uint64_t from, std::span<const uint32_t
   const auto target = find(to);
   require(source != target, "records are copied into another segment");
   const uint32_t count = source->recordCount();
-  const auto mapping = source->mapping();
+  const auto mapping = source->mappingInOrder();
   for (const uint32_t record : records) require(record < count, "records holds a number that the segment lacks");
   std::vector<uint32_t> copies;
   std::vector<uint8_t> bytes;
@@ -185,6 +188,7 @@ std::shared_ptr<const Codebook> Index::codebookFor(const std::shared_ptr<const S
   rows = std::max(rows, segment->counts().rows);
   if (newest != nullptr && !outgrown(*newest, rows, segment, deadline)) return newest;
   const uint32_t count = centroidsFor(rows);
+  const MemoryShare fitting(uint64_t(count) * sampleRowsPerCentroid * (options_.dim + sizeof(uint16_t)) * fitCopies);
   TokenSample sample = sampleTokenVectors(sources, count * sampleRowsPerCentroid, deadline);
   CodebookData data = fitCodebook(kernel_, options_.dim, std::move(sample), count, deadline);
   data.fittedRows = uint32_t(std::min<uint64_t>(rows, UINT32_MAX));
@@ -196,6 +200,7 @@ Index::CodesBuilt Index::buildCodes(uint64_t id, const Deadline& deadline) {
   const std::shared_ptr<const Segment> segment = find(id);
   require(segment->sealed() && segment->counts().chunks > 0, "codes are built for sealed segments with chunks");
   const auto codebook = codebookFor(segment, deadline);
+  const MemoryShare building(ChunkCodes::buildBytes(segment->counts().rows));
   auto codes = ChunkCodes::build(
       *segment, kernel_, *codebook,
       [this](uint64_t hash, const ChunkCodes::Load& load) { return intern(hash, load); }, deadline);

@@ -13,9 +13,6 @@ namespace {
 /// Chunks scored between two looks at the deadline, and the unit of sharing among threads.
 constexpr size_t blockChunks = 64;
 
-/// Larger sets are scanned rather than picked from: the kernel reads ahead of a scan by itself.
-constexpr size_t pickedMax = 8192;
-
 void scoreExactly(const Index& index, Pool& pool, const IndexSearch& request, const Query& query,
                   const std::vector<Selection>& selections, const std::vector<Candidate>& candidates,
                   std::vector<float>& scores) {
@@ -26,7 +23,7 @@ void scoreExactly(const Index& index, Pool& pool, const IndexSearch& request, co
     Chunk chunks[blockChunks];
     const size_t first = b * blockChunks;
     const size_t count = std::min(blockChunks, scores.size() - first);
-    if (candidates.size() <= pickedMax) prefetchPages(selections, candidates.data() + first, count);
+    prefetchPages(selections, candidates.data() + first, count);
     for (size_t i = 0; i < count; ++i) {
       const Candidate& candidate = candidates[first + i];
       chunks[i] = exactChunk(selections[candidate.selection], candidate.chunk);

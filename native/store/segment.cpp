@@ -126,10 +126,7 @@ std::shared_ptr<Segment> Segment::open(uint64_t id, const std::string& path, uin
 void Segment::openSealed(const Footer& footer, uint64_t fileBytes) {
   const auto records = uint32_t(footer.records.size());
   const auto chunks = uint32_t(footer.chunks.size());
-  records_.grow(records);
-  lifespans_.grow(records);
-  checks_.grow(records);
-  chunks_.grow(chunks);
+  growDirectory(records, chunks);
   for (uint32_t r = 0; r < records; ++r) {
     records_[r] = footer.records[r];
     termCount_ += footer.records[r].terms;
@@ -233,14 +230,21 @@ uint32_t Segment::append(std::span<const uint8_t> record) {
   return number;
 }
 
+void Segment::growDirectory(uint32_t records, uint32_t chunks) {
+  directory_.resize(decltype(records_)::bytesFor(records) + decltype(lifespans_)::bytesFor(records) +
+                    decltype(checks_)::bytesFor(records) + decltype(signatures_)::bytesFor(records) +
+                    decltype(chunks_)::bytesFor(chunks));
+  records_.grow(records);
+  lifespans_.grow(records);
+  checks_.grow(records);
+  chunks_.grow(chunks);
+}
+
 void Segment::addRecord(const RecordView& view, uint64_t offset) {
   const RecordHeader& header = view.header();
   const uint32_t number = recordCount_;
   const uint32_t firstChunk = chunkCount_;
-  records_.grow(number + 1);
-  lifespans_.grow(number + 1);
-  checks_.grow(number + 1);
-  chunks_.grow(firstChunk + header.chunks);
+  growDirectory(number + 1, firstChunk + header.chunks);
   RecordEntry& entry = records_[number];
   entry = {};
   entry.offset = offset;
@@ -309,6 +313,7 @@ void Segment::seal() {
 }
 
 void Segment::setMapping(std::shared_ptr<const Mapping> mapping) {
+  mapping->expectScattered(true);
   const std::lock_guard lock(mappingMutex_);
   mapping_ = std::move(mapping);
 }
@@ -340,7 +345,7 @@ void Segment::buildPostings(const Checkpoint& checkpoint) {
 }
 
 std::vector<Posting> Segment::collectPostings(const Checkpoint& checkpoint) const {
-  const auto mapping = this->mapping();
+  const auto mapping = mappingInOrder();
   std::vector<Posting> postings;
   postings.reserve(termCount_);
   for (uint32_t r = 0; r < recordCount_; ++r) {
@@ -377,8 +382,8 @@ std::optional<std::vector<std::vector<uint32_t>>> Segment::postingsOf(std::span<
 
 std::vector<uint32_t> Segment::recordsCarrying(std::span<const Term> terms, uint32_t recordCount,
                                                const Checkpoint& checkpoint) const {
-  const auto mapping = this->mapping();
   const bool isSigned = !sealed();
+  const auto mapping = isSigned ? this->mapping() : mappingInOrder();
   const uint64_t signature = signatureOf(terms);
   std::vector<uint32_t> carrying;
   for (uint32_t r = 0; r < recordCount; ++r) {

@@ -7,6 +7,7 @@
 
 #include "files/error.h"
 #include "files/file.h"
+#include "files/memory.h"
 #include "store/footer.h"
 #include "store/postings.h"
 #include "store/record.h"
@@ -91,6 +92,9 @@ class Segment {
   // Reading. Take `recordCount` first and the mapping after it: the mapping then covers those records.
   uint32_t recordCount() const { return recordCount_.load(std::memory_order_acquire); }
   std::shared_ptr<const Mapping> mapping() const;
+  /// The same bytes for whoever reads all of them in order: the kernel reads ahead of it, which costs searches the memory
+  /// that they want where they go here and there.
+  std::shared_ptr<const Mapping> mappingInOrder() const { return file_.map(mapping()->bytes()); }
   const RecordEntry& record(uint32_t number) const { return records_[number]; }
   const ChunkEntry& chunk(uint32_t number) const { return chunks_[number]; }
   uint32_t chunkRows(uint32_t number) const;
@@ -137,6 +141,7 @@ class Segment {
   void openSealed(const Footer& footer, uint64_t fileBytes);
   void openActive(uint32_t recordsReferenced, uint64_t fileBytes);
   void reserve(uint64_t bytes);
+  void growDirectory(uint32_t records, uint32_t chunks);
   void addRecord(const RecordView& view, uint64_t offset);
   void requireWritable() const;
   void setMapping(std::shared_ptr<const Mapping> mapping);
@@ -168,6 +173,8 @@ class Segment {
   mutable std::mutex mappingMutex_;
   std::shared_ptr<const Mapping> mapping_;
 
+  /// What the directory takes: the five vectors below.
+  MemoryShare directory_;
   StableVector<RecordEntry> records_;
   StableVector<ChunkEntry> chunks_;
   StableVector<Lifespan> lifespans_;

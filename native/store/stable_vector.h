@@ -31,6 +31,11 @@ class StableVector {
     }
   }
 
+  /// Memory of so many elements.
+  static uint64_t bytesFor(uint32_t count) {
+    return count == 0 ? 0 : ((uint64_t(firstBlock) << (blockOf(count - 1) + 1)) - firstBlock) * sizeof(T);
+  }
+
   T& operator[](uint32_t index) { return *at(index); }
   const T& operator[](uint32_t index) const { return *at(index); }
 

@@ -101,6 +101,11 @@ const configShape = {
     .enum(['auto', 'scalar', 'avx2', 'avxvnni', 'avx512vnni', 'amx', 'neon'])
     .default('auto')
     .describe('MaxSim kernel; a forced one this machine lacks is an error.'),
+  MAXSIMD_MEMORY_MIB: integer(0, 1 << 24)
+    .default(0)
+    .describe(
+      'Memory that the engine keeps for all indexes: directories, codebooks, builds and, as far as there is room, codes; 0 = a third of the memory.',
+    ),
   MAXSIMD_EXACT_TOKEN_VECTORS: integer(0, 2 ** 31)
     .default(0)
     .describe('Token vectors one search may scan exactly; 0 = measured for 2 ms.'),

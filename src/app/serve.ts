@@ -4,6 +4,7 @@
  * the way up is undone and thrown, as one line fit to print.
  */
 import type { AddressInfo, Server } from 'node:net';
+import { totalmem } from 'node:os';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { lockDataDirectory, prepareDataDirectory } from '../catalog/data-directory.ts';
@@ -55,7 +56,11 @@ export async function serve(config: Config): Promise<void> {
     (opened) => opened.close(),
   );
   const engine = starting.adopt(
-    createEngine({ threads: config.MAXSIMD_ENGINE_THREADS, kernel: config.MAXSIMD_KERNEL }),
+    createEngine({
+      threads: config.MAXSIMD_ENGINE_THREADS,
+      kernel: config.MAXSIMD_KERNEL,
+      memoryBytes: engineMemoryBytes(config),
+    }),
     (opened) => opened.close(),
   );
   // The slowest part goes on beside the rest.
@@ -196,6 +201,15 @@ function assertSafeListeners(config: Config): void {
       `MAXSIMD_METRICS_HOST: ${metricsHost} is not a loopback address, and metrics have neither TLS nor keys; in a network of your own set MAXSIMD_ALLOW_PLAIN_METRICS=true`,
     );
   }
+}
+
+/** Encoders take 60% at most. */
+const engineMemoryShare = 1 / 3;
+
+function engineMemoryBytes({ MAXSIMD_MEMORY_MIB: mebibytes }: Config): number {
+  if (mebibytes > 0) return mebibytes * 2 ** 20;
+  // Undefined or beyond the machine where nothing constrains the process.
+  return Math.floor(Math.min(process.constrainedMemory() || Infinity, totalmem()) * engineMemoryShare);
 }
 
 async function listenForMetrics(server: Server, config: Config): Promise<void> {

@@ -1,5 +1,6 @@
 /** Tiny runs of the benchmarks that work in their own process, so that they keep running. */
 import { expect, it } from 'vitest';
+import { newDirectory } from '../support/machine/temporary-directory.ts';
 import { runBenchmark } from '../support/run-benchmark.ts';
 
 interface TextCost {
@@ -36,4 +37,15 @@ it('an index is opened, searched cold and searched while it is rewritten', async
   for (const { median } of times) expect(median).toBeGreaterThan(0);
   expect(report.merging.merges).toBe(1);
   expect(report.merging.p99_ratio).toBeGreaterThan(0);
+}, 120_000);
+
+it('searches of two processes are compared while the memory of one is bounded', async () => {
+  const cache = await newDirectory();
+  const { report } = await runBenchmark<{
+    readonly index_bytes: number;
+    readonly steps: readonly { readonly share: number; readonly bounded: { readonly p50_ms: number } }[];
+  }>('memory', ...'--chunks 300 --mean-rows 8 --queries 3 --shares 100,50'.split(' '), '--cache', cache);
+  expect(report.index_bytes).toBeGreaterThan(0);
+  expect(report.steps.map(({ share }) => share)).toEqual([100, 50]);
+  for (const { bounded } of report.steps) expect(bounded.p50_ms).toBeGreaterThan(0);
 }, 120_000);

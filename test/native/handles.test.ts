@@ -58,6 +58,7 @@ const indexMethods: Readonly<Record<Exclude<keyof NativeIndex, 'close'>, (index:
 const engineMethods: Readonly<Record<Exclude<keyof TestedEngine, 'close'>, (open: TestedEngine) => unknown>> =
   {
     info: (open) => open.info,
+    memory: (open) => open.memory(),
     createIndex: (open) => open.createIndex({ dim, exactTokenVectorsMax: 0 }),
     score: (open) => open.score(score(), chunks()),
     kernelCalls: (open) => open.kernelCalls(),

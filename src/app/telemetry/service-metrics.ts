@@ -91,6 +91,18 @@ export function registerServiceMetrics(
     { name: 'engine_info', help: 'The kernel in use (value 1).', labelNames: ['kernel'] },
     () => [{ labels: { kernel: engine.info.kernel }, value: 1 }],
   );
+  metrics.registerGauge(
+    {
+      name: 'engine_memory_bytes',
+      help: 'Memory of the engine: `bound` by MAXSIMD_MEMORY_MIB, `taken` by directories, codebooks and builds; `codes` of open indexes, and those of them `held` in memory.',
+      labelNames: ['kind'],
+    },
+    () => {
+      const { mostBytes, takenBytes, codesBytes, heldBytes } = engine.memory();
+      const kinds = { bound: mostBytes, taken: takenBytes, codes: codesBytes, held: heldBytes };
+      return Object.entries(kinds).map(([kind, value]) => ({ labels: { kind }, value }));
+    },
+  );
   gauge('engine_threads', 'Threads of the search engine.', () => engine.info.threads);
   gauge('encoder_ready', 'Whether an encoder serves.', () => Number(encoders.encoder.ready()));
   metrics.registerCounter(

@@ -7,6 +7,7 @@ export type EngineErrorCode =
   | 'closed'
   | 'io'
   | 'no_space'
+  | 'no_memory'
   | 'corrupt'
   | 'unsupported_version'
   | 'deadline_exceeded';
@@ -39,6 +40,12 @@ export function fromEngine(error: unknown): unknown {
     );
   }
   if (hasEngineCode(error, 'no_space')) return noSpace(error);
+  if (hasEngineCode(error, 'no_memory')) {
+    return new ServiceError('service_unavailable', 'the index does not fit the memory of the engine', {
+      retryAfterSeconds: 30,
+      cause: error,
+    });
+  }
   if (hasEngineCode(error, 'io')) return storageUnavailable(error);
   if (hasEngineCode(error, 'deadline_exceeded')) {
     return new ServiceError('service_unavailable', 'the search did not end before its deadline', {

@@ -1,7 +1,7 @@
 /**
  * The addon's types and its only importer. Everything asynchronous runs on the addon's own threads.
  * Errors are `Error`s with a `code`: `invalid_argument`, `closed`, `io` (with `errno`), `no_space`,
- * `corrupt`, `unsupported_version`, `deadline_exceeded`. Those of a record that could not be read (`io`) or is not
+ * `no_memory`, `corrupt`, `unsupported_version`, `deadline_exceeded`. Those of a record that could not be read (`io`) or is not
  * what was written (`corrupt`) name it: `segmentId`, `record`.
  *
  * Handles are closed explicitly (`close()` is idempotent and waits for nothing: work in flight keeps
@@ -19,6 +19,17 @@ export interface EngineOptions {
   readonly threads: number;
   /** A forced kernel that this machine lacks is an error, never a silent fall-back. */
   readonly kernel: KernelName | 'auto';
+  /** What all engines of this process may keep in memory for their indexes; absent = as it was, at first unbounded. */
+  readonly memoryBytes?: number;
+}
+
+export interface EngineMemory {
+  readonly mostBytes: number;
+  /** Directories, codebooks and what builds work with. */
+  readonly takenBytes: number;
+  /** Codes of open indexes, and those of them that the page cache may not let go of. */
+  readonly codesBytes: number;
+  readonly heldBytes: number;
 }
 
 export interface EngineInfo {
@@ -239,6 +250,8 @@ export interface PostingsInspection {
 
 export interface NativeEngine {
   readonly info: EngineInfo;
+  /** What all engines of this process have. */
+  memory(): EngineMemory;
   createIndex(options: NativeIndexOptions): NativeIndex;
   /** Exact MaxSim of transient chunks. */
   score(

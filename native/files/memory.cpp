@@ -1,0 +1,81 @@
+#include "files/memory.h"
+
+#include "files/error.h"
+
+#include <algorithm>
+#include <string>
+
+namespace maxsimd {
+
+Memory& Memory::ofProcess() {
+  // Outlives all that is in it.
+  static auto* const memory = new Memory;
+  return *memory;
+}
+
+void Memory::bound(uint64_t most) {
+  const std::lock_guard lock(mutex_);
+  most_ = most;
+  settle();
+}
+
+void Memory::take(uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (taken_ > most_ || bytes > most_ - taken_) {
+    throw Error(ErrorCode::noMemory, "no room for " + std::to_string(bytes) + " bytes beside " +
+                                         std::to_string(taken_) + " of " + std::to_string(most_));
+  }
+  taken_ += bytes;
+  if (held_ > most_ - taken_) settle();
+}
+
+void Memory::giveBack(uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  taken_ -= bytes;
+  settle();
+}
+
+void Memory::hold(const Mapping& mapping) {
+  const std::lock_guard lock(mutex_);
+  mapping.expectScattered(true);
+  codes_.push_back({&mapping, false});
+  settle();
+}
+
+void Memory::letGo(const Mapping& mapping) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(codes_.begin(), codes_.end(), [&](const Codes& c) { return c.mapping == &mapping; });
+  if (found->held) held_ -= mapping.bytes();
+  codes_.erase(found);
+  settle();
+}
+
+void Memory::settle() {
+  const uint64_t room = most_ - std::min(most_, taken_);
+  // The youngest first: they are the ones that did not fit before.
+  for (auto each = codes_.rbegin(); each != codes_.rend() && held_ > room; ++each) {
+    if (!each->held) continue;
+    each->mapping->unlock();
+    each->mapping->expectScattered(true);
+    each->held = false;
+    held_ -= each->mapping->bytes();
+  }
+  for (Codes& each : codes_) {
+    if (each.held || each.mapping->bytes() > room - held_) continue;
+    // The system's own bound: it will not be another for the next.
+    if (!each.mapping->lock()) return;
+    // What a read brings in stays: the more, the sooner all of it is there.
+    each.mapping->expectScattered(false);
+    each.held = true;
+    held_ += each.mapping->bytes();
+  }
+}
+
+MemoryUse Memory::use() const {
+  const std::lock_guard lock(mutex_);
+  MemoryUse use{most_, taken_, 0, held_};
+  for (const Codes& each : codes_) use.codes += each.mapping->bytes();
+  return use;
+}
+
+}  // namespace maxsimd
