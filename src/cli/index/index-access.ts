@@ -19,6 +19,8 @@ export interface IndexAccess {
   readonly blobs: BlobStore;
   /** The chosen ones. */
   readonly rows: readonly IndexRow[];
+  /** Token vectors that a search may scan exactly; 0 = measured. */
+  readonly exactTokenVectorsMax: number;
 }
 
 export function withIndexes<T>(
@@ -31,7 +33,13 @@ export function withIndexes<T>(
     const blobs = await openLocalBlobStore(path.join(config.MAXSIMD_DATA_DIR, 'segments'));
     const engine = createEngine({ threads: config.MAXSIMD_ENGINE_THREADS, kernel: config.MAXSIMD_KERNEL });
     try {
-      return await work({ catalog, engine, blobs, rows });
+      return await work({
+        catalog,
+        engine,
+        blobs,
+        rows,
+        exactTokenVectorsMax: config.MAXSIMD_EXACT_TOKEN_VECTORS,
+      });
     } finally {
       engine.close();
     }

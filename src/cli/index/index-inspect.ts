@@ -7,6 +7,7 @@ import { planMerge, type MergePlan } from '../../index/segments/merge-policy.ts'
 import type { SegmentInspection } from '../../index/engine/native.ts';
 import { findInstalled, installedModels } from '../../encoder/model/installed-models.ts';
 import { messageOf } from '../failure.ts';
+import { costsOf, type IndexCosts } from './index-costs.ts';
 import { isGone, stateOf, type IndexAccess } from './index-access.ts';
 import { fields, table, type CommandResult } from '../output.ts';
 
@@ -32,6 +33,8 @@ interface InspectedIndex {
   /** Which segments share. */
   readonly codebookBytes: number;
   readonly plan: MergePlan | undefined;
+  /** Absent where no segment is sealed. */
+  readonly costs: IndexCosts | undefined;
 }
 
 /** `modelFolders` undefined: the models are elsewhere. */
@@ -91,7 +94,17 @@ async function inspectIndex(
   }
   const codebooks = files.filter(({ name }) => name.startsWith(codebookPrefix(index.id)));
   const codebookBytes = codebooks.reduce((sum, { bytes }) => sum + bytes, 0);
-  return { index, segments, codebookBytes, plan: nextMerge(segments) };
+  const sealed = segments.filter(({ found }) => found?.state === 'sealed');
+  const [first] = sealed;
+  const costs =
+    first?.found &&
+    (await costsOf(access, state, {
+      dim: first.found.dim,
+      rows: sealed.map(({ row }) => row),
+      chunks: sealed.reduce((sum, { found }) => sum + (found?.chunks ?? 0), 0),
+      hasCodes: sealed.some(({ centroids }) => centroids > 0),
+    }));
+  return { index, segments, codebookBytes, plan: nextMerge(segments), costs };
 }
 
 async function derivedCounts(
@@ -159,8 +172,14 @@ function totals({ segments, codebookBytes }: Pick<InspectedIndex, 'segments' | '
   };
 }
 
+const noSealedSegment = 'no segment is sealed';
+
+function perTokenVector({ tokenVectors }: { readonly tokenVectors: number }, bytes: number): number | null {
+  return tokenVectors === 0 ? null : Math.round((bytes / tokenVectors) * 10) / 10;
+}
+
 function indexDocument(inspected: InspectedIndex): object {
-  const { index, segments, plan } = inspected;
+  const { index, segments, plan, costs } = inspected;
   const sum = totals(inspected);
   return {
     index_id: index.id,
@@ -178,6 +197,10 @@ function indexDocument(inspected: InspectedIndex): object {
     directory_bytes: sum.directoryBytes,
     derived_bytes: sum.derivedBytes,
     waste_bytes: sum.wasteBytes,
+    disk_bytes_per_token_vector: perTokenVector(sum, sum.fileBytes + sum.derivedBytes),
+    memory_bytes_per_token_vector: costs === undefined ? null : perTokenVector(sum, costs.memoryBytes),
+    candidate_plan: costs?.plan ?? 'exact',
+    candidate_plan_reason: costs?.reason ?? noSealedSegment,
     next_merge: plan === undefined ? null : { reason: plan.reason, segment_ids: plan.segmentIds },
     segments: segments.map((segment) => ({
       segment_id: segment.row.id,
@@ -199,7 +222,7 @@ function indexDocument(inspected: InspectedIndex): object {
 }
 
 function indexText(inspected: InspectedIndex): string {
-  const { index, modelInstalled, segments, plan } = inspected;
+  const { index, modelInstalled, segments, plan, costs } = inspected;
   const sum = totals(inspected);
   const perChunk = sum.chunks === 0 ? 0 : (sum.directoryBytes + sum.derivedBytes) / sum.chunks;
   const summary = fields([
@@ -212,6 +235,11 @@ function indexText(inspected: InspectedIndex): string {
       'for searches',
       `${mebibytes(sum.directoryBytes)} MiB directory, ${mebibytes(sum.derivedBytes)} MiB derived: ${Math.round(perChunk)} bytes a chunk`,
     ],
+    [
+      'a token vector',
+      `${perTokenVector(sum, sum.fileBytes + sum.derivedBytes) ?? 0} bytes on disk, ${perTokenVector(sum, costs?.memoryBytes ?? 0) ?? 0} in memory`,
+    ],
+    ['candidates', `${costs?.plan ?? 'exact'}: ${costs?.reason ?? noSealedSegment}`],
     [
       'next merge',
       plan === undefined ? 'none' : `for ${plan.reason}: segments ${plan.segmentIds.join(', ')}`,

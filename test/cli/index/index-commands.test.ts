@@ -53,12 +53,22 @@ describe('beside a running server', () => {
       expect(segment.filter_terms).toBe(segment.records);
     }
     expect(index.derived_bytes).toBeGreaterThan(0);
+    // Segments as small as these have no codes.
+    expect(index).toMatchObject({
+      candidate_plan: 'exact',
+      candidate_plan_reason: 'there are no codes (yet)',
+    });
+    const [{ dim }] = index.segments;
+    expect(index.disk_bytes_per_token_vector).toBeGreaterThan(dim);
+    expect(index.memory_bytes_per_token_vector).toBeGreaterThan(0);
+    expect(index.memory_bytes_per_token_vector).toBeLessThan(index.disk_bytes_per_token_vector);
     const live = index.segments.reduce((sum: number, segment: { live: number }) => sum + segment.live, 0);
     expect(live).toBe(documents - 10);
     const { data: named } = (await runJson(['index', 'inspect', index.name], operator)).document;
     expect(named).toEqual([expect.objectContaining({ index_id: indexId })]);
     const text = await run(['index', 'inspect'], operator);
     expect(text.stdout).toContain(indexId);
+    expect(text.stdout).toMatch(/^candidates +exact: there are no codes/m);
     expect(text.stdout).toMatch(/^segment +state +records +live +chunks/m);
   });
 

@@ -1,0 +1,87 @@
+/**
+ * What an index costs its searches: the memory that the engine keeps for it, and how candidates are chosen, found by opening
+ * its sealed segments here and asking once. Nothing is written; a running server goes on beside it.
+ */
+import type { IndexState, SegmentRow } from '../../index-state.ts';
+import type { NativeIndex } from '../../index/engine/native.ts';
+import type { BlobStore } from '../../index/storage/blob-store.ts';
+import { messageOf } from '../failure.ts';
+import type { IndexAccess } from './index-access.ts';
+
+export interface IndexCosts {
+  /** Directories, codebooks and codes of sealed segments: what is not left to the page cache. */
+  readonly memoryBytes: number;
+  readonly plan: 'exact' | 'codes' | 'lists';
+  readonly reason: string;
+}
+
+export interface SealedSegments {
+  readonly dim: number;
+  readonly rows: readonly SegmentRow[];
+  readonly chunks: number;
+  readonly hasCodes: boolean;
+}
+
+/** A query of usual length, and what a request asks for that names no numbers. */
+const queryRows = 32;
+const [topK, candidateK] = [10, 200];
+
+export async function costsOf(
+  {
+    engine,
+    blobs,
+    exactTokenVectorsMax,
+  }: Pick<IndexAccess, 'engine' | 'exactTokenVectorsMax'> & { readonly blobs: Pick<BlobStore, 'open'> },
+  state: IndexState,
+  { dim, rows, chunks, hasCodes }: SealedSegments,
+): Promise<IndexCosts> {
+  const before = engine.memory();
+  const native = engine.createIndex({ dim, exactTokenVectorsMax });
+  try {
+    for (const { id, blob, recordsReferenced } of rows)
+      await native.openSegment(id, await blobs.open(blob), { recordsReferenced, sealed: true });
+    loadLifespans(native, state, new Set(rows.map(({ id }) => id)));
+    const after = engine.memory();
+    const { plan } = await native.search({
+      query: Float32Array.from({ length: queryRows * dim }, (_, at) => Math.sin(at)),
+      offsets: new Float32Array(queryRows),
+      topK,
+      candidateK,
+      generation: state.generation,
+      components: false,
+      timeoutMs: 60_000,
+    });
+    return {
+      memoryBytes: after.takenBytes + after.codesBytes - before.takenBytes - before.codesBytes,
+      plan,
+      reason: reasonOf(plan, chunks, hasCodes),
+    };
+  } catch (error) {
+    // A damaged segment, or one that a server has merged away meanwhile.
+    return { memoryBytes: 0, plan: 'exact', reason: `cannot be searched: ${messageOf(error)}` };
+  } finally {
+    native.close();
+  }
+}
+
+function loadLifespans(native: NativeIndex, { versions }: IndexState, sealed: ReadonlySet<number>): void {
+  const { segmentIds, records, versionIds, born, died } = versions;
+  const kept = [...segmentIds.keys()].filter((row) => sealed.has(segmentIds[row]!));
+  const of = (column: { readonly [row: number]: number }): Float64Array =>
+    Float64Array.from(kept, (row) => column[row]!);
+  native.loadLifespans({
+    segmentIds: of(segmentIds),
+    records: Uint32Array.from(of(records)),
+    versionIds: of(versionIds),
+    born: of(born),
+    died: of(died),
+  });
+}
+
+function reasonOf(plan: IndexCosts['plan'], chunks: number, hasCodes: boolean): string {
+  if (plan === 'lists')
+    return `of ${chunks} chunks some are met by lists for less than the codes of all would cost`;
+  if (plan === 'codes') return `the codes of all ${chunks} chunks cost less than walking lists`;
+  if (!hasCodes) return 'there are no codes (yet)';
+  return `all ${chunks} chunks are scored within the time of an exact scan`;
+}
