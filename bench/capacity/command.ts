@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { benchmark } from '../lib/benchmark.ts';
 import { runCapacityBench, settings, type CapacityOptions } from './bench.ts';
 import { compareReports } from './compare.ts';
+import type { IndexUse } from './observe.ts';
 import { renderHtml } from './page.ts';
 import { createProgress } from './progress.ts';
 import { formatNumber, type CapacityReport } from './report.ts';
@@ -48,13 +49,32 @@ async function run(options: CapacityOptions): Promise<CapacityReport | undefined
 function render({
   capacity_per_second: rate,
   settings: { p99_ms },
+  rows,
   verdict,
   interrupted,
 }: CapacityReport): string {
   const found = rate === null ? 'no rate' : `${formatNumber(rate)} requests/s`;
   const cut = interrupted ? ' (interrupted)' : '';
-  return `${found} at p99 <= ${p99_ms} ms${cut}; gave out: ${verdict.resource} (${verdict.reason})\n`;
+  const indexes = rows.at(-1)?.resources.indexes;
+  return [
+    `${found} at p99 <= ${p99_ms} ms${cut}; gave out: ${verdict.resource} (${verdict.reason})\n`,
+    ...(indexes === undefined ? [] : [`${describeIndexes(indexes)}\n`]),
+  ].join('');
 }
+
+/** Small indexes are scored exactly, larger ones by codes or lists, whichever is estimated to cost less. */
+function describeIndexes({ diskBytesPerTokenVector, memoryBytesPerTokenVector, plans }: IndexUse): string {
+  const searches = Object.entries(plans)
+    .filter(([, count]) => count > 0)
+    .map(([plan, count]) => `${count} ${planMeanings[plan] ?? plan}`);
+  return `a token vector: ${formatNumber(diskBytesPerTokenVector)} bytes on disk, ${formatNumber(memoryBytesPerTokenVector)} in memory; searches: ${searches.join(', ') || 'none'}`;
+}
+
+const planMeanings: Readonly<Record<string, string>> = {
+  exact: 'exact (few chunks, or no codes yet)',
+  codes: 'by all codes (they cost less than lists)',
+  lists: 'by lists (they cost less than all codes)',
+};
 
 /** The first interrupt ends the run with a report, the second one the process. */
 function interruptSignal(onInterrupt: () => void): AbortSignal {

@@ -47,6 +47,16 @@ export interface StepResources {
   readonly eventLoopDelayP99Ms: number | undefined;
   readonly diskBytesPerSecond: number | undefined;
   readonly gpu: GpuUse | undefined;
+  /** What open indexes hold and how they were searched; undefined without the service's metrics. */
+  readonly indexes?: IndexUse | undefined;
+}
+
+export interface IndexUse {
+  readonly diskBytesPerTokenVector: number;
+  /** What the engine keeps: directories, codebooks and codes. Rows are left to the page cache. */
+  readonly memoryBytesPerTokenVector: number;
+  /** Searches of the step by how candidates were chosen. */
+  readonly plans: Readonly<Record<string, number>>;
 }
 
 /** The metric is of a timer of this period, whose lateness it means. */
@@ -95,6 +105,24 @@ export function resourcesBetween(
       loopDelay === undefined ? undefined : Math.max(0, loopDelay * 1000 - loopDelayPeriodMs),
     diskBytesPerSecond: perSecond(({ writtenBytes }) => writtenBytes),
     gpu,
+    indexes: indexesOf(after, delta),
+  };
+}
+
+function indexesOf({ metrics }: Observation, delta: (name: string) => number): IndexUse | undefined {
+  const tokenVectors = metrics.get('maxsimd_store_token_vectors') ?? 0;
+  if (tokenVectors === 0) return undefined;
+  const sum = (...names: readonly string[]): number =>
+    names.reduce((total, name) => total + (metrics.get(`maxsimd_${name}`) ?? 0), 0);
+  const plans = ['exact', 'codes', 'lists'].map((plan) => [
+    plan,
+    delta(`maxsimd_engine_searches_total{plan="${plan}"}`),
+  ]);
+  return {
+    diskBytesPerTokenVector: sum('store_disk_bytes', 'store_derived_bytes') / tokenVectors,
+    memoryBytesPerTokenVector:
+      sum('engine_memory_bytes{kind="taken"}', 'engine_memory_bytes{kind="codes"}') / tokenVectors,
+    plans: Object.fromEntries(plans) as Record<string, number>,
   };
 }
 

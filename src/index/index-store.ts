@@ -17,7 +17,7 @@ import type { NativeEngine, NativeIndex } from './engine/native.ts';
 import { Verification } from './segments/scrub.ts';
 import type { SegmentCatalog } from './segments/segment-catalog.ts';
 import { newSegment, type Segment } from './segments/segment.ts';
-import { StoredIndex, type StoredIndexEvents } from './open-index.ts';
+import { StoredIndex, type SearchPlans, type StoredIndexEvents } from './open-index.ts';
 
 export interface IndexStoreOptions {
   readonly engine: NativeEngine;
@@ -45,6 +45,7 @@ export interface IndexStore {
   removeIndex(indexId: string): Promise<void>;
   /** Counts the verified records of all indexes. */
   readonly verification: Readonly<Verification>;
+  readonly plans: Readonly<SearchPlans>;
   /** Every index that has files. */
   storedIndexIds(): Promise<readonly string[]>;
 }
@@ -58,9 +59,11 @@ export function createIndexStore(options: IndexStoreOptions): IndexStore {
   const shared: Shared = {
     pace: new CopyPace(settings.copyBytesPerSecond),
     verification: new Verification(),
+    plans: { exact: 0, codes: 0, lists: 0 },
   };
   return {
     verification: shared.verification,
+    plans: shared.plans,
     open: (input) => openIndex(options, shared, input),
     removeIndex: (indexId) => removeBlobs(blobs, `${indexId}/`),
     async storedIndexIds() {
@@ -74,6 +77,7 @@ export function createIndexStore(options: IndexStoreOptions): IndexStore {
 interface Shared {
   readonly pace: CopyPace;
   readonly verification: Verification;
+  readonly plans: SearchPlans;
 }
 
 async function openIndex(

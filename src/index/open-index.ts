@@ -29,6 +29,9 @@ import type { Segment } from './segments/segment.ts';
 import { SharedLock } from './publishing/shared-lock.ts';
 import { SnapshotPins } from './publishing/snapshot-pins.ts';
 
+/** Counts the searches of all indexes by how their candidates were chosen. */
+export type SearchPlans = Record<NativeSearchResult['plan'], number>;
+
 export interface StoredIndexEvents {
   /** A job in the background failed; it is tried again at the next occasion. */
   readonly onBackgroundError: (indexId: string, job: string, error: unknown) => void;
@@ -49,6 +52,7 @@ export interface StoredIndexParts {
   readonly pace: CopyPace;
   readonly engine: Pick<NativeEngine, 'inspectSegment' | 'inspectCodes' | 'inspectPostings'>;
   readonly verification: Verification;
+  readonly plans: SearchPlans;
   readonly events: StoredIndexEvents;
 }
 
@@ -254,7 +258,10 @@ export class StoredIndex {
         const found = await this.#parts.native.search(search);
         if (found.codesLost) this.#upkeep.mendDerived();
         // While records move they can be met at both places; once they have moved, at one.
-        if (swaps === this.#swaps) return found;
+        if (swaps === this.#swaps) {
+          this.#parts.plans[found.plan] += 1;
+          return found;
+        }
       } catch (error) {
         this.#verifyUnread(error);
         throw fromEngine(error);

@@ -3,6 +3,7 @@ import type { Catalog } from '../catalog/contract.ts';
 import type { Encoder } from '../encoder/protocol/contract.ts';
 import type { BlobStore } from '../index/storage/blob-store.ts';
 import { createIndexStore } from '../index/index-store.ts';
+import type { SearchPlans } from '../index/open-index.ts';
 import { defaultIndexSettings, type IndexSettings } from '../index/index-settings.ts';
 import type { NativeEngine, SegmentInfo } from '../index/engine/native.ts';
 import { Admission } from './admission.ts';
@@ -48,6 +49,7 @@ export interface ServiceStatistics {
   readonly segments: readonly SegmentInfo[];
   readonly recordsVerified: number;
   readonly recordsDamaged: number;
+  readonly plans: Readonly<SearchPlans>;
 }
 
 export interface RunningService extends Service {
@@ -143,6 +145,7 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
         recordsLive: statistics.reduce((sum, { recordsLive }) => sum + recordsLive, 0),
         segments: statistics.flatMap(({ segments }) => segments),
         ...store.verification,
+        plans: store.plans,
       };
     },
   };

@@ -20,7 +20,13 @@ interface CapacityReport {
     readonly rate_per_second: number;
     readonly by_operation: object;
     readonly latency_ms: { readonly p50: number };
-    readonly resources: Readonly<Record<'encoderCores' | 'engineCores', number>>;
+    readonly resources: Readonly<Record<'encoderCores' | 'engineCores', number>> & {
+      readonly indexes: {
+        readonly diskBytesPerTokenVector: number;
+        readonly memoryBytesPerTokenVector: number;
+        readonly plans: Readonly<Record<string, number>>;
+      };
+    };
   }[];
 }
 
@@ -148,6 +154,11 @@ it('measures a real service and reports also when it is interrupted', async () =
   expect(row!.latency_ms.p50).toBeGreaterThan(0);
   expect(row!.resources.encoderCores).toBeGreaterThan(0);
   expect(row!.resources.engineCores).toBeGreaterThanOrEqual(0);
+  const { indexes } = row!.resources;
+  expect(indexes.memoryBytesPerTokenVector).toBeGreaterThan(0);
+  expect(indexes.memoryBytesPerTokenVector).toBeLessThan(indexes.diskBytesPerTokenVector);
+  expect(indexes.plans['exact']).toBeGreaterThan(0);
+  expect(ended.printed).toMatch(/in memory; searches: \d+ exact \(few chunks/);
   expect(readFileSync(html, 'utf8')).toContain('<svg');
   const compared = await watched(['capacity', '--compare', json, json], () => undefined);
   expect(compared.printed).toContain('| rate/s | A p50 ms |');

@@ -87,6 +87,14 @@ export function registerServiceMetrics(
       ];
     },
   );
+  metrics.registerCounter(
+    {
+      name: 'engine_searches_total',
+      help: 'Searches, by how their candidates were chosen.',
+      labelNames: ['plan'],
+    },
+    () => Object.entries(service.statistics().plans).map(([plan, value]) => ({ labels: { plan }, value })),
+  );
   metrics.registerGauge(
     { name: 'engine_info', help: 'The kernel in use (value 1).', labelNames: ['kernel'] },
     () => [{ labels: { kernel: engine.info.kernel }, value: 1 }],
