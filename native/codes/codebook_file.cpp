@@ -100,7 +100,7 @@ void saveCodebook(const std::string& path, const Kernel& kernel, const Codebook&
   putSection(body, layout.groupScales, data.groupScales);
   putSection(body, layout.groupStarts, data.groupStarts);
   putSection(body, layout.codewords, data.codewords);
-  saveDerived(path, codebookFormat, header, body);
+  saveDerived(path, codebookFormat, header, {body});
 }
 
 std::optional<Codebook> loadCodebook(const std::string& path, const Kernel& kernel, uint32_t dim, uint64_t hash) {

@@ -138,6 +138,7 @@ class PackedCodes {
  public:
   explicit PackedCodes(uint32_t codeBytes) : codeBytes_(codeBytes) {}
 
+  void reserve(uint64_t codes) { bytes_.reserve(codes * codeBytes_); }
   void add(uint32_t code) {
     for (uint32_t b = 0; b < codeBytes_; ++b) bytes_.push_back(uint8_t(code >> 8 * b));
   }
@@ -217,6 +218,10 @@ class ChunkInMaking {
 
 CodesOfChunks assignAll(const Segment& segment, const Codebook& codebook, const Deadline& deadline) {
   CodesOfChunks all(codeBytesFor(codebook.count()));
+  // At once, and at most: what is not used is never touched, and growing by doubling would hold half as much again.
+  const uint64_t rowsMost = segment.counts().rows;
+  all.codes.reserve(rowsMost);
+  all.details.reserve(rowsMost * (1 + codebook.data().rowBytes()));
   const uint32_t chunks = segment.counts().chunks, rowBytes = codebook.data().rowBytes();
   std::vector<uint32_t> codes(batchRows);
   std::vector<uint8_t> bytes(size_t(batchRows) * rowBytes);
@@ -357,18 +362,21 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::build(const Segment& segment, cons
   header.rows = all.rowOffsets.back();
   header.codebookHash = codebook.hash();
   const CodesLayout layout(header);
-  std::vector<uint8_t> body(layout.bytes);
-  putSection(body, 0, all.offsets);
-  putSection(body, layout.codes, all.codes.bytes());
-  putSection(body, layout.rowOffsets, all.rowOffsets);
-  putSection(body, layout.details, all.details);
-  putSection(body, layout.listOffsets, lists.offsets);
-  putSection(body, layout.lists, lists.chunks);
-  header.directoryCrc = crc32c(body.data(), layout.codes);
-  header.restCrc = crc32c(body.data() + layout.codes, layout.bytes - layout.codes);
+  // Written from where they lie: they are most of the memory of a build.
+  SectionParts body;
+  body.add<uint32_t>(all.offsets);
+  body.add<uint32_t>(all.rowOffsets);
+  body.add<uint32_t>(lists.offsets);
+  if (body.bytes() != layout.codes) throw std::logic_error("this is a bug: a directory is not where it was planned");
+  header.directoryCrc = body.takeChecksum();
+  body.add<uint8_t>(all.codes.bytes());
+  body.add<uint8_t>(all.details);
+  body.add<uint16_t>(lists.chunks);
+  if (body.bytes() != layout.bytes) throw std::logic_error("this is a bug: codes are not where they were planned");
+  header.restCrc = body.takeChecksum();
   // The codebook first: codes that are in place name one that is there.
   saveCodebook(codebookPath(segment.path(), codebook.hash()), kernel, codebook);
-  saveDerived(pathOf(segment), formatOf(versionFor(header.centroids)), header, body);
+  saveDerived(pathOf(segment), formatOf(versionFor(header.centroids)), header, body.parts());
   auto opened = open(segment, kernel, intern);
   if (!opened) throw std::logic_error("this is a bug: codes just saved cannot be opened");
   return opened;

@@ -9,7 +9,7 @@
 
 namespace maxsimd {
 
-void replaceDurably(const std::string& path, std::initializer_list<std::span<const uint8_t>> parts) {
+void replaceDurably(const std::string& path, const std::vector<std::span<const uint8_t>>& parts) {
   const std::string temporary = path + ".tmp";
   unlink(temporary.c_str());
   try {

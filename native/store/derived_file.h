@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace maxsimd {
 
@@ -37,13 +38,15 @@ std::string readDerivedHeader(const File& file, uint64_t bytes, const DerivedFor
   return "";
 }
 
-/// Durably, in place of whatever file there was.
+/// Durably, in place of whatever file there was: the parts of the body one after the other.
 template <typename Header>
-void saveDerived(const std::string& path, const DerivedFormat& format, Header header, std::span<const uint8_t> body) {
+void saveDerived(const std::string& path, const DerivedFormat& format, Header header,
+                 std::vector<std::span<const uint8_t>> body) {
   header.magic = format.magic;
   header.version = format.version;
   header.crc = headerChecksum(header);
-  replaceDurably(path, {{reinterpret_cast<const uint8_t*>(&header), sizeof header}, body});
+  body.insert(body.begin(), {reinterpret_cast<const uint8_t*>(&header), sizeof header});
+  replaceDurably(path, body);
 }
 
 }  // namespace maxsimd

@@ -113,7 +113,7 @@ std::shared_ptr<const SealedPostings> SealedPostings::save(const std::string& se
   header.postings = uint32_t(postings.size());
   header.footerCrc = owner.footerCrc;
   header.directoryCrc = crc32c(body.data(), layout.postings);
-  saveDerived(pathOf(segmentPath), postingsFormat, header, body);
+  saveDerived(pathOf(segmentPath), postingsFormat, header, {body});
   auto opened = open(segmentPath, owner);
   if (!opened) throw std::logic_error("this is a bug: postings just saved cannot be opened");
   return opened;

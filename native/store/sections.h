@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace maxsimd {
@@ -32,6 +33,30 @@ template <typename T>
 void putSection(std::vector<uint8_t>& body, uint64_t offset, const std::vector<T>& values) {
   if (!values.empty()) std::memcpy(body.data() + offset, values.data(), values.size() * sizeof(T));
 }
+
+/// Sections one after the other where they lie, without a copy: what was added must live as long.
+class SectionParts {
+ public:
+  template <typename T>
+  void add(std::span<const T> values) {
+    static constexpr uint8_t zeros[sectionAlignment] = {};
+    const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()), values.size_bytes());
+    for (const auto part : {bytes, std::span(zeros, alignSection(bytes.size()) - bytes.size())}) {
+      parts_.push_back(part);
+      bytes_ += part.size();
+      checksum_ = crc32c(part.data(), part.size(), checksum_);
+    }
+  }
+  uint64_t bytes() const { return bytes_; }
+  /// crc32c of what was added since it was taken last.
+  uint32_t takeChecksum() { return std::exchange(checksum_, 0); }
+  const std::vector<std::span<const uint8_t>>& parts() const { return parts_; }
+
+ private:
+  std::vector<std::span<const uint8_t>> parts_;
+  uint64_t bytes_ = 0;
+  uint32_t checksum_ = 0;
+};
 
 /// `count` values at `offset`, a multiple of their size; `corrupt` where they are not all within `body`.
 template <typename T>

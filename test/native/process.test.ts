@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -56,6 +56,39 @@ describe('process and threads', () => {
       }),
     );
     expect(index.segments()[0]).toMatchObject({ records: 60, tokenVectors: 180 });
+    index.close();
+  });
+});
+
+describe('codes whose build was cut short by `kill -9`', () => {
+  it('are there as far as segments were done, and the others are built with the same codebook', async () => {
+    using killed = temporaryDirectory();
+    const records = 400;
+    const child = spawnSync(process.execPath, [
+      path.join(import.meta.dirname, 'killed-build-process.ts'),
+      killed.path,
+      String(records),
+    ]);
+    expect({ signal: child.signal, stderr: String(child.stderr) }).toEqual({ signal: 'SIGKILL', stderr: '' });
+    const index = engine.createIndex({ dim: 32, exactTokenVectorsMax: 0 });
+    const numbers = Array.from({ length: records }, (_, record) => record);
+    for (let segmentId = 1; segmentId <= 4; segmentId++) {
+      const file = path.join(killed.path, `${segmentId}.seg`);
+      await index.openSegment(segmentId, file, { recordsReferenced: records, sealed: true });
+      index.publish(segmentId, columns(segmentId, numbers), noLifespans);
+    }
+    // A build replaces the file.
+    const fileOf = (segmentId: number) => statSync(path.join(killed.path, `${segmentId}.seg.codes`)).ino;
+    const done = [fileOf(1), fileOf(2)];
+    const due = index
+      .segments()
+      .filter(({ centroids, codesOutdated }) => centroids === 0 || codesOutdated)
+      .map(({ segmentId }) => segmentId);
+    // The third may have been written in the moment before.
+    expect([[3, 4], [4]]).toContainEqual(due);
+    for (const segmentId of due) expect((await index.buildCodes(segmentId)).fitted).toBe(false);
+    expect(new Set(index.segments().map(({ codebook }) => codebook)).size).toBe(1);
+    expect([fileOf(1), fileOf(2)]).toEqual(done);
     index.close();
   });
 });
