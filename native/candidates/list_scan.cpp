@@ -17,8 +17,11 @@ constexpr double nanosecondsPerVisit = 3;
 /// Finding the best sums.
 constexpr double nanosecondsPerChunk = 1;
 constexpr uint32_t entryValues = entryMax + 1;
-/// One centroid in so many says at which entry a token's lists hold enough.
+/// One centroid in so many says at which entry a token's lists hold enough; of many centroids, so many in all.
 constexpr uint32_t sampledEvery = 16;
+constexpr uint32_t sampledCentroids = 8192;
+/// Centroids whose entries one thread looks through at a time.
+constexpr uint32_t taskCentroids = 16384;
 /// Lists are collected down to the entry at which the sample meets so many times the visits.
 constexpr float sampleMargin = 4;
 
@@ -42,8 +45,18 @@ std::vector<uint8_t> entriesMeeting(const Visits& met, float wanted) {
 struct ListedSegments {
   const CodebookTable* table;
   uint32_t centroids;
-  /// Selected chunks on the lists of each centroid, were they spread evenly.
-  std::vector<float> met;
+  struct Lengths {
+    std::span<const uint32_t> ofLists;
+    float selected;
+  };
+  std::vector<Lengths> segments;
+
+  /// Selected chunks on the lists of a centroid, were they spread evenly.
+  float met(uint32_t centroid) const {
+    float sum = 0;
+    for (const Lengths& lengths : segments) sum += float(lengths.ofLists[centroid]) * lengths.selected;
+    return sum;
+  }
 };
 
 std::vector<ListedSegments> groupByTable(std::span<const CodedSegment> segments) {
@@ -52,9 +65,8 @@ std::vector<ListedSegments> groupByTable(std::span<const CodedSegment> segments)
     auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& one) { return one.table == coded.table; });
     const std::span<const uint32_t> lengths = coded.codes->listLengths();
     if (group == groups.end())
-      group = groups.insert(groups.end(), {coded.table, uint32_t(lengths.size()), std::vector<float>(lengths.size())});
-    const float share = float(coded.selected->count) / float(coded.codes->chunks());
-    for (size_t k = 0; k < lengths.size(); ++k) group->met[k] += float(lengths[k]) * share;
+      group = groups.insert(groups.end(), {coded.table, uint32_t(lengths.size()), {}});
+    group->segments.push_back({lengths, float(coded.selected->count) / float(coded.codes->chunks())});
   }
   return groups;
 }
@@ -62,10 +74,13 @@ std::vector<ListedSegments> groupByTable(std::span<const CodedSegment> segments)
 /// Bounds below which no list is worth collecting: an estimate from some of the centroids.
 std::vector<uint8_t> estimateBounds(const std::vector<ListedSegments>& groups, uint32_t tokens, float visits) {
   Visits met(tokens);
-  for (const auto& [table, centroids, expected] : groups) {
-    for (uint32_t k = 0; k < centroids; k += sampledEvery) {
-      const uint8_t* row = table->residual.entries + size_t(k) * table->residual.tokensPadded;
-      for (uint32_t i = 0; i < tokens; ++i) met[i][row[i]] += expected[k] * float(sampledEvery);
+  for (const ListedSegments& group : groups) {
+    const ResidualTable& table = group.table->residual;
+    const uint32_t every = std::max(sampledEvery, group.centroids / sampledCentroids);
+    for (uint32_t k = 0; k < group.centroids; k += every) {
+      const uint8_t* row = table.entries + size_t(k) * table.tokensPadded;
+      const float expected = group.met(k) * float(every);
+      for (uint32_t i = 0; i < tokens; ++i) met[i][row[i]] += expected;
     }
   }
   return entriesMeeting(met, visits * sampleMargin);
@@ -108,9 +123,25 @@ struct Probe {
 /// The lists that each token walks, best first.
 using Probes = std::vector<std::vector<Probe>>;
 
+/// Every entry of the group that is no less than its token's bound, centroid by centroid.
+std::vector<TableHit> hitsOf(const ListedSegments& group, const std::vector<uint8_t>& bounds, Pool& pool) {
+  const ResidualTable& table = group.table->residual;
+  std::vector<std::vector<TableHit>> parts((group.centroids + taskCentroids - 1) / taskCentroids);
+  pool.parallelFor(parts.size(), [&](size_t p) {
+    const auto first = uint32_t(p) * taskCentroids;
+    collectHits(table.entries + size_t(first) * table.tokensPadded, std::min(taskCentroids, group.centroids - first),
+                table.tokensPadded, bounds.data(), parts[p]);
+    for (TableHit& hit : parts[p]) hit.code += first;
+  });
+  std::vector<TableHit> hits = std::move(parts.front());
+  for (size_t p = 1; p < parts.size(); ++p) hits.insert(hits.end(), parts[p].begin(), parts[p].end());
+  return hits;
+}
+
 /// Chooses the probes of each group.
-std::vector<Probes> chooseProbes(std::span<const CodedSegment> segments, const std::vector<ListedSegments>& groups,
-                                 uint32_t tokens, float visits) {
+std::vector<Probes> chooseProbes(const ShortlistSearch& search, const std::vector<ListedSegments>& groups,
+                                 float visits) {
+  const uint32_t tokens = search.tokens;
   std::vector<uint8_t> bounds = estimateBounds(groups, tokens, visits);
   bounds.resize(groups.front().table->residual.tokensPadded, 0);
   std::vector<std::vector<TableHit>> hits(groups.size());
@@ -119,10 +150,8 @@ std::vector<Probes> chooseProbes(std::span<const CodedSegment> segments, const s
   for (bool again = true; again;) {
     Visits met(tokens);
     for (size_t g = 0; g < groups.size(); ++g) {
-      const ResidualTable& table = groups[g].table->residual;
-      hits[g].clear();
-      collectHits(table.entries, groups[g].centroids, table.tokensPadded, bounds.data(), hits[g]);
-      for (const TableHit& hit : hits[g]) met[hit.token][hit.entry] += groups[g].met[hit.code];
+      hits[g] = hitsOf(groups[g], bounds, search.pool);
+      for (const TableHit& hit : hits[g]) met[hit.token][hit.entry] += groups[g].met(hit.code);
     }
     least = entriesMeeting(met, visits);
     again = false;
@@ -132,7 +161,7 @@ std::vector<Probes> chooseProbes(std::span<const CodedSegment> segments, const s
       again = true;
     }
   }
-  const std::vector<uint8_t> unmet = entriesOfUnmet(segments, least);
+  const std::vector<uint8_t> unmet = entriesOfUnmet(search.segments, least);
   std::vector<Probes> probes(groups.size(), Probes(tokens));
   for (size_t g = 0; g < groups.size(); ++g) {
     for (const TableHit& hit : hits[g]) {
@@ -241,7 +270,7 @@ std::vector<Shortlisted> shortlistByLists(const ShortlistSearch& search, uint32_
   const std::span<const CodedSegment> segments = search.segments;
   const uint32_t tokens = search.tokens;
   const std::vector<ListedSegments> groups = groupByTable(segments);
-  const std::vector<Probes> probes = chooseProbes(segments, groups, tokens, visitsPerShortlisted * float(count));
+  const std::vector<Probes> probes = chooseProbes(search, groups, visitsPerShortlisted * float(count));
   struct Task {
     const CodedSegment* coded;
     const Probes* probes;

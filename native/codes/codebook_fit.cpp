@@ -29,7 +29,12 @@ constexpr uint32_t rowsPerCentroid = 512;
 constexpr uint32_t rowsPerCheapCentroid = 64;
 constexpr uint32_t cheapCentroids = 8192;
 constexpr uint32_t centroidsFewest = 256;
-constexpr uint32_t centroidsMost = 65536;
+/// Beyond so many, a search pays more for twice the centroids than their recall is worth where one stands for fewer token
+/// vectors than this (docs/benchmarks/large.md).
+constexpr uint32_t dearCentroids = 65536;
+constexpr uint32_t rowsPerDearCentroid = 1024;
+/// A sample has a dozen token vectors for each of so many.
+constexpr uint32_t centroidsMost = sampleRowsMost / 12;
 
 /// Unit vectors as f32 sums and their int8 form.
 struct Centres {
@@ -225,7 +230,8 @@ void fitCodewords(const Kernel& kernel, CodebookData& data, const TokenSample& t
 
 uint32_t centroidsFor(uint64_t rows) {
   const uint64_t cheap = std::bit_floor(std::min<uint64_t>(rows / rowsPerCheapCentroid, cheapCentroids));
-  const uint64_t wanted = std::max(cheap, std::bit_ceil(rows / rowsPerCentroid + 1));
+  const uint64_t usual = std::min<uint64_t>(std::bit_ceil(rows / rowsPerCentroid + 1), dearCentroids);
+  const uint64_t wanted = std::max({cheap, usual, std::bit_ceil(rows / rowsPerDearCentroid)});
   return uint32_t(std::clamp<uint64_t>(wanted, centroidsFewest, centroidsMost));
 }
 

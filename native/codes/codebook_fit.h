@@ -12,8 +12,10 @@
 
 namespace maxsimd {
 
-/// Token vectors of a sample that a centroid stands for: more are not looked at.
+/// Token vectors of a sample that a centroid stands for: more are not looked at, and at most so many in all, which take
+/// some 800 MiB of memory.
 inline constexpr uint32_t sampleRowsPerCentroid = 48;
+inline constexpr uint32_t sampleRowsMost = 131'072 * sampleRowsPerCentroid;
 
 /// Token vectors and their scales, each padded for the kernels.
 struct TokenSample {

@@ -63,8 +63,8 @@ namespace {
 constexpr DerivedFormat formatOf(uint32_t version) {
   return {0x44434d495358414dull /* "MAXSIMCD" */, version, "codes", narrowVersion};
 }
-/// Codes and codewords of a token vector, once in vectors that grow by doubling and once in the file's image.
-constexpr uint64_t buildBytesPerRow = 64;
+/// At most, of any dimension: code, run, codewords and list entry of a token vector, and offsets where it is a chunk.
+constexpr uint64_t buildBytesPerRow = 48;
 /// Token vectors assigned at a time, across records.
 constexpr uint32_t batchRows = 16 << 10;
 

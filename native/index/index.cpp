@@ -188,8 +188,9 @@ std::shared_ptr<const Codebook> Index::codebookFor(const std::shared_ptr<const S
   rows = std::max(rows, segment->counts().rows);
   if (newest != nullptr && !outgrown(*newest, rows, segment, deadline)) return newest;
   const uint32_t count = centroidsFor(rows);
-  const MemoryShare fitting(uint64_t(count) * sampleRowsPerCentroid * (options_.dim + sizeof(uint16_t)) * fitCopies);
-  TokenSample sample = sampleTokenVectors(sources, count * sampleRowsPerCentroid, deadline);
+  const uint32_t sampled = std::min(count * sampleRowsPerCentroid, sampleRowsMost);
+  const MemoryShare fitting(uint64_t(sampled) * (options_.dim + sizeof(uint16_t)) * fitCopies);
+  TokenSample sample = sampleTokenVectors(sources, sampled, deadline);
   CodebookData data = fitCodebook(kernel_, options_.dim, std::move(sample), count, deadline);
   data.fittedRows = uint32_t(std::min<uint64_t>(rows, UINT32_MAX));
   Codebook fitted(kernel_, std::move(data));
