@@ -99,8 +99,10 @@ async function run(options: Options): Promise<FrontierReport> {
           threads,
           topK,
           skipped,
-        }))
+        })) {
           points.push(point);
+          tell(options, point);
+        }
       }
     }
     corpora.push({
@@ -201,15 +203,23 @@ async function ofState(
         ...times.summary(),
       };
       points.push(point);
-      onProgress(
-        `${name} ${side.name} ${side.kernel} x${side.threads} ${candidateK}: ${point.recall_at_10.toFixed(4)} ${point.recall_at_100.toFixed(4)}, p50 ${point.p50_ms.toFixed(2)} ms`,
-      );
+      tell(options, point);
     }
   } finally {
     for (const { index } of opened) index.close();
     for (const { engine } of sides) engine.close();
   }
   return points;
+}
+
+/** At once: building a peer's index may take an hour. */
+function tell(
+  { onProgress }: Options,
+  { variant, state, kernel, threads, settings: asked, ...point }: Point,
+): void {
+  onProgress(
+    `${state} ${variant} ${kernel} x${threads}, ${asked}: ${point.recall_at_10.toFixed(4)} ${point.recall_at_100.toFixed(4)}, p50 ${point.p50_ms.toFixed(2)}, p99 ${point.p99_ms.toFixed(2)} ms`,
+  );
 }
 
 async function truthsOf(

@@ -37,8 +37,7 @@ void Memory::giveBack(uint64_t bytes) {
 
 void Memory::hold(const Mapping& mapping) {
   const std::lock_guard lock(mutex_);
-  mapping.expectScattered(true);
-  codes_.push_back({&mapping, false});
+  codes_.push_back({&mapping, false, false});
   settle();
 }
 
@@ -56,16 +55,17 @@ void Memory::settle() {
   for (auto each = codes_.rbegin(); each != codes_.rend() && held_ > room; ++each) {
     if (!each->held) continue;
     each->mapping->unlock();
-    each->mapping->expectScattered(true);
     each->held = false;
     held_ -= each->mapping->bytes();
   }
   for (Codes& each : codes_) {
-    if (each.held || each.mapping->bytes() > room - held_) continue;
+    if (each.held) continue;
+    const bool scattered = each.mapping->bytes() > room - held_;
+    // What a read brings in of codes that are held stays: the more, the sooner all of it is there.
+    if (scattered != each.scattered) each.mapping->expectScattered(each.scattered = scattered);
+    if (scattered) continue;
     // The system's own bound: it will not be another for the next.
     if (!each.mapping->lock()) return;
-    // What a read brings in stays: the more, the sooner all of it is there.
-    each.mapping->expectScattered(false);
     each.held = true;
     held_ += each.mapping->bytes();
   }

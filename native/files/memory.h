@@ -38,6 +38,8 @@ class Memory {
   struct Codes {
     const Mapping* mapping;
     bool held;
+    /// There is no room for it.
+    bool scattered;
   };
 
   /// Holds what there is room for, and nothing that there is not.
