@@ -5,7 +5,6 @@ import { chunksOf, documentsOf, rowOf, rowsOf, tokenVectorsOf, type Query } from
 import { OpenIndex, type IndexOptions, type SealedIndex, type SearchSettings } from './engine-index.ts';
 import { selectivities, type Selectivity } from './filters.ts';
 import { measure, rankings, type Effort, type Ranking, type Searcher } from './measure.ts';
-import { memoryBytes } from '../lib/service/process-counters.ts';
 import type { SearchReport, SearchRow } from './report.ts';
 import { activeStates, churnedState, staticState, type IndexState } from './states.ts';
 
@@ -87,7 +86,7 @@ async function withState(
   state: IndexState,
   work: (opened: StateRows) => Promise<void>,
 ): Promise<void> {
-  const before = anonymousBytes();
+  const before = options.index.engine.memory().takenBytes;
   const index = await OpenIndex.open(options.index, options.sealed, state.changes);
   try {
     await work(new StateRows(options, state, index, before));
@@ -204,18 +203,12 @@ class StateRows {
       ...measured,
       derived_bytes_per_chunk: (disk - matrices) / chunks,
       disk_bytes_per_chunk: disk / chunks,
-      memory_bytes_per_chunk: Math.max(0, anonymousBytes() - this.#memoryBefore) / chunks,
+      memory_bytes_per_chunk: (index.engine.memory().takenBytes - this.#memoryBefore) / chunks,
       build_s: sealed.buildSeconds,
       open_s: this.#index.openSeconds,
       settings: '',
     };
   }
-}
-
-/** Own memory (mapped files left out) outside the JavaScript heap. */
-function anonymousBytes(): number {
-  const { heapTotal, external } = process.memoryUsage();
-  return Math.max(0, memoryBytes('self', 'RssAnon') - heapTotal - external);
 }
 
 /** Tells query sets of equal shape apart. */

@@ -18,7 +18,7 @@ export interface SearchRow extends Measured {
   /** Disk beyond the token vectors and their scales, record headers and filter terms included. */
   readonly derived_bytes_per_chunk: number | null;
   readonly disk_bytes_per_chunk: number | null;
-  /** Growth of the process's own (not mapped) memory when the index was opened. */
+  /** What the engine takes for the index, mapped files left out, by its own count. */
   readonly memory_bytes_per_chunk: number | null;
   readonly build_s: number | null;
   /** Mapping the sealed segments and loading the lifespans of their documents. */
