@@ -104,6 +104,8 @@ export class Endpoint {
       'grpc.max_send_message_length': messageBytesMax,
       'grpc.initial_reconnect_backoff_ms': 50,
       'grpc.max_reconnect_backoff_ms': 100,
+      // Statistics that nobody reads.
+      'grpc.enable_channelz': 0,
       // Retries are the pool's: it knows what was delivered.
       'grpc.enable_retries': 0,
       // A connection whose other end is gone without a word is given up, so that a new one can be tried.

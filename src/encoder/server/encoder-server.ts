@@ -62,6 +62,8 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
   const server = new GrpcServer({
     'grpc.max_receive_message_length': messageBytesMax,
     'grpc.max_send_message_length': messageBytesMax,
+    // Statistics that nobody reads.
+    'grpc.enable_channelz': 0,
   });
   const setHealth = addHealthService(server);
   const queryServers = new Set<QueryServer>();
