@@ -15,13 +15,12 @@
 namespace maxsimd {
 namespace {
 
-/// Chunks that are ranked by residual codes: so many, and so many for each candidate asked for, but from 200 candidates on
-/// seven for each. Fewer for small requests lose more of the best ten than they save (docs/benchmarks/search.md).
-constexpr uint32_t shortlistBase = 200;
-constexpr uint32_t shortlistPerCandidate = 6;
-constexpr uint32_t shortlistPerCandidateMin = 7;
+/// Chunks that are ranked by residual codes: so many, and so many for each candidate asked for. Fewer for small requests lose
+/// more of the best ten than they save (docs/benchmarks/frontier.md).
+constexpr uint32_t shortlistBase = 240;
+constexpr uint32_t shortlistPerCandidate = 8;
 /// Lists know a chunk by some of its codes only: so many times the shortlist is looked at by all of theirs.
-constexpr uint32_t listedPerShortlisted = 4;
+constexpr uint32_t listedPerShortlisted = 3;
 /// Beyond so many chunks the shortlist grows with a power of their number: its root,
 constexpr double manyChunks = 100'000;
 constexpr double growth = 0.5;
@@ -37,8 +36,7 @@ constexpr uint64_t budgetTokens = 32;
 uint32_t shortlistFor(uint32_t candidateK, std::span<const CodedSegment> segments) {
   uint64_t selected = 0;
   for (const CodedSegment& coded : segments) selected += coded.selected->count;
-  const uint32_t few =
-      std::max(shortlistBase + shortlistPerCandidate * candidateK, shortlistPerCandidateMin * candidateK);
+  const uint32_t few = shortlistBase + shortlistPerCandidate * candidateK;
   const double deep = double(std::clamp(candidateK, fewCandidates, manyCandidates) - fewCandidates) /
                       (manyCandidates - fewCandidates);
   const double power = growth + (growthOfMany - growth) * deep;
@@ -147,7 +145,7 @@ CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& sel
     coded.table = &tables.of(size_t(codebook - codebooks.begin()));
   }
   const AgeOf age = [&selections](const Candidate& candidate) { return candidateAge(selections, candidate); };
-  const ShortlistSearch search{segments, query.tokens, age, pool, request.deadline};
+  const ShortlistSearch search{segments, query.tokens, *kernel.loops, age, pool, request.deadline};
   const uint32_t count = shortlistFor(request.candidateK, segments);
   std::vector<Shortlisted> shortlist;
   if (useLists(segments, request.plan, query.tokens, count)) {

@@ -1,7 +1,5 @@
 #include "candidates/code_scan.h"
 
-#include "kernels/approximate/maxsim_codes.h"
-
 namespace maxsimd {
 namespace {
 
@@ -33,7 +31,7 @@ std::vector<Shortlisted> shortlistByCodes(const ShortlistSearch& search, uint32_
     SumCounts counts(sumCountsFor(tokens), 0);
     coded->selected->chunks.forEach(first, first + taskChunks, [&, coded = coded](uint32_t chunk) {
       const uint32_t sum =
-          sumOfMaxima(table.entries, table.tokensPadded, table.codeMask, coded->codes->of(chunk));
+          search.loops.sumOfMaxima(table.entries, table.tokensPadded, table.codeMask, coded->codes->of(chunk));
       shortlist.push_back({sum, {coded->selection, chunk}});
       ++counts[sum >> sumsPerCountBits];
     });

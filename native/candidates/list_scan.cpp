@@ -88,7 +88,8 @@ std::vector<uint8_t> estimateBounds(const std::vector<ListedSegments>& groups, u
 
 /// What a token's entry counts as at a chunk that none of its lists meets, below least[i]. The mean of such chunks says
 /// too much against the best of them, `least` too little: the middle of both finds most.
-std::vector<uint8_t> entriesOfUnmet(std::span<const CodedSegment> segments, const std::vector<uint8_t>& least) {
+std::vector<uint8_t> entriesOfUnmet(const ShortlistSearch& search, const std::vector<uint8_t>& least) {
+  const std::span<const CodedSegment> segments = search.segments;
   const size_t tokens = least.size();
   const auto share = uint32_t(sampledChunks / segments.size() + 1);
   std::vector<uint32_t> sums(tokens, 0), counts(tokens, 0);
@@ -99,7 +100,7 @@ std::vector<uint8_t> entriesOfUnmet(std::span<const CodedSegment> segments, cons
     best.resize(table.tokensPadded);
     for (uint32_t s = 0; s < sampled; ++s) {
       const CodeSpan codes = coded.codes->of(uint32_t(uint64_t(s) * chunks / sampled));
-      highestEntries(table.entries, table.codeMask, codes, table.tokensPadded, best.data());
+      search.loops.highestOfCodes(table.entries, table.codeMask, codes, table.tokensPadded, best.data());
       for (size_t i = 0; i < tokens; ++i) {
         if (best[i] >= least[i]) continue;
         sums[i] += best[i];
@@ -124,13 +125,14 @@ struct Probe {
 using Probes = std::vector<std::vector<Probe>>;
 
 /// Every entry of the group that is no less than its token's bound, centroid by centroid.
-std::vector<TableHit> hitsOf(const ListedSegments& group, const std::vector<uint8_t>& bounds, Pool& pool) {
+std::vector<TableHit> hitsOf(const ShortlistSearch& search, const ListedSegments& group,
+                             const std::vector<uint8_t>& bounds) {
   const ResidualTable& table = group.table->residual;
   std::vector<std::vector<TableHit>> parts((group.centroids + taskCentroids - 1) / taskCentroids);
-  pool.parallelFor(parts.size(), [&](size_t p) {
+  search.pool.parallelFor(parts.size(), [&](size_t p) {
     const auto first = uint32_t(p) * taskCentroids;
-    collectHits(table.entries + size_t(first) * table.tokensPadded, std::min(taskCentroids, group.centroids - first),
-                table.tokensPadded, bounds.data(), parts[p]);
+    search.loops.collectHits(table.entries + size_t(first) * table.tokensPadded,
+                             std::min(taskCentroids, group.centroids - first), table.tokensPadded, bounds.data(), parts[p]);
     for (TableHit& hit : parts[p]) hit.code += first;
   });
   std::vector<TableHit> hits = std::move(parts.front());
@@ -150,7 +152,7 @@ std::vector<Probes> chooseProbes(const ShortlistSearch& search, const std::vecto
   for (bool again = true; again;) {
     Visits met(tokens);
     for (size_t g = 0; g < groups.size(); ++g) {
-      hits[g] = hitsOf(groups[g], bounds, search.pool);
+      hits[g] = hitsOf(search, groups[g], bounds);
       for (const TableHit& hit : hits[g]) met[hit.token][hit.entry] += groups[g].met(hit.code);
     }
     least = entriesMeeting(met, visits);
@@ -161,7 +163,7 @@ std::vector<Probes> chooseProbes(const ShortlistSearch& search, const std::vecto
       again = true;
     }
   }
-  const std::vector<uint8_t> unmet = entriesOfUnmet(search.segments, least);
+  const std::vector<uint8_t> unmet = entriesOfUnmet(search, least);
   std::vector<Probes> probes(groups.size(), Probes(tokens));
   for (size_t g = 0; g < groups.size(); ++g) {
     for (const TableHit& hit : hits[g]) {

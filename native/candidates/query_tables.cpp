@@ -11,6 +11,10 @@ namespace {
 constexpr uint32_t blockCentroids = 256;
 /// Centroids that one thread takes at a time.
 constexpr uint32_t taskCentroids = 2048;
+/// Token vectors whose centroid is so many standard deviations of a residual's contribution below the best of their chunk
+/// are passed over: at 1.4 some three in ten of a long chunk are left, and their chunks keep their ranks
+/// (docs/benchmarks/frontier.md).
+constexpr float marginDeviations = 1.4f;
 
 }  // namespace
 
@@ -72,7 +76,8 @@ void QueryTables::setSteps(std::span<const Codebook* const> codebooks, std::span
       const float component = vectors[size_t(i) * query_.dim + d];
       square += component * component;
     }
-    range = std::max(range, share * std::sqrt(square) - floors_[i]);
+    lengths_.push_back(std::sqrt(square));
+    range = std::max(range, share * lengths_[i] - floors_[i]);
     base_ += floors_[i] + query_.offsets[i];
   }
   // No more than zeros in the query: every entry is 0.
@@ -94,9 +99,18 @@ void QueryTables::fillEntries(const CodebookData& data, uint32_t first, uint32_t
     const uint32_t rows = std::min(blockCentroids, last - first);
     kernel_.similarities(query_, {data.centroids.data() + size_t(first) * data.dim, data.scales.data() + first, rows},
                          similarities.data());
-    quantizeEntries(similarities.data(), rows, stride, stride, floors.data(), factors.data(),
+    kernel_.loops->quantizeEntries(similarities.data(), rows, stride, stride, floors.data(), factors.data(),
                    table.entries.data() + size_t(first) * tokensPadded_, tokensPadded_);
   }
+}
+
+/// In steps of the entries: what a token vector's residual adds differs by so much from one to the next.
+std::vector<uint8_t> QueryTables::marginsOf(const CodebookData& data) const {
+  const float residual = std::sqrt(std::max(0.0f, 1.0f - data.share * data.share) / float(data.dim));
+  std::vector<uint8_t> margins(tokensPadded_, 0);
+  for (uint32_t i = 0; i < tokens_ && step_ > 0.0f; ++i)
+    margins[i] = uint8_t(std::min(float(entryMax), marginDeviations * residual * lengths_[i] / step_));
+  return margins;
 }
 
 /// Steps of the residuals' table are as fine as sums of 8 bits allow: each subspace counts from its least similarity.
@@ -106,13 +120,13 @@ void QueryTables::refine(const CodebookData& data, CodebookTable& table) const {
   dots.resize(size_t(subspaces) * codewords * stride);
   std::vector<float> least(size_t(subspaces) * stride), most(size_t(subspaces) * stride);
   for (uint32_t m = 0; m < subspaces; ++m) {
-    codewordSimilarities(data.codewords.data() + size_t(m) * codewords * width, width,
+    kernel_.loops->codewordSimilarities(data.codewords.data() + size_t(m) * codewords * width, width,
                          columns_.data() + size_t(m) * width * stride, stride,
                          dots.data() + size_t(m) * codewords * stride, least.data() + size_t(m) * stride,
                          most.data() + size_t(m) * stride);
   }
   std::vector<uint8_t> highest(tokensPadded_);
-  highestEntries(table.entries.data(), data.count(), tokensPadded_, highest.data());
+  kernel_.loops->highestEntries(table.entries.data(), data.count(), tokensPadded_, highest.data());
   float span = 0.0f, leasts = 0.0f;
   for (uint32_t i = 0; i < tokens_; ++i) {
     float own = step_ * float(highest[i]);
@@ -126,14 +140,16 @@ void QueryTables::refine(const CodebookData& data, CodebookTable& table) const {
   table.residualStep = span / (float(entryMax) - float(subspaces + 1) / 2);
   table.residualBase = base_ + leasts;
   table.residuals.assign(size_t(subspaces) * codewords * tokensPadded_, 0);
-  table.residual = {tokensPadded_, subspaces, table.entries.data(), table.residual.codeMask, 0, table.residuals.data()};
+  table.margins = marginsOf(data);
+  table.residual = {tokensPadded_, subspaces, table.entries.data(), table.residual.codeMask, 0, table.residuals.data(),
+                    table.margins.data()};
   if (!(table.residualStep > 0.0f)) return;
   table.residual.entryFactor = uint16_t(std::min(65535.0f, step_ / table.residualStep * 256.0f));
   std::vector<float> factors(stride, 0.0f);
   std::fill_n(factors.begin(), tokens_, 1.0f / table.residualStep);
   for (uint32_t first = 0; first < stride; first += tableTokens) {
     for (uint32_t m = 0; m < subspaces; ++m) {
-      quantizeEntries(
+      kernel_.loops->quantizeEntries(
           dots.data() + size_t(m) * codewords * stride + first, codewords, stride,
           std::min(tableTokens, stride - first), least.data() + size_t(m) * stride + first, factors.data() + first,
           table.residuals.data() + (size_t(first) * subspaces + size_t(m) * tableTokens) * codewords, tableTokens);

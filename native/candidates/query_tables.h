@@ -11,7 +11,6 @@
 #include "codes/codebook.h"
 #include "runtime/pool.h"
 #include "runtime/query.h"
-#include "kernels/approximate/maxsim_residual_codes.h"
 
 #include <cstdint>
 #include <span>
@@ -27,7 +26,8 @@ struct CodebookTable {
   AlignedVector<uint8_t> entries;
   /// As ResidualTable has them.
   AlignedVector<uint8_t> residuals;
-  /// Refers to the two above.
+  std::vector<uint8_t> margins;
+  /// Refers to the three above.
   ResidualTable residual;
   /// finer score = residualBase + residualStep * sum of residual maxima; in the units of exact MaxSim.
   float residualBase;
@@ -51,6 +51,7 @@ class QueryTables {
   void setSteps(std::span<const Codebook* const> codebooks, std::span<const float> vectors);
   void fillEntries(const CodebookData& data, uint32_t first, uint32_t last, CodebookTable& table) const;
   void refine(const CodebookData& data, CodebookTable& table) const;
+  std::vector<uint8_t> marginsOf(const CodebookData& data) const;
 
   const Kernel& kernel_;
   const PackedQuery& query_;
@@ -61,6 +62,8 @@ class QueryTables {
   std::vector<float> floors_;
   /// Query components side by side: f32 [subspaces * width][query.tokensPadded].
   std::vector<float> columns_;
+  /// How long the query's vectors are: f32 [tokens].
+  std::vector<float> lengths_;
   float base_ = 0.0f;
   float step_ = 0.0f;
   std::vector<CodebookTable> tables_;

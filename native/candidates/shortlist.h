@@ -40,6 +40,7 @@ struct ShortlistSearch {
   std::span<const CodedSegment> segments;
   /// Tokens of the query.
   uint32_t tokens;
+  const CodeLoops& loops;
   AgeOf ageOf;
   Pool& pool;
   const Deadline& deadline;

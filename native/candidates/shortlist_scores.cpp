@@ -1,7 +1,5 @@
 #include "candidates/shortlist_scores.h"
 
-#include "kernels/approximate/maxsim_codes.h"
-
 #include <algorithm>
 
 namespace maxsimd {
@@ -12,62 +10,95 @@ constexpr size_t blockShortlisted = 128;
 /// So far ahead the memory of a chunk is asked for, and before it the place of that memory.
 constexpr size_t aheadOfMemory = 2, aheadOfPlace = 12;
 
-/// `look(i, coded, chunk)` at every chunk of the shortlist; `prefetch(codes, chunk)` asks for the memory that it reads.
-template <typename Prefetch, typename Look>
-void forEachShortlisted(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist,
-                        const Prefetch& prefetch, const Look& look) {
+/// The segments by their position among the selections.
+std::vector<const CodedSegment*> bySelection(std::span<const CodedSegment> segments) {
   std::vector<const CodedSegment*> places;
-  for (const CodedSegment& coded : search.segments) {
+  for (const CodedSegment& coded : segments) {
     places.resize(std::max<size_t>(places.size(), coded.selection + 1));
     places[coded.selection] = &coded;
   }
+  return places;
+}
+
+/// `look(first, last)` at all of the shortlist in blocks, on all threads.
+template <typename Look>
+void forEachBlock(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist, const Look& look) {
   search.pool.parallelFor((shortlist.size() + blockShortlisted - 1) / blockShortlisted, [&](size_t b) {
     search.deadline.check();
-    const size_t last = std::min(shortlist.size(), (b + 1) * blockShortlisted);
-    for (size_t i = b * blockShortlisted; i < last; ++i) {
-      if (i + aheadOfPlace < shortlist.size()) {
-        const Candidate& ahead = shortlist[i + aheadOfPlace].candidate;
-        places[ahead.selection]->codes->prefetchPlace(ahead.chunk);
-      }
-      if (i + aheadOfMemory < last) {
-        const Candidate& ahead = shortlist[i + aheadOfMemory].candidate;
-        prefetch(*places[ahead.selection]->codes, ahead.chunk);
-      }
-      const Candidate& candidate = shortlist[i].candidate;
-      look(i, *places[candidate.selection], candidate.chunk);
-    }
+    look(b * blockShortlisted, std::min(shortlist.size(), (b + 1) * blockShortlisted));
   });
 }
+
+/// Asks for what looks at the chunks from shortlist[i] on will read, by `prefetch(codes, chunk)`.
+template <typename Prefetch>
+void prefetchAhead(const std::vector<const CodedSegment*>& places, const std::vector<Shortlisted>& shortlist, size_t i,
+                   const Prefetch& prefetch) {
+  if (i + aheadOfPlace < shortlist.size()) {
+    const Candidate& ahead = shortlist[i + aheadOfPlace].candidate;
+    places[ahead.selection]->codes->prefetchPlace(ahead.chunk);
+  }
+  if (i + aheadOfMemory < shortlist.size()) {
+    const Candidate& ahead = shortlist[i + aheadOfMemory].candidate;
+    prefetch(*places[ahead.selection]->codes, ahead.chunk);
+  }
+}
+
+/// The token vectors of a chunk that may be its best for a query token: the residual codes of the others are not read.
+struct ChosenRuns {
+  std::vector<CodeRun> runs;
+  uint32_t count = 0;
+
+  void choose(const ShortlistSearch& search, const CodedSegment& coded, uint32_t chunk) {
+    const CodeSpan codes = coded.codes->of(chunk);
+    runs.resize(std::max<size_t>(runs.size(), codes.count + 1));
+    count = search.loops.chooseRuns(coded.table->residual, {codes, coded.codes->runs(chunk), coded.codes->rows(chunk)},
+                                    runs.data());
+    const uint8_t* const bytes = coded.codes->residuals(chunk);
+    const size_t rowBytes = coded.table->residual.subspaces / 2;
+    for (uint32_t r = 0; r < count; ++r) __builtin_prefetch(bytes + firstRowOf(runs[r]) * rowBytes);
+  }
+};
 
 }  // namespace
 
 std::vector<Shortlisted> bestByEntries(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist,
                                    size_t count) {
   std::vector<std::vector<Shortlisted>> parts{shortlist};
-  forEachShortlisted(
-      search, shortlist, [](const ChunkCodes& codes, uint32_t chunk) { codes.prefetchCodes(chunk); },
-      [&](size_t i, const CodedSegment& coded, uint32_t chunk) {
-        const ResidualTable& table = coded.table->residual;
-        parts[0][i].sum = sumOfMaxima(table.entries, table.tokensPadded, table.codeMask, coded.codes->of(chunk));
-      });
+  const auto places = bySelection(search.segments);
+  forEachBlock(search, shortlist, [&](size_t first, size_t last) {
+    for (size_t i = first; i < last; ++i) {
+      prefetchAhead(places, shortlist, i, [](const ChunkCodes& codes, uint32_t chunk) { codes.prefetchCodes(chunk); });
+      const Candidate& candidate = shortlist[i].candidate;
+      const CodedSegment& coded = *places[candidate.selection];
+      const ResidualTable& table = coded.table->residual;
+      parts[0][i].sum = search.loops.sumOfMaxima(table.entries, table.tokensPadded, table.codeMask,
+                                                 coded.codes->of(candidate.chunk));
+    }
+  });
   return bestOf(parts, search.tokens, count, search.ageOf);
 }
 
 std::vector<ScoredChunk> scoreByResidualCodes(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist) {
   std::vector<ScoredChunk> scored(shortlist.size());
-  forEachShortlisted(
-      search, shortlist,
-      [](const ChunkCodes& codes, uint32_t chunk) {
-        codes.prefetchCodes(chunk);
-        codes.prefetchDetails(chunk);
-      },
-      [&](size_t i, const CodedSegment& coded, uint32_t chunk) {
-        const CodebookTable& table = *coded.table;
-        const ChunkCodes& codes = *coded.codes;
-        const uint32_t sum = sumOfResidualMaxima(table.residual, codes.of(chunk), codes.runs(chunk),
-                                                 codes.residuals(chunk), codes.rows(chunk));
-        scored[i] = {{coded.selection, chunk}, table.residualBase + table.residualStep * float(sum)};
-      });
+  const auto places = bySelection(search.segments);
+  forEachBlock(search, shortlist, [&](size_t first, size_t last) {
+    // What is chosen of a chunk is read two chunks later, when it has come from memory.
+    ChosenRuns waiting[aheadOfMemory];
+    for (size_t i = first; i < last + aheadOfMemory; ++i) {
+      ChosenRuns& chosen = waiting[i % aheadOfMemory];
+      if (i >= first + aheadOfMemory) {
+        const Candidate& candidate = shortlist[i - aheadOfMemory].candidate;
+        const CodedSegment& coded = *places[candidate.selection];
+        const uint32_t sum = search.loops.sumOfResidualMaxima(
+            coded.table->residual, coded.codes->residuals(candidate.chunk), chosen.runs.data(), chosen.count);
+        scored[i - aheadOfMemory] = {candidate, coded.table->residualBase + coded.table->residualStep * float(sum)};
+      }
+      if (i >= last) continue;
+      prefetchAhead(places, shortlist, i, [](const ChunkCodes& codes, uint32_t chunk) { codes.prefetchRuns(chunk); });
+      const Candidate& candidate = shortlist[i].candidate;
+      chosen.choose(search, *places[candidate.selection], candidate.chunk);
+    }
+  });
   return scored;
 }
 

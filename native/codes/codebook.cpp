@@ -72,7 +72,7 @@ void Codebook::encode(const int8_t* vectors, const uint16_t* scales, uint32_t ro
         columns[size_t(d) * rowLanes + r] = float(vector[d]) * scale - float(centroid[d]) * share;
     }
     const auto nearest = [&](uint32_t m, uint8_t* found) {
-      nearestCodewords(columns.data() + size_t(m) * width * rowLanes,
+      kernel_.loops->nearestCodewords(columns.data() + size_t(m) * width * rowLanes,
                        data_.codewords.data() + size_t(m) * codewords * width, width,
                        halfSquares_.data() + size_t(m) * codewords, found);
     };

@@ -9,7 +9,6 @@
 #include "runtime/aligned.h"
 #include "files/memory.h"
 #include "kernels/contract.h"
-#include "kernels/approximate/maxsim_residual_codes.h"
 
 #include <cstdint>
 #include <span>

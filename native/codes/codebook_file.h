@@ -18,7 +18,7 @@
 //     groups       i8  [groups][dim], likewise
 //     groupScales  f16 [groups], likewise
 //     groupStarts  u32 [groups + 1]               group g has the centroids [groupStarts[g], groupStarts[g+1])
-//     codewords    f32 [subspaces][16][width]     subspaces and their width by dim: maxsim_residual_codes.h
+//     codewords    f32 [subspaces][16][width]     subspaces and their width by dim: code_loops.h
 #pragma once
 
 #include "codes/codebook.h"

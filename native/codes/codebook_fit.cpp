@@ -135,7 +135,7 @@ std::vector<uint32_t> apportion(const std::vector<uint32_t>& sizes, uint32_t cou
 }
 
 /// K-means of rows of `width` floats, starting from evenly spaced ones: f32 [16][width].
-void fitSubspace(const std::vector<float>& rows, uint32_t width, float* found) {
+void fitSubspace(const CodeLoops& loops, const std::vector<float>& rows, uint32_t width, float* found) {
   const size_t count = rows.size() / width;
   for (size_t w = 0; w < codewords; ++w)
     std::copy_n(rows.data() + w * count / codewords * width, width, found + w * width);
@@ -152,7 +152,7 @@ void fitSubspace(const std::vector<float>& rows, uint32_t width, float* found) {
       for (size_t r = 0; r < taken; ++r) {
         for (size_t d = 0; d < width; ++d) columns[d * rowLanes + r] = rows[(first + r) * width + d];
       }
-      nearestCodewords(columns.data(), found, width, halfSquares.data(), nearest);
+      loops.nearestCodewords(columns.data(), found, width, halfSquares.data(), nearest);
       for (size_t r = 0; r < taken; ++r) {
         for (size_t d = 0; d < width; ++d) sums[nearest[r] * width + d] += rows[(first + r) * width + d];
         ++members[nearest[r]];
@@ -222,7 +222,7 @@ void fitCodewords(const Kernel& kernel, CodebookData& data, const TokenSample& t
         rows[r * subspaceDim + d] = own[r * width + component] - centroid;
       }
     }
-    fitSubspace(rows, subspaceDim, data.codewords.data() + size_t(m) * codewords * subspaceDim);
+    fitSubspace(*kernel.loops, rows, subspaceDim, data.codewords.data() + size_t(m) * codewords * subspaceDim);
   }
 }
 

@@ -290,8 +290,9 @@ void ChunkCodes::prefetchCodes(uint32_t chunk) const {
   prefetchLines(own.first, own.sizeBytes());
 }
 
-void ChunkCodes::prefetchDetails(uint32_t chunk) const {
-  prefetchLines(runs(chunk), of(chunk).count + size_t(rows(chunk)) * rowBytes_);
+void ChunkCodes::prefetchRuns(uint32_t chunk) const {
+  prefetchCodes(chunk);
+  prefetchLines(runs(chunk), of(chunk).count);
 }
 
 std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const Kernel& kernel, const Intern& intern) {

@@ -104,8 +104,8 @@ class ChunkCodes {
   }
   /// Asks for the memory of a chunk's codes.
   void prefetchCodes(uint32_t chunk) const;
-  /// Prefetches its runs and residuals.
-  void prefetchDetails(uint32_t chunk) const;
+  /// Likewise of its codes and runs.
+  void prefetchRuns(uint32_t chunk) const;
 
   uint32_t blocks() const { return (chunks() + blockChunks - 1) / blockChunks; }
   /// Chunks of a block that have a centroid.

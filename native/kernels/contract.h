@@ -17,6 +17,8 @@
 // and touch no files.
 #pragma once
 
+#include "kernels/approximate/code_loops.h"
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +26,6 @@
 namespace maxsimd {
 
 inline constexpr uint32_t dimMax = 1024;
-inline constexpr uint32_t queryTokensMax = 512;
 inline constexpr size_t readPaddingBytes = 64;
 
 /// One chunk's token matrix: `rows` vectors of `dim` int8 and `rows` f16 scales. rows >= 1.
@@ -74,6 +75,8 @@ struct Kernel {
   int32_t (*dot)(const int8_t* a, const int8_t* b, uint32_t dim);
   /// Calls of this kernel's own functions since the process started: proof of which one ran.
   std::atomic<uint64_t>* calls;
+  /// The loops over codes with this kernel's instructions.
+  const CodeLoops* loops;
 };
 
 inline constexpr uint32_t paddedTokens(uint32_t tokens) { return (tokens + 15) & ~15u; }

@@ -40,7 +40,8 @@ CpuFeatures detect() {
   const bool zmmSaved = (xcr0 & 0xe6) == 0xe6;
   const bool tilesSaved = (xcr0 & 0x60000) == 0x60000;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return features;
-  features.avx2 = ymmSaved && f16c && bit(b, 5);
+  // BMI1 and BMI2 come with AVX2 wherever it is; the loops over codes use them.
+  features.avx2 = ymmSaved && f16c && bit(b, 5) && bit(b, 3) && bit(b, 8);
   const bool foundation = bit(b, 16), dq = bit(b, 17), bw = bit(b, 30), vl = bit(b, 31), vnni = bit(c, 11);
   features.avx512vnni = features.avx2 && zmmSaved && foundation && dq && bw && vl && vnni;
   const bool tiles = bit(d, 24), tilesInt8 = bit(d, 25);

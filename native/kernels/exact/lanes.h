@@ -333,8 +333,8 @@ struct LaneKernel {
   }
 
   static constexpr Kernel kernel(const char* name, bool (*required)(const CpuFeatures&),
-                                 int32_t (*dot)(const int8_t*, const int8_t*, uint32_t)) {
-    return {name, required, packedBytes, pack, maxsim, best, similarities, dot, &calls};
+                                 int32_t (*dot)(const int8_t*, const int8_t*, uint32_t), const CodeLoops* loops) {
+    return {name, required, packedBytes, pack, maxsim, best, similarities, dot, &calls, loops};
   }
 
  private:

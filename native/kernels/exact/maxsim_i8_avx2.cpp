@@ -37,7 +37,8 @@ struct Avx2 : Lanes256 {
 
 }  // namespace
 
-const Kernel avx2Kernel = LaneKernel<Avx2>::kernel("avx2", [](const CpuFeatures& cpu) { return cpu.avx2; }, dot);
+const Kernel avx2Kernel =
+    LaneKernel<Avx2>::kernel("avx2", [](const CpuFeatures& cpu) { return cpu.avx2; }, dot, &avx2CodeLoops);
 
 }  // namespace maxsimd
 

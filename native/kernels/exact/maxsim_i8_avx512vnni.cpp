@@ -34,7 +34,7 @@ struct Avx512Vnni : Lanes512 {
 }  // namespace
 
 const Kernel avx512vnniKernel = LaneKernel<Avx512Vnni>::kernel(
-    "avx512vnni", [](const CpuFeatures& cpu) { return cpu.avx512vnni; }, dot);
+    "avx512vnni", [](const CpuFeatures& cpu) { return cpu.avx512vnni; }, dot, &avx512CodeLoops);
 
 }  // namespace maxsimd
 

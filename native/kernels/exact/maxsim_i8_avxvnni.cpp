@@ -44,10 +44,10 @@ struct AvxVnni : Lanes256 {
 #if defined(MAXSIMD_AVXVNNI_AS_EVEX)
 extern const Kernel avxvnniAsEvexKernel;
 const Kernel avxvnniAsEvexKernel = LaneKernel<AvxVnni>::kernel(
-    "avxvnni in the encoding of AVX-512", [](const CpuFeatures& cpu) { return cpu.avx512vnni; }, dot);
+    "avxvnni in the encoding of AVX-512", [](const CpuFeatures& cpu) { return cpu.avx512vnni; }, dot, &avx2CodeLoops);
 #else
 const Kernel avxvnniKernel =
-    LaneKernel<AvxVnni>::kernel("avxvnni", [](const CpuFeatures& cpu) { return cpu.avxvnni; }, dot);
+    LaneKernel<AvxVnni>::kernel("avxvnni", [](const CpuFeatures& cpu) { return cpu.avxvnni; }, dot, &avx2CodeLoops);
 #endif
 
 }  // namespace maxsimd

@@ -70,7 +70,8 @@ TARGET int32_t dot(const int8_t* a, const int8_t* b, uint32_t dim) {
 
 }  // namespace
 
-const Kernel neonKernel = LaneKernel<Neon>::kernel("neon", [](const CpuFeatures& cpu) { return cpu.dotprod; }, dot);
+const Kernel neonKernel =
+    LaneKernel<Neon>::kernel("neon", [](const CpuFeatures& cpu) { return cpu.dotprod; }, dot, &baselineCodeLoops);
 
 }  // namespace maxsimd
 

@@ -66,6 +66,6 @@ void similarities(const PackedQuery& query, const Chunk& chunk, float* out) {
 }  // namespace
 
 const Kernel scalarKernel = {"scalar", [](const CpuFeatures&) { return true; }, packedBytes, pack, maxsim,
-                             best, similarities, dot, &calls};
+                             best, similarities, dot, &calls, &baselineCodeLoops};
 
 }  // namespace maxsimd

@@ -7,7 +7,6 @@
 #include "runtime/query.h"
 #include "candidates/query_tables.h"
 #include "search/search.h"
-#include "kernels/approximate/maxsim_codes.h"
 #include "kernels/dispatch.h"
 #include "test/sample.h"
 
@@ -120,9 +119,11 @@ const Case finer("codes", "with codewords the approximate MaxSim follows the exa
                        kernel.maxsim(query.packed(), &chunk, 1, &exact);
                        const CodeSpan of = codes->of(c);
                        const uint32_t entries =
-                           sumOfMaxima(residual.entries, residual.tokensPadded, residual.codeMask, of);
-                       const uint32_t steps =
-                           sumOfResidualMaxima(residual, of, codes->runs(c), codes->residuals(c), codes->rows(c));
+                           kernel.loops->sumOfMaxima(residual.entries, residual.tokensPadded, residual.codeMask, of);
+                       std::vector<CodeRun> runs(of.count + 1);
+                       runs.resize(kernel.loops->chooseRuns(residual, {of, codes->runs(c), codes->rows(c)}, runs.data()));
+                       const uint32_t steps = kernel.loops->sumOfResidualMaxima(residual, codes->residuals(c), runs.data(),
+                                                                                uint32_t(runs.size()));
                        byCodes.push_back(double(tables.base() + tables.step() * float(entries)) - double(exact));
                        byBoth.push_back(double(table.residualBase + table.residualStep * float(steps)) - double(exact));
                      }

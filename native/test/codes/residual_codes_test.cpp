@@ -3,18 +3,42 @@
 #include "runtime/query.h"
 #include "kernels/dispatch.h"
 #include "kernels/half.h"
-#include "kernels/approximate/maxsim_residual_codes.h"
 #include "test/sample.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <set>
 
 namespace maxsimd::test {
 namespace {
 
-const Case loops("codewords", "entries, codewords and residual sums match plain loops", [](Random& random) {
-  for (int round = 0; round < 60; ++round) {
+/// The loops of every kernel that runs here.
+std::set<const CodeLoops*> comparedLoops() {
+  std::set<const CodeLoops*> all;
+  for (const Kernel* kernel : kernels()) {
+    if (kernel->requires_(cpuFeatures())) all.insert(kernel->loops);
+  }
+  return all;
+}
+
+/// What `chooseRuns` is to choose: places of codes.
+std::vector<uint32_t> worthy(const ResidualTable& table, const std::vector<uint32_t>& codes) {
+  std::vector<uint32_t> chosen;
+  for (uint32_t k = 0; k < codes.size(); ++k) {
+    bool reaches = false;
+    for (uint32_t i = 0; i < table.tokensPadded; ++i) {
+      int highest = 0;
+      for (const uint32_t code : codes) highest = std::max<int>(highest, table.entries[code * table.tokensPadded + i]);
+      reaches |= table.entries[codes[k] * table.tokensPadded + i] >= std::max(1, highest - table.margins[i]);
+    }
+    if (reaches) chosen.push_back(k);
+  }
+  return chosen;
+}
+
+const Case plain("codewords", "entries, codewords and residual sums of every kernel match plain loops", [](Random& random) {
+  for (const CodeLoops* loops : comparedLoops()) for (int round = 0; round < 60; ++round) {
     const uint32_t tokens = between(random, 1, 70), stride = paddedTokens(tokens), padded = (stride + 31) & ~31u;
     const uint32_t rowBytes = between(random, 1, 32), subspaces = 2 * rowBytes, centroids = between(random, 1, 300);
     std::uniform_real_distribution<float> value(-1.5f, 1.5f);
@@ -24,7 +48,7 @@ const Case loops("codewords", "entries, codewords and residual sums match plain 
     }
     for (float& factor : factors) factor = std::abs(factor) * 120.0f;
     AlignedVector<uint8_t> entries(size_t(std::bit_ceil(centroids)) * padded, 0);
-    quantizeEntries(similarities.data(), centroids, stride, stride, floors.data(), factors.data(), entries.data(),
+    loops->quantizeEntries(similarities.data(), centroids, stride, stride, floors.data(), factors.data(), entries.data(),
                    padded);
     for (uint32_t k = 0; k < centroids; ++k) {
       for (uint32_t i = 0; i < stride; ++i) {
@@ -44,34 +68,50 @@ const Case loops("codewords", "entries, codewords and residual sums match plain 
       runs.push_back(uint8_t(between(random, 1, 4)));
       for (uint32_t b = 0; b < runs.back() * rowBytes; ++b) bytes.push_back(uint8_t(random()));
     }
+    std::vector<uint8_t> margins(padded);
+    for (auto& margin : margins) margin = uint8_t(round % 3 == 0 ? 255 : random() % 60);
+    const uint32_t mask = std::bit_ceil(centroids) - 1;
+    const ResidualTable table{padded, subspaces, entries.data(), mask, factor, residuals.data(), margins.data()};
+    auto rows = uint32_t(bytes.size() / rowBytes);
+    // Runs that claim more than there is.
+    if (round % 5 == 0) rows -= std::min(rows, between(random, 0, 6));
+    std::vector<uint32_t> firsts, counts;
+    for (uint32_t k = 0, first = 0; k < codes.size(); first += counts[k++]) {
+      firsts.push_back(first);
+      counts.push_back(std::min<uint32_t>(runs[k], rows - first));
+    }
+    const PackedCodes packed(random, codes);
+    std::vector<CodeRun> chosen(codes.size() + 1);
+    chosen.resize(loops->chooseRuns(table, {packed.span(), runs.data(), rows}, chosen.data()));
+    const std::vector<uint32_t> places = worthy(table, codes);
+    CHECK(chosen.size() == places.size());
+    for (size_t r = 0; r < places.size(); ++r) {
+      const uint32_t k = places[r];
+      CHECK(codeOf(chosen[r]) == codes[k] && rowsOf(chosen[r]) == counts[k] && firstRowOf(chosen[r]) == firsts[k]);
+    }
     uint32_t expected = 0;
     for (uint32_t i = 0; i < padded; ++i) {
       uint32_t most = 0;
-      const uint8_t* next = bytes.data();
-      for (size_t k = 0; k < codes.size(); ++k) {
-        for (uint32_t j = 0; j < runs[k]; ++j) {
+      for (const uint32_t k : places) {
+        for (uint32_t j = 0; j < counts[k]; ++j) {
+          const uint8_t* next = bytes.data() + (firsts[k] + j) * rowBytes;
           uint32_t similarity = uint32_t(entries[codes[k] * padded + i]) * factor >> 8;
           for (uint32_t m = 0; m < subspaces; ++m) {
             const uint32_t codeword = next[m / 2] >> (m % 2 * 4) & 15, group = i / tableTokens;
             similarity += residuals[((group * subspaces + m) * codewords + codeword) * tableTokens + i % tableTokens];
           }
-          next += rowBytes;
           most = std::max(most, similarity);
         }
       }
       expected += most;
     }
-    const uint32_t mask = std::bit_ceil(centroids) - 1;
-    const ResidualTable table{padded, subspaces, entries.data(), mask, factor, residuals.data()};
-    const auto rows = uint32_t(bytes.size() / rowBytes);
-    const PackedCodes packed(random, codes);
-    CHECK(sumOfResidualMaxima(table, packed.span(), runs.data(), bytes.data(), rows) == expected);
+    CHECK(loops->sumOfResidualMaxima(table, bytes.data(), chosen.data(), uint32_t(chosen.size())) == expected);
 
     std::vector<uint8_t> highest(padded), least(padded, 0);
-    highestEntries(entries.data(), centroids, padded, highest.data());
+    loops->highestEntries(entries.data(), centroids, padded, highest.data());
     for (uint32_t i = 0; i < tokens; ++i) least[i] = uint8_t(between(random, 0, 255));
     std::vector<TableHit> hits;
-    collectHits(entries.data(), centroids, padded, least.data(), hits);
+    loops->collectHits(entries.data(), centroids, padded, least.data(), hits);
     size_t hit = 0;
     for (uint32_t k = 0; k < centroids; ++k) {
       for (uint32_t i = 0; i < padded; ++i) {
@@ -85,7 +125,7 @@ const Case loops("codewords", "entries, codewords and residual sums match plain 
     }
     CHECK(hit == hits.size());
     std::vector<uint8_t> highestOfCodes(padded);
-    highestEntries(entries.data(), mask, packed.span(), padded, highestOfCodes.data());
+    loops->highestOfCodes(entries.data(), mask, packed.span(), padded, highestOfCodes.data());
     for (uint32_t i = 0; i < padded; ++i) {
       uint8_t most = 0, ofCodes = 0;
       for (uint32_t k = 0; k < centroids; ++k) most = std::max(most, entries[k * padded + i]);
@@ -99,7 +139,7 @@ const Case loops("codewords", "entries, codewords and residual sums match plain 
       for (float& one : *values) one = value(random);
     }
     std::vector<float> dots(size_t(codewords) * stride), low(stride), high(stride);
-    codewordSimilarities(words.data(), width, sides.data(), stride, dots.data(), low.data(), high.data());
+    loops->codewordSimilarities(words.data(), width, sides.data(), stride, dots.data(), low.data(), high.data());
     for (uint32_t i = 0; i < stride; ++i) {
       float smallest = INFINITY, largest = -INFINITY;
       for (uint32_t w = 0; w < codewords; ++w) {
@@ -117,7 +157,7 @@ const Case loops("codewords", "entries, codewords and residual sums match plain 
       for (float& one : *values) one = std::round(value(random) * 8.0f) / 8.0f;  // exact sums, and ties
     }
     uint8_t found[rowLanes];
-    nearestCodewords(rowColumns.data(), words.data(), width, halfSquares.data(), found);
+    loops->nearestCodewords(rowColumns.data(), words.data(), width, halfSquares.data(), found);
     for (uint32_t r = 0; r < rowLanes; ++r) {
       uint32_t nearest = 0;
       float best = -INFINITY;

@@ -1,9 +1,9 @@
 // Every kernel this machine has against the scalar one, bit for bit, and the scalar one against float64. On x86 with
 // AVX-512 VNNI that includes the avxvnni source in the encoding of AVX-512 and the amx source over emulated tiles.
-#include "kernels/approximate/maxsim_codes.h"
 #include "kernels/dispatch.h"
 #include "kernels/half.h"
 #include "files/crc32c.h"
+#include "runtime/aligned.h"
 #include "test/check.h"
 #include "test/kernels/prepared_query.h"
 #include "test/sample.h"
@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace maxsimd {
@@ -193,12 +194,18 @@ const Case choice("kernels", "a forced kernel is that one or nothing", [](Random
   for (const Kernel* kernel : kernels()) {
     CHECK(findKernel(kernel->name) == (kernel->requires_(cpuFeatures()) ? kernel : nullptr));
   }
+  // So are its loops over codes.
+  CHECK(std::string(scalarKernel.loops->name) == "baseline");
+#if defined(__x86_64__)
+  CHECK(avx2Kernel.loops == &avx2CodeLoops && avxvnniKernel.loops == &avx2CodeLoops);
+  CHECK(avx512vnniKernel.loops == &avx512CodeLoops && amxKernel.loops == &avx512CodeLoops);
+#endif
 });
 
 const Case levels("kernels", "sums of maxima over codes match a plain loop", [](Random& random) {
   for (int round = 0, most = rounds(50); round < most; ++round) {
     const uint32_t padded = 32 * between(random, 1, 4), rows = between(random, 1, 300);
-    std::vector<uint8_t> table(size_t(padded) * rows);
+    AlignedVector<uint8_t> table(size_t(padded) * rows);
     for (auto& value : table) value = uint8_t(random());
     std::vector<uint32_t> codes(between(random, 1, 90));
     for (auto& code : codes) code = uint32_t(random() % rows);
@@ -209,7 +216,10 @@ const Case levels("kernels", "sums of maxima over codes match a plain loop", [](
       expected += most;
     }
     const PackedCodes packed(random, codes);
-    CHECK(sumOfMaxima(table.data(), padded, 511, packed.span()) == expected);
+    for (const Kernel* kernel : kernels()) {
+      if (kernel->requires_(cpuFeatures()))
+        CHECK(kernel->loops->sumOfMaxima(table.data(), padded, 511, packed.span()) == expected);
+    }
   }
 });
 

@@ -1,0 +1,127 @@
+// The inner loops over centroid codes and residual codes: what stands between a query and the few chunks that it scores
+// exactly. One set of them a kernel, so that a forced kernel runs its own instructions here too.
+//
+// A token vector is its centroid and, for each subspace of a few components, one of 16 codewords for what the centroid
+// leaves over (product quantisation: Jégou, Douze and Schmid, TPAMI 33, 2011; 4 bits a subspace, so that the tables of
+// 32 query tokens stay in the first-level cache: André, Kermarrec and Le Scouarnec, VLDB 9, 2015). Integers and comparisons
+// only, or sums in a stated order: all sets give the same.
+#pragma once
+
+#include "kernels/approximate/code_span.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace maxsimd {
+
+inline constexpr uint32_t queryTokensMax = 512;
+
+inline constexpr uint32_t codewords = 16;
+/// Query tokens whose tables lie together.
+inline constexpr uint32_t tableTokens = 32;
+/// Token vectors that find their codewords together.
+inline constexpr uint32_t rowLanes = 16;
+
+/// Components of a subspace: 4, and more beyond 256 dimensions, so that a token vector has 32 bytes at most.
+constexpr uint32_t subspaceDimOf(uint32_t dim) { return dim <= 256 ? 4 : (dim + 63) / 64; }
+/// An even number, two a byte.
+constexpr uint32_t subspacesOf(uint32_t dim) {
+  const uint32_t width = subspaceDimOf(dim);
+  return (dim + 2 * width - 1) / (2 * width) * 2;
+}
+static_assert(subspacesOf(128) == 32 && subspacesOf(1) == 2 && subspacesOf(1024) == 64);
+
+/// A query's tables; `tokensPadded` is a multiple of `tableTokens`.
+struct ResidualTable {
+  uint32_t tokensPadded;
+  uint32_t subspaces;
+  /// u8 [codeMask + 1][tokensPadded], 64-byte aligned; 0 for padding tokens
+  const uint8_t* entries;
+  /// Masks codes as they are read from a file: whatever stands there, no row outside is read. 2^n - 1.
+  uint32_t codeMask;
+  /// An entry counts entryFactor / 256 steps of `residuals`, at most 255 for the largest entry.
+  uint16_t entryFactor;
+  /// u8 [tokensPadded / tableTokens][subspaces][16][tableTokens], 64-byte aligned; a sum over subspaces and the largest
+  /// entry is at most 255.
+  const uint8_t* residuals;
+  /// u8 [tokensPadded]: how far below the highest entry of a chunk's codes a token vector may still be its best.
+  const uint8_t* margins;
+};
+
+/// The codes of a chunk. Its token vectors lie in their order: code k has runs[k] of them, all together `rows`, and no
+/// more are counted if the runs say so.
+struct CodedChunk {
+  CodeSpan codes;
+  const uint8_t* runs;
+  uint32_t rows;
+};
+
+/// A code of a chunk and its token vectors, packed so that a loop without branches writes it in one go.
+using CodeRun = uint64_t;
+inline CodeRun codeRun(uint32_t code, uint32_t rows, uint32_t firstRow) {
+  return uint64_t(firstRow) << 32 | rows << 24 | code;
+}
+inline uint32_t codeOf(CodeRun run) { return uint32_t(run) & 0xffffff; }
+inline uint32_t rowsOf(CodeRun run) { return uint8_t(run >> 24); }
+inline uint32_t firstRowOf(CodeRun run) { return uint32_t(run >> 32); }
+
+/// A token's entry at one centroid.
+struct TableHit {
+  uint32_t code;
+  uint16_t token;
+  uint8_t entry;
+};
+
+struct CodeLoops {
+  const char* name;
+
+  /// entries[k][i] = (similarities[k][i] - floors[i]) * factors[i], rounded, within 0..255, for i < tokens: f32 rows
+  /// `stride` apart to u8 rows `entriesStride` apart. `tokens` is a multiple of 16.
+  void (*quantizeEntries)(const float* similarities, uint32_t rows, uint32_t stride, uint32_t tokens,
+                          const float* floors, const float* factors, uint8_t* entries, uint32_t entriesStride);
+
+  /// Sum over query tokens i < tokensPadded of the largest entries[codes.at(k, codeMask)][i]; <= 512 * 255.
+  uint32_t (*sumOfMaxima)(const uint8_t* entries, uint32_t tokensPadded, uint32_t codeMask, const CodeSpan& codes);
+
+  /// The codes, in order, whose token vectors may be the best of their chunk for a query token: for some i
+  ///   entries[code][i] >= max(1, the highest of the chunk's codes - margins[i])
+  /// Returns how many; `chosen` has room for one more than there are codes.
+  uint32_t (*chooseRuns)(const ResidualTable& table, const CodedChunk& chunk, CodeRun* chosen);
+
+  /// Sum over query tokens i of the maximum over the token vectors j of these runs of
+  ///   (entries[code(j)][i] * entryFactor >> 8) + sum over subspaces m of residuals[m][codeword(j, m)][i]
+  /// `bytes` is u8 [rows of the chunk][subspaces / 2], the codeword of the even subspace in the low half.
+  uint32_t (*sumOfResidualMaxima)(const ResidualTable& table, const uint8_t* bytes, const CodeRun* runs,
+                                  uint32_t count);
+
+  /// highest[i] = the largest entries[k][i]: u8 [rows x tokensPadded] to u8 [tokensPadded].
+  void (*highestEntries)(const uint8_t* entries, uint32_t rows, uint32_t tokensPadded, uint8_t* highest);
+  /// The same of the rows codes.at(k, codeMask).
+  void (*highestOfCodes)(const uint8_t* entries, uint32_t codeMask, const CodeSpan& codes, uint32_t tokensPadded,
+                         uint8_t* highest);
+
+  /// Appends, code by code, every entries[code][i] >= least[i] > 0 of u8 [rows x tokensPadded].
+  void (*collectHits)(const uint8_t* entries, uint32_t rows, uint32_t tokensPadded, const uint8_t* least,
+                      std::vector<TableHit>& hits);
+
+  /// dots[w][i] = sum over d of codewords[w][d] * columns[d][i], in order; least[i] and most[i] over all w.
+  /// `codewords` is f32 [16][width], `columns` f32 [width][stride], stride a multiple of 16.
+  void (*codewordSimilarities)(const float* codewords, uint32_t width, const float* columns, uint32_t stride,
+                               float* dots, float* least, float* most);
+
+  /// nearest[r] = the codeword with the largest dot(row r, codeword) - halfSquare, the first of equal ones: the nearest.
+  /// `columns` is f32 [width][rowLanes], a row a lane, `codewords` f32 [16][width], `halfSquares` f32 [16]: half of each
+  /// codeword's squared length.
+  void (*nearestCodewords)(const float* columns, const float* codewords, uint32_t width, const float* halfSquares,
+                           uint8_t* nearest);
+};
+
+#if defined(__x86_64__)
+extern const CodeLoops avx512CodeLoops;
+extern const CodeLoops avx2CodeLoops;
+#endif
+/// What every processor of the architecture has: SSE2, NEON.
+extern const CodeLoops baselineCodeLoops;
+
+}  // namespace maxsimd
