@@ -134,24 +134,25 @@ async function deriveCodes(
   writeFileSync(file, JSON.stringify(codes));
   const startedAt = performance.now();
   const before = process.cpuUsage();
+  let millions = 0;
   let peakBytes = 0;
   const sampling = setInterval(() => (peakBytes = Math.max(peakBytes, memoryBytes('self', 'RssAnon'))), 50);
   const index = createIndex(options);
   try {
     await openSealed(index, directory, segmentStarts);
-    await buildCodes(index, onProgress);
+    millions = (await buildCodes(index, onProgress)) / 1e6;
   } finally {
     clearInterval(sampling);
     index.close();
   }
-  const seconds = codes.seconds + (performance.now() - startedAt) / 1000;
+  const seconds = (performance.now() - startedAt) / 1000;
   const { user, system } = process.cpuUsage(before);
-  const millions = tokenVectorsOf(options.corpus) / 1e6;
-  onProgress(
-    `codes: ${((millions * 1e6) / seconds).toFixed(0)} token vectors a second, ` +
-      `${((user + system) / 1e6 / millions).toFixed(2)} s of processor time a million, ` +
-      `own memory at most ${(peakBytes / 2 ** 20).toFixed(0)} MiB`,
-  );
+  if (millions > 0)
+    onProgress(
+      `codes: ${((millions * 1e6) / seconds).toFixed(0)} token vectors a second, ` +
+        `${((user + system) / 1e6 / millions).toFixed(2)} s of processor time a million, ` +
+        `own memory at most ${(peakBytes / 2 ** 20).toFixed(0)} MiB`,
+    );
   codes = { engine, complete: true, seconds };
   writeFileSync(file, JSON.stringify(codes));
   return codes;
@@ -331,17 +332,21 @@ async function sealSegment(index: NativeIndex, segmentId: number): Promise<void>
   await index.seal(segmentId);
 }
 
-/** Encodes segments without codes and those whose codes are outdated, until there are none: what the service's upkeep does. */
-async function buildCodes(index: NativeIndex, onProgress: (line: string) => void): Promise<void> {
-  for (;;) {
+/**
+ * Encodes segments without codes and those whose codes are outdated, until there are none: what the service's upkeep does.
+ * Returns the token vectors encoded.
+ */
+async function buildCodes(index: NativeIndex, onProgress: (line: string) => void): Promise<number> {
+  for (let encoded = 0; ;) {
     const wanted = index
       .segments()
       .find(
         ({ state, tokenVectors, centroids, codesOutdated }) =>
           state === 'sealed' && tokenVectors >= codesTokenVectorsMin && (centroids === 0 || codesOutdated),
       );
-    if (wanted === undefined) return;
+    if (wanted === undefined) return encoded;
     const { milliseconds, centroids } = await index.buildCodes(wanted.segmentId);
+    encoded += wanted.tokenVectors;
     onProgress(
       `built codes of segment ${wanted.segmentId}: ${centroids} centroids, ${(milliseconds / 1000).toFixed(1)} s`,
     );
