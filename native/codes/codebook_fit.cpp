@@ -32,7 +32,7 @@ constexpr uint32_t centroidsFewest = 256;
 /// Beyond so many, a search pays more for twice the centroids than their recall is worth where one stands for fewer token
 /// vectors than this (docs/benchmarks/large.md).
 constexpr uint32_t dearCentroids = 65536;
-constexpr uint32_t rowsPerDearCentroid = 1024;
+constexpr uint32_t rowsPerDearCentroid = 4096;
 /// A sample has a dozen token vectors for each of so many.
 constexpr uint32_t centroidsMost = sampleRowsMost / 12;
 
