@@ -185,7 +185,8 @@ bool scansExactly(const Index& index, const IndexSearch& request, const std::vec
   }
   if (!coded || chunks <= request.candidateK) return true;
   if (request.plan != Plan::automatic) return false;
-  const uint64_t tokens = std::max<uint64_t>(paddedTokens(uint32_t(request.offsets.size())), budgetTokens / 2);
+  // Half as many query tokens do not halve a scan: rows come from memory all the same.
+  const uint64_t tokens = std::max<uint64_t>(paddedTokens(uint32_t(request.offsets.size())), budgetTokens);
   return rows * tokens <= index.options().exactTokenVectorsMax * budgetTokens;
 }
 
