@@ -72,10 +72,10 @@ def main(embeddings: str, folder: str, rounds: str, threads: str) -> None:
         milliseconds, found = [], []
         for turn in range(int(rounds) + 1):
             for query in asked:
-                batch = np.ascontiguousarray(query[None])
+                tokens = np.ascontiguousarray(query)
                 start = time.perf_counter()
                 _, ids = loaded.batch_search(
-                    batch, k=top_k, num_threads=int(threads), k_centroids=centroids, k_docs_to_score=scored, ef_search=width
+                    tokens, 1, k=top_k, num_threads=int(threads), k_centroids=centroids, k_docs_to_score=scored, ef_search=width
                 )
                 if turn > 0:
                     milliseconds.append((time.perf_counter() - start) * 1000)
