@@ -12,7 +12,7 @@ constexpr uint32_t blockCentroids = 256;
 /// Centroids that one thread takes at a time.
 constexpr uint32_t taskCentroids = 2048;
 /// Token vectors whose centroid is so many standard deviations of a residual's contribution below the best of their chunk
-/// are passed over: at 1.4 some three in ten of a long chunk are left, and their chunks keep their ranks
+/// are passed over: at 1 a quarter of a long chunk is left, at 2 a half, and their chunks keep their ranks
 /// (docs/benchmarks/frontier.md).
 constexpr float marginDeviations = 1.4f;
 
