@@ -18,7 +18,7 @@ namespace {
 /// Chunks that are ranked by residual codes: so many, and so many for each candidate asked for. Fewer for small requests lose
 /// more of the best ten than they save (docs/benchmarks/frontier.md).
 constexpr uint32_t shortlistBase = 240;
-constexpr uint32_t shortlistPerCandidate = 8;
+constexpr uint32_t shortlistPerCandidate = 7;
 /// Lists know a chunk by some of its codes only: so many times the shortlist is looked at by all of theirs.
 constexpr uint32_t listedPerShortlisted = 3;
 /// Beyond so many chunks the shortlist grows with a power of their number: its root,
