@@ -1,0 +1,68 @@
+/** An answer with everything that a client can see of it, and how long it took. */
+import { Agent, request } from 'node:http';
+
+export interface ExactAnswer {
+  readonly status: number;
+  /** Names and values as they came, in their order. */
+  readonly headers: readonly (readonly [string, string])[];
+  readonly body: string;
+  readonly milliseconds: number;
+}
+
+export interface ExactRequest {
+  readonly url: string;
+  readonly method: string;
+  readonly key?: string | undefined;
+  /** Sent as it is. */
+  readonly body?: string | undefined;
+}
+
+/** One connection, kept. */
+export function openExact(): {
+  send(sent: ExactRequest): Promise<ExactAnswer>;
+  [Symbol.dispose](): void;
+} {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  return {
+    send: ({ url, method, key, body }) =>
+      new Promise((resolve, reject) => {
+        const startedAt = performance.now();
+        const sent = request(url, {
+          agent,
+          method,
+          headers: {
+            ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+            ...(body === undefined
+              ? {}
+              : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
+          },
+        });
+        sent.once('error', reject);
+        sent.once('response', (response) => {
+          const parts: Buffer[] = [];
+          response.on('data', (part: Buffer) => parts.push(part));
+          response.once('error', reject);
+          response.once('end', () => {
+            const raw = response.rawHeaders;
+            resolve({
+              status: response.statusCode ?? 0,
+              headers: Array.from({ length: raw.length / 2 }, (_, n) => [raw[2 * n]!, raw[2 * n + 1]!]),
+              body: Buffer.concat(parts).toString('latin1'),
+              milliseconds: performance.now() - startedAt,
+            });
+          });
+        });
+        sent.end(body);
+      }),
+    [Symbol.dispose]: () => agent.destroy(),
+  };
+}
+
+/** What differs between any two answers: the request's own id, the clock, and what is left of the rate. */
+const ownOfEach = /^(x-request-id|date|ratelimit-.*)$/i;
+
+/** What a client can tell two answers apart by. */
+export function visible({ status, headers, body }: ExactAnswer): object {
+  const seen = headers.map(([name, value]) => (ownOfEach.test(name) ? [name] : [name, value]));
+  return { status, headers: seen, body };
+}

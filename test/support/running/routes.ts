@@ -1,0 +1,59 @@
+/**
+ * Every operation under `/v1` of a served OpenAPI document, with bodies that it offers as examples: what a test walks
+ * that is to hold for every route, also for one that does not exist yet.
+ */
+import { z } from 'zod';
+
+import { readOpenApi } from './openapi.ts';
+
+export interface Route {
+  readonly name: string;
+  readonly method: string;
+  /** With parameters in braces. */
+  readonly path: string;
+  readonly parameters: readonly string[];
+  /** None where the operation takes no body; else at least one. */
+  readonly examples: readonly unknown[];
+}
+
+const withBody = z.looseObject({
+  requestBody: z
+    .looseObject({
+      content: z.record(
+        z.string(),
+        z.looseObject({ examples: z.record(z.string(), z.looseObject({ value: z.unknown() })).optional() }),
+      ),
+    })
+    .optional(),
+});
+
+export async function readRoutes(url: string): Promise<readonly Route[]> {
+  const { paths } = await readOpenApi(url);
+  return Object.entries(paths)
+    .filter(([path]) => path.startsWith('/v1/'))
+    .flatMap(([path, operations]) =>
+      Object.entries(operations).map(([method, operation]) => {
+        const name = `${method.toUpperCase()} ${path}`;
+        const { requestBody } = withBody.parse(operation);
+        const examples = Object.values(requestBody?.content['application/json']?.examples ?? {});
+        if (requestBody !== undefined && examples.length === 0)
+          throw new Error(`${name} takes a body and shows no example of it`);
+        return {
+          name,
+          method: method.toUpperCase(),
+          path,
+          parameters: [...path.matchAll(/\{(\w+)\}/g)].map(([, parameter = '']) => parameter),
+          examples: examples.map(({ value }) => value),
+        };
+      }),
+    );
+}
+
+/** The path with these values; one without a value for each parameter is an error. */
+export function addressOf(route: Route, values: Readonly<Record<string, string>>): string {
+  return route.path.replaceAll(/\{(\w+)\}/g, (_, parameter: string) => {
+    const value = values[parameter];
+    if (value === undefined) throw new Error(`${route.name}: no value is known for {${parameter}}`);
+    return encodeURIComponent(value);
+  });
+}
