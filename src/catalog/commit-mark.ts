@@ -5,7 +5,8 @@
  * from a backup, or because damage cost it the end of its write-ahead log. What it does not name may be
  * documents then, and nothing may be removed for it.
  *
- * It is not synced, so that commits need not wait for it: after a power cut it may be half a minute old.
+ * It is not synced, so that commits need not wait for it: after a power cut it may be half a minute old, and a new one
+ * may be a file without bytes, or of zeros.
  */
 import { closeSync, constants, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs';
 import path from 'node:path';
@@ -18,7 +19,7 @@ export interface CommitMark {
 export const commitMarkFile = 'segments/catalog-mark';
 const countDigits = 16;
 
-/** `undefined` when there is none. What is no mark reads as one of no catalog. */
+/** `undefined` when there is none, or its first bytes never reached the disk. Anything else that is no mark reads as one of no catalog. */
 export function readCommitMark(directory: string): CommitMark | undefined {
   let text;
   try {
@@ -27,6 +28,7 @@ export function readCommitMark(directory: string): CommitMark | undefined {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
     throw error;
   }
+  if (/^\0*$/.test(text)) return undefined;
   const [, catalogId = '', commits = ''] = /^([0-9a-f-]{36}) (\d+)\n$/.exec(text) ?? [];
   return { catalogId, commits: Number(commits) };
 }

@@ -106,6 +106,15 @@ describe('a used data directory', () => {
     expect(await addTenant(directory)).toBe(2);
   });
 
+  it.each([
+    ['no bytes', ''],
+    ['zeros', '\0'.repeat(54)],
+  ])('whose mark has %s, as a power cut leaves a new one, opens', async (_what, bytes) => {
+    const directory = await copyOf(used);
+    await writeFile(path.join(directory, 'segments', 'catalog-mark'), bytes);
+    expect(await addTenant(directory)).toBe(tenants + 1);
+  });
+
   it('whose catalog is older than its segments is refused, until what it lacks is given up', async () => {
     const directory = await copyOf(used);
     expect(await addTenant(directory)).toBe(tenants + 1);
