@@ -40,7 +40,7 @@ async function search(): Promise<number> {
 describe.skipIf(noDisks !== undefined)('a disk', { timeout: 180_000 }, () => {
   beforeEach(async () => {
     scratch = await makeScratch();
-    disk = await Disk.make(scratch.data);
+    disk = await Disk.make({ directory: scratch.data });
     server = await startServer({ scratch, env: disk.environment });
     tenant = await createTenant(server);
     ({ client } = tenant);

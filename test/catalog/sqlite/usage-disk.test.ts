@@ -59,7 +59,7 @@ describe.skipIf(noDisks !== undefined)('usage', () => {
   });
 
   it('loses no more than its last second to a power cut, also while its log is restarted', async () => {
-    const disk = await Disk.make();
+    const disk = await Disk.make({ logged: true });
     const { catalog, kill } = await openRemoteCatalog(disk.directory, disk.environment);
     await createTenant(catalog);
     let recorded = 0;

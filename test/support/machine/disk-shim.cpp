@@ -1,55 +1,54 @@
-// A disk that tests can fill, make read-only, make unreadable and cut the power of: loaded into a process before the C library, it stands
-// in front of the calls that change files below one directory.
+// A disk that tests can fill, make read-only, make unreadable, fail and cut the power of: loaded into a process before
+// the C library, it stands in front of the calls that change files below one directory.
 //
 // Environment:
 //   DISK_SHIM_ROOT   the directory
-//   DISK_SHIM_STATE  a file of four 64-bit integers, shared by all processes and the test: how many bytes are free
-//                    (files may grow by so much; negative: no bound), whether the disk is read-only, and which bytes
-//                    of each segment `pread` fails to read: the first, and the one behind the last
-//   DISK_SHIM_SYNCED where a copy of each file is put when it is synced: what a power cut is sure to leave. That a file
-//                    is removed is taken to be durable at once
+//   DISK_SHIM_STATE  a file that holds a `DiskState`
+//   DISK_SHIM_LOG    a file that gets a `LogEntry` for each call, in their order; then nothing is synced in truth
+//   DISK_SHIM_NOTES  a file: what is written to it goes to the log as well
 //
-// A file takes the bytes of its length. What is written through a mapping is not bounded.
+// A file takes the bytes of its length. Not seen is what is written through a mapping: of this only SQLite's index of its
+// log (`-shm`), which it makes anew after a crash.
+#include "disk-shim.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
+#include <mutex>
 #include <string>
 
 namespace {
 
-struct State {
-  std::atomic<int64_t> freeBytes;
-  std::atomic<int64_t> readOnly;
-  std::atomic<int64_t> unreadFirst;
-  std::atomic<int64_t> unreadEnd;
-};
+/// A sync in the log takes so long: time for others to write meanwhile.
+constexpr useconds_t syncMicroseconds = 200;
 
 template <typename Function>
 Function* real(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
-State* state() {
-  static State* const mapped = [] {
-    const int fd = real<int(const char*, int, ...)>("open")(getenv("DISK_SHIM_STATE"), O_RDWR | O_CLOEXEC);
-    void* memory = mmap(nullptr, sizeof(State), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    close(fd);
-    return static_cast<State*>(memory);
+int realOpen(const char* path, int flags) { return real<int(const char*, int, ...)>("open")(path, flags, 0600); }
+
+DiskState& state() {
+  static DiskState* const mapped = [] {
+    const int fd = realOpen(getenv("DISK_SHIM_STATE"), O_RDWR | O_CLOEXEC);
+    void* memory = mmap(nullptr, sizeof(DiskState), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    real<int(int)>("close")(fd);
+    return static_cast<DiskState*>(memory);
   }();
-  return mapped;
+  return *mapped;
 }
 
 const std::string& root() {
@@ -61,6 +60,13 @@ bool isInside(const std::string& path) {
   return path.size() > root().size() && path.compare(0, root().size(), root()) == 0 && path[root().size()] == '/';
 }
 
+/// Absolute paths are all that the service uses.
+bool isInside(const char* path) { return path != nullptr && isInside(std::string(path)); }
+
+bool isInsideOrRoot(const std::string& path) { return path == root() || isInside(path); }
+
+std::string relative(const std::string& path) { return isInside(path) ? path.substr(root().size() + 1) : std::string(); }
+
 std::string pathOf(int fd) {
   char link[64];
   char path[PATH_MAX];
@@ -69,37 +75,80 @@ std::string pathOf(int fd) {
   return length < 0 ? std::string() : std::string(path, static_cast<size_t>(length));
 }
 
-/// Absolute paths are all that the service uses.
-bool isInside(const char* path) { return path != nullptr && isInside(std::string(path)); }
+uint64_t inodeOf(int fd) {
+  struct stat found;
+  return fstat(fd, &found) == 0 ? found.st_ino : 0;
+}
 
-std::string syncedCopyOf(const std::string& path) {
-  std::string name = path.substr(root().size() + 1);
-  std::replace(name.begin(), name.end(), '/', '%');
-  return std::string(getenv("DISK_SHIM_SYNCED")) + "/" + name;
+uint64_t inodeOf(const char* path) {
+  struct stat found;
+  return lstat(path, &found) == 0 ? found.st_ino : 0;
+}
+
+int logFile() {
+  static const int fd = [] {
+    const char* path = getenv("DISK_SHIM_LOG");
+    return path == nullptr ? -1 : realOpen(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC);
+  }();
+  return fd;
+}
+
+/// Appended whole: the log is right up to its last entry whenever the process is killed.
+void log(LogEntry::Kind kind, uint64_t inode, int64_t number, const void* payload = nullptr, size_t bytes = 0) {
+  if (logFile() < 0) return;
+  LogEntry entry{kind, static_cast<uint32_t>(bytes), inode, number};
+  const iovec parts[] = {{&entry, sizeof entry}, {const_cast<void*>(payload), bytes}};
+  const auto call = real<ssize_t(int, const iovec*, int)>("writev");
+  if (call(logFile(), parts, 2) != static_cast<ssize_t>(sizeof entry + bytes)) abort();
+}
+
+void log(LogEntry::Kind kind, uint64_t inode, const std::string& text, int64_t number = 0) {
+  log(kind, inode, number, text.data(), text.size());
+}
+
+/// One call at a time changes the disk, so that the log has them in their order.
+std::lock_guard<std::mutex> turn() {
+  static auto* const mutex = new std::mutex;
+  return std::lock_guard(*mutex);
+}
+
+bool isRefused(LogEntry::Kind kind, const std::string& path) {
+  const int64_t call = state().calls++;
+  if (state().readOnly != 0 && kind != LogEntry::syncBegin) {
+    errno = EROFS;
+    return true;
+  }
+  if (call < state().failFirst || call >= state().failEnd) return false;
+  log(LogEntry::refused, 0, relative(path), kind);
+  errno = static_cast<int>(state().failErrno);
+  return true;
 }
 
 /// Takes up to `bytes` of what is free; returns how many.
 int64_t take(int64_t bytes) {
-  int64_t free = state()->freeBytes.load();
+  int64_t free = state().freeBytes.load();
   int64_t taken;
   do {
     if (free < 0) return bytes;
     taken = std::min(free, bytes);
-  } while (!state()->freeBytes.compare_exchange_weak(free, free - taken));
+  } while (!state().freeBytes.compare_exchange_weak(free, free - taken));
   return taken;
 }
 
 void give(int64_t bytes) {
-  if (state()->freeBytes.load() >= 0) state()->freeBytes += bytes;
+  if (state().freeBytes.load() >= 0) state().freeBytes += bytes;
 }
 
-/// How many of `bytes` may be written at `offset`; -1 and errno for none.
-ssize_t allow(int fd, size_t bytes, int64_t offset) {
-  if (!isInside(pathOf(fd))) return static_cast<ssize_t>(bytes);
-  if (state()->readOnly != 0) {
-    errno = EROFS;
-    return -1;
-  }
+bool takeAll(int64_t bytes) {
+  const int64_t taken = take(bytes);
+  if (taken == bytes) return true;
+  give(taken);
+  errno = ENOSPC;
+  return false;
+}
+
+/// How many of `bytes` fit at `offset`; -1 and errno for none.
+ssize_t fitting(int fd, size_t bytes, int64_t offset) {
   struct stat found;
   if (fstat(fd, &found) != 0) return -1;
   const int64_t end = offset + static_cast<int64_t>(bytes);
@@ -114,104 +163,50 @@ ssize_t allow(int fd, size_t bytes, int64_t offset) {
   return -1;
 }
 
-int resize(int fd, int64_t length, int (*call)(int, off_t)) {
-  if (isInside(pathOf(fd))) {
-    if (state()->readOnly != 0) {
-      errno = EROFS;
-      return -1;
-    }
-    struct stat found;
-    if (fstat(fd, &found) != 0) return -1;
-    const int64_t growth = length - found.st_size;
-    if (growth > 0) {
-      const int64_t taken = take(growth);
-      if (taken < growth) {
-        give(taken);
-        errno = ENOSPC;
-        return -1;
-      }
-    } else {
-      give(-growth);
-    }
-  }
-  return call(fd, length);
-}
-
-int remove(const char* path, int (*call)(const char*)) {
-  int64_t length = 0;
-  if (isInside(path)) {
-    if (state()->readOnly != 0) {
-      errno = EROFS;
-      return -1;
-    }
-    struct stat found;
-    if (stat(path, &found) == 0 && S_ISREG(found.st_mode) && found.st_nlink == 1) length = found.st_size;
-  }
-  const int result = call(path);
-  if (result == 0) {
-    give(length);
-    if (isInside(path) && getenv("DISK_SHIM_SYNCED") != nullptr) call(syncedCopyOf(path).c_str());
-  }
-  return result;
-}
-
-bool isRefused(const char* path, int flags) {
-  const bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)) != 0;
-  return writes && isInside(path) && state()->readOnly != 0;
-}
-
-int openFile(const char* name, const char* path, int flags, mode_t mode) {
-  if (isRefused(path, flags)) {
-    errno = EROFS;
-    return -1;
-  }
-  struct stat found;
-  const bool cuts = (flags & O_TRUNC) != 0 && isInside(path) && stat(path, &found) == 0;
-  const int fd = real<int(const char*, int, ...)>(name)(path, flags, mode);
-  if (fd >= 0 && cuts) give(found.st_size);
-  return fd;
-}
-
-void keepSynced(int fd) {
+ssize_t writeAt(int fd, const void* bytes, size_t count, off_t offset) {
+  const auto call = real<ssize_t(int, const void*, size_t, off_t)>("pwrite");
   const std::string path = pathOf(fd);
+  if (!isInside(path)) return call(fd, bytes, count, offset);
+  const auto lock = turn();
+  if (isRefused(LogEntry::write, path)) return -1;
+  const ssize_t fits = fitting(fd, count, offset);
+  if (fits < 0) return -1;
+  const ssize_t written = call(fd, bytes, static_cast<size_t>(fits), offset);
+  if (written > 0) log(LogEntry::write, inodeOf(fd), offset, bytes, static_cast<size_t>(written));
+  return written;
+}
+
+bool isNotes(const std::string& path) {
+  static const char* const notes = getenv("DISK_SHIM_NOTES");
+  return notes != nullptr && path == notes;
+}
+
+ssize_t writeOn(int fd, const void* bytes, size_t count) {
+  const auto call = real<ssize_t(int, const void*, size_t)>("write");
+  off_t offset = lseek(fd, 0, SEEK_CUR);
+  if (offset < 0) return call(fd, bytes, count);
+  const std::string path = pathOf(fd);
+  if (isNotes(path)) {
+    const auto lock = turn();
+    log(LogEntry::note, 0, 0, bytes, count);
+    return call(fd, bytes, count);
+  }
+  if (!isInside(path)) return call(fd, bytes, count);
   struct stat found;
-  if (getenv("DISK_SHIM_SYNCED") == nullptr || !isInside(path)) return;
-  if (fstat(fd, &found) != 0 || !S_ISREG(found.st_mode)) return;
-  const std::string target = syncedCopyOf(path);
-  const std::string temporary = target + "." + std::to_string(fd) + ".new";
-  const int from = real<int(const char*, int, ...)>("open")(path.c_str(), O_RDONLY | O_CLOEXEC);
-  const int to = real<int(const char*, int, ...)>("open")(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
-  char buffer[1 << 16];
-  for (ssize_t bytes; (bytes = read(from, buffer, sizeof buffer)) > 0;) {
-    if (real<ssize_t(int, const void*, size_t)>("write")(to, buffer, static_cast<size_t>(bytes)) != bytes) abort();
-  }
-  close(from);
-  close(to);
-  if (rename(temporary.c_str(), target.c_str()) != 0) abort();
+  if ((fcntl(fd, F_GETFL) & O_APPEND) != 0 && fstat(fd, &found) == 0) offset = found.st_size;
+  const ssize_t written = writeAt(fd, bytes, count, offset);
+  if (written > 0) lseek(fd, offset + written, SEEK_SET);
+  return written;
 }
 
-int sync(int fd, const char* name) {
-  const int result = real<int(int)>(name)(fd);
-  if (result == 0) keepSynced(fd);
-  return result;
-}
-
-int report(struct statfs* found, int result) {
-  const int64_t free = state()->freeBytes;
-  if (result == 0 && free >= 0) {
-    found->f_bavail = found->f_bfree = static_cast<fsblkcnt_t>(free / found->f_bsize);
-  }
-  return result;
-}
-
-ssize_t writeAt(const char* name, int fd, const void* bytes, size_t count, off_t offset) {
-  const ssize_t allowed = allow(fd, count, offset);
-  if (allowed < 0) return -1;
-  return real<ssize_t(int, const void*, size_t, off_t)>(name)(fd, bytes, static_cast<size_t>(allowed), offset);
+std::string gathered(const iovec* parts, int count) {
+  std::string all;
+  for (int part = 0; part < count; ++part) all.append(static_cast<const char*>(parts[part].iov_base), parts[part].iov_len);
+  return all;
 }
 
 ssize_t readAt(const char* name, int fd, void* bytes, size_t count, off_t offset) {
-  if (offset < state()->unreadEnd && offset + static_cast<off_t>(count) > state()->unreadFirst) {
+  if (offset < state().unreadEnd && offset + static_cast<off_t>(count) > state().unreadFirst) {
     const std::string path = pathOf(fd);
     if (isInside(path) && path.ends_with(".seg")) {
       errno = EIO;
@@ -219,6 +214,116 @@ ssize_t readAt(const char* name, int fd, void* bytes, size_t count, off_t offset
     }
   }
   return real<ssize_t(int, void*, size_t, off_t)>(name)(fd, bytes, count, offset);
+}
+
+/// `call` gives the file its new length.
+template <typename Call>
+int resize(int fd, Call call) {
+  const std::string path = pathOf(fd);
+  if (!isInside(path)) return call();
+  const auto lock = turn();
+  if (isRefused(LogEntry::resize, path)) return -1;
+  struct stat before, after;
+  if (fstat(fd, &before) != 0 || call() != 0 || fstat(fd, &after) != 0) return -1;
+  const int64_t growth = after.st_size - before.st_size;
+  if (growth > 0 && !takeAll(growth)) {
+    real<int(int, off_t)>("ftruncate")(fd, before.st_size);
+    errno = ENOSPC;
+    return -1;
+  }
+  if (growth < 0) give(-growth);
+  if (growth != 0) log(LogEntry::resize, after.st_ino, after.st_size);
+  return 0;
+}
+
+int removeEntry(const char* path, int (*call)(const char*)) {
+  if (!isInside(path)) return call(path);
+  const auto lock = turn();
+  struct stat found;
+  if (lstat(path, &found) != 0) return call(path);
+  if (isRefused(LogEntry::remove, path)) return -1;
+  const int result = call(path);
+  if (result != 0) return result;
+  if (S_ISREG(found.st_mode) && found.st_nlink == 1) give(found.st_size);
+  log(LogEntry::remove, 0, relative(path));
+  return 0;
+}
+
+int moveEntry(LogEntry::Kind kind, const char* from, const char* to, int (*call)(const char*, const char*)) {
+  if (!isInside(to)) return call(from, to);
+  const auto lock = turn();
+  if (isRefused(kind, to)) return -1;
+  const int result = call(from, to);
+  if (result == 0) log(kind, 0, relative(from) + '\0' + relative(to));
+  return result;
+}
+
+int openFile(const char* name, const char* path, int flags, mode_t mode) {
+  const auto call = real<int(const char*, int, ...)>(name);
+  const bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)) != 0;
+  if (!writes || !isInside(path)) return call(path, flags, mode);
+  const auto lock = turn();
+  struct stat found;
+  const bool there = lstat(path, &found) == 0;
+  const bool creates = !there && (flags & O_CREAT) != 0;
+  const bool cuts = there && (flags & (O_TRUNC | O_EXCL)) == O_TRUNC && found.st_size > 0;
+  if (creates || cuts) {
+    if (isRefused(creates ? LogEntry::create : LogEntry::resize, path)) return -1;
+  } else if (state().readOnly != 0) {
+    errno = EROFS;
+    return -1;
+  }
+  const int fd = call(path, flags, mode);
+  if (fd < 0) return fd;
+  if (cuts) {
+    give(found.st_size);
+    log(LogEntry::resize, found.st_ino, 0);
+  }
+  if (creates) log(LogEntry::create, inodeOf(fd), relative(path));
+  return fd;
+}
+
+/// Kinds of files by the places of their bits in `DiskState::lostSyncs`.
+bool isLost(const std::string& path) {
+  static const char* const endings[] = {".seg", "catalog.db-wal", "catalog.db", "usage.db-wal", "usage.db", ".tmp"};
+  struct stat found;
+  const bool isDirectory = stat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode);
+  const int64_t lost = state().lostSyncs;
+  if (isDirectory) return (lost & 1) != 0;
+  for (int kind = 0; kind < int(std::size(endings)); ++kind) {
+    if (path.ends_with(endings[kind])) return (lost >> (kind + 1) & 1) != 0;
+  }
+  return false;
+}
+
+int sync(int fd, const char* name) {
+  static std::atomic<int64_t> syncs{0};
+  const std::string path = pathOf(fd);
+  if (!isInsideOrRoot(path)) return real<int(int)>(name)(fd);
+  const int64_t number = ++syncs;
+  const uint64_t inode = inodeOf(fd);
+  {
+    const auto lock = turn();
+    if (isRefused(LogEntry::syncBegin, path)) {
+      log(LogEntry::syncFailed, inode, number);
+      return -1;
+    }
+    if (isLost(path)) return 0;
+    log(LogEntry::syncBegin, inode, number);
+  }
+  if (logFile() < 0) return real<int(int)>(name)(fd);
+  usleep(syncMicroseconds);
+  const auto lock = turn();
+  log(LogEntry::syncEnd, inode, number);
+  return 0;
+}
+
+int report(struct statfs* found, int result) {
+  const int64_t free = state().freeBytes;
+  if (result == 0 && free >= 0) {
+    found->f_bavail = found->f_bfree = static_cast<fsblkcnt_t>(free / found->f_bsize);
+  }
+  return result;
 }
 
 }  // namespace
@@ -230,22 +335,46 @@ ssize_t pread64(int fd, void* bytes, size_t count, off_t offset) {
   return readAt("pread64", fd, bytes, count, offset);
 }
 
-ssize_t pwrite(int fd, const void* bytes, size_t count, off_t offset) {
-  return writeAt("pwrite", fd, bytes, count, offset);
+ssize_t pwrite(int fd, const void* bytes, size_t count, off_t offset) { return writeAt(fd, bytes, count, offset); }
+ssize_t pwrite64(int fd, const void* bytes, size_t count, off_t offset) { return writeAt(fd, bytes, count, offset); }
+ssize_t write(int fd, const void* bytes, size_t count) { return writeOn(fd, bytes, count); }
+ssize_t pwritev(int fd, const iovec* parts, int count, off_t offset) {
+  const std::string all = gathered(parts, count);
+  return writeAt(fd, all.data(), all.size(), offset);
 }
-ssize_t pwrite64(int fd, const void* bytes, size_t count, off_t offset) {
-  return writeAt("pwrite64", fd, bytes, count, offset);
-}
-ssize_t write(int fd, const void* bytes, size_t count) {
-  const off_t offset = lseek(fd, 0, SEEK_CUR);
-  const ssize_t allowed = offset < 0 ? static_cast<ssize_t>(count) : allow(fd, count, offset);
-  if (allowed < 0) return -1;
-  return real<ssize_t(int, const void*, size_t)>("write")(fd, bytes, static_cast<size_t>(allowed));
+ssize_t pwritev64(int fd, const iovec* parts, int count, off_t offset) { return pwritev(fd, parts, count, offset); }
+ssize_t writev(int fd, const iovec* parts, int count) {
+  if (!isInside(pathOf(fd))) return real<ssize_t(int, const iovec*, int)>("writev")(fd, parts, count);
+  const std::string all = gathered(parts, count);
+  return writeOn(fd, all.data(), all.size());
 }
 
-int ftruncate(int fd, off_t length) noexcept { return resize(fd, length, real<int(int, off_t)>("ftruncate")); }
-int ftruncate64(int fd, off_t length) noexcept { return resize(fd, length, real<int(int, off_t)>("ftruncate64")); }
-int unlink(const char* path) noexcept { return remove(path, real<int(const char*)>("unlink")); }
+int ftruncate(int fd, off_t length) noexcept {
+  return resize(fd, [&] { return real<int(int, off_t)>("ftruncate")(fd, length); });
+}
+int ftruncate64(int fd, off_t length) noexcept { return ftruncate(fd, length); }
+int fallocate(int fd, int mode, off_t offset, off_t length) {
+  return resize(fd, [&] { return real<int(int, int, off_t, off_t)>("fallocate")(fd, mode, offset, length); });
+}
+int fallocate64(int fd, int mode, off_t offset, off_t length) { return fallocate(fd, mode, offset, length); }
+
+int unlink(const char* path) noexcept { return removeEntry(path, real<int(const char*)>("unlink")); }
+int rmdir(const char* path) noexcept { return removeEntry(path, real<int(const char*)>("rmdir")); }
+int rename(const char* from, const char* to) noexcept {
+  return moveEntry(LogEntry::rename, from, to, real<int(const char*, const char*)>("rename"));
+}
+int link(const char* from, const char* to) noexcept {
+  return moveEntry(LogEntry::link, from, to, real<int(const char*, const char*)>("link"));
+}
+int mkdir(const char* path, mode_t mode) noexcept {
+  const auto call = real<int(const char*, mode_t)>("mkdir");
+  if (!isInside(path) || inodeOf(path) != 0) return call(path, mode);
+  const auto lock = turn();
+  if (isRefused(LogEntry::mkdir, path)) return -1;
+  const int result = call(path, mode);
+  if (result == 0) log(LogEntry::mkdir, inodeOf(path), relative(path));
+  return result;
+}
 
 int open(const char* path, int flags, ...) {
   va_list rest;
@@ -263,7 +392,7 @@ int open64(const char* path, int flags, ...) {
 }
 
 int access(const char* path, int mode) noexcept {
-  if ((mode & W_OK) != 0 && state()->readOnly != 0 && (isInside(path) || root() == path)) {
+  if ((mode & W_OK) != 0 && state().readOnly != 0 && isInsideOrRoot(path)) {
     errno = EROFS;
     return -1;
   }

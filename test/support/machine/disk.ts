@@ -1,22 +1,15 @@
 /**
- * A disk to fill, to make read-only, to make unreadable and to cut the power of, for processes of their own:
+ * A disk to fill, to make read-only, to make unreadable, to let fail and to cut the power of, for processes of their own:
  * `disk-shim.cpp` stands between them and the C library. So these tests need neither a mount nor the rights to make one.
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import {
-  closeSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  readSync,
-  readdirSync,
-  renameSync,
-  writeSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { assertInvariant } from '../../../src/errors.ts';
+import { DiskImage, nothingSurvives } from './disk-image.ts';
+import { DiskLog } from './disk-log.ts';
+import { DiskState } from './disk-state.ts';
 import { newDirectory } from './temporary-directory.ts';
 
 /** Why there are no such disks here; `undefined`: there are. */
@@ -27,84 +20,87 @@ export const noDisks: string | undefined =
       ? undefined
       : 'there is no C++ compiler';
 
+export interface DiskOptions {
+  /** Where it is found, absolute; a fresh place by default. */
+  readonly directory?: string;
+  /** What is done to it is logged, so that its power can be cut. Then it survives no power cut of the machine itself. */
+  readonly logged?: boolean;
+}
+
 export class Disk {
   /** What is on it; for processes of their own to make. */
   readonly directory: string;
-  readonly #synced: string;
-  readonly #state: string;
-  readonly #library: string;
+  readonly state: DiskState;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly #root: string;
+  readonly #log: { readonly entries: DiskLog; readonly image: DiskImage } | undefined;
+  #cuts = 0;
 
-  /** Empty and without a bound. `directory`: where it is found, absolute; a fresh place by default. */
-  static async make(directory?: string): Promise<Disk> {
+  /** Without a bound, and empty, but for what is in `directory` already. */
+  static async make(options: DiskOptions = {}): Promise<Disk> {
     const root = await newDirectory();
-    const disk = new Disk(root, directory ?? path.join(root, 'disk'), buildLibrary());
-    mkdirSync(disk.directory, { recursive: true });
-    mkdirSync(disk.#synced);
-    disk.setFreeBytes(undefined);
-    return disk;
+    return new Disk(root, options.directory ?? path.join(root, 'disk'), options.logged ?? false);
   }
 
-  private constructor(root: string, directory: string, library: string) {
+  private constructor(root: string, directory: string, logged: boolean) {
+    this.#root = root;
     this.directory = directory;
-    this.#synced = path.join(root, 'synced');
-    this.#state = path.join(root, 'state');
-    this.#library = library;
-  }
-
-  /** The environment of a process that is to find the disk. */
-  get environment(): Readonly<Record<string, string>> {
-    return {
-      LD_PRELOAD: this.#library,
-      DISK_SHIM_ROOT: this.directory,
-      DISK_SHIM_STATE: this.#state,
-      DISK_SHIM_SYNCED: this.#synced,
+    mkdirSync(directory, { recursive: true });
+    this.state = DiskState.create(path.join(root, 'state'));
+    this.setFreeBytes(undefined);
+    const log = path.join(root, 'log');
+    writeFileSync(log, '');
+    this.environment = {
+      LD_PRELOAD: buildLibrary(),
+      DISK_SHIM_ROOT: directory,
+      DISK_SHIM_STATE: path.join(root, 'state'),
+      DISK_SHIM_NOTES: path.join(root, 'notes'),
+      ...(logged && { DISK_SHIM_LOG: log }),
     };
+    this.#log = logged ? { entries: new DiskLog(log), image: new DiskImage(directory) } : undefined;
   }
 
   /** By so much its files may grow; `undefined`: without a bound. */
   setFreeBytes(bytes: number | undefined): void {
-    this.#set(0, BigInt(bytes ?? -1));
+    this.state.set('freeBytes', bytes ?? -1);
   }
 
   freeBytes(): number {
-    const state = openSync(this.#state, 'r');
-    const bytes = Buffer.alloc(8);
-    readSync(state, bytes, 0, 8, 0);
-    closeSync(state);
-    return Number(bytes.readBigInt64LE());
+    return this.state.get('freeBytes');
   }
 
   setReadOnly(readOnly: boolean): void {
-    this.#set(1, readOnly ? 1n : 0n);
+    this.state.set('readOnly', readOnly ? 1 : 0);
   }
 
-  /** The files as a power cut may leave them now: each as it was when it was synced last. */
+  /** What it held when logging began, and what was done to it since; both are the caller's to go on with. */
+  recording(): { readonly entries: DiskLog; readonly image: DiskImage } {
+    assertInvariant(this.#log !== undefined, 'a logged disk');
+    return this.#log;
+  }
+
+  /** Before the tests of the file are over, where there are many disks. */
+  remove(): void {
+    for (const directory of [this.directory, this.#root]) rmSync(directory, { recursive: true, force: true });
+  }
+
+  /** A directory with what a power cut is sure to leave now. */
   cutPower(): string {
-    const left = `${this.#synced}-${Date.now()}`;
-    cpSync(this.#synced, left, { recursive: true, filter: (name) => !name.endsWith('.new') });
-    for (const name of readdirSync(left).filter((file) => file.includes('%'))) {
-      const file = path.join(left, ...name.split('%'));
-      mkdirSync(path.dirname(file), { recursive: true });
-      renameSync(path.join(left, name), file);
-    }
+    const { entries, image } = this.recording();
+    for (const entry of entries.next()) image.apply(entry);
+    this.#cuts += 1;
+    const left = path.join(this.#root, `left-${this.#cuts}`);
+    image.write(left, nothingSurvives);
     return left;
-  }
-
-  #set(place: number, value: bigint): void {
-    const state = openSync(this.#state, 'a');
-    closeSync(state);
-    const file = openSync(this.#state, 'r+');
-    const bytes = Buffer.alloc(8);
-    bytes.writeBigInt64LE(value);
-    writeSync(file, bytes, 0, 8, place * 8);
-    closeSync(file);
   }
 }
 
 /** Built once for each state of its source. */
 function buildLibrary(): string {
   const source = path.join(import.meta.dirname, 'disk-shim.cpp');
-  const digest = createHash('sha256').update(readFileSync(source)).digest('hex').slice(0, 16);
+  const hash = createHash('sha256');
+  for (const file of [source, source.replace(/cpp$/, 'h')]) hash.update(readFileSync(file));
+  const digest = hash.digest('hex').slice(0, 16);
   const library = path.join(import.meta.dirname, `../../../build/disk-shim-${digest}.so`);
   if (existsSync(library)) return library;
   const temporary = `${library}.${process.pid}`;

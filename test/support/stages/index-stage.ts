@@ -11,6 +11,7 @@ import type {
   CommitUpsertResult,
   DocumentVersion,
 } from '../../../src/catalog/contract.ts';
+import { prepareDataDirectory } from '../../../src/catalog/data-directory.ts';
 import type { SqliteCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
 import { openCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
 import type { BlobStore } from '../../../src/index/storage/blob-store.ts';
@@ -24,7 +25,7 @@ import type { StoredIndex } from '../../../src/index/open-index.ts';
 import { catalogSegments } from '../../../src/service/indexes/catalog-segments.ts';
 
 export const dim = 8;
-const month = '2026-11';
+export const month = '2026-11';
 /** Half-precision bits of 1/128. */
 const scaleBits = 0x2000;
 const scale = 1 / 128;
@@ -54,6 +55,7 @@ export interface Host {
 }
 
 export interface Stage extends Omit<Host, typeof Symbol.asyncDispose> {
+  readonly tenantId: string;
   readonly indexId: string;
   readonly errors: unknown[];
   readonly corrupt: unknown[];
@@ -84,9 +86,11 @@ export interface Stage extends Omit<Host, typeof Symbol.asyncDispose> {
 
 export const query = Float32Array.from({ length: 2 * dim }, (_value, place) => Math.sin(place + 1));
 
-export async function openHost(): Promise<Host> {
-  const directory = await mkdtemp(path.join(tmpdir(), 'maxsimd-index-'));
-  const catalog = await openCatalog({ directory });
+/** `kept`: a data directory that is this process's own, and stays; otherwise a fresh one. */
+export async function openHost(kept?: string): Promise<Host> {
+  const directory = kept ?? (await mkdtemp(path.join(tmpdir(), 'maxsimd-index-')));
+  await prepareDataDirectory(directory);
+  const catalog = await openCatalog({ directory, owned: kept !== undefined });
   const engine = createEngine({ threads: 2, kernel: 'auto' });
   return {
     catalog,
@@ -95,13 +99,17 @@ export async function openHost(): Promise<Host> {
     async [Symbol.asyncDispose]() {
       await catalog.close();
       engine.close();
-      await rm(directory, { recursive: true, force: true });
+      if (kept === undefined) await rm(directory, { recursive: true, force: true });
     },
   };
 }
 
-/** A new index of a new tenant. */
-export async function openStage(host: Host, settings: Partial<IndexSettings> = {}): Promise<Stage> {
+/** An index that the catalog has already, or a new one of a new tenant. */
+export async function openStage(
+  host: Host,
+  settings: Partial<IndexSettings> = {},
+  known?: Pick<Stage, 'tenantId' | 'indexId'>,
+): Promise<Stage> {
   const { catalog, blobs, engine } = host;
   const errors: unknown[] = [];
   const corrupt: unknown[] = [];
@@ -117,24 +125,7 @@ export async function openStage(host: Host, settings: Partial<IndexSettings> = {
         onCorrupt: (_indexId, error) => void corrupt.push(error),
       },
     });
-  const tenant = await catalog.createTenant({
-    id: randomUUID(),
-    name: 'tenant',
-    limits: { requestsPerMinute: 1, maxConcurrentRequests: 1, inputTokens: 1n, documents: 1_000_000 },
-  });
-  const indexId = randomUUID();
-  await catalog.createIndex(
-    {
-      id: indexId,
-      tenantId: tenant.id,
-      name: 'index',
-      model: 'model',
-      modelVersion: '1',
-      chunking: { maxTokens: 256, overlapTokens: 32, minimumChunkTokens: 16 },
-      metadataSchema: '{}',
-    },
-    10,
-  );
+  const { tenantId, indexId } = known ?? (await newIndexOf(catalog));
   let store = storeWith(settings);
   const open = () =>
     store.open({
@@ -143,21 +134,24 @@ export async function openStage(host: Host, settings: Partial<IndexSettings> = {
       catalog: withFaults(catalogSegments(catalog, indexId), faults),
     });
   let index = await open();
-  const usage = { tenantId: tenant.id, month };
+  const usage = { tenantId, month, requests: 1 };
 
   async function commitUpsert(documents: readonly DocumentVersion[]): Promise<CommittedUpsert> {
     const committed = await catalog.commitUpsert({
-      tenantId: tenant.id,
+      tenantId,
       indexId,
       documents,
       documentsMax: 1_000_000,
-      usage,
+      usage: {
+        ...usage,
+        documentUpserts: documents.length,
+        inputTokens: BigInt(documents.reduce((sum, { tokenVectors }) => sum + tokenVectors, 0)),
+      },
     });
     if (committed.outcome !== 'committed') throw new Error(committed.outcome);
     return committed;
   }
-  const commitDelete = (docId: string) =>
-    catalog.commitDelete({ tenantId: tenant.id, indexId, docId, usage });
+  const commitDelete = (docId: string) => catalog.commitDelete({ tenantId, indexId, docId, usage });
 
   async function append(
     documents: readonly TestDocument[],
@@ -191,6 +185,7 @@ export async function openStage(host: Host, settings: Partial<IndexSettings> = {
     catalog,
     blobs,
     engine,
+    tenantId,
     indexId,
     errors,
     corrupt,
@@ -259,6 +254,29 @@ export async function openStage(host: Host, settings: Partial<IndexSettings> = {
       await index.settled();
     },
   };
+}
+
+/** An index of a new tenant. */
+async function newIndexOf(catalog: SqliteCatalog): Promise<Pick<Stage, 'tenantId' | 'indexId'>> {
+  const tenant = await catalog.createTenant({
+    id: randomUUID(),
+    name: 'tenant',
+    limits: { requestsPerMinute: 1, maxConcurrentRequests: 1, inputTokens: 1n, documents: 1_000_000 },
+  });
+  const indexId = randomUUID();
+  await catalog.createIndex(
+    {
+      id: indexId,
+      tenantId: tenant.id,
+      name: 'index',
+      model: 'model',
+      modelVersion: '1',
+      chunking: { maxTokens: 256, overlapTokens: 32, minimumChunkTokens: 16 },
+      metadataSchema: '{}',
+    },
+    10,
+  );
+  return { tenantId: tenant.id, indexId };
 }
 
 /** The same engine, but for how it makes indexes. */
