@@ -67,7 +67,8 @@ async function openRecords(input: string | Readable, name: string) {
   const header = await records.next();
   if (header.done === true) throw new CommandFailure('input_error', `${name} is empty`);
   const columns = header.value.record.map((column) => column.trim());
-  const twice = columns.find((column, place) => columns.indexOf(column) < place);
+  const seen = new Set<string>();
+  const twice = columns.find((column) => seen.size === seen.add(column).size);
   if (twice !== undefined) {
     await records.return(undefined);
     throw new CommandFailure(

@@ -89,7 +89,8 @@ function readCard(directory: string): Card {
   let content: unknown = {};
   let file = readme;
   try {
-    content = parseYaml(yaml) ?? {};
+    // The parser compares each key with all others of its map.
+    content = parseYaml(yaml, { uniqueKeys: false }) ?? {};
     const card = frontMatter.parse(content);
     if (card.dataset_info.length > 0 || !existsSync(info)) return card;
     file = info;
