@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { bodyBytesMax, metadataBytesMax, textBytesMax } from '../../src/http/limits.ts';
 import { startHttp } from '../support/http/http-server.ts';
 import type { Harness } from '../support/http/http-server.ts';
+import { turnsOf } from '../support/turns.ts';
 
 const holdMsMax = 100;
 
@@ -33,21 +34,11 @@ async function holdMs(route: Route, payload: string): Promise<number> {
   let least = Number.POSITIVE_INFINITY;
   for (let run = 0; run < 4 && least > holdMsMax / 2; run += 1) {
     http.service.calls.length = 0;
-    let longest = 0;
-    let turning = true;
-    let before = process.threadCpuUsage();
-    const turn = (): void => {
-      const { user, system } = process.threadCpuUsage(before);
-      longest = Math.max(longest, (user + system) / 1000);
-      before = process.threadCpuUsage();
-      if (turning) setImmediate(turn);
-    };
-    setImmediate(turn);
-    const { statusCode } = await http.inject({ method: 'POST', url: urls[route], payload });
-    expect([200, 201, 422]).toContain(statusCode);
-    turning = false;
-    turn();
-    least = Math.min(least, longest);
+    const { longestMs, result } = await turnsOf(() =>
+      http.inject({ method: 'POST', url: urls[route], payload }),
+    );
+    expect([200, 201, 422]).toContain(result.statusCode);
+    least = Math.min(least, longestMs);
   }
   return least;
 }
@@ -181,7 +172,7 @@ describe('no body holds the event loop:', () => {
 
 describe('a long answer leaves turns to others:', () => {
   /** Turns of the event loop from the request to its answer. */
-  async function turnsOf(request: () => ReturnType<Harness['inject']>) {
+  async function countTurns(request: () => ReturnType<Harness['inject']>) {
     let turns = 0;
     let turning = true;
     const turn = (): void => {
@@ -204,7 +195,7 @@ describe('a long answer leaves turns to others:', () => {
         payload: `{"name":"n","metadata_schema":${text}}`,
       });
     }
-    const { turns, response } = await turnsOf(() => http.inject({ url: '/v1/indexes' }));
+    const { turns, response } = await countTurns(() => http.inject({ url: '/v1/indexes' }));
     expect(response.rawPayload.length).toBeGreaterThan(200 * metadataBytesMax);
     expect(turns).toBeGreaterThan(response.rawPayload.length / (512 * 1024));
     const { data } = response.json<{ data: { metadata_schema: unknown }[] }>();
@@ -228,7 +219,7 @@ describe('a long answer leaves turns to others:', () => {
       usage: { inputTokens: 1, documentCount: 0, chunkCount: 100, candidateCount: 100, latencyMs: 1 },
     };
     const payload = '{"query":"q","return_components":true}';
-    const { turns, response } = await turnsOf(() =>
+    const { turns, response } = await countTurns(() =>
       http.inject({ method: 'POST', url: urls.search, payload }),
     );
     http.service.ranked = undefined;

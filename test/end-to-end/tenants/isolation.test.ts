@@ -12,7 +12,8 @@ import { pairedDifference } from '../../support/paired-difference.ts';
 import { createKey, type TestTenant } from '../../support/running/command-line.ts';
 import { eventually } from '../../support/running/eventually.ts';
 import { openExact, visible, type ExactAnswer } from '../../support/running/exact-answer.ts';
-import { addressOf, readRoutes, type Route } from '../../support/running/routes.ts';
+import { readOpenApi } from '../../support/running/openapi.ts';
+import { addressOf, routesOf, type Route } from '../../support/running/routes.ts';
 import { makeIndex, put, useStage } from '../../support/running/stage.ts';
 
 const stage = useStage();
@@ -28,7 +29,7 @@ let stranger: TestTenant;
 let refused: ReadonlyMap<string, readonly [key: string | undefined, status: number]>;
 
 beforeAll(async () => {
-  routes = await readRoutes(stage.server.url);
+  routes = routesOf(await readOpenApi(stage.server.url));
   owner = stage.tenant;
   stranger = await stage.newTenant();
   const revoked = await createKey(stage.server, owner.id);

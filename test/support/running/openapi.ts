@@ -13,6 +13,9 @@ const document = z.looseObject({
 export type OpenApiDocument = z.output<typeof document>;
 
 export async function readOpenApi(url: string): Promise<OpenApiDocument> {
-  const reply = await call(`${url}/openapi.json`);
-  return document.parse(reply.body);
+  return parseOpenApi((await call(`${url}/openapi.json`)).body);
+}
+
+export function parseOpenApi(body: unknown): OpenApiDocument {
+  return document.parse(body);
 }

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 
-import { readOpenApi } from './openapi.ts';
+import type { OpenApiDocument } from './openapi.ts';
 
 export interface Route {
   readonly name: string;
@@ -27,8 +27,7 @@ const withBody = z.looseObject({
     .optional(),
 });
 
-export async function readRoutes(url: string): Promise<readonly Route[]> {
-  const { paths } = await readOpenApi(url);
+export function routesOf({ paths }: OpenApiDocument): readonly Route[] {
   return Object.entries(paths)
     .filter(([path]) => path.startsWith('/v1/'))
     .flatMap(([path, operations]) =>

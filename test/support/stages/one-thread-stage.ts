@@ -1,0 +1,121 @@
+/**
+ * The whole service on this thread, api process and encoder process in one: HTTP, operations, catalog, engine and files,
+ * gRPC, tokenizer and scheduler are real, the model runs in no time. So what a request costs the event loops is seen by
+ * one thread's clock; where both loops together stay within a bound, each of them does.
+ */
+import { ServerCredentials } from '@grpc/grpc-js';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setImmediate as turn } from 'node:timers/promises';
+import type { FastifyInstance } from 'fastify';
+import { generateApiKey, hashApiKey } from '../../../src/catalog/api-key.ts';
+import { openCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
+import { createEncoderPool } from '../../../src/encoder/client/pool.ts';
+import type { BatchOutput } from '../../../src/encoder/inference/session-protocol.ts';
+import { loadModel } from '../../../src/encoder/model/served-model.ts';
+import { EncoderCore, type InferencePool } from '../../../src/encoder/scheduling/encoder-core.ts';
+import { createEncoderServer } from '../../../src/encoder/server/encoder-server.ts';
+import { parseEncoderArguments } from '../../../src/encoder/server/arguments.ts';
+import { tuning } from '../../../src/encoder/server/tuning.ts';
+import { createHttpServer } from '../../../src/http/server.ts';
+import { createEngine } from '../../../src/index/engine/native.ts';
+import { openLocalBlobStore } from '../../../src/index/storage/local-blob-store.ts';
+import { createLogger } from '../../../src/logging.ts';
+import { createMetrics } from '../../../src/metrics.ts';
+import { createService } from '../../../src/service/create-service.ts';
+import { MemoryLimiter } from '../../../src/service/limits/memory-limiter.ts';
+import { defaultModel, until } from '../encoder/encoders.ts';
+import { wordScaleBits } from '../encoder/word-vectors.ts';
+import { pepper } from './service-stage.ts';
+
+export interface OneThreadStage {
+  readonly app: FastifyInstance;
+  /** A tenant without limits that bind. */
+  readonly apiKey: string;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export async function openOneThreadStage(): Promise<OneThreadStage> {
+  const directory = await mkdtemp(path.join(tmpdir(), 'maxsimd-one-thread-'));
+  await using opened = new AsyncDisposableStack();
+  opened.defer(() => rm(directory, { recursive: true, force: true }));
+  const logger = createLogger({ level: 'info', destination: { write: () => undefined } });
+
+  const model = await loadModel(defaultModel);
+  const address = `unix:${path.join(directory, 'e')}`;
+  const limits = tuning(parseEncoderArguments([`--model-dir=${defaultModel}`, `--listen=${address}`]), 'cpu');
+  const encoders = createEncoderServer({
+    core: new EncoderCore([model], instantSessions(model.dim), limits),
+    provider: 'cpu',
+    deviceId: 0,
+    log: logger,
+    loopDelayP99Ms: () => 0,
+  });
+  await encoders.listen(address, ServerCredentials.createInsecure());
+  encoders.serve();
+  const encoder = createEncoderPool({ addresses: [address], exclusive: true });
+  opened.defer(async () => {
+    await encoder.close();
+    await encoders.drain();
+  });
+  await until(() => encoder.ready());
+
+  const catalog = await openCatalog({ directory });
+  const { id, apiKey } = generateApiKey();
+  await catalog.createTenant({
+    id: randomUUID(),
+    name: 'tenant',
+    limits: {
+      requestsPerMinute: 1_000_000,
+      maxConcurrentRequests: 1000,
+      inputTokens: 1n << 50n,
+      documents: 1_000_000,
+    },
+    key: { id, hash: hashApiKey(apiKey, pepper) },
+  });
+  const service = await createService({
+    catalog,
+    encoder,
+    engine: createEngine({ threads: 1, kernel: 'auto' }),
+    blobs: await openLocalBlobStore(path.join(directory, 'segments')),
+    limiter: await MemoryLimiter.restore(catalog, Date.now()),
+    keyPepper: pepper,
+    defaultModel: { name: model.name },
+    exactTokenVectorsMax: 0,
+    onBackgroundError: (_job, error) => {
+      throw error;
+    },
+  });
+  opened.defer(() => service.drain());
+  const app = await createHttpServer({ service, logger, metrics: createMetrics() });
+  opened.defer(() => app.close());
+  const owned = opened.move();
+  return { app, apiKey, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+/** Like a worker, they hold a batch that runs and one more; every batch ends in a turn of its own. */
+function instantSessions(dim: number): InferencePool {
+  let running = 0;
+  return {
+    workers: 1,
+    hasRoom: () => running < 2,
+    run: async ({ kind, rows }) => {
+      running += 1;
+      await turn();
+      running -= 1;
+      return { output: output(kind, rows, dim), runMs: 1, startedAt: performance.now() };
+    },
+  };
+}
+
+function output(kind: BatchOutput['kind'], rows: number, dim: number): BatchOutput {
+  return kind === 'query'
+    ? { kind, vectors: new Float32Array(rows * dim).fill(0.1), offsets: new Float32Array(rows) }
+    : {
+        kind,
+        vectors: new Int8Array(rows * dim).fill(7),
+        scales: new Uint16Array(rows).fill(wordScaleBits),
+      };
+}
