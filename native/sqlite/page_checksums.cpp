@@ -59,10 +59,11 @@ int readFile(sqlite3_file* file, void* buffer, int bytes, sqlite3_int64 offset) 
   const int status = state.base->xRead(file, buffer, bytes, offset);
   if (!state.checked || !isPage(bytes, offset)) return status;
   if (status == SQLITE_IOERR_SHORT_READ) {
-    // Nothing there is a page yet to be written; SQLite would take half a page for one that ends in zeros.
+    // A new file has no pages yet. In any other one a page that SQLite asks for was written, whatever is left of the file:
+    // SQLite would take zeros for what is missing.
     sqlite3_int64 fileBytes = 0;
     const int sized = state.base->xFileSize(file, &fileBytes);
-    return sized == SQLITE_OK && fileBytes <= offset ? status : SQLITE_IOERR_DATA;
+    return sized == SQLITE_OK && fileBytes == 0 ? status : SQLITE_IOERR_DATA;
   }
   if (status != SQLITE_OK) return status;
   const auto expected = checksumOf(buffer, bytes, offset);
