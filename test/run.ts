@@ -2,7 +2,7 @@
  * `npm test`: static checks, the addon's tests under sanitizers, then every vitest suite. Ends with one
  * line, `N passed, N failed, N skipped`, in which each step outside vitest counts as one test.
  * `npm run test:nightly` gives `--nightly`: the same suites with many more rounds (`test/rounds.ts`), and the
- * thread sanitizer.
+ * thread sanitizer and libFuzzer.
  */
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
@@ -19,11 +19,15 @@ const resultsSchema = z.object({
 
 const nightly = process.argv.includes('--nightly');
 
-const nativeSteps: readonly Step[] = (nightly ? ['address', 'thread'] : ['address']).map((sanitizer) => ({
-  name: `addon under the ${sanitizer} sanitizer`,
-  command: 'node',
-  args: ['test/native/sanitizers.ts', sanitizer],
-}));
+const sanitizers = nightly ? ['address', 'thread'] : ['address'];
+const nativeSteps: readonly Step[] = [
+  ...sanitizers.map((sanitizer) => ({
+    name: `addon under the ${sanitizer} sanitizer`,
+    command: 'node',
+    args: ['test/native/sanitizers.ts', sanitizer],
+  })),
+  ...(nightly ? [{ name: 'readers under libFuzzer', command: 'node', args: ['test/native/fuzz.ts'] }] : []),
+];
 
 const suites: Step = {
   name: 'suites',

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstring>
-#include <filesystem>
 #include <vector>
 
 namespace maxsimd::test {
@@ -33,14 +32,6 @@ void fail(const char* file, int line, const std::string& message) {
                static_cast<unsigned long long>(seed));
   std::abort();
 }
-
-TemporaryDirectory::TemporaryDirectory() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "maxsimd-test-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) fail(__FILE__, __LINE__, "mkdtemp");
-  path_ = pattern;
-}
-
-TemporaryDirectory::~TemporaryDirectory() { std::filesystem::remove_all(path_); }
 
 }  // namespace maxsimd::test
 

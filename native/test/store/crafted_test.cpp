@@ -3,51 +3,16 @@
 #include "codes/codes.h"
 #include "search/search.h"
 #include "kernels/dispatch.h"
-#include "files/crc32c.h"
-#include "files/error.h"
 #include "store/inspection.h"
 #include "store/segment.h"
+#include "test/crafted.h"
 #include "test/sample.h"
-
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 
 namespace maxsimd::test {
 namespace {
 
 constexpr uint32_t dim = 8;
 constexpr uint32_t records = 4;
-
-using Bytes = std::vector<uint8_t>;
-
-Bytes readFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-/// In place: a file system may write a file to the disk at once that was emptied before.
-void writeFile(const std::string& path, const Bytes& bytes) {
-  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
-  file.write(reinterpret_cast<const char*>(bytes.data()), long(bytes.size()));
-  file.close();
-  std::filesystem::resize_file(path, bytes.size());
-}
-
-template <typename T>
-void put(Bytes& bytes, uint64_t at, T value) {
-  std::memcpy(bytes.data() + at, &value, sizeof value);
-}
-
-template <typename T>
-T get(const Bytes& bytes, uint64_t at) {
-  T value;
-  std::memcpy(&value, bytes.data() + at, sizeof value);
-  return value;
-}
-
-/// Sets the checksum of a header of 64 bytes, which all formats have alike.
-void mendHeader(Bytes& bytes, uint64_t at) { put(bytes, at + 12, crc32c(bytes.data() + at + 16, 48)); }
 
 /// Values that sums and products of sizes go wrong with, for a file of so many bytes.
 std::vector<uint64_t> extremes(uint64_t bytes) {
@@ -92,19 +57,6 @@ void tryAll(const Bytes& whole, const std::vector<Field>& fields, const Mend& me
         }
       }
     }
-  }
-}
-
-/// Whatever it throws must be an `Error`.
-template <typename Body>
-bool reads(const Body& body) {
-  try {
-    body();
-    return true;
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::corrupt || error.code() == ErrorCode::unsupportedVersion ||
-          error.code() == ErrorCode::invalidArgument);
-    return false;
   }
 }
 

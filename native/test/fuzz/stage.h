@@ -1,0 +1,75 @@
+// What the targets begin with: a small sealed segment with postings, codes and a codebook, made once.
+#pragma once
+
+#include "index/index.h"
+#include "kernels/dispatch.h"
+#include "search/search.h"
+#include "store/segment.h"
+#include "test/fuzz/targets.h"
+#include "test/sample.h"
+
+#include <cmath>
+
+namespace maxsimd::test {
+
+struct FuzzStage {
+  static constexpr uint32_t dim = 8;
+  static constexpr uint32_t records = 6;
+  static constexpr uint64_t id = 7;
+
+  TemporaryDirectory directory;
+  Random random{1};
+  Clusters clusters{random, dim, 5};
+  const Kernel& kernel = *findKernel("auto");
+  Pool pool{1};
+  const std::string path = directory.file("7.seg");
+  const std::string codes = path + ".codes", postings = path + ".postings";
+  std::string codebook;
+  Bytes active, sealed;
+  std::vector<Index::LifespanChange> born;
+  std::vector<float> query;
+
+  FuzzStage() {
+    Index index(kernel, {dim, 0});
+    index.createSegment(id, path);
+    for (uint32_t r = 0; r < records; ++r) {
+      const auto record = randomRecord(random, clusters, r + 1, {2, 3}, {term(uint8_t(r % 2)), term(9)});
+      born.push_back({id, index.append(id, record)});
+    }
+    active = readFile(path);
+    // The room behind the records is zeros.
+    while (active.size() > 4096 && active.back() == 0) active.pop_back();
+    active.resize((active.size() + 4095) / 4096 * 4096);
+    index.seal(id);
+    sealed = readFile(path);
+    index.buildCodes(id, {});
+    codebook = directory.file(index.segments().front().codebook);
+    query = clusters.near(random, 1);
+  }
+
+  IndexSearch request(Plan plan) const { return {query, {0.0f}, 5, 8, 1, {}, false, plan, {}}; }
+
+  /// Opens the segment with whatever lies beside it: codes decide which chunks are scored, never a score.
+  void searchByCodes() {
+    Index index(kernel, {dim, 0});
+    index.openSegment(id, path, records, true);
+    index.publish(1, born, {});
+    IndexSearch all = request(Plan::exact);
+    all.topK = all.candidateK = 2 * records;
+    const auto exact = search(index, pool, all).results;
+    CHECK(exact.size() == 2 * records);
+    for (const Plan plan : {Plan::codes, Plan::lists}) {
+      const auto outcome = search(index, pool, request(plan));
+      CHECK(!outcome.codesLost && outcome.results.size() == 5);
+      for (const auto& found : outcome.results) {
+        const auto same = [&](const auto& other) {
+          return other.versionId == found.versionId && other.chunkIndex == found.chunkIndex && other.score == found.score;
+        };
+        CHECK(std::count_if(exact.begin(), exact.end(), same) == 1);
+        CHECK(!std::isnan(found.candidateScore));
+      }
+    }
+  }
+};
+
+}  // namespace maxsimd::test
