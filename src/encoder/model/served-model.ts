@@ -7,7 +7,7 @@ import {
   type ModelGraphs,
   openModelDirectory,
 } from './model-directory.ts';
-import { createTokenizer, type Tokenizer } from './tokenizer/tokenizer.ts';
+import { createTokenizer, type Tokenizer, type TokenizerOptions } from './tokenizer/tokenizer.ts';
 
 /** What a session needs to know of a model. */
 export interface SessionModel {
@@ -39,7 +39,7 @@ export async function loadModel(path: string): Promise<ServedModel> {
   const directory = await openModelDirectory(path);
   const { config } = directory;
   const prefixes = [config.query_prefix, config.document_prefix].filter((prefix) => (prefix ?? '') !== '');
-  const tokenizer = createTokenizer({
+  const tokenizer = usableTokenizer(directory, {
     tokenizer: directory.tokenizer,
     tokenizerConfig: directory.tokenizerConfig,
     specialStrings: prefixes as string[],
@@ -66,6 +66,17 @@ export async function loadModel(path: string): Promise<ServedModel> {
     },
     golden: directory.manifest?.golden,
   };
+}
+
+/** The library believes what it reads: whatever it throws, the file is not one of a tokenizer that it knows. */
+function usableTokenizer({ directory }: ModelDirectory, options: TokenizerOptions): Tokenizer {
+  try {
+    return createTokenizer(options);
+  } catch (error) {
+    throw new ModelDirectoryError(`${directory}: the tokenizer cannot be used: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
 }
 
 function colbertRules({ directory, config }: ModelDirectory, tokenizer: Tokenizer): ColbertRules {

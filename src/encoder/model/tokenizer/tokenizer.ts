@@ -41,9 +41,13 @@ export interface TokenizerOptions {
   readonly lowercase: boolean;
 }
 
+/** Tables are as long as the largest id: no vocabulary comes near this one. */
+const tokenIdMax = 1 << 24;
+const tokenId = z.number().int().min(0).max(tokenIdMax);
+
 const tokenizerSchema = z.looseObject({
   added_tokens: z
-    .array(z.looseObject({ id: z.number().int(), content: z.string(), special: z.boolean().default(false) }))
+    .array(z.looseObject({ id: tokenId, content: z.string(), special: z.boolean().default(false) }))
     .default([]),
   normalizer: z
     .looseObject({
@@ -60,6 +64,7 @@ const tokenizerSchema = z.looseObject({
     /** Null in tokenizers that are no WordPiece. */
     continuing_subword_prefix: z.string().nullish(),
     max_input_chars_per_word: z.number().default(100),
+    vocab: z.unknown().refine(hasUsableIds, `ids must be integers from 0 to ${tokenIdMax}`),
   }),
 });
 
@@ -151,6 +156,12 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
     },
     idOf: (token) => withSpecials.token_to_id(token),
   };
+}
+
+/** A vocabulary that is a list counts its ids. */
+function hasUsableIds(vocabulary: unknown): boolean {
+  if (typeof vocabulary !== 'object' || vocabulary === null || Array.isArray(vocabulary)) return true;
+  return Object.values(vocabulary).every((id) => Number.isInteger(id) && id >= 0 && id <= tokenIdMax);
 }
 
 function bertSteps(normalize: (text: string) => string, appendPieces: WordPieces): Steps {
