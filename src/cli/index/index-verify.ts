@@ -26,14 +26,14 @@ import { isGone, stateOf } from './index-access.ts';
 import { table, type CommandResult } from '../output.ts';
 import { derivedProblem, isSegment, verifySegment, type VerifiedSegment } from './segment-verify.ts';
 
-interface Problem {
+export interface Problem {
   /** Empty for what belongs to no index. */
   readonly index_id: string;
   readonly file: string;
   readonly problem: string;
 }
 
-interface Findings {
+export interface Findings {
   indexes: number;
   segments: number;
   records: number;
@@ -56,12 +56,24 @@ interface Scope {
 const versionsRead = 1_000;
 
 export async function verifyIndexes(config: Config, choice: IndexChoice): Promise<CommandResult> {
+  return resultOf(await inspectDirectory(config, choice));
+}
+
+/** What is stored there, and what is wrong with it. */
+export async function inspectDirectory(config: Config, choice: IndexChoice): Promise<Findings> {
   const directory = config.MAXSIMD_DATA_DIR;
   await assertCatalog(directory);
   const files = await inspectCatalogFiles(directory);
   const engine = createEngine({ threads: config.MAXSIMD_ENGINE_THREADS, kernel: config.MAXSIMD_KERNEL });
   const blobs = await openLocalBlobStore(path.join(directory, 'segments'));
-  const findings = { indexes: 0, segments: 0, records: 0, bytes: 0, problems: [], unreferenced: [] };
+  const findings: Findings = {
+    indexes: 0,
+    segments: 0,
+    records: 0,
+    bytes: 0,
+    problems: [],
+    unreferenced: [],
+  };
   const scope: Scope = { directory, choice, engine, blobs, findings };
   for (const found of files.problems) report(scope, '', found.file, found.problem);
   try {
@@ -81,7 +93,7 @@ export async function verifyIndexes(config: Config, choice: IndexChoice): Promis
   } finally {
     engine.close();
   }
-  return resultOf(findings);
+  return findings;
 }
 
 /** Everything that the catalog names, and what it does not. */
@@ -97,7 +109,12 @@ async function verifyNamed(scope: Scope, catalog: CatalogReader): Promise<void> 
   for (const row of rows) await verifyIndex(scope, catalog, row);
   if (!isEverything(scope.choice)) return;
   const files = await scope.blobs.list('');
-  const known = new Set(await catalog.listIndexIds());
+  let known: ReadonlySet<string>;
+  try {
+    known = new Set(await catalog.listIndexIds());
+  } catch (error) {
+    return report(scope, '', catalogFile, `its indexes cannot be listed: ${messageOf(error)}`);
+  }
   for (const { name } of files) if (!known.has(indexOf(name))) noteUnreferenced(scope, name);
 }
 
@@ -190,16 +207,16 @@ function resultOf({ problems, unreferenced, ...counts }: Findings): CommandResul
     document: { ...counts, problems, unreferenced_files: unreferenced },
     text: [
       `${records} records of ${segments} segments of ${indexes} indexes verified, ${problems.length} problems`,
-      ...(problems.length === 0
-        ? []
-        : [
-            table(
-              ['index', 'file', 'problem'],
-              problems.map(({ index_id: id, file, problem }) => [id, file, problem]),
-            ),
-          ]),
+      ...(problems.length === 0 ? [] : [problemsTable(problems)]),
       ...(unreferenced.length === 0 ? [] : [`not in the catalog: ${unreferenced.join(', ')}`]),
     ].join('\n'),
     failed: problems.length > 0,
   };
+}
+
+export function problemsTable(problems: readonly Problem[]): string {
+  return table(
+    ['index', 'file', 'problem'],
+    problems.map(({ index_id: id, file, problem }) => [id, file, problem]),
+  );
 }

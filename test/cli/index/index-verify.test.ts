@@ -125,6 +125,18 @@ describe('index verify', () => {
     }
   });
 
+  it('names damage on each page of the catalog, whatever it needs that page for', async () => {
+    const pageBytes = 4096;
+    const { length } = await readFile(path.join(whole, 'catalog.db'));
+    for (let page = 0; page < length / pageBytes; page += 1) {
+      const { document, failed } = await verify(await copyOf(flip('catalog.db', page * pageBytes + 1000)));
+      expect(failed, `page ${page}`).toBe(true);
+      expect(document).toMatchObject({
+        problems: expect.arrayContaining([problem('catalog.db', /damage|Freelist/)]),
+      });
+    }
+  });
+
   it('names segments that the catalog does not, of its indexes and of others', async () => {
     const other = '00000000-0000-4000-8000-000000000001';
     const directory = await copyOf(async (at) => {
