@@ -15,6 +15,7 @@ import { searchEmbed } from './search/embed.ts';
 import { searchFit } from './search/synthetic/fit-statistics.ts';
 import { searchResemblance } from './search/synthetic/resemblance.ts';
 import { stages } from './stages/bench.ts';
+import { backup } from './store/backup.ts';
 import { store } from './store/bench.ts';
 import { tokenizer } from './tokenizer/bench.ts';
 
@@ -36,6 +37,7 @@ const scenarios = [
   loop,
   hostile,
   store,
+  backup,
   memory,
   tokenizer,
   newcomer,

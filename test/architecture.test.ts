@@ -174,6 +174,7 @@ describe('engines', () => {
     'cli-progress',
     'csv-parse',
     'hyparquet',
+    'tar',
     'yaml',
     'grpc-health-check',
     '@grpc/proto-loader',

@@ -21,6 +21,8 @@ export interface StoreShape {
 }
 
 export interface StoreStage {
+  /** The data directory. */
+  readonly directory: string;
   readonly kernel: string;
   open(settings: Partial<IndexSettings>): Promise<StoredIndex>;
   close(index: StoredIndex): Promise<void>;
@@ -67,6 +69,7 @@ export async function openStoreStage(shape: StoreShape): Promise<StoreStage> {
   };
 
   return {
+    directory,
     kernel: engine.info.kernel,
     open: (settings) =>
       createIndexStore({

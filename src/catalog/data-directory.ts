@@ -14,6 +14,8 @@ import { syncDirectory } from './sync-directory.ts';
 import { ServiceError } from '../errors.ts';
 
 export interface DataDirectoryLock {
+  /** Its name in the directory. */
+  readonly file: string;
   /** Idempotent. */
   release(): void;
 }
@@ -46,6 +48,7 @@ export function lockDataDirectory(directory: string): DataDirectoryLock {
     });
   }
   return {
+    file: lockFile,
     release: () => {
       if (connection.open) connection.close();
     },

@@ -17,6 +17,9 @@ export type FailureCode =
   | 'not_confirmed'
   | 'verification_failed'
   | 'compaction_failed'
+  | 'backup_failed'
+  | 'archive_refused'
+  | 'restore_failed'
   | 'interrupted'
   | 'unexpected_response';
 

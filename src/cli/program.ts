@@ -4,6 +4,7 @@
  */
 import { styleText } from 'node:util';
 import { Command, CommanderError } from 'commander';
+import { addBackup, addRestore } from './commands/backup.ts';
 import { addCompletion } from './commands/completion.ts';
 import { addEval } from './commands/eval.ts';
 import type { ProgramEnvironment } from './commands/environment.ts';
@@ -43,6 +44,8 @@ export async function runProgram(args: readonly string[], environment: ProgramEn
   addTenant(program, environment);
   addKey(program, environment);
   addIndex(program, environment);
+  addBackup(program, environment);
+  addRestore(program, environment);
   addModels(program, environment);
   addImport(program, environment);
   addSearch(program, environment);

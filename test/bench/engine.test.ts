@@ -39,6 +39,19 @@ it('an index is opened, searched cold and searched while it is rewritten', async
   expect(report.merging.p99_ratio).toBeGreaterThan(0);
 }, 120_000);
 
+it('a data directory is copied, backed up and restored, and searched meanwhile', async () => {
+  const { report } = await runBenchmark<{
+    readonly bytes: number;
+    readonly megabytes_per_second: Readonly<
+      Record<'copy' | 'backup' | 'restore', { readonly median: number }>
+    >;
+    readonly searches: { readonly p99_ratio: { readonly median: number } };
+  }>('backup', ...'--documents 300 --rounds 1 --rows 8'.split(' '));
+  expect(report.bytes).toBeGreaterThan(300 * 8 * 128);
+  for (const { median } of Object.values(report.megabytes_per_second)) expect(median).toBeGreaterThan(0);
+  expect(report.searches.p99_ratio.median).toBeGreaterThan(0);
+}, 120_000);
+
 it('searches of two processes are compared while the memory of one is bounded', async () => {
   const cache = await newDirectory();
   const { report } = await runBenchmark<{

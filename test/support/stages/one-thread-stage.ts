@@ -28,7 +28,6 @@ import { createService } from '../../../src/service/create-service.ts';
 import { MemoryLimiter } from '../../../src/service/limits/memory-limiter.ts';
 import { defaultModel, until } from '../encoder/encoders.ts';
 import { wordScaleBits } from '../encoder/word-vectors.ts';
-import { pepper } from './service-stage.ts';
 
 export interface OneThreadStage {
   readonly app: FastifyInstance;
@@ -73,7 +72,7 @@ export async function openOneThreadStage(): Promise<OneThreadStage> {
       inputTokens: 1n << 50n,
       documents: 1_000_000,
     },
-    key: { id, hash: hashApiKey(apiKey, pepper) },
+    key: { id, hash: hashApiKey(apiKey, catalog.keyPepper()) },
   });
   const service = await createService({
     catalog,
@@ -81,7 +80,7 @@ export async function openOneThreadStage(): Promise<OneThreadStage> {
     engine: createEngine({ threads: 1, kernel: 'auto' }),
     blobs: await openLocalBlobStore(path.join(directory, 'segments')),
     limiter: await MemoryLimiter.restore(catalog, Date.now()),
-    keyPepper: pepper,
+    keyPepper: catalog.keyPepper(),
     defaultModel: { name: model.name },
     exactTokenVectorsMax: 0,
     onBackgroundError: (_job, error) => {

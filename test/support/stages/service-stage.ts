@@ -6,6 +6,7 @@ import path from 'node:path';
 import { generateApiKey, hashApiKey } from '../../../src/catalog/api-key.ts';
 import type { Tenant, TenantLimits } from '../../../src/catalog/contract.ts';
 import { openCatalog, type SqliteCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
+import type { IndexSettings } from '../../../src/index/index-settings.ts';
 import { openLocalBlobStore } from '../../../src/index/storage/local-blob-store.ts';
 import { createEngine, type NativeEngine } from '../../../src/index/engine/native.ts';
 import type {
@@ -18,8 +19,6 @@ import type {
 import { createService, type RunningService } from '../../../src/service/create-service.ts';
 import { MemoryLimiter } from '../../../src/service/limits/memory-limiter.ts';
 import { WordEncoder } from '../encoder/word-encoder.ts';
-
-export const pepper = new Uint8Array(32).fill(7);
 
 export interface TenantStage {
   readonly tenant: Tenant;
@@ -44,7 +43,10 @@ export interface ServiceStage {
 }
 
 /** In a fresh directory, or one that an earlier service left. */
-export async function openServiceStage(existing?: string): Promise<ServiceStage> {
+export async function openServiceStage(
+  existing?: string,
+  indexSettings: Partial<IndexSettings> = {},
+): Promise<ServiceStage> {
   const directory = existing ?? (await mkdtemp(path.join(tmpdir(), 'maxsimd-service-')));
   const catalog = await openCatalog({ directory });
   const engine = createEngine({ threads: 2, kernel: 'auto' });
@@ -57,9 +59,10 @@ export async function openServiceStage(existing?: string): Promise<ServiceStage>
     engine,
     blobs: await openLocalBlobStore(path.join(directory, 'segments')),
     limiter: await MemoryLimiter.restore(catalog, clock.ms),
-    keyPepper: pepper,
+    keyPepper: catalog.keyPepper(),
     defaultModel: { name: 'words' },
     exactTokenVectorsMax: 0,
+    indexSettings,
     onBackgroundError: (_job, error) => void errors.push(error),
     nowMs: () => clock.ms,
   });
@@ -83,7 +86,7 @@ export async function openServiceStage(existing?: string): Promise<ServiceStage>
           documents: 1000,
           ...limits,
         },
-        key: { id: keyId, hash: hashApiKey(apiKey, pepper) },
+        key: { id: keyId, hash: hashApiKey(apiKey, catalog.keyPepper()) },
       });
       const context = (overrides: Partial<RequestContext> = {}): RequestContext => ({
         requestId: randomUUID(),

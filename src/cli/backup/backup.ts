@@ -1,0 +1,158 @@
+/**
+ * `maxsimd backup`: everything that answers depend on in one archive (`archive-format.ts`), beside a running server or
+ * without one.
+ *
+ * The archive holds one moment of the catalog. The segments that it names are held open from that moment on, so that
+ * nothing is missed that a server merges or deletes meanwhile. Sealed ones never change, and active ones only grow: up
+ * to the last record that the catalog names they are what they were. So each index is at one generation, and all of
+ * them at the same moment.
+ */
+import { rename, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { fingerprintOf, readKeyPepper } from '../../catalog/key-pepper.ts';
+import { assertNoProblem, catalogFile, inspectCatalogFiles } from '../../catalog/sqlite/catalog-files.ts';
+import { CatalogSnapshot, copyUsage } from '../../catalog/sqlite/snapshot.ts';
+import { usageFile } from '../../catalog/sqlite/usage/usage-store.ts';
+import { syncDirectory } from '../../catalog/sync-directory.ts';
+import type { Config } from '../../app/config.ts';
+import { createEngine } from '../../index/engine/native.ts';
+import { assertCatalog } from '../catalog/catalog-access.ts';
+import { CommandFailure } from '../failure.ts';
+import { mebibytes } from '../index/index-inspect.ts';
+import { problemsTable, type Problem } from '../index/index-verify.ts';
+import { fields, type CommandResult } from '../output.ts';
+import { startProgress } from '../progress.ts';
+import { addEverything } from './archive-contents.ts';
+import { ArchiveWriter } from './archive-writer.ts';
+import { bytesOf, openSegments, type OpenSegments } from './open-segments.ts';
+import { withWorkDirectory } from './work-directory.ts';
+
+export interface BackupOptions {
+  readonly config: Config;
+  /** Replaced once the new archive is whole. */
+  readonly file: string;
+  readonly withKeyPepper: boolean;
+  /** The version of this program. */
+  readonly version: string;
+  readonly signal: AbortSignal;
+  readonly stderr: NodeJS.WriteStream;
+}
+
+interface MadeBackup {
+  readonly bytes: number;
+  readonly files: number;
+  readonly segments: OpenSegments;
+  readonly problems: readonly Problem[];
+}
+
+const archiveFile = 'archive';
+
+export async function takeBackup(options: BackupOptions): Promise<CommandResult> {
+  const directory = options.config.MAXSIMD_DATA_DIR;
+  await assertCatalog(directory);
+  assertNoProblem(await inspectCatalogFiles(directory), directory);
+  const file = path.resolve(options.file);
+  const work = `${file}.partial`;
+  const busy = { code: 'backup_failed', message: `another backup writes ${file}` } as const;
+  const made = await withWorkDirectory(work, busy, async () => {
+    const written = await writeArchive(options, work);
+    await rename(path.join(work, archiveFile), file);
+    await syncDirectory(path.dirname(file));
+    return written;
+  });
+  return resultOf(file, options.withKeyPepper, made);
+}
+
+async function writeArchive(options: BackupOptions, work: string): Promise<MadeBackup> {
+  const { config, signal, withKeyPepper } = options;
+  const directory = config.MAXSIMD_DATA_DIR;
+  const onProgress = (): void => signal.throwIfAborted();
+  const snapshot = new CatalogSnapshot(directory);
+  let segments: OpenSegments | undefined;
+  try {
+    segments = openSegments(directory, snapshot);
+    const keyPepper = withKeyPepper ? await pepperOf(directory, snapshot.pepperFingerprint()) : undefined;
+    await snapshot.copyTo(path.join(work, catalogFile), onProgress);
+    // From here on the server's write-ahead log may begin anew.
+    snapshot.close();
+    await copyUsage(directory, path.join(work, usageFile), onProgress);
+    return await fillArchive(options, work, segments, keyPepper);
+  } finally {
+    snapshot.close();
+    segments?.close();
+  }
+}
+
+async function fillArchive(
+  { config, version, signal, stderr }: BackupOptions,
+  work: string,
+  segments: OpenSegments,
+  keyPepper: Uint8Array | undefined,
+): Promise<MadeBackup> {
+  const { size } = await stat(path.join(work, catalogFile));
+  const progress = startProgress(stderr, size + bytesOf(segments));
+  const engine = createEngine({ threads: 1, kernel: config.MAXSIMD_KERNEL });
+  try {
+    const archive = await ArchiveWriter.create(
+      path.join(work, archiveFile),
+      { maxsimd: version, key_pepper: keyPepper !== undefined },
+      {
+        onBytes(bytes) {
+          signal.throwIfAborted();
+          progress.update(bytes, `${mebibytes(bytes)} MiB`);
+        },
+      },
+    );
+    try {
+      const problems = await addEverything(archive, {
+        directory: config.MAXSIMD_DATA_DIR,
+        databases: work,
+        keyPepper,
+        engine,
+        segments,
+      });
+      return { bytes: await archive.finish(), files: archive.entries, segments, problems };
+    } finally {
+      await archive.close();
+    }
+  } finally {
+    engine.close();
+    progress.stop();
+  }
+}
+
+async function pepperOf(directory: string, fingerprint: Uint8Array): Promise<Uint8Array> {
+  const pepper = await readKeyPepper(directory);
+  if (pepper instanceof Uint8Array && Buffer.compare(fingerprintOf(pepper), fingerprint) === 0) return pepper;
+  throw new CommandFailure('backup_failed', 'the key pepper was replaced just now: take the backup again');
+}
+
+function resultOf(file: string, withKeyPepper: boolean, made: MadeBackup): CommandResult {
+  const { bytes, files, segments, problems } = made;
+  const indexes = new Set(segments.rows.map(({ indexId }) => indexId)).size;
+  const said = [
+    fields([
+      ['archive', file],
+      ['bytes', String(bytes)],
+      ['indexes with documents', String(indexes)],
+      ['segments', String(segments.descriptors.size)],
+      ['key pepper', withKeyPepper ? 'in the archive' : 'not in the archive: keep a copy of it elsewhere'],
+    ]),
+    ...(problems.length === 0
+      ? []
+      : [`The data directory is damaged, and so is what the archive holds of it:`, problemsTable(problems)]),
+  ];
+  return {
+    document: {
+      file,
+      bytes,
+      files,
+      indexes,
+      segments: segments.descriptors.size,
+      key_pepper: withKeyPepper,
+      problems,
+    },
+    text: said.join('\n'),
+    failed: problems.length > 0,
+  };
+}

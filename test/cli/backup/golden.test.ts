@@ -1,0 +1,59 @@
+/**
+ * Archives of every format that was ever written (`test/fixtures/backup`) are restored and answer as they did. With these the
+ * formats of archive, catalog, ledger, segments and what is derived from them are frozen: who changes one reads the others.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { archiveVersion } from '../../../src/cli/backup/archive-format.ts';
+import {
+  answersOf,
+  contextOf,
+  goldenSettings,
+  plainUsage,
+  type Golden,
+} from '../../fixtures/backup/golden.ts';
+import { newDirectory } from '../../support/machine/temporary-directory.ts';
+import { runJson } from '../../support/running/command-process.ts';
+import { openServiceStage } from '../../support/stages/service-stage.ts';
+
+const folder = path.resolve(import.meta.dirname, '../../fixtures/backup');
+const archives = readdirSync(folder).filter((name) => name.endsWith('.tar'));
+
+it('there is an archive of each format', () => {
+  const formats = Array.from({ length: archiveVersion }, (_format, place) => `format-${place + 1}.tar`);
+  expect(archives.toSorted()).toEqual(formats.toSorted());
+});
+
+describe.each(archives)('%s', (archive) => {
+  const golden = JSON.parse(
+    readFileSync(path.join(folder, archive.replace(/tar$/, 'json')), 'utf8'),
+  ) as Golden;
+
+  it('is restored whole and answers as before', async () => {
+    const directory = path.join(await newDirectory(), 'data');
+    const environment = { MAXSIMD_DATA_DIR: directory };
+    const restored = await runJson(['restore', path.join(folder, archive)], { environment });
+    expect(restored.document).toMatchObject({ indexes: golden.tenants.length, problems: [] });
+    expect((await runJson(['index', 'verify'], { environment })).document).toMatchObject({ problems: [] });
+    await using stage = await openServiceStage(directory, goldenSettings);
+    for (const { id, apiKey, revokedKey, index, answers, usage } of golden.tenants) {
+      expect(plainUsage(await stage.catalog.usageTotals(id, golden.month))).toEqual(usage);
+      const { tenant, permit } = await stage.service.admit(`Bearer ${apiKey}`);
+      permit.release();
+      expect(tenant.id).toBe(id);
+      await expect(stage.service.admit(`Bearer ${revokedKey}`)).rejects.toMatchObject({
+        code: 'authentication_failed',
+      });
+      expect(await answersOf(stage, tenant, index)).toEqual(answers);
+      // It goes on where it was.
+      const document = { docId: 'd1', text: 'new words', metadata: '{"version":"new"}' };
+      await stage.service.upsertDocuments(contextOf(tenant, stage.clock.ms), index.id, [document]);
+      expect(await stage.service.deleteDocument(contextOf(tenant, stage.clock.ms), index.id, 'd1')).toBe(
+        true,
+      );
+    }
+    await stage.service.maintain();
+    expect(stage.errors).toEqual([]);
+  });
+});
