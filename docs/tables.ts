@@ -21,6 +21,32 @@ const formatHeaders: Readonly<Record<string, string>> = {
   'Postings: `<segment id>.seg.postings`': 'native/store/postings.h',
 };
 
+/** Why each runtime dependency is there. */
+const dependencyReasons: Readonly<Record<string, string>> = {
+  '@fastify/swagger': 'the OpenAPI document',
+  '@fastify/swagger-ui': 'the interactive page, served from the package',
+  '@grpc/grpc-js': 'the wire to encoders',
+  '@grpc/proto-loader': 'reads the wire’s definition',
+  '@huggingface/tokenizers': 'tokenizers other than BERT’s',
+  'better-sqlite3': 'the catalog and the usage ledger (SQLite)',
+  'cli-progress': 'the progress bar of commands',
+  commander: 'the command line',
+  'csv-parse': 'import of CSV',
+  fastify: 'HTTP',
+  'fastify-type-provider-zod': 'requests checked by schemas',
+  'grpc-health-check': 'the health protocol of gRPC',
+  hyparquet: 'import of Parquet',
+  'lru-cache': 'bounded caches',
+  'onnxruntime-node': 'runs models; compiled by its makers',
+  'openapi-types': 'types alone',
+  pino: 'the log',
+  'prom-client': 'metrics',
+  tar: 'headers of archives; its parser is not used',
+  ulid: 'request ids',
+  yaml: 'cards of datasets',
+  zod: 'schemas of configuration, requests and files',
+};
+
 const tables: Readonly<Record<string, () => string>> = {
   configuration: () =>
     table(
@@ -51,8 +77,43 @@ const tables: Readonly<Record<string, () => string>> = {
     Object.entries(formatHeaders)
       .map(([title, header]) => `## ${title}\n\n\`\`\`\n${leadingComment(header)}\n\`\`\`\n`)
       .join('\n'),
+  dependencies: describeDependencies,
   decisions: () => table(['Decision', 'Status'], readDecisions()),
 };
+
+interface LockedPackage {
+  readonly license?: string;
+  readonly dev?: boolean;
+  readonly devOptional?: boolean;
+}
+
+/** With how many packages there are in all, by licence. */
+function describeDependencies(): string {
+  const read = (file: string) => JSON.parse(readFileSync(path.join(root, file), 'utf8')) as unknown;
+  const { dependencies, optionalDependencies } = read('package.json') as Readonly<
+    Record<'dependencies' | 'optionalDependencies', Readonly<Record<string, string>>>
+  >;
+  // Node itself, which a release does not bring.
+  const runtimes = new Set(Object.keys(optionalDependencies).map((name) => `node_modules/${name}`));
+  const { packages } = read('package-lock.json') as { packages: Readonly<Record<string, LockedPackage>> };
+  const rows = Object.keys(dependencies).map((name) => {
+    const reason = dependencyReasons[name];
+    if (reason === undefined) throw new Error(`nothing says what ${name} is for`);
+    return [`\`${name}\``, packages[`node_modules/${name}`]?.license ?? '', reason];
+  });
+  const runtime = Object.entries(packages).filter(
+    ([name, { dev, devOptional }]) =>
+      name !== '' && !runtimes.has(name) && dev !== true && devOptional !== true,
+  );
+  const byLicence = Map.groupBy(runtime, ([name, { license }]) => {
+    if (license === undefined) throw new Error(`${name} has no licence`);
+    return license;
+  });
+  const counts = [...byLicence]
+    .toSorted(([one], [other]) => one.localeCompare(other))
+    .map(([licence, found]) => `${licence} ${found.length}`);
+  return `${table(['Package', 'Licence', 'For'], rows)}\n\nWith what they bring they are ${runtime.length} packages, by licence: ${counts.join(', ')}.`;
+}
 
 function leadingComment(header: string): string {
   const lines = readFileSync(path.join(root, header), 'utf8').split('\n');
