@@ -5,6 +5,7 @@
 
 #include <napi.h>
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <span>
@@ -21,6 +22,13 @@ inline constexpr double integerMax = 9007199254740991.0;  // Number.MAX_SAFE_INT
 inline Napi::Object takeObject(const Napi::Value& value, const std::string& name) {
   if (!value.IsObject() || value.IsFunction() || value.IsArray() || value.IsTypedArray()) refuse(name, "an object");
   return value.As<Napi::Object>();
+}
+
+/// Properties, all of them read before any is looked at: reading one may run JavaScript, which may take the memory of arrays
+/// away or close a handle. Whoever needs an open handle asks for it after that.
+template <typename... Names>
+std::array<Napi::Value, sizeof...(Names)> properties(const Napi::Object& object, Names... names) {
+  return {object.Get(names)...};
 }
 
 inline uint64_t checkInteger(double number, const std::string& name, double least, double most) {

@@ -1,6 +1,7 @@
 #include "binding/engine_object.h"
 
 #include "binding/arguments.h"
+#include "binding/index_arguments.h"
 #include "binding/index_object.h"
 #include "binding/task.h"
 #include "runtime/engine.h"
@@ -20,11 +21,13 @@ constexpr double transientRowsMax = 1u << 24;
 ScoreRequest takeScoreRequest(const Napi::Value& first, const Napi::Value& second) {
   const Napi::Object score = takeObject(first, "score");
   const Napi::Object chunks = takeObject(second, "chunks");
+  const auto [dim, components, givenOffsets, givenQuery] = properties(score, "dim", "components", "offsets", "query");
+  const auto [givenRows, givenVectors, givenScales] = properties(chunks, "chunkRows", "vectors", "scales");
   ScoreRequest request;
-  request.dim = uint32_t(takeInteger(score.Get("dim"), "score.dim", 1, dimMax));
-  request.components = takeBoolean(score.Get("components"), "score.components");
-  const auto offsets = takeArray<float>(score.Get("offsets"), "score.offsets");
-  const auto query = takeArray<float>(score.Get("query"), "score.query");
+  request.dim = uint32_t(takeInteger(dim, "score.dim", 1, dimMax));
+  request.components = takeBoolean(components, "score.components");
+  const auto offsets = takeArray<float>(givenOffsets, "score.offsets");
+  const auto query = takeArray<float>(givenQuery, "score.query");
   checkInteger(double(offsets.size()), "score.offsets.length", 1, queryTokensMax);
   require(query.size() == offsets.size() * request.dim, "score.query must hold offsets.length x dim values");
   requireFinite(query, "score.query");
@@ -32,9 +35,9 @@ ScoreRequest takeScoreRequest(const Napi::Value& first, const Napi::Value& secon
   request.query.assign(query.begin(), query.end());
   request.offsets.assign(offsets.begin(), offsets.end());
 
-  const auto chunkRows = takeArray<uint32_t>(chunks.Get("chunkRows"), "chunks.chunkRows");
-  const auto vectors = takeArray<int8_t>(chunks.Get("vectors"), "chunks.vectors");
-  const auto scales = takeArray<uint16_t>(chunks.Get("scales"), "chunks.scales");
+  const auto chunkRows = takeArray<uint32_t>(givenRows, "chunks.chunkRows");
+  const auto vectors = takeArray<int8_t>(givenVectors, "chunks.vectors");
+  const auto scales = takeArray<uint16_t>(givenScales, "chunks.scales");
   uint64_t rows = 0;
   for (const uint32_t count : chunkRows) {
     require(count >= 1, "chunks.chunkRows must be at least 1 each");
@@ -131,16 +134,18 @@ Napi::Value EngineObject::memory(const Napi::CallbackInfo& info) {
 
 Napi::Value EngineObject::createIndex(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
+    const IndexOptions options = takeIndexOptions(takeObject(info[0], "options"));
     requireOpen();
-    return IndexObject::create(info.Env(), hub_, info.This().As<Napi::Object>(), takeObject(info[0], "options"));
+    return IndexObject::create(info.Env(), hub_, info.This().As<Napi::Object>(), options);
   });
 }
 
 Napi::Value EngineObject::score(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
+    ScoreRequest request = takeScoreRequest(info[0], info[1]);
     AsyncHub& hub = requireOpen();
     Engine& engine = hub.engine();
-    auto execute = [&engine, request = takeScoreRequest(info[0], info[1])] { return maxsimd::score(engine, request); };
+    auto execute = [&engine, request = std::move(request)] { return maxsimd::score(engine, request); };
     auto result = [](Napi::Env env, ScoreOutcome& outcome) -> Napi::Value {
       Napi::Object object = Napi::Object::New(env);
       object.Set("scores", makeArray<float, Napi::Float32Array>(env, outcome.scores.data(), outcome.scores.size()));
@@ -168,9 +173,9 @@ Napi::Value EngineObject::kernelCalls(const Napi::CallbackInfo& info) {
 
 Napi::Value EngineObject::timeKernel(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
+    ScoreRequest request = takeScoreRequest(info[0], info[1]);
     AsyncHub& hub = requireOpen();
     Engine& engine = hub.engine();
-    ScoreRequest request = takeScoreRequest(info[0], info[1]);
     const auto order = takeArray<uint32_t>(info[2], "order");
     for (const uint32_t chunk : order) require(chunk < request.chunkRows.size(), "order must hold chunk numbers");
     const auto repeats = uint32_t(takeInteger(info[3], "repeats", 1, 1e6));

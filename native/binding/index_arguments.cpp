@@ -34,19 +34,18 @@ Plan takePlan(const Napi::Value& value) {
 
 }  // namespace
 
-IndexOptions takeIndexOptions(Engine& engine, const Napi::Object& options) {
-  IndexOptions taken;
-  taken.dim = uint32_t(takeInteger(options.Get("dim"), "options.dim", 1, dimMax));
-  const uint64_t exact = takeInteger(options.Get("exactTokenVectorsMax"), "options.exactTokenVectorsMax");
-  taken.exactTokenVectorsMax = exact == 0 ? engine.exactTokenVectorsMax(taken.dim) : exact;
-  return taken;
+IndexOptions takeIndexOptions(const Napi::Object& options) {
+  const auto [dim, exact] = properties(options, "dim", "exactTokenVectorsMax");
+  return {uint32_t(takeInteger(dim, "options.dim", 1, dimMax)), takeInteger(exact, "options.exactTokenVectorsMax")};
 }
 
 RecordParts takeRecord(const Napi::Value& value, uint32_t dim) {
   const Napi::Object record = takeObject(value, "record");
+  const auto [versionId, givenRows, givenVectors, givenScales, givenTerms] =
+      properties(record, "versionId", "chunkRows", "vectors", "scales", "terms");
   RecordParts parts;
-  parts.versionId = takeInteger(record.Get("versionId"), "record.versionId");
-  const auto chunkRows = takeArray<uint32_t>(record.Get("chunkRows"), "record.chunkRows");
+  parts.versionId = takeInteger(versionId, "record.versionId");
+  const auto chunkRows = takeArray<uint32_t>(givenRows, "record.chunkRows");
   checkInteger(double(chunkRows.size()), "record.chunkRows.length", 1, recordChunksMax);
   uint64_t rows = 0;
   for (const uint32_t count : chunkRows) {
@@ -54,12 +53,12 @@ RecordParts takeRecord(const Napi::Value& value, uint32_t dim) {
     rows += count;
   }
   checkInteger(double(rows), "the sum of record.chunkRows", 1, recordRowsMax);
-  const auto vectors = takeArray<int8_t>(record.Get("vectors"), "record.vectors");
+  const auto vectors = takeArray<int8_t>(givenVectors, "record.vectors");
   require(vectors.size() == rows * dim, "record.vectors must hold rows x dim values");
-  const auto scales = takeArray<uint16_t>(record.Get("scales"), "record.scales");
+  const auto scales = takeArray<uint16_t>(givenScales, "record.scales");
   require(scales.size() == rows, "record.scales must hold one value per row");
   for (const uint16_t scale : scales) require(halfIsFinite(scale), "record.scales must be finite throughout");
-  const auto terms = takeTerms(record.Get("terms"), "record.terms", recordTermsMax);
+  const auto terms = takeTerms(givenTerms, "record.terms", recordTermsMax);
 
   parts.chunkRows.assign(chunkRows.begin(), chunkRows.end());
   parts.vectors.reserve(vectors.size() + readPaddingBytes);
@@ -72,21 +71,23 @@ RecordParts takeRecord(const Napi::Value& value, uint32_t dim) {
 
 IndexSearch takeSearch(const Napi::Value& value, uint32_t dim) {
   const Napi::Object search = takeObject(value, "search");
+  const auto [givenOffsets, givenQuery, topK, candidateK, generation, components, plan, terms, timeoutMs] =
+      properties(search, "offsets", "query", "topK", "candidateK", "generation", "components", "plan", "filterTerms",
+                 "timeoutMs");
   IndexSearch request{};
-  const auto offsets = takeArray<float>(search.Get("offsets"), "search.offsets");
+  const auto offsets = takeArray<float>(givenOffsets, "search.offsets");
   checkInteger(double(offsets.size()), "search.offsets.length", 1, queryTokensMax);
-  const auto query = takeArray<float>(search.Get("query"), "search.query");
+  const auto query = takeArray<float>(givenQuery, "search.query");
   require(query.size() == offsets.size() * dim, "search.query must hold offsets.length x dim values");
   requireFinite(query, "search.query");
   requireFinite(offsets, "search.offsets");
   request.query.assign(query.begin(), query.end());
   request.offsets.assign(offsets.begin(), offsets.end());
-  request.topK = uint32_t(takeInteger(search.Get("topK"), "search.topK", 1, topKMax));
-  request.candidateK = uint32_t(takeInteger(search.Get("candidateK"), "search.candidateK", 1, exactChunksMax));
-  request.generation = takeInteger(search.Get("generation"), "search.generation");
-  request.components = takeBoolean(search.Get("components"), "search.components");
-  request.plan = takePlan(search.Get("plan"));
-  const Napi::Value terms = search.Get("filterTerms");
+  request.topK = uint32_t(takeInteger(topK, "search.topK", 1, topKMax));
+  request.candidateK = uint32_t(takeInteger(candidateK, "search.candidateK", 1, exactChunksMax));
+  request.generation = takeInteger(generation, "search.generation");
+  request.components = takeBoolean(components, "search.components");
+  request.plan = takePlan(plan);
   if (!terms.IsUndefined()) {
     const auto bytes = takeTerms(terms, "search.filterTerms", filterTermsMax);
     if (!bytes.empty()) {
@@ -94,15 +95,15 @@ IndexSearch takeSearch(const Napi::Value& value, uint32_t dim) {
       std::memcpy(request.terms->data(), bytes.data(), bytes.size());
     }
   }
-  const double timeout = takePositive(search.Get("timeoutMs"), "search.timeoutMs");
+  const double timeout = takePositive(timeoutMs, "search.timeoutMs");
   request.deadline.at = Clock::now() + std::chrono::microseconds(int64_t(std::min(timeout, timeoutMsMax) * 1000));
   return request;
 }
 
 std::vector<Index::LifespanChange> takeLifespanColumns(const Napi::Value& value, const std::string& name) {
-  const Napi::Object columns = takeObject(value, name);
-  const auto segmentIds = takeArray<double>(columns.Get("segmentIds"), name + ".segmentIds");
-  const auto records = takeArray<uint32_t>(columns.Get("records"), name + ".records");
+  const auto [givenIds, givenRecords] = properties(takeObject(value, name), "segmentIds", "records");
+  const auto segmentIds = takeArray<double>(givenIds, name + ".segmentIds");
+  const auto records = takeArray<uint32_t>(givenRecords, name + ".records");
   if (segmentIds.size() != records.size()) refuse(name, "columns of equal length");
   std::vector<Index::LifespanChange> changes;
   for (size_t i = 0; i < records.size(); ++i) {
@@ -113,10 +114,10 @@ std::vector<Index::LifespanChange> takeLifespanColumns(const Napi::Value& value,
 
 std::vector<Index::LifespanLoad> takeLifespanLoads(const Napi::Value& value) {
   const std::vector<Index::LifespanChange> changes = takeLifespanColumns(value, "columns");
-  const Napi::Object columns = value.As<Napi::Object>();
-  const auto versionIds = takeArray<double>(columns.Get("versionIds"), "columns.versionIds");
-  const auto born = takeArray<double>(columns.Get("born"), "columns.born");
-  const auto died = takeArray<double>(columns.Get("died"), "columns.died");
+  const auto [givenIds, givenBorn, givenDied] = properties(value.As<Napi::Object>(), "versionIds", "born", "died");
+  const auto versionIds = takeArray<double>(givenIds, "columns.versionIds");
+  const auto born = takeArray<double>(givenBorn, "columns.born");
+  const auto died = takeArray<double>(givenDied, "columns.died");
   if (versionIds.size() != changes.size() || born.size() != changes.size() || died.size() != changes.size()) {
     refuse("columns", "columns of equal length");
   }

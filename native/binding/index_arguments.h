@@ -12,7 +12,8 @@
 
 namespace maxsimd {
 
-IndexOptions takeIndexOptions(Engine& engine, const Napi::Object& options);
+/// `exactTokenVectorsMax` 0 is left for the engine to say.
+IndexOptions takeIndexOptions(const Napi::Object& options);
 RecordParts takeRecord(const Napi::Value& value, uint32_t dim);
 IndexSearch takeSearch(const Napi::Value& value, uint32_t dim);
 std::vector<Index::LifespanChange> takeLifespanColumns(const Napi::Value& value, const std::string& name);

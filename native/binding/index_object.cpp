@@ -106,13 +106,13 @@ Napi::Function IndexObject::define(Napi::Env env) {
 }
 
 Napi::Value IndexObject::create(Napi::Env env, const std::shared_ptr<AsyncHub>& hub, Napi::Object engine,
-                                Napi::Object options) {
-  IndexOptions taken = takeIndexOptions(hub->engine(), options);
+                                IndexOptions options) {
+  if (options.exactTokenVectorsMax == 0) options.exactTokenVectorsMax = hub->engine().exactTokenVectorsMax(options.dim);
   const Napi::Object object = env.GetInstanceData<EnvironmentData>()->indexConstructor.New({});
   IndexObject* self = Unwrap(object);
   self->hub_ = hub;
   self->engine_ = Napi::Persistent(engine);
-  self->index_ = std::make_shared<Index>(hub->engine().kernel(), std::move(taken));
+  self->index_ = std::make_shared<Index>(hub->engine().kernel(), options);
   self->groupSync_ = std::make_shared<GroupSync>(self->index_);
   return object;
 }
@@ -138,11 +138,11 @@ Napi::Value IndexObject::createSegment(const Napi::CallbackInfo& info) {
 
 Napi::Value IndexObject::openSegment(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
+    const auto [givenRecords, isSealed] = properties(takeObject(info[2], "expected"), "recordsReferenced", "sealed");
     requireOpen();
     const uint64_t id = takeSegmentId(info[0]);
-    const Napi::Object expected = takeObject(info[2], "expected");
-    const auto records = uint32_t(takeInteger(expected.Get("recordsReferenced"), "recordsReferenced", 0, UINT32_MAX));
-    const bool sealed = takeBoolean(expected.Get("sealed"), "sealed");
+    const auto records = uint32_t(takeInteger(givenRecords, "recordsReferenced", 0, UINT32_MAX));
+    const bool sealed = takeBoolean(isSealed, "sealed");
     auto execute = [index = index_, id, path = takeString(info[1], "path"), records, sealed] {
       return index->openSegment(id, path, records, sealed);
     };
@@ -153,9 +153,10 @@ Napi::Value IndexObject::openSegment(const Napi::CallbackInfo& info) {
 
 Napi::Value IndexObject::append(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    const Index& index = requireOpen();
     const uint64_t id = takeSegmentId(info[0]);
-    auto execute = [index = index_, id, parts = takeRecord(info[1], index.options().dim)]() mutable {
+    RecordParts taken = takeRecord(info[1], requireOpen().options().dim);
+    requireOpen();
+    auto execute = [index = index_, id, parts = std::move(taken)]() mutable {
       return index->append(id, std::move(parts));
     };
     auto result = [](Napi::Env env, uint32_t& record) -> Napi::Value {
@@ -258,7 +259,8 @@ Napi::Value IndexObject::dropSegment(const Napi::CallbackInfo& info) {
 
 Napi::Value IndexObject::loadLifespans(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    requireOpen().loadLifespans(takeLifespanLoads(info[0]));
+    const auto loads = takeLifespanLoads(info[0]);
+    requireOpen().loadLifespans(loads);
     return info.Env().Undefined();
   });
 }
@@ -288,17 +290,17 @@ Napi::Value IndexObject::recordsSeenSince(const Napi::CallbackInfo& info) {
 
 Napi::Value IndexObject::publish(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    Index& index = requireOpen();
     const uint64_t generation = takeInteger(info[0], "generation", 1);
-    index.publish(generation, takeLifespanColumns(info[1], "born"), takeLifespanColumns(info[2], "died"));
+    const auto born = takeLifespanColumns(info[1], "born"), died = takeLifespanColumns(info[2], "died");
+    requireOpen().publish(generation, born, died);
     return info.Env().Undefined();
   });
 }
 
 Napi::Value IndexObject::search(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    Index& index = requireOpen();
-    IndexSearch request = takeSearch(info[0], index.options().dim);
+    IndexSearch request = takeSearch(info[0], requireOpen().options().dim);
+    requireOpen();
     const bool components = request.components;
     request.deadline.stopping = &hub_->engine().stopping;
     Pool& pool = hub_->engine().compute();

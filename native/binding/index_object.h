@@ -16,7 +16,7 @@ class IndexObject : public Napi::ObjectWrap<IndexObject> {
   static Napi::Function define(Napi::Env env);
   /// `engine` is kept from garbage collection as long as the handle lives.
   static Napi::Value create(Napi::Env env, const std::shared_ptr<AsyncHub>& hub, Napi::Object engine,
-                            Napi::Object options);
+                            IndexOptions options);
   explicit IndexObject(const Napi::CallbackInfo& info);
 
  private:

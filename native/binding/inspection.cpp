@@ -59,13 +59,12 @@ Napi::Value inspectDerived(AsyncHub& hub, const Napi::CallbackInfo& info, Found 
 
 Napi::Value EngineObject::inspectSegment(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
+    const auto [records, first, bytes] =
+        properties(takeObject(info[1], "options"), "recordsReferenced", "firstRecord", "verifyBytesMax");
+    const auto referenced = uint32_t(takeInteger(records, "options.recordsReferenced", 0, UINT32_MAX));
+    const InspectionRange range{uint32_t(takeInteger(first, "options.firstRecord", 0, UINT32_MAX)),
+                                takeInteger(bytes, "options.verifyBytesMax")};
     AsyncHub& hub = requireOpen();
-    const Napi::Object options = takeObject(info[1], "options");
-    const auto referenced =
-        uint32_t(takeInteger(options.Get("recordsReferenced"), "options.recordsReferenced", 0, UINT32_MAX));
-    const InspectionRange range{
-        uint32_t(takeInteger(options.Get("firstRecord"), "options.firstRecord", 0, UINT32_MAX)),
-        takeInteger(options.Get("verifyBytesMax"), "options.verifyBytesMax")};
     auto execute = [path = takeString(info[0], "path"), referenced, range] {
       return maxsimd::inspectSegment(path, referenced, range);
     };
