@@ -1,0 +1,209 @@
+/**
+ * Replies of an encoder as any bytes: a wire message with damage, and messages whose fields have any value that their
+ * types allow. Each is a `CorruptReply`, or what it gives has the sizes that it says. `TEST_SEED` repeats a run.
+ */
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  CorruptReply,
+  decodeCounts,
+  decodeInfo,
+  decodeQuery,
+  DocumentCollector,
+} from '../../../src/encoder/client/replies.ts';
+import type { EncodedDocument, EncodedQuery } from '../../../src/encoder/protocol/contract.ts';
+import {
+  bytesOf,
+  encoderService,
+  type EncodeDocumentsResponse,
+  type EncodeQueriesResponse,
+  type GetInfoResponse,
+  type PartMessage,
+} from '../../../src/encoder/protocol/wire.ts';
+import { rounds } from '../../rounds.ts';
+import { damage } from '../../support/machine/file-damage.ts';
+import { createRandom } from '../../support/running/random.ts';
+
+const seed = Number(process.env['TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
+const runs = { seed, numRuns: rounds({ short: 2_000, nightly: 1_000_000 }) };
+const dim = 4;
+
+const uint32 = fc.oneof(
+  fc.integer({ min: 0, max: 5 }),
+  fc.constantFrom(2 ** 16, 2 ** 16 + 1, 2 ** 31, 2 ** 32 - 1),
+);
+const float = fc.oneof(fc.constant(0.5), fc.double(), fc.constantFrom(NaN, Infinity, 1e-320));
+/** Bytes of elements, and now and then some more. */
+const bytes = fc.oneof(
+  fc
+    .array(fc.constantFrom(0, 1, 2, 255, 65_536, 0xffff_ffff), { maxLength: 4 })
+    .map((u) => bytesOf(Uint32Array.from(u))),
+  fc.array(fc.float(), { maxLength: 12 }).map((values) => bytesOf(Float32Array.from(values))),
+  fc
+    .array(fc.constantFrom(0x2000, 0x7c00, 0x7e00, 0x8000), { maxLength: 6 })
+    .map((u) => bytesOf(Uint16Array.from(u))),
+  fc.uint8Array({ maxLength: 40 }).map((array) => Buffer.from(array)),
+);
+const text = fc.oneof({ arbitrary: fc.constant(''), weight: 3 }, fc.string());
+const timings = fc.option(fc.record({ tokenizeMs: float, queueMs: float, runMs: float }));
+const query = fc.record({
+  inputTokens: uint32,
+  rows: uint32,
+  vectors: bytes,
+  offsets: bytes,
+  timings,
+  problem: text,
+});
+const part = fc.record({
+  documentIndex: fc.integer({ min: 0, max: 3 }),
+  chunkRows: bytes,
+  vectors: bytes,
+  scales: bytes,
+  last: fc.boolean(),
+  timings,
+  problem: text,
+});
+const model = fc.record({ name: text, version: text, dim: uint32, windowTokensMax: uint32 });
+
+/** Whatever is decoded is sound; a `CorruptReply` is as good. */
+function decodes<Decoded>(decode: () => Decoded, check: (decoded: Decoded) => void): boolean {
+  let decoded: Decoded;
+  try {
+    decoded = decode();
+  } catch (error) {
+    expect(error).toBeInstanceOf(CorruptReply);
+    return false;
+  }
+  check(decoded);
+  return true;
+}
+
+function checkQuery({ rows, vectors, offsets, problem }: EncodedQuery): void {
+  if (problem !== undefined) return expect([rows, vectors.length, offsets.length]).toEqual([0, 0, 0]);
+  expect([vectors.length, offsets.length]).toEqual([rows * dim, rows]);
+  expect([...vectors, ...offsets].every(Number.isFinite)).toBe(true);
+}
+
+function checkDocument({ chunkRows, vectors, scales, problem, inputTokens }: EncodedDocument): void {
+  const rows = chunkRows.reduce((sum, count) => sum + count, 0);
+  expect([vectors.length, scales.length]).toEqual([rows * dim, rows]);
+  expect(chunkRows.every((count) => count >= 1)).toBe(true);
+  expect(scales.every((bits) => bits < 0x7c00)).toBe(true);
+  if (problem === undefined) expect(chunkRows.length > 0).toBe(inputTokens > 0);
+}
+
+/** True if all parts were taken. */
+function collect(parts: readonly PartMessage[]): boolean {
+  const collector = new DocumentCollector(dim, [5, 0, 2]);
+  return parts.every((message) =>
+    decodes(
+      () => collector.add(message),
+      (document) => {
+        if (document !== undefined) checkDocument(document);
+      },
+    ),
+  );
+}
+
+const honestQuery = {
+  inputTokens: 1,
+  rows: 2,
+  vectors: bytesOf(new Float32Array(2 * dim).fill(0.1)),
+  offsets: Buffer.alloc(8),
+  timings: { tokenizeMs: 1, queueMs: 1, runMs: 1 },
+  problem: '',
+};
+const honestPart = {
+  documentIndex: 0,
+  chunkRows: bytesOf(Uint32Array.of(1, 1)),
+  vectors: Buffer.alloc(2 * dim),
+  scales: bytesOf(Uint16Array.of(0x2000, 0x2000)),
+  last: true,
+  timings: null,
+  problem: '',
+};
+
+describe(`replies (seed ${seed})`, () => {
+  it('with fields of any value', () => {
+    let taken = 0;
+    fc.assert(
+      fc.property(
+        query,
+        fc.array(part, { maxLength: 4 }),
+        fc.array(model),
+        bytes,
+        (reply, parts, models, counts) => {
+          taken += Number(decodes(() => decodeQuery(reply as never, dim), checkQuery));
+          taken += Number(parts.length > 0 && collect(parts));
+          decodes(
+            () => decodeInfo({ models } as never),
+            (known) => expect(known.every((each) => each.dim >= 1)).toBe(true),
+          );
+          decodes(
+            () => decodeCounts(counts, 2),
+            (found) => expect(found).toHaveLength(2),
+          );
+        },
+      ),
+      runs,
+    );
+    expect(taken).toBeGreaterThan(runs.numRuns / 100);
+  });
+
+  it('with fields of honest ones and one of any value', () => {
+    const one = <Message extends object>(honest: Message, arbitrary: fc.Arbitrary<Message>) =>
+      fc
+        .tuple(arbitrary, fc.constantFrom(...Object.keys(honest)))
+        .map(([any, key]) => ({ ...honest, [key]: any[key as keyof Message] }));
+    fc.assert(
+      fc.property(one(honestQuery, query as never), one(honestPart, part as never), (reply, message) => {
+        decodes(() => decodeQuery(reply, dim), checkQuery);
+        collect([message]);
+      }),
+      runs,
+    );
+  });
+
+  it('with damaged bytes', () => {
+    const {
+      EncodeQueries: encodeQueries,
+      EncodeDocuments: encodeDocuments,
+      GetInfo: getInfo,
+    } = encoderService;
+    const answers = encodeQueries.responseSerialize({ items: [{ number: 1, reply: honestQuery }] });
+    const parts = encodeDocuments.responseSerialize({ part: honestPart });
+    const info = getInfo.responseSerialize({
+      models: [{ name: 'a', version: '1', dim, windowTokensMax: 8 }],
+    });
+    const random = createRandom(seed);
+    let taken = 0;
+    for (let round = 0; round < runs.numRuns; round += 1) {
+      const reply = parsed<EncodeQueriesResponse>(() =>
+        encodeQueries.responseDeserialize(damage(random, answers).bytes),
+      );
+      for (const { reply: item } of reply?.items ?? [])
+        if (item) taken += Number(decodes(() => decodeQuery(item, dim), checkQuery));
+      const message = parsed<EncodeDocumentsResponse>(() =>
+        encodeDocuments.responseDeserialize(damage(random, parts).bytes),
+      );
+      if (message?.part) taken += Number(collect([message.part]));
+      const known = parsed<GetInfoResponse>(() => getInfo.responseDeserialize(damage(random, info).bytes));
+      if (known !== undefined)
+        decodes(
+          () => decodeInfo(known),
+          (models) => expect(models.every((each) => each.dim >= 1)).toBe(true),
+        );
+    }
+    expect(taken).toBeGreaterThan(runs.numRuns / 100);
+  });
+});
+
+/** Bytes that are no message fail the call: an error as good as any. */
+function parsed<Message>(parse: () => Message): Message | undefined {
+  try {
+    return parse();
+  } catch (error) {
+    expect(error).toBeInstanceOf(Error);
+    return undefined;
+  }
+}
