@@ -111,11 +111,13 @@ export function checkpoint(
 /**
  * Copies the write-ahead log into the database and begins it anew. The first transaction of a log syncs its
  * header: here it is one that changes nothing, so that no other writer has to wait for the disk.
+ * Returns whether the database holds all of the log: `false` when a reader was in the way.
  */
-export function restartLog(connection: Connection): void {
-  checkpoint(connection, 'RESTART');
+export function restartLog(connection: Connection): boolean {
+  const { busy } = checkpoint(connection, 'RESTART');
   const version = connection.pragma('user_version', { simple: true }) as number;
   connection.pragma(`user_version = ${version}`);
+  return busy === 0;
 }
 
 /** SQLite does not call the busy handler for the change of journal mode, so two first openers retry here. */

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
 import { Disk, noDisks } from '../../support/machine/disk.ts';
+import { syncedFiles } from '../../support/machine/disk-state.ts';
 import { eventually } from '../../support/running/eventually.ts';
 import { generousLimits, month, usageOf } from '../../support/stages/catalog-fixture.ts';
 import { openRemoteCatalog } from '../../support/stages/remote-catalog.ts';
@@ -56,6 +57,28 @@ describe.skipIf(noDisks !== undefined)('usage', () => {
     const after = await openCatalog({ directory: disk.directory });
     expect(await after.usageTotals(tenantId, month)).toMatchObject(counted(211));
     await after.close();
+  });
+
+  it('loses nothing of it to a power cut once syncs that failed go well again', async () => {
+    const disk = await Disk.make({ logged: true });
+    const { catalog, notices, kill } = await openRemoteCatalog(disk.directory, disk.environment);
+    await createTenant(catalog);
+    await record(catalog, 10);
+    disk.state.set('failedSyncs', syncedFiles['the log of the usage ledger']);
+    await record(catalog, 10);
+    await eventually(() => notices.find((notice) => notice === 'usage could not be synced to the disk'), {
+      withinMs: 10_000,
+      what: 'the failed sync is noticed',
+    });
+    disk.state.set('failedSyncs', 0);
+    await record(catalog, 10);
+    const survives = await eventually(() => (requestsAfterPowerCut(disk) === 30 ? true : undefined), {
+      withinMs: 10_000,
+      everyMs: 50,
+      what: 'everything recorded survives a power cut',
+    });
+    expect(survives).toBe(true);
+    await kill();
   });
 
   it('loses no more than its last second to a power cut, also while its log is restarted', async () => {

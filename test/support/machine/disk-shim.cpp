@@ -119,6 +119,7 @@ bool isRefused(LogEntry::Kind kind, const std::string& path) {
     return true;
   }
   if (call < state().failFirst || call >= state().failEnd) return false;
+  if (state().failErrno == 0 && kind != LogEntry::write) return false;
   log(LogEntry::refused, 0, relative(path), kind);
   errno = static_cast<int>(state().failErrno);
   return true;
@@ -163,16 +164,23 @@ ssize_t fitting(int fd, size_t bytes, int64_t offset) {
   return -1;
 }
 
+/// The reserve of space is 8 MiB that nobody reads: of these the length is enough.
+void logWrite(int fd, const std::string& path, off_t offset, const void* bytes, size_t count) {
+  struct stat found;
+  if (!path.ends_with("/reserve")) log(LogEntry::write, inodeOf(fd), offset, bytes, count);
+  else if (fstat(fd, &found) == 0) log(LogEntry::resize, found.st_ino, found.st_size);
+}
+
 ssize_t writeAt(int fd, const void* bytes, size_t count, off_t offset) {
   const auto call = real<ssize_t(int, const void*, size_t, off_t)>("pwrite");
   const std::string path = pathOf(fd);
   if (!isInside(path)) return call(fd, bytes, count, offset);
   const auto lock = turn();
-  if (isRefused(LogEntry::write, path)) return -1;
+  if (isRefused(LogEntry::write, path)) return errno == 0 ? static_cast<ssize_t>(count) : -1;
   const ssize_t fits = fitting(fd, count, offset);
   if (fits < 0) return -1;
   const ssize_t written = call(fd, bytes, static_cast<size_t>(fits), offset);
-  if (written > 0) log(LogEntry::write, inodeOf(fd), offset, bytes, static_cast<size_t>(written));
+  if (written > 0) logWrite(fd, path, offset, bytes, static_cast<size_t>(written));
   return written;
 }
 
@@ -283,15 +291,14 @@ int openFile(const char* name, const char* path, int flags, mode_t mode) {
   return fd;
 }
 
-/// Kinds of files by the places of their bits in `DiskState::lostSyncs`.
-bool isLost(const std::string& path) {
+/// Whether the kind of the file has its bit.
+bool isAmong(int64_t kinds, const std::string& path) {
   static const char* const endings[] = {".seg", "catalog.db-wal", "catalog.db", "usage.db-wal", "usage.db", ".tmp"};
   struct stat found;
   const bool isDirectory = stat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode);
-  const int64_t lost = state().lostSyncs;
-  if (isDirectory) return (lost & 1) != 0;
+  if (isDirectory) return (kinds & 1) != 0;
   for (int kind = 0; kind < int(std::size(endings)); ++kind) {
-    if (path.ends_with(endings[kind])) return (lost >> (kind + 1) & 1) != 0;
+    if (path.ends_with(endings[kind])) return (kinds >> (kind + 1) & 1) != 0;
   }
   return false;
 }
@@ -304,11 +311,13 @@ int sync(int fd, const char* name) {
   const uint64_t inode = inodeOf(fd);
   {
     const auto lock = turn();
-    if (isRefused(LogEntry::syncBegin, path)) {
+    const bool fails = isAmong(state().failedSyncs, path);
+    if (fails) errno = EIO;
+    if (fails || isRefused(LogEntry::syncBegin, path)) {
       log(LogEntry::syncFailed, inode, number);
       return -1;
     }
-    if (isLost(path)) return 0;
+    if (isAmong(state().lostSyncs, path)) return 0;
     log(LogEntry::syncBegin, inode, number);
   }
   if (logFile() < 0) return real<int(int)>(name)(fd);

@@ -14,12 +14,15 @@ struct DiskState {
   std::atomic<int64_t> unreadEnd;
   /// Calls so far that change or sync what is on the disk.
   std::atomic<int64_t> calls;
-  /// Which of them fail, the first and the one behind the last, and with what.
+  /// Which of them fail, the first and the one behind the last, and with what; with 0, a fault to be found, writes do
+  /// nothing and succeed.
   std::atomic<int64_t> failFirst;
   std::atomic<int64_t> failEnd;
   std::atomic<int64_t> failErrno;
-  /// A fault to be found: syncs of files of this kind (`SyncedFile`) do nothing and succeed.
+  /// A fault to be found: syncs of files of these kinds (the bits of `isAmong`) do nothing and succeed.
   std::atomic<int64_t> lostSyncs;
+  /// Syncs of files of these kinds fail with EIO.
+  std::atomic<int64_t> failedSyncs;
 };
 
 /// An entry of the log `DISK_SHIM_LOG`: this header, then `bytes` of payload. Paths are relative to the directory.

@@ -12,12 +12,13 @@ const fields = [
   'failEnd',
   'failErrno',
   'lostSyncs',
+  'failedSyncs',
 ] as const;
 const fieldBytes = 8;
 
 export type DiskField = (typeof fields)[number];
 
-/** The bits of `lostSyncs`. */
+/** The bits of `lostSyncs` and `failedSyncs`. */
 export const syncedFiles = {
   directories: 1,
   segments: 2,

@@ -57,6 +57,11 @@ export class UsageLedger {
   #setAsideAt = Number.NEGATIVE_INFINITY;
   #unsynced = false;
   #syncing: Promise<void> | undefined;
+  /**
+   * A sync of the log failed. The kernel may have dropped what it could not write, a later sync says nothing of it, and
+   * recovery ends there: only the database is sure to hold what the log holds.
+   */
+  #logDoubtful = false;
   #closed: Promise<void> | undefined;
 
   /** A ledger that cannot be opened now is opened later; throws for one that a newer program wrote. */
@@ -195,10 +200,7 @@ export class UsageLedger {
   #written(): void {
     this.#unsynced = true;
     this.#transactions += 1;
-    if (this.#transactions < restartTransactions) return;
-    this.#transactions = 0;
-    this.#obstacle ??= 'passing';
-    this.#restarting = this.#restartLog();
+    if (this.#transactions >= restartTransactions) this.#beginRestart();
   }
 
   #obstruct(cause: unknown): void {
@@ -212,9 +214,15 @@ export class UsageLedger {
   }
 
   /** Whoever restarts a log waits for the disk, so the thread does it, and nothing is written meanwhile. */
+  #beginRestart(): void {
+    this.#transactions = 0;
+    this.#obstacle ??= 'passing';
+    this.#restarting = this.#restartLog();
+  }
+
   async #restartLog(): Promise<void> {
     try {
-      await this.#thread.request('restartLog', undefined);
+      if (await this.#thread.request('restartLog', undefined)) this.#logDoubtful = false;
     } catch (error) {
       this.#options.onNotice('the log of the usage ledger could not be emptied', error);
     }
@@ -225,7 +233,11 @@ export class UsageLedger {
   #maintain(): void {
     if (this.#store === undefined) this.#reopen();
     else if (this.#obstacle !== undefined || this.#erased.size > 0) this.#flush();
-    if (this.#unsynced && this.#syncing === undefined) this.#syncing = this.#sync();
+    if (this.#logDoubtful) {
+      if (this.#restarting === undefined) this.#beginRestart();
+    } else if (this.#unsynced && this.#syncing === undefined) {
+      this.#syncing = this.#sync();
+    }
   }
 
   async #sync(): Promise<void> {
@@ -233,7 +245,7 @@ export class UsageLedger {
     try {
       await this.#store?.sync();
     } catch (error) {
-      this.#unsynced = true;
+      this.#logDoubtful = true;
       this.#options.onNotice('usage could not be synced to the disk', error);
     } finally {
       this.#syncing = undefined;
