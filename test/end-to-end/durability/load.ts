@@ -35,6 +35,8 @@ export type Note =
   | { readonly what: 'begun'; readonly operation: Operation }
   /** `changed`: a delete found its document. */
   | { readonly what: 'acknowledged'; readonly number: number; readonly changed: boolean }
+  /** They did not happen, and a later commit has taken their place. */
+  | { readonly what: 'refused'; readonly numbers: readonly number[] }
   /** Another tenant and its index, that come and go. */
   | { readonly what: 'guest'; readonly ids: StageIds; readonly state: 'there' | 'leaving' | 'gone' };
 

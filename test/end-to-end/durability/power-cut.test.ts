@@ -4,7 +4,7 @@
  * begins with what one of these cuts left, so that opening is cut, too.
  */
 import { execFile } from 'node:child_process';
-import { existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test, vi } from 'vitest';
@@ -14,13 +14,10 @@ import type { ReaderThreadData } from '../../../src/catalog/sqlite/threads/reade
 import type { ThreadOptions } from '../../../src/catalog/sqlite/threads/thread-client.ts';
 import { rounds } from '../../rounds.ts';
 import { Disk, noDisks } from '../../support/machine/disk.ts';
-import { everythingSurvives, randomSurvival, type DiskImage } from '../../support/machine/disk-image.ts';
 import { syncedFiles } from '../../support/machine/disk-state.ts';
-import type { DiskLogEntry } from '../../support/machine/disk-log.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
-import { seededRandom } from '../../support/seeded-random.ts';
-import { Expectation, type Contents } from './expectation.ts';
-import type { Note, StageIds } from './load.ts';
+import { cutPower, type Left } from './cutting.ts';
+import type { StageIds } from './load.ts';
 
 if (noDisks !== undefined) console.log(`skipped: ${noDisks}`);
 
@@ -68,13 +65,6 @@ interface Counter {
   readonly cuts: number;
 }
 
-/** What a run begins with. */
-interface Left {
-  readonly directory: string;
-  readonly ids: StageIds | undefined;
-  readonly contents: Contents;
-}
-
 describe.skipIf(noDisks !== undefined)('a cut of power', () => {
   test('loses nothing that was acknowledged', { timeout: 12 * 3_600_000 }, async () => {
     let counter = readCounter();
@@ -115,38 +105,12 @@ interface Run {
 
 /** Returns what the last cut left. */
 async function runAndCut({ run, from, lost }: Run): Promise<Left> {
-  const random = seededRandom(run);
   const disk = await Disk.make({ logged: true, ...(from && { directory: from.directory }) });
-  const expectation = new Expectation(from?.ids, from?.contents);
-  const { entries: log, image } = disk.recording();
   if (lost !== undefined) disk.state.set('lostSyncs', syncedFiles[lost]);
   await load(disk, run, from?.ids);
-  const entries = log.next();
-  const cuts = Array.from({ length: cutsPerRun }, () => Math.floor(random() * entries.length)).toSorted(
-    (a, b) => a - b,
-  );
-  const replay = new Replay(image, expectation);
-  let left: Left | undefined;
-  for (const [place, entry] of entries.entries()) {
-    replay.apply(entry);
-    while (cuts[0] === place) {
-      cuts.shift();
-      const kept = lost === undefined ? build : await newDirectory();
-      const evidence = path.join(kept, `power-cut-${run}-${place}`);
-      const survival = Math.floor(random() * 2 ** 31);
-      left = await cut({
-        image,
-        expectation,
-        survival,
-        name: `${run}-${place}`,
-        isLast: cuts.length === 0,
-        evidence,
-      });
-    }
-  }
-  await expectEverythingSeen(image, disk.directory);
+  const evidence = lost === undefined ? build : await newDirectory();
+  const left = await cutPower({ disk, from, cuts: cutsPerRun, seed: run, evidence });
   disk.remove();
-  if (left === undefined) throw new Error('no cut');
   return left;
 }
 
@@ -156,75 +120,4 @@ async function load(disk: Disk, seed: number, ids: StageIds | undefined): Promis
   if (ids !== undefined) args.push(ids.tenantId, ids.indexId);
   const env = { ...process.env, ...disk.environment };
   await promisify(execFile)(process.execPath, args, { env, timeout: 120_000 });
-}
-
-/** Follows the log with the disk and with what is expected of it. */
-class Replay {
-  readonly #image: DiskImage;
-  readonly #expectation: Expectation;
-  /** Searches acknowledged when a sync of the ledger's log began. */
-  readonly #syncs = new Map<number, number>();
-
-  constructor(image: DiskImage, expectation: Expectation) {
-    this.#image = image;
-    this.#expectation = expectation;
-  }
-
-  apply(entry: DiskLogEntry): void {
-    if (entry.kind === 'note') this.#expectation.take(JSON.parse(entry.data.toString()) as Note);
-    this.#image.apply(entry);
-    if (entry.kind === 'syncBegin' && entry.inode === this.#image.inodeOf('usage.db-wal')) {
-      this.#syncs.set(entry.number, this.#expectation.searches);
-    }
-    if (entry.kind === 'syncEnd') this.#expectation.searchesAreSynced(this.#syncs.get(entry.number) ?? 0);
-  }
-}
-
-interface Cut {
-  readonly image: DiskImage;
-  readonly expectation: Expectation;
-  /** Decides what survives. */
-  readonly survival: number;
-  readonly name: string;
-  /** The next run begins with it. */
-  readonly isLast: boolean;
-  /** Where a cut that is not survived stays, to be looked at. */
-  readonly evidence: string;
-}
-
-async function cut({ image, expectation, survival, name, isLast, evidence }: Cut): Promise<Left> {
-  const parent = await newDirectory();
-  const leave = (directory: string): string => {
-    image.write(directory, randomSurvival(seededRandom(survival)));
-    return directory;
-  };
-  const opened = leave(path.join(parent, 'opened'));
-  const expected = expectation.copy();
-  try {
-    const contents = await expected.check(opened, survival % 5 === 0);
-    rmSync(opened, { recursive: true });
-    const directory = path.join(parent, 'left');
-    return { directory: isLast ? leave(directory) : directory, ids: expected.ids, contents };
-  } catch (error) {
-    throw new Error(`the cut ${name}, which left ${leave(evidence)}`, { cause: error });
-  }
-}
-
-/** The log has seen all that was done: with everything kept it gives the directory as it is. */
-async function expectEverythingSeen(image: DiskImage, directory: string): Promise<void> {
-  const replayed = path.join(await newDirectory(), 'replayed');
-  image.write(replayed, everythingSurvives);
-  expect(filesOf(replayed)).toEqual(filesOf(directory));
-  for (const file of filesOf(directory)) {
-    const [wanted, found] = [directory, replayed].map((at) => readFileSync(path.join(at, file)));
-    expect(found?.equals(wanted ?? Buffer.alloc(0)), file).toBe(true);
-  }
-}
-
-/** Without SQLite's index of its log, which is written through a mapping. */
-function filesOf(directory: string): readonly string[] {
-  return readdirSync(directory, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && !entry.name.endsWith('-shm'))
-    .map((entry) => path.relative(directory, path.join(entry.parentPath, entry.name)))
-    .toSorted();
 }

@@ -91,11 +91,15 @@ export async function openHost(kept?: string): Promise<Host> {
   const directory = kept ?? (await mkdtemp(path.join(tmpdir(), 'maxsimd-index-')));
   await prepareDataDirectory(directory);
   const catalog = await openCatalog({ directory, owned: kept !== undefined });
+  const blobs = await openLocalBlobStore(path.join(directory, 'segments')).catch(async (error: unknown) => {
+    await catalog.close();
+    throw error;
+  });
   const engine = createEngine({ threads: 2, kernel: 'auto' });
   return {
     catalog,
     engine,
-    blobs: await openLocalBlobStore(path.join(directory, 'segments')),
+    blobs,
     async [Symbol.asyncDispose]() {
       await catalog.close();
       engine.close();
