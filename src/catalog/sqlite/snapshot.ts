@@ -64,14 +64,13 @@ export class CatalogSnapshot {
   }
 }
 
-/** Copies the usage ledger as it is now; `false` when there is none yet. */
-export async function copyUsage(directory: string, file: string, onProgress: CopyProgress): Promise<boolean> {
+/** Copies the usage ledger as it is now, if there is one. */
+export async function copyUsage(directory: string, file: string, onProgress: CopyProgress): Promise<void> {
   const source = path.join(directory, usageFile);
-  if (!existsSync(source)) return false;
+  if (!existsSync(source)) return;
   const connection = openReader(source);
   try {
     await copyDatabase(connection, file, onProgress);
-    return true;
   } finally {
     connection.close();
   }

@@ -12,7 +12,8 @@ import path from 'node:path';
 import { fingerprintOf, readKeyPepper } from '../../catalog/key-pepper.ts';
 import { assertNoProblem, catalogFile, inspectCatalogFiles } from '../../catalog/sqlite/catalog-files.ts';
 import { CatalogSnapshot, copyUsage } from '../../catalog/sqlite/snapshot.ts';
-import { usageFile } from '../../catalog/sqlite/usage/usage-store.ts';
+import { catalogDamage } from '../../catalog/sqlite/reads/catalog-reader.ts';
+import { usageFile, usageProblems } from '../../catalog/sqlite/usage/usage-store.ts';
 import { syncDirectory } from '../../catalog/sync-directory.ts';
 import type { Config } from '../../app/config.ts';
 import { createEngine } from '../../index/engine/native.ts';
@@ -72,11 +73,19 @@ async function writeArchive(options: BackupOptions, work: string): Promise<MadeB
   try {
     segments = openSegments(directory, snapshot);
     const keyPepper = withKeyPepper ? await pepperOf(directory, snapshot.pepperFingerprint()) : undefined;
-    await snapshot.copyTo(path.join(work, catalogFile), onProgress);
+    await snapshot.copyTo(path.join(work, catalogFile), onProgress).catch((error: unknown) => {
+      throw error instanceof CommandFailure ? error : (damagedCatalog(directory) ?? error);
+    });
     // From here on the server's write-ahead log may begin anew.
     snapshot.close();
-    await copyUsage(directory, path.join(work, usageFile), onProgress);
-    return await fillArchive(options, work, segments, keyPepper);
+    // A server begins a new ledger in the place of a damaged one.
+    const problems = (await usageProblems(directory)).filter(({ file }) => file === usageFile);
+    if (problems.length === 0) await copyUsage(directory, path.join(work, usageFile), onProgress);
+    const made = await fillArchive(options, work, segments, keyPepper);
+    return {
+      ...made,
+      problems: [...problems.map((found) => ({ index_id: '', ...found })), ...made.problems],
+    };
   } finally {
     snapshot.close();
     segments?.close();
@@ -119,6 +128,13 @@ async function fillArchive(
     engine.close();
     progress.stop();
   }
+}
+
+/** What the copy of a database fails with does not tell damage from a disk that fails. */
+function damagedCatalog(directory: string): CommandFailure | undefined {
+  const [found] = catalogDamage(directory);
+  if (found === undefined) return undefined;
+  return new CommandFailure('backup_failed', `${catalogFile}: ${found}. See "maxsimd index verify"`);
 }
 
 async function pepperOf(directory: string, fingerprint: Uint8Array): Promise<Uint8Array> {

@@ -162,4 +162,34 @@ describe('a damaged data directory', () => {
     const accepted = await restoreTo(target, archive, { acceptDamage: true });
     expect(accepted.document).toMatchObject({ problems: [{}, {}] });
   });
+
+  it.each([0, 20, 5000])('is archived without a usage ledger that is damaged at byte %i', async (at) => {
+    const place = await newDirectory();
+    const source = path.join(place, 'source');
+    await restoreTo(source, golden);
+    const ledger = await readFile(path.join(source, 'usage.db'));
+    ledger[at]! ^= 1;
+    await writeFile(path.join(source, 'usage.db'), ledger);
+    const archive = path.join(place, 'a.tar');
+    const taken = await backUp(source, archive);
+    expect(taken.document).toMatchObject({
+      problems: [{ file: 'usage.db', problem: expect.stringMatching(/^the usage ledger is damaged/) }],
+    });
+    expect(entriesOf(await readFile(archive)).map(({ name }) => name)).not.toContain('usage.db');
+    expect((await restoreTo(path.join(place, 'target'), archive)).document).toMatchObject({ problems: [] });
+  });
+
+  it('is not archived when its catalog is what is damaged', async () => {
+    const place = await newDirectory();
+    const source = path.join(place, 'source');
+    await restoreTo(source, golden);
+    const catalog = await readFile(path.join(source, 'catalog.db'));
+    catalog[30_000]! ^= 1;
+    await writeFile(path.join(source, 'catalog.db'), catalog);
+    await expect(backUp(source, path.join(place, 'a.tar'))).rejects.toMatchObject({
+      code: 'backup_failed',
+      message: expect.stringMatching(/^catalog\.db: what it holds of indexes is damaged/),
+    });
+    expect(await readdir(place)).toEqual(['source']);
+  });
 });
