@@ -36,6 +36,20 @@ export const attacks: readonly Attack[] = [
     },
   },
   {
+    name: 'largest pair',
+    what: 'an upsert and a score at once, each of 50 documents of 100 KiB of real text: all that the default limits allow',
+    run: async (attacker) => {
+      const text = packageTexts(400).join(' ').repeat(2);
+      const texts = numbers(documentsMax).map((n) => cutToBytes(text.slice(n * 1000), textBytesMax));
+      const body = JSON.parse(upsert(texts)) as object;
+      const score = JSON.stringify({ query: 'how is the event loop kept free', ...body });
+      return Promise.all([
+        attacker.send(documentsOf(attacker), upsert(texts)),
+        attacker.send('/v1/score', score),
+      ]);
+    },
+  },
+  {
     name: 'marks',
     what: 'an upsert of 50 documents of 100 KB of combining marks out of canonical order',
     run: async (attacker) => {

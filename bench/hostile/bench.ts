@@ -12,10 +12,10 @@ import { startServer, type ServerProcess } from '../lib/service/server-process.t
 import { describeEnvironment, type Environment } from '../lib/environment.ts';
 import { exchange } from '../lib/service/exchange.ts';
 import { scrape } from '../lib/service/metrics.ts';
-import { names, optional } from '../lib/options.ts';
+import { integer, names, optional } from '../lib/options.ts';
 import { memoryBytes } from '../lib/service/process-counters.ts';
 import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
-import { maximum, median } from '../lib/statistics.ts';
+import { maximum, median, quantile } from '../lib/statistics.ts';
 import { columns } from '../lib/table.ts';
 import { packageTexts } from '../lib/texts.ts';
 import { attacks, type Attack, type Attacker } from './attacks.ts';
@@ -26,6 +26,11 @@ const known = attacks.map(({ name }) => name);
 const settings = {
   attacks: names(known, 'attacks to measure'),
   against: optional('checkout', 'folder of another checkout, built and installed, to compare with'),
+  seconds: integer(
+    0,
+    'of each attack again and again, by a tenant with the default limits; 0: once, without limits',
+    0,
+  ),
 };
 
 type Options = OptionsOf<typeof settings>;
@@ -51,7 +56,10 @@ interface HostileRow {
   readonly statuses: Readonly<Record<string, number>>;
   readonly attack_ms: number;
   readonly healthz_max_ms: number;
+  /** Searches of another tenant before the attack and during it. */
+  readonly search_quiet_p99_ms: number;
   readonly search_p50_ms: number;
+  readonly search_p99_ms: number;
   readonly search_max_ms: number;
   /** Searches of another tenant that failed. */
   readonly searches_failed: number;
@@ -59,9 +67,16 @@ interface HostileRow {
   readonly resident_mib: number;
 }
 
+const attackerName = 'attacker';
 const neighbourDocuments = 40;
 /** Before the attack, so that the probes have warmed up. */
 const quietMs = 1000;
+/** Share of the seconds of an attack, so that a percentile of the quiet has as much behind it. */
+const quietShare = 0.5;
+/** What the command line sets holds by then. */
+const limitsHoldMs = 5000;
+/** What was prepared counts no more by then. */
+const rateWindowMs = 61_000;
 /** After the last answer, so that what is still under way is seen. */
 const settleMs = 500;
 
@@ -81,7 +96,18 @@ async function run(options: Options): Promise<HostileReport> {
 function render({ rows }: HostileReport): string {
   const line = (cells: readonly string[]): string =>
     `${columns(cells, { first: 16, others: 13, left: 2 })}\n`;
-  const header = ['attack', 'side', 'healthz max', 'search p50', 'search max', 'failed', 'loop max', 'MiB'];
+  const header = [
+    'attack',
+    'side',
+    'healthz max',
+    'search p50',
+    'quiet p99',
+    'p99',
+    'search max',
+    'failed',
+    'loop max',
+    'MiB',
+  ];
   return (
     line(header) +
     rows
@@ -91,6 +117,8 @@ function render({ rows }: HostileReport): string {
           row.side,
           row.healthz_max_ms.toFixed(0),
           row.search_p50_ms.toFixed(1),
+          row.search_quiet_p99_ms.toFixed(1),
+          row.search_p99_ms.toFixed(1),
           row.search_max_ms.toFixed(0),
           String(row.searches_failed),
           row.event_loop_max_ms.toFixed(0),
@@ -104,30 +132,40 @@ function render({ rows }: HostileReport): string {
 async function measure(
   attack: Attack,
   side: 'this' | 'against',
-  { against, environment }: Options,
+  { against, environment, seconds }: Options,
 ): Promise<HostileRow> {
   const server = await startServer({
     environment,
     ...(side === 'against' && against !== undefined ? { checkout: against } : {}),
   });
   try {
-    const attacker = await attackerOf(server, server.createTenant('attacker'));
+    const attacker = await attackerOf(server, server.createTenant(attackerName));
     const neighbour = await attackerOf(server, server.apiKey);
     const documents = packageTexts(neighbourDocuments).map((text, n) => ({ doc_id: `n${n}`, text }));
     await neighbour.send(`/v1/indexes/${neighbour.indexId}/documents`, JSON.stringify({ documents }));
     await attack.prepare?.(attacker);
+    if (seconds > 0) {
+      server.setDefaultLimits(attackerName);
+      await delay(attack.prepare === undefined ? limitsHoldMs : rateWindowMs);
+    }
     const { url, apiKey } = neighbour;
-    const healthz = startProbe({ url, apiKey, path: '/healthz' });
-    const search = startProbe({
+    const question = {
       url,
       apiKey,
       path: `/v1/indexes/${neighbour.indexId}/search`,
       body: JSON.stringify({ query: 'how is the event loop kept free' }),
-    });
+    };
+    const quiet = startProbe(question);
+    await delay(Math.max(quietMs, seconds * 1000 * quietShare));
+    const quietSearches = await quiet.stop();
+    const healthz = startProbe({ url, apiKey, path: '/healthz' });
+    const search = startProbe(question);
     await delay(quietMs);
     await eventLoopMaxMs(server);
     const started = performance.now();
-    const statuses = await attack.run(attacker);
+    const statuses: number[] = [];
+    do statuses.push(...(await attack.run(attacker)));
+    while (performance.now() - started < seconds * 1000);
     const attackMs = performance.now() - started;
     const residentMib = memoryBytes(server.processId ?? 0, 'VmRSS') / 2 ** 20;
     await delay(settleMs);
@@ -139,7 +177,9 @@ async function measure(
       statuses: counted(statuses),
       attack_ms: attackMs,
       healthz_max_ms: maximum(health.waitsMs),
+      search_quiet_p99_ms: quantile(quietSearches.waitsMs, 0.99),
       search_p50_ms: median(searches.waitsMs),
+      search_p99_ms: quantile(searches.waitsMs, 0.99),
       search_max_ms: maximum(searches.waitsMs),
       searches_failed: searches.failures,
       event_loop_max_ms: await eventLoopMaxMs(server),

@@ -22,7 +22,7 @@ const configShape = {
     .default(8080)
     .describe('Port of the API; 0 = any free port (printed).'),
   MAXSIMD_HTTP_CONNECTIONS_MAX: integer(1, 1_000_000)
-    .default(1_000)
+    .default(4_000)
     .describe('Open connections of the API, idle ones included; further ones are closed at once.'),
   MAXSIMD_METRICS_HOST: z.string().default('127.0.0.1').describe('Address of the metrics listener.'),
   MAXSIMD_METRICS_PORT: integer(-1, 65535)

@@ -23,6 +23,8 @@ export interface ServerProcess {
   readonly processId: number | undefined;
   /** The key of another tenant whose limits do not bind. */
   createTenant(name: string): string;
+  /** From now on the tenant has the limits that a new one has. */
+  setDefaultLimits(name: string): void;
   /** Aborts, with what happened as its reason, when the server ends in another way than by `close`. */
   readonly ended: AbortSignal;
   close(): Promise<void>;
@@ -35,6 +37,16 @@ const limits = [
   '100000',
   '--input-tokens',
   '1000000000000',
+];
+
+/** Those of the interface specification, section "Limits". */
+const defaultLimits = [
+  '--requests-per-minute',
+  '60',
+  '--max-concurrent-requests',
+  '2',
+  '--input-tokens',
+  '50000000',
 ];
 
 export async function startServer(options: ServerOptions): Promise<ServerProcess> {
@@ -58,9 +70,13 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
       MAXSIMD_LOG_LEVEL: onLogLine === undefined ? 'error' : 'info',
     };
     const entry = path.join(checkout, 'src', 'cli', 'main.ts');
+    const maxsimd = (...args: readonly string[]): string =>
+      execFileSync(process.execPath, [entry, ...args, '--json'], {
+        env: serverEnvironment,
+        encoding: 'utf8',
+      });
     const createTenant = (name: string): string => {
-      const args = [entry, 'tenant', 'create', '--name', name, ...limits, '--json'];
-      const printed = execFileSync(process.execPath, args, { env: serverEnvironment, encoding: 'utf8' });
+      const printed = maxsimd('tenant', 'create', '--name', name, ...limits);
       return (JSON.parse(printed) as { readonly api_key: string }).api_key;
     };
     const apiKey = createTenant('capacity');
@@ -76,6 +92,7 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
       url: await readyUrl(server),
       apiKey,
       createTenant,
+      setDefaultLimits: (name) => void maxsimd('tenant', 'limits', name, ...defaultLimits),
       metricsUrl: `http://127.0.0.1:${metricsPort}/metrics`,
       processId: server.pid,
       ended,

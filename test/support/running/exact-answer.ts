@@ -17,6 +17,15 @@ export interface ExactRequest {
   readonly body?: string | undefined;
 }
 
+/** The connection ended in the middle of an answer. */
+export class CutAnswer extends Error {
+  override readonly name = 'CutAnswer';
+
+  constructor(cause: unknown) {
+    super('an answer was cut', { cause });
+  }
+}
+
 /** One connection, kept. */
 export function openExact(): {
   send(sent: ExactRequest): Promise<ExactAnswer>;
@@ -41,7 +50,7 @@ export function openExact(): {
         sent.once('response', (response) => {
           const parts: Buffer[] = [];
           response.on('data', (part: Buffer) => parts.push(part));
-          response.once('error', reject);
+          response.once('error', (cause) => reject(new CutAnswer(cause)));
           response.once('end', () => {
             const raw = response.rawHeaders;
             resolve({

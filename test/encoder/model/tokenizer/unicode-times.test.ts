@@ -62,13 +62,14 @@ function textsOf({ characters }: Row, bytes: number): Readonly<Record<string, st
   };
 }
 
-async function costOf(text: string): Promise<{ readonly longestMs: number; readonly busyMs: number }> {
+/** The least of three runs. */
+async function costOf(text: string): Promise<{ readonly longestMs: number; readonly processorMs: number }> {
   const never = new AbortController().signal;
-  const first = await turnsOf(() => tokenizer.encodeInSlices(text, never));
-  const again = await turnsOf(() => tokenizer.encodeInSlices(text, never));
+  const runs = [];
+  for (let run = 0; run < 3; run += 1) runs.push(await turnsOf(() => tokenizer.encodeInSlices(text, never)));
   return {
-    longestMs: Math.min(first.longestMs, again.longestMs),
-    busyMs: Math.min(first.busyMs, again.busyMs),
+    longestMs: Math.min(...runs.map(({ longestMs }) => longestMs)),
+    processorMs: Math.min(...runs.map(({ processorMs }) => processorMs)),
   };
 }
 
@@ -84,9 +85,9 @@ describe('a text of 100 KiB', () => {
     for (const [kind, text] of Object.entries(textsOf(row, textBytesMax))) {
       const whole = await costOf(text);
       expect(whole.longestMs, kind).toBeLessThan(holdMsMax);
-      if (whole.busyMs < comparedMs) continue;
+      if (whole.processorMs < comparedMs) continue;
       const quarter = await costOf(quarters[kind]!);
-      expect(whole.busyMs / quarter.busyMs / 4, kind).toBeLessThan(growthMax);
+      expect(whole.processorMs / quarter.processorMs / 4, kind).toBeLessThan(growthMax);
     }
   });
 });
