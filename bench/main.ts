@@ -10,6 +10,7 @@ import { kernel } from './kernel/bench.ts';
 import { loop } from './loop/bench.ts';
 import { memory } from './memory/bench.ts';
 import { newcomer } from './newcomer/bench.ts';
+import { overload } from './overload/bench.ts';
 import { search } from './search/bench.ts';
 import { searchEmbed } from './search/embed.ts';
 import { searchFit } from './search/synthetic/fit-statistics.ts';
@@ -36,6 +37,7 @@ const scenarios = [
   stages,
   loop,
   hostile,
+  overload,
   store,
   backup,
   memory,

@@ -78,3 +78,14 @@ it('another tenant and the event loop are watched while a hostile request is ans
   expect(row?.['searches_failed']).toBe(0);
   expect(printed).toContain('large numbers');
 }, 120_000);
+
+it('the service is asked for more than it can answer, and then for little again', async () => {
+  const { report, printed } = await runServiceBenchmark<{
+    readonly peak_per_second: number;
+    readonly overload: Numbers & { readonly statuses: Numbers };
+  }>('overload', '--seconds', '2', '--callers', '4');
+  expect(report.peak_per_second).toBeGreaterThan(0);
+  expect(report.overload['answered_per_second']).toBeGreaterThan(0);
+  expect(report.overload.statuses['200']).toBeGreaterThan(0);
+  expect(printed).toContain('recovery');
+}, 120_000);
