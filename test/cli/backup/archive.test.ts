@@ -52,7 +52,7 @@ describe('an archive', () => {
 
   it('with any bit flipped is refused', async () => {
     const random = announceRandom('flipped bits of an archive');
-    for (let round = 0; round < rounds({ short: 120, nightly: 20_000 }); round += 1) {
+    for (let round = 0; round < rounds({ short: 120, nightly: 5_000 }); round += 1) {
       const place = random.integer(0, whole.length - 1);
       const bit = 1 << random.integer(0, 7);
       const damaged = Buffer.from(whole);
@@ -65,7 +65,7 @@ describe('an archive', () => {
   it('that is cut anywhere is refused', async () => {
     const random = announceRandom('cut archives');
     const places = [0, 1, 511, 512, 513, whole.length - 1024, whole.length - 512, whole.length - 1];
-    for (let round = 0; round < rounds({ short: 25, nightly: 5_000 }); round += 1) {
+    for (let round = 0; round < rounds({ short: 25, nightly: 2_000 }); round += 1) {
       places.push(random.integer(0, whole.length - 1));
     }
     for (const place of places) {
