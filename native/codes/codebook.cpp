@@ -16,6 +16,9 @@ constexpr uint32_t probedGroups = 8;
 /// Token vectors sorted by group at a time: enough that a group's share fills blocks of the kernel.
 constexpr uint32_t batchRows = 4096;
 
+/// Far beyond what is left of unit vectors, and sums of products stay numbers.
+bool isUsable(float value) { return std::abs(value) <= 65504.0f; }
+
 bool usable(const CodebookData& data) {
   if (data.groupStarts.size() < 2 || data.groupStarts.front() != 0) return false;
   if (data.count() < 1 || data.count() > centroidsMax) return false;
@@ -25,9 +28,9 @@ bool usable(const CodebookData& data) {
            std::all_of(scales.begin(), scales.begin() + long(count),
                        [](uint16_t scale) { return halfIsFinite(scale) && halfToFloat(scale) > 0.0f; });
   };
-  if (!std::isfinite(data.share) || data.codewords.size() != size_t(data.subspaces()) * codewords * data.subspaceDim())
+  if (!isUsable(data.share) || data.codewords.size() != size_t(data.subspaces()) * codewords * data.subspaceDim())
     return false;
-  if (!std::all_of(data.codewords.begin(), data.codewords.end(), [](float value) { return std::isfinite(value); }))
+  if (!std::all_of(data.codewords.begin(), data.codewords.end(), isUsable))
     return false;
   return fits(data.centroids, data.scales, data.count()) && fits(data.groups, data.groupScales, data.groupCount());
 }
