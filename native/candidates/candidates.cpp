@@ -19,8 +19,10 @@ namespace {
 /// more of the best ten than they save (docs/benchmarks/frontier.md).
 constexpr uint32_t shortlistBase = 240;
 constexpr uint32_t shortlistPerCandidate = 7;
-/// Lists know a chunk by some of its codes only: so many times the shortlist is looked at by all of theirs.
-constexpr uint32_t listedPerShortlisted = 3;
+/// Lists know a chunk by some of its codes only: from twice to three times the shortlist is looked at by all of theirs, as
+/// it is a smaller share of so many chunks and more.
+constexpr double fewListed = 2, manyListed = 3, chunksOfFewListed = 50'000;
+constexpr double visitsPerListed = 1.3;
 /// Beyond so many chunks the shortlist grows with a power of their number: its root,
 constexpr double manyChunks = 100'000;
 constexpr double growth = 0.5;
@@ -33,9 +35,7 @@ constexpr uint64_t budgetTokens = 32;
 
 /// Some 99 in 100 of the best ten by exact MaxSim are among so many by codes (docs/architecture/candidates.md), and
 /// chunks that nearly tie grow with the index.
-uint32_t shortlistFor(uint32_t candidateK, std::span<const CodedSegment> segments) {
-  uint64_t selected = 0;
-  for (const CodedSegment& coded : segments) selected += coded.selected->count;
+uint32_t shortlistFor(uint32_t candidateK, uint64_t selected) {
   const uint32_t few = shortlistBase + shortlistPerCandidate * candidateK;
   const double deep = double(std::clamp(candidateK, fewCandidates, manyCandidates) - fewCandidates) /
                       (manyCandidates - fewCandidates);
@@ -43,9 +43,14 @@ uint32_t shortlistFor(uint32_t candidateK, std::span<const CodedSegment> segment
   return uint32_t(few * std::pow(std::max(1.0, double(selected) / manyChunks), power));
 }
 
-bool useLists(std::span<const CodedSegment> segments, Plan plan, uint32_t tokens, uint32_t count) {
+ListBreadth breadthFor(uint32_t shortlist, uint64_t selected) {
+  const double listed = std::clamp(1 + double(selected) / chunksOfFewListed, fewListed, manyListed);
+  return {uint32_t(shortlist * listed), float(shortlist * listed * visitsPerListed)};
+}
+
+bool useLists(std::span<const CodedSegment> segments, Plan plan, uint32_t tokens, const ListBreadth& breadth) {
   if (plan != Plan::automatic) return plan == Plan::lists;
-  return listScanCost(segments, tokens, count * listedPerShortlisted) < codeScanCost(segments, tokens);
+  return listScanCost(segments, tokens, breadth) < codeScanCost(segments, tokens);
 }
 
 /// What the filter leaves of the live chunks.
@@ -146,11 +151,15 @@ CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& sel
   }
   const AgeOf age = [&selections](const Candidate& candidate) { return candidateAge(selections, candidate); };
   const ShortlistSearch search{segments, query.tokens, *kernel.loops, age, pool, request.deadline};
-  const uint32_t count = shortlistFor(request.candidateK, segments);
+  uint64_t selected = 0;
+  for (const CodedSegment& coded : segments) selected += coded.selected->count;
+  const uint32_t count = shortlistFor(request.candidateK, selected);
+  const ListBreadth breadth = breadthFor(count, selected);
   std::vector<Shortlisted> shortlist;
-  if (useLists(segments, request.plan, query.tokens, count)) {
-    shortlist = shortlistByLists(search, count * listedPerShortlisted);
-    shortlist = bestByEntries(search, shortlist, count);
+  std::vector<uint8_t> highest;
+  if (useLists(segments, request.plan, query.tokens, breadth)) {
+    shortlist = shortlistByLists(search, breadth);
+    shortlist = bestByEntries(search, std::move(shortlist), count, highest);
   }
   // Lists may meet too few chunks.
   set.byLists = shortlist.size() >= request.candidateK;

@@ -27,17 +27,19 @@ std::vector<Shortlisted> shortlistByCodes(const ShortlistSearch& search, uint32_
     search.deadline.check();
     const auto [coded, first] = tasks[t];
     const ResidualTable& table = coded->table->residual;
-    std::vector<Shortlisted> shortlist;
+    thread_local std::vector<uint32_t> sums(taskChunks);
     SumCounts counts(sumCountsFor(tokens), 0);
-    coded->selected->chunks.forEach(first, first + taskChunks, [&, coded = coded](uint32_t chunk) {
+    const Bitmap& selected = coded->selected->chunks;
+    selected.forEach(first, first + taskChunks, [&, coded = coded, first = first](uint32_t chunk) {
       const uint32_t sum =
           search.loops.sumOfMaxima(table.entries, table.tokensPadded, table.codeMask, coded->codes->of(chunk));
-      shortlist.push_back({sum, {coded->selection, chunk}});
+      sums[chunk - first] = sum;
       ++counts[sum >> sumsPerCountBits];
     });
     const uint32_t least = bound.add(counts);
-    std::erase_if(shortlist, [=](const Shortlisted& shortlisted) { return shortlisted.sum < least; });
-    parts[t] = std::move(shortlist);
+    selected.forEach(first, first + taskChunks, [&, coded = coded, first = first](uint32_t chunk) {
+      if (sums[chunk - first] >= least) parts[t].push_back({sums[chunk - first], {coded->selection, chunk}});
+    });
   });
   return bestOf(parts, tokens, count, search.ageOf);
 }

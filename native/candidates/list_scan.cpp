@@ -11,11 +11,12 @@
 namespace maxsimd {
 namespace {
 
-/// Selected chunks met per query token: with fewer, more of the best are on no list that is walked.
-constexpr float visitsPerShortlisted = 1.5f;
-constexpr double nanosecondsPerVisit = 3;
-/// Finding the best sums.
+/// What a walk costs beside a scan of all codes, fitted to short, middle and long chunks: choosing lists, each visit, finding
+/// the best sums, and codes that lie here and there.
+constexpr double nanosecondsOfChoice = 300'000;
+constexpr double nanosecondsPerVisit = 4;
 constexpr double nanosecondsPerChunk = 1;
+constexpr double scatteredCodes = 2;
 constexpr uint32_t entryValues = entryMax + 1;
 /// One centroid in so many says at which entry a token's lists hold enough; of many centroids, so many in all.
 constexpr uint32_t sampledEvery = 16;
@@ -268,11 +269,11 @@ static_assert(uint64_t(queryTokensMax) * entryValues <= Gains::sumMask &&
 
 }  // namespace
 
-std::vector<Shortlisted> shortlistByLists(const ShortlistSearch& search, uint32_t count) {
+std::vector<Shortlisted> shortlistByLists(const ShortlistSearch& search, const ListBreadth& breadth) {
   const std::span<const CodedSegment> segments = search.segments;
   const uint32_t tokens = search.tokens;
   const std::vector<ListedSegments> groups = groupByTable(segments);
-  const std::vector<Probes> probes = chooseProbes(search, groups, visitsPerShortlisted * float(count));
+  const std::vector<Probes> probes = chooseProbes(search, groups, breadth.visits);
   struct Task {
     const CodedSegment* coded;
     const Probes* probes;
@@ -286,7 +287,7 @@ std::vector<Shortlisted> shortlistByLists(const ShortlistSearch& search, uint32_
     const uint32_t blocks = (coded.selected->chunks.size() + ChunkCodes::blockChunks - 1) / ChunkCodes::blockChunks;
     for (uint32_t block = 0; block < blocks; ++block) tasks.push_back({&coded, &probes[g], block});
   }
-  SumBound bound(tokens, count);
+  SumBound bound(tokens, breadth.chunks);
   std::vector<std::vector<Shortlisted>> parts(tasks.size());
   search.pool.parallelFor(tasks.size(), [&](size_t t) {
     search.deadline.check();
@@ -296,17 +297,18 @@ std::vector<Shortlisted> shortlistByLists(const ShortlistSearch& search, uint32_
     gains.collect(*coded->codes, block, *walked);
     parts[t] = gains.best(*coded, block * ChunkCodes::blockChunks, bound);
   });
-  return bestOf(parts, tokens, count, search.ageOf);
+  return bestOf(parts, tokens, breadth.chunks, search.ageOf);
 }
 
-double listScanCost(std::span<const CodedSegment> segments, uint32_t tokens, uint32_t count) {
+double listScanCost(std::span<const CodedSegment> segments, uint32_t tokens, const ListBreadth& breadth) {
   double selected = 0, chunks = 0;
   for (const CodedSegment& coded : segments) {
     selected += coded.selected->count;
     chunks += coded.codes->chunks();
   }
-  return double(visitsPerShortlisted) * count * tokens * chunks / selected * nanosecondsPerVisit +
-         chunks * nanosecondsPerChunk + codeScanCost(segments, tokens) * std::min(1.0, count / selected);
+  return nanosecondsOfChoice + double(breadth.visits) * tokens * chunks / selected * nanosecondsPerVisit +
+         chunks * nanosecondsPerChunk +
+         codeScanCost(segments, tokens) * scatteredCodes * std::min(1.0, breadth.chunks / selected);
 }
 
 }  // namespace maxsimd

@@ -11,11 +11,19 @@
 
 namespace maxsimd {
 
-/// The `count` selected chunks with the largest partial sums, by segment and chunk; fewer if the lists walked hold
-/// fewer.
-std::vector<Shortlisted> shortlistByLists(const ShortlistSearch& search, uint32_t count);
+/// How much of an index a search by lists looks at.
+struct ListBreadth {
+  /// Chunks that are shortlisted.
+  uint32_t chunks;
+  /// Selected chunks met by each query token: with fewer, more of the best are on no list that is walked.
+  float visits;
+};
 
-/// The cost of a shortlist of `count` and a look at all of their codes, as `codeScanCost` has it.
-double listScanCost(std::span<const CodedSegment> segments, uint32_t tokens, uint32_t count);
+/// The selected chunks with the largest partial sums, by segment and chunk; fewer than asked for if the lists walked hold
+/// fewer.
+std::vector<Shortlisted> shortlistByLists(const ShortlistSearch& search, const ListBreadth& breadth);
+
+/// The cost of such a shortlist and a look at all of their codes, as `codeScanCost` has it.
+double listScanCost(std::span<const CodedSegment> segments, uint32_t tokens, const ListBreadth& breadth);
 
 }  // namespace maxsimd

@@ -47,23 +47,33 @@ void prefetchAhead(const std::vector<const CodedSegment*>& places, const std::ve
 struct ChosenRuns {
   std::vector<CodeRun> runs;
   uint32_t count = 0;
+  std::vector<uint8_t> own;
 
-  void choose(const ShortlistSearch& search, const CodedSegment& coded, uint32_t chunk) {
+  void choose(const ShortlistSearch& search, const CodedSegment& coded, const Shortlisted& shortlisted) {
+    const uint32_t chunk = shortlisted.candidate.chunk;
+    const ResidualTable& table = coded.table->residual;
     const CodeSpan codes = coded.codes->of(chunk);
+    const uint8_t* highest = shortlisted.highest;
+    if (highest == nullptr) {
+      own.resize(table.tokensPadded);
+      search.loops.highestOfCodes(table.entries, table.codeMask, codes, table.tokensPadded, own.data());
+      highest = own.data();
+    }
     runs.resize(std::max<size_t>(runs.size(), codes.count + 1));
-    count = search.loops.chooseRuns(coded.table->residual, {codes, coded.codes->runs(chunk), coded.codes->rows(chunk)},
+    count = search.loops.chooseRuns(table, {codes, coded.codes->runs(chunk), coded.codes->rows(chunk)}, highest,
                                     runs.data());
     const uint8_t* const bytes = coded.codes->residuals(chunk);
-    const size_t rowBytes = coded.table->residual.subspaces / 2;
+    const size_t rowBytes = table.subspaces / 2;
     for (uint32_t r = 0; r < count; ++r) __builtin_prefetch(bytes + firstRowOf(runs[r]) * rowBytes);
   }
 };
 
 }  // namespace
 
-std::vector<Shortlisted> bestByEntries(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist,
-                                   size_t count) {
-  std::vector<std::vector<Shortlisted>> parts{shortlist};
+std::vector<Shortlisted> bestByEntries(const ShortlistSearch& search, std::vector<Shortlisted> shortlist, size_t count,
+                                       std::vector<uint8_t>& highest) {
+  const size_t stride = search.segments.front().table->residual.tokensPadded;
+  highest.resize(shortlist.size() * stride);
   const auto places = bySelection(search.segments);
   forEachBlock(search, shortlist, [&](size_t first, size_t last) {
     for (size_t i = first; i < last; ++i) {
@@ -71,11 +81,13 @@ std::vector<Shortlisted> bestByEntries(const ShortlistSearch& search, const std:
       const Candidate& candidate = shortlist[i].candidate;
       const CodedSegment& coded = *places[candidate.selection];
       const ResidualTable& table = coded.table->residual;
-      parts[0][i].sum = search.loops.sumOfMaxima(table.entries, table.tokensPadded, table.codeMask,
-                                                 coded.codes->of(candidate.chunk));
+      uint8_t* const own = highest.data() + i * stride;
+      shortlist[i].sum = search.loops.highestOfCodes(table.entries, table.codeMask, coded.codes->of(candidate.chunk),
+                                                     table.tokensPadded, own);
+      shortlist[i].highest = own;
     }
   });
-  return bestOf(parts, search.tokens, count, search.ageOf);
+  return bestOf({std::move(shortlist)}, search.tokens, count, search.ageOf);
 }
 
 std::vector<ScoredChunk> scoreByResidualCodes(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist) {
@@ -96,7 +108,7 @@ std::vector<ScoredChunk> scoreByResidualCodes(const ShortlistSearch& search, con
       if (i >= last) continue;
       prefetchAhead(places, shortlist, i, [](const ChunkCodes& codes, uint32_t chunk) { codes.prefetchRuns(chunk); });
       const Candidate& candidate = shortlist[i].candidate;
-      chosen.choose(search, *places[candidate.selection], candidate.chunk);
+      chosen.choose(search, *places[candidate.selection], shortlist[i]);
     }
   });
   return scored;

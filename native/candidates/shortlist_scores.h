@@ -14,9 +14,10 @@ struct ScoredChunk {
   float score;
 };
 
-/// The `count` with the largest sums of maxima over the entries of all their codes, in the order given.
-std::vector<Shortlisted> bestByEntries(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist,
-                                      size_t count);
+/// The `count` with the largest sums of maxima over the entries of all their codes, in the order given. Those maxima are
+/// kept in `highest`, which what is returned refers to.
+std::vector<Shortlisted> bestByEntries(const ShortlistSearch& search, std::vector<Shortlisted> shortlist, size_t count,
+                                       std::vector<uint8_t>& highest);
 
 /// All of them by centroid and codewords of each token vector.
 std::vector<ScoredChunk> scoreByResidualCodes(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist);

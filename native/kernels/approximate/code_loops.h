@@ -85,9 +85,10 @@ struct CodeLoops {
   uint32_t (*sumOfMaxima)(const uint8_t* entries, uint32_t tokensPadded, uint32_t codeMask, const CodeSpan& codes);
 
   /// The codes, in order, whose token vectors may be the best of their chunk for a query token: for some i
-  ///   entries[code][i] >= max(1, the highest of the chunk's codes - margins[i])
-  /// Returns how many; `chosen` has room for one more than there are codes.
-  uint32_t (*chooseRuns)(const ResidualTable& table, const CodedChunk& chunk, CodeRun* chosen);
+  ///   entries[code][i] >= max(1, highest[i] - margins[i])
+  /// `highest` is what `highestOfCodes` makes of the chunk's codes. Returns how many; `chosen` has room for one more than
+  /// there are codes.
+  uint32_t (*chooseRuns)(const ResidualTable& table, const CodedChunk& chunk, const uint8_t* highest, CodeRun* chosen);
 
   /// Sum over query tokens i of the maximum over the token vectors j of these runs of
   ///   (entries[code(j)][i] * entryFactor >> 8) + sum over subspaces m of residuals[m][codeword(j, m)][i]
@@ -97,9 +98,9 @@ struct CodeLoops {
 
   /// highest[i] = the largest entries[k][i]: u8 [rows x tokensPadded] to u8 [tokensPadded].
   void (*highestEntries)(const uint8_t* entries, uint32_t rows, uint32_t tokensPadded, uint8_t* highest);
-  /// The same of the rows codes.at(k, codeMask).
-  void (*highestOfCodes)(const uint8_t* entries, uint32_t codeMask, const CodeSpan& codes, uint32_t tokensPadded,
-                         uint8_t* highest);
+  /// The same of the rows codes.at(k, codeMask); returns the sum of the highest, which `sumOfMaxima` gives too.
+  uint32_t (*highestOfCodes)(const uint8_t* entries, uint32_t codeMask, const CodeSpan& codes, uint32_t tokensPadded,
+                             uint8_t* highest);
 
   /// Appends, code by code, every entries[code][i] >= least[i] > 0 of u8 [rows x tokensPadded].
   void (*collectHits)(const uint8_t* entries, uint32_t rows, uint32_t tokensPadded, const uint8_t* least,

@@ -15,11 +15,13 @@ TARGET_INLINE bool anyReaches(const Entries& row, const Entries& bound) {
   return any != 0;
 }
 
+/// Bytes to words of 16 bits, four of them in each of four lanes; a product adds up the four of a lane.
 TARGET_INLINE uint32_t sumOf(const Entries& entries) {
-  const Products wide = __builtin_convertvector(entries, Products);
-  uint32_t sum = 0;
-  for (uint32_t i = 0; i < lanes; ++i) sum += wide[i];
-  return sum;
+  typedef uint64_t Lanes __attribute__((vector_size(lanes)));
+  constexpr uint64_t lowBytes = 0x00ff00ff00ff00ff, ones = 0x0001000100010001;
+  const auto bytes = reinterpret_cast<const Lanes&>(entries);
+  const Lanes words = (bytes & lowBytes) + (bytes >> 8 & lowBytes);
+  return uint32_t((words[0] + words[1] + words[2] + words[3]) * ones >> 48);
 }
 
 }  // namespace

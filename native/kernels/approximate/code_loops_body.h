@@ -69,15 +69,16 @@ TARGET_INLINE void highestAt(const uint8_t* entries, uint32_t codeMask, const Co
 
 /// `Stride` is that of the table, or 0: what the compiler knows it unrolls.
 template <uint32_t Stride>
-TARGET_INLINE uint32_t runsWorth(const ResidualTable& table, const CodedChunk& chunk, CodeRun* chosen) {
+TARGET_INLINE uint32_t runsWorth(const ResidualTable& table, const CodedChunk& chunk, const uint8_t* highest,
+                                 CodeRun* chosen) {
   const size_t stride = Stride > 0 ? Stride : table.tokensPadded;
   Entries bounds[queryTokensMax / lanes];
   for (uint32_t token = 0; token < stride; token += lanes) {
-    Entries highest, margin;
-    highestAt(table.entries, table.codeMask, chunk.codes, stride, token, highest);
+    Entries most, margin;
+    std::memcpy(&most, highest + token, sizeof most);
     std::memcpy(&margin, table.margins + token, sizeof margin);
     // Padding tokens have entries of 0.
-    bounds[token / lanes] = highest > margin ? highest - margin : Entries{} + 1;
+    bounds[token / lanes] = most > margin ? most - margin : Entries{} + 1;
   }
   uint32_t count = 0, first = 0;
   for (uint32_t k = 0; k < chunk.codes.count; ++k) {
@@ -94,8 +95,10 @@ TARGET_INLINE uint32_t runsWorth(const ResidualTable& table, const CodedChunk& c
   return count;
 }
 
-TARGET uint32_t chooseRuns(const ResidualTable& table, const CodedChunk& chunk, CodeRun* chosen) {
-  return table.tokensPadded == lanes ? runsWorth<lanes>(table, chunk, chosen) : runsWorth<0>(table, chunk, chosen);
+TARGET uint32_t chooseRuns(const ResidualTable& table, const CodedChunk& chunk, const uint8_t* highest,
+                           CodeRun* chosen) {
+  return table.tokensPadded == lanes ? runsWorth<lanes>(table, chunk, highest, chosen)
+                                     : runsWorth<0>(table, chunk, highest, chosen);
 }
 
 /// `Subspaces` and `Stride` are those of the table, or 0: what the compiler knows it unrolls.
@@ -153,13 +156,16 @@ TARGET uint32_t sumOfMaxima(const uint8_t* entries, uint32_t tokensPadded, uint3
   return sum;
 }
 
-TARGET void highestOfCodes(const uint8_t* entries, uint32_t codeMask, const CodeSpan& codes, uint32_t tokensPadded,
-                           uint8_t* highest) {
+TARGET uint32_t highestOfCodes(const uint8_t* entries, uint32_t codeMask, const CodeSpan& codes, uint32_t tokensPadded,
+                               uint8_t* highest) {
+  uint32_t sum = 0;
   for (uint32_t token = 0; token < tokensPadded; token += lanes) {
     Entries most;
     highestAt(entries, codeMask, codes, tokensPadded, token, most);
     std::memcpy(highest + token, &most, sizeof most);
+    sum += sumOf(most);
   }
+  return sum;
 }
 
 TARGET void highestEntries(const uint8_t* entries, uint32_t rows, uint32_t tokensPadded, uint8_t* highest) {

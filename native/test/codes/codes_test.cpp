@@ -118,10 +118,12 @@ const Case finer("codes", "with codewords the approximate MaxSim follows the exa
                        float exact;
                        kernel.maxsim(query.packed(), &chunk, 1, &exact);
                        const CodeSpan of = codes->of(c);
-                       const uint32_t entries =
-                           kernel.loops->sumOfMaxima(residual.entries, residual.tokensPadded, residual.codeMask, of);
+                       std::vector<uint8_t> highest(residual.tokensPadded);
+                       const uint32_t entries = kernel.loops->highestOfCodes(
+                           residual.entries, residual.codeMask, of, residual.tokensPadded, highest.data());
                        std::vector<CodeRun> runs(of.count + 1);
-                       runs.resize(kernel.loops->chooseRuns(residual, {of, codes->runs(c), codes->rows(c)}, runs.data()));
+                       runs.resize(kernel.loops->chooseRuns(residual, {of, codes->runs(c), codes->rows(c)},
+                                                            highest.data(), runs.data()));
                        const uint32_t steps = kernel.loops->sumOfResidualMaxima(residual, codes->residuals(c), runs.data(),
                                                                                 uint32_t(runs.size()));
                        byCodes.push_back(double(tables.base() + tables.step() * float(entries)) - double(exact));

@@ -82,7 +82,11 @@ const Case plain("codewords", "entries, codewords and residual sums of every ker
     }
     const PackedCodes packed(random, codes);
     std::vector<CodeRun> chosen(codes.size() + 1);
-    chosen.resize(loops->chooseRuns(table, {packed.span(), runs.data(), rows}, chosen.data()));
+    std::vector<uint8_t> highestOfChunk(padded);
+    CHECK(loops->highestOfCodes(table.entries, table.codeMask, packed.span(), padded, highestOfChunk.data()) ==
+          loops->sumOfMaxima(table.entries, padded, table.codeMask, packed.span()));
+    chosen.resize(
+        loops->chooseRuns(table, {packed.span(), runs.data(), rows}, highestOfChunk.data(), chosen.data()));
     const std::vector<uint32_t> places = worthy(table, codes);
     CHECK(chosen.size() == places.size());
     for (size_t r = 0; r < places.size(); ++r) {
