@@ -156,15 +156,16 @@ CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& sel
   const uint32_t count = shortlistFor(request.candidateK, selected);
   const ListBreadth breadth = breadthFor(count, selected);
   std::vector<Shortlisted> shortlist;
-  std::vector<uint8_t> highest;
+  thread_local HighestEntries ownHighest;
+  const HighestEntries unknown;
   if (useLists(segments, request.plan, query.tokens, breadth)) {
     shortlist = shortlistByLists(search, breadth);
-    shortlist = bestByEntries(search, std::move(shortlist), count, highest);
+    shortlist = bestByEntries(search, std::move(shortlist), count, ownHighest);
   }
   // Lists may meet too few chunks.
   set.byLists = shortlist.size() >= request.candidateK;
   if (!set.byLists) shortlist = shortlistByCodes(search, count);
-  std::vector<ScoredChunk> rescored = scoreByResidualCodes(search, shortlist);
+  std::vector<ScoredChunk> rescored = scoreByResidualCodes(search, shortlist, set.byLists ? ownHighest : unknown);
   keepBest(rescored, request.candidateK, age);
   scored.insert(scored.end(), rescored.begin(), rescored.end());
 

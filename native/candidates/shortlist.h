@@ -49,8 +49,6 @@ struct ShortlistSearch {
 struct Shortlisted {
   uint32_t sum;
   Candidate candidate;
-  /// The highest entry of its codes for each query token, u8 [tokensPadded], where they have been looked at.
-  const uint8_t* highest = nullptr;
 };
 
 /// How many chunks have sums of 0 to 7, 8 to 15 and so on.

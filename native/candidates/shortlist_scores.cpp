@@ -1,6 +1,7 @@
 #include "candidates/shortlist_scores.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace maxsimd {
 namespace {
@@ -49,11 +50,9 @@ struct ChosenRuns {
   uint32_t count = 0;
   std::vector<uint8_t> own;
 
-  void choose(const ShortlistSearch& search, const CodedSegment& coded, const Shortlisted& shortlisted) {
-    const uint32_t chunk = shortlisted.candidate.chunk;
+  void choose(const ShortlistSearch& search, const CodedSegment& coded, uint32_t chunk, const uint8_t* highest) {
     const ResidualTable& table = coded.table->residual;
     const CodeSpan codes = coded.codes->of(chunk);
-    const uint8_t* highest = shortlisted.highest;
     if (highest == nullptr) {
       own.resize(table.tokensPadded);
       search.loops.highestOfCodes(table.entries, table.codeMask, codes, table.tokensPadded, own.data());
@@ -71,9 +70,10 @@ struct ChosenRuns {
 }  // namespace
 
 std::vector<Shortlisted> bestByEntries(const ShortlistSearch& search, std::vector<Shortlisted> shortlist, size_t count,
-                                       std::vector<uint8_t>& highest) {
+                                       HighestEntries& highest) {
   const size_t stride = search.segments.front().table->residual.tokensPadded;
-  highest.resize(shortlist.size() * stride);
+  // The memory of an earlier search is taken as it is.
+  highest.resize(std::max(highest.size(), shortlist.size() * stride));
   const auto places = bySelection(search.segments);
   forEachBlock(search, shortlist, [&](size_t first, size_t last) {
     for (size_t i = first; i < last; ++i) {
@@ -81,16 +81,23 @@ std::vector<Shortlisted> bestByEntries(const ShortlistSearch& search, std::vecto
       const Candidate& candidate = shortlist[i].candidate;
       const CodedSegment& coded = *places[candidate.selection];
       const ResidualTable& table = coded.table->residual;
-      uint8_t* const own = highest.data() + i * stride;
       shortlist[i].sum = search.loops.highestOfCodes(table.entries, table.codeMask, coded.codes->of(candidate.chunk),
-                                                     table.tokensPadded, own);
-      shortlist[i].highest = own;
+                                                     table.tokensPadded, highest.data() + i * stride);
     }
   });
-  return bestOf({std::move(shortlist)}, search.tokens, count, search.ageOf);
+  std::vector<Shortlisted> best = bestOf({shortlist}, search.tokens, count, search.ageOf);
+  const auto isSame = [](const Candidate& a, const Candidate& b) { return a.selection == b.selection && a.chunk == b.chunk; };
+  size_t from = 0;
+  for (size_t to = 0; to < best.size(); ++to, ++from) {
+    while (!isSame(shortlist[from].candidate, best[to].candidate)) ++from;
+    std::memmove(highest.data() + to * stride, highest.data() + from * stride, stride);
+  }
+  return best;
 }
 
-std::vector<ScoredChunk> scoreByResidualCodes(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist) {
+std::vector<ScoredChunk> scoreByResidualCodes(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist,
+                                              const HighestEntries& highest) {
+  const size_t stride = search.segments.front().table->residual.tokensPadded;
   std::vector<ScoredChunk> scored(shortlist.size());
   const auto places = bySelection(search.segments);
   forEachBlock(search, shortlist, [&](size_t first, size_t last) {
@@ -108,7 +115,8 @@ std::vector<ScoredChunk> scoreByResidualCodes(const ShortlistSearch& search, con
       if (i >= last) continue;
       prefetchAhead(places, shortlist, i, [](const ChunkCodes& codes, uint32_t chunk) { codes.prefetchRuns(chunk); });
       const Candidate& candidate = shortlist[i].candidate;
-      chosen.choose(search, *places[candidate.selection], shortlist[i]);
+      chosen.choose(search, *places[candidate.selection], candidate.chunk,
+                    highest.empty() ? nullptr : highest.data() + i * stride);
     }
   });
   return scored;

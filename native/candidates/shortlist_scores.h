@@ -14,12 +14,15 @@ struct ScoredChunk {
   float score;
 };
 
-/// The `count` with the largest sums of maxima over the entries of all their codes, in the order given. Those maxima are
-/// kept in `highest`, which what is returned refers to.
-std::vector<Shortlisted> bestByEntries(const ShortlistSearch& search, std::vector<Shortlisted> shortlist, size_t count,
-                                       std::vector<uint8_t>& highest);
+/// The highest entry of each chunk's codes for each query token: u8 [chunks of a shortlist][tokensPadded].
+using HighestEntries = std::vector<uint8_t>;
 
-/// All of them by centroid and codewords of each token vector.
-std::vector<ScoredChunk> scoreByResidualCodes(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist);
+/// The `count` with the largest sums of maxima over the entries of all their codes, in the order given, and those maxima.
+std::vector<Shortlisted> bestByEntries(const ShortlistSearch& search, std::vector<Shortlisted> shortlist, size_t count,
+                                       HighestEntries& highest);
+
+/// All of them by centroid and codewords of each token vector; `highest` is theirs, or empty where it is not known.
+std::vector<ScoredChunk> scoreByResidualCodes(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist,
+                                              const HighestEntries& highest);
 
 }  // namespace maxsimd
