@@ -153,7 +153,10 @@ const readers: readonly Reader[] = [
       '#\n',
       'x',
     ],
-    found: [['---\n', 'k#: 1\n']],
+    found: [
+      ['---\n', 'k#: 1\n'],
+      ['---\na: &a\n', '- &b# "'],
+    ],
     read: async (directory, text) => {
       writeFileSync(path.join(directory, 'README.md'), `${text}\n---\n`);
       writeFileSync(path.join(directory, 'a.csv'), 'doc_id,text\n');

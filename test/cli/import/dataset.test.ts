@@ -107,6 +107,10 @@ dataset_info:
   it('with a card that cannot be understood is refused with the reason', () => {
     files(card('configs: 5'), 'a.jsonl');
     expect(() => open()).toThrow(/cannot understand .*README\.md: /);
+    files(card('configs:\n- "'), 'a.jsonl');
+    expect(() => open()).toThrow(/README\.md: .* at line \d/);
+    files(card(`x: ${'y'.repeat(131_072)}`), 'a.jsonl');
+    expect(() => open()).toThrow(/README\.md begins with more than 131072 bytes of YAML/);
   });
 });
 

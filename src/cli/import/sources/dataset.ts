@@ -5,7 +5,7 @@
  */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { parse as parseYaml } from 'yaml';
+import { parse as parseYaml, YAMLParseError } from 'yaml';
 import { z } from 'zod';
 import { CommandFailure, messageOf } from '../../failure.ts';
 import { formatOf } from './row-file.ts';
@@ -81,24 +81,42 @@ export function openDataset(directory: string, choice: DatasetChoice): Dataset {
   };
 }
 
+/** The parser's time is quadratic in the worst case. Cards of hundreds of configurations are shorter. */
+const frontMatterBytesMax = 131_072;
+
 function readCard(directory: string): Card {
   const readme = path.join(directory, 'README.md');
   const info = path.join(directory, 'dataset_info.json');
   const text = existsSync(readme) ? readFileSync(readme, 'utf8') : '';
   const [, yaml = ''] = /^---\r?\n([\s\S]*?)\r?\n---/.exec(text) ?? [];
+  if (Buffer.byteLength(yaml) > frontMatterBytesMax) {
+    throw new CommandFailure(
+      'input_error',
+      `${readme} begins with more than ${frontMatterBytesMax} bytes of YAML: import its files one by one`,
+    );
+  }
   let content: unknown = {};
   let file = readme;
   try {
-    // The parser compares each key with all others of its map.
-    content = parseYaml(yaml, { uniqueKeys: false }) ?? {};
+    // The parser compares each key with all others of its map, and reads a line again for each error that it makes pretty.
+    content = parseYaml(yaml, { uniqueKeys: false, prettyErrors: false }) ?? {};
     const card = frontMatter.parse(content);
     if (card.dataset_info.length > 0 || !existsSync(info)) return card;
     file = info;
     return { ...card, dataset_info: [datasetInfo.parse(JSON.parse(readFileSync(info, 'utf8')))] };
   } catch (error) {
-    const reason = error instanceof z.ZodError ? z.prettifyError(error) : messageOf(error);
-    throw new CommandFailure('input_error', `cannot understand ${file}: ${reason}`, { cause: error });
+    throw new CommandFailure('input_error', `cannot understand ${file}: ${reasonOf(error, yaml)}`, {
+      cause: error,
+    });
   }
+}
+
+function reasonOf(error: unknown, yaml: string): string {
+  if (error instanceof z.ZodError) return z.prettifyError(error);
+  if (!(error instanceof YAMLParseError)) return messageOf(error);
+  // The front matter begins below the card's first line.
+  const line = yaml.slice(0, error.pos[0]).split('\n').length + 1;
+  return `${error.message} at line ${line}`;
 }
 
 function layoutOf(directory: string, card: Card): Layout {
