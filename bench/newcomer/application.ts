@@ -1,6 +1,6 @@
 /** The newcomer's application, which searches the whole time (`search.mts`). */
 import { spawn } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { endWithThisProcess } from '../lib/endings.ts';
@@ -42,7 +42,9 @@ export function startApplication(
   };
   return {
     switchTo: async (wanted) => {
-      writeFileSync(configuration, wanted);
+      // In one step: the application reads it again and again.
+      writeFileSync(`${configuration}.new`, wanted);
+      renameSync(`${configuration}.new`, configuration);
       const { answering } = await next();
       if (answering !== wanted) throw new Error(`answers come from ${answering}, not from ${wanted}`);
     },
