@@ -175,7 +175,8 @@ describe('the tokenizer library', () => {
     const whole = new library.Tokenizer(description, {});
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...words), { minLength: 1, maxLength: 60 }), (parts) => {
-        const text = ` ${parts.join('')}`.repeat(40);
+        // A slice ends before a space that does not follow another or a line's end.
+        const text = `low ${parts.join('')}`.repeat(40);
         expect([...byteLevel.encode(text)]).toEqual(whole.encode(text).ids);
       }),
       { numRuns: 50 },
