@@ -117,7 +117,9 @@ export interface DeadVersion extends RecordLocation {
 export type CommitUpsertResult =
   | { readonly outcome: 'committed'; readonly generation: number; readonly died: readonly DeadVersion[] }
   | { readonly outcome: 'index_missing' }
-  | { readonly outcome: 'document_allowance_exceeded'; readonly documents: number };
+  | { readonly outcome: 'document_allowance_exceeded'; readonly documents: number }
+  /** Of a catalog that several processes share: no reservation in one of them can decide it. */
+  | { readonly outcome: 'token_allowance_exceeded' };
 
 export type CommitDeleteResult =
   | { readonly outcome: 'committed'; readonly generation: number; readonly died: DeadVersion }

@@ -137,13 +137,7 @@ export class TokenHold {
 
   reserve(inputTokens: bigint): void {
     if (this.tryReserve(inputTokens)) return;
-    throw new ServiceError(
-      'usage_limit_exceeded',
-      'the monthly allowance of input tokens does not hold this request',
-      {
-        retryAfterSeconds: secondsToNextMonth(this.#nowMs()),
-      },
-    );
+    throw tokenAllowanceExceeded(this.#nowMs());
   }
 
   /** The ledger holds `used` tokens of this request now. */
@@ -164,4 +158,12 @@ export class TokenHold {
     this.#onEnd();
     return true;
   }
+}
+
+export function tokenAllowanceExceeded(nowMs: number): ServiceError {
+  return new ServiceError(
+    'usage_limit_exceeded',
+    'the monthly allowance of input tokens does not hold this request',
+    { retryAfterSeconds: secondsToNextMonth(nowMs) },
+  );
 }

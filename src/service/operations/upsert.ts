@@ -16,7 +16,7 @@ import type { DocumentInput, RequestContext, UpsertResponse } from '../contract.
 import { missingIndex } from '../indexes/indexes.ts';
 import { assertWanted, encodeOptions, requestUsage, timed, type ServiceParts } from '../parts.ts';
 import { modelOfIndex } from '../indexes/served-models.ts';
-import type { TokenHold } from '../limits/token-allowance.ts';
+import { tokenAllowanceExceeded, type TokenHold } from '../limits/token-allowance.ts';
 
 /** What became of the documents before the commit. */
 interface PreparedUpsert {
@@ -47,7 +47,7 @@ export async function upsertDocuments(
             const outcome = await timed(context, 'commit', () =>
               writer.commit(() => commitUpsert(parts, context, { row, hold, prepared: encoded })),
             );
-            assertCommitted(outcome);
+            assertCommitted(outcome, parts.nowMs());
             hold.settle(BigInt(encoded.inputTokens));
           }
           return encoded;
@@ -181,9 +181,10 @@ async function commitUpsert(
   return { result: committed.outcome, commit: committed };
 }
 
-function assertCommitted(outcome: CommitUpsertResult['outcome']): void {
+function assertCommitted(outcome: CommitUpsertResult['outcome'], nowMs: number): void {
   if (outcome === 'index_missing') throw missingIndex();
   if (outcome === 'document_allowance_exceeded') throw allowanceExceeded();
+  if (outcome === 'token_allowance_exceeded') throw tokenAllowanceExceeded(nowMs);
 }
 
 /** Refuses a hopeless batch before it is encoded; the commit decides for good. */
