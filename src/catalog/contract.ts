@@ -7,7 +7,7 @@
  * Numbers: identifiers and generations are safe integers (below 2^53); token totals are bigint.
  * Times are milliseconds since the epoch.
  */
-import type { IndexState, RecordLocation } from '../index-state.ts';
+import type { IndexState, NamedSegment, RecordLocation } from '../index-state.ts';
 
 export interface TenantLimits {
   readonly requestsPerMinute: number;
@@ -107,6 +107,10 @@ export interface CommitUpsertInput {
   /** Stored-document allowance of the tenant; counted over these documents. */
   readonly documentsMax: number;
   readonly usage: UsageEvent;
+  /** Input tokens of the month in `usage` that the tenant may use: decided by a catalog that several processes share. */
+  readonly inputTokensMax?: bigint;
+  /** Segments that this commit names first: `uploading` until now, or named by a commit of the same node just before. */
+  readonly segments?: readonly NamedSegment[];
 }
 
 export interface DeadVersion extends RecordLocation {
@@ -223,9 +227,11 @@ export interface Catalog {
   // Usage.
   /**
    * Survives the death of the process when settled, but while the ledger cannot be written: then it waits in memory,
-   * or is refused with `service_unavailable` and counts nothing when too much does.
+   * or is refused with `service_unavailable` and counts nothing when too much does. A catalog that several processes
+   * share makes it durable, and rejects with `usage_limit_exceeded` and counts nothing when the month would exceed
+   * `inputTokensMax`; for one process its own reservations decide that.
    */
-  recordUsage(event: UsageEvent): Promise<void>;
+  recordUsage(event: UsageEvent, inputTokensMax?: bigint): Promise<void>;
   /** Includes every settled write; read at the moment of the call. */
   usageTotals(tenantId: string, month: string): Promise<UsageTotals>;
   /** The windows recorded last, in usage of this month or a later one: several a tenant, in no order. */
