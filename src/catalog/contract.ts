@@ -122,7 +122,7 @@ export type CommitUpsertResult =
   | { readonly outcome: 'committed'; readonly generation: number; readonly died: readonly DeadVersion[] }
   | { readonly outcome: 'index_missing' }
   | { readonly outcome: 'document_allowance_exceeded'; readonly documents: number }
-  /** Of a catalog that several processes share: no reservation in one of them can decide it. */
+  /** Decided by a catalog that several processes share: no reservation in one of them can. */
   | { readonly outcome: 'token_allowance_exceeded' };
 
 export type CommitDeleteResult =

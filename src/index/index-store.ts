@@ -17,7 +17,8 @@ import type { NativeEngine, NativeIndex } from './engine/native.ts';
 import { Verification } from './segments/scrub.ts';
 import type { SegmentCatalog } from './segments/segment-catalog.ts';
 import { newSegment, type Segment } from './segments/segment.ts';
-import { StoredIndex, type SearchPlans, type StoredIndexEvents } from './open-index.ts';
+import type { SearchPlans } from './contract.ts';
+import { StoredIndex, type StoredIndexEvents } from './open-index.ts';
 
 export interface IndexStoreOptions {
   readonly engine: NativeEngine;

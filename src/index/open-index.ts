@@ -8,18 +8,19 @@
  */
 import { ServiceError } from '../errors.ts';
 import type { IndexState, RecordLocation } from '../index-state.ts';
+import type {
+  CommitWork,
+  IndexReader,
+  IndexStatistics,
+  IndexWriter,
+  OpenIndex,
+  SearchPlans,
+} from './contract.ts';
 import type { BlobStore } from './storage/blob-store.ts';
 import type { CopyPace } from './segments/copy-pace.ts';
 import { fromEngine, unreadRecord } from './engine/engine-errors.ts';
 import type { IndexSettings } from './index-settings.ts';
-import type {
-  NativeEngine,
-  NativeIndex,
-  NativeRecord,
-  NativeSearch,
-  NativeSearchResult,
-  SegmentInfo,
-} from './engine/native.ts';
+import type { NativeEngine, NativeIndex, NativeSearch, NativeSearchResult } from './engine/native.ts';
 import { PublishQueue, type BornVersion, type Commit } from './publishing/publish-queue.ts';
 import { Scrub, type Verification } from './segments/scrub.ts';
 import type { SegmentCatalog } from './segments/segment-catalog.ts';
@@ -28,9 +29,6 @@ import { SegmentWriter } from './segments/segment-writer.ts';
 import type { Segment } from './segments/segment.ts';
 import { SharedLock } from './publishing/shared-lock.ts';
 import { SnapshotPins } from './publishing/snapshot-pins.ts';
-
-/** Counts the searches of all indexes by how their candidates were chosen. */
-export type SearchPlans = Record<NativeSearchResult['plan'], number>;
 
 export interface StoredIndexEvents {
   /** A job in the background failed; it is tried again at the next occasion. */
@@ -56,32 +54,7 @@ export interface StoredIndexParts {
   readonly events: StoredIndexEvents;
 }
 
-/** Records of one upsert, written document by document. */
-export interface IndexWriter {
-  append(record: NativeRecord): Promise<BornVersion>;
-  /**
-   * Makes the records durable, runs `work` (the transaction that refers to them) and publishes what it
-   * committed. `undefined` from `work` = nothing was committed.
-   */
-  commit<T>(work: () => Promise<CommitWork<T>>): Promise<T>;
-}
-
-export interface CommitWork<T> {
-  readonly result: T;
-  /** Absent when the transaction changed nothing. */
-  readonly commit?: { readonly generation: number; readonly died: readonly RecordLocation[] };
-}
-
-export interface IndexReader {
-  search(search: Omit<NativeSearch, 'generation'>): Promise<NativeSearchResult>;
-}
-
-export interface StoredIndexStatistics {
-  readonly segments: readonly SegmentInfo[];
-  readonly recordsLive: number;
-}
-
-export class StoredIndex {
+export class StoredIndex implements OpenIndex {
   readonly #parts: StoredIndexParts;
   readonly #writer: SegmentWriter;
   readonly #queue: PublishQueue;
@@ -171,7 +144,8 @@ export class StoredIndex {
         commit: async (transaction) => {
           await session.sync();
           return await this.#commit(born, async () => {
-            const committed = await transaction();
+            // Its segments are in the catalog since they were made.
+            const committed = await transaction([]);
             if (committed.commit !== undefined) session.committed();
             return committed;
           });
@@ -225,7 +199,7 @@ export class StoredIndex {
     await this.#upkeep.mergeAll();
   }
 
-  statistics(): StoredIndexStatistics {
+  statistics(): IndexStatistics {
     const segments = this.#parts.native.segments();
     return { segments, recordsLive: segments.reduce((sum, { recordsLive }) => sum + recordsLive, 0) };
   }

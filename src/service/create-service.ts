@@ -3,7 +3,7 @@ import type { Catalog } from '../catalog/contract.ts';
 import type { Encoder } from '../encoder/protocol/contract.ts';
 import type { BlobStore } from '../index/storage/blob-store.ts';
 import { createIndexStore } from '../index/index-store.ts';
-import type { SearchPlans } from '../index/open-index.ts';
+import type { SearchPlans } from '../index/contract.ts';
 import { defaultIndexSettings, type IndexSettings } from '../index/index-settings.ts';
 import type { NativeEngine, SegmentInfo } from '../index/engine/native.ts';
 import { Admission } from './admission.ts';
@@ -11,6 +11,7 @@ import type { Service } from './contract.ts';
 import { createIndex } from './operations/create-index.ts';
 import { deleteDocument } from './operations/delete-document.ts';
 import { InFlight } from './in-flight.ts';
+import { catalogSegments } from './indexes/catalog-segments.ts';
 import { Indexes } from './indexes/indexes.ts';
 import type { Limiter } from './limits/limiter.ts';
 import type { ServiceParts } from './parts.ts';
@@ -79,7 +80,11 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
   });
   const indexes = new Indexes({
     catalog,
-    store,
+    storage: {
+      open: (indexId, model) => store.open({ indexId, ...model, catalog: catalogSegments(catalog, indexId) }),
+      removeIndex: (indexId) => store.removeIndex(indexId),
+      storedIndexIds: () => store.storedIndexIds(),
+    },
     onRemovalError: (indexId, error) => onBackgroundError('removal of files', error, indexId),
   });
   const usage = new UsageRecorder({ catalog, limiter, nowMs });

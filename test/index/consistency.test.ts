@@ -9,7 +9,7 @@ import type { Catalog } from '../../src/catalog/contract.ts';
 import type { SqliteCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
 import { metadataTerms } from '../../src/index/terms/metadata-terms.ts';
 import { SharedLock } from '../../src/index/publishing/shared-lock.ts';
-import type { IndexReader } from '../../src/index/open-index.ts';
+import type { IndexReader } from '../../src/index/contract.ts';
 import { announceRandom, type Random } from '../support/running/random.ts';
 import {
   dim,

@@ -5,9 +5,8 @@
 import type { Catalog, IndexRow } from '../../catalog/contract.ts';
 import type { EncoderModel } from '../../encoder/protocol/contract.ts';
 import { ServiceError } from '../../errors.ts';
-import { otherModel, type IndexStore } from '../../index/index-store.ts';
-import type { StoredIndex } from '../../index/open-index.ts';
-import { catalogSegments } from './catalog-segments.ts';
+import type { IndexStorage, OpenIndex } from '../../index/contract.ts';
+import { otherModel } from '../../index/index-store.ts';
 import { HotCache } from '../hot-cache.ts';
 import { InFlight } from '../in-flight.ts';
 import { OpenIndexes } from './open-indexes.ts';
@@ -18,7 +17,7 @@ const openIndexesMax = 256;
 
 export interface IndexesOptions {
   readonly catalog: Catalog;
-  readonly store: IndexStore;
+  readonly storage: IndexStorage;
   readonly onRemovalError: (indexId: string, error: unknown) => void;
 }
 
@@ -51,7 +50,7 @@ export class Indexes {
   /** Runs `work` on the open index. `model` is that of the index. */
   async use<T>(
     row: IndexRow,
-    work: (stored: StoredIndex) => Promise<T>,
+    work: (stored: OpenIndex) => Promise<T>,
     model: Pick<EncoderModel, 'dim'>,
   ): Promise<T> {
     return await this.#open.use(
@@ -66,12 +65,12 @@ export class Indexes {
   }
 
   /** Likewise for work that needs no model; 503 when the index has no segments. */
-  useWithoutModel<T>(indexId: string, work: (stored: StoredIndex) => Promise<T>): Promise<T> {
+  useWithoutModel<T>(indexId: string, work: (stored: OpenIndex) => Promise<T>): Promise<T> {
     return this.#open.use(indexId, () => this.#openIndex(indexId), work);
   }
 
   /** Runs `work` if the index is open or being opened. */
-  useIfOpen<T>(indexId: string, work: (stored: StoredIndex) => Promise<T>): Promise<T | undefined> {
+  useIfOpen<T>(indexId: string, work: (stored: OpenIndex) => Promise<T>): Promise<T | undefined> {
     return this.#open.useIfOpen(indexId, work);
   }
 
@@ -100,7 +99,7 @@ export class Indexes {
     const leave = this.#removals.enter();
     try {
       await this.#open.close(indexId);
-      await this.#options.store.removeIndex(indexId);
+      await this.#options.storage.removeIndex(indexId);
     } finally {
       leave();
     }
@@ -108,7 +107,7 @@ export class Indexes {
 
   /** Every index that has files. */
   storedIds(): Promise<readonly string[]> {
-    return this.#options.store.storedIndexIds();
+    return this.#options.storage.storedIndexIds();
   }
 
   /** Removes the files of indexes that the catalog does not know: of erased tenants, or left by a crash. */
@@ -121,9 +120,8 @@ export class Indexes {
     return unknown;
   }
 
-  #openIndex(indexId: string, model: { readonly dim?: number } = {}): Promise<StoredIndex> {
-    const { store, catalog } = this.#options;
-    return store.open({ indexId, ...model, catalog: catalogSegments(catalog, indexId) });
+  #openIndex(indexId: string, model: { readonly dim?: number } = {}): Promise<OpenIndex> {
+    return this.#options.storage.open(indexId, model);
   }
 
   /** Gives up what goes on in the background of open indexes; requests in flight go on. */
@@ -131,7 +129,7 @@ export class Indexes {
     for (const stored of this.#open.openIndexes()) stored.windDown();
   }
 
-  openIndexes(): readonly StoredIndex[] {
+  openIndexes(): readonly OpenIndex[] {
     return this.#open.openIndexes();
   }
 

@@ -4,7 +4,7 @@
  * wants it while it is being closed waits, because opening cuts the tail that a writer may still own.
  */
 import { assertInvariant } from '../../errors.ts';
-import type { StoredIndex } from '../../index/open-index.ts';
+import type { OpenIndex } from '../../index/contract.ts';
 
 export interface OpenIndexesOptions {
   /** Indexes kept open when none of them is in use. */
@@ -12,9 +12,9 @@ export interface OpenIndexesOptions {
 }
 
 interface Entry {
-  readonly opening: Promise<StoredIndex>;
+  readonly opening: Promise<OpenIndex>;
   readonly closed: PromiseWithResolvers<void>;
-  index: StoredIndex | undefined;
+  index: OpenIndex | undefined;
   users: number;
   /** No new user; closed when the last one leaves. */
   leaving: boolean;
@@ -34,8 +34,8 @@ export class OpenIndexes {
   /** Runs `work` on the index, opening it if need be. */
   async use<T>(
     indexId: string,
-    open: () => Promise<StoredIndex>,
-    work: (index: StoredIndex) => Promise<T>,
+    open: () => Promise<OpenIndex>,
+    work: (index: OpenIndex) => Promise<T>,
   ): Promise<T> {
     for (;;) {
       const entry = this.#entries.get(indexId) ?? this.#open(indexId, open);
@@ -45,7 +45,7 @@ export class OpenIndexes {
   }
 
   /** Runs `work` if the index is open or being opened; `undefined` otherwise. */
-  async useIfOpen<T>(indexId: string, work: (index: StoredIndex) => Promise<T>): Promise<T | undefined> {
+  async useIfOpen<T>(indexId: string, work: (index: OpenIndex) => Promise<T>): Promise<T | undefined> {
     const entry = this.#entries.get(indexId);
     return entry === undefined || entry.leaving ? undefined : await this.#useEntry(indexId, entry, work);
   }
@@ -67,13 +67,13 @@ export class OpenIndexes {
     return [...this.#entries].flatMap(([indexId, { leaving }]) => (leaving ? [] : [indexId]));
   }
 
-  openIndexes(): readonly StoredIndex[] {
+  openIndexes(): readonly OpenIndex[] {
     return [...this.#entries.values()].flatMap(({ index, leaving }) =>
       index === undefined || leaving ? [] : [index],
     );
   }
 
-  #open(indexId: string, open: () => Promise<StoredIndex>): Entry {
+  #open(indexId: string, open: () => Promise<OpenIndex>): Entry {
     const entry: Entry = {
       opening: open(),
       closed: Promise.withResolvers(),
@@ -86,7 +86,7 @@ export class OpenIndexes {
     return entry;
   }
 
-  async #useEntry<T>(indexId: string, entry: Entry, work: (index: StoredIndex) => Promise<T>): Promise<T> {
+  async #useEntry<T>(indexId: string, entry: Entry, work: (index: OpenIndex) => Promise<T>): Promise<T> {
     entry.users += 1;
     try {
       entry.index ??= await entry.opening;

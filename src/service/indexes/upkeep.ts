@@ -5,7 +5,7 @@
  */
 import type { Catalog } from '../../catalog/contract.ts';
 import { ServiceError } from '../../errors.ts';
-import type { StoredIndex } from '../../index/open-index.ts';
+import type { OpenIndex } from '../../index/contract.ts';
 import type { Indexes } from './indexes.ts';
 
 export interface UpkeepOptions {
@@ -88,7 +88,7 @@ export class Upkeep {
   }
 
   /** An index may have been opened for this after the service began to drain. */
-  async #maintainOpen(stored: StoredIndex): Promise<void> {
+  async #maintainOpen(stored: OpenIndex): Promise<void> {
     if (!this.#stopped) await stored.maintain();
   }
 

@@ -1,6 +1,6 @@
 /** Deleting a document: one transaction, then made visible wherever the index is open. Idempotent. */
 import type { CommitDeleteResult } from '../../catalog/contract.ts';
-import type { CommitWork } from '../../index/open-index.ts';
+import type { CommitWork } from '../../index/contract.ts';
 import { monthOf } from '../calendar-month.ts';
 import type { RequestContext } from '../contract.ts';
 import { missingIndex } from '../indexes/indexes.ts';

@@ -9,8 +9,9 @@
 import type { CommitUpsertResult, DocumentVersion, IndexRow } from '../../catalog/contract.ts';
 import type { EncodedDocument, EncoderModel } from '../../encoder/protocol/contract.ts';
 import { assertInvariant, invalid, type ServiceError } from '../../errors.ts';
+import type { NamedSegment } from '../../index-state.ts';
 import { metadataTerms } from '../../index/terms/metadata-terms.ts';
-import type { CommitWork, IndexWriter } from '../../index/open-index.ts';
+import type { CommitWork, IndexWriter } from '../../index/contract.ts';
 import { monthOf } from '../calendar-month.ts';
 import type { DocumentInput, RequestContext, UpsertResponse } from '../contract.ts';
 import { missingIndex } from '../indexes/indexes.ts';
@@ -45,7 +46,9 @@ export async function upsertDocuments(
           if (encoded.versions.length > 0) {
             assertWanted(context, parts.nowMs());
             const outcome = await timed(context, 'commit', () =>
-              writer.commit(() => commitUpsert(parts, context, { row, hold, prepared: encoded })),
+              writer.commit((segments) =>
+                commitUpsert(parts, context, { row, hold, prepared: encoded, segments }),
+              ),
             );
             assertCommitted(outcome, parts.nowMs());
             hold.settle(BigInt(encoded.inputTokens));
@@ -156,7 +159,15 @@ async function appendDocument(
 async function commitUpsert(
   parts: ServiceParts,
   context: RequestContext,
-  { row, hold, prepared }: Pick<EncodeInput, 'row' | 'hold'> & { readonly prepared: PreparedUpsert },
+  {
+    row,
+    hold,
+    prepared,
+    segments,
+  }: Pick<EncodeInput, 'row' | 'hold'> & {
+    readonly prepared: PreparedUpsert;
+    readonly segments: readonly NamedSegment[];
+  },
 ): Promise<CommitWork<CommitUpsertResult['outcome']>> {
   let committed: CommitUpsertResult;
   try {
@@ -165,6 +176,8 @@ async function commitUpsert(
       indexId: row.id,
       documents: prepared.versions,
       documentsMax: context.tenant.limits.documents,
+      inputTokensMax: context.tenant.limits.inputTokens,
+      segments,
       usage: parts.usage.event(context.tenant.id, {
         month: hold.month,
         inputTokens: BigInt(prepared.inputTokens),

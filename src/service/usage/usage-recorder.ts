@@ -29,13 +29,14 @@ export class UsageRecorder {
     return { ...usage, tenantId, requests: 1, rateWindow: this.#limiter.packedWindow(tenantId) };
   }
 
-  /** Records an operation together with its request. */
+  /** Records an operation together with its request, as far as the tenant's allowance of tokens holds it. */
   async record(
     context: RequestContext,
     usage: Omit<UsageEvent, 'tenantId' | 'requests' | 'rateWindow'>,
   ): Promise<void> {
+    const { id, limits } = context.tenant;
     this.claim(context);
-    await this.#catalog.recordUsage(this.event(context.tenant.id, usage));
+    await this.#catalog.recordUsage(this.event(id, usage), limits.inputTokens);
   }
 
   /** The request is counted by a transaction of the operation's own. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { StoredIndex } from '../../../src/index/open-index.ts';
+import type { OpenIndex } from '../../../src/index/contract.ts';
 import { OpenIndexes } from '../../../src/service/indexes/open-indexes.ts';
 
 /** Stands for an open index where only opening and closing matter. */
@@ -25,10 +25,10 @@ class Opened {
 function fixture(openMax: number) {
   const indexes = new OpenIndexes({ openMax });
   const opened: Opened[] = [];
-  const open = async (): Promise<StoredIndex> => {
+  const open = async (): Promise<OpenIndex> => {
     const index = new Opened();
     opened.push(index);
-    return index as unknown as StoredIndex;
+    return index as unknown as OpenIndex;
   };
   return { indexes, opened, open };
 }
@@ -81,7 +81,7 @@ describe('open indexes', () => {
     const first = new Opened(false);
     await indexes.use(
       'a',
-      async () => first as unknown as StoredIndex,
+      async () => first as unknown as OpenIndex,
       async () => undefined,
     );
     const closing = indexes.close('a');
