@@ -33,6 +33,38 @@ const configShape = {
     .min(1)
     .default('./data')
     .describe('Directory of the catalog and the segments; created with mode 0700.'),
+  MAXSIMD_CATALOG_URL: z
+    .string()
+    .default('')
+    .describe(
+      'Catalog that several nodes share, `postgres://…`; empty = the data directory. Goes with the next two: all three or none.',
+    ),
+  MAXSIMD_BLOBS_URL: z
+    .string()
+    .regex(/^(s3:\/\/[^/]+(\/.*)?)?$/)
+    .default('')
+    .describe(
+      'Where several nodes keep segments, `s3://bucket/prefix`; endpoint, region and credentials by the AWS variables.',
+    ),
+  MAXSIMD_LIMITER_URL: z
+    .string()
+    .regex(/^(rediss?:\/\/.+)?$/)
+    .default('')
+    .describe('Rate windows and concurrency slots of several nodes, `redis://…` or `rediss://…`.'),
+  MAXSIMD_KEY_PEPPER_FILE: z
+    .string()
+    .default('')
+    .describe(
+      'Secret that API keys are hashed with, 32 bytes, the same on every node that shares a catalog.',
+    ),
+  MAXSIMD_CACHE_MIB: integer(64, 1 << 30)
+    .default(65_536)
+    .describe('Local copies of segments that a node keeps in its data directory.'),
+  MAXSIMD_REPLACED_KEPT_SECONDS: integer(3_600, 72_000)
+    .default(3_600)
+    .describe(
+      'How long objects that merges have replaced are kept: a catalog may be restored to a moment so far back.',
+    ),
   MAXSIMD_MODELS_DIR: z
     .string()
     .default('')
@@ -188,6 +220,17 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
   if (config.MAXSIMD_ENCODER_TLS_CERT_FILE !== '' && config.MAXSIMD_ENCODER_TLS_CA_FILE === '') {
     throw new ConfigError(
       'bad configuration\n  MAXSIMD_ENCODER_TLS_CERT_FILE is for TLS connections, which need MAXSIMD_ENCODER_TLS_CA_FILE',
+    );
+  }
+  const shared = [config.MAXSIMD_CATALOG_URL, config.MAXSIMD_BLOBS_URL, config.MAXSIMD_LIMITER_URL];
+  if (new Set(shared.map((url) => url === '')).size > 1) {
+    throw new ConfigError(
+      'bad configuration\n  MAXSIMD_CATALOG_URL, MAXSIMD_BLOBS_URL and MAXSIMD_LIMITER_URL go together: all three or none',
+    );
+  }
+  if ((config.MAXSIMD_CATALOG_URL === '') !== (config.MAXSIMD_KEY_PEPPER_FILE === '')) {
+    throw new ConfigError(
+      'bad configuration\n  MAXSIMD_KEY_PEPPER_FILE is for MAXSIMD_CATALOG_URL, which needs it',
     );
   }
   return Object.freeze(config);

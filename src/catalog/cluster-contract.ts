@@ -53,7 +53,6 @@ export interface ClusterNodeRow extends ClusterNode {
 export interface GarbageBlob {
   readonly segmentId: number;
   readonly blob: string;
-  readonly endings: readonly string[];
 }
 
 export interface ClusterCatalog extends Catalog {

@@ -132,7 +132,10 @@ export interface UsageSummary {
 export interface Readiness {
   readonly ready: boolean;
   /** By part: `ok` or what is wrong, in a few words fit for the public. */
-  readonly checks: Readonly<Record<'catalog' | 'encoder' | 'disk' | 'draining', string>>;
+  readonly checks: Readonly<Record<'catalog' | 'encoder' | 'disk' | 'draining', string>> & {
+    /** The object store; of a node alone. */
+    readonly objects?: string;
+  };
 }
 
 export interface Service {

@@ -2,7 +2,6 @@
 import type { Catalog } from '../catalog/contract.ts';
 import type { Encoder } from '../encoder/protocol/contract.ts';
 import type { BlobStore } from '../index/storage/blob-store.ts';
-import { createIndexStore } from '../index/index-store.ts';
 import type { SearchPlans } from '../index/contract.ts';
 import { defaultIndexSettings, type IndexSettings } from '../index/index-settings.ts';
 import type { NativeEngine, SegmentInfo } from '../index/engine/native.ts';
@@ -11,7 +10,7 @@ import type { Service } from './contract.ts';
 import { createIndex } from './operations/create-index.ts';
 import { deleteDocument } from './operations/delete-document.ts';
 import { InFlight } from './in-flight.ts';
-import { catalogSegments } from './indexes/catalog-segments.ts';
+import { createStorage, type ClusterBlobs } from './indexes/storage.ts';
 import { Indexes } from './indexes/indexes.ts';
 import type { Limiter } from './limits/limiter.ts';
 import type { ServiceParts } from './parts.ts';
@@ -30,7 +29,8 @@ export interface ServiceOptions {
   readonly catalog: Catalog;
   readonly encoder: Encoder;
   readonly engine: NativeEngine;
-  readonly blobs: BlobStore;
+  /** Where segments lie: in a directory of this process alone, or where several nodes find them. */
+  readonly blobs: BlobStore | ClusterBlobs;
   readonly limiter: Limiter;
   /** What API keys are hashed with, 32 bytes. */
   readonly keyPepper: Uint8Array;
@@ -59,32 +59,20 @@ export interface RunningService extends Service {
   maintain(): Promise<void>;
 }
 
+/** How late a node may refuse early what other nodes have used up. */
+const sharedLedgerAgeMsMax = 2_000;
+
 /** Removes what a crash left behind, then serves. */
 export async function createService(options: ServiceOptions): Promise<RunningService> {
-  const { catalog, encoder, engine, blobs, limiter, keyPepper, onBackgroundError } = options;
+  const { catalog, encoder, engine, limiter, keyPepper, onBackgroundError } = options;
   const nowMs = options.nowMs ?? Date.now;
-  const store = createIndexStore({
-    engine,
-    blobs,
-    exactTokenVectorsMax: options.exactTokenVectorsMax,
+  const storage = createStorage({
+    ...options,
     settings: { ...defaultIndexSettings, nowMs, ...options.indexSettings },
-    events: {
-      onBackgroundError: (indexId, job, error) => onBackgroundError(job, error, indexId),
-      onCorrupt(indexId, error) {
-        onBackgroundError('damage', error, indexId);
-        catalog
-          .setIndexStatus(indexId, 'error')
-          .catch((failure: unknown) => onBackgroundError('index status', failure, indexId));
-      },
-    },
   });
   const indexes = new Indexes({
     catalog,
-    storage: {
-      open: (indexId, model) => store.open({ indexId, ...model, catalog: catalogSegments(catalog, indexId) }),
-      removeIndex: (indexId) => store.removeIndex(indexId),
-      storedIndexIds: () => store.storedIndexIds(),
-    },
+    storage,
     onRemovalError: (indexId, error) => onBackgroundError('removal of files', error, indexId),
   });
   const usage = new UsageRecorder({ catalog, limiter, nowMs });
@@ -101,7 +89,7 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
   const readiness = new ReadinessProbe({
     catalog,
     encoder,
-    blobs,
+    storage,
     draining: () => admission.draining,
     nowMs,
   });
@@ -114,6 +102,7 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
       limiter,
       usageTotals: (tenantId, month) => catalog.usageTotals(tenantId, month),
       nowMs,
+      ...('objects' in options.blobs ? { ageMsMax: sharedLedgerAgeMsMax } : {}),
     }),
     usage,
     versions: new VersionResolver(catalog),
@@ -149,8 +138,8 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
         openIndexes: statistics.length,
         recordsLive: statistics.reduce((sum, { recordsLive }) => sum + recordsLive, 0),
         segments: statistics.flatMap(({ segments }) => segments),
-        ...store.verification,
-        plans: store.plans,
+        ...storage.verification,
+        plans: storage.plans,
       };
     },
   };

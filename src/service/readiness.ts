@@ -1,13 +1,13 @@
 /** Whether requests can be served now. Probes come from anywhere, so they share one look a second. */
 import type { Catalog } from '../catalog/contract.ts';
 import type { Encoder } from '../encoder/protocol/contract.ts';
-import type { BlobStore } from '../index/storage/blob-store.ts';
 import type { Readiness } from './contract.ts';
+import type { ServiceStorage } from './indexes/storage.ts';
 
 export interface ReadinessOptions {
   readonly catalog: Catalog;
   readonly encoder: Encoder;
-  readonly blobs: BlobStore;
+  readonly storage: Pick<ServiceStorage, 'freeBytes' | 'ping'>;
   readonly draining: () => boolean;
   readonly nowMs: () => number;
 }
@@ -17,10 +17,11 @@ const freeBytesMin = 64 * 1024 * 1024;
 const lookAgeMsMax = 1_000;
 
 type Checks = Readiness['checks'];
+type Looked = Pick<Checks, 'catalog' | 'disk' | 'objects'>;
 
 export class ReadinessProbe {
   readonly #options: ReadinessOptions;
-  #look: { readonly atMs: number; readonly checks: Promise<Pick<Checks, 'catalog' | 'disk'>> } | undefined;
+  #look: { readonly atMs: number; readonly checks: Promise<Looked> } | undefined;
 
   constructor(options: ReadinessOptions) {
     this.#options = options;
@@ -41,19 +42,27 @@ export class ReadinessProbe {
     return { ready: Object.values(checks).every((state) => state === 'ok'), checks };
   }
 
-  async #lookNow(): Promise<Pick<Checks, 'catalog' | 'disk'>> {
-    const { catalog, blobs } = this.#options;
-    const [catalogState, diskState] = await Promise.all([
+  async #lookNow(): Promise<Looked> {
+    const { catalog, storage } = this.#options;
+    const [catalogState, diskState, objectsState] = await Promise.all([
       catalog.ping().then(
         () => 'ok',
         () => 'cannot be written',
       ),
-      blobs.freeBytes().then(
+      storage.freeBytes().then(
         (bytes) => (bytes >= freeBytesMin ? 'ok' : 'no space left'),
         () => 'cannot be read',
       ),
+      storage.ping?.().then(
+        () => 'ok',
+        () => 'cannot be reached',
+      ),
     ]);
-    return { catalog: catalogState, disk: diskState };
+    return {
+      catalog: catalogState,
+      disk: diskState,
+      ...(objectsState === undefined ? {} : { objects: objectsState }),
+    };
   }
 }
 

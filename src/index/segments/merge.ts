@@ -16,6 +16,7 @@ import type { RecordLocation } from '../../index-state.ts';
 import type { BlobStore } from '../storage/blob-store.ts';
 import { removeBlobs } from '../storage/blob-removal.ts';
 import type { CopyPace } from './copy-pace.ts';
+import { copyRecords } from './copy-records.ts';
 import type { DerivedData } from './derived-data.ts';
 import type { NativeIndex, SeenRecords } from '../engine/native.ts';
 import type { SegmentCatalog, SegmentSwap } from './segment-catalog.ts';
@@ -55,11 +56,6 @@ interface Copied extends SeenRecords {
   readonly first: number;
 }
 
-/** Bounds how long an append or a sync waits behind a copy for a thread. */
-const copyBytesMax = 1024 * 1024;
-const copyRecordsMax = 512;
-/** Synced as it goes: the sync at the end would otherwise hold the disk for as long as the copy took. */
-const syncBytes = 64 * 1024 * 1024;
 /** About 10 ms of the catalog's writer. */
 const moveRowsMax = 1024;
 
@@ -124,11 +120,14 @@ export class Merge {
 
   /** Copies everything a reader may still see, then makes the target durable, immutable and fast to search. */
   async #copy(target: Segment): Promise<void> {
-    const { native, blobs, catalog, derived, pinnedGeneration } = this.#parts;
+    const { native, blobs, catalog, derived, pace, haste, pinnedGeneration } = this.#parts;
     let next = 0;
     for (const source of this.#sources) {
       const seen = native.recordsSeenSince(source.id, pinnedGeneration());
-      await this.#copyRecords(source, seen.records, target, next);
+      await copyRecords(
+        { native, pace, haste, assertOpen: () => this.#assertOpen() },
+        { from: source.id, records: seen.records, to: target.id, first: next },
+      );
       this.#copied.push({ source, ...seen, first: next });
       next += seen.records.length;
     }
@@ -141,28 +140,6 @@ export class Merge {
     target.tokenVectors = info.tokenVectors;
     await Promise.race([derived.build(target), this.#parts.closed]);
     this.#assertOpen();
-  }
-
-  async #copyRecords(source: Segment, records: Uint32Array, target: Segment, first: number): Promise<void> {
-    const { native, pace, haste } = this.#parts;
-    const info = native.segments().find(({ segmentId }) => segmentId === source.id);
-    assertInvariant(info !== undefined, 'a source is open');
-    const recordBytes = info.fileBytes / Math.max(1, info.records);
-    const batchRecords = Math.min(copyRecordsMax, Math.max(1, Math.floor(copyBytesMax / recordBytes)));
-    let unsynced = 0;
-    for (let start = 0; start < records.length; start += batchRecords) {
-      this.#assertOpen();
-      const batch = records.subarray(start, start + batchRecords);
-      const [at] = await native.copyRecords(source.id, batch, target.id);
-      assertInvariant(at === first + start, 'nobody else writes to the target');
-      const bytes = batch.length * recordBytes;
-      unsynced += bytes;
-      if (unsynced >= syncBytes) {
-        await native.sync(target.id);
-        unsynced = 0;
-      }
-      await pace.spend(bytes, haste());
-    }
   }
 
   /** The point of no return: catalog first, then memory in one turn of the event loop. */

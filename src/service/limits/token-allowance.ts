@@ -1,8 +1,10 @@
 /**
  * The monthly allowance of input tokens. What the ledger holds is read once per tenant and month and counted
- * on from there: this process is the only one that charges tokens, and a reading taken later could miss
+ * on from there: where this process is the only one that charges tokens, a reading taken later could miss
  * what was settled meanwhile. Only the reading of a tenant without open holds may be forgotten: the ledger has what
  * they settled. Never charged more than reserved, never reserved more than allowed.
+ *
+ * Where other processes charge, too, readings have an age: they refuse early what the ledger would refuse in the end.
  */
 import type { Tenant, UsageTotals } from '../../catalog/contract.ts';
 import { ServiceError } from '../../errors.ts';
@@ -16,6 +18,7 @@ interface LedgerMonth {
 interface TenantLedger {
   readonly month: string;
   readonly ledger: Promise<LedgerMonth>;
+  readonly readAtMs: number;
   /** Open now: what they settle is not in a reading that is taken before. */
   holds: number;
 }
@@ -27,6 +30,7 @@ export class TokenAllowance {
   readonly #limiter: Limiter;
   readonly #usageTotals: (tenantId: string, month: string) => Promise<UsageTotals>;
   readonly #nowMs: () => number;
+  readonly #ageMsMax: number;
   /** By tenant: one month each, the one asked for longest ago first. */
   readonly #ledgers = new Map<string, TenantLedger>();
 
@@ -34,8 +38,11 @@ export class TokenAllowance {
     readonly limiter: Limiter;
     readonly usageTotals: (tenantId: string, month: string) => Promise<UsageTotals>;
     readonly nowMs: () => number;
+    /** Of a reading; absent = this process alone charges tokens. */
+    readonly ageMsMax?: number;
   }) {
     this.#limiter = options.limiter;
+    this.#ageMsMax = options.ageMsMax ?? Infinity;
     this.#usageTotals = options.usageTotals;
     this.#nowMs = options.nowMs;
   }
@@ -64,7 +71,8 @@ export class TokenAllowance {
 
   #entry(tenantId: string, month: string): TenantLedger {
     const known = this.#ledgers.get(tenantId);
-    const entry = known?.month === month ? known : this.#load(tenantId, month);
+    const isFresh = known?.month === month && this.#nowMs() - known.readAtMs < this.#ageMsMax;
+    const entry = isFresh ? known : this.#load(tenantId, month);
     this.#ledgers.delete(tenantId);
     this.#ledgers.set(tenantId, entry);
     for (const [oldest, { holds }] of this.#ledgers) {
@@ -76,7 +84,7 @@ export class TokenAllowance {
 
   #load(tenantId: string, month: string): TenantLedger {
     const ledger = this.#usageTotals(tenantId, month).then(({ inputTokens }) => ({ recorded: inputTokens }));
-    const entry = { month, ledger, holds: 0 };
+    const entry = { month, ledger, readAtMs: this.#nowMs(), holds: 0 };
     ledger.catch(() => {
       if (this.#ledgers.get(tenantId) === entry) this.#ledgers.delete(tenantId);
     });

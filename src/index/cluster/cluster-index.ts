@@ -1,0 +1,267 @@
+/**
+ * One index that several nodes share, as one of them has it open. The catalog is the only truth, and every search asks
+ * it first which generation holds now: it sees every upsert that any node had answered before it came.
+ *
+ * Nothing is loaded when the index is opened. The first search, as every later one that finds this node behind, fetches
+ * what is missing, and waits for it no longer than it has time; the fetching goes on.
+ */
+import { ServiceError } from '../../errors.ts';
+import type {
+  CommitWork,
+  IndexReader,
+  IndexStatistics,
+  IndexWriter,
+  OpenIndex,
+  SearchPlans,
+} from '../contract.ts';
+import { fromEngine, unreadRecord } from '../engine/engine-errors.ts';
+import type { NativeIndex, NativeSearch, NativeSearchResult } from '../engine/native.ts';
+import type { IndexSettings } from '../index-settings.ts';
+import type { CopyPace } from '../segments/copy-pace.ts';
+import type { BlobCache } from '../storage/blob-cache.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
+import type { ClusterIndexCatalog } from './cluster-catalog.ts';
+import { ClusterMerges } from './cluster-merge.ts';
+import { DeltaSession, StagedSegments, type DeltaParts } from './delta-writer.ts';
+import { Follower } from './follower.ts';
+import { uncacheSegment } from './segment-objects.ts';
+
+export interface ClusterIndexParts {
+  readonly indexId: string;
+  readonly dim: number;
+  readonly native: NativeIndex;
+  readonly catalog: ClusterIndexCatalog;
+  readonly cache: BlobCache;
+  readonly objects: ObjectStore;
+  readonly settings: IndexSettings;
+  /** The pace of the merges of all indexes together. */
+  readonly pace: CopyPace;
+  readonly plans: SearchPlans;
+  /** A job in the background failed; it is tried again at the next occasion. */
+  readonly onBackgroundError: (indexId: string, job: string, error: unknown) => void;
+}
+
+/** Other nodes may be behind by so much and still learn of every death one by one. */
+const deathsKeptMs = 3_600_000;
+
+export class ClusterIndex implements OpenIndex {
+  readonly #parts: ClusterIndexParts;
+  readonly #follower: Follower;
+  readonly #merges: ClusterMerges;
+  readonly #deltas: DeltaParts;
+  /** Generations by when this node had them, oldest first. */
+  readonly #passed: { readonly atMs: number; readonly generation: number }[] = [];
+  #maintenance: Promise<void> | undefined;
+  readonly #jobs = new Set<Promise<void>>();
+  #failure: unknown;
+  #closed = false;
+
+  constructor(parts: ClusterIndexParts) {
+    const { indexId, native, catalog, cache, objects, settings } = parts;
+    const staged = new StagedSegments();
+    const onError = (job: string, error: unknown): void => this.#noteBackgroundError(job, error);
+    this.#parts = parts;
+    this.#deltas = {
+      indexId,
+      native,
+      catalog,
+      cache,
+      objects,
+      staged,
+      tokenVectorsMax: settings.segmentTokenVectorsMax,
+    };
+    this.#follower = new Follower({
+      native,
+      catalog,
+      cache,
+      staged,
+      nowMs: settings.nowMs,
+      onError: (error) => onError('cache', error),
+    });
+    this.#merges = new ClusterMerges({
+      ...this.#deltas,
+      catalog,
+      settings,
+      pace: parts.pace,
+      follower: this.#follower,
+      onError,
+    });
+  }
+
+  get dim(): number {
+    return this.#parts.dim;
+  }
+
+  get usable(): boolean {
+    return this.#failure === undefined && !this.#follower.lost && !this.#closed;
+  }
+
+  get busy(): boolean {
+    return this.#merges.busy || this.#jobs.size > 0 || this.#maintenance !== undefined;
+  }
+
+  async write<T>(work: (writer: IndexWriter) => Promise<T>): Promise<T> {
+    const session = new DeltaSession(this.#deltas);
+    let committed = -1;
+    try {
+      return await work({
+        append: (record) => {
+          this.#assertUsable();
+          return session.append(record);
+        },
+        commit: async (transaction) => {
+          const segments = await session.finish();
+          return await this.#commit(async () => {
+            const outcome = await transaction(segments);
+            committed = outcome.commit?.generation ?? -1;
+            return outcome;
+          });
+        },
+      });
+    } finally {
+      if (committed < 0) await session.end();
+      else this.#inBackground('catching up', () => this.#reach(committed).then(() => session.end()));
+    }
+  }
+
+  commitDelete<T>(transaction: () => Promise<CommitWork<T>>): Promise<T> {
+    return this.#commit(transaction);
+  }
+
+  /** Nothing waits for it: every search looks for itself. */
+  async catchUp(generation: number): Promise<void> {
+    this.#inBackground('catching up', () => this.#reach(generation));
+  }
+
+  read<T>(work: (reader: IndexReader) => Promise<T>): Promise<T> {
+    return work({ search: (search) => this.#search(search) });
+  }
+
+  maintain(): Promise<void> {
+    this.#maintenance ??= this.#maintain()
+      .catch((error: unknown) => this.#noteBackgroundError('maintenance', error))
+      .finally(() => {
+        this.#maintenance = undefined;
+      });
+    return this.#maintenance;
+  }
+
+  statistics(): IndexStatistics {
+    const segments = this.#parts.native.segments();
+    return { segments, recordsLive: segments.reduce((sum, { recordsLive }) => sum + recordsLive, 0) };
+  }
+
+  windDown(): void {
+    this.#merges.close();
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.windDown();
+    this.#parts.native.close();
+  }
+
+  async settled(): Promise<void> {
+    await Promise.allSettled([this.#merges.settled(), this.#maintenance, ...this.#jobs]);
+  }
+
+  /** What was committed is durable and is seen by the next search everywhere: the answer need not wait for this node. */
+  async #commit<T>(transaction: () => Promise<CommitWork<T>>): Promise<T> {
+    const { result, commit } = await transaction();
+    if (commit !== undefined) await this.catchUp(commit.generation);
+    return result;
+  }
+
+  /** What searches would have to wait for is here already then, and segments do not gather. */
+  async #reach(generation: number): Promise<void> {
+    if (this.#closed) return;
+    await this.#follower.reach({ generation, layout: 0 });
+    void this.#merges.run();
+  }
+
+  #inBackground(job: string, work: () => Promise<void>): void {
+    const running = work()
+      .catch((error: unknown) => this.#noteBackgroundError(job, error))
+      .finally(() => this.#jobs.delete(running));
+    this.#jobs.add(running);
+  }
+
+  async #search(search: Omit<NativeSearch, 'generation'>): Promise<NativeSearchResult> {
+    const endsAt = performance.now() + search.timeoutMs;
+    await before(endsAt, this.#reachHead());
+    for (;;) {
+      this.#assertUsable();
+      const { swaps, generation } = this.#follower;
+      const timeoutMs = Math.max(1, endsAt - performance.now());
+      try {
+        const found = await this.#parts.native.search({ ...search, generation, timeoutMs });
+        // While records move they can be met at both places, or at none; once they have moved, at one.
+        if (swaps !== this.#follower.swaps) continue;
+        this.#parts.plans[found.plan] += 1;
+        return found;
+      } catch (error) {
+        await this.#mend(error);
+        throw fromEngine(error);
+      }
+    }
+  }
+
+  async #reachHead(): Promise<void> {
+    const { generation } = this.#follower;
+    const head = await this.#parts.catalog.readHead();
+    if (head.generation < generation) {
+      // What this node has was committed before it asked: the catalog was restored to an earlier moment.
+      this.#failure ??= new Error('the catalog is behind this node');
+      this.#assertUsable();
+    }
+    await this.#follower.reach(head);
+  }
+
+  /** A local copy that cannot be read is nothing lost: the index begins anew without it. */
+  async #mend(error: unknown): Promise<void> {
+    const unread = unreadRecord(error);
+    const segment = unread === undefined ? undefined : this.#follower.segments.get(unread.segmentId);
+    if (segment === undefined) return;
+    this.#noteBackgroundError('cache', error);
+    this.#failure ??= error;
+    await uncacheSegment(this.#parts.cache, segment.blob);
+  }
+
+  async #maintain(): Promise<void> {
+    await this.#reachHead();
+    const { catalog, settings } = this.#parts;
+    const nowMs = settings.nowMs();
+    this.#passed.push({ atMs: nowMs, generation: this.#follower.generation });
+    const old = this.#passed.findLastIndex(({ atMs }) => nowMs - atMs >= deathsKeptMs);
+    const [forgettable] = this.#passed.splice(0, old + 1).slice(-1);
+    if (forgettable !== undefined) await catalog.forgetDeadVersions(forgettable.generation);
+    await this.#merges.run();
+  }
+
+  #noteBackgroundError(job: string, error: unknown): void {
+    // Jobs that closing cuts short fail by design.
+    if (!this.#closed) this.#parts.onBackgroundError(this.#parts.indexId, job, error);
+  }
+
+  #assertUsable(): void {
+    if (this.usable) return;
+    throw new ServiceError('service_unavailable', 'the index is being opened again', {
+      retryAfterSeconds: 1,
+      cause: this.#failure,
+    });
+  }
+}
+
+/** Waits for `work` no longer than that; it goes on. */
+async function before(endsAt: number, work: Promise<void>): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<'late'>();
+  const timer = setTimeout(resolve, Math.max(1, endsAt - performance.now()), 'late');
+  try {
+    if ((await Promise.race([work, promise])) !== 'late') return;
+    work.catch(() => undefined);
+    throw new ServiceError('service_unavailable', 'the index is being fetched', { retryAfterSeconds: 1 });
+  } finally {
+    clearTimeout(timer);
+  }
+}

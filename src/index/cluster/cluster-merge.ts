@@ -1,0 +1,208 @@
+/**
+ * Merges of an index that several nodes share: one node at a time, which has the turn. The merged segment is written
+ * here, gets its derived data and is put into the object store; one transaction of the catalog names it in place of its
+ * sources. From then on this node follows like every other. A node that loses its turn in the middle changes nothing.
+ */
+import { fromEngine } from '../engine/engine-errors.ts';
+import type { SeenRecords, SegmentInfo } from '../engine/native.ts';
+import type { IndexSettings } from '../index-settings.ts';
+import type { CopyPace } from '../segments/copy-pace.ts';
+import { copyRecords } from '../segments/copy-records.ts';
+import { planMerge, type MergeableSegment } from '../segments/merge-policy.ts';
+import type { ClusterIndexCatalog, MergedSegments, MergeTurn } from './cluster-catalog.ts';
+import { createDelta, dropDelta, type DeltaParts } from './delta-writer.ts';
+import type { Follower } from './follower.ts';
+import { putSegment } from './segment-objects.ts';
+
+export interface ClusterMergesParts extends Omit<DeltaParts, 'catalog'> {
+  readonly catalog: ClusterIndexCatalog;
+  readonly follower: Follower;
+  readonly pace: CopyPace;
+  readonly settings: IndexSettings;
+  readonly onError: (job: string, error: unknown) => void;
+}
+
+/** A turn is renewed three times before it runs out. */
+export const mergeTurnMs = 30_000;
+
+export class ClusterMerges {
+  readonly #parts: ClusterMergesParts;
+  #running: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(parts: ClusterMergesParts) {
+    this.#parts = parts;
+  }
+
+  get busy(): boolean {
+    return this.#running !== undefined;
+  }
+
+  /** Merges in the background until nothing is due, if no other node does. Joins what is under way; never rejects. */
+  run(): Promise<void> {
+    if (this.#closed) return Promise.resolve();
+    this.#running ??= this.#mergeAll()
+      .catch((error: unknown) => {
+        // What closing cuts short fails by design.
+        if (!this.#closed) this.#parts.onError('merge', error);
+      })
+      .finally(() => {
+        this.#running = undefined;
+      });
+    return this.#running;
+  }
+
+  close(): void {
+    this.#closed = true;
+  }
+
+  async settled(): Promise<void> {
+    await this.#running;
+  }
+
+  async #mergeAll(): Promise<void> {
+    const { catalog, follower } = this.#parts;
+    if (this.#due().length === 0) return;
+    const turn = await catalog.beginMerge();
+    if (turn === undefined) return;
+    const lease = new Renewal(turn);
+    try {
+      for (;;) {
+        await follower.reach(await catalog.readHead());
+        const sources = this.#due();
+        if (sources.length === 0 || this.#closed) return;
+        await this.#merge(lease, sources);
+      }
+    } finally {
+      await lease.end();
+    }
+  }
+
+  async #merge(lease: Renewal, sources: readonly MergeableSegment[]): Promise<void> {
+    const { native, follower, pace } = this.#parts;
+    const seen = sources.map(({ id }) => native.recordsSeenSince(id, follower.generation));
+    const removedSegmentIds = sources.map(({ id }) => id);
+    if (seen.every(({ records }) => records.length === 0)) {
+      await this.#swap(lease, { removedSegmentIds, moves: movesOf([]) });
+      return;
+    }
+    const target = await createDelta(this.#parts);
+    try {
+      let first = 0;
+      for (const [place, { records }] of seen.entries()) {
+        await copyRecords(
+          { native, pace, haste: () => this.#haste(), assertOpen: () => this.#assertGoingOn(lease) },
+          { from: removedSegmentIds[place] ?? 0, records, to: target.id, first },
+        );
+        first += records.length;
+      }
+      const info = await this.#finish(target.id, lease);
+      await target.noted;
+      const named = await putSegment(this.#parts, target, info);
+      await this.#swap(lease, { removedSegmentIds, target: named, moves: movesOf(seen) });
+    } catch (error) {
+      throw fromEngine(error);
+    } finally {
+      // Unless it has been named.
+      await dropDelta(this.#parts, target);
+    }
+  }
+
+  /** Immutable, and fast to search. */
+  async #finish(targetId: number, lease: Renewal): Promise<SegmentInfo> {
+    const { native, settings } = this.#parts;
+    const sealed = await native.seal(targetId);
+    this.#assertGoingOn(lease);
+    if (sealed.tokenVectors < settings.codesTokenVectorsMin) return sealed;
+    await native.buildCodes(targetId);
+    return native.segments().find(({ segmentId }) => segmentId === targetId) ?? sealed;
+  }
+
+  async #swap(lease: Renewal, merged: MergedSegments): Promise<void> {
+    const { catalog, follower } = this.#parts;
+    this.#assertGoingOn(lease);
+    if (!(await lease.turn.swap(merged))) throw new Error('another node took the turn to merge');
+    await follower.reach(await catalog.readHead());
+  }
+
+  #due(): readonly MergeableSegment[] {
+    const { settings } = this.#parts;
+    const segments = this.#mergeable();
+    const plan = planMerge(
+      segments,
+      {
+        sealedMax: settings.sealedSegmentsMax,
+        tokenVectorsMax: settings.mergeTokenVectorsMax,
+        wasteTokenVectorsMax: settings.segmentTokenVectorsMax,
+        wasteAgeMsMax: settings.wasteAgeMsMax,
+      },
+      settings.nowMs(),
+    );
+    return segments.filter(({ id }) => plan?.segmentIds.includes(id));
+  }
+
+  #mergeable(): readonly MergeableSegment[] {
+    const { native, follower } = this.#parts;
+    return native.segments().flatMap((info) => {
+      const segment = follower.segments.get(info.segmentId);
+      if (segment === undefined) return [];
+      return {
+        id: info.segmentId,
+        records: info.records,
+        live: native.recordsSeenSince(info.segmentId, follower.generation).records.length,
+        tokenVectors: info.tokenVectors,
+        fileBytes: info.fileBytes,
+        wasteSinceMs: segment.wasteSinceMs,
+        poisoned: false,
+      };
+    });
+  }
+
+  /** Doubles with each segment beyond the bound: writers that outrun the merges must not win for ever. */
+  #haste(): number {
+    return 2 ** Math.max(0, this.#parts.follower.segments.size - this.#parts.settings.sealedSegmentsMax - 1);
+  }
+
+  #assertGoingOn(lease: Renewal): void {
+    if (this.#closed) throw new Error('the index is being closed');
+    if (lease.isLost) throw new Error('another node took the turn to merge');
+  }
+}
+
+/** Keeps a turn for as long as it is used. */
+class Renewal {
+  readonly turn: MergeTurn;
+  readonly #timer: NodeJS.Timeout;
+  #lost = false;
+
+  constructor(turn: MergeTurn) {
+    this.turn = turn;
+    this.#timer = setInterval(() => void this.#renew(), mergeTurnMs / 3).unref();
+  }
+
+  get isLost(): boolean {
+    return this.#lost;
+  }
+
+  async end(): Promise<void> {
+    clearInterval(this.#timer);
+    if (!this.#lost) await this.turn.release();
+  }
+
+  /** A catalog that cannot be asked has not said no: the swap decides. */
+  async #renew(): Promise<void> {
+    const kept = await this.turn.renew().catch(() => true);
+    if (!kept) this.#lost = true;
+  }
+}
+
+function movesOf(seen: readonly SeenRecords[]): MergedSegments['moves'] {
+  const count = seen.reduce((sum, { versionIds }) => sum + versionIds.length, 0);
+  const versionIds = new Float64Array(count);
+  let first = 0;
+  for (const source of seen) {
+    versionIds.set(source.versionIds, first);
+    first += source.versionIds.length;
+  }
+  return { versionIds, records: Uint32Array.from({ length: count }, (_value, record) => record) };
+}

@@ -1,0 +1,71 @@
+/** The indexes of a node: opened from the catalog and the object store, with copies in the node's cache. */
+import type { IndexStorage, SearchPlans } from '../contract.ts';
+import { fromEngine } from '../engine/engine-errors.ts';
+import type { NativeEngine } from '../engine/native.ts';
+import type { IndexSettings } from '../index-settings.ts';
+import { otherModel } from '../index-store.ts';
+import { CopyPace } from '../segments/copy-pace.ts';
+import type { BlobCache } from '../storage/blob-cache.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
+import type { ClusterIndexCatalog } from './cluster-catalog.ts';
+import { ClusterIndex } from './cluster-index.ts';
+import { fetchSegment } from './segment-objects.ts';
+
+export interface ClusterStorageOptions {
+  readonly engine: NativeEngine;
+  readonly cache: BlobCache;
+  readonly objects: ObjectStore;
+  readonly catalogOf: (indexId: string) => ClusterIndexCatalog;
+  /** Token vectors one search may scan exactly; 0 = measured. */
+  readonly exactTokenVectorsMax: number;
+  readonly settings: IndexSettings;
+  readonly onBackgroundError: (indexId: string, job: string, error: unknown) => void;
+}
+
+export interface ClusterStorage extends IndexStorage {
+  readonly plans: Readonly<SearchPlans>;
+}
+
+export function createClusterStorage(options: ClusterStorageOptions): ClusterStorage {
+  const { engine, cache, objects, settings, exactTokenVectorsMax, onBackgroundError } = options;
+  const plans: SearchPlans = { exact: 0, codes: 0, lists: 0 };
+  const pace = new CopyPace(settings.copyBytesPerSecond);
+  return {
+    plans,
+    async open(indexId, model) {
+      const catalog = options.catalogOf(indexId);
+      const dim = model.dim ?? (await dimOf(options, catalog));
+      try {
+        const native = engine.createIndex({ dim, exactTokenVectorsMax });
+        return new ClusterIndex({
+          indexId,
+          dim,
+          native,
+          catalog,
+          cache,
+          objects,
+          settings,
+          pace,
+          plans,
+          onBackgroundError,
+        });
+      } catch (error) {
+        throw fromEngine(error);
+      }
+    },
+    removeIndex: (indexId) => cache.removeIndex(indexId),
+    storedIndexIds: () => cache.indexIds(),
+  };
+}
+
+/** The dimension of the index's segments. */
+async function dimOf(
+  { engine, cache }: ClusterStorageOptions,
+  catalog: Pick<ClusterIndexCatalog, 'changesSince'>,
+): Promise<number> {
+  const changes = await catalog.changesSince({ generation: -1, segmentIds: [] });
+  const first = changes === 'reopen' ? undefined : changes.segments[0];
+  if (first === undefined) throw otherModel();
+  const look = { recordsReferenced: 0, firstRecord: 0, verifyBytesMax: 0 };
+  return (await engine.inspectSegment(await fetchSegment(cache, first), look)).dim;
+}

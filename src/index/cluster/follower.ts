@@ -1,0 +1,189 @@
+/**
+ * Keeps what this node has of an index in step with the catalog. Whatever another node, or this one, has committed or
+ * merged comes the same way: one look at the catalog tells which segments there are now and what was born and has died
+ * since; missing segments are fetched and opened, and then everything changes over in one turn of the event loop.
+ *
+ * A search that runs meanwhile sees its own generation. It may meet a moved record at both places, or at none: it
+ * notices by `swaps` and runs again.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { ServiceError } from '../../errors.ts';
+import type { IndexChanges, IndexHead, NamedSegment } from '../../index-state.ts';
+import { hasEngineCode } from '../engine/engine-errors.ts';
+import type { NativeIndex } from '../engine/native.ts';
+import type { BlobCache } from '../storage/blob-cache.ts';
+import type { ClusterIndexCatalog } from './cluster-catalog.ts';
+import type { StagedSegments } from './delta-writer.ts';
+import { fetchSegment, uncacheSegment } from './segment-objects.ts';
+
+export interface FollowerParts {
+  readonly native: NativeIndex;
+  readonly catalog: Pick<ClusterIndexCatalog, 'changesSince'>;
+  readonly cache: BlobCache;
+  readonly staged: StagedSegments;
+  readonly nowMs: () => number;
+  readonly onError: (error: unknown) => void;
+}
+
+/** A segment that the catalog names. */
+export interface FollowedSegment {
+  readonly blob: string;
+  /** When the oldest bytes that no live version needs came to be; `undefined` while there are none. */
+  wasteSinceMs: number | undefined;
+}
+
+/** A few milliseconds of the event loop. */
+const lifespansStep = 32_768;
+const nobody = { segmentIds: new Float64Array(), records: new Uint32Array() };
+
+export class Follower {
+  readonly #parts: FollowerParts;
+  readonly #segments = new Map<number, FollowedSegment>();
+  #generation = -1;
+  #layout = -1;
+  #swaps = 0;
+  #running: Promise<void> | undefined;
+  #lost = false;
+
+  constructor(parts: FollowerParts) {
+    this.#parts = parts;
+  }
+
+  /** The last commit that searches here may see; -1 = none. */
+  get generation(): number {
+    return this.#generation;
+  }
+
+  /** The catalog has forgotten what would lead from here to now: only beginning anew helps. */
+  get lost(): boolean {
+    return this.#lost;
+  }
+
+  /** How often records have moved. */
+  get swaps(): number {
+    return this.#swaps;
+  }
+
+  get segments(): ReadonlyMap<number, FollowedSegment> {
+    return this.#segments;
+  }
+
+  /** Resolves when this node has at least this. Callers that come together share the work. */
+  async reach({ generation, layout }: IndexHead): Promise<void> {
+    while (this.#generation < generation || this.#layout < layout) {
+      this.#running ??= this.#catchUp().finally(() => {
+        this.#running = undefined;
+      });
+      await this.#running;
+    }
+  }
+
+  async #catchUp(): Promise<void> {
+    const { catalog, native } = this.#parts;
+    const isFirst = this.#generation < 0;
+    const changes = await catalog.changesSince({
+      generation: this.#generation,
+      segmentIds: [...this.#segments.keys()],
+    });
+    if (changes === 'reopen') {
+      this.#lost = true;
+      throw forgotten();
+    }
+    const opened = await this.#openNew(changes);
+    // Nobody searches before the first time is over: it may take many turns.
+    if (isFirst) {
+      if (changes.generation > 0) native.publish(changes.generation, nobody, nobody);
+      await loadLifespans(native, changes, lifespansStep);
+    }
+    this.#changeOver(changes, opened, isFirst);
+  }
+
+  /** Opens what this node does not have and somebody may still see; what it cannot have all of, it has none of. */
+  async #openNew(changes: IndexChanges): Promise<readonly NamedSegment[]> {
+    const { native, staged } = this.#parts;
+    const needed = new Set(changes.versions.segmentIds);
+    const unknown = changes.segments.filter(({ id }) => !this.#segments.has(id));
+    const opening = await Promise.allSettled(
+      unknown.map(async (segment) => {
+        if (needed.has(segment.id) && !staged.take(segment.id, segment.blob)) await this.#open(segment);
+      }),
+    );
+    const failure = opening.find(({ status }) => status === 'rejected');
+    if (failure === undefined) return unknown;
+    for (const { id } of unknown) native.dropSegment(id);
+    throw (failure as PromiseRejectedResult).reason;
+  }
+
+  /** A local copy that has been damaged is fetched once more. */
+  async #open(segment: NamedSegment): Promise<void> {
+    const { native, cache, onError } = this.#parts;
+    const open = async (): Promise<void> => {
+      const expected = { recordsReferenced: segment.records, sealed: true };
+      await native.openSegment(segment.id, await fetchSegment(cache, segment), expected);
+    };
+    try {
+      await open();
+    } catch (error) {
+      if (!hasEngineCode(error, 'corrupt')) throw error;
+      onError(error);
+      await uncacheSegment(cache, segment.blob);
+      await open();
+    }
+  }
+
+  /** In one turn of the event loop, in this order: what was born becomes visible with the generation, not before. */
+  #changeOver(changes: IndexChanges, opened: readonly NamedSegment[], isFirst: boolean): void {
+    const { native, nowMs } = this.#parts;
+    if (!isFirst) {
+      if (changes.generation > this.#generation) native.publish(changes.generation, nobody, changes.died);
+      if (changes.versions.versionIds.length > 0) native.loadLifespans(changes.versions);
+    }
+    for (const { id, blob } of opened) this.#segments.set(id, { blob, wasteSinceMs: undefined });
+    this.#dropRemoved(changes);
+    // How old the waste is that a node finds at first is unknown: old enough.
+    this.#noteWaste(isFirst ? 0 : nowMs());
+    this.#generation = changes.generation;
+    this.#layout = changes.layout;
+  }
+
+  #dropRemoved({ segments }: IndexChanges): void {
+    const { native, cache, onError } = this.#parts;
+    const kept = new Set(segments.map(({ id }) => id));
+    for (const [id, { blob }] of this.#segments) {
+      if (kept.has(id)) continue;
+      native.dropSegment(id);
+      this.#segments.delete(id);
+      this.#swaps += 1;
+      uncacheSegment(cache, blob).catch(onError);
+    }
+  }
+
+  #noteWaste(sinceMs: number): void {
+    for (const { segmentId, records, recordsLive } of this.#parts.native.segments()) {
+      const segment = this.#segments.get(segmentId);
+      if (segment !== undefined && records > recordsLive) segment.wasteSinceMs ??= sinceMs;
+    }
+  }
+}
+
+async function loadLifespans(native: NativeIndex, { versions }: IndexChanges, step: number): Promise<void> {
+  const { segmentIds, records, versionIds, born, died } = versions;
+  for (let first = 0; first < versionIds.length; first += step) {
+    const end = Math.min(versionIds.length, first + step);
+    native.loadLifespans({
+      segmentIds: segmentIds.subarray(first, end),
+      records: records.subarray(first, end),
+      versionIds: versionIds.subarray(first, end),
+      born: born.subarray(first, end),
+      died: died.subarray(first, end),
+    });
+    await nextTurn();
+  }
+}
+
+function forgotten(): ServiceError {
+  return new ServiceError('service_unavailable', 'the index is being opened again', {
+    retryAfterSeconds: 1,
+    cause: new Error('the catalog has forgotten deaths that this node has not seen'),
+  });
+}
