@@ -39,6 +39,7 @@ const dependencyReasons: Readonly<Record<string, string>> = {
   'lru-cache': 'bounded caches',
   'onnxruntime-node': 'runs models; compiled by its makers',
   'openapi-types': 'types alone',
+  pg: 'the catalog of several nodes',
   pino: 'the log',
   'prom-client': 'metrics',
   tar: 'headers of archives; its parser is not used',

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { run } from '../support/running/command-process.ts';
-import { installMissingTools } from '../support/machine/debian-packages.ts';
+import { installMissingTools } from '../../deploy/local/debian-packages.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
 
 const shells = ['bash', 'zsh', 'fish'] as const;

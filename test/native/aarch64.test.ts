@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
-import { installMissingTools } from '../support/machine/debian-packages.ts';
+import { installMissingTools } from '../../deploy/local/debian-packages.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 const native = path.join(root, 'native');

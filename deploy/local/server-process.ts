@@ -1,0 +1,118 @@
+/** A server as a child process: ready when it answers, ended with this process whatever ends that. */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { openSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { createConnection, createServer, type AddressInfo } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+
+export interface RunningServer {
+  readonly port: number;
+  /** Ends it and waits for that; idempotent. */
+  stop(signal?: NodeJS.Signals): Promise<void>;
+  /** Sends a signal, and waits for nothing. */
+  kill(signal: NodeJS.Signals): void;
+  /** Starts it again, on the same port and data, once it has ended. */
+  start(): Promise<void>;
+}
+
+export interface ServerCommand {
+  readonly name: string;
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly port: number;
+  readonly logFile: string;
+  readonly environment?: Readonly<Record<string, string>>;
+  /** An unprivileged user of the system, for a server that refuses root. */
+  readonly user?: string;
+  /** Ends it in an orderly way. */
+  readonly stopSignal?: NodeJS.Signals;
+  /** Rejects until the server answers; absent = it accepts a connection. */
+  readonly probe?: () => Promise<void>;
+}
+
+const readyMsMax = 60_000;
+const stopMsMax = 10_000;
+const pollMs = 25;
+
+export async function startServer(server: ServerCommand): Promise<RunningServer> {
+  let child: ChildProcess | undefined;
+  const start = async (): Promise<void> => {
+    const log = openSync(server.logFile, 'a');
+    const [command, args] = withParent(server);
+    child = spawn(command, args, {
+      stdio: ['ignore', log, log],
+      env: { ...process.env, ...server.environment },
+      cwd: '/',
+    });
+    await ready(server, child);
+  };
+  const isRunning = (): boolean =>
+    child !== undefined && child.exitCode === null && child.signalCode === null;
+  await start();
+  return {
+    port: server.port,
+    start,
+    kill: (signal) => void child?.kill(signal),
+    async stop(signal = server.stopSignal ?? 'SIGTERM') {
+      if (!isRunning()) return;
+      const ended = new Promise((resolve) => child?.once('exit', resolve));
+      child?.kill(signal);
+      const isLate = await Promise.race([ended.then(() => false), pause(stopMsMax, true, { ref: false })]);
+      if (isLate) child?.kill('SIGKILL');
+      await ended;
+    },
+  };
+}
+
+/** Linux ends it with its parent; `setpriv` is part of every Debian. */
+function withParent({ command, args, user, stopSignal }: ServerCommand): [string, string[]] {
+  if (process.platform !== 'linux') return [command, [...args]];
+  const identity = user === undefined ? [] : [`--reuid=${user}`, '--regid=nogroup', '--clear-groups'];
+  const death = `--pdeathsig=${(stopSignal ?? 'SIGTERM').slice('SIG'.length)}`;
+  return ['setpriv', [...identity, death, command, ...args]];
+}
+
+async function ready(server: ServerCommand, child: ChildProcess): Promise<void> {
+  const endsAt = performance.now() + readyMsMax;
+  const probe = server.probe ?? (() => connects(server.port));
+  for (;;) {
+    try {
+      return await probe();
+    } catch (error) {
+      const hasEnded = child.exitCode !== null || child.signalCode !== null;
+      if (!hasEnded && performance.now() < endsAt) {
+        await pause(pollMs);
+        continue;
+      }
+      child.kill('SIGKILL');
+      const log = await readFile(server.logFile, 'utf8');
+      throw new Error(`${server.name} did not start: ${log.trim().split('\n').slice(-5).join(' | ')}`, {
+        cause: error,
+      });
+    }
+  }
+}
+
+async function connects(port: number): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const socket = createConnection({ host: '127.0.0.1', port }, resolve);
+  socket.once('error', reject);
+  try {
+    await promise;
+  } finally {
+    socket.destroy();
+  }
+}
+
+/** Free a moment ago: whoever binds it next has it. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  const listening = Promise.withResolvers<void>();
+  server.listen(0, '127.0.0.1', listening.resolve);
+  await listening.promise;
+  const { port } = server.address() as AddressInfo;
+  const closed = Promise.withResolvers<void>();
+  server.close(() => closed.resolve());
+  await closed.promise;
+  return port;
+}

@@ -1,0 +1,130 @@
+/**
+ * The connections of one catalog to PostgreSQL, and the only importer of its driver. Statements are prepared by name.
+ * Numbers: `bigint` columns hold identifiers, generations and times, which are safe integers; totals of tokens are
+ * selected as text. Text that people choose (`doc_id`, names of indexes) is `bytea`: PostgreSQL's text cannot hold
+ * U+0000.
+ */
+import { Pool, TypeOverrides, type PoolClient, type QueryResultRow } from 'pg';
+import { ServiceError } from '../../errors.ts';
+
+export interface Statement {
+  readonly name: string;
+  readonly text: string;
+}
+
+export interface Queries {
+  rows<Row extends QueryResultRow>(
+    statement: Statement,
+    values?: readonly unknown[],
+  ): Promise<readonly Row[]>;
+}
+
+export interface Database extends Queries {
+  /** One transaction; what `work` throws rolls it back. Deadlocks are tried again, so `work` may run twice. */
+  transaction<T>(work: (queries: Queries) => Promise<T>, mode?: string): Promise<T>;
+  close(): Promise<void>;
+}
+
+const connectionsMax = 16;
+const connectMsMax = 5_000;
+/** Longer than any statement of ours but the move of a large merge. */
+const statementMsMax = 60_000;
+const retrySeconds = 1;
+const attemptsMax = 5;
+
+const int8 = 20;
+const int8Array = 1016;
+const parsers = new TypeOverrides();
+parsers.setTypeParser(int8, Number);
+parsers.setTypeParser(int8Array, (text: string) => JSON.parse(`[${text.slice(1, -1)}]`) as number[]);
+
+/** `url`: `postgres://user:password@host:port/database`, with TLS by `sslmode`, `sslrootcert`, `sslcert` and `sslkey`. */
+export function openDatabase(url: string, onIdleError: (error: Error) => void): Database {
+  const pool = new Pool({
+    connectionString: url,
+    max: connectionsMax,
+    connectionTimeoutMillis: connectMsMax,
+    query_timeout: 2 * statementMsMax,
+    statement_timeout: statementMsMax,
+    idle_in_transaction_session_timeout: statementMsMax,
+    keepAlive: true,
+    application_name: 'maxsimd',
+    types: parsers,
+  });
+  // A connection that breaks while nobody uses it leaves the pool; the next use makes another.
+  pool.on('error', onIdleError);
+  return {
+    rows: (statement, values) => again(() => rowsOf(pool, statement, values)),
+    transaction: (work, mode = 'BEGIN') => again(() => transaction(pool, work, mode)),
+    close: () => pool.end(),
+  };
+}
+
+async function transaction<T>(pool: Pool, work: (queries: Queries) => Promise<T>, mode: string): Promise<T> {
+  const client = await pool.connect().catch((error: unknown) => {
+    throw fromPostgres(error);
+  });
+  let broken: Error | undefined;
+  try {
+    await client.query(mode);
+    const result = await work({ rows: (statement, values) => rowsOf(client, statement, values) });
+    await client.query('COMMIT');
+    return result;
+  } catch (error) {
+    broken = await client.query('ROLLBACK').then(
+      () => undefined,
+      (failure: unknown) => failure as Error,
+    );
+    throw fromPostgres(error);
+  } finally {
+    client.release(broken);
+  }
+}
+
+async function rowsOf<Row extends QueryResultRow>(
+  client: Pick<PoolClient, 'query'>,
+  { name, text }: Statement,
+  values: readonly unknown[] = [],
+): Promise<readonly Row[]> {
+  try {
+    return (await client.query<Row>({ name, text, values: [...values] })).rows;
+  } catch (error) {
+    throw fromPostgres(error);
+  }
+}
+
+/** What was rolled back for the sake of another transaction is begun again. */
+async function again<T>(work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      if (attempt === attemptsMax || !/^(40001|40P01)$/.test(codeOf(error) ?? '')) throw error;
+    }
+  }
+}
+
+/** The SQLSTATE, or the code of a system error. */
+export function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+}
+
+/** Classes: connection exception, insufficient resources, operator intervention, system error, and a read-only standby. */
+const away = /^(08...|53...|57...|58...|25006|E[A-Z]+)$/;
+
+/** Whether nobody knows what became of the statement. */
+export function isAway(error: unknown): boolean {
+  return error instanceof ServiceError && error.code === 'service_unavailable';
+}
+
+function fromPostgres(error: unknown): unknown {
+  if (error instanceof ServiceError || !(error instanceof Error)) return error;
+  const isLost = /^(Connection terminated|Query read timeout|timeout exceeded|Client has encountered)/.test(
+    error.message,
+  );
+  if (!isLost && !away.test(codeOf(error) ?? '')) return error;
+  return new ServiceError('service_unavailable', 'the catalog cannot be reached', {
+    retryAfterSeconds: retrySeconds,
+    cause: error,
+  });
+}

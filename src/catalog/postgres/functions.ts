@@ -1,0 +1,203 @@
+/**
+ * Transactions that run inside the database, each one round trip: a lock on an index's row is held for no longer than
+ * the work takes. Their names end with a number: a new release adds a function, and nodes of the release before go on
+ * calling theirs.
+ *
+ * Order of locks, which keeps them from deadlock: the row of the index, segments, versions, the tenant, its usage.
+ * What is refused is raised, so that nothing of it remains; `refusals` are the codes.
+ */
+
+export const refusals = {
+  indexMissing: 'MX001',
+  documentAllowance: 'MX002',
+  tokenAllowance: 'MX003',
+  /** A defect of the program: what it asks for is against the catalog's own rules. */
+  defect: 'MX004',
+  /** A segment was merged away, or given up, since the documents were written to it. */
+  segmentReplaced: 'MX005',
+  /** Whoever asked has found this commit missing, and has answered so. */
+  abandoned: 'MX006',
+} as const;
+
+export const usageFunction = `
+CREATE FUNCTION add_usage_1(
+  _tenant text, _month text, _requests bigint, _input_tokens bigint, _upserts bigint, _searches bigint,
+  _scores bigint, _rate_window bytea, _input_tokens_max bigint
+) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  IF _input_tokens > _input_tokens_max THEN RETURN false; END IF;
+  INSERT INTO usage_months AS u
+    (tenant_id, month, requests, input_tokens, document_upserts, searches, scores, rate_window)
+  SELECT id, _month, _requests, _input_tokens, _upserts, _searches, _scores, _rate_window
+  FROM tenants WHERE id = _tenant
+  ON CONFLICT (tenant_id, month) DO UPDATE SET
+    requests = u.requests + excluded.requests,
+    input_tokens = u.input_tokens + excluded.input_tokens,
+    document_upserts = u.document_upserts + excluded.document_upserts,
+    searches = u.searches + excluded.searches,
+    scores = u.scores + excluded.scores,
+    rate_window = coalesce(excluded.rate_window, u.rate_window)
+  WHERE _input_tokens_max IS NULL OR excluded.input_tokens = 0
+    OR u.input_tokens + excluded.input_tokens <= _input_tokens_max;
+  -- The usage of a tenant that is gone counts nowhere.
+  RETURN FOUND OR NOT EXISTS (SELECT FROM tenants WHERE id = _tenant);
+END $$;
+
+CREATE FUNCTION add_usages_1(
+  _tenants text[], _months text[], _requests bigint[], _input_tokens bigint[], _upserts bigint[],
+  _searches bigint[], _scores bigint[], _rate_windows bytea[], _input_tokens_max bigint[]
+) RETURNS boolean[] LANGUAGE plpgsql AS $$
+DECLARE
+  _added boolean[] := '{}';
+BEGIN
+  FOR i IN 1 .. coalesce(array_length(_tenants, 1), 0) LOOP
+    _added := _added || add_usage_1(_tenants[i], _months[i], _requests[i], _input_tokens[i], _upserts[i],
+      _searches[i], _scores[i], _rate_windows[i], _input_tokens_max[i]);
+  END LOOP;
+  RETURN _added;
+END $$;
+`;
+
+/** Versions that died, as `[doc_id in base64, version_id, segment_id, record]`; null when none did. */
+export const diedColumn = `jsonb_agg(jsonb_build_array(encode(doc_id, 'base64'), version_id, segment_id, record))`;
+
+export const commitFunctions = `
+CREATE FUNCTION begin_commit_1(_mark uuid, _tenant text, _index text, OUT _key bigint, OUT _generation bigint)
+LANGUAGE plpgsql AS $$
+BEGIN
+  SELECT index_key, generation + 1 INTO _key, _generation
+  FROM indexes WHERE id = _index AND tenant_id = _tenant FOR UPDATE;
+  IF NOT FOUND THEN RAISE EXCEPTION 'no such index' USING ERRCODE = '${refusals.indexMissing}'; END IF;
+  BEGIN
+    INSERT INTO commit_marks (id, generation) VALUES (_mark, _generation);
+  EXCEPTION WHEN unique_violation THEN
+    RAISE EXCEPTION 'abandoned' USING ERRCODE = '${refusals.abandoned}';
+  END;
+END $$;
+
+CREATE FUNCTION end_commit_1(
+  _key bigint, _generation bigint, _added bigint, _documents_max bigint, _tenant text, _month text,
+  _requests bigint, _input_tokens bigint, _upserts bigint, _searches bigint, _scores bigint, _rate_window bytea,
+  _input_tokens_max bigint
+) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE indexes SET generation = _generation, documents_stored = documents_stored + _added
+  WHERE index_key = _key;
+  -- Replacing never needs room, even for a tenant whose allowance was lowered below what it stores.
+  IF _added <> 0 THEN
+    UPDATE tenants SET documents_stored = documents_stored + _added
+    WHERE id = _tenant AND (_added < 0 OR documents_stored + _added <= _documents_max);
+    IF NOT FOUND THEN
+      RAISE EXCEPTION 'documents' USING ERRCODE = '${refusals.documentAllowance}',
+        DETAIL = (SELECT documents_stored FROM tenants WHERE id = _tenant);
+    END IF;
+  END IF;
+  IF NOT add_usage_1(_tenant, _month, _requests, _input_tokens, _upserts, _searches, _scores, _rate_window,
+      _input_tokens_max) THEN
+    RAISE EXCEPTION 'tokens' USING ERRCODE = '${refusals.tokenAllowance}';
+  END IF;
+END $$;
+
+CREATE FUNCTION commit_upsert_1(
+  _mark uuid, _tenant text, _index text, _doc_ids bytea[], _metadata text[], _version_ids bigint[],
+  _segment_ids bigint[], _records bigint[], _chunk_counts integer[], _token_vectors bigint[], _segments jsonb,
+  _documents_max bigint, _month text, _requests bigint, _input_tokens bigint, _upserts bigint, _searches bigint,
+  _scores bigint, _rate_window bytea, _input_tokens_max bigint, OUT committed bigint, OUT dead jsonb
+) LANGUAGE plpgsql AS $$
+DECLARE
+  _key bigint;
+  _generation bigint;
+  _died bigint;
+BEGIN
+  SELECT b._key, b._generation INTO _key, _generation FROM begin_commit_1(_mark, _tenant, _index) b;
+
+  UPDATE segments s SET state = 'sealed', records_sealed = n.records, files = n.files, since = now()
+  FROM jsonb_to_recordset(_segments) AS n(id bigint, records bigint, files jsonb)
+  WHERE s.id = n.id AND s.index_key = _key AND s.state = 'uploading';
+
+  PERFORM FROM segments WHERE id = ANY(_segment_ids) AND index_key = _key AND state = 'replaced';
+  IF FOUND THEN RAISE EXCEPTION 'replaced' USING ERRCODE = '${refusals.segmentReplaced}'; END IF;
+  PERFORM FROM unnest(_segment_ids, _records) AS d(segment_id, record)
+  LEFT JOIN segments s ON s.id = d.segment_id AND s.index_key = _key
+  WHERE s.id IS NULL OR d.record >= s.records_sealed;
+  IF FOUND THEN
+    RAISE EXCEPTION 'a record lies in no segment of this index' USING ERRCODE = '${refusals.defect}';
+  END IF;
+
+  WITH gone AS (
+    UPDATE versions SET died = _generation
+    WHERE index_key = _key AND died = 0 AND doc_id = ANY(_doc_ids)
+    RETURNING doc_id, version_id, segment_id, record)
+  SELECT count(*), ${diedColumn} INTO _died, dead FROM gone;
+
+  INSERT INTO versions (version_id, index_key, segment_id, record, born, chunk_count, token_vectors, doc_id, metadata)
+  SELECT d.version_id, _key, d.segment_id, d.record, _generation, d.chunk_count, d.token_vectors, d.doc_id, d.metadata
+  FROM unnest(_version_ids, _segment_ids, _records, _chunk_counts, _token_vectors, _doc_ids, _metadata)
+    AS d(version_id, segment_id, record, chunk_count, token_vectors, doc_id, metadata);
+
+  PERFORM end_commit_1(_key, _generation, array_length(_doc_ids, 1) - _died, _documents_max, _tenant, _month,
+    _requests, _input_tokens, _upserts, _searches, _scores, _rate_window, _input_tokens_max);
+  committed := _generation;
+END $$;
+
+CREATE FUNCTION commit_delete_1(
+  _mark uuid, _tenant text, _index text, _doc_id bytea, _month text, _requests bigint, _input_tokens bigint,
+  _upserts bigint, _searches bigint, _scores bigint, _rate_window bytea, OUT committed bigint, OUT dead jsonb
+) LANGUAGE plpgsql AS $$
+DECLARE
+  _key bigint;
+  _generation bigint;
+BEGIN
+  SELECT b._key, b._generation INTO _key, _generation FROM begin_commit_1(_mark, _tenant, _index) b;
+  WITH gone AS (
+    UPDATE versions SET died = _generation WHERE index_key = _key AND died = 0 AND doc_id = _doc_id
+    RETURNING doc_id, version_id, segment_id, record)
+  SELECT ${diedColumn} INTO dead FROM gone;
+  IF dead IS NULL THEN
+    -- Nothing has happened, and nobody will ask.
+    DELETE FROM commit_marks WHERE id = _mark;
+    RETURN;
+  END IF;
+  PERFORM end_commit_1(_key, _generation, -1, 0, _tenant, _month, _requests, _input_tokens, _upserts, _searches,
+    _scores, _rate_window, NULL);
+  committed := _generation;
+END $$;
+`;
+
+export const swapFunction = `
+CREATE FUNCTION swap_merged_1(
+  _index text, _fence bigint, _removed bigint[], _target bigint, _target_records bigint, _target_files jsonb,
+  _version_ids bigint[], _records bigint[]
+) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  _key bigint;
+  _count bigint;
+BEGIN
+  SELECT index_key INTO _key FROM indexes WHERE id = _index AND lease_fence = _fence FOR UPDATE;
+  IF NOT FOUND THEN RETURN false; END IF;
+
+  IF _target IS NOT NULL THEN
+    UPDATE segments SET state = 'sealed', records_sealed = _target_records, files = _target_files, since = now()
+    WHERE id = _target AND index_key = _key AND state = 'uploading';
+    IF NOT FOUND THEN RAISE EXCEPTION 'the target is not there' USING ERRCODE = '${refusals.defect}'; END IF;
+    -- A version that was forgotten meanwhile is no longer there to move.
+    UPDATE versions v SET segment_id = _target, record = m.record
+    FROM unnest(_version_ids, _records) AS m(version_id, record)
+    WHERE v.version_id = m.version_id AND v.index_key = _key;
+  END IF;
+
+  PERFORM FROM versions WHERE index_key = _key AND segment_id = ANY(_removed) AND died = 0;
+  IF FOUND THEN
+    RAISE EXCEPTION 'a removed segment still holds live versions' USING ERRCODE = '${refusals.defect}';
+  END IF;
+  UPDATE versions SET segment_id = 0, record = 0 WHERE index_key = _key AND segment_id = ANY(_removed);
+  UPDATE segments SET state = 'replaced', since = now()
+  WHERE id = ANY(_removed) AND index_key = _key AND state = 'sealed';
+  GET DIAGNOSTICS _count = ROW_COUNT;
+  IF _count <> array_length(_removed, 1) THEN
+    RAISE EXCEPTION 'a removed segment is not one of this index' USING ERRCODE = '${refusals.defect}';
+  END IF;
+  UPDATE indexes SET layout = layout + 1 WHERE index_key = _key;
+  RETURN true;
+END $$;
+`;

@@ -1,0 +1,51 @@
+/**
+ * Reads of heads, which every search begins with: those that come while a query is on its way share the next one, over
+ * all indexes. A query never answers who came after it was sent.
+ */
+import type { IndexHead } from '../../index-state.ts';
+import type { Database } from './database.ts';
+
+type Waiting = Map<string, PromiseWithResolvers<IndexHead | undefined>>;
+
+export class HeadReader {
+  readonly #database: Database;
+  #waiting: Waiting = new Map();
+  #isReading = false;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  read(indexId: string): Promise<IndexHead | undefined> {
+    const known = this.#waiting.get(indexId);
+    if (known !== undefined) return known.promise;
+    const waiting = Promise.withResolvers<IndexHead | undefined>();
+    this.#waiting.set(indexId, waiting);
+    if (!this.#isReading) void this.#readAll();
+    return waiting.promise;
+  }
+
+  /** Never rejects. */
+  async #readAll(): Promise<void> {
+    this.#isReading = true;
+    while (this.#waiting.size > 0) {
+      const waiting = this.#waiting;
+      this.#waiting = new Map();
+      await this.#answer(waiting);
+    }
+    this.#isReading = false;
+  }
+
+  async #answer(waiting: Waiting): Promise<void> {
+    const text = 'SELECT id, generation, layout FROM indexes WHERE id = ANY($1)';
+    try {
+      const rows = await this.#database.rows<IndexHead & { id: string }>({ name: 'read-heads', text }, [
+        [...waiting.keys()],
+      ]);
+      const heads = new Map(rows.map(({ id, generation, layout }) => [id, { generation, layout }]));
+      for (const [id, { resolve }] of waiting) resolve(heads.get(id));
+    } catch (error) {
+      for (const { reject } of waiting.values()) reject(error);
+    }
+  }
+}

@@ -1,0 +1,73 @@
+/** Nodes that live, and their turns to merge. Every time is by the clock of the database. */
+import type { ClusterCatalog } from '../cluster-contract.ts';
+import type { Database } from './database.ts';
+
+type NodeCatalog = Pick<
+  ClusterCatalog,
+  'acquireMergeLease' | 'renewMergeLease' | 'releaseMergeLease' | 'heartbeat' | 'leave' | 'listNodes'
+>;
+
+const milliseconds = `interval '1 millisecond'`;
+
+export function nodeCatalog(database: Database): NodeCatalog {
+  return {
+    async acquireMergeLease(indexId, nodeId, ttlMs) {
+      const [row] = await database.rows<{ lease_fence: number }>(
+        {
+          name: 'acquire-lease',
+          text: `UPDATE indexes SET lease_fence = lease_fence + (lease_node IS DISTINCT FROM $2)::integer,
+              lease_node = $2, lease_until = now() + $3 * ${milliseconds}
+            WHERE id = $1 AND (lease_until IS NULL OR lease_until < now() OR lease_node = $2)
+            RETURNING lease_fence`,
+        },
+        [indexId, nodeId, ttlMs],
+      );
+      return row && { indexId, fence: row.lease_fence };
+    },
+
+    async renewMergeLease({ indexId, fence }, ttlMs) {
+      const text = `UPDATE indexes SET lease_until = now() + $3 * ${milliseconds}
+        WHERE id = $1 AND lease_fence = $2 RETURNING 1`;
+      return (await database.rows({ name: 'renew-lease', text }, [indexId, fence, ttlMs])).length > 0;
+    },
+
+    async releaseMergeLease({ indexId, fence }) {
+      const text = `UPDATE indexes SET lease_node = NULL, lease_until = NULL WHERE id = $1 AND lease_fence = $2`;
+      await database.rows({ name: 'release-lease', text }, [indexId, fence]);
+    },
+
+    async heartbeat({ id, name, program, report }, liveMs) {
+      const beat = `INSERT INTO nodes (id, name, program, report) VALUES ($1, $2, $3, $4)
+        ON CONFLICT (id) DO UPDATE SET report = excluded.report, seen_at = now()`;
+      await database.rows({ name: 'beat', text: beat }, [id, name, program, report]);
+      const text = `SELECT count(*) AS count FROM nodes WHERE seen_at > now() - $1 * ${milliseconds}`;
+      const [row] = await database.rows<{ count: number }>({ name: 'count-nodes', text }, [liveMs]);
+      return row?.count ?? 1;
+    },
+
+    async leave(nodeId) {
+      await database.rows({ name: 'leave', text: 'DELETE FROM nodes WHERE id = $1' }, [nodeId]);
+    },
+
+    async listNodes() {
+      const rows = await database.rows<{
+        id: string;
+        name: string;
+        program: string;
+        report: string;
+        started_at: Date;
+        seen_ms_ago: number;
+      }>({
+        name: 'list-nodes',
+        text: `SELECT id, name, program, report, started_at,
+            (extract(epoch FROM now() - seen_at) * 1000)::bigint AS seen_ms_ago
+          FROM nodes ORDER BY started_at, id`,
+      });
+      return rows.map(({ started_at: startedAt, seen_ms_ago: seenMsAgo, ...node }) => ({
+        ...node,
+        startedAtMs: startedAt.getTime(),
+        seenMsAgo,
+      }));
+    },
+  };
+}

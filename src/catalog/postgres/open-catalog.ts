@@ -1,0 +1,151 @@
+/**
+ * The catalog of several nodes, in PostgreSQL. Every write is durable when it settles (`synchronous_commit` must not be
+ * turned off there). Every read is of the primary.
+ */
+import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { ClusterCatalog } from '../cluster-contract.ts';
+import { assertInvariant, ServiceError } from '../../errors.ts';
+import { IdPool } from '../id-pool.ts';
+import { fingerprintOf } from '../key-pepper.ts';
+import { commitCatalog } from './commits.ts';
+import { openDatabase, type Database } from './database.ts';
+import { nodeCatalog } from './nodes.ts';
+import { migrate } from './schema.ts';
+import { segmentCatalog } from './segments.ts';
+import { tenantCatalog } from './tenants.ts';
+import { UsageWriter } from './usage.ts';
+
+export interface PostgresCatalogOptions {
+  /** `postgres://user:password@host:port/database`, with TLS by its parameters. */
+  readonly url: string;
+  /** What API keys are hashed with: the same on every node, 32 bytes. */
+  readonly keyPepper: Uint8Array;
+  /** Purging failed, or an idle connection broke; both mend by themselves. For the log. */
+  readonly onBackgroundFailure?: (error: Error) => void;
+}
+
+const idBlockSize = 4_096;
+const purgeIntervalMs = 30_000;
+const purgeRowsMax = 5_000;
+const marksKept = `interval '1 day'`;
+
+/** Creates or migrates its tables. Another pepper than the catalog's is refused. */
+export async function openPostgresCatalog(options: PostgresCatalogOptions): Promise<ClusterCatalog> {
+  const onBackgroundFailure = options.onBackgroundFailure ?? (() => undefined);
+  const database = openDatabase(options.url, onBackgroundFailure);
+  try {
+    await migrate(database);
+    await adoptPepper(database, fingerprintOf(options.keyPepper));
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+  const ids = new IdPool((count) => reserveIds(database, count), idBlockSize);
+  const usage = new UsageWriter(database);
+  const ended = new AbortController();
+  const purging = purgeAlways(database, ended.signal, onBackgroundFailure);
+  let closed: Promise<void> | undefined;
+
+  return {
+    ...tenantCatalog(database),
+    ...commitCatalog(database),
+    ...segmentCatalog(database),
+    ...nodeCatalog(database),
+    allocateIds: (count) => ids.allocate(count),
+    recordUsage: usage.record,
+
+    async usageTotals(tenantId, month) {
+      const [row] = await database.rows<Record<string, string | number | null>>(
+        {
+          name: 'usage-totals',
+          text: `SELECT requests, input_tokens::text AS input_tokens, document_upserts, searches, scores,
+              (SELECT documents_stored FROM tenants WHERE id = $1) AS documents
+            FROM (SELECT) AS one LEFT JOIN usage_months ON tenant_id = $1 AND month = $2`,
+        },
+        [tenantId, month],
+      );
+      const count = (column: string): number => Number(row?.[column] ?? 0);
+      return {
+        inputTokens: BigInt(row?.['input_tokens'] ?? 0),
+        requests: count('requests'),
+        documentUpserts: count('document_upserts'),
+        searches: count('searches'),
+        scores: count('scores'),
+        documents: count('documents'),
+      };
+    },
+
+    async rateWindows(month) {
+      const text = `SELECT tenant_id AS "tenantId", rate_window AS packed FROM usage_months
+        WHERE month >= $1 AND rate_window IS NOT NULL`;
+      return await database.rows<{ tenantId: string; packed: Buffer }>({ name: 'rate-windows', text }, [
+        month,
+      ]);
+    },
+
+    async ping() {
+      await database.rows({ name: 'ping', text: 'UPDATE catalog SET next_id = next_id' });
+    },
+
+    close() {
+      ended.abort();
+      closed ??= purging.then(() => database.close());
+      return closed;
+    },
+  };
+}
+
+async function adoptPepper(database: Database, fingerprint: Uint8Array): Promise<void> {
+  const insert =
+    'INSERT INTO catalog (singleton, id, key_pepper) VALUES (1, $1, $2) ON CONFLICT (singleton) DO NOTHING';
+  await database.rows({ name: 'name-catalog', text: insert }, [randomUUID(), Buffer.from(fingerprint)]);
+  const [row] = await database.rows<{ key_pepper: Buffer }>({
+    name: 'read-pepper',
+    text: 'SELECT key_pepper FROM catalog',
+  });
+  if (row?.key_pepper.equals(fingerprint) === true) return;
+  throw new ServiceError(
+    'service_unavailable',
+    'the keys of this catalog were made with another pepper: MAXSIMD_KEY_PEPPER_FILE must be the same on every node',
+  );
+}
+
+async function reserveIds(database: Database, count: number): Promise<number> {
+  const text = 'UPDATE catalog SET next_id = next_id + $1 RETURNING next_id - $1 AS first';
+  const [row] = await database.rows<{ first: number }>({ name: 'reserve-ids', text }, [count]);
+  assertInvariant(
+    row !== undefined && Number.isSafeInteger(row.first + count),
+    'the catalog has identifiers left',
+  );
+  return row.first;
+}
+
+/** Documents of deleted indexes go, and marks that nobody will ask for. */
+async function purgeAlways(
+  database: Database,
+  signal: AbortSignal,
+  onFailure: (error: Error) => void,
+): Promise<void> {
+  while (!signal.aborted) {
+    await purge(database, signal).catch(onFailure);
+    await pause(purgeIntervalMs, undefined, { signal, ref: false }).catch(() => undefined);
+  }
+}
+
+async function purge(database: Database, signal: AbortSignal): Promise<void> {
+  const marks = `DELETE FROM commit_marks WHERE at < now() - ${marksKept}`;
+  await database.rows({ name: 'forget-marks', text: marks });
+  const keys = await database.rows<{ index_key: number }>({
+    name: 'list-purges',
+    text: 'SELECT index_key FROM purges',
+  });
+  for (const { index_key: key } of keys) {
+    const text = `DELETE FROM versions WHERE version_id = ANY(ARRAY(
+        SELECT version_id FROM versions WHERE index_key = $1 LIMIT ${purgeRowsMax})) RETURNING 1`;
+    while ((await database.rows({ name: 'purge-versions', text }, [key])).length > 0) {
+      if (signal.aborted) return;
+    }
+    await database.rows({ name: 'end-purge', text: 'DELETE FROM purges WHERE index_key = $1' }, [key]);
+  }
+}

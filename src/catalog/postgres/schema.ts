@@ -1,0 +1,168 @@
+/**
+ * The tables of a catalog that several nodes share, and their migrations. What the embedded schema says of versions and
+ * generations (`../sqlite/schema.ts`) holds here too; beyond it, segments are immutable and their rows outlive them
+ * until their objects are gone.
+ *
+ * A migration may say that programs which know less still work with what it makes: nodes of two versions run side by
+ * side while the first step adds, and only a later release, which nobody runs beside the old one, takes away.
+ */
+import { ServiceError } from '../../errors.ts';
+import type { Database } from './database.ts';
+import { commitFunctions, swapFunction, usageFunction } from './functions.ts';
+
+interface Migration {
+  readonly sql: string;
+  /** The oldest schema version that a program may know to work with this one. */
+  readonly worksWith: number;
+}
+
+const migrations: readonly Migration[] = [
+  {
+    worksWith: 1,
+    sql: `
+CREATE TABLE catalog (
+  singleton integer PRIMARY KEY CHECK (singleton = 1),
+  id text NOT NULL,
+  key_pepper bytea NOT NULL,
+  next_id bigint NOT NULL DEFAULT 1
+);
+
+CREATE TABLE tenants (
+  id text PRIMARY KEY,
+  name text NOT NULL,
+  suspended boolean NOT NULL DEFAULT false,
+  requests_per_minute bigint NOT NULL CHECK (requests_per_minute >= 0),
+  max_concurrent_requests bigint NOT NULL CHECK (max_concurrent_requests >= 0),
+  input_tokens bigint NOT NULL CHECK (input_tokens >= 0),
+  documents_max bigint NOT NULL CHECK (documents_max >= 0),
+  documents_stored bigint NOT NULL DEFAULT 0 CHECK (documents_stored >= 0),
+  created_at_ms bigint NOT NULL
+) WITH (fillfactor = 70);
+
+CREATE TABLE api_keys (
+  id text PRIMARY KEY,
+  tenant_id text NOT NULL REFERENCES tenants (id) ON DELETE CASCADE,
+  hash bytea NOT NULL,
+  created_at_ms bigint NOT NULL,
+  revoked_at_ms bigint
+);
+CREATE INDEX api_keys_of_tenant ON api_keys (tenant_id);
+
+CREATE TABLE indexes (
+  index_key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id text NOT NULL UNIQUE,
+  tenant_id text NOT NULL REFERENCES tenants (id),
+  name bytea NOT NULL,
+  model text NOT NULL,
+  model_version text NOT NULL,
+  max_tokens integer NOT NULL,
+  overlap_tokens integer NOT NULL,
+  minimum_chunk_tokens integer NOT NULL,
+  metadata_schema text NOT NULL,
+  status text NOT NULL CHECK (status IN ('creating', 'ready', 'error')),
+  created_at_ms bigint NOT NULL,
+  generation bigint NOT NULL DEFAULT 0,
+  layout bigint NOT NULL DEFAULT 0,
+  forgotten bigint NOT NULL DEFAULT 0,
+  documents_stored bigint NOT NULL DEFAULT 0 CHECK (documents_stored >= 0),
+  lease_node text,
+  lease_fence bigint NOT NULL DEFAULT 0,
+  lease_until timestamptz,
+  UNIQUE (tenant_id, name)
+) WITH (fillfactor = 70);
+
+CREATE TABLE segments (
+  id bigint PRIMARY KEY,
+  index_key bigint NOT NULL,
+  blob text NOT NULL,
+  state text NOT NULL CHECK (state IN ('uploading', 'sealed', 'replaced')),
+  records_sealed bigint CHECK (records_sealed >= 0),
+  files jsonb NOT NULL DEFAULT '[]',
+  since timestamptz NOT NULL DEFAULT now(),
+  collected_at timestamptz
+);
+CREATE INDEX segments_of_index ON segments (index_key);
+CREATE INDEX segments_garbage ON segments (since) WHERE state <> 'sealed';
+
+CREATE TABLE versions (
+  version_id bigint PRIMARY KEY,
+  index_key bigint NOT NULL,
+  segment_id bigint NOT NULL,
+  record bigint NOT NULL CHECK (record BETWEEN 0 AND 4294967295),
+  born bigint NOT NULL,
+  died bigint NOT NULL DEFAULT 0,
+  chunk_count integer NOT NULL,
+  token_vectors bigint NOT NULL,
+  doc_id bytea NOT NULL,
+  metadata text NOT NULL
+);
+CREATE UNIQUE INDEX versions_live ON versions (index_key, doc_id) WHERE died = 0;
+CREATE INDEX versions_dead ON versions (index_key, died) WHERE died > 0;
+CREATE INDEX versions_placed ON versions (index_key, segment_id, record);
+
+CREATE TABLE purges (
+  index_key bigint PRIMARY KEY
+);
+
+CREATE TABLE usage_months (
+  tenant_id text NOT NULL REFERENCES tenants (id) ON DELETE CASCADE,
+  month text NOT NULL,
+  requests bigint NOT NULL,
+  input_tokens bigint NOT NULL,
+  document_upserts bigint NOT NULL,
+  searches bigint NOT NULL,
+  scores bigint NOT NULL,
+  rate_window bytea,
+  PRIMARY KEY (tenant_id, month)
+) WITH (fillfactor = 50);
+
+CREATE TABLE commit_marks (
+  id uuid PRIMARY KEY,
+  generation bigint,
+  at timestamptz NOT NULL DEFAULT now()
+);
+
+CREATE TABLE nodes (
+  id text PRIMARY KEY,
+  name text NOT NULL,
+  program text NOT NULL,
+  report text NOT NULL,
+  started_at timestamptz NOT NULL DEFAULT now(),
+  seen_at timestamptz NOT NULL DEFAULT now()
+);
+${usageFunction}
+${commitFunctions}
+${swapFunction}`,
+  },
+];
+
+/** Any number that nothing else in this database locks. */
+const migrationLock = 7_237_117_301;
+
+/** Brings the tables to what this program knows; one node at a time, the others wait. */
+export async function migrate(database: Database): Promise<void> {
+  await database.transaction(async (queries) => {
+    const run = (text: string, values: readonly unknown[] = []) =>
+      queries.rows<{ version: number; works_with: number }>({ name: '', text }, values);
+    await run('SELECT pg_advisory_xact_lock($1)', [migrationLock]);
+    await run(
+      'CREATE TABLE IF NOT EXISTS schema_version (singleton integer PRIMARY KEY, version integer, works_with integer)',
+    );
+    const [row] = await run('SELECT version, works_with FROM schema_version');
+    const version = row?.version ?? 0;
+    if (row !== undefined && row.works_with > migrations.length) {
+      throw new ServiceError(
+        'service_unavailable',
+        `the catalog has schema version ${version}, this program knows ${migrations.length}: it was made by a newer maxsimd`,
+      );
+    }
+    for (const { sql } of migrations.slice(version)) await run(sql);
+    const newest = migrations.at(-1);
+    if (version >= migrations.length || newest === undefined) return;
+    await run(
+      `INSERT INTO schema_version (singleton, version, works_with) VALUES (1, $1, $2)
+       ON CONFLICT (singleton) DO UPDATE SET version = excluded.version, works_with = excluded.works_with`,
+      [migrations.length, newest.worksWith],
+    );
+  });
+}

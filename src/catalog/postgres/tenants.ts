@@ -1,0 +1,278 @@
+/** Tenants, keys and indexes. */
+import type { Catalog, IndexRow, ModelVersionUse } from '../contract.ts';
+import { ServiceError } from '../../errors.ts';
+import { codeOf, type Database, type Queries } from './database.ts';
+import {
+  indexColumns,
+  keyColumns,
+  tenantColumns,
+  toApiKey,
+  toIndexRow,
+  toTenant,
+  type IndexColumns,
+  type KeyRow,
+  type TenantRow,
+} from './rows.ts';
+
+type TenantCatalog = Pick<
+  Catalog,
+  | 'createTenant'
+  | 'listTenants'
+  | 'getTenant'
+  | 'setTenantSuspended'
+  | 'setTenantLimits'
+  | 'deleteTenant'
+  | 'createKey'
+  | 'listKeys'
+  | 'revokeKey'
+  | 'findKey'
+  | 'createIndex'
+  | 'listIndexes'
+  | 'getIndex'
+  | 'listIndexIds'
+  | 'listModelVersions'
+  | 'setIndexStatus'
+  | 'deleteIndex'
+>;
+
+const liveKeysMax = 2;
+const uniqueViolation = '23505';
+
+export function tenantCatalog(database: Database): TenantCatalog {
+  const addKey = (queries: Queries, key: Parameters<Catalog['createKey']>[0]) =>
+    queries.rows<KeyRow>(
+      {
+        name: 'insert-key',
+        text: `INSERT INTO api_keys (id, tenant_id, hash, created_at_ms) VALUES ($1, $2, $3, $4) RETURNING ${keyColumns}`,
+      },
+      [key.id, key.tenantId, Buffer.from(key.hash), Date.now()],
+    );
+  /** Whoever counts what a tenant has, to add to it, comes one after the other. */
+  const lockTenant = async (queries: Queries, tenantId: string): Promise<boolean> => {
+    const text = 'SELECT id FROM tenants WHERE id = $1 FOR NO KEY UPDATE';
+    return (await queries.rows({ name: 'lock-tenant', text }, [tenantId])).length > 0;
+  };
+
+  return {
+    createTenant: ({ id, name, limits, key }) =>
+      database.transaction(async (queries) => {
+        const createdAtMs = Date.now();
+        await queries.rows(
+          {
+            name: 'insert-tenant',
+            text: `INSERT INTO tenants (id, name, requests_per_minute, max_concurrent_requests, input_tokens,
+                documents_max, created_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+          },
+          [
+            id,
+            name,
+            limits.requestsPerMinute,
+            limits.maxConcurrentRequests,
+            limits.inputTokens,
+            limits.documents,
+            createdAtMs,
+          ],
+        );
+        if (key !== undefined) await addKey(queries, { ...key, tenantId: id });
+        return { id, name, suspended: false, limits, createdAtMs };
+      }),
+
+    async listTenants() {
+      const text = `SELECT ${tenantColumns} FROM tenants ORDER BY created_at_ms, id`;
+      return (await database.rows<TenantRow>({ name: 'list-tenants', text })).map(toTenant);
+    },
+
+    async getTenant(tenantId) {
+      const text = `SELECT ${tenantColumns} FROM tenants WHERE id = $1`;
+      const [row] = await database.rows<TenantRow>({ name: 'get-tenant', text }, [tenantId]);
+      return row && toTenant(row);
+    },
+
+    async setTenantSuspended(tenantId, suspended) {
+      const text = `UPDATE tenants SET suspended = $2 WHERE id = $1 RETURNING ${tenantColumns}`;
+      const [row] = await database.rows<TenantRow>({ name: 'suspend-tenant', text }, [tenantId, suspended]);
+      return row && toTenant(row);
+    },
+
+    async setTenantLimits(tenantId, limits) {
+      const [row] = await database.rows<TenantRow>(
+        {
+          name: 'limit-tenant',
+          text: `UPDATE tenants SET
+              requests_per_minute = coalesce($2, requests_per_minute),
+              max_concurrent_requests = coalesce($3, max_concurrent_requests),
+              input_tokens = coalesce($4, input_tokens),
+              documents_max = coalesce($5, documents_max)
+            WHERE id = $1 RETURNING ${tenantColumns}`,
+        },
+        [
+          tenantId,
+          limits.requestsPerMinute,
+          limits.maxConcurrentRequests,
+          limits.inputTokens,
+          limits.documents,
+        ],
+      );
+      return row && toTenant(row);
+    },
+
+    deleteTenant: (tenantId) =>
+      database.transaction(async (queries) => {
+        const indexes = await queries.rows<{ id: string; index_key: number }>(
+          {
+            name: 'lock-indexes-of-tenant',
+            text: 'SELECT id, index_key FROM indexes WHERE tenant_id = $1 ORDER BY index_key FOR UPDATE',
+          },
+          [tenantId],
+        );
+        if (!(await lockTenant(queries, tenantId))) return undefined;
+        await giveUpIndexes(
+          queries,
+          indexes.map(({ index_key: key }) => key),
+        );
+        await queries.rows({ name: 'delete-tenant', text: 'DELETE FROM tenants WHERE id = $1' }, [tenantId]);
+        return { indexIds: indexes.map(({ id }) => id) };
+      }),
+
+    createKey: (key) =>
+      database.transaction(async (queries) => {
+        if (!(await lockTenant(queries, key.tenantId))) return { outcome: 'tenant_missing' };
+        const text = 'SELECT id FROM api_keys WHERE tenant_id = $1 AND revoked_at_ms IS NULL';
+        const live = await queries.rows({ name: 'live-keys', text }, [key.tenantId]);
+        if (live.length >= liveKeysMax) return { outcome: 'too_many_keys' };
+        const [row] = await addKey(queries, key);
+        return { outcome: 'created', key: toApiKey(row!) };
+      }),
+
+    async listKeys(tenantId) {
+      const text = `SELECT ${keyColumns} FROM api_keys WHERE tenant_id = $1 ORDER BY created_at_ms, id`;
+      return (await database.rows<KeyRow>({ name: 'list-keys', text }, [tenantId])).map(toApiKey);
+    },
+
+    async revokeKey(keyId) {
+      const text = `UPDATE api_keys SET revoked_at_ms = coalesce(revoked_at_ms, $2) WHERE id = $1 RETURNING ${keyColumns}`;
+      const [row] = await database.rows<KeyRow>({ name: 'revoke-key', text }, [keyId, Date.now()]);
+      return row && toApiKey(row);
+    },
+
+    async findKey(keyId) {
+      const text = `SELECT ${keyColumns}, api_keys.hash, ${tenantColumns}
+        FROM api_keys JOIN tenants ON tenants.id = api_keys.tenant_id WHERE api_keys.id = $1`;
+      const [row] = await database.rows<KeyRow & TenantRow & { readonly hash: Buffer }>(
+        { name: 'find-key', text },
+        [keyId],
+      );
+      return row && { key: toApiKey(row), hash: row.hash, tenant: toTenant(row) };
+    },
+
+    createIndex: (index, indexesMax) =>
+      database.transaction(async (queries) => {
+        if (!(await lockTenant(queries, index.tenantId))) {
+          throw new ServiceError('authentication_failed', 'the tenant no longer exists');
+        }
+        const name = Buffer.from(index.name);
+        const [found] = await queries.rows<{ count: number; taken: boolean | null }>(
+          {
+            name: 'count-indexes',
+            text: 'SELECT count(*) AS count, bool_or(name = $2) AS taken FROM indexes WHERE tenant_id = $1',
+          },
+          [index.tenantId, name],
+        );
+        if (found?.taken === true) return { outcome: 'duplicate_name' };
+        if ((found?.count ?? 0) >= indexesMax) return { outcome: 'too_many_indexes' };
+        const { chunking } = index;
+        const createdAtMs = Date.now();
+        await queries.rows(
+          {
+            name: 'insert-index',
+            text: `INSERT INTO indexes (id, tenant_id, name, model, model_version, max_tokens, overlap_tokens,
+                minimum_chunk_tokens, metadata_schema, status, created_at_ms)
+              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'ready', $10)`,
+          },
+          [
+            index.id,
+            index.tenantId,
+            name,
+            index.model,
+            index.modelVersion,
+            chunking.maxTokens,
+            chunking.overlapTokens,
+            chunking.minimumChunkTokens,
+            index.metadataSchema,
+            createdAtMs,
+          ],
+        );
+        return { outcome: 'created', index: { ...index, status: 'ready', createdAtMs } };
+      }),
+
+    async listIndexes(tenantId): Promise<readonly IndexRow[]> {
+      const text = `SELECT ${indexColumns} FROM indexes WHERE tenant_id = $1 ORDER BY created_at_ms, index_key`;
+      return (await database.rows<IndexColumns>({ name: 'list-indexes', text }, [tenantId])).map(toIndexRow);
+    },
+
+    async getIndex(tenantId, indexId) {
+      const text = `SELECT ${indexColumns} FROM indexes WHERE id = $1 AND tenant_id = $2`;
+      const [row] = await database.rows<IndexColumns>({ name: 'get-index', text }, [indexId, tenantId]);
+      return row && toIndexRow(row);
+    },
+
+    async listIndexIds() {
+      const rows = await database.rows<{ id: string }>({
+        name: 'list-index-ids',
+        text: 'SELECT id FROM indexes',
+      });
+      return rows.map(({ id }) => id);
+    },
+
+    listModelVersions: () =>
+      database.rows<ModelVersionUse & Record<string, unknown>>({
+        name: 'list-model-versions',
+        text: `SELECT model, model_version AS "modelVersion", count(*) AS indexes FROM indexes
+          GROUP BY model, model_version`,
+      }),
+
+    async setIndexStatus(indexId, status) {
+      const text = 'UPDATE indexes SET status = $2 WHERE id = $1';
+      await database.rows({ name: 'set-index-status', text }, [indexId, status]);
+    },
+
+    deleteIndex: (tenantId, indexId) =>
+      database.transaction(async (queries) => {
+        const [index] = await queries.rows<{ index_key: number; documents_stored: number }>(
+          {
+            name: 'lock-index-of-tenant',
+            text: 'SELECT index_key, documents_stored FROM indexes WHERE id = $1 AND tenant_id = $2 FOR UPDATE',
+          },
+          [indexId, tenantId],
+        );
+        if (index === undefined) return false;
+        await giveUpIndexes(queries, [index.index_key]);
+        await queries.rows(
+          {
+            name: 'subtract-documents',
+            text: 'UPDATE tenants SET documents_stored = documents_stored - $2 WHERE id = $1',
+          },
+          [tenantId, index.documents_stored],
+        );
+        return true;
+      }),
+  };
+}
+
+/** Their segments are garbage from now on, and their documents are purged in the background. */
+async function giveUpIndexes(queries: Queries, indexKeys: readonly number[]): Promise<void> {
+  for (const [name, text] of [
+    [
+      'replace-segments',
+      `UPDATE segments SET state = 'replaced', since = now() WHERE index_key = ANY($1) AND state <> 'replaced'`,
+    ],
+    ['insert-purges', 'INSERT INTO purges (index_key) SELECT unnest($1::bigint[])'],
+    ['delete-indexes', 'DELETE FROM indexes WHERE index_key = ANY($1)'],
+  ] as const) {
+    await queries.rows({ name, text }, [indexKeys]);
+  }
+}
+
+export function isDuplicate(error: unknown): boolean {
+  return codeOf(error) === uniqueViolation;
+}
