@@ -23,6 +23,8 @@ const formatHeaders: Readonly<Record<string, string>> = {
 
 /** Why each runtime dependency is there. */
 const dependencyReasons: Readonly<Record<string, string>> = {
+  '@aws-sdk/client-s3': 'the object store of several nodes',
+  '@aws-sdk/lib-storage': 'puts of large objects, part by part',
   '@fastify/swagger': 'the OpenAPI document',
   '@fastify/swagger-ui': 'the interactive page, served from the package',
   '@grpc/grpc-js': 'the wire to encoders',

@@ -169,6 +169,8 @@ describe('engines', () => {
     'onnxruntime-node',
     'better-sqlite3',
     'pg',
+    '@aws-sdk/client-s3',
+    '@aws-sdk/lib-storage',
     '@huggingface/tokenizers',
     'prom-client',
     'pino',

@@ -1,17 +1,18 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll } from 'vitest';
 import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.ts';
-import { startTestPostgres, type PostgresUnderTest } from '../../support/cluster/postgres-server.ts';
+import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
+import { newDatabase, serversMs, startTestPostgres } from '../../support/cluster/servers.ts';
 import { describeCatalog } from '../conformance.ts';
 
-let postgres: PostgresUnderTest;
+let postgres: RunningPostgres;
 beforeAll(async () => {
   postgres = await startTestPostgres();
-}, 180_000);
-afterAll(() => postgres.server.stop());
+}, serversMs);
+afterAll(() => postgres.stop());
 
 describeCatalog('PostgreSQL', async () => {
-  const url = await postgres.newDatabase();
+  const url = await newDatabase(postgres);
   const keyPepper = randomBytes(32);
   let catalog = await openPostgresCatalog({ url, keyPepper });
   return {

@@ -1,0 +1,89 @@
+/** A SeaweedFS of one's own, one process, that speaks S3 on a loopback port and knows one pair of keys. */
+import { randomBytes } from 'node:crypto';
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
+import { freePort, startServer, type RunningServer } from './server-process.ts';
+
+export interface SeaweedOptions {
+  /** The program `weed`. */
+  readonly program: string;
+  readonly directory: string;
+  readonly port: number;
+}
+
+export interface RunningSeaweed extends RunningServer {
+  readonly bucket: string;
+  /** The AWS variables that lead to it. */
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+const bucket = 'maxsimd';
+const region = 'us-east-1';
+
+export async function startSeaweed({ program, directory, port }: SeaweedOptions): Promise<RunningSeaweed> {
+  const data = path.join(directory, 'data');
+  await mkdir(data, { recursive: true });
+  const [accessKeyId, secretAccessKey] = [randomBytes(10).toString('hex'), randomBytes(20).toString('hex')];
+  const keys = path.join(directory, 'keys.json');
+  const identity = {
+    name: 'maxsimd',
+    credentials: [{ accessKey: accessKeyId, secretKey: secretAccessKey }],
+    actions: ['Admin', 'Read', 'Write', 'List'],
+  };
+  await writeFile(keys, JSON.stringify({ identities: [identity] }), { mode: 0o600 });
+  const endpoint = `http://127.0.0.1:${port}`;
+  const ports = await Promise.all(Array.from({ length: 7 }, freePort));
+  const [master, masterGrpc, volume, volumeGrpc, filer, filerGrpc, s3Grpc] = ports.map(String);
+  const client = new S3Client({
+    endpoint,
+    region,
+    forcePathStyle: true,
+    maxAttempts: 1,
+    credentials: { accessKeyId, secretAccessKey },
+  });
+  const server = await startServer({
+    name: 'SeaweedFS',
+    command: program,
+    args: [
+      'server',
+      `-dir=${data}`,
+      '-ip=127.0.0.1',
+      '-ip.bind=127.0.0.1',
+      `-master.port=${master}`,
+      `-master.port.grpc=${masterGrpc}`,
+      '-master.volumeSizeLimitMB=1024',
+      '-master.telemetry=false',
+      `-volume.port=${volume}`,
+      `-volume.port.grpc=${volumeGrpc}`,
+      '-volume.max=0',
+      '-volume.preStopSeconds=0',
+      '-filer',
+      `-filer.port=${filer}`,
+      `-filer.port.grpc=${filerGrpc}`,
+      '-s3',
+      `-s3.port=${port}`,
+      `-s3.port.grpc=${s3Grpc}`,
+      `-s3.config=${keys}`,
+    ],
+    port,
+    logFile: path.join(directory, 'weed.log'),
+    environment: { HOME: directory },
+    // A bucket can be made once all of its parts have found each other.
+    probe: async () => {
+      await client.send(new CreateBucketCommand({ Bucket: bucket })).catch((error: unknown) => {
+        if (!(error instanceof Error && error.name.startsWith('BucketAlready'))) throw error;
+      });
+    },
+  });
+  return {
+    ...server,
+    bucket,
+    environment: {
+      AWS_ENDPOINT_URL_S3: endpoint,
+      AWS_REGION: region,
+      AWS_ACCESS_KEY_ID: accessKeyId,
+      AWS_SECRET_ACCESS_KEY: secretAccessKey,
+    },
+  };
+}

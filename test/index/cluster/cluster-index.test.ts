@@ -1,0 +1,157 @@
+/** What an index that several nodes share promises to each of them. */
+import { readdir, truncate } from 'node:fs/promises';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
+import type { RunningSeaweed } from '../../../deploy/local/seaweedfs.ts';
+import { openNodeStage, type Node } from '../../support/cluster/node-stage.ts';
+import { serversMs, startTestPostgres, startTestSeaweed } from '../../support/cluster/servers.ts';
+import { documentAt } from '../../support/stages/index-stage.ts';
+
+let postgres: RunningPostgres;
+let weed: RunningSeaweed;
+beforeAll(async () => {
+  [postgres, weed] = await Promise.all([startTestPostgres(), startTestSeaweed()]);
+}, serversMs);
+afterAll(async () => {
+  await Promise.all([postgres.stop(), weed.stop()]);
+});
+
+const document = (docId: string, version: number) => ({
+  ...documentAt(docId, version % 8),
+  metadata: { version },
+});
+const shown = (docId: string, version: number): string => `${docId} {"version":${version}}`;
+
+describe('every node', () => {
+  it('sees what any node has answered, at once', async () => {
+    await using stage = await openNodeStage(postgres, weed);
+    const [one, two] = [await stage.newNode(), await stage.newNode()];
+    expect(await two.found()).toEqual([]);
+    await one.upsert([document('a', 1), document('b', 1)]);
+    expect(await two.found()).toEqual([shown('a', 1), shown('b', 1)]);
+    await two.upsert([document('a', 2)]);
+    expect(await one.found()).toEqual([shown('a', 2), shown('b', 1)]);
+    expect(await one.remove('b')).toBe(true);
+    expect(await two.remove('b')).toBe(false);
+    expect(await two.found()).toEqual([shown('a', 2)]);
+    expect(await two.found({ version: 2 })).toEqual([shown('a', 2)]);
+    expect(await two.found({ version: 1 })).toEqual([]);
+    const cold = await stage.newNode();
+    expect(await cold.found()).toEqual([shown('a', 2)]);
+    expect([...one.errors, ...two.errors, ...cold.errors]).toEqual([]);
+  });
+
+  it('sees every document exactly once while all of them write and one merges', async () => {
+    await using stage = await openNodeStage(postgres, weed);
+    const nodes: Node[] = [];
+    for (let place = 0; place < 3; place += 1) {
+      nodes.push(await stage.newNode({ settings: { sealedSegmentsMax: 2, wasteAgeMsMax: 0 } }));
+    }
+    const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
+    await nodes[0]!.upsert(ids.map((id) => document(id, 0)));
+    const writing = { left: nodes.length };
+    const write = async (node: Node, own: readonly string[]): Promise<void> => {
+      for (let version = 1; version <= 25; version += 1) {
+        await node.upsert(own.map((id) => document(id, version)));
+        const found = await node.found();
+        for (const id of own) expect(found).toContain(shown(id, version));
+      }
+      writing.left -= 1;
+    };
+    const read = async (node: Node): Promise<void> => {
+      while (writing.left > 0) {
+        const found = await node.found();
+        expect(found.map((text) => text.split(' ')[0])).toEqual(ids);
+      }
+    };
+    await Promise.all([
+      ...nodes.map((node, place) => write(node, ids.slice(2 * place, 2 * place + 2))),
+      ...nodes.map(read),
+    ]);
+    const merged = await stage.catalog.readHead(stage.indexId);
+    expect(merged?.generation).toBe(76);
+    expect(merged?.layout).toBeGreaterThan(0);
+    for (const node of nodes) {
+      await node.index().maintain();
+      expect(await node.found()).toEqual(ids.map((id) => shown(id, 25)));
+      expect(node.errors).toEqual([]);
+    }
+  }, 60_000);
+});
+
+describe('a node', () => {
+  it('fetches a local copy again that was damaged', async () => {
+    await using stage = await openNodeStage(postgres, weed);
+    const one = await stage.newNode();
+    await one.upsert([document('a', 1)]);
+    const two = await stage.newNode();
+    expect(await two.found()).toEqual([shown('a', 1)]);
+    const folder = path.join(two.directory, stage.indexId);
+    const [file = ''] = await readdir(folder);
+    await truncate(path.join(folder, file), 100);
+    await two.reopen();
+    expect(await two.found()).toEqual([shown('a', 1)]);
+    expect(two.errors).toHaveLength(1);
+  });
+
+  it('answers an upsert that cannot be put, or not committed, with nothing stored', async () => {
+    await using stage = await openNodeStage(postgres, weed);
+    let failing = '';
+    const one = await stage.newNode({
+      objects: (real) => ({
+        ...real,
+        putFile: (key, file) =>
+          failing === 'put' ? Promise.reject(new Error('no put')) : real.putFile(key, file),
+      }),
+      catalog: (real) => ({
+        ...real,
+        commitUpsert: (input) =>
+          failing === 'commit' ? Promise.reject(new Error('no commit')) : real.commitUpsert(input),
+      }),
+    });
+    for (failing of ['put', 'commit']) {
+      await expect(one.upsert([document('a', 1)])).rejects.toThrow(`no ${failing}`);
+      expect(await one.found()).toEqual([]);
+    }
+    failing = '';
+    await one.upsert([document('a', 2)]);
+    expect(await one.found()).toEqual([shown('a', 2)]);
+    expect(one.index().statistics().segments).toHaveLength(1);
+    expect(await readdir(path.join(one.directory, stage.indexId))).toHaveLength(2);
+  });
+
+  it('that slept past its turn to merge changes nothing', async () => {
+    await using stage = await openNodeStage(postgres, weed);
+    const settings = { sealedSegmentsMax: 2, wasteAgeMsMax: Infinity };
+    const swapping = Promise.withResolvers<void>();
+    const awake = Promise.withResolvers<void>();
+    const sleeper = await stage.newNode({
+      settings,
+      catalog: (real) => ({
+        ...real,
+        async swapMerged(input) {
+          swapping.resolve();
+          await awake.promise;
+          return real.swapMerged(input);
+        },
+      }),
+    });
+    for (const id of ['a', 'b', 'c', 'd']) await sleeper.upsert([document(id, 1)]);
+    await swapping.promise;
+    // The turn runs out, by the clock of the database.
+    const lease = await stage.catalog.acquireMergeLease(stage.indexId, sleeper.id, 1);
+    expect(lease).toBeDefined();
+    const other = await stage.newNode({ settings });
+    await expect.poll(async () => stage.catalog.acquireMergeLease(stage.indexId, other.id, 1)).toBeDefined();
+    await other.upsert([document('a', 2)]);
+    await other.index().maintain();
+    const { layout } = (await stage.catalog.readHead(stage.indexId))!;
+    awake.resolve();
+    expect(layout).toBeGreaterThan(0);
+    await expect.poll(() => sleeper.errors).toHaveLength(1);
+    expect(await stage.catalog.readHead(stage.indexId)).toMatchObject({ layout });
+    const expected = [shown('a', 2), ...['b', 'c', 'd'].map((id) => shown(id, 1))];
+    for (const node of [sleeper, other]) expect(await node.found()).toEqual(expected);
+  });
+});

@@ -1,0 +1,215 @@
+/**
+ * Nodes on one index, driven below the service: the real catalog and the real object store, an engine and a cache of its
+ * own for each. Documents are token matrices made here, as in `stages/index-stage.ts`.
+ */
+import { randomBytes, randomUUID } from 'node:crypto';
+import path from 'node:path';
+import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
+import type { RunningSeaweed } from '../../../deploy/local/seaweedfs.ts';
+import type { DocumentVersion } from '../../../src/catalog/contract.ts';
+import type { ClusterCatalog } from '../../../src/catalog/cluster-contract.ts';
+import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.ts';
+import { createClusterStorage } from '../../../src/index/cluster/cluster-storage.ts';
+import type { OpenIndex } from '../../../src/index/contract.ts';
+import { createEngine } from '../../../src/index/engine/native.ts';
+import { defaultIndexSettings, type IndexSettings } from '../../../src/index/index-settings.ts';
+import type { BlobCache } from '../../../src/index/storage/blob-cache.ts';
+import { openBlobCache } from '../../../src/index/storage/local-blob-cache.ts';
+import type { ObjectStore } from '../../../src/index/storage/object-store.ts';
+import { openS3ObjectStore } from '../../../src/index/storage/s3-object-store.ts';
+import { metadataTerms } from '../../../src/index/terms/metadata-terms.ts';
+import { clusterSegments } from '../../../src/service/indexes/cluster-segments.ts';
+import { newDirectory } from '../machine/temporary-directory.ts';
+import { newIndex, newTenant } from '../stages/catalog-fixture.ts';
+import { dim, month, query, type TestDocument } from '../stages/index-stage.ts';
+import { newDatabase } from './servers.ts';
+
+/** Half-precision bits of 1/128. */
+const scaleBits = 0x2000;
+
+export interface Node {
+  readonly id: string;
+  readonly catalog: ClusterCatalog;
+  readonly cache: BlobCache;
+  /** Where its cache lies. */
+  readonly directory: string;
+  readonly objects: ObjectStore;
+  readonly errors: unknown[];
+  index(): OpenIndex;
+  /** Returns the generation. */
+  upsert(documents: readonly TestDocument[]): Promise<number>;
+  remove(docId: string): Promise<boolean>;
+  /** Document ids with the metadata of each, in order; every chunk is looked at. */
+  found(filter?: Readonly<Record<string, unknown>>): Promise<readonly string[]>;
+  /** Closes the index and opens it again. */
+  reopen(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface NodeStage {
+  readonly tenantId: string;
+  readonly indexId: string;
+  readonly catalog: ClusterCatalog;
+  newNode(options?: NodeOptions): Promise<Node>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface NodeOptions {
+  readonly settings?: Partial<IndexSettings>;
+  /** An existing cache; absent = a new one. */
+  readonly directory?: string;
+  /** Stands between the node and the object store. */
+  readonly objects?: (real: ObjectStore) => ObjectStore;
+  readonly catalog?: (real: ClusterCatalog) => ClusterCatalog;
+}
+
+export async function openNodeStage(postgres: RunningPostgres, weed: RunningSeaweed): Promise<NodeStage> {
+  Object.assign(process.env, weed.environment);
+  const url = await newDatabase(postgres);
+  const keyPepper = randomBytes(32);
+  const catalog = await openPostgresCatalog({ url, keyPepper });
+  const { id: tenantId } = await newTenant(catalog, { documents: 1_000_000 });
+  const { id: indexId } = await newIndex(catalog, tenantId);
+  const blobs = `s3://${weed.bucket}/${randomUUID()}`;
+  const nodes: Node[] = [];
+  return {
+    tenantId,
+    indexId,
+    catalog,
+    async newNode(options = {}) {
+      const real = await openPostgresCatalog({ url, keyPepper });
+      const node = await openNode({ tenantId, indexId, blobs, real }, options);
+      nodes.push(node);
+      return node;
+    },
+    async [Symbol.asyncDispose]() {
+      for (const node of nodes) await node.close();
+      await catalog.close();
+    },
+  };
+}
+
+async function openNode(
+  stage: {
+    readonly tenantId: string;
+    readonly indexId: string;
+    readonly blobs: string;
+    readonly real: ClusterCatalog;
+  },
+  options: NodeOptions,
+): Promise<Node> {
+  const { tenantId, indexId } = stage;
+  const id = randomUUID();
+  const errors: unknown[] = [];
+  const catalog = options.catalog?.(stage.real) ?? stage.real;
+  const store = openS3ObjectStore(stage.blobs);
+  const objects = options.objects?.(store) ?? store;
+  const directory = options.directory ?? path.join(await newDirectory(), 'cache');
+  const cache = await openBlobCache({
+    directory,
+    objects,
+    bytesMax: 1024 * 1024 * 1024,
+    onError: (error) => void errors.push(error),
+  });
+  const engine = createEngine({ threads: 1, kernel: 'auto' });
+  const storage = createClusterStorage({
+    engine,
+    cache,
+    objects,
+    catalogOf: (index) => clusterSegments(catalog, index, id),
+    exactTokenVectorsMax: 0,
+    settings: { ...defaultIndexSettings, ...options.settings },
+    onBackgroundError: (_indexId, _job, error) => void errors.push(error),
+  });
+  let index = await storage.open(indexId, { dim });
+  const usage = { tenantId, month, requests: 1 };
+  let closed = false;
+
+  return {
+    id,
+    catalog,
+    cache,
+    directory,
+    objects,
+    errors,
+    index: () => index,
+    upsert: (documents) =>
+      index.write(async (writer) => {
+        const ids = await catalog.allocateIds(documents.length);
+        const versions: DocumentVersion[] = [];
+        for (const [place, document] of documents.entries()) {
+          const rows = document.chunks.flat();
+          const metadata = JSON.stringify(document.metadata);
+          const location = await writer.append({
+            versionId: ids[place]!,
+            chunkRows: Uint32Array.from(document.chunks, (chunk) => chunk.length),
+            vectors: Int8Array.from(rows.flat()),
+            scales: new Uint16Array(rows.length).fill(scaleBits),
+            terms: metadataTerms(metadata),
+          });
+          const { docId, chunks } = document;
+          versions.push({
+            ...location,
+            docId,
+            metadata,
+            chunkCount: chunks.length,
+            tokenVectors: rows.length,
+          });
+        }
+        return await writer.commit(async (segments) => {
+          const committed = await catalog.commitUpsert({
+            tenantId,
+            indexId,
+            documents: versions,
+            documentsMax: 1_000_000,
+            usage,
+            segments,
+          });
+          if (committed.outcome !== 'committed') throw new Error(committed.outcome);
+          return { result: committed.generation, commit: committed };
+        });
+      }),
+    remove: (docId) =>
+      index.commitDelete(async () => {
+        const deleted = await catalog.commitDelete({ tenantId, indexId, docId, usage });
+        return deleted.outcome === 'committed'
+          ? { result: true, commit: { generation: deleted.generation, died: [deleted.died] } }
+          : { result: false };
+      }),
+    found: (filter = {}) =>
+      index.read(async (reader) => {
+        const { versionIds } = await reader.search({
+          query,
+          offsets: new Float32Array(2),
+          topK: 10_000,
+          candidateK: 10_000,
+          ...(Object.keys(filter).length === 0 ? {} : { filterTerms: metadataTerms(JSON.stringify(filter)) }),
+          components: false,
+          timeoutMs: 20_000,
+          plan: 'exact',
+        });
+        const versions = await catalog.resolveVersions(indexId, [...new Set(versionIds)]);
+        return [...versionIds]
+          .map((versionId) => {
+            const version = versions.get(versionId);
+            if (version === undefined) throw new Error(`version ${versionId} cannot be resolved`);
+            return `${version.docId} ${version.metadata}`;
+          })
+          .toSorted();
+      }),
+    async reopen() {
+      index.close();
+      await index.settled();
+      index = await storage.open(indexId, { dim });
+    },
+    async close() {
+      if (closed) return;
+      closed = true;
+      index.close();
+      await index.settled();
+      engine.close();
+      await stage.real.close();
+      store.close();
+    },
+  };
+}

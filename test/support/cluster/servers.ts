@@ -1,0 +1,38 @@
+/** The servers that nodes share, one of each for the tests of a file. */
+import { randomUUID } from 'node:crypto';
+import { chmod } from 'node:fs/promises';
+import { Client } from 'pg';
+import { installServers } from '../../../deploy/local/install.ts';
+import { startPostgres, type RunningPostgres } from '../../../deploy/local/postgres.ts';
+import { startSeaweed, type RunningSeaweed } from '../../../deploy/local/seaweedfs.ts';
+import { freePort } from '../../../deploy/local/server-process.ts';
+import { newDirectory } from '../machine/temporary-directory.ts';
+
+/** Installing and starting them. */
+export const serversMs = 300_000;
+
+export async function startTestPostgres(): Promise<RunningPostgres> {
+  const { postgres: programs } = await installServers();
+  const directory = await newDirectory();
+  // The user that it runs as must get there.
+  await chmod(directory, 0o755);
+  return startPostgres({ programs, directory: `${directory}/postgres`, port: await freePort() });
+}
+
+/** The URL of a new, empty database. */
+export async function newDatabase(server: RunningPostgres): Promise<string> {
+  const name = `test_${randomUUID().replaceAll('-', '')}`;
+  const client = new Client({ connectionString: server.url });
+  await client.connect();
+  try {
+    await client.query(`CREATE DATABASE ${name}`);
+  } finally {
+    await client.end();
+  }
+  return server.urlOf(name);
+}
+
+export async function startTestSeaweed(): Promise<RunningSeaweed> {
+  const { weed: program } = await installServers();
+  return startSeaweed({ program, directory: await newDirectory(), port: await freePort() });
+}
