@@ -38,6 +38,7 @@ const dependencyReasons: Readonly<Record<string, string>> = {
   'fastify-type-provider-zod': 'requests checked by schemas',
   'grpc-health-check': 'the health protocol of gRPC',
   hyparquet: 'import of Parquet',
+  ioredis: 'the limits of several nodes',
   'lru-cache': 'bounded caches',
   'onnxruntime-node': 'runs models; compiled by its makers',
   'openapi-types': 'types alone',

@@ -169,6 +169,7 @@ describe('engines', () => {
     'onnxruntime-node',
     'better-sqlite3',
     'pg',
+    'ioredis',
     '@aws-sdk/client-s3',
     '@aws-sdk/lib-storage',
     '@huggingface/tokenizers',

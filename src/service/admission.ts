@@ -52,8 +52,8 @@ export class Admission {
     if (this.#draining) throw shuttingDown();
     const tenant = await this.#authenticate(authorization);
     if (tenant.suspended) throw await this.#refuseSuspended(tenant);
-    const rate = this.#admitRate(tenant);
-    return { tenant, rate, permit: this.#acquireSlot(tenant) };
+    const rate = await this.#admitRate(tenant);
+    return { tenant, rate, permit: await this.#acquireSlot(tenant) };
   }
 
   async #authenticate(authorization: string | undefined): Promise<Tenant> {
@@ -89,18 +89,18 @@ export class Admission {
    */
   async #refuseSuspended(tenant: Tenant): Promise<ServiceError> {
     const { usage, onUncounted } = this.#options;
-    if (this.#takeRate(tenant).admitted) await usage.countAnswer(tenant.id).catch(onUncounted);
+    if ((await this.#takeRate(tenant)).admitted) await usage.countAnswer(tenant.id).catch(onUncounted);
     return new ServiceError('tenant_suspended', 'the tenant is suspended');
   }
 
-  #takeRate(tenant: Tenant): RateAdmission {
+  #takeRate(tenant: Tenant): RateAdmission | Promise<RateAdmission> {
     const { limiter, nowMs } = this.#options;
     return limiter.admitRate(tenant.id, tenant.limits.requestsPerMinute, nowMs());
   }
 
-  #admitRate(tenant: Tenant): AdmittedRequest['rate'] {
+  async #admitRate(tenant: Tenant): Promise<AdmittedRequest['rate']> {
     const limit = tenant.limits.requestsPerMinute;
-    const rate = this.#takeRate(tenant);
+    const rate = await this.#takeRate(tenant);
     if (!rate.admitted) {
       throw new ServiceError(
         'rate_limit_exceeded',
@@ -113,9 +113,9 @@ export class Admission {
     return { limit, remaining: rate.remaining, resetSeconds: rate.retryAfterSeconds };
   }
 
-  #acquireSlot(tenant: Tenant): AdmittedRequest['permit'] {
+  async #acquireSlot(tenant: Tenant): Promise<AdmittedRequest['permit']> {
     const most = tenant.limits.maxConcurrentRequests;
-    const slot = this.#options.limiter.acquireSlot(tenant.id, most);
+    const slot = await this.#options.limiter.acquireSlot(tenant.id, most);
     if (slot === undefined) {
       throw new ServiceError(
         'concurrency_limit_exceeded',

@@ -1,7 +1,7 @@
 /**
  * What the service asks of a limiter: admission by rate and concurrency, and reservations against the
- * monthly token allowance. One api process owns a data directory, so the first implementation counts
- * in memory; the interface keeps a shared one possible.
+ * monthly token allowance. One process that owns a data directory counts in memory; several nodes
+ * count in Redis, and answer later.
  */
 
 export interface RateAdmission {
@@ -36,11 +36,14 @@ export interface TokenReservationRequest {
 
 export interface Limiter {
   /** Sliding window: never more than `perMinute` admissions in any 60 s. A refused request leaves no trace. */
-  admitRate(tenantId: string, perMinute: number, nowMs: number): RateAdmission;
+  admitRate(tenantId: string, perMinute: number, nowMs: number): RateAdmission | Promise<RateAdmission>;
   /** What a restart must not forget of a tenant's window; `undefined` when that is kept elsewhere, or there is nothing. */
   packedWindow(tenantId: string): Uint8Array | undefined;
   /** `undefined` when `max` slots are taken. */
-  acquireSlot(tenantId: string, max: number): ConcurrencyPermit | undefined;
+  acquireSlot(
+    tenantId: string,
+    max: number,
+  ): ConcurrencyPermit | undefined | Promise<ConcurrencyPermit | undefined>;
   /** `undefined` when ledger + reservations + inputTokens would exceed the allowance. */
   reserveTokens(request: TokenReservationRequest): TokenReservation | undefined;
 }

@@ -73,6 +73,17 @@ export class MemoryLimiter implements Limiter {
     };
   }
 
+  /** As if `count` requests had been admitted evenly over the 60 s before. */
+  fillWindow(tenantId: string, count: number, nowMs: number): void {
+    const now = Math.floor(this.#clock.read(nowMs));
+    const window = new RateWindow();
+    for (let place = 1; place <= count; place += 1) {
+      window.add(Math.ceil(now - windowMs + (place * windowMs) / count));
+    }
+    this.#windows.delete(tenantId);
+    this.#windows.set(tenantId, window);
+  }
+
   acquireSlot(tenantId: string, max: number): ConcurrencyPermit | undefined {
     const taken = this.#slots.get(tenantId) ?? 0;
     if (taken >= max) return undefined;

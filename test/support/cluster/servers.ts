@@ -4,6 +4,7 @@ import { chmod } from 'node:fs/promises';
 import { Client } from 'pg';
 import { installServers } from '../../../deploy/local/install.ts';
 import { startPostgres, type RunningPostgres } from '../../../deploy/local/postgres.ts';
+import { startRedis, type RunningRedis } from '../../../deploy/local/redis.ts';
 import { startSeaweed, type RunningSeaweed } from '../../../deploy/local/seaweedfs.ts';
 import { freePort } from '../../../deploy/local/server-process.ts';
 import { newDirectory } from '../machine/temporary-directory.ts';
@@ -35,4 +36,9 @@ export async function newDatabase(server: RunningPostgres): Promise<string> {
 export async function startTestSeaweed(): Promise<RunningSeaweed> {
   const { weed: program } = await installServers();
   return startSeaweed({ program, directory: await newDirectory(), port: await freePort() });
+}
+
+export async function startTestRedis(): Promise<RunningRedis> {
+  const { redis: program } = await installServers();
+  return startRedis({ program, directory: await newDirectory(), port: await freePort() });
 }

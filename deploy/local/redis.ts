@@ -1,0 +1,30 @@
+/** A Redis of one's own, in memory alone, on a loopback port and by password. */
+import { randomBytes } from 'node:crypto';
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import { startServer, type RunningServer } from './server-process.ts';
+
+export interface RedisOptions {
+  /** The program `redis-server`. */
+  readonly program: string;
+  readonly directory: string;
+  readonly port: number;
+}
+
+export interface RunningRedis extends RunningServer {
+  readonly url: string;
+}
+
+export async function startRedis({ program, directory, port }: RedisOptions): Promise<RunningRedis> {
+  const password = randomBytes(12).toString('hex');
+  await mkdir(directory, { recursive: true });
+  const settings = { port: String(port), bind: '127.0.0.1', dir: directory, requirepass: password, save: '' };
+  const server = await startServer({
+    name: 'Redis',
+    command: program,
+    args: Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]),
+    port,
+    logFile: path.join(directory, 'redis.log'),
+  });
+  return { ...server, url: `redis://:${password}@127.0.0.1:${port}` };
+}

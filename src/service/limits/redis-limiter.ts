@@ -1,0 +1,216 @@
+/**
+ * The limiter of several nodes, in Redis, and the only importer of its client: sliding windows and concurrency slots by
+ * scripts (`redis-scripts.ts`). A slot is a lease that is renewed while its request runs and runs out with its node.
+ * Reservations of tokens stay with the node: the catalog decides the allowance.
+ *
+ * While Redis is away each node admits its share by itself, the limit divided by the nodes that live, at least 1. The
+ * window of a share starts full, as if its admissions had come evenly: losing Redis gives nobody a burst. And for a
+ * window after Redis has come back, perhaps without its memory, a request must fit the share, too. So a tenant gets at
+ * most one request a node beyond its limit, and only where the limit is below the number of nodes.
+ */
+import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+import type {
+  ConcurrencyPermit,
+  Limiter,
+  RateAdmission,
+  TokenReservation,
+  TokenReservationRequest,
+} from './limiter.ts';
+import { MemoryLimiter } from './memory-limiter.ts';
+import { windowMs } from './rate-window.ts';
+import { acquireScript, admitScript, renewScript } from './redis-scripts.ts';
+
+export interface RedisLimiterOptions {
+  /** `redis://user:password@host:port/database`, or `rediss://` for TLS. */
+  readonly url: string;
+  /** Nodes that live now, this one among them. */
+  readonly nodes: () => number;
+  /** Redis is away, or back: for the log and the metrics. */
+  readonly onChange: (isAway: boolean, cause?: Error) => void;
+  /** Begins every key; `maxsimd:` unless given. */
+  readonly prefix?: string;
+  /** Admissions are of the times that callers give, not of Redis' own: for tests. */
+  readonly usesGivenTime?: boolean;
+}
+
+/** A local command takes a tenth of a millisecond. */
+const commandMsMax = 200;
+const reconnectMsMax = 1_000;
+const leaseMs = 15_000;
+
+interface Commands {
+  admit(...args: readonly (string | number)[]): Promise<[number, number, string]>;
+  acquire(...args: readonly (string | number)[]): Promise<number>;
+  renew(...args: readonly (string | number)[]): Promise<number>;
+}
+
+export class RedisLimiter implements Limiter {
+  readonly #options: RedisLimiterOptions;
+  readonly #redis: Redis & Commands;
+  readonly #prefix: string;
+  readonly #node = randomUUID();
+  /** Shares, and the slots of this node in every state. */
+  readonly #local = new MemoryLimiter();
+  /** Leases by name, with their tenants. */
+  readonly #leases = new Map<string, string>();
+  /** Tenants whose share is in use since Redis was lost. */
+  readonly #shared = new Set<string>();
+  readonly #renewing: NodeJS.Timeout;
+  #isAway = true;
+  /** Until then shares hold, too. */
+  #recoveredAtMs = 0;
+  #count = 0;
+  #closed = false;
+
+  private constructor(options: RedisLimiterOptions) {
+    this.#options = options;
+    this.#prefix = options.prefix ?? 'maxsimd:';
+    const redis = new Redis(options.url, {
+      lazyConnect: true,
+      enableOfflineQueue: false,
+      maxRetriesPerRequest: 0,
+      commandTimeout: commandMsMax,
+      connectTimeout: 10 * commandMsMax,
+      retryStrategy: (attempt) => Math.min(reconnectMsMax, 50 * attempt),
+    });
+    redis.defineCommand('admit', { numberOfKeys: 2, lua: admitScript });
+    redis.defineCommand('acquire', { numberOfKeys: 2, lua: acquireScript });
+    redis.defineCommand('renew', { numberOfKeys: 2, lua: renewScript });
+    this.#redis = redis as Redis & Commands;
+    // The commands report what fails.
+    redis.on('error', () => undefined);
+    redis.on('ready', () => this.#back());
+    redis.on('close', () => this.#lost(new Error('the connection was closed')));
+    this.#renewing = setInterval(() => void this.#renewAll(), leaseMs / 3).unref();
+  }
+
+  /** Connects; without Redis it begins with shares. */
+  static async connect(options: RedisLimiterOptions): Promise<RedisLimiter> {
+    const limiter = new RedisLimiter(options);
+    await limiter.#redis.connect().catch((error: unknown) => options.onChange(true, error as Error));
+    return limiter;
+  }
+
+  get isAway(): boolean {
+    return this.#isAway;
+  }
+
+  async admitRate(tenantId: string, perMinute: number, nowMs: number): Promise<RateAdmission> {
+    if (this.#sharesHold(nowMs)) {
+      const admission = this.#admitShare(tenantId, perMinute, nowMs);
+      if (this.#isAway || !admission.admitted) return admission;
+    }
+    try {
+      const given = this.#options.usesGivenTime === true ? nowMs : -1;
+      const key = `${this.#prefix}rate:${tenantId}`;
+      const [admitted, remaining, waitMs] = await this.#redis.admit(
+        key,
+        this.#clock(),
+        this.#name(),
+        perMinute,
+        windowMs,
+        given,
+      );
+      const retryAfterSeconds = Math.max(1, Math.ceil(Number(waitMs) / 1000));
+      return { admitted: admitted === 1, remaining, retryAfterSeconds };
+    } catch (error) {
+      this.#lost(error as Error);
+      return this.#admitShare(tenantId, perMinute, nowMs);
+    }
+  }
+
+  /** Kept by Redis. */
+  packedWindow(): undefined {
+    return undefined;
+  }
+
+  async acquireSlot(tenantId: string, max: number): Promise<ConcurrencyPermit | undefined> {
+    const lease = this.#name();
+    try {
+      if (this.#isAway) return this.#local.acquireSlot(tenantId, this.#shareOf(max));
+      const key = this.#slots(tenantId);
+      if ((await this.#redis.acquire(key, this.#clock(), lease, max, leaseMs, -1)) === 0) return undefined;
+    } catch (error) {
+      this.#lost(error as Error);
+      return this.#local.acquireSlot(tenantId, this.#shareOf(max));
+    }
+    // Counted here, too: the share of a node that loses Redis now is what these leave of it.
+    const local = this.#local.acquireSlot(tenantId, Infinity);
+    this.#leases.set(lease, tenantId);
+    return {
+      release: () => {
+        local?.release();
+        if (!this.#leases.delete(lease)) return;
+        // One that cannot be given back runs out.
+        this.#redis.zrem(this.#slots(tenantId), lease).catch(() => undefined);
+      },
+    };
+  }
+
+  reserveTokens(request: TokenReservationRequest): TokenReservation | undefined {
+    return this.#local.reserveTokens(request);
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearInterval(this.#renewing);
+    this.#redis.disconnect();
+  }
+
+  #sharesHold(nowMs: number): boolean {
+    if (this.#isAway) return true;
+    if (nowMs < this.#recoveredAtMs) return true;
+    this.#shared.clear();
+    return false;
+  }
+
+  #admitShare(tenantId: string, perMinute: number, nowMs: number): RateAdmission {
+    const share = this.#shareOf(perMinute);
+    if (!this.#shared.has(tenantId)) {
+      this.#shared.add(tenantId);
+      this.#local.fillWindow(tenantId, share, nowMs);
+    }
+    return this.#local.admitRate(tenantId, share, nowMs);
+  }
+
+  #shareOf(limit: number): number {
+    return limit < 1 ? 0 : Math.max(1, Math.floor(limit / Math.max(1, this.#options.nodes())));
+  }
+
+  #lost(cause: Error): void {
+    if (this.#isAway || this.#closed) return;
+    this.#isAway = true;
+    this.#options.onChange(true, cause);
+    // A connection that does not answer is not used again.
+    if (this.#redis.status === 'ready') this.#redis.disconnect(true);
+  }
+
+  #back(): void {
+    const wasLost = this.#shared.size > 0;
+    this.#recoveredAtMs = wasLost ? Date.now() + windowMs : 0;
+    this.#isAway = false;
+    this.#options.onChange(false);
+  }
+
+  async #renewAll(): Promise<void> {
+    if (this.#isAway) return;
+    const renewals = [...this.#leases].map(([lease, tenantId]) =>
+      this.#redis.renew(this.#slots(tenantId), this.#clock(), lease, leaseMs, -1),
+    );
+    await Promise.all(renewals).catch((error: unknown) => this.#lost(error as Error));
+  }
+
+  #name(): string {
+    this.#count += 1;
+    return `${this.#node}:${this.#count}`;
+  }
+
+  #slots(tenantId: string): string {
+    return `${this.#prefix}slots:${tenantId}`;
+  }
+
+  #clock(): string {
+    return `${this.#prefix}clock`;
+  }
+}

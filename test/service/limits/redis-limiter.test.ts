@@ -1,0 +1,120 @@
+/** The limiter that several nodes share, on a real Redis. */
+import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { RunningRedis } from '../../../deploy/local/redis.ts';
+import { RedisLimiter, type RedisLimiterOptions } from '../../../src/service/limits/redis-limiter.ts';
+import { serversMs, startTestRedis } from '../../support/cluster/servers.ts';
+import { describeLimiter } from './limiter-conformance.ts';
+
+let redis: RunningRedis;
+const opened: RedisLimiter[] = [];
+beforeAll(async () => {
+  redis = await startTestRedis();
+}, serversMs);
+afterAll(() => redis.stop());
+afterEach(() => {
+  for (const limiter of opened.splice(0)) limiter.close();
+});
+
+const changes: boolean[] = [];
+async function connect(options: Partial<RedisLimiterOptions> = {}): Promise<RedisLimiter> {
+  const limiter = await RedisLimiter.connect({
+    url: redis.url,
+    nodes: () => 3,
+    prefix: `${randomUUID()}:`,
+    onChange: (isAway) => void changes.push(isAway),
+    ...options,
+  });
+  opened.push(limiter);
+  return limiter;
+}
+
+describeLimiter('Redis', () => connect({ usesGivenTime: true }));
+
+/** Three nodes. */
+function cluster(): Promise<readonly RedisLimiter[]> {
+  const prefix = `${randomUUID()}:`;
+  return Promise.all([1, 2, 3].map(() => connect({ prefix })));
+}
+
+describe('three nodes', () => {
+  it('admit a hundred requests at once up to the limit, whatever their clocks say', async () => {
+    const nodes = await cluster();
+    const admitted = await Promise.all(
+      Array.from({ length: 100 }, (_value, place) =>
+        nodes[place % 3]!.admitRate('t', 60, Date.now() + ((place % 3) - 1) * 300_000),
+      ),
+    );
+    expect(admitted.filter((rate) => rate.admitted)).toHaveLength(60);
+  });
+
+  it('share slots, and those of a node that dies are free again', async () => {
+    const [one, two, three] = await cluster();
+    const permits = await Promise.all(
+      Array.from({ length: 100 }, (_value, place) => [one!, two!, three!][place % 3]!.acquireSlot('t', 7)),
+    );
+    const taken = permits.filter((permit) => permit !== undefined);
+    expect(taken).toHaveLength(7);
+    taken[0]?.release();
+    await expect.poll(async () => (await two!.acquireSlot('t', 7)) !== undefined).toBe(true);
+    expect(await three!.acquireSlot('t', 7)).toBeUndefined();
+  });
+
+  it('admit their shares evenly while Redis does not answer, and no more for a minute after', async () => {
+    const [one, two] = await cluster();
+    for (let count = 0; count < 50; count += 1) await one!.admitRate('t', 60, Date.now());
+    const held = await one!.acquireSlot('t', 6);
+    redis.kill('SIGSTOP');
+    const began = Date.now();
+    const lost = await one!.admitRate('t', 60, began);
+    expect(Date.now() - began).toBeLessThan(1_000);
+    // The window of the share is full, one leaves every three seconds.
+    expect(lost).toMatchObject({ admitted: false, retryAfterSeconds: 3 });
+    expect((await one!.admitRate('t', 60, began + 3_001)).admitted).toBe(true);
+    expect((await one!.admitRate('t', 60, began + 3_002)).admitted).toBe(false);
+    expect((await two!.admitRate('t', 60, began)).admitted).toBe(false);
+    // A share of two slots, one of them taken before.
+    expect(await one!.acquireSlot('t', 6)).toBeDefined();
+    expect(await one!.acquireSlot('t', 6)).toBeUndefined();
+    held?.release();
+    expect(await one!.acquireSlot('t', 6)).toBeDefined();
+    expect(await one!.acquireSlot('t', 6)).toBeUndefined();
+    expect([one!.isAway, two!.isAway]).toEqual([true, true]);
+    redis.kill('SIGCONT');
+    await expect.poll(() => [one!.isAway, two!.isAway], { timeout: 10_000 }).toEqual([false, false]);
+    // Redis holds fifty of sixty: the share decides.
+    expect((await one!.admitRate('t', 60, Date.now())).admitted).toBe(false);
+    expect((await two!.admitRate('u', 60, Date.now())).admitted).toBe(false);
+    expect((await two!.admitRate('u', 60, Date.now() + 3_001)).admitted).toBe(true);
+  });
+
+  it('go on with shares when Redis is killed, and with Redis when it is back', async () => {
+    const [one] = await cluster();
+    changes.length = 0;
+    redis.kill('SIGKILL');
+    await expect.poll(() => one!.isAway).toBe(true);
+    const limits = await Promise.all(
+      [0, 1, 2, 3].map(async (limit) => {
+        const now = Date.now();
+        const first = await one!.admitRate(`limit ${limit}`, limit, now);
+        const later = await one!.admitRate(`limit ${limit}`, limit, now + 60_001);
+        return [first.admitted, later.admitted];
+      }),
+    );
+    // At least one a minute, where there is any; none at once.
+    expect(limits).toEqual([
+      [false, false],
+      [false, true],
+      [false, true],
+      [false, true],
+    ]);
+    await pause(50);
+    await redis.stop();
+    await redis.start();
+    await expect.poll(() => one!.isAway, { timeout: 10_000 }).toBe(false);
+    expect(changes.includes(true) && changes.at(-1) === false).toBe(true);
+    expect((await one!.admitRate('new', 60, Date.now())).admitted).toBe(false);
+    expect((await one!.admitRate('new', 60, Date.now() + 3_001)).admitted).toBe(true);
+  });
+});
