@@ -7,7 +7,8 @@
 // waits for a conversion. Where documents are unsigned (value + 128), the accumulators of a tile start at
 // -128 * sum(query), which stands before its steps.
 //
-// A ragged tail is filled by repeating the last row, which a maximum does not notice.
+// A ragged tail is filled by repeating the last row, which a maximum does not notice. Of query tokens the last register
+// alone is filled up, with zeros: 17 of them cost three registers of 8, not four.
 //
 // Included by the source of one kernel, which first defines TARGET (see target.h). `Ops` supplies
 //   Element, group            what a converted row is made of, and how many fill 32 bits
@@ -50,15 +51,18 @@ struct LaneKernel {
   /// 32-bit words of one token, its bias included.
   static size_t wordsOf(uint32_t dim) { return stepsOf(dim) + (Ops::biased ? 1 : 0); }
 
+  /// Whole registers of tokens: what is multiplied, up to `tokensPadded`.
+  static uint32_t tokensUsed(uint32_t tokens) { return (tokens + lanes - 1) / lanes * lanes; }
+
   static size_t packedBytes(uint32_t dim, uint32_t tokens) { return wordsOf(dim) * 4 * paddedTokens(tokens); }
 
   static void pack(const int8_t* vectors, uint32_t dim, uint32_t tokens, void* packed) {
     // Missing dimensions are 0: they multiply whatever lies behind a row by nothing. So are missing tokens.
     std::memset(packed, 0, packedBytes(dim, tokens));
-    const uint32_t padded = paddedTokens(tokens);
+    const uint32_t used = tokensUsed(tokens);
     auto* word = static_cast<int32_t*>(packed);
-    for (uint32_t tile = 0; tile < padded; tile += tileTokens) {
-      const uint32_t width = padded - tile < tileTokens ? padded - tile : tileTokens;
+    for (uint32_t tile = 0; tile < used; tile += tileTokens) {
+      const uint32_t width = used - tile < tileTokens ? used - tile : tileTokens;
       const uint32_t last = tokens < tile + width ? tokens : tile + width;
       if (Ops::biased) {
         for (uint32_t i = tile; i < last; ++i) {
@@ -214,13 +218,12 @@ struct LaneKernel {
   template <Out out, uint32_t rowStart>
   TARGET_INLINE void tiles(const PackedQuery& query, uint32_t dim, const Rows& rows, const Target& target) {
     const auto* packed = static_cast<const int32_t*>(query.packed);
+    const uint32_t used = tokensUsed(query.tokens);
     uint32_t token = 0;
-    for (; token + tileTokens <= query.tokensPadded; token += tileTokens) {
+    for (; token + tileTokens <= used; token += tileTokens) {
       tile<out, rowStart, true>(packed + token * wordsOf(dim), dim, rows, target, token);
     }
-    if (tileTokens > 16 && token < query.tokensPadded) {
-      tile<out, rowStart, false>(packed + token * wordsOf(dim), dim, rows, target, token);
-    }
+    if (token < used) tile<out, rowStart, false>(packed + token * wordsOf(dim), dim, rows, target, token);
   }
 
   /// Where the block of rows first, first + 1, ... starts: a ragged tail goes back to fill a whole block.
@@ -249,6 +252,8 @@ struct LaneKernel {
   TARGET_INLINE void scoreChunks(const PackedQuery& query, uint32_t dim, const Chunk* chunks, size_t count,
                                  float* scores) {
     alignas(64) float best[queryTokensMax];
+    const uint32_t used = tokensUsed(query.tokens);
+    for (uint32_t i = used; i < query.tokensPadded; i += lanes) Ops::store(best + i, Ops::fill(0.0f));
     Rows rows[2];
     uint32_t current = 0;
     if (chunks[0].rows < blockRows) {
@@ -260,7 +265,7 @@ struct LaneKernel {
       const Chunk& chunk = chunks[c];
       const Chunk& next = chunks[c + 1 < count ? c + 1 : c];
       prefetch(next.scales, size_t(next.rows) * sizeof(uint16_t));
-      for (uint32_t i = 0; i < query.tokensPadded; i += lanes) Ops::store(best + i, Ops::fill(-__builtin_inff()));
+      for (uint32_t i = 0; i < used; i += lanes) Ops::store(best + i, Ops::fill(-__builtin_inff()));
       Target target{best, nullptr, nullptr, 0, 0, chunk.rows - 1, nullptr, nullptr};
       const size_t chunkBytes = size_t(chunk.rows) * dim;
       for (uint32_t first = 0; first < chunk.rows; first += blockRows) {
@@ -330,6 +335,10 @@ struct LaneKernel {
     calls.fetch_add(1, std::memory_order_relaxed);
     Target target{nullptr, nullptr, out, query.tokensPadded, 0, chunk.rows - 1, nullptr, nullptr};
     eachBlock<Out::all>(query, chunk, target);
+    for (uint32_t row = 0; row < chunk.rows; ++row) {
+      float* const of = out + size_t(row) * query.tokensPadded;
+      for (uint32_t i = tokensUsed(query.tokens); i < query.tokensPadded; i += lanes) Ops::store(of + i, Ops::fill(0.0f));
+    }
   }
 
   static constexpr Kernel kernel(const char* name, bool (*required)(const CpuFeatures&),
