@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #define TARGET __attribute__((target("avx2,bmi,bmi2,avx512f,avx512bw,avx512vl,avx512dq")))
+#define REGISTER_BYTES 64
 
 #include "kernels/approximate/sum_of_entries256.h"
 
@@ -11,6 +12,10 @@ namespace {
 
 TARGET_INLINE bool anyReaches(const Entries& row, const Entries& bound) {
   return _mm256_cmpge_epu8_mask(__m256i(row), __m256i(bound)) != 0;
+}
+
+TARGET_INLINE Quantized narrow(const Integers (&integers)[rowRegisters]) {
+  return __builtin_convertvector(integers[0], Quantized);
 }
 
 }  // namespace

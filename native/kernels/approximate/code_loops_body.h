@@ -1,5 +1,7 @@
-// The bodies of code_loops.h, written once with vectors of the compiler: a source defines TARGET, includes
-// them, and adds what such vectors lack: `anyReaches` and `sumOf`.
+// The bodies of code_loops.h, written once with vectors of the compiler: a source defines TARGET and REGISTER_BYTES, includes
+// them, and adds what such vectors lack: `anyReaches`, `sumOf` and `narrow`.
+//
+// Vectors that are compared or converted are no wider than a register: g++ 12 takes wider ones apart, element by element.
 #pragma once
 
 #include "kernels/approximate/code_loops.h"
@@ -15,14 +17,17 @@ namespace {
 constexpr uint32_t lanes = tableTokens;
 typedef uint8_t Entries __attribute__((vector_size(lanes), aligned(32)));
 typedef uint16_t Products __attribute__((vector_size(lanes * sizeof(uint16_t))));
-constexpr uint32_t quantized = rowLanes;
-typedef float Floats __attribute__((vector_size(quantized * sizeof(float)), aligned(4)));
-typedef int32_t Integers __attribute__((vector_size(quantized * sizeof(int32_t))));
-typedef uint8_t Quantized __attribute__((vector_size(quantized)));
+constexpr uint32_t floatLanes = REGISTER_BYTES / sizeof(float);
+typedef float Floats __attribute__((vector_size(REGISTER_BYTES), aligned(4)));
+typedef int32_t Integers __attribute__((vector_size(REGISTER_BYTES)));
+typedef uint8_t Quantized __attribute__((vector_size(rowLanes)));
+constexpr uint32_t rowRegisters = rowLanes / floatLanes;
 
 /// Whether row[i] >= bound[i] for any i.
 TARGET_INLINE bool anyReaches(const Entries& row, const Entries& bound);
 TARGET_INLINE uint32_t sumOf(const Entries& entries);
+/// Integers of 0..255 as bytes.
+TARGET_INLINE Quantized narrow(const Integers (&integers)[rowRegisters]);
 
 TARGET_INLINE void scale(Entries& entries, uint16_t factor) {
   entries = __builtin_convertvector((__builtin_convertvector(entries, Products) * factor) >> 8, Entries);
@@ -202,7 +207,7 @@ TARGET void collectHits(const uint8_t* entries, uint32_t rows, uint32_t tokensPa
 
 TARGET void codewordSimilarities(const float* words, uint32_t width, const float* columns, uint32_t stride,
                                  float* dots, float* least, float* most) {
-  for (uint32_t i = 0; i < stride; i += quantized) {
+  for (uint32_t i = 0; i < stride; i += floatLanes) {
     Floats low{}, high{};
     for (uint32_t w = 0; w < codewords; ++w) {
       Floats sum{};
@@ -221,31 +226,41 @@ TARGET void codewordSimilarities(const float* words, uint32_t width, const float
 TARGET void quantizeEntries(const float* similarities, uint32_t rows, uint32_t stride, uint32_t tokens,
                             const float* floors, const float* factors, uint8_t* entries, uint32_t entriesStride) {
   for (uint32_t k = 0; k < rows; ++k, similarities += stride, entries += entriesStride) {
-    for (uint32_t i = 0; i < tokens; i += quantized) {
-      const auto floor = *reinterpret_cast<const Floats*>(floors + i),
-                 factor = *reinterpret_cast<const Floats*>(factors + i);
-      Floats entry = (*reinterpret_cast<const Floats*>(similarities + i) - floor) * factor + 0.5f;
-      entry = entry > 0.0f ? entry : Floats{};
-      entry = entry < 255.0f ? entry : Floats{} + 255.0f;
-      const Quantized rounded = __builtin_convertvector(__builtin_convertvector(entry, Integers), Quantized);
-      std::memcpy(entries + i, &rounded, sizeof rounded);
+    for (uint32_t first = 0; first < tokens; first += rowLanes) {
+      Integers integers[rowRegisters];
+#pragma GCC unroll 4
+      for (uint32_t r = 0; r < rowRegisters; ++r) {
+        const uint32_t i = first + r * floatLanes;
+        const auto floor = *reinterpret_cast<const Floats*>(floors + i),
+                   factor = *reinterpret_cast<const Floats*>(factors + i);
+        Floats entry = (*reinterpret_cast<const Floats*>(similarities + i) - floor) * factor + 0.5f;
+        entry = entry > 0.0f ? entry : Floats{};
+        entry = entry < 255.0f ? entry : Floats{} + 255.0f;
+        integers[r] = __builtin_convertvector(entry, Integers);
+      }
+      const Quantized rounded = narrow(integers);
+      std::memcpy(entries + first, &rounded, sizeof rounded);
     }
   }
 }
 
 TARGET void nearestCodewords(const float* columns, const float* words, uint32_t width, const float* halfSquares,
                              uint8_t* nearest) {
-  Floats most = Floats{} - INFINITY;
-  Integers where{};
-  for (uint32_t w = 0; w < codewords; ++w, words += width) {
-    Floats similarity = Floats{} - halfSquares[w];
-    for (uint32_t d = 0; d < width; ++d)
-      similarity += words[d] * *reinterpret_cast<const Floats*>(columns + size_t(d) * quantized);
-    const Integers better = similarity > most;
-    most = better ? similarity : most;
-    where = better ? Integers{} + int32_t(w) : where;
+  Integers where[rowRegisters] = {};
+#pragma GCC unroll 4
+  for (uint32_t r = 0; r < rowRegisters; ++r) {
+    Floats most = Floats{} - INFINITY;
+    const float* word = words;
+    for (uint32_t w = 0; w < codewords; ++w, word += width) {
+      Floats similarity = Floats{} - halfSquares[w];
+      for (uint32_t d = 0; d < width; ++d)
+        similarity += word[d] * *reinterpret_cast<const Floats*>(columns + size_t(d) * rowLanes + r * floatLanes);
+      const Integers better = similarity > most;
+      most = better ? similarity : most;
+      where[r] = better ? Integers{} + int32_t(w) : where[r];
+    }
   }
-  const Quantized found = __builtin_convertvector(where, Quantized);
+  const Quantized found = narrow(where);
   std::memcpy(nearest, &found, sizeof found);
 }
 
