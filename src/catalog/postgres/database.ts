@@ -29,6 +29,8 @@ const connectionsMax = 16;
 const connectMsMax = 5_000;
 /** Longer than any statement of ours but the move of a large merge. */
 const statementMsMax = 60_000;
+/** A row that is locked for longer is the index of a large merge, or of far too many commits. */
+const lockMsMax = 15_000;
 const retrySeconds = 1;
 const attemptsMax = 5;
 
@@ -46,6 +48,7 @@ export function openDatabase(url: string, onIdleError: (error: Error) => void): 
     connectionTimeoutMillis: connectMsMax,
     query_timeout: 2 * statementMsMax,
     statement_timeout: statementMsMax,
+    lock_timeout: lockMsMax,
     idle_in_transaction_session_timeout: statementMsMax,
     keepAlive: true,
     application_name: 'maxsimd',
@@ -64,6 +67,8 @@ async function transaction<T>(pool: Pool, work: (queries: Queries) => Promise<T>
   const client = await pool.connect().catch((error: unknown) => {
     throw fromPostgres(error);
   });
+  // A connection that breaks between two statements tells so here; the next statement rejects.
+  client.on('error', ignore);
   let broken: Error | undefined;
   try {
     await client.query(mode);
@@ -77,9 +82,12 @@ async function transaction<T>(pool: Pool, work: (queries: Queries) => Promise<T>
     );
     throw fromPostgres(error);
   } finally {
+    client.off('error', ignore);
     client.release(broken);
   }
 }
+
+function ignore(): void {}
 
 async function rowsOf<Row extends QueryResultRow>(
   client: Pick<PoolClient, 'query'>,
@@ -93,13 +101,13 @@ async function rowsOf<Row extends QueryResultRow>(
   }
 }
 
-/** What was rolled back for the sake of another transaction is begun again. */
+/** What was rolled back for the sake of another transaction is begun again; so is the end of a tenant that got an index meanwhile. */
 async function again<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await work();
     } catch (error) {
-      if (attempt === attemptsMax || !/^(40001|40P01)$/.test(codeOf(error) ?? '')) throw error;
+      if (attempt === attemptsMax || !/^(40001|40P01|23503)$/.test(codeOf(error) ?? '')) throw error;
     }
   }
 }
@@ -109,8 +117,8 @@ export function codeOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** Classes: connection exception, insufficient resources, operator intervention, system error, and a read-only standby. */
-const away = /^(08...|53...|57...|58...|25006|E[A-Z]+)$/;
+/** Classes: connection exception, insufficient resources, operator intervention, system error; a read-only standby, a lock waited for in vain. */
+const away = /^(08...|53...|57...|58...|25006|55P03|E(?!RR_)[A-Z_]+)$/;
 
 /** Whether nobody knows what became of the statement. */
 export function isAway(error: unknown): boolean {

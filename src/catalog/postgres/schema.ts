@@ -144,6 +144,8 @@ export async function migrate(database: Database): Promise<void> {
   await database.transaction(async (queries) => {
     const run = (text: string, values: readonly unknown[] = []) =>
       queries.rows<{ version: number; works_with: number }>({ name: '', text }, values);
+    // A migration, and the wait for another node's, may take longer than other statements.
+    await run('SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0');
     await run('SELECT pg_advisory_xact_lock($1)', [migrationLock]);
     await run(
       'CREATE TABLE IF NOT EXISTS schema_version (singleton integer PRIMARY KEY, version integer, works_with integer)',

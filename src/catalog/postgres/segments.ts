@@ -153,13 +153,14 @@ export function segmentCatalog(database: Database): SegmentCatalog {
       return row?.swapped === true;
     },
 
+    // From here on no late commit can name an upload that is about to go: it finds the segment replaced.
     async collectGarbage({ keptMs, limit }) {
       const rows = await database.rows<{ id: number; blob: string }>(
         {
           name: 'collect-garbage',
-          text: `UPDATE segments SET collected_at = now() WHERE id IN (
+          text: `UPDATE segments SET collected_at = now(), state = 'replaced' WHERE id IN (
               SELECT id FROM segments
-              WHERE (state = 'uploading' AND since < now() - interval '12 hours'
+              WHERE (state = 'uploading' AND since < now() - interval '1 day'
                   OR state = 'replaced' AND since < now() - $1 * interval '1 millisecond')
                 AND (collected_at IS NULL OR collected_at < now() - interval '10 minutes')
               LIMIT $2 FOR UPDATE SKIP LOCKED)

@@ -1,7 +1,7 @@
 /** Tenants, keys and indexes. */
 import type { Catalog, IndexRow, ModelVersionUse } from '../contract.ts';
 import { ServiceError } from '../../errors.ts';
-import { codeOf, type Database, type Queries } from './database.ts';
+import type { Database, Queries } from './database.ts';
 import {
   indexColumns,
   keyColumns,
@@ -36,7 +36,6 @@ type TenantCatalog = Pick<
 >;
 
 const liveKeysMax = 2;
-const uniqueViolation = '23505';
 
 export function tenantCatalog(database: Database): TenantCatalog {
   const addKey = (queries: Queries, key: Parameters<Catalog['createKey']>[0]) =>
@@ -271,8 +270,4 @@ async function giveUpIndexes(queries: Queries, indexKeys: readonly number[]): Pr
   ] as const) {
     await queries.rows({ name, text }, [indexKeys]);
   }
-}
-
-export function isDuplicate(error: unknown): boolean {
-  return codeOf(error) === uniqueViolation;
 }

@@ -33,6 +33,31 @@ export async function newDatabase(server: RunningPostgres): Promise<string> {
   return server.urlOf(name);
 }
 
+/** For what no catalog offers: the age of rows, another schema version. Returns the rows. */
+export async function queryDatabase(
+  url: string,
+  text: string,
+): Promise<readonly Readonly<Record<string, unknown>>[]> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query<Record<string, unknown>>(text)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+/** Holds the rows that a statement locks until it is released. */
+export async function lockRows(url: string, text: string): Promise<{ release(): Promise<void> }> {
+  const client = new Client({ connectionString: url });
+  // A test that failed has not released it when the server ends.
+  client.on('error', () => undefined);
+  await client.connect();
+  await client.query('BEGIN');
+  await client.query(text);
+  return { release: () => client.end() };
+}
+
 export async function startTestSeaweed(): Promise<RunningSeaweed> {
   const { weed: program } = await installServers();
   return startSeaweed({ program, directory: await newDirectory(), port: await freePort() });

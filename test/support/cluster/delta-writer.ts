@@ -1,0 +1,66 @@
+/** Upserts as nodes make them: each writes a segment of its own, which its commit names. */
+import { randomUUID } from 'node:crypto';
+import type { ClusterCatalog } from '../../../src/catalog/cluster-contract.ts';
+import type {
+  CommitUpsertInput,
+  CommitUpsertResult,
+  DocumentVersion,
+} from '../../../src/catalog/contract.ts';
+import type { NamedSegment } from '../../../src/index-state.ts';
+import { usageOf } from '../stages/catalog-fixture.ts';
+
+export interface Delta {
+  readonly segment: NamedSegment;
+  readonly documents: readonly DocumentVersion[];
+}
+
+/** The segment is `uploading` from then on. */
+export async function newDelta(
+  catalog: ClusterCatalog,
+  indexId: string,
+  docIds: readonly string[],
+): Promise<Delta> {
+  const [id = 0, ...versionIds] = await catalog.allocateIds(docIds.length + 1);
+  const blob = `${indexId}/${randomUUID()}`;
+  await catalog.createSegment({ id, indexId, blob });
+  const documents = docIds.map((docId, record) => ({
+    docId,
+    versionId: versionIds[record] ?? 0,
+    segmentId: id,
+    record,
+    metadata: '{}',
+    chunkCount: 1,
+    tokenVectors: 10,
+  }));
+  const files = [{ ending: '', bytes: 1, sha256: '0'.repeat(64) }];
+  return { segment: { id, blob, records: docIds.length, files }, documents };
+}
+
+export function commitDelta(
+  catalog: ClusterCatalog,
+  index: { readonly tenantId: string; readonly id: string },
+  { segment, documents }: Delta,
+  options: Partial<Pick<CommitUpsertInput, 'documentsMax' | 'usage' | 'inputTokensMax'>> = {},
+): Promise<CommitUpsertResult> {
+  const { tenantId, id: indexId } = index;
+  return catalog.commitUpsert({
+    tenantId,
+    indexId,
+    documents,
+    documentsMax: 1_000_000,
+    usage: usageOf(tenantId),
+    segments: [segment],
+    ...options,
+  });
+}
+
+/** Returns the generation; throws for every other outcome. */
+export async function upsertDelta(
+  catalog: ClusterCatalog,
+  index: { readonly tenantId: string; readonly id: string },
+  docIds: readonly string[],
+): Promise<number> {
+  const result = await commitDelta(catalog, index, await newDelta(catalog, index.id, docIds));
+  if (result.outcome !== 'committed') throw new Error(result.outcome);
+  return result.generation;
+}
