@@ -1,6 +1,7 @@
 /** `npm run bench -- NAME [options]`: runs one benchmark, prints its table and writes JSON where asked. */
 import { Command } from 'commander';
 import { capacity } from './capacity/command.ts';
+import { cluster } from './cluster/bench.ts';
 import { encoder } from './encoder/bench.ts';
 import { frontier } from './frontier/bench.ts';
 import { gpu } from './gpu/bench.ts';
@@ -29,6 +30,7 @@ const program = new Command('npm run bench --').description(
 const scenarios = [
   kernel,
   capacity,
+  cluster,
   encoder,
   gpu,
   host,

@@ -1,0 +1,193 @@
+/**
+ * What the catalog of several nodes costs, beside the embedded one: PostgreSQL over loopback, everything synced, and SQLite
+ * in this process. Commits alone: no segments are written, none are put.
+ */
+import { randomUUID } from 'node:crypto';
+import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { installServers } from '../../deploy/local/install.ts';
+import { startPostgres } from '../../deploy/local/postgres.ts';
+import { freePort } from '../../deploy/local/server-process.ts';
+import type { Catalog } from '../../src/catalog/contract.ts';
+import { openPostgresCatalog } from '../../src/catalog/postgres/open-catalog.ts';
+import { openCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
+import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
+import { describeEnvironment } from '../lib/environment.ts';
+import { integer, integers } from '../lib/options.ts';
+import { median, quantile } from '../lib/statistics.ts';
+
+const settings = {
+  rounds: integer(200, 'calls of each kind, one after the other'),
+  seconds: integer(3, 'of commits for each number of clients'),
+  clients: integers('1,4,16', 'clients that commit at the same time'),
+  indexes: integers('1,16', 'indexes that they commit to'),
+};
+
+export const cluster = benchmark({
+  name: 'cluster',
+  summary: 'commits and reads of the catalog that nodes share, beside the embedded one',
+  settings,
+  run,
+  render: (report) => `${JSON.stringify({ ...report, environment: undefined }, null, 2)}\n`,
+});
+
+const month = '2026-10';
+const warmUp = 20;
+
+async function run(options: OptionsOf<typeof settings>): Promise<object> {
+  const directory = await mkdtemp(path.join(tmpdir(), 'maxsimd-cluster-'));
+  // The user that the server runs as must get there.
+  await chmod(directory, 0o755);
+  try {
+    const { postgres: programs } = await installServers();
+    const server = await startPostgres({
+      programs,
+      directory: path.join(directory, 'postgres'),
+      port: await freePort(),
+    });
+    try {
+      const shared = await openPostgresCatalog({ url: server.url, keyPepper: new Uint8Array(32) });
+      const sqlite = path.join(directory, 'sqlite');
+      await mkdir(sqlite);
+      const embedded = await openCatalog({ directory: sqlite });
+      try {
+        const readHead = async (indexId: string): Promise<void> => void (await shared.readHead(indexId));
+        return {
+          environment: describeEnvironment(options.command, 'none', []),
+          postgres: { ...(await latencies(shared, options, readHead)) },
+          sqlite: { ...(await latencies(embedded, options)) },
+          commits_per_second: await rates({ postgres: shared, sqlite: embedded }, options),
+        };
+      } finally {
+        await shared.close();
+        await embedded.close();
+      }
+    } finally {
+      await server.stop();
+    }
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+/** Medians and 99th percentiles in milliseconds, calls one after the other. */
+async function latencies(
+  catalog: Catalog,
+  { rounds, onProgress }: OptionsOf<typeof settings>,
+  readHead?: (indexId: string) => Promise<void>,
+): Promise<object> {
+  const target = await newTarget(catalog);
+  const time = async (name: string, work: () => Promise<unknown>): Promise<object> => {
+    const times: number[] = [];
+    for (let round = -warmUp; round < rounds; round += 1) {
+      const start = performance.now();
+      await work();
+      if (round >= 0) times.push(performance.now() - start);
+    }
+    onProgress(name);
+    return { p50_ms: rounded(median(times)), p99_ms: rounded(quantile(times, 0.99)) };
+  };
+  const usage = { tenantId: target.tenantId, month, requests: 1, searches: 1, inputTokens: 10n };
+  return {
+    commit_1: await time('commits of one document', () => commit(catalog, target, 1)),
+    commit_100: await time('commits of 100 documents', () => commit(catalog, target, 100)),
+    commit_100_replacing: await time('commits that replace 100 documents', () =>
+      commit(catalog, target, 100, 'again'),
+    ),
+    ...(readHead && { read_head: await time('heads', () => readHead(target.indexId)) }),
+    record_usage: await time('usage', () => catalog.recordUsage(usage)),
+  };
+}
+
+/** The catalogs take turns. */
+async function rates(
+  catalogs: Readonly<Record<string, Catalog>>,
+  { seconds, clients, indexes, onProgress }: OptionsOf<typeof settings>,
+): Promise<readonly object[]> {
+  const rows: object[] = [];
+  for (const indexCount of indexes) {
+    for (const clientCount of clients) {
+      const row: Record<string, number> = { indexes: indexCount, clients: clientCount };
+      for (const [name, catalog] of Object.entries(catalogs)) {
+        row[name] = await rate(catalog, { seconds, clientCount, indexCount });
+      }
+      rows.push(row);
+      onProgress(JSON.stringify(row));
+    }
+  }
+  return rows;
+}
+
+async function rate(
+  catalog: Catalog,
+  shape: { readonly seconds: number; readonly clientCount: number; readonly indexCount: number },
+): Promise<number> {
+  // Each index of its own tenant, as most are: usage of one tenant is one row.
+  const targets: Target[] = [];
+  while (targets.length < shape.indexCount) targets.push(await newTarget(catalog));
+  let commits = 0;
+  const start = performance.now();
+  const endsAt = start + shape.seconds * 1_000;
+  await Promise.all(
+    Array.from({ length: shape.clientCount }, async (_client, client) => {
+      for (let turn = client; performance.now() < endsAt; turn += shape.clientCount) {
+        await commit(catalog, targets[turn % targets.length]!, 1);
+        commits += 1;
+      }
+    }),
+  );
+  return rounded(commits / ((performance.now() - start) / 1_000));
+}
+
+interface Target {
+  readonly tenantId: string;
+  readonly indexId: string;
+  readonly segmentId: number;
+  record: number;
+}
+
+async function newTarget(catalog: Catalog): Promise<Target> {
+  const tenantId = randomUUID();
+  const limits = {
+    requestsPerMinute: 60,
+    maxConcurrentRequests: 2,
+    inputTokens: 2n ** 50n,
+    documents: 2 ** 40,
+  };
+  await catalog.createTenant({ id: tenantId, name: 'cluster', limits });
+  const indexId = randomUUID();
+  const index = { id: indexId, tenantId, name: indexId, model: 'model', modelVersion: '1' };
+  const chunking = { maxTokens: 256, overlapTokens: 32, minimumChunkTokens: 16 };
+  await catalog.createIndex({ ...index, chunking, metadataSchema: '{"type":"object"}' }, 100);
+  const [segmentId = 0] = await catalog.allocateIds(1);
+  await catalog.createSegment({ id: segmentId, indexId, blob: `${indexId}/${segmentId}` });
+  return { tenantId, indexId, segmentId, record: 0 };
+}
+
+/** Documents are new unless they have a name. */
+async function commit(catalog: Catalog, target: Target, documents: number, name?: string): Promise<void> {
+  const { tenantId, indexId, segmentId } = target;
+  const ids = await catalog.allocateIds(documents);
+  const result = await catalog.commitUpsert({
+    tenantId,
+    indexId,
+    documents: ids.map((versionId, place) => ({
+      docId: name === undefined ? `document ${versionId}` : `${name} ${place}`,
+      versionId,
+      segmentId,
+      record: target.record++,
+      metadata: '{"category":"a","year":2026}',
+      chunkCount: 1,
+      tokenVectors: 64,
+    })),
+    documentsMax: 2 ** 40,
+    usage: { tenantId, month, requests: 1, documentUpserts: documents, inputTokens: 100n },
+    inputTokensMax: 2n ** 50n,
+  });
+  if (result.outcome !== 'committed') throw new Error(result.outcome);
+}
+
+function rounded(value: number): number {
+  return Number(value.toPrecision(3));
+}
