@@ -13,7 +13,7 @@ import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
 import { describeEnvironment, type Environment } from '../lib/environment.ts';
 import { integer, positiveNumber } from '../lib/options.ts';
 import { exchange } from '../lib/service/exchange.ts';
-import { childProcesses, memoryBytes } from '../lib/service/process-counters.ts';
+import { childProcesses, memoryBytes, processCounters } from '../lib/service/process-counters.ts';
 import { closing, openTarget, type Target } from '../lib/service/target.ts';
 import { maximum, mean, median, percentiles, sum } from '../lib/statistics.ts';
 import { packageTexts } from '../lib/texts.ts';
@@ -40,9 +40,13 @@ interface OverloadReport {
   readonly environment: Environment;
   readonly quiet_p50_ms: number;
   readonly peak_per_second: number;
+  /** Processor time of the service for an answer: beside other work on the machine it says more than rates do. */
+  readonly peak_processor_ms: number;
   readonly overload: {
     readonly sent_per_second: number;
     readonly answered_per_second: number;
+    /** For an answer, with what its refusals took. */
+    readonly processor_ms: number;
     readonly statuses: Readonly<Record<string, number>>;
     /** Times of answers with an error status; null when there is none. */
     readonly refusal_ms: { readonly p50: number; readonly p99: number } | null;
@@ -76,7 +80,9 @@ async function run(options: Options): Promise<OverloadReport> {
   return closing([target], async () => {
     await callers(target, options.callers, 2);
     const quiet = await callers(target, 1, Math.min(5, options.seconds));
+    const idleSeconds = processorSeconds(target);
     const peak = await callers(target, options.callers, options.seconds);
+    const peakProcessorMs = (1000 * (processorSeconds(target) - idleSeconds)) / peak.length;
     const peakPerSecond = peak.length / options.seconds;
     options.onProgress(`alone ${median(quiet).toFixed(1)} ms; peak ${peakPerSecond.toFixed(1)} a second`);
     const overloaded = await load(target, {
@@ -90,6 +96,7 @@ async function run(options: Options): Promise<OverloadReport> {
       environment: describeEnvironment(options.command, 'auto', []),
       quiet_p50_ms: median(quiet),
       peak_per_second: peakPerSecond,
+      peak_processor_ms: peakProcessorMs,
       overload: overloaded,
       recovery_seconds: recovery,
       soak: options.soakMinutes === 0 ? null : await soak(target, options, options.soakShare * peakPerSecond),
@@ -100,6 +107,7 @@ async function run(options: Options): Promise<OverloadReport> {
 function render({
   quiet_p50_ms,
   peak_per_second,
+  peak_processor_ms,
   overload: beyond,
   recovery_seconds,
   soak: long,
@@ -108,6 +116,7 @@ function render({
   return [
     `alone: ${quiet_p50_ms.toFixed(1)} ms; peak: ${peak_per_second.toFixed(1)} a second`,
     `sent ${beyond.sent_per_second.toFixed(1)} a second: ${answered.toFixed(1)} answered (${((100 * answered) / peak_per_second).toFixed(0)}% of the peak), statuses ${JSON.stringify(beyond.statuses)}`,
+    `processor time for an answer: ${peak_processor_ms.toFixed(2)} ms at the peak, ${beyond.processor_ms.toFixed(2)} ms beyond it with its refusals`,
     `refusals: ${refusal === null ? 'none' : `p50 ${refusal.p50.toFixed(1)} ms, p99 ${refusal.p99.toFixed(1)} ms`}; recovery: ${recovery_seconds ?? 'none'} s`,
     ...(long === null
       ? []
@@ -122,6 +131,12 @@ function searchOf(target: Target, pick: number): { readonly path: string; readon
   const text = texts[Math.floor(pick * texts.length)] ?? '';
   const body = JSON.stringify({ query: text.slice(0, 80) });
   return { path: `/v1/indexes/${target.indexId}/search`, body };
+}
+
+/** Counts from its start, where it is a process of ours. */
+function processorSeconds({ processId }: Target): number {
+  if (processId === undefined) return 0;
+  return sum([processId, ...childProcesses(processId)].map((id) => processCounters(id).cpuSeconds));
 }
 
 /** A stored document again, so that the index keeps its size. */
@@ -160,6 +175,7 @@ async function load(
 ): Promise<OverloadReport['overload']> {
   const arrivals = schedule({ ratePerSecond, durationMs: seconds * 1000, mix: parseMix(mix), seed: 1 });
   let answeredInTime = 0;
+  const idleSeconds = processorSeconds(target);
   const startedAt = performance.now();
   const { samples, sendLagsMs } = await runLoad({
     url: target.url,
@@ -169,6 +185,7 @@ async function load(
       operation === 'upsert' ? replacementOf(target, pick) : searchOf(target, pick),
     outstandingMax,
     timeoutMs: 60_000,
+    coarse: true,
     signal: target.ended,
     onSample: ({ status }) => {
       if (status === 200 && performance.now() - startedAt <= seconds * 1000) answeredInTime += 1;
@@ -182,6 +199,7 @@ async function load(
   return {
     sent_per_second: arrivals.length / seconds,
     answered_per_second: answeredInTime / seconds,
+    processor_ms: (1000 * (processorSeconds(target) - idleSeconds)) / (statuses['200'] ?? 0),
     statuses,
     refusal_ms: refusals.length === 0 ? null : percentiles(refusals, 50, 99),
     answer_p99_ms: percentiles(
