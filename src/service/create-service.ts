@@ -14,6 +14,7 @@ import { createStorage, type ClusterBlobs } from './indexes/storage.ts';
 import { Indexes } from './indexes/indexes.ts';
 import type { Limiter } from './limits/limiter.ts';
 import type { ServiceParts } from './parts.ts';
+import { PromisedWait } from './limits/promised-wait.ts';
 import { ReadinessProbe } from './readiness.ts';
 import { scoreDocuments } from './operations/score.ts';
 import { searchIndex } from './operations/search.ts';
@@ -59,6 +60,9 @@ export interface RunningService extends Service {
   maintain(): Promise<void>;
 }
 
+/** What a search costs beside its query's characters, in those. */
+const queryRunCharacters = 20;
+
 /** How late a node may refuse early what other nodes have used up. */
 const sharedLedgerAgeMsMax = 2_000;
 
@@ -93,6 +97,7 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
     draining: () => admission.draining,
     nowMs,
   });
+  const searchWait = new PromisedWait(() => performance.now());
   const parts: ServiceParts = {
     catalog,
     encoder,
@@ -121,7 +126,10 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
     deleteIndex: (context, indexId) => indexes.erase(context.tenant.id, indexId),
     upsertDocuments: (context, indexId, documents) => upsertDocuments(parts, context, indexId, documents),
     deleteDocument: (context, indexId, docId) => deleteDocument(parts, context, indexId, docId),
-    search: (context, indexId, request) => searchIndex(parts, context, indexId, request),
+    search: (context, indexId, request) =>
+      searchWait.keep(context.tenant.id, queryRunCharacters + request.query.length, () =>
+        searchIndex(parts, context, indexId, request),
+      ),
     score: (context, request) => scoreDocuments(parts, context, request),
     usage: (context) => usageSummary(parts, context),
     countRequest: (context) => usage.countRequest(context),
