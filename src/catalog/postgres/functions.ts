@@ -103,7 +103,7 @@ CREATE FUNCTION commit_upsert_1(
   _segment_ids bigint[], _records bigint[], _chunk_counts integer[], _token_vectors bigint[], _segments jsonb,
   _documents_max bigint, _month text, _requests bigint, _input_tokens bigint, _upserts bigint, _searches bigint,
   _scores bigint, _rate_window bytea, _input_tokens_max bigint, OUT committed bigint, OUT dead jsonb
-) LANGUAGE plpgsql AS $$
+) LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
   _key bigint;
   _generation bigint;
@@ -124,9 +124,12 @@ BEGIN
     RAISE EXCEPTION 'a record lies in no segment of this index' USING ERRCODE = '${refusals.defect}';
   END IF;
 
+  -- Each document by itself: for all at once, a plan that was made while the table was small reads the whole index.
   WITH gone AS (
     UPDATE versions SET died = _generation
-    WHERE index_key = _key AND died = 0 AND doc_id = ANY(_doc_ids)
+    WHERE version_id = ANY(ARRAY(
+      SELECT (SELECT version_id FROM versions WHERE index_key = _key AND died = 0 AND doc_id = d.doc_id)
+      FROM unnest(_doc_ids) AS d(doc_id)))
     RETURNING doc_id, version_id, segment_id, record)
   SELECT count(*), ${diedColumn} INTO _died, dead FROM gone;
 
