@@ -145,7 +145,7 @@ function describeMetrics(): readonly RegisteredMetric[] {
   const metrics = createMetrics();
   const absent = undefined as never;
   createRequestObserver(absent, metrics);
-  registerServiceMetrics(metrics, { service: absent, catalog: absent, engine: absent, encoders: absent });
+  registerServiceMetrics(metrics, { service: absent, backend: absent, engine: absent, encoders: absent });
   return metrics.descriptions();
 }
 

@@ -65,6 +65,8 @@ export async function startSeaweed({ program, directory, port }: SeaweedOptions)
       `-s3.port=${port}`,
       `-s3.port.grpc=${s3Grpc}`,
       `-s3.config=${keys}`,
+      '-s3.port.iceberg=0',
+      '-s3.port.lance=0',
     ],
     port,
     logFile: path.join(directory, 'weed.log'),

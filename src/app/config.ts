@@ -2,6 +2,7 @@
  * Configuration: one schema, parsed once by a program entry and frozen; everything else is handed the
  * slice it needs. The README's table is generated from it (`describeConfig`).
  */
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { shippedModels } from '../installation.ts';
@@ -236,6 +237,11 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
   return Object.freeze(config);
 }
 
+/** Whether this process shares its catalog with other nodes. */
+export function isClustered(config: Pick<Config, 'MAXSIMD_CATALOG_URL'>): boolean {
+  return config.MAXSIMD_CATALOG_URL !== '';
+}
+
 /** Folders of installed models: the one that takes new ones, and the one in the package. */
 export function modelFoldersOf(
   config: Pick<Config, 'MAXSIMD_MODELS_DIR' | 'MAXSIMD_DATA_DIR'>,
@@ -258,4 +264,15 @@ export function describeConfig(): readonly {
       description: variable.description ?? '',
     };
   });
+}
+
+const pepperBytes = 32;
+
+/** The pepper of every node; its absence is no reason to make one, as on a data directory of one's own. */
+export async function readPepper(file: string): Promise<Uint8Array> {
+  const pepper = await readFile(file).catch((error: unknown) => {
+    throw new ConfigError(`MAXSIMD_KEY_PEPPER_FILE: ${(error as Error).message}`);
+  });
+  if (pepper.length === pepperBytes) return pepper;
+  throw new ConfigError(`MAXSIMD_KEY_PEPPER_FILE: ${file} must hold ${pepperBytes} bytes`);
 }

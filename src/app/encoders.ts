@@ -1,6 +1,6 @@
 /** The encoders of this process: local ones that it supervises, or the addresses it was given. */
 import { stat } from 'node:fs/promises';
-import { ConfigError, type Config } from './config.ts';
+import { ConfigError, isClustered, type Config } from './config.ts';
 import { readConfigured } from './configured-file.ts';
 import { createEncoderPool, type EncoderPoolOptions } from '../encoder/client/pool.ts';
 import type { EndpointEvent } from '../encoder/client/endpoint.ts';
@@ -36,8 +36,9 @@ export async function startEncoders(config: Config, logger: Logger): Promise<Enc
     return { ...(await remoteEncoders(config, onEvent)), events };
   }
   const { dev, ino } = await stat(config.MAXSIMD_DATA_DIR);
-  // One server at a time holds the data directory, whatever path leads to it.
-  const name = `${dev.toString(36)}-${ino.toString(36)}`;
+  // One server at a time holds the data directory, whatever path leads to it; nodes of a host may share it.
+  const sharer = isClustered(config) ? `-${process.pid.toString(36)}` : '';
+  const name = `${dev.toString(36)}-${ino.toString(36)}${sharer}`;
   return { ...(await startLocalEncoders(config, { name, logger, onEvent })), events };
 }
 

@@ -5,18 +5,17 @@
  */
 import type { AddressInfo, Server } from 'node:net';
 import { totalmem } from 'node:os';
-import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { lockDataDirectory, prepareDataDirectory } from '../catalog/data-directory.ts';
-import { openCatalog } from '../catalog/sqlite/open-catalog.ts';
+import { prepareDataDirectory } from '../catalog/data-directory.ts';
 import type { Catalog } from '../catalog/contract.ts';
-import { ConfigError, modelFoldersOf, type Config } from './config.ts';
+import { openDataDirectory } from './backend.ts';
+import { joinCluster } from './cluster.ts';
+import { ConfigError, isClustered, modelFoldersOf, type Config } from './config.ts';
 import { readConfigured } from './configured-file.ts';
 import { findInstalled, installedModels } from '../encoder/model/installed-models.ts';
 import { greetFirstTenant } from './first-tenant.ts';
 import { createHttpServer } from '../http/server.ts';
 import { createEngine } from '../index/engine/native.ts';
-import { openLocalBlobStore } from '../index/storage/local-blob-store.ts';
 import { createLogger, type Logger } from '../logging.ts';
 import { isLoopback } from '../loopback.ts';
 import { createMetrics } from '../metrics.ts';
@@ -24,7 +23,6 @@ import { createMetricsServer } from './telemetry/metrics-server.ts';
 import { choiceOf } from './model-choice.ts';
 import { EncoderStartFailure } from '../encoder/supervision/supervisor.ts';
 import { createService } from '../service/create-service.ts';
-import { MemoryLimiter } from '../service/limits/memory-limiter.ts';
 import { defaultModel } from '../service/indexes/served-models.ts';
 import { registerServiceMetrics } from './telemetry/service-metrics.ts';
 import { onShutdown } from './shutdown.ts';
@@ -45,16 +43,11 @@ export async function serve(config: Config): Promise<void> {
   await using starting = new AsyncDisposableStack();
 
   await prepareDataDirectory(directory);
-  const lock = starting.adopt(lockDataDirectory(directory), (held) => held.release());
-  const catalog = starting.adopt(
-    await openCatalog({
-      directory,
-      owned: true,
-      onBackgroundFailure: (error) => logger.error({ err: error }, 'catalog upkeep failed'),
-      onNotice: (notice, cause) => logger.warn({ err: cause }, notice),
-    }),
+  const backend = starting.adopt(
+    await (isClustered(config) ? joinCluster(config, logger) : openDataDirectory(config, logger)),
     (opened) => opened.close(),
   );
+  const { catalog } = backend;
   const engine = starting.adopt(
     createEngine({
       threads: config.MAXSIMD_ENGINE_THREADS,
@@ -65,14 +58,10 @@ export async function serve(config: Config): Promise<void> {
   );
   // The slowest part goes on beside the rest.
   const encoders = starting.adopt(await startEncoders(config, logger), (started) => started.close());
-  const blobs = await openLocalBlobStore(path.join(directory, 'segments'));
   const service = await createService({
-    catalog,
+    ...backend,
     encoder: encoders.encoder,
     engine,
-    blobs,
-    limiter: await MemoryLimiter.restore(catalog, Date.now()),
-    keyPepper: catalog.keyPepper(),
     defaultModel: choiceOf(config),
     exactTokenVectorsMax: config.MAXSIMD_EXACT_TOKEN_VECTORS,
     indexSettings: { segmentTokenVectorsMax: config.MAXSIMD_SEGMENT_TOKEN_VECTORS },
@@ -82,7 +71,7 @@ export async function serve(config: Config): Promise<void> {
   starting.defer(() => service.drain());
 
   const metrics = createMetrics();
-  registerServiceMetrics(metrics, { service, catalog, engine, encoders });
+  registerServiceMetrics(metrics, { service, backend, engine, encoders });
   const draining = new AbortController();
   const http = starting.adopt(
     await createHttpServer({
@@ -125,6 +114,7 @@ export async function serve(config: Config): Promise<void> {
     async () => {
       logger.info('draining');
       draining.abort();
+      await backend.leave();
       // Whoever is not done by then loses its connection, which ends its work; commits under way complete.
       const cut = setTimeout(() => http.server.closeAllConnections(), config.MAXSIMD_DRAIN_MS);
       await service.drain();
@@ -133,19 +123,22 @@ export async function serve(config: Config): Promise<void> {
       await Promise.race([http.close(), pause(lastAnswersMs)]);
       await closeNow(metricsServer);
       await encoders.close();
-      lock.release();
+      await backend.close();
       logger.info('closed');
     },
   );
 
   const { kernel, threads } = engine.info;
   logger.info({ url, model: model.name, model_version: model.version, kernel, threads }, 'ready');
-  const greeting = await greetFirstTenant(catalog, {
-    pepper: catalog.keyPepper(),
-    url,
-    directory,
-    terminal: process.stdout.isTTY,
-  });
+  // Tenants of several nodes are made once, by `maxsimd tenant create`.
+  const greeting = isClustered(config)
+    ? undefined
+    : await greetFirstTenant(catalog, {
+        pepper: backend.keyPepper,
+        url,
+        directory,
+        terminal: process.stdout.isTTY,
+      });
   if (greeting !== undefined) process.stdout.write(greeting);
   process.stdout.write(
     `${JSON.stringify({ event: 'ready', url, model: model.name, model_version: model.version })}\n`,

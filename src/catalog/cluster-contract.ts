@@ -40,7 +40,6 @@ export interface ClusterNode {
   readonly id: string;
   /** For people: where it can be reached, or its host and process. */
   readonly name: string;
-  readonly program: string;
   /** Numbers for people (`maxsimd cluster status`), as JSON. */
   readonly report: string;
 }

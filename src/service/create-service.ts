@@ -77,6 +77,7 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
   const indexes = new Indexes({
     catalog,
     storage,
+    isShared: 'objects' in options.blobs,
     onRemovalError: (indexId, error) => onBackgroundError('removal of files', error, indexId),
   });
   const usage = new UsageRecorder({ catalog, limiter, nowMs });

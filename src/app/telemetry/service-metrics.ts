@@ -1,21 +1,21 @@
 /** What the metrics listener tells of store, engine and encoders: read when it is scraped. */
-import type { SqliteCatalog } from '../../catalog/sqlite/open-catalog.ts';
 import type { NativeEngine, SegmentInfo } from '../../index/engine/native.ts';
 import { registerEncoderMetrics } from './encoder-metrics.ts';
 import type { Metrics } from '../../metrics.ts';
 import type { RunningService } from '../../service/create-service.ts';
+import type { Backend } from '../backend.ts';
 import type { Encoders } from '../encoders.ts';
 
 export function registerServiceMetrics(
   metrics: Metrics,
   {
     service,
-    catalog,
+    backend,
     engine,
     encoders,
   }: {
     readonly service: Pick<RunningService, 'statistics'>;
-    readonly catalog: Pick<SqliteCatalog, 'usageWaiting'>;
+    readonly backend: Pick<Backend, 'usageWaiting'>;
     readonly engine: NativeEngine;
     readonly encoders: Pick<Encoders, 'encoder' | 'events' | 'statistics'>;
   },
@@ -34,7 +34,7 @@ export function registerServiceMetrics(
   gauge(
     'usage_waiting_tenants',
     'Tenants whose usage is in memory because the ledger cannot be written; it is lost when the process dies.',
-    () => catalog.usageWaiting(),
+    () => backend.usageWaiting(),
   );
   gauge('store_open_indexes', 'Indexes that are open.', () => service.statistics().openIndexes);
   gauge('store_records_live', 'Live documents of open indexes.', () => service.statistics().recordsLive);

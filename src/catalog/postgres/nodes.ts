@@ -36,10 +36,10 @@ export function nodeCatalog(database: Database): NodeCatalog {
       await database.rows({ name: 'release-lease', text }, [indexId, fence]);
     },
 
-    async heartbeat({ id, name, program, report }, liveMs) {
-      const beat = `INSERT INTO nodes (id, name, program, report) VALUES ($1, $2, $3, $4)
+    async heartbeat({ id, name, report }, liveMs) {
+      const beat = `INSERT INTO nodes (id, name, report) VALUES ($1, $2, $3)
         ON CONFLICT (id) DO UPDATE SET report = excluded.report, seen_at = now()`;
-      await database.rows({ name: 'beat', text: beat }, [id, name, program, report]);
+      await database.rows({ name: 'beat', text: beat }, [id, name, report]);
       const text = `SELECT count(*) AS count FROM nodes WHERE seen_at > now() - $1 * ${milliseconds}`;
       const [row] = await database.rows<{ count: number }>({ name: 'count-nodes', text }, [liveMs]);
       return row?.count ?? 1;
@@ -53,13 +53,12 @@ export function nodeCatalog(database: Database): NodeCatalog {
       const rows = await database.rows<{
         id: string;
         name: string;
-        program: string;
         report: string;
         started_at: Date;
         seen_ms_ago: number;
       }>({
         name: 'list-nodes',
-        text: `SELECT id, name, program, report, started_at,
+        text: `SELECT id, name, report, started_at,
             (extract(epoch FROM now() - seen_at) * 1000)::bigint AS seen_ms_ago
           FROM nodes ORDER BY started_at, id`,
       });

@@ -5,8 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ClusterCatalog } from '../cluster-contract.ts';
-import { assertInvariant, ServiceError } from '../../errors.ts';
-import { IdPool } from '../id-pool.ts';
+import { ServiceError } from '../../errors.ts';
 import { fingerprintOf } from '../key-pepper.ts';
 import { commitCatalog } from './commits.ts';
 import { openDatabase, type Database } from './database.ts';
@@ -25,7 +24,6 @@ export interface PostgresCatalogOptions {
   readonly onBackgroundFailure?: (error: Error) => void;
 }
 
-const idBlockSize = 4_096;
 const purgeIntervalMs = 30_000;
 const purgeRowsMax = 5_000;
 const marksKept = `interval '1 day'`;
@@ -41,18 +39,23 @@ export async function openPostgresCatalog(options: PostgresCatalogOptions): Prom
     await database.close();
     throw error;
   }
-  const ids = new IdPool((count) => reserveIds(database, count), idBlockSize);
   const usage = new UsageWriter(database);
   const ended = new AbortController();
   const purging = purgeAlways(database, ended.signal, onBackgroundFailure);
   let closed: Promise<void> | undefined;
+  /** Identifiers come in the order of the calls. */
+  let turn: Promise<unknown> = Promise.resolve();
 
   return {
     ...tenantCatalog(database),
     ...commitCatalog(database),
     ...segmentCatalog(database),
     ...nodeCatalog(database),
-    allocateIds: (count) => ids.allocate(count),
+    allocateIds: (count) => {
+      const ids = turn.then(() => allocateIds(database, count));
+      turn = ids.catch(() => undefined);
+      return ids;
+    },
     recordUsage: usage.record,
 
     async usageTotals(tenantId, month) {
@@ -85,7 +88,7 @@ export async function openPostgresCatalog(options: PostgresCatalogOptions): Prom
     },
 
     async ping() {
-      await database.rows({ name: 'ping', text: 'UPDATE catalog SET next_id = next_id' });
+      await database.rows({ name: 'ping', text: 'UPDATE catalog SET pinged_at = now()' });
     },
 
     close() {
@@ -111,14 +114,9 @@ async function adoptPepper(database: Database, fingerprint: Uint8Array): Promise
   );
 }
 
-async function reserveIds(database: Database, count: number): Promise<number> {
-  const text = 'UPDATE catalog SET next_id = next_id + $1 RETURNING next_id - $1 AS first';
-  const [row] = await database.rows<{ first: number }>({ name: 'reserve-ids', text }, [count]);
-  assertInvariant(
-    row !== undefined && Number.isSafeInteger(row.first + count),
-    'the catalog has identifiers left',
-  );
-  return row.first;
+async function allocateIds(database: Database, count: number): Promise<readonly number[]> {
+  const text = `SELECT nextval('ids') AS id FROM generate_series(1, $1::integer)`;
+  return (await database.rows<{ id: number }>({ name: 'allocate-ids', text }, [count])).map(({ id }) => id);
 }
 
 /** Documents of deleted indexes go, and marks that nobody will ask for. */

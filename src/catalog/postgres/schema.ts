@@ -24,8 +24,11 @@ CREATE TABLE catalog (
   singleton integer PRIMARY KEY CHECK (singleton = 1),
   id text NOT NULL,
   key_pepper bytea NOT NULL,
-  next_id bigint NOT NULL DEFAULT 1
+  pinged_at timestamptz
 );
+
+-- In the order in which they are asked for, whichever node asks: of two versions the older has the smaller id.
+CREATE SEQUENCE ids;
 
 CREATE TABLE tenants (
   id text PRIMARY KEY,
@@ -125,7 +128,6 @@ CREATE TABLE commit_marks (
 CREATE TABLE nodes (
   id text PRIMARY KEY,
   name text NOT NULL,
-  program text NOT NULL,
   report text NOT NULL,
   started_at timestamptz NOT NULL DEFAULT now(),
   seen_at timestamptz NOT NULL DEFAULT now()

@@ -20,7 +20,7 @@ import type { CatalogOperations } from './operations/catalog-operations.ts';
 import type { CheckpointThreadData } from './threads/checkpoint-thread.ts';
 import { isOutOfSpace, openReader, openWriter, operating, toOperatingError } from './connection.ts';
 import type { Connection } from './connection.ts';
-import { IdPool } from '../id-pool.ts';
+import { IdPool } from './operations/id-pool.ts';
 import type { ReadOperations } from './reads/read-operations.ts';
 import { catalogMigrations, migrate } from './schema.ts';
 import { smallReads, usageReads } from './reads/small-reads.ts';

@@ -17,7 +17,7 @@ import { usageFile, usageProblems } from '../../catalog/sqlite/usage/usage-store
 import { syncDirectory } from '../../catalog/sync-directory.ts';
 import type { Config } from '../../app/config.ts';
 import { createEngine } from '../../index/engine/native.ts';
-import { assertCatalog } from '../catalog/catalog-access.ts';
+import { assertCatalog, assertDataDirectory } from '../catalog/catalog-access.ts';
 import { CommandFailure } from '../failure.ts';
 import { mebibytes } from '../index/index-inspect.ts';
 import { problemsTable, type Problem } from '../index/index-verify.ts';
@@ -49,6 +49,7 @@ interface MadeBackup {
 const archiveFile = 'archive';
 
 export async function takeBackup(options: BackupOptions): Promise<CommandResult> {
+  assertDataDirectory(options.config, 'maxsimd backup');
   const directory = options.config.MAXSIMD_DATA_DIR;
   await assertCatalog(directory);
   assertNoProblem(await inspectCatalogFiles(directory), directory);

@@ -13,6 +13,7 @@ import { syncDirectory } from '../../catalog/sync-directory.ts';
 import type { Config } from '../../app/config.ts';
 import { derivedEndings } from '../../index/segments/derived-data.ts';
 import { hasCode } from '../../system-errors.ts';
+import { assertDataDirectory } from '../catalog/catalog-access.ts';
 import { CommandFailure } from '../failure.ts';
 import { mebibytes } from '../index/index-inspect.ts';
 import { inspectDirectory, problemsTable, type Findings, type Problem } from '../index/index-verify.ts';
@@ -36,6 +37,7 @@ export interface RestoreOptions {
 }
 
 export async function restore(options: RestoreOptions): Promise<CommandResult> {
+  assertDataDirectory(options.config, 'maxsimd restore');
   const target = await emptyTarget(options.config.MAXSIMD_DATA_DIR);
   const { size } = await stat(options.file);
   const progress = startProgress(options.stderr, 2 * size);

@@ -1,4 +1,7 @@
-/** The catalog of the data directory, for commands that work on it directly, beside a running server or without one. */
+/**
+ * The catalog, for commands that work on it directly, beside running servers or without one: that of the data directory,
+ * or the one that several nodes share.
+ */
 import path from 'node:path';
 import { generateApiKey, hashApiKey } from '../../catalog/api-key.ts';
 import {
@@ -7,15 +10,17 @@ import {
   prepareDataDirectory,
 } from '../../catalog/data-directory.ts';
 import { inspectCatalogFiles } from '../../catalog/sqlite/catalog-files.ts';
-import { openCatalog, type SqliteCatalog } from '../../catalog/sqlite/open-catalog.ts';
-import type { Config } from '../../app/config.ts';
+import { openPostgresCatalog } from '../../catalog/postgres/open-catalog.ts';
+import { openCatalog } from '../../catalog/sqlite/open-catalog.ts';
+import type { Catalog } from '../../catalog/contract.ts';
+import { isClustered, readPepper, type Config } from '../../app/config.ts';
 import { removeBlobs } from '../../index/storage/blob-removal.ts';
 import { openLocalBlobStore } from '../../index/storage/local-blob-store.ts';
 import { CommandFailure } from '../failure.ts';
 import type { NewApiKey } from './keys.ts';
 
 export interface CatalogAccess {
-  readonly catalog: SqliteCatalog;
+  readonly catalog: Catalog;
   readonly newApiKey: () => NewApiKey;
   /**
    * Makes physically gone what was deleted: rows, and the files of these indexes. `false`: a server runs, which
@@ -24,20 +29,46 @@ export interface CatalogAccess {
   readonly purge: (indexIds: readonly string[]) => Promise<boolean>;
 }
 
+/** Nodes that share a catalog remove what was deleted themselves. */
+async function withClusterCatalog<T>(
+  config: Config,
+  work: (access: CatalogAccess) => Promise<T>,
+): Promise<T> {
+  const keyPepper = await readPepper(config.MAXSIMD_KEY_PEPPER_FILE);
+  const catalog = await openPostgresCatalog({ url: config.MAXSIMD_CATALOG_URL, keyPepper });
+  try {
+    return await work({ catalog, newApiKey: () => newKey(keyPepper), purge: () => Promise.resolve(false) });
+  } finally {
+    await catalog.close();
+  }
+}
+
+function newKey(keyPepper: Uint8Array): NewApiKey {
+  const { id, apiKey } = generateApiKey();
+  return { id, apiKey, hash: hashApiKey(apiKey, keyPepper) };
+}
+
+/** Refuses what is for a data directory alone. */
+export function assertDataDirectory(config: Config, command: string): void {
+  if (!isClustered(config)) return;
+  throw new CommandFailure(
+    'configuration_error',
+    `${command} works on a data directory, not on what several nodes share: unset MAXSIMD_CATALOG_URL`,
+  );
+}
+
 /** Opens the catalog for the time of `work`. `create`: a new directory gets one. */
 export async function withCatalog<T>(
   config: Config,
   work: (access: CatalogAccess) => Promise<T>,
   { create = false }: { readonly create?: boolean } = {},
 ): Promise<T> {
+  if (isClustered(config)) return withClusterCatalog(config, work);
   const directory = config.MAXSIMD_DATA_DIR;
   if (create) await prepareDataDirectory(directory);
   else await assertCatalog(directory);
   const catalog = await openCatalog({ directory, mustExist: !create });
-  const newApiKey = (): NewApiKey => {
-    const { id, apiKey } = generateApiKey();
-    return { id, apiKey, hash: hashApiKey(apiKey, catalog.keyPepper()) };
-  };
+  const newApiKey = (): NewApiKey => newKey(catalog.keyPepper());
   const purge = async (indexIds: readonly string[]): Promise<boolean> => {
     await catalog.purgeDeleted();
     if (isDataDirectoryLocked(directory)) return false;

@@ -10,7 +10,7 @@ import type { Config } from '../../app/config.ts';
 import type { BlobStore } from '../../index/storage/blob-store.ts';
 import { openLocalBlobStore } from '../../index/storage/local-blob-store.ts';
 import { createEngine, type NativeEngine } from '../../index/engine/native.ts';
-import { withCatalog } from '../catalog/catalog-access.ts';
+import { assertDataDirectory, withCatalog } from '../catalog/catalog-access.ts';
 import { chosenIndexes, type IndexChoice } from '../catalog/names.ts';
 
 export interface IndexAccess {
@@ -28,6 +28,7 @@ export function withIndexes<T>(
   choice: IndexChoice,
   work: (access: IndexAccess) => Promise<T>,
 ): Promise<T> {
+  assertDataDirectory(config, 'this command');
   return withCatalog(config, async ({ catalog }) => {
     const rows = await chosenIndexes(catalog, choice);
     const blobs = await openLocalBlobStore(path.join(config.MAXSIMD_DATA_DIR, 'segments'));

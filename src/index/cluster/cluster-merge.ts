@@ -8,7 +8,7 @@ import type { SeenRecords, SegmentInfo } from '../engine/native.ts';
 import type { IndexSettings } from '../index-settings.ts';
 import type { CopyPace } from '../segments/copy-pace.ts';
 import { copyRecords } from '../segments/copy-records.ts';
-import { planMerge, type MergeableSegment } from '../segments/merge-policy.ts';
+import { liveTokenVectors, planMerge, type MergeableSegment } from '../segments/merge-policy.ts';
 import type { ClusterIndexCatalog, MergedSegments, MergeTurn } from './cluster-catalog.ts';
 import { createDelta, dropDelta, type DeltaParts } from './delta-writer.ts';
 import type { Follower } from './follower.ts';
@@ -138,10 +138,14 @@ export class ClusterMerges {
       },
       settings.nowMs(),
     );
-    return segments.filter(({ id }) => plan?.segmentIds.includes(id));
+    if (plan !== undefined) return segments.filter(({ id }) => plan.segmentIds.includes(id));
+    // Chunks without codes are scored exactly: together they get codes as soon as one segment of their size would.
+    const plain = segments.filter(({ centroids }) => centroids === 0);
+    const tokenVectors = plain.reduce((sum, segment) => sum + liveTokenVectors(segment), 0);
+    return tokenVectors < settings.codesTokenVectorsMin ? [] : plain;
   }
 
-  #mergeable(): readonly MergeableSegment[] {
+  #mergeable(): readonly (MergeableSegment & Pick<SegmentInfo, 'centroids'>)[] {
     const { native, follower } = this.#parts;
     return native.segments().flatMap((info) => {
       const segment = follower.segments.get(info.segmentId);
@@ -152,6 +156,7 @@ export class ClusterMerges {
         live: native.recordsSeenSince(info.segmentId, follower.generation).records.length,
         tokenVectors: info.tokenVectors,
         fileBytes: info.fileBytes,
+        centroids: info.centroids,
         wasteSinceMs: segment.wasteSinceMs,
         poisoned: false,
       };

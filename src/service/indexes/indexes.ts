@@ -19,6 +19,8 @@ export interface IndexesOptions {
   readonly catalog: Catalog;
   readonly storage: IndexStorage;
   readonly onRemovalError: (indexId: string, error: unknown) => void;
+  /** Other processes make and erase indexes, too: every request looks at the catalog. */
+  readonly isShared?: boolean;
 }
 
 export class Indexes {
@@ -33,9 +35,9 @@ export class Indexes {
 
   /** The row of a tenant's index; 404 for any other. */
   async row(tenantId: string, indexId: string): Promise<IndexRow> {
-    const row = await this.#rows.get(rowKey(tenantId, indexId), () =>
-      this.#options.catalog.getIndex(tenantId, indexId),
-    );
+    const { catalog, isShared } = this.#options;
+    const load = (): Promise<IndexRow | undefined> => catalog.getIndex(tenantId, indexId);
+    const row = await (isShared === true ? load() : this.#rows.get(rowKey(tenantId, indexId), load));
     if (row === undefined) throw missingIndex();
     return row;
   }

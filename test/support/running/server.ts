@@ -87,7 +87,16 @@ export function childEnvironment(own: Readonly<Record<string, string>>): Record<
   const inherited = Object.entries(process.env).filter(
     (entry): entry is [string, string] => entry[1] !== undefined && !/^(MAXSIMD_|ORT_|VITEST)/.test(entry[0]),
   );
-  return { ...Object.fromEntries(inherited), NODE_ENV: 'production', ...own };
+  return { ...Object.fromEntries(inherited), NODE_ENV: 'production', ...clusterEnvironment(), ...own };
+}
+
+/** Variables by which every process of the tests takes part in a cluster (`end-to-end/cluster`); none without one. */
+export function clusterEnvironment(): Readonly<Record<string, string>> {
+  return JSON.parse(process.env['TEST_CLUSTER'] ?? '{}') as Record<string, string>;
+}
+
+export function isClustered(): boolean {
+  return Object.keys(clusterEnvironment()).length > 0;
 }
 
 /** Starts the process and returns at once. */

@@ -3,7 +3,8 @@ import { afterAll, beforeAll } from 'vitest';
 
 import { expectReply, type Client, type Reply } from './client.ts';
 import { createTenant, operate, type TenantLimits, type TestTenant } from './command-line.ts';
-import { startServer, type ServerOptions, type ServerProcess } from './server.ts';
+import { startNodes } from '../cluster/nodes.ts';
+import { isClustered, startServer, type ServerOptions, type ServerProcess } from './server.ts';
 import { index, ranked, upserted, usageSummary } from './wire.ts';
 import type { DocumentInput, Index, Ranked, Upserted, UsageSummary } from './wire.ts';
 
@@ -25,7 +26,7 @@ export function useStage(options: ServerOptions = {}): Stage {
     return value;
   };
   beforeAll(async () => {
-    server = await startServer(options);
+    server = await (isClustered() ? startNodes(options) : startServer(options));
     tenant = await createTenant(server);
   });
   afterAll(async () => {

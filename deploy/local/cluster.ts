@@ -1,0 +1,151 @@
+/**
+ * Several nodes on this machine, with all that they share: PostgreSQL, SeaweedFS, Redis, one encoder and HAProxy, each a
+ * child of this process and ended with it. For a look at a cluster, and for the tests.
+ */
+import { randomBytes } from 'node:crypto';
+import { chmod, mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { startHaproxy } from './haproxy.ts';
+import { installServers } from './install.ts';
+import { startPostgres, type RunningPostgres } from './postgres.ts';
+import { startRedis, type RunningRedis } from './redis.ts';
+import { startSeaweed, type RunningSeaweed } from './seaweedfs.ts';
+import { freePort, startServer, type RunningServer } from './server-process.ts';
+
+export interface ClusterOptions {
+  /** Made if it is missing, and new; every parent must be open to all users. */
+  readonly directory: string;
+  readonly nodes: number;
+  readonly balance: 'index' | 'turns';
+  /** Variables of the nodes; they win. */
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Of the balancer; absent = a free one. */
+  readonly port?: number;
+}
+
+export interface LocalNode extends RunningServer {
+  readonly url: string;
+  readonly directory: string;
+  readonly logFile: string;
+  readonly metricsUrl: string;
+}
+
+export interface LocalCluster {
+  /** Of the balancer. */
+  readonly url: string;
+  readonly nodes: readonly LocalNode[];
+  readonly postgres: RunningPostgres;
+  readonly redis: RunningRedis;
+  readonly seaweed: RunningSeaweed;
+  readonly balancer: RunningServer;
+  /** The variables by which a node, or the command line, takes part. */
+  readonly environment: Readonly<Record<string, string>>;
+  stop(): Promise<void>;
+}
+
+const root = path.resolve(import.meta.dirname, '../..');
+
+export async function startCluster(options: ClusterOptions): Promise<LocalCluster> {
+  const { directory } = options;
+  const programs = await installServers();
+  await mkdir(directory, { recursive: true });
+  await chmod(directory, 0o755);
+  const under = (name: string): string => path.join(directory, name);
+  await using starting = new AsyncDisposableStack();
+  const started = <Server extends RunningServer>(server: Server): Server =>
+    starting.adopt(server, (running) => running.stop());
+
+  const [postgres, redis, seaweed, encoder] = await Promise.all([
+    startPostgres({
+      programs: programs.postgres,
+      directory: under('postgres'),
+      port: await freePort(),
+    }).then(started),
+    startRedis({ program: programs.redis, directory: under('redis'), port: await freePort() }).then(started),
+    startSeaweed({ program: programs.weed, directory: under('seaweedfs'), port: await freePort() }).then(
+      started,
+    ),
+    startEncoder(under('encoder.log')).then(started),
+  ]);
+  const pepper = under('key-pepper');
+  await writeFile(pepper, randomBytes(32), { mode: 0o600 });
+  const environment = {
+    ...seaweed.environment,
+    MAXSIMD_CATALOG_URL: postgres.url,
+    MAXSIMD_BLOBS_URL: `s3://${seaweed.bucket}/indexes`,
+    MAXSIMD_LIMITER_URL: redis.url,
+    MAXSIMD_KEY_PEPPER_FILE: pepper,
+    MAXSIMD_ENCODERS: `127.0.0.1:${encoder.port}`,
+  };
+  const nodes: LocalNode[] = [];
+  for (let place = 1; place <= options.nodes; place += 1) {
+    const node = await startNode(under(`node-${place}`), { ...environment, ...options.environment });
+    nodes.push(started(node));
+  }
+  const balancer = started(
+    await startHaproxy({
+      program: programs.haproxy,
+      directory: under('haproxy'),
+      port: options.port ?? (await freePort()),
+      nodes: nodes.map(({ port }) => port),
+      balance: options.balance,
+    }),
+  );
+  const servers = starting.move();
+  return {
+    url: `http://127.0.0.1:${balancer.port}`,
+    nodes,
+    postgres,
+    redis,
+    seaweed,
+    balancer,
+    environment,
+    stop: () => servers.disposeAsync(),
+  };
+}
+
+async function startEncoder(logFile: string): Promise<RunningServer> {
+  const port = await freePort();
+  return startServer({
+    name: 'the encoder',
+    command: process.execPath,
+    args: [
+      path.join(root, 'src/encoder/server/main.ts'),
+      `--listen=127.0.0.1:${port}`,
+      '--provider=cpu',
+      '--log-level=warn',
+      `--model-dir=${path.join(root, 'models/minilm-l6-maxsim/1')}`,
+    ],
+    port,
+    logFile,
+  });
+}
+
+export async function startNode(
+  directory: string,
+  environment: Readonly<Record<string, string>>,
+): Promise<LocalNode> {
+  await mkdir(directory, { recursive: true });
+  const [port, metricsPort] = await Promise.all([freePort(), freePort()]);
+  const url = `http://127.0.0.1:${port}`;
+  const logFile = path.join(directory, 'node.log');
+  const server = await startServer({
+    name: 'a node',
+    command: process.execPath,
+    args: [path.join(root, 'src/cli/main.ts'), 'serve'],
+    port,
+    logFile,
+    environment: {
+      NODE_ENV: 'production',
+      MAXSIMD_DATA_DIR: path.join(directory, 'data'),
+      MAXSIMD_HTTP_PORT: String(port),
+      MAXSIMD_METRICS_PORT: String(metricsPort),
+      ...environment,
+    },
+    probe: async () => {
+      const answer = await fetch(`${url}/readyz`);
+      if (!answer.ok) throw new Error(`not ready: ${answer.status}`);
+    },
+  });
+  return { ...server, url, directory, logFile, metricsUrl: `http://127.0.0.1:${metricsPort}/metrics` };
+}

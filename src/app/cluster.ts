@@ -1,0 +1,106 @@
+/** What a process is made of that shares a catalog, an object store and a limiter with other nodes. */
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import path from 'node:path';
+import type { ClusterCatalog } from '../catalog/cluster-contract.ts';
+import { openPostgresCatalog } from '../catalog/postgres/open-catalog.ts';
+import { openBlobCache } from '../index/storage/local-blob-cache.ts';
+import { openS3ObjectStore } from '../index/storage/s3-object-store.ts';
+import type { Logger } from '../logging.ts';
+import { removeGarbage } from '../service/garbage.ts';
+import { RedisLimiter } from '../service/limits/redis-limiter.ts';
+import type { Backend } from './backend.ts';
+import { readPepper, type Config } from './config.ts';
+
+export interface Cluster extends Backend {
+  readonly catalog: ClusterCatalog;
+  /** Nodes that live, this one among them. */
+  nodes(): number;
+}
+
+const beatMs = 2_000;
+/** Five beats missed. */
+const liveMs = 10_000;
+const garbageMs = 60_000;
+
+/** Rejects with a `ConfigError`, or with `service_unavailable` when catalog or object store do not answer. */
+export async function joinCluster(config: Config, logger: Logger): Promise<Cluster> {
+  const keyPepper = await readPepper(config.MAXSIMD_KEY_PEPPER_FILE);
+  const onError = (job: string) => (error: unknown) =>
+    logger.error({ err: error, job }, 'cluster upkeep failed');
+  await using starting = new AsyncDisposableStack();
+  const catalog = starting.adopt(
+    await openPostgresCatalog({
+      url: config.MAXSIMD_CATALOG_URL,
+      keyPepper,
+      onBackgroundFailure: onError('catalog'),
+    }),
+    (opened) => opened.close(),
+  );
+  const objects = starting.adopt(openS3ObjectStore(config.MAXSIMD_BLOBS_URL), (opened) => opened.close());
+  await objects.ping();
+  const cache = await openBlobCache({
+    directory: path.join(config.MAXSIMD_DATA_DIR, 'cache'),
+    objects,
+    bytesMax: config.MAXSIMD_CACHE_MIB * 2 ** 20,
+    onError: onError('cache'),
+  });
+  const node = { id: randomUUID(), name: `${hostname()}:${process.pid}` };
+  let nodes = 1;
+  const beat = async (): Promise<void> => {
+    const { bytes, files } = cache.statistics;
+    nodes = await catalog.heartbeat({ ...node, report: JSON.stringify({ cache: { bytes, files } }) }, liveMs);
+  };
+  await beat();
+  const limiter = starting.adopt(
+    await RedisLimiter.connect({
+      url: config.MAXSIMD_LIMITER_URL,
+      nodes: () => nodes,
+      onChange: (isAway, cause) =>
+        isAway
+          ? logger.warn({ err: cause }, 'the limiter is away: every node admits its share')
+          : logger.info('the limiter answers'),
+    }),
+    (opened) => opened.close(),
+  );
+  const kept = config.MAXSIMD_REPLACED_KEPT_SECONDS * 1000;
+  const timers = [
+    every(beatMs, beat, onError('heartbeat')),
+    every(garbageMs, () => removeGarbage(catalog, objects, kept), onError('garbage')),
+  ];
+  const stop = (): void => timers.forEach((timer) => clearInterval(timer));
+  starting.defer(stop);
+  const resources = starting.move();
+  return {
+    catalog,
+    keyPepper,
+    limiter,
+    blobs: { catalog, objects, cache, nodeId: node.id },
+    nodes: () => nodes,
+    usageWaiting: () => 0,
+    async leave() {
+      stop();
+      // A node that cannot say so is missed after a moment.
+      await catalog.leave(node.id).catch(() => undefined);
+    },
+    close: () => resources.disposeAsync(),
+  };
+}
+
+/** One run at a time. */
+function every(
+  intervalMs: number,
+  work: () => Promise<unknown>,
+  onError: (error: unknown) => void,
+): NodeJS.Timeout {
+  let isRunning = false;
+  return setInterval(() => {
+    if (isRunning) return;
+    isRunning = true;
+    work()
+      .catch(onError)
+      .finally(() => {
+        isRunning = false;
+      });
+  }, intervalMs).unref();
+}

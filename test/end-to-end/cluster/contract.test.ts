@@ -1,0 +1,53 @@
+/** The contract's own suite, unchanged, before three nodes: every request goes to another node than the last. */
+import { spawn } from 'node:child_process';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startCluster, type LocalCluster } from '../../../deploy/local/cluster.ts';
+import { serversMs } from '../../support/cluster/servers.ts';
+import { newDirectory } from '../../support/machine/temporary-directory.ts';
+import { repositoryRoot } from '../../support/running/server.ts';
+
+/** Its files, one after the other. */
+const suiteMs = 600_000;
+
+/** What no HTTP parser takes is answered by the balancer, in its own way. */
+const answeredByNodes = String.raw`^(?!.*\[decision-17\])`;
+
+let cluster: LocalCluster;
+beforeAll(async () => {
+  cluster = await startCluster({
+    directory: await newDirectory(),
+    nodes: 0,
+    balance: 'turns',
+  });
+}, serversMs);
+afterAll(() => cluster.stop());
+
+it('holds', { timeout: suiteMs }, async () => {
+  const { environment } = cluster;
+  const child = spawn(
+    process.execPath,
+    [
+      'node_modules/vitest/vitest.mjs',
+      'run',
+      'test/end-to-end/contract',
+      '--maxWorkers=1',
+      `--testNamePattern=${answeredByNodes}`,
+    ],
+    {
+      cwd: repositoryRoot,
+      env: { ...process.env, ...environment, TEST_CLUSTER: JSON.stringify(environment), NO_COLOR: '1' },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  );
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+  }
+  const ended = Promise.withResolvers<number | null>();
+  child.once('close', ended.resolve);
+  const code = await ended.promise;
+  expect(code, output.slice(-20_000)).toBe(0);
+  expect(output).toMatch(/Tests +\d{2,} passed/);
+});
