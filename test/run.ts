@@ -29,6 +29,12 @@ const nativeSteps: readonly Step[] = [
   ...(nightly ? [{ name: 'readers under libFuzzer', command: 'node', args: ['test/native/fuzz.ts'] }] : []),
 ];
 
+const servers: Step = {
+  name: 'servers that nodes share',
+  command: 'node',
+  args: ['deploy/local/install-servers.ts'],
+};
+
 const suites: Step = {
   name: 'suites',
   command: 'vitest',
@@ -41,7 +47,7 @@ main();
 function main(): void {
   mkdirSync(path.dirname(resultsFile), { recursive: true });
   rmSync(resultsFile, { force: true });
-  const steps = [...staticChecks, ...nativeSteps].map(runStep);
+  const steps = [...staticChecks, ...nativeSteps, servers].map(runStep);
   const suiteRun = runStep(suites);
   const counts = existsSync(resultsFile)
     ? resultsSchema.parse(JSON.parse(readFileSync(resultsFile, 'utf8')))

@@ -1,0 +1,104 @@
+/** Three nodes as a user meets them: over HTTP, with the real model, through the deaths of nodes and servers. */
+import { execFile } from 'node:child_process';
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { z } from 'zod';
+import { startCluster, type LocalCluster } from '../../../deploy/local/cluster.ts';
+import { serversMs } from '../../support/cluster/servers.ts';
+import { newDirectory } from '../../support/machine/temporary-directory.ts';
+import { connect, expectReply, type Client } from '../../support/running/client.ts';
+import { entryPoint } from '../../support/running/server.ts';
+import { find, makeIndex, put } from '../../support/running/stage.ts';
+
+/** A server that was started again is used again. */
+const backMs = 30_000;
+
+let cluster: LocalCluster;
+let key: string;
+beforeAll(async () => {
+  cluster = await startCluster({ directory: await newDirectory(), nodes: 3, balance: 'turns' });
+  const limits = ['--requests-per-minute', '100000', '--max-concurrent-requests', '100'];
+  const args = [entryPoint, 'tenant', 'create', '--name', 'tenant', ...limits, '--json'];
+  const { stdout } = await promisify(execFile)(process.execPath, args, {
+    env: { ...process.env, ...cluster.environment },
+  });
+  key = z.object({ api_key: z.string() }).parse(JSON.parse(stdout)).api_key;
+}, serversMs);
+afterAll(() => cluster.stop());
+
+const clients = (): readonly Client[] => cluster.nodes.map(({ url }) => connect(url, key));
+const document = (id: number) => ({
+  doc_id: `d${id}`,
+  text: `a short text about number ${id} and little else`,
+});
+const foundBy = async (client: Client, indexId: string): Promise<readonly string[]> =>
+  (await find(client, indexId, { query: 'a number', top_k: 100 })).results
+    .map(({ doc_id: docId }) => docId)
+    .toSorted();
+
+it('lose nothing that was answered when a node dies, its disk goes, and the database restarts', async () => {
+  const [one, two, three] = clients();
+  const { id } = await makeIndex(one!);
+  const stored: string[] = [];
+  const add = async (client: Client, count: number): Promise<void> => {
+    const documents = Array.from({ length: count }, (_value, place) => document(stored.length + place));
+    await put(client, id, documents);
+    stored.push(...documents.map(({ doc_id: docId }) => docId));
+    stored.sort();
+  };
+  await add(one!, 3);
+  await add(two!, 2);
+  for (const client of [one!, two!, three!]) expect(await foundBy(client, id)).toEqual(stored);
+
+  const [node] = cluster.nodes;
+  node!.kill('SIGKILL');
+  await add(three!, 2);
+  expect(await foundBy(two!, id)).toEqual(stored);
+  await node!.stop();
+  await rm(path.join(node!.directory, 'data'), { recursive: true });
+  await node!.start();
+  expect(await foundBy(one!, id)).toEqual(stored);
+
+  await cluster.postgres.stop('SIGQUIT');
+  expect((await two!.search(id, { query: 'a number' })).status).toBe(503);
+  expect((await two!.upsert(id, [document(99)])).status).toBe(503);
+  await cluster.postgres.start();
+  await expect
+    .poll(async () => (await two!.search(id, { query: 'a number' })).status, { timeout: backMs })
+    .toBe(200);
+  await add(two!, 1);
+  for (const client of [one!, two!, three!]) expect(await foundBy(client, id)).toEqual(stored);
+});
+
+it('answer 503 to upserts and go on searching while the object store is away', async () => {
+  const [one, two] = clients();
+  const { id } = await makeIndex(one!);
+  await put(one!, id, [document(1)]);
+  expect(await foundBy(one!, id)).toEqual(['d1']);
+  await cluster.seaweed.stop('SIGKILL');
+  expect(await foundBy(one!, id)).toEqual(['d1']);
+  const refused = await one!.upsert(id, [document(2)]);
+  expect(refused.status).toBe(503);
+  await cluster.seaweed.start();
+  expect(await foundBy(one!, id)).toEqual(['d1']);
+  await expect.poll(async () => (await two!.upsert(id, [document(3)])).status, { timeout: backMs }).toBe(200);
+  expect(await foundBy(one!, id)).toEqual(['d1', 'd3']);
+});
+
+it('count one rate and one allowance', async () => {
+  const limits = ['--requests-per-minute', '10', '--max-concurrent-requests', '50'];
+  const args = [entryPoint, 'tenant', 'create', '--name', 'small', ...limits, '--json'];
+  const { stdout } = await promisify(execFile)(process.execPath, args, {
+    env: { ...process.env, ...cluster.environment },
+  });
+  const small = z.object({ api_key: z.string() }).parse(JSON.parse(stdout)).api_key;
+  const answers = await Promise.all(
+    Array.from({ length: 30 }, (_value, place) => connect(cluster.nodes[place % 3]!.url, small).usage()),
+  );
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(10);
+  expect(answers.filter(({ status }) => status === 429)).toHaveLength(20);
+  const first = connect(cluster.nodes[0]!.url, key);
+  expectReply(await first.usage(), z.looseObject({}), 200);
+});
