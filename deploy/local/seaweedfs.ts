@@ -46,6 +46,7 @@ export async function startSeaweed({ program, directory, port }: SeaweedOptions)
     name: 'SeaweedFS',
     command: program,
     args: [
+      '-logtostderr',
       'server',
       `-dir=${data}`,
       '-ip=127.0.0.1',
@@ -54,6 +55,9 @@ export async function startSeaweed({ program, directory, port }: SeaweedOptions)
       `-master.port.grpc=${masterGrpc}`,
       '-master.volumeSizeLimitMB=1024',
       '-master.telemetry=false',
+      // Ten seconds otherwise, once or twice, before a restarted one leads itself.
+      '-master.electionTimeout=500ms',
+      '-master.heartbeatInterval=50ms',
       `-volume.port=${volume}`,
       `-volume.port.grpc=${volumeGrpc}`,
       '-volume.max=0',
@@ -71,6 +75,8 @@ export async function startSeaweed({ program, directory, port }: SeaweedOptions)
     port,
     logFile: path.join(directory, 'weed.log'),
     environment: { HOME: directory },
+    // Its orderly end takes longer than the patience of `stop`; what it has answered is in files by then.
+    stopSignal: 'SIGKILL',
     // A bucket can be made once all of its parts have found each other.
     probe: async () => {
       await client.send(new CreateBucketCommand({ Bucket: bucket })).catch((error: unknown) => {
