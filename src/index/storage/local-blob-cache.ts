@@ -1,15 +1,17 @@
 /**
- * Copies of objects as files of one directory. Nothing in it is synced, so that all of it goes when the machine has
- * started anew since; what processes of the host share is the directory alone: a file appears by a rename, whole, and goes by its
- * removal, which leaves those who have it mapped what they read.
+ * Copies of objects as files of one directory. Nothing in it is synced, so that they lie in a folder named by the start
+ * of the machine, and those of earlier starts go; what processes of the host share is the directory alone: a file
+ * appears by a rename, whole, and goes by its removal, which leaves those who have it mapped what they read.
  *
- * Beyond its bytes, the files that were used longest ago go. Use is the time of access of the file, which a fetch sets.
+ * Beyond its bytes, the files that were used longest ago go. Use is the later of the times of access, which a fetch sets, and
+ * of the last change, so that what another process is writing is used.
  */
 import { randomUUID } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, rm, stat, statfs, utimes, writeFile } from 'node:fs/promises';
+import type { Stats } from 'node:fs';
+import { mkdir, readdir, readFile, rename, rm, stat, statfs, utimes } from 'node:fs/promises';
 import path from 'node:path';
 import { assertInvariant } from '../../errors.ts';
-import { hasCode } from '../../system-errors.ts';
+import { hasCode, storageUnavailable } from '../../system-errors.ts';
 import type { BlobCache, CachedFile } from './blob-cache.ts';
 import type { ObjectStore } from './object-store.ts';
 
@@ -31,15 +33,17 @@ const evictedShare = 0.1;
 /** A partial file that is not written any more. */
 const partialAgeMs = 3_600_000;
 
-/** Empties the directory when its files may not be whole. */
+/** Removes the copies of earlier starts of the machine: they may not be whole. */
 export async function openBlobCache(options: BlobCacheOptions): Promise<BlobCache> {
-  const root = path.resolve(options.directory);
-  const boot = await readFile(bootFile, 'utf8').catch(() => randomUUID());
-  const marker = path.join(root, 'boot');
-  if ((await readFile(marker, 'utf8').catch(() => '')) !== boot) {
-    await rm(root, { recursive: true, force: true });
-    await mkdir(root, { recursive: true, mode: 0o700 });
-    await writeFile(marker, boot);
+  const directory = path.resolve(options.directory);
+  const boot = await readFile(bootFile, 'utf8').then((text) => text.trim(), randomUUID);
+  const root = path.join(directory, boot);
+  await mkdir(root, { recursive: true, mode: 0o700 });
+  const earlier = (await readdir(directory)).filter((name) => name !== boot);
+  for (const name of earlier) {
+    // Other processes that start now remove the same.
+    const removal = rm(path.join(directory, name), { recursive: true, force: true, maxRetries: 3 });
+    await removal.catch(options.onError);
   }
   const cache = new LocalBlobCache(root, options);
   await cache.count();
@@ -50,6 +54,8 @@ class LocalBlobCache implements BlobCache {
   readonly #root: string;
   readonly #options: BlobCacheOptions;
   readonly #fetching = new Map<string, Promise<string>>();
+  /** Created and not adopted: they count, and stay. */
+  readonly #written = new Set<string>();
   /** Other processes add and remove, too: counted anew by each eviction. */
   readonly statistics = { bytes: 0, files: 0, hits: 0, misses: 0, evictions: 0 };
   #isEvicting = false;
@@ -69,16 +75,21 @@ class LocalBlobCache implements BlobCache {
 
   async create(name: string): Promise<string> {
     const file = this.#path(name);
+    this.#written.add(file);
     await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
     return file;
   }
 
   async adopt(name: string): Promise<void> {
-    this.#added((await stat(this.#path(name))).size);
+    const file = this.#path(name);
+    this.#added((await stat(file)).size);
+    this.#written.delete(file);
   }
 
   async remove(name: string): Promise<void> {
-    await rm(this.#path(name), { force: true });
+    const file = this.#path(name);
+    await rm(file, { force: true });
+    this.#written.delete(file);
   }
 
   async indexIds(): Promise<readonly string[]> {
@@ -87,7 +98,10 @@ class LocalBlobCache implements BlobCache {
   }
 
   async removeIndex(indexId: string): Promise<void> {
-    await rm(path.dirname(this.#path(`${indexId}/any`)), { recursive: true, force: true });
+    const folder = path.dirname(this.#path(`${indexId}/any`));
+    // A download may add a file meanwhile.
+    await rm(folder, { recursive: true, force: true, maxRetries: 3 });
+    for (const file of this.#written) if (path.dirname(file) === folder) this.#written.delete(file);
   }
 
   async freeBytes(): Promise<number> {
@@ -108,7 +122,7 @@ class LocalBlobCache implements BlobCache {
         if (found?.isFile() !== true) continue;
         if (name.includes(partial) && Date.now() - found.mtimeMs > partialAgeMs)
           await rm(file, { force: true });
-        else files.push({ file, bytes: found.size, usedMs: found.atimeMs });
+        else files.push({ file, bytes: found.size, usedMs: lastUse(found) });
       }
     }
     this.statistics.files = files.length;
@@ -117,7 +131,7 @@ class LocalBlobCache implements BlobCache {
   }
 
   async #fetch({ name, key, bytes, sha256 }: CachedFile): Promise<string> {
-    const file = await this.create(name);
+    const file = this.#path(name);
     const now = new Date();
     try {
       await utimes(file, now, (await stat(file)).mtime);
@@ -127,9 +141,18 @@ class LocalBlobCache implements BlobCache {
       if (!hasCode(error, 'ENOENT')) throw error;
     }
     this.statistics.misses += 1;
+    await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
     const part = `${file}${partial}${randomUUID()}`;
-    await this.#options.objects.getFile(key, part, { bytes, sha256 });
-    await rename(part, file);
+    try {
+      await this.#options.objects.getFile(key, part, { bytes, sha256 });
+    } catch (error) {
+      await rm(part, { force: true });
+      throw error;
+    }
+    await rename(part, file).catch((error: unknown) => {
+      // Its index was removed here meanwhile: no object is missing.
+      throw hasCode(error, 'ENOENT') ? storageUnavailable(error) : error;
+    });
     this.#added(bytes);
     return file;
   }
@@ -137,20 +160,32 @@ class LocalBlobCache implements BlobCache {
   #added(bytes: number): void {
     this.statistics.bytes += bytes;
     this.statistics.files += 1;
-    if (this.statistics.bytes <= this.#options.bytesMax) return;
-    if (this.#isEvicting) return;
+    if (this.statistics.bytes <= this.#options.bytesMax || this.#isEvicting) return;
     this.#isEvicting = true;
-    this.#evict()
+    this.#evictAll()
       .catch(this.#options.onError)
       .finally(() => {
         this.#isEvicting = false;
       });
   }
 
+  /** Again for what came meanwhile, unless nothing more can go. */
+  async #evictAll(): Promise<void> {
+    for (;;) {
+      const before = this.statistics.evictions;
+      await this.#evict();
+      if (this.statistics.bytes <= this.#options.bytesMax || this.statistics.evictions === before) return;
+    }
+  }
+
   async #evict(): Promise<void> {
     const { bytesMax } = this.#options;
-    for (const { file, bytes } of await this.count()) {
+    for (const { file, bytes, usedMs } of await this.count()) {
       if (this.statistics.bytes <= bytesMax * (1 - evictedShare)) return;
+      if (this.#written.has(file) || file.includes(partial)) continue;
+      const found = await stat(file).catch(() => undefined);
+      // Who was given it since is about to open it.
+      if (found !== undefined && lastUse(found) > usedMs) continue;
       await rm(file, { force: true });
       this.statistics.bytes -= bytes;
       this.statistics.files -= 1;
@@ -162,4 +197,8 @@ class LocalBlobCache implements BlobCache {
     assertInvariant(namePattern.test(name), `file name ${JSON.stringify(name)}`);
     return path.join(this.#root, name);
   }
+}
+
+function lastUse({ atimeMs, mtimeMs }: Stats): number {
+  return Math.max(atimeMs, mtimeMs);
 }

@@ -3,7 +3,7 @@
  * standard AWS variables. Every part carries a checksum that the store verifies, and every download is compared with the
  * SHA-256 of what was sent.
  */
-import { HeadBucketCommand, GetObjectCommand, DeleteObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { DeleteObjectCommand, GetObjectCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
@@ -11,21 +11,30 @@ import { rm } from 'node:fs/promises';
 import { Transform, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ServiceError } from '../../errors.ts';
-import { hasCode } from '../../system-errors.ts';
+import { hasCode, storageUnavailable } from '../../system-errors.ts';
 import type { ObjectStore } from './object-store.ts';
 
 const attemptsMax = 4;
-const connectMsMax = 2_000;
-/** Without a byte. */
-const idleMsMax = 10_000;
-const socketsMax = 64;
 /** What a put keeps in memory is so much, twice. */
 const partBytes = 8 * 1024 * 1024;
 const partsAtOnce = 2;
 const retrySeconds = 1;
+const pingMs = 3_000;
+const pingBody = 'maxsimd';
+
+export interface S3Options {
+  readonly connectMsMax?: number;
+  /** Without a byte in either direction. A whole file may take any time. */
+  readonly idleMsMax?: number;
+  /** Files under way; more wait their turn. */
+  readonly filesAtOnce?: number;
+}
 
 /** `url`: `s3://bucket/prefix`. */
-export function openS3ObjectStore(url: string): ObjectStore {
+export function openS3ObjectStore(
+  url: string,
+  { connectMsMax = 2_000, idleMsMax = 10_000, filesAtOnce = 32 }: S3Options = {},
+): ObjectStore {
   const { host: bucket, pathname } = new URL(url);
   const prefix = pathname.replace(/^\/+|\/+$/g, '');
   const at = (key: string) => ({ Bucket: bucket, Key: prefix === '' ? key : `${prefix}/${key}` });
@@ -35,51 +44,77 @@ export function openS3ObjectStore(url: string): ObjectStore {
     maxAttempts: attemptsMax,
     requestHandler: {
       connectionTimeout: connectMsMax,
-      requestTimeout: idleMsMax,
-      throwOnRequestTimeout: true,
-      httpAgent: { maxSockets: socketsMax },
-      httpsAgent: { maxSockets: socketsMax },
+      socketTimeout: idleMsMax,
+      // The time to connect would count while a request waits for a socket: none does.
+      httpAgent: { maxSockets: Infinity },
+      httpsAgent: { maxSockets: Infinity },
     },
   });
-  return {
-    async putFile(key, path) {
-      const sent = new Digest();
-      const source = createReadStream(path, { highWaterMark: 1024 * 1024 });
-      const upload = new Upload({
-        client,
-        params: { ...at(key), Body: source.pipe(sent) },
-        partSize: partBytes,
-        queueSize: partsAtOnce,
-      });
-      const unread = new Promise<never>((_resolve, reject) => void source.once('error', reject));
-      try {
-        await Promise.race([upload.done(), unread]);
-      } catch (error) {
-        await upload.abort().catch(() => undefined);
-        throw fromStore(error);
-      } finally {
-        source.destroy();
-      }
-      return { bytes: sent.bytes, sha256: sent.hex() };
-    },
+  const inTurn = turns(filesAtOnce);
+  let pinged = { atMs: -Infinity, answer: Promise.resolve() };
 
-    async getFile(key, path, expected) {
-      const get = async (): Promise<boolean> => {
-        const received = new Digest();
-        try {
-          const { Body: body } = await client.send(new GetObjectCommand(at(key)));
-          await pipeline(body as Readable, received, createWriteStream(path, { flags: 'wx' }));
-        } catch (error) {
-          if (!hasCode(error, 'EEXIST')) await rm(path, { force: true });
-          throw fromStore(error);
-        }
-        if (received.bytes === expected.bytes && received.hex() === expected.sha256) return true;
-        await rm(path, { force: true });
-        return false;
-      };
-      if ((await get()) || (await get())) return;
-      throw Object.assign(new Error(`object ${key} is not what was put`), { code: 'corrupt' });
-    },
+  async function put(key: string, path: string): Promise<{ bytes: number; sha256: string }> {
+    const sent = new Digest();
+    const source = createReadStream(path, { highWaterMark: 1024 * 1024 });
+    const upload = new Upload({
+      client,
+      params: { ...at(key), Body: source.pipe(sent) },
+      partSize: partBytes,
+      queueSize: partsAtOnce,
+    });
+    const unread = new Promise<never>((_resolve, reject) => void source.once('error', reject));
+    try {
+      await Promise.race([upload.done(), unread]);
+    } catch (error) {
+      await upload.abort().catch(() => undefined);
+      throw fromStore(error);
+    } finally {
+      source.destroy();
+    }
+    return { bytes: sent.bytes, sha256: sent.hex() };
+  }
+
+  /** Whether it is what was expected; otherwise nothing is left of it. */
+  async function get(
+    key: string,
+    path: string,
+    expected: { readonly bytes: number; readonly sha256: string },
+  ): Promise<boolean> {
+    const received = new Digest();
+    try {
+      const { Body: body } = await client.send(new GetObjectCommand(at(key)));
+      await pipeline(body as Readable, received, createWriteStream(path, { flags: 'wx' }));
+    } catch (error) {
+      if (!hasCode(error, 'EEXIST')) await rm(path, { force: true });
+      // A folder that has gone is no object that is missing.
+      if (hasCode(error, 'ENOENT')) throw storageUnavailable(error);
+      throw fromStore(error);
+    }
+    if (received.bytes === expected.bytes && received.hex() === expected.sha256) return true;
+    await rm(path, { force: true });
+    return false;
+  }
+
+  /** Every node writes the same. */
+  async function ping(): Promise<void> {
+    const object = at('ping');
+    try {
+      await client.send(new PutObjectCommand({ ...object, Body: pingBody }));
+      const { Body: body } = await client.send(new GetObjectCommand(object));
+      if ((await body?.transformToString()) !== pingBody) throw new Error('another body than was put');
+    } catch (error) {
+      throw fromStore(error);
+    }
+  }
+
+  return {
+    putFile: (key, path) => inTurn(() => put(key, path)),
+
+    getFile: (key, path, expected) =>
+      inTurn(async () => {
+        if ((await get(key, path, expected)) || (await get(key, path, expected))) return;
+        throw Object.assign(new Error(`object ${key} is not what was put`), { code: 'corrupt' });
+      }),
 
     async remove(key) {
       await client.send(new DeleteObjectCommand(at(key))).catch((error: unknown) => {
@@ -87,13 +122,31 @@ export function openS3ObjectStore(url: string): ObjectStore {
       });
     },
 
-    async ping() {
-      await client.send(new HeadBucketCommand({ Bucket: bucket })).catch((error: unknown) => {
-        throw fromStore(error);
-      });
+    ping() {
+      const nowMs = performance.now();
+      if (nowMs - pinged.atMs >= pingMs) pinged = { atMs: nowMs, answer: ping() };
+      return pinged.answer;
     },
 
     close: () => client.destroy(),
+  };
+}
+
+/** At most so many at a time, in the order in which they came. */
+function turns(most: number): <T>(work: () => Promise<T>) => Promise<T> {
+  const waiting: (() => void)[] = [];
+  let running = 0;
+  return async (work) => {
+    if (running >= most) await new Promise<void>((resolve) => void waiting.push(resolve));
+    else running += 1;
+    try {
+      return await work();
+    } finally {
+      // Whoever waits takes this turn over.
+      const next = waiting.shift();
+      if (next === undefined) running -= 1;
+      else next();
+    }
   };
 }
 

@@ -87,7 +87,7 @@ describe('a node', () => {
     await one.upsert([document('a', 1)]);
     const two = await stage.newNode();
     expect(await two.found()).toEqual([shown('a', 1)]);
-    const folder = path.join(two.directory, stage.indexId);
+    const folder = two.folder;
     const [file = ''] = await readdir(folder);
     await truncate(path.join(folder, file), 100);
     await two.reopen();
@@ -118,7 +118,7 @@ describe('a node', () => {
     await one.upsert([document('a', 2)]);
     expect(await one.found()).toEqual([shown('a', 2)]);
     expect(one.index().statistics().segments).toHaveLength(1);
-    expect(await readdir(path.join(one.directory, stage.indexId))).toHaveLength(2);
+    expect(await readdir(one.folder)).toHaveLength(2);
   });
 
   it('that slept past its turn to merge changes nothing', async () => {

@@ -31,8 +31,8 @@ export interface Node {
   readonly id: string;
   readonly catalog: ClusterCatalog;
   readonly cache: BlobCache;
-  /** Where its cache lies. */
-  readonly directory: string;
+  /** Where its copies lie. */
+  readonly folder: string;
   readonly objects: ObjectStore;
   readonly errors: unknown[];
   index(): OpenIndex;
@@ -129,7 +129,7 @@ async function openNode(
     id,
     catalog,
     cache,
-    directory,
+    folder: path.dirname(await cache.create(`${indexId}/any`)),
     objects,
     errors,
     index: () => index,
