@@ -5,8 +5,9 @@
  *
  * While Redis is away each node admits its share by itself, the limit divided by the nodes that live, at least 1. The
  * window of a share starts full, as if its admissions had come evenly: losing Redis gives nobody a burst. And for a
- * window after Redis has come back, perhaps without its memory, a request must fit the share, too. So a tenant gets at
- * most one request a node beyond its limit, and only where the limit is below the number of nodes.
+ * window after Redis has come back, perhaps without its memory, a request must fit the share, too. Slots that a node
+ * holds by then, its share's too, become leases before it asks for others. So a tenant gets at most one request a node
+ * beyond its limit, and only where the limit is below the number of nodes.
  */
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
@@ -28,6 +29,8 @@ export interface RedisLimiterOptions {
   readonly nodes: () => number;
   /** Redis is away, or back: for the log and the metrics. */
   readonly onChange: (isAway: boolean, cause?: Error) => void;
+  /** How long slots of a node that died stay taken; 15 s unless given. */
+  readonly leaseMs?: number;
   /** Begins every key; `maxsimd:` unless given. */
   readonly prefix?: string;
   /** Admissions are of the times that callers give, not of Redis' own: for tests. */
@@ -37,7 +40,7 @@ export interface RedisLimiterOptions {
 /** A local command takes a tenth of a millisecond. */
 const commandMsMax = 200;
 const reconnectMsMax = 1_000;
-const leaseMs = 15_000;
+const defaultLeaseMs = 15_000;
 
 interface Commands {
   admit(...args: readonly (string | number)[]): Promise<[number, number, string]>;
@@ -49,15 +52,18 @@ export class RedisLimiter implements Limiter {
   readonly #options: RedisLimiterOptions;
   readonly #redis: Redis & Commands;
   readonly #prefix: string;
+  readonly #leaseMs: number;
   readonly #node = randomUUID();
   /** Shares, and the slots of this node in every state. */
   readonly #local = new MemoryLimiter();
-  /** Leases by name, with their tenants. */
+  /** Slots that this node has given, by the names of their leases, with their tenants. */
   readonly #leases = new Map<string, string>();
   /** Tenants whose share is in use since Redis was lost. */
   readonly #shared = new Set<string>();
   readonly #renewing: NodeJS.Timeout;
   #isAway = true;
+  /** Since Redis was last there this node may have missed something of it. */
+  #wasLost = false;
   /** Until then shares hold, too. */
   #recoveredAtMs = 0;
   #count = 0;
@@ -66,6 +72,7 @@ export class RedisLimiter implements Limiter {
   private constructor(options: RedisLimiterOptions) {
     this.#options = options;
     this.#prefix = options.prefix ?? 'maxsimd:';
+    this.#leaseMs = options.leaseMs ?? defaultLeaseMs;
     const redis = new Redis(options.url, {
       lazyConnect: true,
       enableOfflineQueue: false,
@@ -80,15 +87,18 @@ export class RedisLimiter implements Limiter {
     this.#redis = redis as Redis & Commands;
     // The commands report what fails.
     redis.on('error', () => undefined);
-    redis.on('ready', () => this.#back());
+    redis.on('ready', () => void this.#back());
     redis.on('close', () => this.#lost(new Error('the connection was closed')));
-    this.#renewing = setInterval(() => void this.#renewAll(), leaseMs / 3).unref();
+    this.#renewing = setInterval(() => void this.#keepLeases(), this.#leaseMs / 3).unref();
   }
 
   /** Connects; without Redis it begins with shares. */
   static async connect(options: RedisLimiterOptions): Promise<RedisLimiter> {
     const limiter = new RedisLimiter(options);
-    await limiter.#redis.connect().catch((error: unknown) => options.onChange(true, error as Error));
+    await limiter.#redis.connect().catch((error: unknown) => {
+      limiter.#wasLost = true;
+      options.onChange(true, error as Error);
+    });
     return limiter;
   }
 
@@ -127,20 +137,34 @@ export class RedisLimiter implements Limiter {
 
   async acquireSlot(tenantId: string, max: number): Promise<ConcurrencyPermit | undefined> {
     const lease = this.#name();
-    try {
-      if (this.#isAway) return this.#local.acquireSlot(tenantId, this.#shareOf(max));
-      const key = this.#slots(tenantId);
-      if ((await this.#redis.acquire(key, this.#clock(), lease, max, leaseMs, -1)) === 0) return undefined;
-    } catch (error) {
-      this.#lost(error as Error);
-      return this.#local.acquireSlot(tenantId, this.#shareOf(max));
+    let local = this.#acquireLocal(tenantId, max);
+    if (local === undefined) return undefined;
+    if (!this.#isAway) {
+      try {
+        const taken = await this.#redis.acquire(
+          this.#slots(tenantId),
+          this.#clock(),
+          lease,
+          max,
+          this.#leaseMs,
+          -1,
+        );
+        if (taken === 0) {
+          local.release();
+          return undefined;
+        }
+      } catch (error) {
+        this.#lost(error as Error);
+        local.release();
+        local = this.#acquireLocal(tenantId, max);
+        if (local === undefined) return undefined;
+      }
     }
-    // Counted here, too: the share of a node that loses Redis now is what these leave of it.
-    const local = this.#local.acquireSlot(tenantId, Infinity);
+    const permit = local;
     this.#leases.set(lease, tenantId);
     return {
       release: () => {
-        local?.release();
+        permit.release();
         if (!this.#leases.delete(lease)) return;
         // One that cannot be given back runs out.
         this.#redis.zrem(this.#slots(tenantId), lease).catch(() => undefined);
@@ -174,6 +198,12 @@ export class RedisLimiter implements Limiter {
     return this.#local.admitRate(tenantId, share, nowMs);
   }
 
+  /** What this node holds counts in every state: a share is what the slots that Redis gave leave of it. */
+  #acquireLocal(tenantId: string, max: number): ConcurrencyPermit | undefined {
+    const limit = this.#sharesHold(Date.now()) ? this.#shareOf(max) : Infinity;
+    return this.#local.acquireSlot(tenantId, limit);
+  }
+
   #shareOf(limit: number): number {
     return limit < 1 ? 0 : Math.max(1, Math.floor(limit / Math.max(1, this.#options.nodes())));
   }
@@ -181,24 +211,36 @@ export class RedisLimiter implements Limiter {
   #lost(cause: Error): void {
     if (this.#isAway || this.#closed) return;
     this.#isAway = true;
+    this.#wasLost = true;
     this.#options.onChange(true, cause);
     // A connection that does not answer is not used again.
     if (this.#redis.status === 'ready') this.#redis.disconnect(true);
   }
 
-  #back(): void {
-    const wasLost = this.#shared.size > 0;
-    this.#recoveredAtMs = wasLost ? Date.now() + windowMs : 0;
+  async #back(): Promise<void> {
+    try {
+      // Redis may have forgotten them, and never knew those of a share.
+      if (this.#leases.size > 0) await this.#renewAll();
+    } catch {
+      if (this.#redis.status === 'ready') this.#redis.disconnect(true);
+      return;
+    }
+    this.#recoveredAtMs = this.#wasLost ? Date.now() + windowMs : 0;
+    this.#wasLost = false;
     this.#isAway = false;
     this.#options.onChange(false);
   }
 
-  async #renewAll(): Promise<void> {
+  async #keepLeases(): Promise<void> {
     if (this.#isAway) return;
+    await this.#renewAll().catch((error: unknown) => this.#lost(error as Error));
+  }
+
+  async #renewAll(): Promise<void> {
     const renewals = [...this.#leases].map(([lease, tenantId]) =>
-      this.#redis.renew(this.#slots(tenantId), this.#clock(), lease, leaseMs, -1),
+      this.#redis.renew(this.#slots(tenantId), this.#clock(), lease, this.#leaseMs, -1),
     );
-    await Promise.all(renewals).catch((error: unknown) => this.#lost(error as Error));
+    await Promise.all(renewals);
   }
 
   #name(): string {

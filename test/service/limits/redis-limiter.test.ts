@@ -49,7 +49,7 @@ describe('three nodes', () => {
     expect(admitted.filter((rate) => rate.admitted)).toHaveLength(60);
   });
 
-  it('share slots, and those of a node that dies are free again', async () => {
+  it('share slots', async () => {
     const [one, two, three] = await cluster();
     const permits = await Promise.all(
       Array.from({ length: 100 }, (_value, place) => [one!, two!, three!][place % 3]!.acquireSlot('t', 7)),
@@ -59,6 +59,19 @@ describe('three nodes', () => {
     taken[0]?.release();
     await expect.poll(async () => (await two!.acquireSlot('t', 7)) !== undefined).toBe(true);
     expect(await three!.acquireSlot('t', 7)).toBeUndefined();
+  });
+
+  it('keep slots for as long as they are used, and those of a node that dies no longer than its leases', async () => {
+    const prefix = `${randomUUID()}:`;
+    const [dying, using] = await Promise.all([1, 2].map(() => connect({ prefix, leaseMs: 300 })));
+    await dying!.acquireSlot('t', 2);
+    await using!.acquireSlot('t', 2);
+    expect(await using!.acquireSlot('t', 2)).toBeUndefined();
+    dying!.close();
+    await expect.poll(() => using!.acquireSlot('t', 2), { timeout: 3_000 }).toBeDefined();
+    await pause(900);
+    const other = await connect({ prefix });
+    expect(await other.acquireSlot('t', 2)).toBeUndefined();
   });
 
   it('admit their shares evenly while Redis does not answer, and no more for a minute after', async () => {
@@ -117,4 +130,45 @@ describe('three nodes', () => {
     expect((await one!.admitRate('new', 60, Date.now())).admitted).toBe(false);
     expect((await one!.admitRate('new', 60, Date.now() + 3_001)).admitted).toBe(true);
   });
+
+  it('give nobody a burst by a Redis that began anew while nobody asked', async () => {
+    const [one] = await cluster();
+    for (let count = 0; count < 60; count += 1) await one!.admitRate('t', 60, Date.now());
+    await restart([one!]);
+    expect((await one!.admitRate('t', 60, Date.now())).admitted).toBe(false);
+  });
+
+  it('hold on to their slots when Redis has forgotten them', async () => {
+    const [one, two] = await cluster();
+    for (let count = 0; count < 7; count += 1) expect(await one!.acquireSlot('t', 7)).toBeDefined();
+    await restart([one!, two!]);
+    expect(await two!.acquireSlot('t', 7)).toBeUndefined();
+  });
+
+  it('count the slots that they gave while Redis was away, once it is back', async () => {
+    const prefix = `${randomUUID()}:`;
+    const nodes = await Promise.all([1, 2, 3].map(() => connect({ prefix })));
+    redis.kill('SIGSTOP');
+    const permits = [];
+    for (const node of nodes) {
+      for (let count = 0; count < 3; count += 1) permits.push(await node.acquireSlot('t', 6));
+    }
+    const taken = permits.filter((permit) => permit !== undefined);
+    expect(taken).toHaveLength(6);
+    redis.kill('SIGCONT');
+    await expect.poll(() => nodes.some(({ isAway }) => isAway), { timeout: 10_000 }).toBe(false);
+    const newcomer = await connect({ prefix });
+    expect(await newcomer.acquireSlot('t', 6)).toBeUndefined();
+    taken[0]?.release();
+    await expect.poll(async () => (await newcomer.acquireSlot('t', 6)) !== undefined).toBe(true);
+    expect(await newcomer.acquireSlot('t', 6)).toBeUndefined();
+  });
 });
+
+/** Redis begins anew with nothing, and the nodes have found it again. */
+async function restart(nodes: readonly RedisLimiter[]): Promise<void> {
+  await redis.stop('SIGKILL');
+  await expect.poll(() => nodes.every(({ isAway }) => isAway)).toBe(true);
+  await redis.start();
+  await expect.poll(() => nodes.some(({ isAway }) => isAway), { timeout: 10_000 }).toBe(false);
+}
