@@ -18,7 +18,6 @@ interface Waiting {
 const flightMax = 1_000;
 /** Waiting events beyond this are refused: the database is away. */
 const waitingMax = 10_000;
-const month = 30 * 86_400;
 
 const add = {
   name: 'add-usages',
@@ -74,10 +73,7 @@ export class UsageWriter {
   }
 }
 
+/** When the month ends is the caller's to say. */
 function exceeded(): ServiceError {
-  return new ServiceError(
-    'usage_limit_exceeded',
-    'the monthly allowance of input tokens does not hold this request',
-    { retryAfterSeconds: month },
-  );
+  return new ServiceError('usage_limit_exceeded', 'the allowance of input tokens does not hold this request');
 }

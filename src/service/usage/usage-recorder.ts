@@ -4,9 +4,11 @@
  * counting too little favours the customer, counting twice does not.
  */
 import type { Catalog, UsageEvent } from '../../catalog/contract.ts';
+import { ServiceError } from '../../errors.ts';
 import { monthOf } from '../calendar-month.ts';
 import type { RequestContext } from '../contract.ts';
 import type { Limiter } from '../limits/limiter.ts';
+import { tokenAllowanceExceeded } from '../limits/token-allowance.ts';
 
 export class UsageRecorder {
   readonly #catalog: Catalog;
@@ -36,7 +38,12 @@ export class UsageRecorder {
   ): Promise<void> {
     const { id, limits } = context.tenant;
     this.claim(context);
-    await this.#catalog.recordUsage(this.event(id, usage), limits.inputTokens);
+    try {
+      await this.#catalog.recordUsage(this.event(id, usage), limits.inputTokens);
+    } catch (error) {
+      const isExceeded = error instanceof ServiceError && error.code === 'usage_limit_exceeded';
+      throw isExceeded ? tokenAllowanceExceeded(this.#nowMs()) : error;
+    }
   }
 
   /** The request is counted by a transaction of the operation's own. */

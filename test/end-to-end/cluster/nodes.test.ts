@@ -11,6 +11,7 @@ import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { connect, expectReply, type Client } from '../../support/running/client.ts';
 import { entryPoint } from '../../support/running/server.ts';
 import { find, makeIndex, put } from '../../support/running/stage.ts';
+import { usageSummary } from '../../support/running/wire.ts';
 
 /** A server that was started again is used again. */
 const backMs = 30_000;
@@ -19,14 +20,18 @@ let cluster: LocalCluster;
 let key: string;
 beforeAll(async () => {
   cluster = await startCluster({ directory: await newDirectory(), nodes: 3, balance: 'turns' });
-  const limits = ['--requests-per-minute', '100000', '--max-concurrent-requests', '100'];
-  const args = [entryPoint, 'tenant', 'create', '--name', 'tenant', ...limits, '--json'];
-  const { stdout } = await promisify(execFile)(process.execPath, args, {
-    env: { ...process.env, ...cluster.environment },
-  });
-  key = z.object({ api_key: z.string() }).parse(JSON.parse(stdout)).api_key;
+  key = await newKey(100_000, 1_000_000);
 }, serversMs);
 afterAll(() => cluster.stop());
+
+async function newKey(requestsPerMinute: number, inputTokens: number): Promise<string> {
+  const args = [entryPoint, 'tenant', 'create', '--name', 'tenant', '--max-concurrent-requests', '200'];
+  const limits = [`--requests-per-minute=${requestsPerMinute}`, `--input-tokens=${inputTokens}`];
+  const { stdout } = await promisify(execFile)(process.execPath, [...args, ...limits, '--json'], {
+    env: { ...process.env, ...cluster.environment },
+  });
+  return z.object({ api_key: z.string() }).parse(JSON.parse(stdout)).api_key;
+}
 
 const clients = (): readonly Client[] => cluster.nodes.map(({ url }) => connect(url, key));
 const document = (id: number) => ({
@@ -88,17 +93,24 @@ it('answer 503 to upserts and go on searching while the object store is away', a
 });
 
 it('count one rate and one allowance', async () => {
-  const limits = ['--requests-per-minute', '10', '--max-concurrent-requests', '50'];
-  const args = [entryPoint, 'tenant', 'create', '--name', 'small', ...limits, '--json'];
-  const { stdout } = await promisify(execFile)(process.execPath, args, {
-    env: { ...process.env, ...cluster.environment },
-  });
-  const small = z.object({ api_key: z.string() }).parse(JSON.parse(stdout)).api_key;
+  const rated = await newKey(10, 1_000_000);
   const answers = await Promise.all(
-    Array.from({ length: 30 }, (_value, place) => connect(cluster.nodes[place % 3]!.url, small).usage()),
+    Array.from({ length: 30 }, (_value, place) => connect(cluster.nodes[place % 3]!.url, rated).usage()),
   );
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(10);
   expect(answers.filter(({ status }) => status === 429)).toHaveLength(20);
-  const first = connect(cluster.nodes[0]!.url, key);
-  expectReply(await first.usage(), z.looseObject({}), 200);
+
+  const allowed = await newKey(1_000, 100);
+  const nodes = cluster.nodes.map(({ url }) => connect(url, allowed));
+  const { id } = await makeIndex(nodes[0]!);
+  const searches = await Promise.all(
+    Array.from({ length: 100 }, (_value, place) => nodes[place % 3]!.search(id, { query: 'one two three' })),
+  );
+  const used = expectReply(await nodes[0]!.usage(), usageSummary).usage;
+  const answered = searches.filter(({ status }) => status === 200).length;
+  expect(searches.filter(({ status }) => status === 429)).toHaveLength(100 - answered);
+  // Three tokens each, and what the query begins and ends with counts or does not.
+  expect(Number(used.input_tokens)).toBeLessThanOrEqual(100);
+  expect(Number(used.input_tokens)).toBeGreaterThan(90);
+  expect([used.searches, used.requests]).toEqual([answered, answered + 1]);
 });
