@@ -19,7 +19,7 @@ export interface ClusterOptions {
   readonly balance: 'index' | 'turns';
   /** Variables of the nodes; they win. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** Of the balancer; absent = a free one. */
+  /** Where the balancer listens; absent = a free one. */
   readonly port?: number;
 }
 
@@ -31,7 +31,7 @@ export interface LocalNode extends RunningServer {
 }
 
 export interface LocalCluster {
-  /** Of the balancer. */
+  /** Where the balancer listens. */
   readonly url: string;
   readonly nodes: readonly LocalNode[];
   readonly postgres: RunningPostgres;

@@ -47,6 +47,8 @@ export interface Node {
 }
 
 export interface NodeStage {
+  /** The database of its catalog. */
+  readonly url: string;
   readonly tenantId: string;
   readonly indexId: string;
   readonly catalog: ClusterCatalog;
@@ -73,6 +75,7 @@ export async function openNodeStage(postgres: RunningPostgres, weed: RunningSeaw
   const blobs = `s3://${weed.bucket}/${randomUUID()}`;
   const nodes: Node[] = [];
   return {
+    url,
     tenantId,
     indexId,
     catalog,
