@@ -8,8 +8,7 @@ import { totalmem } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { prepareDataDirectory } from '../catalog/data-directory.ts';
 import type { Catalog } from '../catalog/contract.ts';
-import { openDataDirectory } from './backend.ts';
-import { joinCluster } from './cluster.ts';
+import { openDataDirectory, type Backend } from './backend.ts';
 import { ConfigError, isClustered, modelFoldersOf, type Config } from './config.ts';
 import { readConfigured } from './configured-file.ts';
 import { findInstalled, installedModels } from '../encoder/model/installed-models.ts';
@@ -144,6 +143,12 @@ export async function serve(config: Config): Promise<void> {
     `${JSON.stringify({ event: 'ready', url, model: model.name, model_version: model.version })}\n`,
   );
   starting.move();
+}
+
+/** Its clients of other services are loaded by those who need them alone. */
+async function joinCluster(config: Config, logger: Logger): Promise<Backend> {
+  const cluster = await import('./cluster.ts');
+  return cluster.joinCluster(config, logger);
 }
 
 /** Indexes whose model is not installed are seen here, before their searches fail. */

@@ -10,7 +10,6 @@ import {
   prepareDataDirectory,
 } from '../../catalog/data-directory.ts';
 import { inspectCatalogFiles } from '../../catalog/sqlite/catalog-files.ts';
-import { openPostgresCatalog } from '../../catalog/postgres/open-catalog.ts';
 import { openCatalog } from '../../catalog/sqlite/open-catalog.ts';
 import type { Catalog } from '../../catalog/contract.ts';
 import { isClustered, readPepper, type Config } from '../../app/config.ts';
@@ -35,6 +34,7 @@ async function withClusterCatalog<T>(
   work: (access: CatalogAccess) => Promise<T>,
 ): Promise<T> {
   const keyPepper = await readPepper(config.MAXSIMD_KEY_PEPPER_FILE);
+  const { openPostgresCatalog } = await import('../../catalog/postgres/open-catalog.ts');
   const catalog = await openPostgresCatalog({ url: config.MAXSIMD_CATALOG_URL, keyPepper });
   try {
     return await work({ catalog, newApiKey: () => newKey(keyPepper), purge: () => Promise.resolve(false) });
