@@ -182,12 +182,13 @@ export interface components {
             /** @constant */
             readonly status: "ok";
         };
-        /** @description By part: `ok`, or what is wrong. */
+        /** @description By part: `ok`, or what is wrong. `objects`, the object store, is there when several nodes share it. */
         readonly ReadinessChecks: {
             readonly catalog: string;
             readonly encoder: string;
             readonly disk: string;
             readonly draining: string;
+            readonly objects?: string;
         };
         readonly Readiness: {
             /** @enum {string} */

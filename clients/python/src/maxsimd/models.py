@@ -284,6 +284,7 @@ class ReadinessChecks(BaseModel):
     encoder: str
     disk: str
     draining: str
+    objects: str | None = None
 
 
 class Readiness(BaseModel):
