@@ -88,7 +88,8 @@ it('the service is asked for more than it can answer, and then for little again'
   expect(report.peak_per_second).toBeGreaterThan(0);
   expect(report.overload['answered_per_second']).toBeGreaterThan(0);
   expect(report.overload.statuses['200']).toBeGreaterThan(0);
-  // Without the bound on waits they come at the deadline, ten seconds later. A machine that does other work beside is slower.
-  expect(report.overload.refusal_ms?.['p50'] ?? 0).toBeLessThan(5000);
+  // Without the bound on waits they come at the deadline. Two seconds beside other tests tell less.
+  const refusalMsMax = rounds({ short: 5_000, nightly: 1_000 });
+  expect(report.overload.refusal_ms?.['p50'] ?? 0).toBeLessThan(refusalMsMax);
   expect(printed).toContain('recovery');
 }, 240_000);

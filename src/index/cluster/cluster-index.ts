@@ -215,7 +215,9 @@ export class ClusterIndex implements OpenIndex {
       this.#failure ??= new Error('the catalog is behind this node');
       this.#assertUsable();
     }
-    await this.#follower.reach(head);
+    await this.#follower.reach(head).catch((error: unknown) => {
+      throw fromEngine(error);
+    });
   }
 
   /** A local copy that cannot be read is nothing lost: the index begins anew without it. */

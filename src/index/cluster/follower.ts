@@ -9,7 +9,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ServiceError } from '../../errors.ts';
 import type { IndexChanges, IndexHead, NamedSegment } from '../../index-state.ts';
-import { hasEngineCode } from '../engine/engine-errors.ts';
+import { hasCode } from '../../system-errors.ts';
 import type { NativeIndex } from '../engine/native.ts';
 import type { BlobCache } from '../storage/blob-cache.ts';
 import type { ClusterIndexCatalog } from './cluster-catalog.ts';
@@ -114,20 +114,23 @@ export class Follower {
     throw (failure as PromiseRejectedResult).reason;
   }
 
-  /** A local copy that has been damaged is fetched once more. */
+  /** A local copy that has been damaged, or has been evicted before it was opened, is fetched once more. */
   async #open(segment: NamedSegment): Promise<void> {
     const { native, cache, onError } = this.#parts;
     const open = async (): Promise<void> => {
       const expected = { recordsReferenced: segment.records, sealed: true };
       await native.openSegment(segment.id, await fetchSegment(cache, segment), expected);
     };
+    const isUnreadable = (error: unknown): boolean => hasCode(error, 'corrupt', 'ENOENT');
     try {
       await open();
     } catch (error) {
-      if (!hasEngineCode(error, 'corrupt')) throw error;
+      if (!isUnreadable(error)) throw error;
       onError(error);
       await uncacheSegment(cache, segment.blob);
-      await open();
+      await open().catch((again: unknown) => {
+        throw isUnreadable(again) ? unreadable(again) : again;
+      });
     }
   }
 
@@ -185,5 +188,12 @@ function forgotten(): ServiceError {
   return new ServiceError('service_unavailable', 'the index is being opened again', {
     retryAfterSeconds: 1,
     cause: new Error('the catalog has forgotten deaths that this node has not seen'),
+  });
+}
+
+function unreadable(cause: unknown): ServiceError {
+  return new ServiceError('service_unavailable', 'a part of the index cannot be fetched', {
+    retryAfterSeconds: 1,
+    cause,
   });
 }
