@@ -3,7 +3,6 @@
  * refers to. Everything acknowledged is in the catalog and was synced before it got there; a record or a
  * file that the catalog does not name is the remains of work that never committed.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ServiceError } from '../errors.ts';
 import type { IndexState } from '../index-state.ts';
 import { hasCode } from '../system-errors.ts';
@@ -15,6 +14,7 @@ import { fromEngine, hasEngineCode } from './engine/engine-errors.ts';
 import type { IndexSettings } from './index-settings.ts';
 import type { NativeEngine, NativeIndex } from './engine/native.ts';
 import { Verification } from './segments/scrub.ts';
+import { loadLifespans } from './segments/load-lifespans.ts';
 import type { SegmentCatalog } from './segments/segment-catalog.ts';
 import { newSegment, type Segment } from './segments/segment.ts';
 import type { SearchPlans } from './contract.ts';
@@ -52,8 +52,6 @@ export interface IndexStore {
 }
 
 const retryOtherModelSeconds = 30;
-/** A few milliseconds of the event loop. */
-const lifespansStep = 32_768;
 
 export function createIndexStore(options: IndexStoreOptions): IndexStore {
   const { blobs, settings } = options;
@@ -113,7 +111,8 @@ async function attemptOpen(
     const dim = input.dim ?? (await dimOf(options, state));
     native = engine.createIndex({ dim, exactTokenVectorsMax: options.exactTokenVectorsMax });
     const segments = await openSegments(native, blobs, catalog, state);
-    await loadLifespans(native, segments, state);
+    await loadLifespans(native, state.versions);
+    noteWaste(native, segments);
     await removeUnreferenced(blobs, indexId, state, native);
     return new StoredIndex({
       indexId,
@@ -175,24 +174,7 @@ async function openBlob(blobs: BlobStore, name: string): Promise<string> {
   });
 }
 
-/** In small steps: requests to other indexes go on meanwhile. */
-async function loadLifespans(
-  native: NativeIndex,
-  segments: ReadonlyMap<number, Segment>,
-  state: IndexState,
-): Promise<void> {
-  const { segmentIds, records, versionIds, born, died } = state.versions;
-  for (let first = 0; first < versionIds.length; first += lifespansStep) {
-    const end = Math.min(versionIds.length, first + lifespansStep);
-    native.loadLifespans({
-      segmentIds: segmentIds.subarray(first, end),
-      records: records.subarray(first, end),
-      versionIds: versionIds.subarray(first, end),
-      born: born.subarray(first, end),
-      died: died.subarray(first, end),
-    });
-    await nextTurn();
-  }
+function noteWaste(native: NativeIndex, segments: ReadonlyMap<number, Segment>): void {
   // How old the waste is that an earlier process left is unknown: old enough.
   for (const info of native.segments()) {
     const segment = segments.get(info.segmentId);

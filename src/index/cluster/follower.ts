@@ -6,11 +6,11 @@
  * A search that runs meanwhile sees its own generation. It may meet a moved record at both places, or at none: it
  * notices by `swaps` and runs again.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ServiceError } from '../../errors.ts';
 import type { IndexChanges, IndexHead, NamedSegment } from '../../index-state.ts';
 import { hasCode } from '../../system-errors.ts';
 import type { NativeIndex } from '../engine/native.ts';
+import { loadLifespans } from '../segments/load-lifespans.ts';
 import type { BlobCache } from '../storage/blob-cache.ts';
 import type { ClusterIndexCatalog } from './cluster-catalog.ts';
 import type { StagedSegments } from './delta-writer.ts';
@@ -32,8 +32,6 @@ export interface FollowedSegment {
   wasteSinceMs: number | undefined;
 }
 
-/** A few milliseconds of the event loop. */
-const lifespansStep = 32_768;
 const nobody = { segmentIds: new Float64Array(), records: new Uint32Array() };
 
 export class Follower {
@@ -93,7 +91,7 @@ export class Follower {
     // Nobody searches before the first time is over: it may take many turns.
     if (isFirst) {
       if (changes.generation > 0) native.publish(changes.generation, nobody, nobody);
-      await loadLifespans(native, changes, lifespansStep);
+      await loadLifespans(native, changes.versions);
     }
     this.#changeOver(changes, opened, isFirst);
   }
@@ -166,21 +164,6 @@ export class Follower {
       const segment = this.#segments.get(segmentId);
       if (segment !== undefined && records > recordsLive) segment.wasteSinceMs ??= sinceMs;
     }
-  }
-}
-
-async function loadLifespans(native: NativeIndex, { versions }: IndexChanges, step: number): Promise<void> {
-  const { segmentIds, records, versionIds, born, died } = versions;
-  for (let first = 0; first < versionIds.length; first += step) {
-    const end = Math.min(versionIds.length, first + step);
-    native.loadLifespans({
-      segmentIds: segmentIds.subarray(first, end),
-      records: records.subarray(first, end),
-      versionIds: versionIds.subarray(first, end),
-      born: born.subarray(first, end),
-      died: died.subarray(first, end),
-    });
-    await nextTurn();
   }
 }
 
