@@ -89,7 +89,7 @@ export async function openStoreStage(shape: StoreShape): Promise<StoreStage> {
           const ids = await catalog.allocateIds(Math.min(batch, documents - first));
           const versions = await Promise.all(
             ids.map(async (versionId, place) => {
-              const born = await writer.append({
+              await writer.append({
                 versionId,
                 chunkRows: Uint32Array.of(rows),
                 vectors: bytes(rows * dim),
@@ -97,15 +97,17 @@ export async function openStoreStage(shape: StoreShape): Promise<StoreStage> {
                 terms: metadataTerms(`{"group":${(first + place) % groups}}`),
               });
               const counts = { chunkCount: 1, tokenVectors: rows };
-              return { docId: `d${first + place}`, metadata: '{"group":1}', ...counts, ...born };
+              return { docId: `d${first + place}`, versionId, metadata: '{"group":1}', ...counts };
             }),
           );
-          await writer.commit(async () => {
-            const input = { tenantId, indexId, documents: versions, documentsMax: documents * 2, usage };
-            const committed = await catalog.commitUpsert(input);
-            if (committed.outcome !== 'committed') throw new Error(committed.outcome);
-            return { result: undefined, commit: committed };
-          });
+          const { outcome } = await writer.commit(({ locations }) => ({
+            tenantId,
+            indexId,
+            documents: versions.map((version, place) => ({ ...version, ...locations[place]! })),
+            documentsMax: documents * 2,
+            usage,
+          }));
+          if (outcome !== 'committed') throw new Error(outcome);
         });
         onProgress(first + batch);
       }

@@ -9,6 +9,7 @@
  * Commits and usage are what `Catalog` says of a catalog that several processes share.
  */
 import type { IndexChanges, IndexHead, NamedSegment } from '../index-state.ts';
+import type { CommitUpsertInput, CommitUpsertResult } from '../document-commits.ts';
 import type { Catalog } from './contract.ts';
 
 export interface ChangesInput {
@@ -55,6 +56,10 @@ export interface GarbageBlob {
 }
 
 export interface ClusterCatalog extends Catalog {
+  /** One transaction of upserts into one index, in which each is decided alone; results in the order of the upserts. */
+  commitUpserts(
+    upserts: readonly CommitUpsertInput[],
+  ): Promise<readonly PromiseSettledResult<CommitUpsertResult>[]>;
   /** As it is at some moment after the call, never from a replica; `undefined` when the index is gone. Callers that come together share a query. */
   readHead(indexId: string): Promise<IndexHead | undefined>;
   /**

@@ -7,7 +7,8 @@
  * Numbers: identifiers and generations are safe integers (below 2^53); token totals are bigint.
  * Times are milliseconds since the epoch.
  */
-import type { IndexState, NamedSegment, RecordLocation } from '../index-state.ts';
+import type { CommitUpsertInput, CommitUpsertResult, DeadVersion, UsageEvent } from '../document-commits.ts';
+import type { IndexState, RecordLocation } from '../index-state.ts';
 
 export interface TenantLimits {
   readonly requestsPerMinute: number;
@@ -65,30 +66,6 @@ export interface ModelVersionUse extends Pick<IndexRow, 'model' | 'modelVersion'
 
 export interface CreateIndexInput extends Omit<IndexRow, 'status' | 'createdAtMs'> {}
 
-export interface DocumentVersion extends RecordLocation {
-  readonly docId: string;
-  /** Immutable, unique in the catalog, never reused; from `allocateIds`. */
-  readonly versionId: number;
-  /** JSON text of the customer's object, as given. */
-  readonly metadata: string;
-  readonly chunkCount: number;
-  readonly tokenVectors: number;
-}
-
-/** Counter increments of one answered request; omitted counters are 0. `requests` is counted by the caller too. */
-export interface UsageEvent {
-  readonly tenantId: string;
-  /** UTC month `YYYY-MM`. */
-  readonly month: string;
-  readonly requests?: number;
-  readonly inputTokens?: bigint;
-  readonly documentUpserts?: number;
-  readonly searches?: number;
-  readonly scores?: number;
-  /** The tenant's rate window after this request, kept in place of the one before (`rateWindows`). */
-  readonly rateWindow?: Uint8Array | undefined;
-}
-
 export interface UsageTotals {
   readonly inputTokens: bigint;
   readonly requests: number;
@@ -98,32 +75,6 @@ export interface UsageTotals {
   /** Stored now, over all indexes of the tenant. */
   readonly documents: number;
 }
-
-export interface CommitUpsertInput {
-  readonly tenantId: string;
-  readonly indexId: string;
-  /** At least one; doc ids unique. */
-  readonly documents: readonly DocumentVersion[];
-  /** Stored-document allowance of the tenant; counted over these documents. */
-  readonly documentsMax: number;
-  readonly usage: UsageEvent;
-  /** Input tokens of the month in `usage` that the tenant may use: decided by a catalog that several processes share. */
-  readonly inputTokensMax?: bigint;
-  /** Segments that this commit names first: `uploading` until now, or named by a commit of the same node just before. */
-  readonly segments?: readonly NamedSegment[];
-}
-
-export interface DeadVersion extends RecordLocation {
-  readonly docId: string;
-  readonly versionId: number;
-}
-
-export type CommitUpsertResult =
-  | { readonly outcome: 'committed'; readonly generation: number; readonly died: readonly DeadVersion[] }
-  | { readonly outcome: 'index_missing' }
-  | { readonly outcome: 'document_allowance_exceeded'; readonly documents: number }
-  /** Decided by a catalog that several processes share: no reservation in one of them can. */
-  | { readonly outcome: 'token_allowance_exceeded' };
 
 export type CommitDeleteResult =
   | { readonly outcome: 'committed'; readonly generation: number; readonly died: DeadVersion }

@@ -2,21 +2,30 @@
  * What the service asks of an index, however it is kept: in one process's own directory (`open-index.ts`), or in an
  * object store with a catalog that several nodes share (`cluster/cluster-index.ts`).
  */
+import type { CommitUpsertInput, CommitUpsertResult } from '../document-commits.ts';
 import type { NamedSegment, RecordLocation } from '../index-state.ts';
-import type { BornVersion } from './publishing/publish-queue.ts';
 import type { NativeRecord, NativeSearch, NativeSearchResult, SegmentInfo } from './engine/native.ts';
 
 /** Counts the searches of all indexes by how their candidates were chosen. */
 export type SearchPlans = Record<NativeSearchResult['plan'], number>;
 
+/** Where the records of an upsert lie. */
+export interface PlacedRecords {
+  /** In the order of their appends. */
+  readonly locations: readonly RecordLocation[];
+  /** Those that the commit must name. */
+  readonly segments: readonly NamedSegment[];
+}
+
 /** Records of one upsert, written document by document. */
 export interface IndexWriter {
-  append(record: NativeRecord): Promise<BornVersion>;
+  /** The record is the index's from then on. */
+  append(record: NativeRecord): Promise<void>;
   /**
-   * Makes the records durable, runs `work` (the transaction that refers to them) and publishes what it
-   * committed. `undefined` from `work` = nothing was committed. `segments` are those that the transaction must name.
+   * Makes the records durable, asks `upsert` what is to be committed, commits it and publishes it. From the call of
+   * `upsert` on it may have been committed, also when this rejects.
    */
-  commit<T>(work: (segments: readonly NamedSegment[]) => Promise<CommitWork<T>>): Promise<T>;
+  commit(upsert: (placed: PlacedRecords) => CommitUpsertInput): Promise<CommitUpsertResult>;
 }
 
 export interface CommitWork<T> {

@@ -6,6 +6,7 @@
  * exists; a record no commit refers to is waste. A search pins the last published generation and sees the
  * versions born at or before it and not yet dead at it, until the caller has read what belongs to them.
  */
+import type { CommitUpsertResult } from '../document-commits.ts';
 import { ServiceError } from '../errors.ts';
 import type { IndexState, RecordLocation } from '../index-state.ts';
 import type {
@@ -132,22 +133,25 @@ export class StoredIndex implements OpenIndex {
   async write<T>(work: (writer: IndexWriter) => Promise<T>): Promise<T> {
     const session = this.#writer.begin();
     const born: BornVersion[] = [];
+    let appends = 0;
     try {
       return await work({
         append: async (record) => {
           this.#assertUsable();
+          const place = appends;
+          appends += 1;
           const location = await session.append(record);
-          const version = { ...location, versionId: record.versionId };
-          born.push(version);
-          return version;
+          born[place] = { ...location, versionId: record.versionId };
         },
-        commit: async (transaction) => {
+        commit: async (upsert) => {
           await session.sync();
-          return await this.#commit(born, async () => {
+          return await this.#commit(born, async (): Promise<CommitWork<CommitUpsertResult>> => {
             // Its segments are in the catalog since they were made.
-            const committed = await transaction([]);
-            if (committed.commit !== undefined) session.committed();
-            return committed;
+            const input = upsert({ locations: born, segments: [] });
+            const result = await this.#parts.catalog.commitUpsert(input);
+            if (result.outcome !== 'committed') return { result };
+            session.committed();
+            return { result, commit: result };
           });
         },
       });

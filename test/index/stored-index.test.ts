@@ -23,46 +23,19 @@ afterAll(() => host[Symbol.asyncDispose]());
 describe('visibility', () => {
   it('begins for both commits in their order when they settle in the other', async () => {
     await using stage = await openStage(host);
-    const committed: PromiseWithResolvers<void>[] = [];
-    const upsert = (docId: string) =>
-      stage.index().write(async (writer) => {
-        const [versionId] = await stage.catalog.allocateIds(1);
-        const document = documentAt(docId, 0);
-        const { segmentId, record } = await writer.append({
-          versionId: versionId!,
-          chunkRows: Uint32Array.of(1),
-          vectors: Int8Array.from(document.chunks[0]![0]!),
-          scales: Uint16Array.of(0x2000),
-          terms: new Uint8Array(),
-        });
-        await writer.commit(async () => {
-          const result = await stage.commit([
-            {
-              docId,
-              versionId: versionId!,
-              metadata: '{}',
-              chunkCount: 1,
-              tokenVectors: 1,
-              segmentId,
-              record,
-            },
-          ]);
-          const settle = Promise.withResolvers<void>();
-          committed.push(settle);
-          await settle.promise;
-          return { result: undefined, commit: result };
-        });
-      });
+    const upsert = (docId: string) => stage.upsert([documentAt(docId, 0)]);
     const answers: string[] = [];
+    const firstCommit = stage.hold('commitUpsert');
     const first = upsert('first').then(() => answers.push('first'));
-    await expect.poll(() => committed.length).toBe(1);
+    await firstCommit.reached;
+    const secondCommit = stage.hold('commitUpsert');
     const second = upsert('second').then(() => answers.push('second'));
-    await expect.poll(() => committed.length).toBe(2);
-    committed[1]!.resolve();
+    await secondCommit.reached;
+    secondCommit.release();
     await new Promise(setImmediate);
     expect(answers).toEqual([]);
     expect(await docIds(stage)).toEqual([]);
-    committed[0]!.resolve();
+    firstCommit.release();
     await Promise.all([first, second]);
     expect(answers.toSorted()).toEqual(['first', 'second']);
     expect(await docIds(stage)).toEqual(['first', 'second']);

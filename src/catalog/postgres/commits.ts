@@ -1,36 +1,40 @@
 /**
- * Commits of documents: each is one call of a function in the database (`functions.ts`), and so one transaction. When
+ * Commits of documents: one call of a function in the database (`functions.ts`), and so one transaction, for several
+ * upserts, each of which is decided alone. When
  * the connection is lost on the way nobody knows whether it happened. Every commit leaves a mark, and who has lost the
  * answer leaves the same mark itself: if that was the first, the commit has not happened and never will.
  */
 import { randomUUID } from 'node:crypto';
-import type {
-  Catalog,
-  CommitDeleteResult,
-  CommitUpsertInput,
-  CommitUpsertResult,
-  UsageEvent,
-} from '../contract.ts';
+import type { ClusterCatalog } from '../cluster-contract.ts';
+import type { CommitDeleteResult } from '../contract.ts';
+import type { CommitUpsertInput, CommitUpsertResult, UsageEvent } from '../../document-commits.ts';
 import { assertInvariant, invalid, ServiceError } from '../../errors.ts';
 import { codeOf, isAway, type Database, type Statement } from './database.ts';
 import { diedColumn, refusals } from './functions.ts';
 import { toDead, usageValues, type DiedColumn } from './rows.ts';
 
-type CommitCatalog = Pick<Catalog, 'commitUpsert' | 'commitDelete'>;
+type CommitCatalog = Pick<ClusterCatalog, 'commitUpsert' | 'commitUpserts' | 'commitDelete'>;
 
 interface Committed {
   readonly generation: number | null;
   readonly died: DiedColumn;
 }
 
+interface UpsertsRow extends Record<string, unknown> {
+  readonly committed: readonly (number | null)[];
+  readonly dead: readonly DiedColumn[];
+  readonly refused: readonly (string | null)[];
+  readonly details: readonly (string | null)[];
+}
+
 /** After the loss of a connection the database may need as long to come back. */
 const readBackMsMax = 10_000;
 const readBackPauseMs = 100;
 
-const upsert: Statement = {
-  name: 'commit-upsert',
-  text: `SELECT committed AS generation, dead AS died FROM commit_upsert_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,
-    $15, $16, $17, $18, $19, $20)`,
+const upserts: Statement = {
+  name: 'commit-upserts',
+  text: `SELECT committed, dead, refused, details FROM commit_upserts_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
+    $14, $15, $16, $17, $18, $19, $20, $21)`,
 };
 const remove: Statement = {
   name: 'commit-delete',
@@ -39,35 +43,27 @@ const remove: Statement = {
 
 export function commitCatalog(database: Database): CommitCatalog {
   return {
-    async commitUpsert(input): Promise<CommitUpsertResult> {
-      const { documents, tenantId, usage } = input;
-      assertInvariant(documents.length > 0, 'an upsert commits at least one document');
-      assertInvariant(
-        new Set(documents.map(({ docId }) => docId)).size === documents.length,
-        'doc ids of one upsert are unique',
-      );
-      assertUsage(usage, tenantId);
-      for (const { docId } of documents) assertDocId(docId);
-      try {
-        const committed = await commit(database, input.indexId, (mark) => [
-          upsert,
-          upsertValues(mark, input),
-        ]);
-        assertInvariant(committed.generation !== null, 'an upsert has a generation');
-        return { outcome: 'committed', generation: committed.generation, died: toDead(committed.died) };
-      } catch (error) {
-        return refusalOf(error);
-      }
+    async commitUpsert(input) {
+      const [result] = await commitUpserts(database, [input]);
+      assertInvariant(result !== undefined, 'one upsert has one result');
+      if (result.status === 'rejected') throw result.reason;
+      return result.value;
     },
+
+    commitUpserts: (inputs) => commitUpserts(database, inputs),
 
     async commitDelete({ tenantId, indexId, docId, usage }): Promise<CommitDeleteResult> {
       assertUsage(usage, tenantId);
       assertDocId(docId);
+      const mark = randomUUID();
+      const call = async (): Promise<Committed> => {
+        const values = [mark, tenantId, indexId, Buffer.from(docId), ...usageValues(usage)];
+        const [row] = await database.rows<Committed & Record<string, unknown>>(remove, values);
+        assertInvariant(row !== undefined, 'a function has one row');
+        return row;
+      };
       try {
-        const committed = await commit(database, indexId, (mark) => [
-          remove,
-          [mark, tenantId, indexId, Buffer.from(docId), ...usageValues(usage)],
-        ]);
+        const committed = await call().catch((error: unknown) => settle(database, indexId, mark, error));
         const [died] = toDead(committed.died);
         if (committed.generation === null || died === undefined) return { outcome: 'absent' };
         return { outcome: 'committed', generation: committed.generation, died };
@@ -79,24 +75,59 @@ export function commitCatalog(database: Database): CommitCatalog {
   };
 }
 
-async function commit(
+async function commitUpserts(
   database: Database,
-  indexId: string,
-  call: (mark: string) => readonly [Statement, readonly unknown[]],
-): Promise<Committed> {
-  const mark = randomUUID();
+  inputs: readonly CommitUpsertInput[],
+): Promise<readonly PromiseSettledResult<CommitUpsertResult>[]> {
+  const [first] = inputs;
+  assertInvariant(first !== undefined, 'at least one upsert is committed');
+  for (const input of inputs) assertUpsert(input, first);
+  const marks = inputs.map(() => randomUUID());
   try {
-    const [row] = await database.rows<Committed & Record<string, unknown>>(...call(mark));
+    const [row] = await database.rows<UpsertsRow>(upserts, upsertValues(marks, inputs));
     assertInvariant(row !== undefined, 'a function has one row');
-    return row;
+    return await Promise.allSettled(inputs.map((_input, place) => resultAt(row, place)));
   } catch (error) {
-    if (!isAway(error)) throw error;
-    const committed = await readBack(database, indexId, mark).catch(() => {
-      throw error;
-    });
-    if (committed === undefined) throw error;
-    return committed;
+    return await Promise.allSettled(
+      marks.map(async (mark) => committedAs(await settle(database, first.indexId, mark, error))),
+    );
   }
+}
+
+function assertUpsert(input: CommitUpsertInput, { indexId, tenantId }: CommitUpsertInput): void {
+  const { documents, usage } = input;
+  assertInvariant(input.indexId === indexId && input.tenantId === tenantId, 'upserts are of one index');
+  assertInvariant(documents.length > 0, 'an upsert commits at least one document');
+  assertInvariant(
+    new Set(documents.map(({ docId }) => docId)).size === documents.length,
+    'doc ids of one upsert are unique',
+  );
+  assertUsage(usage, tenantId);
+  for (const { docId } of documents) assertDocId(docId);
+}
+
+async function resultAt(
+  { committed, dead, refused, details }: UpsertsRow,
+  place: number,
+): Promise<CommitUpsertResult> {
+  const code = refused[place] ?? undefined;
+  if (code !== undefined) return refusalOf(code, details[place] ?? '');
+  return committedAs({ generation: committed[place] ?? null, died: dead[place] ?? null });
+}
+
+function committedAs({ generation, died }: Committed): CommitUpsertResult {
+  assertInvariant(generation !== null, 'an upsert has a generation');
+  return { outcome: 'committed', generation, died: toDead(died) };
+}
+
+/** What a commit did that failed with `error`; rejects with the error when it did nothing, or nobody knows. */
+async function settle(database: Database, indexId: string, mark: string, error: unknown): Promise<Committed> {
+  if (!isAway(error)) throw error;
+  const committed = await readBack(database, indexId, mark).catch(() => {
+    throw error;
+  });
+  if (committed === undefined) throw error;
+  return committed;
 }
 
 /** What a commit did whose answer was lost; `undefined`: nothing, for good. */
@@ -124,13 +155,21 @@ async function readBack(database: Database, indexId: string, mark: string): Prom
   }
 }
 
-function upsertValues(mark: string, input: CommitUpsertInput): readonly unknown[] {
-  const { documents, usage } = input;
-  const segments = (input.segments ?? []).map(({ id, records, files }) => ({ id, records, files }));
+function upsertValues(marks: readonly string[], inputs: readonly CommitUpsertInput[]): readonly unknown[] {
+  const documents = inputs.flatMap((input) => input.documents);
+  const segments = new Map(
+    inputs.flatMap((input) => (input.segments ?? []).map((named) => [named.id, named])),
+  );
+  const usage = inputs.map((input) => usageValues(input.usage));
   return [
-    mark,
-    input.tenantId,
-    input.indexId,
+    inputs[0]?.tenantId,
+    inputs[0]?.indexId,
+    JSON.stringify([...segments.values()].map(({ id, records, files }) => ({ id, records, files }))),
+    marks,
+    inputs.map((input) => input.documents.length),
+    inputs.map(({ documentsMax }) => documentsMax),
+    ...(usage[0] ?? []).map((_value, column) => usage.map((values) => values[column])),
+    inputs.map(({ inputTokensMax }) => inputTokensMax ?? null),
     documents.map(({ docId }) => Buffer.from(docId)),
     documents.map(({ metadata }) => metadata),
     documents.map(({ versionId }) => versionId),
@@ -138,33 +177,24 @@ function upsertValues(mark: string, input: CommitUpsertInput): readonly unknown[
     documents.map(({ record }) => record),
     documents.map(({ chunkCount }) => chunkCount),
     documents.map(({ tokenVectors }) => tokenVectors),
-    JSON.stringify(segments),
-    input.documentsMax,
-    ...usageValues(usage),
-    input.inputTokensMax ?? null,
   ];
 }
 
-function refusalOf(error: unknown): CommitUpsertResult {
-  switch (codeOf(error)) {
+function refusalOf(code: string, detail: string): CommitUpsertResult {
+  switch (code) {
     case refusals.indexMissing:
       return { outcome: 'index_missing' };
     case refusals.documentAllowance:
-      return {
-        outcome: 'document_allowance_exceeded',
-        documents: Number((error as { readonly detail?: string }).detail),
-      };
+      return { outcome: 'document_allowance_exceeded', documents: Number(detail) };
     case refusals.tokenAllowance:
       return { outcome: 'token_allowance_exceeded' };
     case refusals.segmentReplaced:
       throw new ServiceError('service_unavailable', 'the documents must be sent again', {
         retryAfterSeconds: 1,
-        cause: error,
+        cause: new Error(detail),
       });
-    case refusals.defect:
-      throw new Error(`this is a bug: ${(error as Error).message}`, { cause: error });
     default:
-      throw error;
+      throw new Error(`this is a bug: ${detail}`);
   }
 }
 

@@ -38,7 +38,10 @@ const int8 = 20;
 const int8Array = 1016;
 const parsers = new TypeOverrides();
 parsers.setTypeParser(int8, Number);
-parsers.setTypeParser(int8Array, (text: string) => JSON.parse(`[${text.slice(1, -1)}]`) as number[]);
+parsers.setTypeParser(
+  int8Array,
+  (text: string) => JSON.parse(`[${text.slice(1, -1).replaceAll('NULL', 'null')}]`) as (number | null)[],
+);
 
 /** `url`: `postgres://user:password@host:port/database`, with TLS by `sslmode`, `sslrootcert`, `sslcert` and `sslkey`. */
 export function openDatabase(url: string, onIdleError: (error: Error) => void): Database {

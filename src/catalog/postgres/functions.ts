@@ -143,6 +143,49 @@ BEGIN
   committed := _generation;
 END $$;
 
+-- Each has the next of the documents, as many as _counts says; a refusal takes back what its upsert did, and nothing else.
+CREATE FUNCTION commit_upserts_1(
+  _tenant text, _index text, _segments jsonb, _marks uuid[], _counts integer[], _documents_max bigint[], _months text[],
+  _requests bigint[], _input_tokens bigint[], _upserts bigint[], _searches bigint[], _scores bigint[],
+  _rate_windows bytea[], _input_tokens_max bigint[], _doc_ids bytea[], _metadata text[], _version_ids bigint[],
+  _segment_ids bigint[], _records bigint[], _chunk_counts integer[], _token_vectors bigint[],
+  OUT committed bigint[], OUT dead jsonb, OUT refused text[], OUT details text[]
+) LANGUAGE plpgsql AS $$
+DECLARE
+  _first integer := 1;
+  _last integer;
+  _generation bigint;
+  _died jsonb;
+  _code text;
+  _detail text;
+BEGIN
+  dead := '[]';
+  FOR i IN 1 .. array_length(_marks, 1) LOOP
+    _last := _first + _counts[i] - 1;
+    _generation := NULL;
+    _died := NULL;
+    _code := NULL;
+    _detail := NULL;
+    BEGIN
+      SELECT c.committed, c.dead INTO _generation, _died FROM commit_upsert_1(_marks[i], _tenant, _index,
+        _doc_ids[_first:_last], _metadata[_first:_last], _version_ids[_first:_last], _segment_ids[_first:_last],
+        _records[_first:_last], _chunk_counts[_first:_last], _token_vectors[_first:_last], _segments,
+        _documents_max[i], _months[i], _requests[i], _input_tokens[i], _upserts[i], _searches[i], _scores[i],
+        _rate_windows[i], _input_tokens_max[i]) c;
+    EXCEPTION WHEN ${Object.values(refusals)
+      .map((code) => `SQLSTATE '${code}'`)
+      .join(' OR ')} THEN
+      GET STACKED DIAGNOSTICS _code = RETURNED_SQLSTATE, _detail = PG_EXCEPTION_DETAIL;
+      IF _detail = '' THEN _detail := SQLERRM; END IF;
+    END;
+    committed := committed || _generation;
+    dead := dead || jsonb_build_array(_died);
+    refused := refused || _code;
+    details := details || _detail;
+    _first := _last + 1;
+  END LOOP;
+END $$;
+
 CREATE FUNCTION commit_delete_1(
   _mark uuid, _tenant text, _index text, _doc_id bytea, _month text, _requests bigint, _input_tokens bigint,
   _upserts bigint, _searches bigint, _scores bigint, _rate_window bytea, OUT committed bigint, OUT dead jsonb

@@ -1,5 +1,6 @@
 /** Rows as PostgreSQL returns them, and their mapping to the contract's plain data. */
-import type { ApiKey, DeadVersion, IndexRow, IndexStatus, Tenant, UsageEvent } from '../contract.ts';
+import type { ApiKey, IndexRow, IndexStatus, Tenant } from '../contract.ts';
+import type { DeadVersion, UsageEvent } from '../../document-commits.ts';
 
 export interface TenantRow {
   readonly id: string;

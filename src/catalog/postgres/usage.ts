@@ -3,7 +3,8 @@
  * in it each event by itself, so that one that exceeds its allowance is refused alone. In the order of tenants: flights
  * of several nodes do not deadlock.
  */
-import type { Catalog, UsageEvent } from '../contract.ts';
+import type { Catalog } from '../contract.ts';
+import type { UsageEvent } from '../../document-commits.ts';
 import { ServiceError } from '../../errors.ts';
 import { assertUsage } from './commits.ts';
 import type { Database } from './database.ts';

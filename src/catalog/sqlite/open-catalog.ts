@@ -9,7 +9,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
-import type { Catalog, UsageEvent } from '../contract.ts';
+import type { Catalog } from '../contract.ts';
+import type { UsageEvent } from '../../document-commits.ts';
 import type { IndexState } from '../../index-state.ts';
 import { ServiceError, assertInvariant, invalid } from '../../errors.ts';
 import { createKeyPepper, fingerprintOf } from '../key-pepper.ts';

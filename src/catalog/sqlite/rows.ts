@@ -1,5 +1,6 @@
 /** Rows as SQLite returns them, and their mapping to the contract's plain data. Used by readers and writers. */
-import type { ApiKey, IndexRow, IndexStatus, Tenant, UsageEvent } from '../contract.ts';
+import type { ApiKey, IndexRow, IndexStatus, Tenant } from '../contract.ts';
+import type { UsageEvent } from '../../document-commits.ts';
 
 /** Read with safe integers: token totals may exceed 2^53. */
 export interface TenantColumns {

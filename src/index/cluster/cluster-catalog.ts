@@ -2,6 +2,7 @@
  * What an index that several nodes share needs from the keeper of the truth about it, as plain data and functions: the
  * service binds it to the catalog, which this layer does not know. Every write is durable when its promise settles.
  */
+import type { CommitUpsertInput, CommitUpsertResult } from '../../document-commits.ts';
 import type { IndexChanges, IndexHead, NamedSegment } from '../../index-state.ts';
 
 export interface MergedSegments {
@@ -36,6 +37,13 @@ export interface ClusterIndexCatalog {
   allocateSegmentId(): Promise<number>;
   /** Before the first object is put: what is put and never named is garbage that the catalog knows. */
   createSegment(segment: { readonly id: number; readonly blob: string }): Promise<void>;
+  /**
+   * One transaction, in which each upsert is decided alone; the results are in the order of the upserts. Segments that
+   * they name first are named by it.
+   */
+  commitUpserts(
+    upserts: readonly CommitUpsertInput[],
+  ): Promise<readonly PromiseSettledResult<CommitUpsertResult>[]>;
   /** Forgets versions that died at or before a generation. */
   forgetDeadVersions(generation: number): Promise<number>;
   /** `undefined` while another node has it. */

@@ -22,9 +22,11 @@ import type { BlobCache } from '../storage/blob-cache.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 import type { ClusterIndexCatalog } from './cluster-catalog.ts';
 import { ClusterMerges } from './cluster-merge.ts';
-import { DeltaSession, StagedSegments, type DeltaParts } from './delta-writer.ts';
+import { dropDelta, StagedSegments, type Delta, type DeltaParts } from './deltas.ts';
 import { Follower } from './follower.ts';
 import { uncacheSegment } from './segment-objects.ts';
+import { UpsertGroups, type UpsertParts } from './upsert-groups.ts';
+import { UpsertSession } from './upsert-session.ts';
 
 export interface ClusterIndexParts {
   readonly indexId: string;
@@ -48,7 +50,8 @@ export class ClusterIndex implements OpenIndex {
   readonly #parts: ClusterIndexParts;
   readonly #follower: Follower;
   readonly #merges: ClusterMerges;
-  readonly #deltas: DeltaParts;
+  readonly #upserts: UpsertParts;
+  readonly #groups: UpsertGroups;
   /** Generations by when this node had them, oldest first. */
   readonly #passed: { readonly atMs: number; readonly generation: number }[] = [];
   #maintenance: Promise<void> | undefined;
@@ -61,15 +64,15 @@ export class ClusterIndex implements OpenIndex {
     const staged = new StagedSegments();
     const onError = (job: string, error: unknown): void => this.#noteBackgroundError(job, error);
     this.#parts = parts;
-    this.#deltas = {
-      indexId,
-      native,
+    const deltas: DeltaParts = { indexId, native, catalog, cache, objects, staged };
+    this.#upserts = {
+      ...deltas,
       catalog,
-      cache,
-      objects,
-      staged,
       tokenVectorsMax: settings.segmentTokenVectorsMax,
+      onEnd: (ended, generation) =>
+        this.#inBackground('catching up', () => this.#endDeltas(ended, generation)),
     };
+    this.#groups = new UpsertGroups(this.#upserts);
     this.#follower = new Follower({
       native,
       catalog,
@@ -79,7 +82,7 @@ export class ClusterIndex implements OpenIndex {
       onError: (error) => onError('cache', error),
     });
     this.#merges = new ClusterMerges({
-      ...this.#deltas,
+      ...deltas,
       catalog,
       settings,
       pace: parts.pace,
@@ -101,31 +104,25 @@ export class ClusterIndex implements OpenIndex {
   }
 
   async write<T>(work: (writer: IndexWriter) => Promise<T>): Promise<T> {
-    const session = new DeltaSession(this.#deltas);
-    let committed = -1;
+    const session = new UpsertSession(this.#upserts, this.#groups);
     try {
       return await work({
-        append: (record) => {
+        append: async (record) => {
           this.#assertUsable();
-          return session.append(record);
+          await session.append(record);
         },
-        commit: async (transaction) => {
-          const segments = await session.finish();
-          return await this.#commit(async () => {
-            const outcome = await transaction(segments);
-            committed = outcome.commit?.generation ?? -1;
-            return outcome;
-          });
-        },
+        commit: (upsert) => session.commit(upsert),
       });
     } finally {
-      if (committed < 0) await session.end();
-      else this.#inBackground('catching up', () => this.#reach(committed).then(() => session.end()));
+      session.end();
     }
   }
 
-  commitDelete<T>(transaction: () => Promise<CommitWork<T>>): Promise<T> {
-    return this.#commit(transaction);
+  /** What was committed is durable and is seen by the next search everywhere: the answer need not wait for this node. */
+  async commitDelete<T>(transaction: () => Promise<CommitWork<T>>): Promise<T> {
+    const { result, commit } = await transaction();
+    if (commit !== undefined) await this.catchUp(commit.generation);
+    return result;
   }
 
   /** Nothing waits for it: every search looks for itself. */
@@ -166,18 +163,20 @@ export class ClusterIndex implements OpenIndex {
     await Promise.allSettled([this.#merges.settled(), this.#maintenance, ...this.#jobs]);
   }
 
-  /** What was committed is durable and is seen by the next search everywhere: the answer need not wait for this node. */
-  async #commit<T>(transaction: () => Promise<CommitWork<T>>): Promise<T> {
-    const { result, commit } = await transaction();
-    if (commit !== undefined) await this.catchUp(commit.generation);
-    return result;
-  }
-
   /** What searches would have to wait for is here already then, and segments do not gather. */
   async #reach(generation: number): Promise<void> {
     if (this.#closed) return;
     await this.#follower.reach({ generation, layout: 0 });
     void this.#merges.run();
+  }
+
+  /** What no commit has named goes, and what another node has merged away already. */
+  async #endDeltas(deltas: readonly Delta[], generation: number | undefined): Promise<void> {
+    try {
+      if (generation !== undefined) await this.#reach(generation);
+    } finally {
+      for (const delta of deltas) await dropDelta(this.#upserts, delta);
+    }
   }
 
   #inBackground(job: string, work: () => Promise<void>): void {

@@ -13,7 +13,7 @@ import type { NativeIndex } from '../engine/native.ts';
 import { loadLifespans } from '../segments/load-lifespans.ts';
 import type { BlobCache } from '../storage/blob-cache.ts';
 import type { ClusterIndexCatalog } from './cluster-catalog.ts';
-import type { StagedSegments } from './delta-writer.ts';
+import type { StagedSegments } from './deltas.ts';
 import { fetchSegment, uncacheSegment } from './segment-objects.ts';
 
 export interface FollowerParts {

@@ -13,6 +13,7 @@ export function catalogSegments(catalog: Catalog, indexId: string): SegmentCatal
     },
     createSegment: (segment) => catalog.createSegment({ ...segment, indexId }),
     sealSegment: (segmentId, records) => catalog.sealSegment(segmentId, records),
+    commitUpsert: (upsert) => catalog.commitUpsert(upsert),
     swapSegments: (swap) => catalog.swapSegments({ ...swap, indexId }),
     forgetDeadVersions: (generation) => catalog.forgetDeadVersions(indexId, generation),
   };

@@ -14,6 +14,7 @@ export function clusterSegments(
     ...catalogSegments(catalog, indexId),
     readHead: () => existing(catalog.readHead(indexId)),
     changesSince: (node) => existing(catalog.changesSince({ indexId, ...node })),
+    commitUpserts: (upserts) => catalog.commitUpserts(upserts),
     async beginMerge() {
       const lease = await catalog.acquireMergeLease(indexId, nodeId, mergeTurnMs);
       return (

@@ -6,12 +6,13 @@
  * Charged are the tokens of the documents that were upserted; a failed document costs nothing and leaves
  * what was stored under its id as it was.
  */
-import type { CommitUpsertResult, DocumentVersion, IndexRow } from '../../catalog/contract.ts';
+import type { IndexRow } from '../../catalog/contract.ts';
+import type { CommitUpsertResult, DocumentVersion } from '../../document-commits.ts';
 import type { EncodedDocument, EncoderModel } from '../../encoder/protocol/contract.ts';
 import { assertInvariant, invalid, type ServiceError } from '../../errors.ts';
-import type { NamedSegment } from '../../index-state.ts';
+import type { RecordLocation } from '../../index-state.ts';
 import { metadataTerms } from '../../index/terms/metadata-terms.ts';
-import type { CommitWork, IndexWriter } from '../../index/contract.ts';
+import type { IndexWriter } from '../../index/contract.ts';
 import { monthOf } from '../calendar-month.ts';
 import type { DocumentInput, RequestContext, UpsertResponse } from '../contract.ts';
 import { missingIndex } from '../indexes/indexes.ts';
@@ -19,9 +20,12 @@ import { assertWanted, encodeOptions, requestUsage, timed, type ServiceParts } f
 import { modelOfIndex } from '../indexes/served-models.ts';
 import { tokenAllowanceExceeded, type TokenHold } from '../limits/token-allowance.ts';
 
+type UnplacedVersion = Omit<DocumentVersion, keyof RecordLocation>;
+
 /** What became of the documents before the commit. */
 interface PreparedUpsert {
-  readonly versions: DocumentVersion[];
+  /** In the order of the appends. */
+  readonly versions: UnplacedVersion[];
   /** In the order of the request. */
   failed: readonly { readonly docId: string; readonly error: string }[];
   inputTokens: number;
@@ -46,9 +50,7 @@ export async function upsertDocuments(
           if (encoded.versions.length > 0) {
             assertWanted(context, parts.nowMs());
             const outcome = await timed(context, 'commit', () =>
-              writer.commit((segments) =>
-                commitUpsert(parts, context, { row, hold, prepared: encoded, segments }),
-              ),
+              commitUpsert(parts, context, { row, hold, writer, prepared: encoded }),
             );
             assertCommitted(outcome, parts.nowMs());
             hold.settle(BigInt(encoded.inputTokens));
@@ -136,9 +138,9 @@ async function appendDocument(
   versionId: number,
   input: DocumentInput,
   document: EncodedDocument,
-): Promise<DocumentVersion> {
+): Promise<UnplacedVersion> {
   const { chunkRows, vectors, scales } = document;
-  const { segmentId, record } = await writer.append({
+  await writer.append({
     versionId,
     chunkRows,
     vectors,
@@ -151,8 +153,6 @@ async function appendDocument(
     metadata: input.metadata,
     chunkCount: chunkRows.length,
     tokenVectors: scales.length,
-    segmentId,
-    record,
   };
 }
 
@@ -162,36 +162,39 @@ async function commitUpsert(
   {
     row,
     hold,
+    writer,
     prepared,
-    segments,
-  }: Pick<EncodeInput, 'row' | 'hold'> & {
-    readonly prepared: PreparedUpsert;
-    readonly segments: readonly NamedSegment[];
-  },
-): Promise<CommitWork<CommitUpsertResult['outcome']>> {
-  let committed: CommitUpsertResult;
+  }: Pick<EncodeInput, 'row' | 'hold' | 'writer'> & { readonly prepared: PreparedUpsert },
+): Promise<CommitUpsertResult['outcome']> {
+  let hasBegun = false;
   try {
-    committed = await parts.catalog.commitUpsert({
-      tenantId: context.tenant.id,
-      indexId: row.id,
-      documents: prepared.versions,
-      documentsMax: context.tenant.limits.documents,
-      inputTokensMax: context.tenant.limits.inputTokens,
-      segments,
-      usage: parts.usage.event(context.tenant.id, {
-        month: hold.month,
-        inputTokens: BigInt(prepared.inputTokens),
-        documentUpserts: prepared.versions.length,
-      }),
+    const { outcome } = await writer.commit(({ locations, segments }) => {
+      hasBegun = true;
+      return {
+        tenantId: context.tenant.id,
+        indexId: row.id,
+        documents: prepared.versions.map((version, place) => {
+          const location = locations[place];
+          assertInvariant(location !== undefined, 'every document has a record');
+          return { ...version, segmentId: location.segmentId, record: location.record };
+        }),
+        documentsMax: context.tenant.limits.documents,
+        inputTokensMax: context.tenant.limits.inputTokens,
+        segments,
+        usage: parts.usage.event(context.tenant.id, {
+          month: hold.month,
+          inputTokens: BigInt(prepared.inputTokens),
+          documentUpserts: prepared.versions.length,
+        }),
+      };
     });
+    if (outcome === 'committed') parts.usage.claim(context);
+    return outcome;
   } catch (error) {
     // It may have been counted: never count twice.
-    parts.usage.claim(context);
+    if (hasBegun) parts.usage.claim(context);
     throw error;
   }
-  if (committed.outcome !== 'committed') return { result: committed.outcome };
-  parts.usage.claim(context);
-  return { result: committed.outcome, commit: committed };
 }
 
 function assertCommitted(outcome: CommitUpsertResult['outcome'], nowMs: number): void {

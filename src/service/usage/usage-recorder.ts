@@ -3,7 +3,8 @@
  * request first, and `countRequest` then leaves it alone. A record that fails half-way is not tried again:
  * counting too little favours the customer, counting twice does not.
  */
-import type { Catalog, UsageEvent } from '../../catalog/contract.ts';
+import type { Catalog } from '../../catalog/contract.ts';
+import type { UsageEvent } from '../../document-commits.ts';
 import { ServiceError } from '../../errors.ts';
 import { monthOf } from '../calendar-month.ts';
 import type { RequestContext } from '../contract.ts';

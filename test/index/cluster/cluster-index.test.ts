@@ -106,8 +106,8 @@ describe('a node', () => {
       }),
       catalog: (real) => ({
         ...real,
-        commitUpsert: (input) =>
-          failing === 'commit' ? Promise.reject(new Error('no commit')) : real.commitUpsert(input),
+        commitUpserts: (inputs) =>
+          failing === 'commit' ? Promise.reject(new Error('no commit')) : real.commitUpserts(inputs),
       }),
     });
     for (failing of ['put', 'commit']) {

@@ -5,7 +5,7 @@ import type {
   CommitUpsertInput,
   CommitUpsertResult,
   DocumentVersion,
-} from '../../../src/catalog/contract.ts';
+} from '../../../src/document-commits.ts';
 import type { NamedSegment } from '../../../src/index-state.ts';
 import { usageOf } from '../stages/catalog-fixture.ts';
 

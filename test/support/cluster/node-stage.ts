@@ -6,7 +6,8 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import path from 'node:path';
 import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
 import type { RunningSeaweed } from '../../../deploy/local/seaweedfs.ts';
-import type { DocumentVersion } from '../../../src/catalog/contract.ts';
+import type { DocumentVersion } from '../../../src/document-commits.ts';
+import type { RecordLocation } from '../../../src/index-state.ts';
 import type { ClusterCatalog } from '../../../src/catalog/cluster-contract.ts';
 import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.ts';
 import { createClusterStorage } from '../../../src/index/cluster/cluster-storage.ts';
@@ -139,12 +140,13 @@ async function openNode(
     upsert: (documents) =>
       index.write(async (writer) => {
         const ids = await catalog.allocateIds(documents.length);
-        const versions: DocumentVersion[] = [];
+        const versions: Omit<DocumentVersion, keyof RecordLocation>[] = [];
         for (const [place, document] of documents.entries()) {
           const rows = document.chunks.flat();
           const metadata = JSON.stringify(document.metadata);
-          const location = await writer.append({
-            versionId: ids[place]!,
+          const versionId = ids[place]!;
+          await writer.append({
+            versionId,
             chunkRows: Uint32Array.from(document.chunks, (chunk) => chunk.length),
             vectors: Int8Array.from(rows.flat()),
             scales: new Uint16Array(rows.length).fill(scaleBits),
@@ -152,25 +154,23 @@ async function openNode(
           });
           const { docId, chunks } = document;
           versions.push({
-            ...location,
             docId,
+            versionId,
             metadata,
             chunkCount: chunks.length,
             tokenVectors: rows.length,
           });
         }
-        return await writer.commit(async (segments) => {
-          const committed = await catalog.commitUpsert({
-            tenantId,
-            indexId,
-            documents: versions,
-            documentsMax: 1_000_000,
-            usage,
-            segments,
-          });
-          if (committed.outcome !== 'committed') throw new Error(committed.outcome);
-          return { result: committed.generation, commit: committed };
-        });
+        const committed = await writer.commit(({ locations, segments }) => ({
+          tenantId,
+          indexId,
+          documents: versions.map((version, place) => ({ ...version, ...locations[place]! })),
+          documentsMax: 1_000_000,
+          usage,
+          segments,
+        }));
+        if (committed.outcome !== 'committed') throw new Error(committed.outcome);
+        return committed.generation;
       }),
     remove: (docId) =>
       index.commitDelete(async () => {

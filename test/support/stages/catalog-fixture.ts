@@ -2,15 +2,17 @@
 import { randomUUID } from 'node:crypto';
 import type {
   Catalog,
-  CommitUpsertInput,
-  CommitUpsertResult,
   CreateIndexInput,
-  DocumentVersion,
   IndexRow,
   Tenant,
   TenantLimits,
-  UsageEvent,
 } from '../../../src/catalog/contract.ts';
+import type {
+  CommitUpsertInput,
+  CommitUpsertResult,
+  DocumentVersion,
+  UsageEvent,
+} from '../../../src/document-commits.ts';
 
 export const month = '2026-10';
 

@@ -6,11 +6,8 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type {
-  CommitDeleteResult,
-  CommitUpsertResult,
-  DocumentVersion,
-} from '../../../src/catalog/contract.ts';
+import type { CommitDeleteResult } from '../../../src/catalog/contract.ts';
+import type { CommitUpsertInput, DocumentVersion } from '../../../src/document-commits.ts';
 import { prepareDataDirectory } from '../../../src/catalog/data-directory.ts';
 import type { SqliteCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
 import { openCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
@@ -29,8 +26,6 @@ export const month = '2026-11';
 /** Half-precision bits of 1/128. */
 const scaleBits = 0x2000;
 const scale = 1 / 128;
-
-type CommittedUpsert = Extract<CommitUpsertResult, { readonly outcome: 'committed' }>;
 
 export interface TestDocument {
   readonly docId: string;
@@ -71,8 +66,7 @@ export interface Stage extends Omit<Host, typeof Symbol.asyncDispose> {
     documents: readonly TestDocument[],
     commit?: (work: () => Promise<void>) => Promise<void>,
   ): Promise<void>;
-  /** The catalog's side of an upsert and of a delete, with nothing published. */
-  commit(documents: readonly DocumentVersion[]): Promise<CommittedUpsert>;
+  /** The catalog's side of a delete, with nothing published. */
   commitDelete(docId: string): Promise<CommitDeleteResult>;
   /** Writes documents and stops before the commit. */
   abandon(documents: readonly TestDocument[]): Promise<void>;
@@ -140,21 +134,17 @@ export async function openStage(
   let index = await open();
   const usage = { tenantId, month, requests: 1 };
 
-  async function commitUpsert(documents: readonly DocumentVersion[]): Promise<CommittedUpsert> {
-    const committed = await catalog.commitUpsert({
-      tenantId,
-      indexId,
-      documents,
-      documentsMax: 1_000_000,
-      usage: {
-        ...usage,
-        documentUpserts: documents.length,
-        inputTokens: BigInt(documents.reduce((sum, { tokenVectors }) => sum + tokenVectors, 0)),
-      },
-    });
-    if (committed.outcome !== 'committed') throw new Error(committed.outcome);
-    return committed;
-  }
+  const upsertOf = (documents: readonly DocumentVersion[]): CommitUpsertInput => ({
+    tenantId,
+    indexId,
+    documents,
+    documentsMax: 1_000_000,
+    usage: {
+      ...usage,
+      documentUpserts: documents.length,
+      inputTokens: BigInt(documents.reduce((sum, { tokenVectors }) => sum + tokenVectors, 0)),
+    },
+  });
   const commitDelete = (docId: string) => catalog.commitDelete({ tenantId, indexId, docId, usage });
 
   async function append(
@@ -165,8 +155,9 @@ export async function openStage(
     const versions = [];
     for (const [place, document] of documents.entries()) {
       const rows = document.chunks.flat();
-      const { segmentId, record, versionId } = await writer.append({
-        versionId: ids[place]!,
+      const versionId = ids[place]!;
+      await writer.append({
+        versionId,
         chunkRows: Uint32Array.from(document.chunks, (chunk) => chunk.length),
         vectors: Int8Array.from(rows.flat()),
         scales: new Uint16Array(rows.length).fill(scaleBits),
@@ -178,8 +169,6 @@ export async function openStage(
         metadata: JSON.stringify(document.metadata),
         chunkCount: document.chunks.length,
         tokenVectors: rows.length,
-        segmentId,
-        record,
       });
     }
     return versions;
@@ -201,14 +190,14 @@ export async function openStage(
     async upsert(documents, commit = (work) => work()) {
       await index.write(async (writer) => {
         const versions = await append(documents, writer);
-        await commit(() =>
-          writer.commit(async () => {
-            return { result: undefined, commit: await commitUpsert(versions) };
-          }),
-        );
+        await commit(async () => {
+          const { outcome } = await writer.commit(({ locations }) =>
+            upsertOf(versions.map((version, place) => ({ ...version, ...locations[place]! }))),
+          );
+          if (outcome !== 'committed') throw new Error(outcome);
+        });
       });
     },
-    commit: commitUpsert,
     commitDelete,
     async abandon(documents) {
       await index.write(async (writer) => void (await append(documents, writer)));

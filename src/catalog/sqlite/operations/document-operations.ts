@@ -1,11 +1,11 @@
 /** Writes on documents: the transactions an upsert and a delete are. */
+import type { CommitDeleteResult } from '../../contract.ts';
 import type {
-  CommitDeleteResult,
   CommitUpsertInput,
   CommitUpsertResult,
   DeadVersion,
   UsageEvent,
-} from '../../contract.ts';
+} from '../../../document-commits.ts';
 import { assertInvariant } from '../../../errors.ts';
 import type { Connection } from '../connection.ts';
 import { addUsageSql, usageParameters } from '../rows.ts';

@@ -7,7 +7,7 @@
  * the process would lose what memory holds.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { UsageEvent } from '../../contract.ts';
+import type { UsageEvent } from '../../../document-commits.ts';
 import { ServiceError, assertInvariant } from '../../../errors.ts';
 import type { SpaceReserve } from '../../space-reserve.ts';
 import type { CheckpointOperations } from '../threads/checkpoint-thread.ts';

@@ -1,5 +1,5 @@
 /** Usage that waits to be written: one sum a tenant and month, oldest first, and no more of them than a bound. */
-import type { UsageEvent } from '../../contract.ts';
+import type { UsageEvent } from '../../../document-commits.ts';
 
 /** Each takes less than 1 KiB. */
 export const usageSumsMax = 10_000;

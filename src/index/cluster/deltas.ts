@@ -1,0 +1,94 @@
+/**
+ * A segment that a node writes, a *delta*: it is sealed and put into the object store before a commit or a merge names
+ * it. Nobody else ever reads one that nothing has named, and what was put of it is garbage that the catalog knows.
+ */
+import type { NamedSegment, RecordLocation } from '../../index-state.ts';
+import { fromEngine } from '../engine/engine-errors.ts';
+import type { NativeIndex, NativeRecord } from '../engine/native.ts';
+import type { BlobCache } from '../storage/blob-cache.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
+import type { ClusterIndexCatalog } from './cluster-catalog.ts';
+import { newBlob, putSegment, uncacheSegment } from './segment-objects.ts';
+
+export interface DeltaParts {
+  readonly indexId: string;
+  readonly native: NativeIndex;
+  readonly catalog: Pick<ClusterIndexCatalog, 'allocateSegmentId' | 'createSegment'>;
+  readonly cache: BlobCache;
+  readonly objects: ObjectStore;
+  readonly staged: StagedSegments;
+}
+
+/**
+ * Segments that this node has open and the catalog may name at any moment. Whoever meets one in the catalog takes it over;
+ * whoever gives one up finds out whether that has happened.
+ */
+export class StagedSegments {
+  readonly #blobs = new Map<number, string>();
+
+  add(id: number, blob: string): void {
+    this.#blobs.set(id, blob);
+  }
+
+  /** Whether it was there; it is not any more. */
+  take(id: number, blob: string): boolean {
+    return this.#blobs.get(id) === blob && this.#blobs.delete(id);
+  }
+}
+
+export interface Delta {
+  readonly id: number;
+  readonly blob: string;
+  /** The catalog knows that it may be put. */
+  readonly noted: Promise<void>;
+}
+
+/** A new segment in the cache, to be written, sealed and put; `noted` before anything is put. */
+export async function createDelta(parts: DeltaParts): Promise<Delta> {
+  const { indexId, native, catalog, cache, staged } = parts;
+  const id = await catalog.allocateSegmentId();
+  const blob = newBlob(indexId);
+  const noted = catalog.createSegment({ id, blob });
+  // Whoever puts it waits for this.
+  noted.catch(() => undefined);
+  try {
+    await native.createSegment(id, await cache.create(blob));
+  } catch (error) {
+    throw fromEngine(error);
+  }
+  staged.add(id, blob);
+  return { id, blob, noted };
+}
+
+export async function appendTo(
+  { native }: Pick<DeltaParts, 'native'>,
+  { id }: Delta,
+  record: NativeRecord,
+): Promise<RecordLocation> {
+  try {
+    return { segmentId: id, record: (await native.append(id, record)).record };
+  } catch (error) {
+    throw fromEngine(error);
+  }
+}
+
+/** Makes its records durable, where every node finds them. */
+export async function sealAndPut(parts: DeltaParts, delta: Delta): Promise<NamedSegment> {
+  try {
+    const info = await parts.native.seal(delta.id);
+    await delta.noted;
+    return await putSegment(parts, delta, info);
+  } catch (error) {
+    throw fromEngine(error);
+  }
+}
+
+/** Unless something has named it by now, and this node has it from the catalog. */
+export async function dropDelta(
+  { native, cache, staged }: Pick<DeltaParts, 'native' | 'cache' | 'staged'>,
+  { id, blob }: Delta,
+): Promise<void> {
+  if (!staged.take(id, blob)) return;
+  native.dropSegment(id);
+  await uncacheSegment(cache, blob);
+}

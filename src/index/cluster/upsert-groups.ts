@@ -1,0 +1,137 @@
+/**
+ * Upserts that end together share a delta, its objects and a transaction, in which each is decided alone. An upsert alone
+ * goes at once; one that comes while others are on their way waits for them, and no longer than a moment.
+ *
+ * All versions of a segment are born in the transaction that names it: a node that lacks the segment learns of all of them.
+ */
+import type { CommitUpsertInput, CommitUpsertResult } from '../../document-commits.ts';
+import type { RecordLocation } from '../../index-state.ts';
+import type { PlacedRecords } from '../contract.ts';
+import type { NativeRecord } from '../engine/native.ts';
+import type { ClusterIndexCatalog } from './cluster-catalog.ts';
+import { appendTo, createDelta, dropDelta, sealAndPut, type Delta, type DeltaParts } from './deltas.ts';
+
+export interface UpsertParts extends DeltaParts {
+  readonly catalog: DeltaParts['catalog'] & Pick<ClusterIndexCatalog, 'commitUpserts'>;
+  /** Token vectors at which a delta is full. */
+  readonly tokenVectorsMax: number;
+  /** Deltas that a commit has named, or that none ever will (`undefined`); never rejects. */
+  readonly onEnd: (deltas: readonly Delta[], generation: number | undefined) => void;
+}
+
+/** What an upsert commits, once it is known where its records lie. */
+export type UpsertOf = (placed: PlacedRecords) => CommitUpsertInput;
+
+interface Waiting {
+  readonly records: readonly NativeRecord[];
+  readonly upsert: UpsertOf;
+  readonly done: PromiseWithResolvers<CommitUpsertResult>;
+}
+
+const waitMsMax = 20;
+
+export class UpsertGroups {
+  readonly #parts: UpsertParts;
+  #waiting: Waiting[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #flights = 0;
+  /** Upserts that may need the next delta. */
+  #writers = 0;
+  #next: Promise<Delta> | undefined;
+
+  constructor(parts: UpsertParts) {
+    this.#parts = parts;
+  }
+
+  /** An upsert begins to write: its delta is made meanwhile. Each is followed by one `leave`. */
+  enter(): void {
+    this.#writers += 1;
+    this.#next ??= this.#create();
+  }
+
+  leave(): void {
+    this.#writers -= 1;
+    if (this.#writers > 0) return;
+    // Nobody is there to use it, and the catalog does not keep it for ever.
+    const unused = this.#next;
+    this.#next = undefined;
+    unused?.then((delta) => this.#parts.onEnd([delta], undefined)).catch(() => undefined);
+  }
+
+  commit(records: readonly NativeRecord[], upsert: UpsertOf): Promise<CommitUpsertResult> {
+    const done = Promise.withResolvers<CommitUpsertResult>();
+    this.#waiting.push({ records, upsert, done });
+    if (this.#flights === 0) this.#depart();
+    else this.#timer ??= setTimeout(() => this.#depart(), waitMsMax);
+    return done.promise;
+  }
+
+  #depart(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    while (this.#waiting.length > 0) {
+      const group = this.#waiting.splice(0, this.#fitting());
+      this.#flights += 1;
+      void this.#fly(group).finally(() => {
+        this.#flights -= 1;
+        if (this.#flights === 0) this.#depart();
+      });
+    }
+  }
+
+  /** How many of those that wait a delta holds; at least one. */
+  #fitting(): number {
+    let tokenVectors = 0;
+    const full = this.#waiting.findIndex(({ records }) => {
+      tokenVectors += records.reduce((sum, { scales }) => sum + scales.length, 0);
+      return tokenVectors > this.#parts.tokenVectorsMax;
+    });
+    return full < 0 ? this.#waiting.length : Math.max(1, full);
+  }
+
+  /** Never rejects. */
+  async #fly(group: readonly Waiting[]): Promise<void> {
+    const created = this.#next ?? this.#create();
+    this.#next = undefined;
+    try {
+      const delta = await created;
+      const results = await this.#commit(delta, group);
+      const generations = results.flatMap((result) =>
+        result.status === 'fulfilled' && result.value.outcome === 'committed' ? result.value.generation : [],
+      );
+      this.#parts.onEnd([delta], generations.length === 0 ? undefined : Math.max(...generations));
+      for (const [place, { done }] of group.entries()) settle(done, results[place]);
+    } catch (error) {
+      void created.then((delta) => this.#parts.onEnd([delta], undefined)).catch(() => undefined);
+      for (const { done } of group) done.reject(error);
+    }
+  }
+
+  async #commit(
+    delta: Delta,
+    group: readonly Waiting[],
+  ): Promise<readonly PromiseSettledResult<CommitUpsertResult>[]> {
+    const locations: RecordLocation[][] = [];
+    for (const { records } of group) {
+      const own: RecordLocation[] = [];
+      for (const record of records) own.push(await appendTo(this.#parts, delta, record));
+      locations.push(own);
+    }
+    const segments = [await sealAndPut(this.#parts, delta)];
+    return await this.#parts.catalog.commitUpserts(
+      group.map(({ upsert }, place) => upsert({ locations: locations[place] ?? [], segments })),
+    );
+  }
+
+  #create(): Promise<Delta> {
+    const created = createDelta(this.#parts);
+    // Whoever uses it learns of it.
+    created.catch(() => undefined);
+    return created;
+  }
+}
+
+function settle<T>(done: PromiseWithResolvers<T>, result: PromiseSettledResult<T> | undefined): void {
+  if (result?.status === 'fulfilled') done.resolve(result.value);
+  else done.reject(result?.reason);
+}
