@@ -10,7 +10,7 @@ import type { CopyPace } from '../segments/copy-pace.ts';
 import { copyRecords } from '../segments/copy-records.ts';
 import { liveTokenVectors, planMerge, type MergeableSegment } from '../segments/merge-policy.ts';
 import type { ClusterIndexCatalog, MergedSegments, MergeTurn } from './cluster-catalog.ts';
-import { createDelta, dropDelta, sealAndPut, type DeltaParts } from './deltas.ts';
+import { createDelta, dropDelta, type DeltaParts } from './deltas.ts';
 import type { Follower } from './follower.ts';
 import { putSegment } from './segment-objects.ts';
 

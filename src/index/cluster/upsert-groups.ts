@@ -9,7 +9,7 @@ import type { RecordLocation } from '../../index-state.ts';
 import type { PlacedRecords } from '../contract.ts';
 import type { NativeRecord } from '../engine/native.ts';
 import type { ClusterIndexCatalog } from './cluster-catalog.ts';
-import { appendTo, createDelta, dropDelta, sealAndPut, type Delta, type DeltaParts } from './deltas.ts';
+import { appendTo, createDelta, sealAndPut, type Delta, type DeltaParts } from './deltas.ts';
 
 export interface UpsertParts extends DeltaParts {
   readonly catalog: DeltaParts['catalog'] & Pick<ClusterIndexCatalog, 'commitUpserts'>;

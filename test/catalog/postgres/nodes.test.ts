@@ -6,7 +6,13 @@ import type { IndexRow } from '../../../src/catalog/contract.ts';
 import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.ts';
 import { ServiceError } from '../../../src/errors.ts';
 import type { IndexChanges } from '../../../src/index-state.ts';
-import { commitDelta, newDelta, upsertDelta } from '../../support/cluster/delta-writer.ts';
+import {
+  commitDelta,
+  deltaUpsert,
+  newDelta,
+  upsertDelta,
+  type Delta,
+} from '../../support/cluster/delta-writer.ts';
 import { newDatabase, queryDatabase, serversMs, startTestPostgres } from '../../support/cluster/servers.ts';
 import { seededRandom } from '../../support/seeded-random.ts';
 import { month, newIndex, newTenant, usageOf } from '../../support/stages/catalog-fixture.ts';
@@ -32,6 +38,53 @@ afterEach(() => Promise.all(nodes.map((node) => node.close())));
 
 /** Which of so many nodes comes next. */
 const nodeAt = (place: number): ClusterCatalog => nodes[place % nodes.length]!;
+
+describe('upserts that share a transaction', () => {
+  it('are decided one by one, and name the segment that they share', async () => {
+    const { segment, documents } = await newDelta(nodes[0], index.id, ['a', 'b', 'c', 'd']);
+    const partAt = (place: number): Delta => ({ segment, documents: [documents[place]!] });
+    const usage = usageOf(index.tenantId, { requests: 1, inputTokens: 10n });
+    const replacing = { ...documents[3]!, docId: 'a' };
+    const results = await nodes[0].commitUpserts([
+      deltaUpsert(index, partAt(0), { usage }),
+      deltaUpsert(index, partAt(1), { usage, documentsMax: 1 }),
+      deltaUpsert(index, partAt(2), { usage, inputTokensMax: 19n }),
+      deltaUpsert(index, { segment, documents: [{ ...replacing, record: 4 }] }),
+      deltaUpsert(index, { segment, documents: [replacing] }, { usage }),
+    ]);
+    expect(results).toMatchObject([
+      { value: { outcome: 'committed', generation: 1, died: [] } },
+      { value: { outcome: 'document_allowance_exceeded', documents: 1 } },
+      { value: { outcome: 'token_allowance_exceeded' } },
+      { status: 'rejected', reason: { message: expect.stringContaining('this is a bug') as string } },
+      { value: { outcome: 'committed', generation: 2, died: [{ docId: 'a', record: 0 }] } },
+    ]);
+    const changes = (await nodes[1].changesSince({ indexId: index.id, generation: -1, segmentIds: [] }))!;
+    expect(changes).toMatchObject({
+      generation: 2,
+      segments: [{ id: segment.id, records: 4 }],
+      versions: {
+        records: Uint32Array.of(0, 3),
+        born: Float64Array.of(1, 2),
+        died: Float64Array.of(2, 0),
+      },
+    });
+    const totals = await nodes[2].usageTotals(index.tenantId, month);
+    expect(totals).toMatchObject({ documents: 1, requests: 2, inputTokens: 20n });
+  });
+
+  it('name nothing when all are refused', async () => {
+    const delta = await newDelta(nodes[0], index.id, ['a']);
+    const refused = deltaUpsert(index, delta, { documentsMax: 0 });
+    expect(await nodes[0].commitUpserts([refused])).toMatchObject([
+      { value: { outcome: 'document_allowance_exceeded' } },
+    ]);
+    expect(await nodes[0].changesSince({ indexId: index.id, generation: -1, segmentIds: [] })).toMatchObject({
+      generation: 0,
+      segments: [],
+    });
+  });
+});
 
 describe('commits of several nodes to one index', () => {
   it('have generations without holes', async () => {

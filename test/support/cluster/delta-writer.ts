@@ -36,22 +36,24 @@ export async function newDelta(
   return { segment: { id, blob, records: docIds.length, files }, documents };
 }
 
+type DeltaOptions = Partial<Pick<CommitUpsertInput, 'documentsMax' | 'usage' | 'inputTokensMax'>>;
+
+export function deltaUpsert(
+  { tenantId, id: indexId }: { readonly tenantId: string; readonly id: string },
+  { segment, documents }: Delta,
+  options: DeltaOptions = {},
+): CommitUpsertInput {
+  const usage = usageOf(tenantId);
+  return { tenantId, indexId, documents, documentsMax: 1_000_000, usage, segments: [segment], ...options };
+}
+
 export function commitDelta(
   catalog: ClusterCatalog,
   index: { readonly tenantId: string; readonly id: string },
-  { segment, documents }: Delta,
-  options: Partial<Pick<CommitUpsertInput, 'documentsMax' | 'usage' | 'inputTokensMax'>> = {},
+  delta: Delta,
+  options: DeltaOptions = {},
 ): Promise<CommitUpsertResult> {
-  const { tenantId, id: indexId } = index;
-  return catalog.commitUpsert({
-    tenantId,
-    indexId,
-    documents,
-    documentsMax: 1_000_000,
-    usage: usageOf(tenantId),
-    segments: [segment],
-    ...options,
-  });
+  return catalog.commitUpsert(deltaUpsert(index, delta, options));
 }
 
 /** Returns the generation; throws for every other outcome. */

@@ -1,0 +1,131 @@
+/** Which upserts of a node share a segment and a transaction, and what becomes of the others when one fails. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
+import type { RunningSeaweed } from '../../../deploy/local/seaweedfs.ts';
+import type { ClusterCatalog } from '../../../src/catalog/cluster-contract.ts';
+import type { ObjectStore } from '../../../src/index/storage/object-store.ts';
+import { openNodeStage, type Node, type NodeStage } from '../../support/cluster/node-stage.ts';
+import { serversMs, startTestPostgres, startTestSeaweed } from '../../support/cluster/servers.ts';
+import { dim, documentAt, type TestDocument } from '../../support/stages/index-stage.ts';
+
+let postgres: RunningPostgres;
+let weed: RunningSeaweed;
+beforeAll(async () => {
+  [postgres, weed] = await Promise.all([startTestPostgres(), startTestSeaweed()]);
+}, serversMs);
+afterAll(async () => {
+  await Promise.all([postgres.stop(), weed.stop()]);
+});
+
+const document = (docId: string): TestDocument => ({ ...documentAt(docId, 0), metadata: {} });
+const shown = (docId: string): string => `${docId} {}`;
+
+/** A document of so many token vectors. */
+const largeDocument = (docId: string, tokenVectors: number): TestDocument => ({
+  docId,
+  metadata: {},
+  chunks: Array.from({ length: tokenVectors / 256 }, () => Array.from({ length: 256 }, () => row)),
+});
+const row = Array.from({ length: dim }, () => 100);
+
+/** A node whose first put waits until it is let go; counts what it puts and commits. */
+async function openSlowNode(stage: NodeStage) {
+  const first = Promise.withResolvers<void>();
+  const puts: string[] = [];
+  const commits: number[] = [];
+  const failing = { put: false };
+  const node = await stage.newNode({
+    // A merge would put, too.
+    settings: { sealedSegmentsMax: 1_000 },
+    objects: (real): ObjectStore => ({
+      ...real,
+      async putFile(key, file) {
+        puts.push(key);
+        if (puts.length === 1) await first.promise;
+        if (failing.put) throw new Error('no put');
+        return real.putFile(key, file);
+      },
+    }),
+    catalog: (real): ClusterCatalog => ({
+      ...real,
+      commitUpserts(inputs) {
+        commits.push(inputs.length);
+        return real.commitUpserts(inputs);
+      },
+    }),
+  });
+  return { node, puts, commits, failing, letGo: first.resolve };
+}
+
+const upsertAll = (node: Node, docIds: readonly string[]): readonly Promise<number>[] =>
+  docIds.map((docId) => node.upsert([document(docId)]));
+
+describe('upserts of one node', () => {
+  it('share a segment and a transaction when they wait for the same', async () => {
+    await using stage = await openNodeStage(postgres, weed);
+    const { node, puts, commits, letGo } = await openSlowNode(stage);
+    const alone = node.upsert([document('a')]);
+    await expect.poll(() => puts).toHaveLength(1);
+    const others = upsertAll(node, ['b', 'c', 'd', 'b']);
+    // They do not wait for long: the first is held still.
+    const generations = await Promise.all(others);
+    expect(new Set(generations)).toEqual(new Set([1, 2, 3, 4]));
+    expect([puts.length, commits]).toEqual([2, [4]]);
+    letGo();
+    expect(await alone).toBe(5);
+    const other = await stage.newNode();
+    for (const each of [node, other]) expect(await each.found()).toEqual(['a', 'b', 'c', 'd'].map(shown));
+    expect(node.index().statistics().segments).toHaveLength(2);
+    expect([...node.errors, ...other.errors]).toEqual([]);
+  });
+
+  it('are refused together when what they share cannot be put, and the next is not', async () => {
+    await using stage = await openNodeStage(postgres, weed);
+    const { node, commits, failing, letGo } = await openSlowNode(stage);
+    letGo();
+    failing.put = true;
+    const outcomes = await Promise.allSettled(upsertAll(node, ['a', 'b', 'c']));
+    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
+    failing.put = false;
+    expect(await node.upsert([document('d')])).toBe(1);
+    expect(commits).toEqual([1]);
+    expect(await node.found()).toEqual([shown('d')]);
+    expect(node.index().statistics().segments).toHaveLength(1);
+  });
+
+  it('leave nothing when they end without a commit', async () => {
+    await using stage = await openNodeStage(postgres, weed);
+    const { node, letGo } = await openSlowNode(stage);
+    letGo();
+    const failure = new Error('the encoder is gone');
+    await expect(
+      node.index().write(async (writer) => {
+        await writer.append({
+          versionId: 1,
+          chunkRows: Uint32Array.of(1),
+          vectors: new Int8Array(dim),
+          scales: new Uint16Array(1),
+          terms: new Uint8Array(),
+        });
+        throw failure;
+      }),
+    ).rejects.toBe(failure);
+    await node.index().settled();
+    expect(node.index().statistics().segments).toEqual([]);
+    expect(node.cache.statistics.files).toBe(0);
+  });
+
+  it('write segments of their own when they are large, full ones and one more', async () => {
+    await using stage = await openNodeStage(postgres, weed);
+    const { node, puts, commits, letGo } = await openSlowNode(stage);
+    letGo();
+    const large = Array.from({ length: 5 }, (_value, place) => largeDocument(`large ${place}`, 32_768));
+    await Promise.all([node.upsert(large), node.upsert([document('a')])]);
+    expect(commits).toEqual([1, 1]);
+    expect(puts).toHaveLength(3);
+    const other = await stage.newNode();
+    const documents = await other.found();
+    expect(new Set(documents)).toEqual(new Set([shown('a'), ...large.map(({ docId }) => shown(docId))]));
+    expect(documents).toHaveLength(1 + 5 * 128);
+  });
+});
