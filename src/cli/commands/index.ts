@@ -1,5 +1,6 @@
 /** `maxsimd index`: its words. */
 import type { Command } from 'commander';
+import { isClustered, modelFoldersOf } from '../../app/config.ts';
 import type { ProgramEnvironment } from './environment.ts';
 import {
   confirmation,
@@ -19,7 +20,7 @@ export function addIndex(program: Command, environment: ProgramEnvironment): voi
     .description('indexes of a tenant, and their files in the data directory')
     .addHelpText(
       'after',
-      '\n`list` and `delete` ask the service, with the API key of a tenant. The others work on the files of this machine.',
+      '\n`list` and `delete` ask the service, with the API key of a tenant. The others work on the files of this machine,\nor on what several nodes share, where MAXSIMD_CATALOG_URL says so.',
     );
   addServed(index, environment);
   withFileOptions(
@@ -27,21 +28,26 @@ export function addIndex(program: Command, environment: ProgramEnvironment): voi
       .command('inspect')
       .description('show segments, sizes, waste and what is derived; also beside a running server'),
   ).action(async (name: string | undefined, { tenant }: FileOptions) => {
+    const config = environment.config();
+    const choice = { index: name, tenant };
+    const modelFolders = config.MAXSIMD_ENCODERS.length > 0 ? undefined : modelFoldersOf(config);
+    if (isClustered(config)) {
+      const { inspectObjects } = await import('../cluster/inspect-objects.ts');
+      environment.report(await inspectObjects(config, choice, modelFolders));
+      return;
+    }
     const [{ withIndexes }, { inspectIndexes }] = await Promise.all([
       import('../index/index-access.ts'),
       import('../index/index-inspect.ts'),
     ]);
-    const config = environment.config();
-    const { modelFoldersOf } = await import('../../app/config.ts');
-    const modelFolders = config.MAXSIMD_ENCODERS.length > 0 ? undefined : modelFoldersOf(config);
-    environment.report(
-      await withIndexes(config, { index: name, tenant }, (access) => inspectIndexes(access, modelFolders)),
-    );
+    environment.report(await withIndexes(config, choice, (access) => inspectIndexes(access, modelFolders)));
   });
   withFileOptions(
     index
       .command('verify')
-      .description('check that the data directory is whole; also beside a running server'),
+      .description(
+        'check that the data directory, or what nodes share, is whole; also beside a running server',
+      ),
   )
     .addHelpText(
       'after',
@@ -49,8 +55,15 @@ export function addIndex(program: Command, environment: ProgramEnvironment): voi
         'damaged, with a list of it.',
     )
     .action(async (name: string | undefined, { tenant }: FileOptions) => {
+      const config = environment.config();
+      const choice = { index: name, tenant };
+      if (isClustered(config)) {
+        const { verifyObjects } = await import('../cluster/verify-objects.ts');
+        environment.report(await verifyObjects(config, choice));
+        return;
+      }
       const { verifyIndexes } = await import('../index/index-verify.ts');
-      environment.report(await verifyIndexes(environment.config(), { index: name, tenant }));
+      environment.report(await verifyIndexes(config, choice));
     });
   withFileOptions(
     index

@@ -1,5 +1,5 @@
 /** `maxsimd index inspect`: what the files of an index hold, from the catalog and from the files themselves. */
-import type { IndexRow } from '../../catalog/contract.ts';
+import type { Catalog, IndexRow } from '../../catalog/contract.ts';
 import type { IndexState, SegmentRow } from '../../index-state.ts';
 import { codebookPrefix, derivedEndings } from '../../index/segments/derived-data.ts';
 import { defaultIndexSettings } from '../../index/index-settings.ts';
@@ -7,9 +7,17 @@ import { planMerge, type MergePlan } from '../../index/segments/merge-policy.ts'
 import type { SegmentInspection } from '../../index/engine/native.ts';
 import { findInstalled, installedModels } from '../../encoder/model/installed-models.ts';
 import { messageOf } from '../failure.ts';
+import type { BlobStore } from '../../index/storage/blob-store.ts';
 import { costsOf, type IndexCosts } from './index-costs.ts';
 import { isGone, stateOf, type IndexAccess } from './index-access.ts';
 import { fields, table, type CommandResult } from '../output.ts';
+
+export interface InspectedAccess extends Pick<IndexAccess, 'engine' | 'rows' | 'exactTokenVectorsMax'> {
+  readonly catalog: Pick<Catalog, 'loadIndexState' | 'listIndexIds'>;
+  readonly blobs: Pick<BlobStore, 'open' | 'list'>;
+  /** Why the files cannot be searched here; absent where they can. */
+  readonly unsearchable?: string;
+}
 
 interface InspectedSegment {
   readonly row: SegmentRow;
@@ -33,13 +41,13 @@ interface InspectedIndex {
   /** Which segments share. */
   readonly codebookBytes: number;
   readonly plan: MergePlan | undefined;
-  /** Absent where no segment is sealed. */
-  readonly costs: IndexCosts | undefined;
+  /** What is not known is absent, and the reason says why. */
+  readonly costs: Partial<IndexCosts> & Pick<IndexCosts, 'reason'>;
 }
 
 /** `modelFolders` undefined: the models are elsewhere. */
 export async function inspectIndexes(
-  access: IndexAccess,
+  access: InspectedAccess,
   modelFolders: readonly string[] | undefined,
 ): Promise<CommandResult> {
   const installed = modelFolders && (await installedModels(modelFolders)).models;
@@ -67,7 +75,7 @@ function liveRecords(state: IndexState): ReadonlyMap<number, number> {
 }
 
 async function inspectIndex(
-  access: IndexAccess,
+  access: InspectedAccess,
   index: IndexRow,
 ): Promise<Omit<InspectedIndex, 'modelInstalled'> | undefined> {
   const state = await stateOf(access.catalog, index.id);
@@ -95,20 +103,28 @@ async function inspectIndex(
   const codebooks = files.filter(({ name }) => name.startsWith(codebookPrefix(index.id)));
   const codebookBytes = codebooks.reduce((sum, { bytes }) => sum + bytes, 0);
   const sealed = segments.filter(({ found }) => found?.state === 'sealed');
-  const [first] = sealed;
-  const costs =
-    first?.found &&
-    (await costsOf(access, state, {
-      dim: first.found.dim,
-      rows: sealed.map(({ row }) => row),
-      chunks: sealed.reduce((sum, { found }) => sum + (found?.chunks ?? 0), 0),
-      hasCodes: sealed.some(({ centroids }) => centroids > 0),
-    }));
+  const costs = await sealedCosts(access, state, sealed);
   return { index, segments, codebookBytes, plan: nextMerge(segments), costs };
 }
 
+async function sealedCosts(
+  access: InspectedAccess,
+  state: IndexState,
+  sealed: readonly InspectedSegment[],
+): Promise<InspectedIndex['costs']> {
+  const [first] = sealed;
+  if (first?.found === undefined) return { plan: 'exact', reason: 'no segment is sealed' };
+  if (access.unsearchable !== undefined) return { reason: access.unsearchable };
+  return await costsOf(access, state, {
+    dim: first.found.dim,
+    rows: sealed.map(({ row }) => row),
+    chunks: sealed.reduce((sum, { found }) => sum + (found?.chunks ?? 0), 0),
+    hasCodes: sealed.some(({ centroids }) => centroids > 0),
+  });
+}
+
 async function derivedCounts(
-  { engine, blobs }: IndexAccess,
+  { engine, blobs }: InspectedAccess,
   row: SegmentRow,
 ): Promise<Pick<InspectedSegment, 'centroids' | 'terms'>> {
   const [codes, postings] = await Promise.allSettled([
@@ -172,8 +188,6 @@ function totals({ segments, codebookBytes }: Pick<InspectedIndex, 'segments' | '
   };
 }
 
-const noSealedSegment = 'no segment is sealed';
-
 function perTokenVector({ tokenVectors }: { readonly tokenVectors: number }, bytes: number): number | null {
   return tokenVectors === 0 ? null : Math.round((bytes / tokenVectors) * 10) / 10;
 }
@@ -198,9 +212,10 @@ function indexDocument(inspected: InspectedIndex): object {
     derived_bytes: sum.derivedBytes,
     waste_bytes: sum.wasteBytes,
     disk_bytes_per_token_vector: perTokenVector(sum, sum.fileBytes + sum.derivedBytes),
-    memory_bytes_per_token_vector: costs === undefined ? null : perTokenVector(sum, costs.memoryBytes),
-    candidate_plan: costs?.plan ?? 'exact',
-    candidate_plan_reason: costs?.reason ?? noSealedSegment,
+    memory_bytes_per_token_vector:
+      costs.memoryBytes === undefined ? null : perTokenVector(sum, costs.memoryBytes),
+    candidate_plan: costs.plan ?? null,
+    candidate_plan_reason: costs.reason,
     next_merge: plan === undefined ? null : { reason: plan.reason, segment_ids: plan.segmentIds },
     segments: segments.map((segment) => ({
       segment_id: segment.row.id,
@@ -237,9 +252,9 @@ function indexText(inspected: InspectedIndex): string {
     ],
     [
       'a token vector',
-      `${perTokenVector(sum, sum.fileBytes + sum.derivedBytes) ?? 0} bytes on disk, ${perTokenVector(sum, costs?.memoryBytes ?? 0) ?? 0} in memory`,
+      `${perTokenVector(sum, sum.fileBytes + sum.derivedBytes) ?? 0} bytes on disk, ${memoryText(sum, costs)} in memory`,
     ],
-    ['candidates', `${costs?.plan ?? 'exact'}: ${costs?.reason ?? noSealedSegment}`],
+    ['candidates', `${costs.plan ?? 'unknown'}: ${costs.reason}`],
     [
       'next merge',
       plan === undefined ? 'none' : `for ${plan.reason}: segments ${plan.segmentIds.join(', ')}`,
@@ -260,6 +275,11 @@ function indexText(inspected: InspectedIndex): string {
   return segments.length === 0
     ? summary
     : `${summary}\n${table(['segment', 'state', ...numeric, 'derived'], rows, numeric)}`;
+}
+
+function memoryText(sum: { readonly tokenVectors: number }, costs: InspectedIndex['costs']): string {
+  if (costs.plan === undefined) return 'unknown';
+  return String(perTokenVector(sum, costs.memoryBytes ?? 0) ?? 0);
 }
 
 function derivedText({ derived, centroids, terms }: InspectedSegment): string {

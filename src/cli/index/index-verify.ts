@@ -56,7 +56,11 @@ interface Scope {
 const versionsRead = 1_000;
 
 export async function verifyIndexes(config: Config, choice: IndexChoice): Promise<CommandResult> {
-  return resultOf(await inspectDirectory(config, choice));
+  return verifyResult(await inspectDirectory(config, choice));
+}
+
+export function noFindings(): Findings {
+  return { indexes: 0, segments: 0, records: 0, bytes: 0, problems: [], unreferenced: [] };
 }
 
 /** What is stored there, and what is wrong with it. */
@@ -66,14 +70,7 @@ export async function inspectDirectory(config: Config, choice: IndexChoice): Pro
   const files = await inspectCatalogFiles(directory);
   const engine = createEngine({ threads: config.MAXSIMD_ENGINE_THREADS, kernel: config.MAXSIMD_KERNEL });
   const blobs = await openLocalBlobStore(path.join(directory, 'segments'));
-  const findings: Findings = {
-    indexes: 0,
-    segments: 0,
-    records: 0,
-    bytes: 0,
-    problems: [],
-    unreferenced: [],
-  };
+  const findings = noFindings();
   const scope: Scope = { directory, choice, engine, blobs, findings };
   for (const found of files.problems) report(scope, '', found.file, found.problem);
   try {
@@ -201,7 +198,7 @@ function report({ findings }: Scope, indexId: string, file: string, problem: str
   findings.problems.push({ index_id: indexId, file, problem });
 }
 
-function resultOf({ problems, unreferenced, ...counts }: Findings): CommandResult {
+export function verifyResult({ problems, unreferenced, ...counts }: Findings): CommandResult {
   const { records, segments, indexes } = counts;
   return {
     document: { ...counts, problems, unreferenced_files: unreferenced },

@@ -13,7 +13,7 @@ export interface VerifiedSegment {
 
 interface Files {
   readonly engine: NativeEngine;
-  readonly blobs: BlobStore;
+  readonly blobs: Pick<BlobStore, 'open'>;
 }
 
 export function isSegment(name: string): boolean {

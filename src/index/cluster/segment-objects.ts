@@ -38,7 +38,13 @@ export async function uncacheSegment(cache: Pick<BlobCache, 'remove'>, blob: str
 
 /** Puts a sealed segment that lies in the cache; with what is derived from it, when there is some. */
 export async function putSegment(
-  { objects, cache }: { readonly objects: ObjectStore; readonly cache: BlobCache },
+  {
+    objects,
+    cache,
+  }: {
+    readonly objects: Pick<ObjectStore, 'putFile'>;
+    readonly cache: Pick<BlobCache, 'create' | 'adopt'>;
+  },
   { id, blob }: { readonly id: number; readonly blob: string },
   info: SegmentInfo,
 ): Promise<NamedSegment> {
@@ -64,7 +70,8 @@ export async function putSegment(
   return { id, blob, records: info.records, files };
 }
 
-function cachedFile(blob: string, { ending, bytes, sha256, name }: SegmentFile): CachedFile {
+/** Where a copy of the object lies: its codes find their codebook there. */
+export function cachedFile(blob: string, { ending, bytes, sha256, name }: SegmentFile): CachedFile {
   const folder = blob.slice(0, blob.lastIndexOf('/'));
   return {
     name: name === undefined ? blob + ending : `${folder}/${name}`,

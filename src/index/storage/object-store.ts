@@ -18,6 +18,8 @@ export interface ObjectStore {
     path: string,
     expected: { readonly bytes: number; readonly sha256: string },
   ): Promise<void>;
+  /** So many bytes of an object, or as many as there are; no checksum says that they are right. Rejects with `ENOENT` and `service_unavailable` as `getFile`. */
+  readPart(key: string, first: number, bytes: number): Promise<Buffer>;
   /** Idempotent. */
   remove(key: string): Promise<void>;
   /** Whether the store answers (readiness): a small object is put and read back at most every few seconds. */

@@ -74,12 +74,12 @@ export function openS3ObjectStore(
     return { bytes: sent.bytes, sha256: sent.hex() };
   }
 
-  /** Whether it is what was expected; otherwise nothing is left of it. */
+  /** What is wrong with it, and then nothing is left of it; or empty. */
   async function get(
     key: string,
     path: string,
     expected: { readonly bytes: number; readonly sha256: string },
-  ): Promise<boolean> {
+  ): Promise<string> {
     const received = new Digest();
     try {
       const { Body: body } = await client.send(new GetObjectCommand(at(key)));
@@ -90,9 +90,23 @@ export function openS3ObjectStore(
       if (hasCode(error, 'ENOENT')) throw storageUnavailable(error);
       throw fromStore(error);
     }
-    if (received.bytes === expected.bytes && received.hex() === expected.sha256) return true;
+    if (received.bytes === expected.bytes && received.hex() === expected.sha256) return '';
     await rm(path, { force: true });
-    return false;
+    return received.bytes === expected.bytes
+      ? 'has another SHA-256 than what was put'
+      : `has ${received.bytes} bytes, ${expected.bytes} were put`;
+  }
+
+  async function part(key: string, first: number, bytes: number): Promise<Buffer> {
+    try {
+      const range = `bytes=${first}-${first + bytes - 1}`;
+      const { Body: body } = await client.send(new GetObjectCommand({ ...at(key), Range: range }));
+      return Buffer.from((await body?.transformToByteArray()) ?? []);
+    } catch (error) {
+      // It ends before.
+      if (error instanceof Error && error.name === 'InvalidRange') return Buffer.alloc(0);
+      throw fromStore(error);
+    }
   }
 
   /** Every node writes the same. */
@@ -112,9 +126,12 @@ export function openS3ObjectStore(
 
     getFile: (key, path, expected) =>
       inTurn(async () => {
-        if ((await get(key, path, expected)) || (await get(key, path, expected))) return;
-        throw Object.assign(new Error(`object ${key} is not what was put`), { code: 'corrupt' });
+        if ((await get(key, path, expected)) === '') return;
+        const wrong = await get(key, path, expected);
+        if (wrong !== '') throw Object.assign(new Error(`object ${key} ${wrong}`), { code: 'corrupt' });
       }),
+
+    readPart: (key, first, bytes) => inTurn(() => part(key, first, bytes)),
 
     async remove(key) {
       await client.send(new DeleteObjectCommand(at(key))).catch((error: unknown) => {

@@ -3,9 +3,11 @@
  * own for each. Documents are token matrices made here, as in `stages/index-stage.ts`.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
 import type { RunningSeaweed } from '../../../deploy/local/seaweedfs.ts';
+import { parseConfig, type Config } from '../../../src/app/config.ts';
 import type { DocumentVersion } from '../../../src/document-commits.ts';
 import type { RecordLocation } from '../../../src/index-state.ts';
 import type { ClusterCatalog } from '../../../src/catalog/cluster-contract.ts';
@@ -50,6 +52,10 @@ export interface Node {
 export interface NodeStage {
   /** The database of its catalog. */
   readonly url: string;
+  /** What the command line works on it with. */
+  readonly config: Config;
+  /** What the nodes put is there. */
+  readonly objects: ObjectStore;
   readonly tenantId: string;
   readonly indexId: string;
   readonly catalog: ClusterCatalog;
@@ -74,9 +80,22 @@ export async function openNodeStage(postgres: RunningPostgres, weed: RunningSeaw
   const { id: tenantId } = await newTenant(catalog, { documents: 1_000_000 });
   const { id: indexId } = await newIndex(catalog, tenantId);
   const blobs = `s3://${weed.bucket}/${randomUUID()}`;
+  const objects = openS3ObjectStore(blobs);
+  const directory = await newDirectory();
+  const pepperFile = path.join(directory, 'key-pepper');
+  await writeFile(pepperFile, keyPepper, { mode: 0o600 });
+  const config = parseConfig({
+    MAXSIMD_DATA_DIR: path.join(directory, 'data'),
+    MAXSIMD_CATALOG_URL: url,
+    MAXSIMD_BLOBS_URL: blobs,
+    MAXSIMD_LIMITER_URL: 'redis://127.0.0.1:1',
+    MAXSIMD_KEY_PEPPER_FILE: pepperFile,
+  });
   const nodes: Node[] = [];
   return {
     url,
+    config,
+    objects,
     tenantId,
     indexId,
     catalog,
@@ -89,6 +108,7 @@ export async function openNodeStage(postgres: RunningPostgres, weed: RunningSeaw
     async [Symbol.asyncDispose]() {
       for (const node of nodes) await node.close();
       await catalog.close();
+      objects.close();
     },
   };
 }

@@ -1,0 +1,206 @@
+/** What `maxsimd index verify` and `index inspect` say of what several nodes share. */
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
+import type { RunningSeaweed } from '../../../deploy/local/seaweedfs.ts';
+import { inspectObjects } from '../../../src/cli/cluster/inspect-objects.ts';
+import { verifyObjects } from '../../../src/cli/cluster/verify-objects.ts';
+import { parseConfig } from '../../../src/app/config.ts';
+import type { NamedSegment } from '../../../src/index-state.ts';
+import { openNodeStage, type NodeStage } from '../../support/cluster/node-stage.ts';
+import {
+  queryDatabase,
+  serversMs,
+  startTestPostgres,
+  startTestSeaweed,
+} from '../../support/cluster/servers.ts';
+import { newDirectory } from '../../support/machine/temporary-directory.ts';
+import { documentAt } from '../../support/stages/index-stage.ts';
+
+let postgres: RunningPostgres;
+let weed: RunningSeaweed;
+let stage: NodeStage;
+let segments: readonly NamedSegment[];
+beforeAll(async () => {
+  [postgres, weed] = await Promise.all([startTestPostgres(), startTestSeaweed()]);
+  stage = await openNodeStage(postgres, weed);
+  // Merges at once, with codes; what comes later stays a segment of its own.
+  const merger = await stage.newNode({ settings: { codesTokenVectorsMin: 4 } });
+  await merger.upsert(['a', 'b', 'c', 'd'].map((docId, place) => documentAt(docId, place, { place })));
+  await merger.index().maintain();
+  await merger.close();
+  const writer = await stage.newNode();
+  await writer.upsert([documentAt('e', 5)]);
+  await writer.upsert([documentAt('e', 6)]);
+  await writer.close();
+  const changes = await stage.catalog.changesSince({
+    indexId: stage.indexId,
+    generation: -1,
+    segmentIds: [],
+  });
+  if (changes === undefined || changes === 'reopen') throw new Error('the index is there');
+  ({ segments } = changes);
+}, serversMs);
+afterAll(async () => {
+  await stage[Symbol.asyncDispose]();
+  await Promise.all([postgres.stop(), weed.stop()]);
+});
+
+const verify = (only?: string) => verifyObjects(stage.config, { index: only });
+const problem = (file: string, words: RegExp) => ({
+  index_id: stage.indexId,
+  file,
+  problem: expect.stringMatching(words),
+});
+
+/** Puts another object in its place for the time of `work`; `undefined`: none. */
+async function damaged<T>(
+  key: string,
+  change: (content: Buffer) => Buffer | undefined,
+  work: () => Promise<T>,
+): Promise<T> {
+  const directory = await newDirectory();
+  const [whole, other] = [path.join(directory, 'whole'), path.join(directory, 'other')];
+  const segment = segments.find(({ blob }) => key.startsWith(blob))!;
+  const file = segment.files.find(({ ending }) => segment.blob + ending === key)!;
+  await stage.objects.getFile(key, whole, file);
+  const changed = change(await readFile(whole));
+  await stage.objects.remove(key);
+  if (changed !== undefined) {
+    await writeFile(other, changed);
+    await stage.objects.putFile(key, other);
+  }
+  try {
+    return await work();
+  } finally {
+    await stage.objects.putFile(key, whole);
+  }
+}
+
+const flip = (content: Buffer): Buffer => {
+  const copy = Buffer.from(content);
+  copy[Math.floor(copy.length / 2)]! ^= 1;
+  return copy;
+};
+
+describe('index verify of objects', () => {
+  it('finds nothing where all is whole, and leaves nothing behind', async () => {
+    expect(segments.map(({ files }) => files.length).toSorted((a, b) => a - b)).toEqual([1, 1, 4]);
+    for (const only of [undefined, stage.indexId]) {
+      expect(await verify(only)).toMatchObject({
+        document: { indexes: 1, segments: 3, records: 6, problems: [], unreferenced_files: [] },
+        failed: false,
+      });
+    }
+    expect(await readdir(stage.config.MAXSIMD_DATA_DIR)).toEqual([]);
+  });
+
+  it('names each object that is missing, cut or changed', async () => {
+    for (const { blob, files } of segments) {
+      for (const { ending } of files) {
+        const key = blob + ending;
+        const found = async (change: (content: Buffer) => Buffer | undefined) =>
+          (await damaged(key, change, verify)).document;
+        expect(await found(() => undefined)).toMatchObject({ problems: [problem(key, /^is missing$/)] });
+        expect(await found((content) => content.subarray(0, content.length - 3))).toMatchObject({
+          problems: [problem(key, /^is damaged: .* has \d+ bytes, \d+ were put/)],
+        });
+        expect(await found(flip)).toMatchObject({ problems: [problem(key, /another SHA-256/)] });
+      }
+    }
+    expect(await verify()).toMatchObject({ failed: false });
+  }, 60_000);
+
+  it('names damage that was there before the object was put', async () => {
+    const { blob, files } = segments.find((segment) => segment.files.length === 1)!;
+    const text = (value: unknown): string =>
+      `UPDATE segments SET files = '${JSON.stringify(value)}' WHERE blob = '${blob}'`;
+    const result = await damaged(blob, flip, async () => {
+      const directory = await newDirectory();
+      const copy = path.join(directory, 'copy');
+      await expect(stage.objects.getFile(blob, copy, files[0]!)).rejects.toMatchObject({ code: 'corrupt' });
+      const bytes = files[0]!.bytes;
+      await writeFile(copy, await stage.objects.readPart(blob, 0, bytes));
+      await queryDatabase(stage.url, text([{ ending: '', ...(await stage.objects.putFile(blob, copy)) }]));
+      return await verify();
+    });
+    await queryDatabase(stage.url, text(files));
+    expect(result).toMatchObject({ failed: true, document: { problems: [problem(blob, /./)] } });
+    expect(await verify()).toMatchObject({ failed: false });
+  });
+
+  it('names documents that lie in no segment, and records that are others', async () => {
+    const [first] = await queryDatabase(stage.url, 'SELECT * FROM versions WHERE died = 0');
+    const move = (place: string) =>
+      queryDatabase(
+        stage.url,
+        `UPDATE versions SET ${place} WHERE version_id = ${String(first!['version_id'])}`,
+      );
+    await move('segment_id = 999999');
+    expect(await verify()).toMatchObject({
+      failed: true,
+      document: { problems: [problem('', /^1 documents lie in segment 999999/)] },
+    });
+    await move(`segment_id = ${String(first!['segment_id'])}, record = 77`);
+    expect(await verify()).toMatchObject({
+      failed: true,
+      document: {
+        problems: [problem(expect.any(String) as unknown as string, /fewer records than are referenced/)],
+      },
+    });
+    await move(`record = ${String(first!['record'])}`);
+    expect(await verify()).toMatchObject({ failed: false });
+  });
+
+  it('is refused without the variables', async () => {
+    await expect(verifyObjects(parseConfig({}), { index: undefined })).rejects.toMatchObject({
+      code: 'configuration_error',
+      exitCode: 2,
+    });
+  });
+});
+
+describe('index inspect of objects', () => {
+  it('says what the files hold, and what it cannot know', async () => {
+    const { document, failed } = await inspectObjects(stage.config, { index: stage.indexId }, undefined);
+    expect(failed).toBe(false);
+    expect(document).toMatchObject({
+      data: [
+        {
+          index_id: stage.indexId,
+          segments_sealed: 3,
+          chunks: 6,
+          token_vectors: 6,
+          memory_bytes_per_token_vector: null,
+          candidate_plan: null,
+          candidate_plan_reason: expect.stringMatching(/not all of it was fetched/),
+          segments: segments.map(({ id, files, records }) => ({
+            segment_id: id,
+            state: 'sealed',
+            records,
+            dim: 8,
+            file_bytes: files[0]!.bytes,
+            centroids: files.length === 1 ? 0 : expect.any(Number),
+            filter_terms: files.length === 1 ? 0 : 4,
+            problem: null,
+          })),
+        },
+      ],
+    });
+    expect(await readdir(stage.config.MAXSIMD_DATA_DIR)).toEqual([]);
+  });
+
+  it('names an object whose end is not there', async () => {
+    const { blob } = segments[0]!;
+    const cut = (content: Buffer): Buffer => content.subarray(0, 100);
+    const { document } = await damaged(blob, cut, () =>
+      inspectObjects(stage.config, { index: stage.indexId }, undefined),
+    );
+    expect(document).toMatchObject({
+      data: [
+        { segments: expect.arrayContaining([expect.objectContaining({ problem: expect.any(String) })]) },
+      ],
+    });
+  });
+});
