@@ -3,7 +3,7 @@
  * package they come with the package of the platform (`@maxsimd/linux-x64` and its like) and that of the model
  * (`packages/manifests.ts`).
  */
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 
@@ -14,6 +14,11 @@ const requireHere = createRequire(import.meta.url);
 
 /** Whether this is a checkout; no package holds the sources of the addon. */
 const isCheckout = existsSync(path.join(root, 'CMakeLists.txt'));
+
+export function programVersion(): string {
+  const manifest = readFileSync(path.join(root, 'package.json'), 'utf8');
+  return (JSON.parse(manifest) as { readonly version: string }).version;
+}
 
 /** A file that the build makes: the addon, or an extension of SQLite. */
 export function builtFile(name: string): string {

@@ -8,12 +8,14 @@ import { lockDataDirectory } from '../catalog/data-directory.ts';
 import { openCatalog } from '../catalog/sqlite/open-catalog.ts';
 import { openLocalBlobStore } from '../index/storage/local-blob-store.ts';
 import type { Logger } from '../logging.ts';
-import type { ServiceOptions } from '../service/create-service.ts';
+import type { RunningService, ServiceOptions } from '../service/create-service.ts';
 import { MemoryLimiter } from '../service/limits/memory-limiter.ts';
 import type { Config } from './config.ts';
 
 export interface Backend extends Pick<ServiceOptions, 'keyPepper' | 'limiter' | 'blobs'> {
   readonly catalog: Catalog;
+  /** What this process tells others of itself is of this service from now on. */
+  serves(service: Pick<RunningService, 'statistics'>): void;
   /** Tenants whose usage waits in memory to be written, by month. */
   usageWaiting(): number;
   /** This process takes no more requests. */
@@ -44,6 +46,7 @@ export async function openDataDirectory(config: Config, logger: Logger): Promise
     keyPepper: catalog.keyPepper(),
     limiter,
     blobs,
+    serves: () => undefined,
     usageWaiting: () => catalog.usageWaiting(),
     leave: () => Promise.resolve(),
     close: () => resources.disposeAsync(),

@@ -4,10 +4,13 @@ import { hostname } from 'node:os';
 import path from 'node:path';
 import type { ClusterCatalog } from '../catalog/cluster-contract.ts';
 import { openPostgresCatalog } from '../catalog/postgres/open-catalog.ts';
+import type { FollowedIndex } from '../index/contract.ts';
 import { openBlobCache } from '../index/storage/local-blob-cache.ts';
 import { openS3ObjectStore } from '../index/storage/s3-object-store.ts';
+import { programVersion } from '../installation.ts';
 import type { Logger } from '../logging.ts';
 import { removeGarbage } from '../service/garbage.ts';
+import { nodeLiveMs, nodeReport } from '../service/node-report.ts';
 import { RedisLimiter } from '../service/limits/redis-limiter.ts';
 import type { Backend } from './backend.ts';
 import { readPepper, type Config } from './config.ts';
@@ -19,8 +22,6 @@ export interface Cluster extends Backend {
 }
 
 const beatMs = 2_000;
-/** Five beats missed. */
-const liveMs = 10_000;
 const garbageMs = 60_000;
 
 /** Rejects with a `ConfigError`, or with `service_unavailable` when catalog or object store do not answer. */
@@ -46,10 +47,12 @@ export async function joinCluster(config: Config, logger: Logger): Promise<Clust
     onError: onError('cache'),
   });
   const node = { id: randomUUID(), name: `${hostname()}:${process.pid}` };
+  const version = programVersion();
   let nodes = 1;
+  let followed: () => readonly FollowedIndex[] = () => [];
   const beat = async (): Promise<void> => {
-    const { bytes, files } = cache.statistics;
-    nodes = await catalog.heartbeat({ ...node, report: JSON.stringify({ cache: { bytes, files } }) }, liveMs);
+    const report = await nodeReport({ version, catalog, cache, followed: followed() });
+    nodes = await catalog.heartbeat({ ...node, report: JSON.stringify(report) }, nodeLiveMs);
   };
   await beat();
   const limiter = starting.adopt(
@@ -77,6 +80,9 @@ export async function joinCluster(config: Config, logger: Logger): Promise<Clust
     limiter,
     blobs: { catalog, objects, cache, nodeId: node.id },
     nodes: () => nodes,
+    serves(service) {
+      followed = () => service.statistics().followed;
+    },
     usageWaiting: () => 0,
     async leave() {
       stop();

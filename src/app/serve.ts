@@ -68,6 +68,7 @@ export async function serve(config: Config): Promise<void> {
       logger.error({ err: error, job, index_id: indexId }, 'background work failed'),
   });
   starting.defer(() => service.drain());
+  backend.serves(service);
 
   const metrics = createMetrics();
   registerServiceMetrics(metrics, { service, backend, engine, encoders });

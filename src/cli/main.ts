@@ -1,8 +1,7 @@
 #!/usr/bin/env node
 /** The command line's entry: reads the environment, runs the program, sets the exit code. */
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
 import { parseConfig } from '../app/config.ts';
+import { programVersion } from '../installation.ts';
 import { CommandFailure, exitCodes, Interruption } from './failure.ts';
 import { CommanderError, runProgram, usageProblem } from './program.ts';
 import { reportFailure, reportResult } from './report.ts';
@@ -18,7 +17,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 
 try {
   await runProgram(args, {
-    version: packageVersion(),
+    version: programVersion(),
     config: () => parseConfig(process.env),
     url: process.env['MAXSIMD_URL'] || undefined,
     apiKey: process.env['MAXSIMD_API_KEY'] || undefined,
@@ -52,9 +51,4 @@ try {
   } else {
     process.exitCode = reportFailure(error, json, process);
   }
-}
-
-function packageVersion(): string {
-  const file = path.resolve(import.meta.dirname, '../../package.json');
-  return (JSON.parse(readFileSync(file, 'utf8')) as { readonly version: string }).version;
 }

@@ -5,6 +5,7 @@
 import { styleText } from 'node:util';
 import { Command, CommanderError } from 'commander';
 import { addBackup, addRestore } from './commands/backup.ts';
+import { addCluster } from './commands/cluster.ts';
 import { addCompletion } from './commands/completion.ts';
 import { addEval } from './commands/eval.ts';
 import type { ProgramEnvironment } from './commands/environment.ts';
@@ -44,6 +45,7 @@ export async function runProgram(args: readonly string[], environment: ProgramEn
   addTenant(program, environment);
   addKey(program, environment);
   addIndex(program, environment);
+  addCluster(program, environment);
   addBackup(program, environment);
   addRestore(program, environment);
   addModels(program, environment);

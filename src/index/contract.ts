@@ -41,6 +41,14 @@ export interface IndexReader {
 export interface IndexStatistics {
   readonly segments: readonly SegmentInfo[];
   readonly recordsLive: number;
+  /** Of an index that nodes share: what this one has of it. */
+  readonly followed?: FollowedIndex;
+}
+
+export interface FollowedIndex {
+  readonly indexId: string;
+  /** -1: nothing yet. */
+  readonly generation: number;
 }
 
 export interface OpenIndex {

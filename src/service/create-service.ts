@@ -2,7 +2,7 @@
 import type { Catalog } from '../catalog/contract.ts';
 import type { Encoder } from '../encoder/protocol/contract.ts';
 import type { BlobStore } from '../index/storage/blob-store.ts';
-import type { SearchPlans } from '../index/contract.ts';
+import type { FollowedIndex, SearchPlans } from '../index/contract.ts';
 import { defaultIndexSettings, type IndexSettings } from '../index/index-settings.ts';
 import type { NativeEngine, SegmentInfo } from '../index/engine/native.ts';
 import { Admission } from './admission.ts';
@@ -49,6 +49,8 @@ export interface ServiceStatistics {
   readonly openIndexes: number;
   readonly recordsLive: number;
   readonly segments: readonly SegmentInfo[];
+  /** What this node has of each open index. */
+  readonly followed: readonly FollowedIndex[];
   readonly recordsVerified: number;
   readonly recordsDamaged: number;
   readonly plans: Readonly<SearchPlans>;
@@ -147,6 +149,7 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
         openIndexes: statistics.length,
         recordsLive: statistics.reduce((sum, { recordsLive }) => sum + recordsLive, 0),
         segments: statistics.flatMap(({ segments }) => segments),
+        followed: statistics.flatMap(({ followed }) => followed ?? []),
         ...storage.verification,
         plans: storage.plans,
       };

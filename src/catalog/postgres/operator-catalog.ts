@@ -2,6 +2,7 @@
  * What operators ask of a catalog that nodes share, and its nodes never do. Connections of its own: it reads for long, and
  * is no part of serving.
  */
+import { clusterStatus, type ClusterStatus } from './cluster-status.ts';
 import { openDatabase, type Database } from './database.ts';
 
 /** Documents whose records lie nowhere. */
@@ -13,6 +14,7 @@ export interface Unplaced {
 export interface OperatorCatalog {
   /** Live documents that lie in no sealed segment of their index, by the segment that their rows name. */
   unplaced(indexId: string): Promise<readonly Unplaced[]>;
+  status(): Promise<ClusterStatus>;
   close(): Promise<void>;
 }
 
@@ -21,6 +23,7 @@ export function openOperatorCatalog(url: string): OperatorCatalog {
   const database = openDatabase(url, () => undefined);
   return {
     unplaced: (indexId) => unplaced(database, indexId),
+    status: () => clusterStatus(database),
     close: () => database.close(),
   };
 }

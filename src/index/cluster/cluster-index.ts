@@ -145,7 +145,11 @@ export class ClusterIndex implements OpenIndex {
 
   statistics(): IndexStatistics {
     const segments = this.#parts.native.segments();
-    return { segments, recordsLive: segments.reduce((sum, { recordsLive }) => sum + recordsLive, 0) };
+    return {
+      segments,
+      recordsLive: segments.reduce((sum, { recordsLive }) => sum + recordsLive, 0),
+      followed: { indexId: this.#parts.indexId, generation: this.#follower.generation },
+    };
   }
 
   windDown(): void {

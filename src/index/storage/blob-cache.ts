@@ -24,6 +24,7 @@ export interface BlobCache {
   removeIndex(indexId: string): Promise<void>;
   freeBytes(): Promise<number>;
   readonly statistics: {
+    readonly bytesMax: number;
     readonly bytes: number;
     readonly files: number;
     readonly hits: number;

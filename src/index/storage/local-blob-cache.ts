@@ -57,12 +57,14 @@ class LocalBlobCache implements BlobCache {
   /** Created and not adopted: they count, and stay. */
   readonly #written = new Set<string>();
   /** Other processes add and remove, too: counted anew by each eviction. */
-  readonly statistics = { bytes: 0, files: 0, hits: 0, misses: 0, evictions: 0 };
+  readonly statistics;
   #isEvicting = false;
 
   constructor(root: string, options: BlobCacheOptions) {
     this.#root = root;
     this.#options = options;
+    const { bytesMax } = options;
+    this.statistics = { bytesMax, bytes: 0, files: 0, hits: 0, misses: 0, evictions: 0 };
   }
 
   fetch(file: CachedFile): Promise<string> {

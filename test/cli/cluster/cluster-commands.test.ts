@@ -1,14 +1,16 @@
-/** What `maxsimd index verify` and `index inspect` say of what several nodes share. */
+/** What `maxsimd index verify`, `index inspect` and `cluster status` say of what several nodes share. */
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
 import type { RunningSeaweed } from '../../../deploy/local/seaweedfs.ts';
 import { inspectObjects } from '../../../src/cli/cluster/inspect-objects.ts';
+import { clusterStatus } from '../../../src/cli/cluster/status.ts';
 import { verifyObjects } from '../../../src/cli/cluster/verify-objects.ts';
 import { parseConfig } from '../../../src/app/config.ts';
 import type { NamedSegment } from '../../../src/index-state.ts';
-import { openNodeStage, type NodeStage } from '../../support/cluster/node-stage.ts';
+import { nodeReport } from '../../../src/service/node-report.ts';
+import { openNodeStage, type Node, type NodeStage } from '../../support/cluster/node-stage.ts';
 import {
   queryDatabase,
   serversMs,
@@ -201,6 +203,76 @@ describe('index inspect of objects', () => {
       data: [
         { segments: expect.arrayContaining([expect.objectContaining({ problem: expect.any(String) })]) },
       ],
+    });
+  });
+});
+
+describe('cluster status', () => {
+  it('counts segments by state, and names nodes and who merges', async () => {
+    await using own = await openNodeStage(postgres, weed);
+    const [one, two] = [await own.newNode(), await own.newNode()];
+    await one.upsert([documentAt('a', 1)]);
+    await two.found();
+    await one.upsert([documentAt('b', 2)]);
+    await own.catalog.createSegment({ id: 1_000_000, indexId: own.indexId, blob: `${own.indexId}/late.seg` });
+    const report = async (node: Node) =>
+      JSON.stringify(
+        await nodeReport({
+          version: '1.2.3',
+          catalog: own.catalog,
+          cache: node.cache,
+          followed: [node.index().statistics().followed!],
+        }),
+      );
+    await own.catalog.heartbeat({ id: 'n1', name: 'host:1', report: await report(one) }, 1_000);
+    await own.catalog.heartbeat({ id: 'n2', name: 'host:2', report: await report(two) }, 1_000);
+    await own.catalog.heartbeat({ id: 'n3', name: 'host:3', report: 'of another release' }, 1_000);
+    await queryDatabase(own.url, `UPDATE nodes SET seen_at = now() - interval '1 minute' WHERE id = 'n3'`);
+    const lease = await own.catalog.acquireMergeLease(own.indexId, 'n2', 60_000);
+    const cache = { bytes: expect.any(Number), bytes_max: 2 ** 30, files: expect.any(Number) };
+    const node = (name: string, behind: number) => ({
+      name,
+      live: true,
+      report: { version: '1.2.3', cache, indexes: { open: 1, behind_max: behind } },
+    });
+    const { document, text } = await clusterStatus(own.config);
+    expect(document).toMatchObject({
+      tenants: 1,
+      indexes: 1,
+      documents: 2,
+      nodes: [
+        node('host:1', 0),
+        node('host:2', 1),
+        { name: 'host:3', live: false, seen_seconds_ago: 60, report: null },
+      ],
+      segments: [
+        { state: 'uploading', segments: 1, objects: 0, bytes: 0 },
+        { state: 'sealed', segments: 2, objects: 2 },
+        { state: 'replaced', segments: 0, objects: 0, bytes: 0, oldest_seconds: 0 },
+      ],
+      merge_leases: [{ index_id: own.indexId, node: 'host:2', fence: lease!.fence }],
+    });
+    for (const words of [/host:3 +lost +60 +\?/, /named +2 +2/, /being put +1/, /host:2 +1 +20/])
+      expect(text).toMatch(words);
+
+    // What goes with its index is garbage, until it is collected.
+    await own.catalog.deleteIndex(own.tenantId, own.indexId);
+    await queryDatabase(own.url, `UPDATE segments SET since = now() - interval '90 seconds'`);
+    expect((await clusterStatus(own.config)).document).toMatchObject({
+      documents: 0,
+      segments: [
+        { state: 'uploading', segments: 0 },
+        { state: 'sealed', segments: 0 },
+        { state: 'replaced', segments: 3, objects: 2, bytes: expect.any(Number), oldest_seconds: 90 },
+      ],
+      merge_leases: [],
+    });
+  });
+
+  it('is refused without the variables', async () => {
+    await expect(clusterStatus(parseConfig({}))).rejects.toMatchObject({
+      code: 'configuration_error',
+      message: expect.stringMatching(/MAXSIMD_CATALOG_URL, MAXSIMD_BLOBS_URL and MAXSIMD_LIMITER_URL/),
     });
   });
 });

@@ -1,0 +1,63 @@
+/** What a catalog that nodes share holds, in numbers for people, at one moment and by the clock of the database. */
+import type { Database, Queries } from './database.ts';
+
+export interface SegmentsInState {
+  readonly state: 'uploading' | 'sealed' | 'replaced';
+  readonly segments: number;
+  readonly objects: number;
+  readonly bytes: number;
+  /** Since the oldest of them came to this state; 0 = there is none. */
+  readonly oldestSeconds: number;
+}
+
+export interface HeldLease {
+  readonly indexId: string;
+  readonly nodeId: string;
+  /** Absent: the node is gone. */
+  readonly nodeName: string | null;
+  readonly fence: number;
+  readonly until: Date;
+}
+
+export interface ClusterStatus {
+  readonly schemaVersion: number;
+  readonly tenants: number;
+  readonly indexes: number;
+  readonly documents: number;
+  /** In this order: what is being put, what is named, what is garbage. What is being put has no known objects yet. */
+  readonly segments: readonly SegmentsInState[];
+  readonly leases: readonly HeldLease[];
+}
+
+const states = ['uploading', 'sealed', 'replaced'] as const;
+
+export function clusterStatus(database: Database): Promise<ClusterStatus> {
+  return database.transaction(readStatus, 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
+}
+
+async function readStatus(queries: Queries): Promise<ClusterStatus> {
+  const [counts] = await queries.rows<Record<'schemaVersion' | 'tenants' | 'indexes' | 'documents', number>>({
+    name: 'count-all',
+    text: `SELECT (SELECT version FROM schema_version) AS "schemaVersion", (SELECT count(*) FROM tenants) AS tenants,
+        count(*) AS indexes, coalesce(sum(documents_stored), 0)::bigint AS documents FROM indexes`,
+  });
+  const found = await queries.rows<SegmentsInState & Record<string, unknown>>({
+    name: 'count-segments',
+    text: `SELECT state, count(*) AS segments, sum(jsonb_array_length(files)) AS objects,
+        coalesce(sum((SELECT sum((f ->> 'bytes')::bigint) FROM jsonb_array_elements(files) f)), 0)::bigint AS bytes,
+        extract(epoch FROM now() - min(since))::bigint AS "oldestSeconds"
+      FROM segments GROUP BY state`,
+  });
+  const leases = await queries.rows<HeldLease & Record<string, unknown>>({
+    name: 'list-leases',
+    text: `SELECT i.id AS "indexId", lease_node AS "nodeId", n.name AS "nodeName", lease_fence AS fence,
+        lease_until AS until
+      FROM indexes i LEFT JOIN nodes n ON n.id = lease_node WHERE lease_until > now() ORDER BY i.id`,
+  });
+  const none = { segments: 0, objects: 0, bytes: 0, oldestSeconds: 0 };
+  return {
+    ...counts!,
+    segments: states.map((state) => found.find((row) => row.state === state) ?? { state, ...none }),
+    leases,
+  };
+}

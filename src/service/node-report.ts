@@ -1,0 +1,52 @@
+/** What a node tells of itself with every heartbeat, as plain data: for people (`maxsimd cluster status`), and for metrics. */
+import { z } from 'zod';
+import type { ClusterCatalog } from '../catalog/cluster-contract.ts';
+import type { FollowedIndex } from '../index/contract.ts';
+import type { BlobCache } from '../index/storage/blob-cache.ts';
+
+/** Five heartbeats missed: nobody counts the node any more. */
+export const nodeLiveMs = 10_000;
+
+export const nodeReportSchema = z.object({
+  /** Of the program. */
+  version: z.string(),
+  cache: z.object({ bytes: z.number(), bytes_max: z.number(), files: z.number() }),
+  indexes: z.object({
+    open: z.number(),
+    /** Commits that this node lacks of the open index that it is furthest behind with. Its next search catches up first. */
+    behind_max: z.number(),
+  }),
+});
+export type NodeReport = z.output<typeof nodeReportSchema>;
+
+export interface ReportingNode {
+  readonly version: string;
+  readonly catalog: Pick<ClusterCatalog, 'readHead'>;
+  readonly cache: Pick<BlobCache, 'statistics'>;
+  /** Of each open index. */
+  readonly followed: readonly FollowedIndex[];
+}
+
+export async function nodeReport({ version, catalog, cache, followed }: ReportingNode): Promise<NodeReport> {
+  const { bytes, bytesMax, files } = cache.statistics;
+  const behind = await Promise.all(
+    followed.map(async ({ indexId, generation }) => {
+      const head = await catalog.readHead(indexId);
+      return Math.max(0, (head?.generation ?? 0) - Math.max(0, generation));
+    }),
+  );
+  return {
+    version,
+    cache: { bytes, bytes_max: bytesMax, files },
+    indexes: { open: followed.length, behind_max: Math.max(0, ...behind) },
+  };
+}
+
+/** `undefined` for what another release writes and this one does not understand. */
+export function readNodeReport(text: string): NodeReport | undefined {
+  try {
+    return nodeReportSchema.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
+}
