@@ -41,7 +41,7 @@ export interface IndexReader {
 export interface IndexStatistics {
   readonly segments: readonly SegmentInfo[];
   readonly recordsLive: number;
-  /** Of an index that nodes share: what this one has of it. */
+  /** What this node has of an index that nodes share. */
   readonly followed?: FollowedIndex;
 }
 

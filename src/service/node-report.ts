@@ -8,7 +8,7 @@ import type { BlobCache } from '../index/storage/blob-cache.ts';
 export const nodeLiveMs = 10_000;
 
 export const nodeReportSchema = z.object({
-  /** Of the program. */
+  /** The release that it runs. */
   version: z.string(),
   cache: z.object({ bytes: z.number(), bytes_max: z.number(), files: z.number() }),
   indexes: z.object({
@@ -23,7 +23,7 @@ export interface ReportingNode {
   readonly version: string;
   readonly catalog: Pick<ClusterCatalog, 'readHead'>;
   readonly cache: Pick<BlobCache, 'statistics'>;
-  /** Of each open index. */
+  /** What the node has of each open index. */
   readonly followed: readonly FollowedIndex[];
 }
 
