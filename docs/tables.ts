@@ -8,6 +8,7 @@ import { describeConfig } from '../src/app/config.ts';
 import { errorTable } from '../src/errors.ts';
 import { createRequestObserver } from '../src/http/observation.ts';
 import { createMetrics, type RegisteredMetric } from '../src/metrics.ts';
+import { observeCluster, registerClusterState } from '../src/app/telemetry/cluster-metrics.ts';
 import { registerServiceMetrics } from '../src/app/telemetry/service-metrics.ts';
 
 const root = path.resolve(import.meta.dirname, '..');
@@ -146,6 +147,8 @@ function describeMetrics(): readonly RegisteredMetric[] {
   const absent = undefined as never;
   createRequestObserver(absent, metrics);
   registerServiceMetrics(metrics, { service: absent, backend: absent, engine: absent, encoders: absent });
+  observeCluster(metrics);
+  registerClusterState(metrics, absent);
   return metrics.descriptions();
 }
 

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import path from 'node:path';
+import { explained } from '../away-reasons.ts';
 import type { ClusterCatalog } from '../catalog/cluster-contract.ts';
 import { openPostgresCatalog } from '../catalog/postgres/open-catalog.ts';
 import type { FollowedIndex } from '../index/contract.ts';
@@ -9,11 +10,13 @@ import { openBlobCache } from '../index/storage/local-blob-cache.ts';
 import { openS3ObjectStore } from '../index/storage/s3-object-store.ts';
 import { programVersion } from '../installation.ts';
 import type { Logger } from '../logging.ts';
+import type { Metrics } from '../metrics.ts';
 import { removeGarbage } from '../service/garbage.ts';
 import { nodeLiveMs, nodeReport } from '../service/node-report.ts';
 import { RedisLimiter } from '../service/limits/redis-limiter.ts';
 import type { Backend } from './backend.ts';
 import { readPepper, type Config } from './config.ts';
+import { observeCluster, registerClusterState } from './telemetry/cluster-metrics.ts';
 
 export interface Cluster extends Backend {
   readonly catalog: ClusterCatalog;
@@ -25,7 +28,8 @@ const beatMs = 2_000;
 const garbageMs = 60_000;
 
 /** Rejects with a `ConfigError`, or with `service_unavailable` when catalog or object store do not answer. */
-export async function joinCluster(config: Config, logger: Logger): Promise<Cluster> {
+export async function joinCluster(config: Config, logger: Logger, metrics: Metrics): Promise<Cluster> {
+  const observer = observeCluster(metrics);
   const keyPepper = await readPepper(config.MAXSIMD_KEY_PEPPER_FILE);
   const onError = (job: string) => (error: unknown) =>
     logger.error({ err: error, job }, 'cluster upkeep failed');
@@ -35,11 +39,16 @@ export async function joinCluster(config: Config, logger: Logger): Promise<Clust
       url: config.MAXSIMD_CATALOG_URL,
       keyPepper,
       onBackgroundFailure: onError('catalog'),
+      onCall: observer.calls('catalog'),
     }),
     (opened) => opened.close(),
   );
-  const objects = starting.adopt(openS3ObjectStore(config.MAXSIMD_BLOBS_URL), (opened) => opened.close());
-  await objects.ping();
+  const objects = starting.adopt(observer.objects(openS3ObjectStore(config.MAXSIMD_BLOBS_URL)), (opened) =>
+    opened.close(),
+  );
+  await objects.ping().catch((error: unknown) => {
+    throw explained(error);
+  });
   const cache = await openBlobCache({
     directory: path.join(config.MAXSIMD_DATA_DIR, 'cache'),
     objects,
@@ -59,6 +68,7 @@ export async function joinCluster(config: Config, logger: Logger): Promise<Clust
     await RedisLimiter.connect({
       url: config.MAXSIMD_LIMITER_URL,
       nodes: () => nodes,
+      onCall: observer.calls('limiter'),
       onChange: (isAway, cause) =>
         isAway
           ? logger.warn({ err: cause }, 'the limiter is away: every node admits its share')
@@ -66,10 +76,15 @@ export async function joinCluster(config: Config, logger: Logger): Promise<Clust
     }),
     (opened) => opened.close(),
   );
+  registerClusterState(metrics, { cache, limiter, nodes: () => nodes });
   const kept = config.MAXSIMD_REPLACED_KEPT_SECONDS * 1000;
   const timers = [
     every(beatMs, beat, onError('heartbeat')),
-    every(garbageMs, () => removeGarbage(catalog, objects, kept), onError('garbage')),
+    every(
+      garbageMs,
+      async () => observer.garbageRemoved(await removeGarbage(catalog, objects, kept)),
+      onError('garbage'),
+    ),
   ];
   const stop = (): void => timers.forEach((timer) => clearInterval(timer));
   starting.defer(stop);
@@ -78,7 +93,7 @@ export async function joinCluster(config: Config, logger: Logger): Promise<Clust
     catalog,
     keyPepper,
     limiter,
-    blobs: { catalog, objects, cache, nodeId: node.id },
+    blobs: { catalog, objects, cache, nodeId: node.id, events: observer.events },
     nodes: () => nodes,
     serves(service) {
       followed = () => service.statistics().followed;

@@ -17,7 +17,7 @@ import { createHttpServer } from '../http/server.ts';
 import { createEngine } from '../index/engine/native.ts';
 import { createLogger, type Logger } from '../logging.ts';
 import { isLoopback } from '../loopback.ts';
-import { createMetrics } from '../metrics.ts';
+import { createMetrics, type Metrics } from '../metrics.ts';
 import { createMetricsServer } from './telemetry/metrics-server.ts';
 import { choiceOf } from './model-choice.ts';
 import { EncoderStartFailure } from '../encoder/supervision/supervisor.ts';
@@ -41,9 +41,10 @@ export async function serve(config: Config): Promise<void> {
   // Closed in reverse order, here when the start fails and at shutdown otherwise.
   await using starting = new AsyncDisposableStack();
 
+  const metrics = createMetrics();
   await prepareDataDirectory(directory);
   const backend = starting.adopt(
-    await (isClustered(config) ? joinCluster(config, logger) : openDataDirectory(config, logger)),
+    await (isClustered(config) ? joinCluster(config, logger, metrics) : openDataDirectory(config, logger)),
     (opened) => opened.close(),
   );
   const { catalog } = backend;
@@ -70,7 +71,6 @@ export async function serve(config: Config): Promise<void> {
   starting.defer(() => service.drain());
   backend.serves(service);
 
-  const metrics = createMetrics();
   registerServiceMetrics(metrics, { service, backend, engine, encoders });
   const draining = new AbortController();
   const http = starting.adopt(
@@ -147,9 +147,9 @@ export async function serve(config: Config): Promise<void> {
 }
 
 /** Its clients of other services are loaded by those who need them alone. */
-async function joinCluster(config: Config, logger: Logger): Promise<Backend> {
+async function joinCluster(config: Config, logger: Logger, metrics: Metrics): Promise<Backend> {
   const cluster = await import('./cluster.ts');
-  return cluster.joinCluster(config, logger);
+  return cluster.joinCluster(config, logger, metrics);
 }
 
 /** Indexes whose model is not installed are seen here, before their searches fail. */

@@ -131,10 +131,12 @@ export interface UsageSummary {
 
 export interface Readiness {
   readonly ready: boolean;
-  /** By part: `ok` or what is wrong, in a few words fit for the public. */
+  /** By part: `ok`, `degraded: ` and how, or what is wrong, in a few words fit for the public. */
   readonly checks: Readonly<Record<'catalog' | 'encoder' | 'disk' | 'draining', string>> & {
     /** The object store; of a node alone. */
     readonly objects?: string;
+    /** What limits are counted with; of a node alone, and never a reason not to be ready. */
+    readonly limiter?: string;
   };
 }
 

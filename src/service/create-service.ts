@@ -97,6 +97,7 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
     catalog,
     encoder,
     storage,
+    limiter,
     draining: () => admission.draining,
     nowMs,
   });

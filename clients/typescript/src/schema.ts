@@ -182,13 +182,14 @@ export interface components {
             /** @constant */
             readonly status: "ok";
         };
-        /** @description By part: `ok`, or what is wrong. `objects`, the object store, is there when several nodes share it. */
+        /** @description By part: `ok`, or what is wrong. `objects`, the object store, and `limiter` are there when several nodes share them. A `limiter` that is `degraded` does not make a node unready. */
         readonly ReadinessChecks: {
             readonly catalog: string;
             readonly encoder: string;
             readonly disk: string;
             readonly draining: string;
             readonly objects?: string;
+            readonly limiter?: string;
         };
         readonly Readiness: {
             /** @enum {string} */

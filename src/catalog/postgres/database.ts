@@ -5,6 +5,8 @@
  * U+0000.
  */
 import { Pool, TypeOverrides, type PoolClient, type QueryResultRow } from 'pg';
+import { whyAway } from '../../away-reasons.ts';
+import { observed, type CallObserver } from '../../call-observer.ts';
 import { ServiceError } from '../../errors.ts';
 
 export interface Statement {
@@ -44,7 +46,11 @@ parsers.setTypeParser(
 );
 
 /** `url`: `postgres://user:password@host:port/database`, with TLS by `sslmode`, `sslrootcert`, `sslcert` and `sslkey`. */
-export function openDatabase(url: string, onIdleError: (error: Error) => void): Database {
+export function openDatabase(
+  url: string,
+  onIdleError: (error: Error) => void,
+  onCall?: CallObserver,
+): Database {
   const pool = new Pool({
     connectionString: url,
     max: connectionsMax,
@@ -60,13 +66,18 @@ export function openDatabase(url: string, onIdleError: (error: Error) => void): 
   // A connection that breaks while nobody uses it leaves the pool; the next use makes another.
   pool.on('error', onIdleError);
   return {
-    rows: (statement, values) => again(() => rowsOf(pool, statement, values)),
-    transaction: (work, mode = 'BEGIN') => again(() => transaction(pool, work, mode)),
+    rows: (statement, values) => again(() => rowsOf(pool, statement, values, onCall)),
+    transaction: (work, mode = 'BEGIN') => again(() => transaction(pool, work, mode, onCall)),
     close: () => pool.end(),
   };
 }
 
-async function transaction<T>(pool: Pool, work: (queries: Queries) => Promise<T>, mode: string): Promise<T> {
+async function transaction<T>(
+  pool: Pool,
+  work: (queries: Queries) => Promise<T>,
+  mode: string,
+  onCall: CallObserver | undefined,
+): Promise<T> {
   const client = await pool.connect().catch((error: unknown) => {
     throw fromPostgres(error);
   });
@@ -75,7 +86,9 @@ async function transaction<T>(pool: Pool, work: (queries: Queries) => Promise<T>
   let broken: Error | undefined;
   try {
     await client.query(mode);
-    const result = await work({ rows: (statement, values) => rowsOf(client, statement, values) });
+    const result = await work({
+      rows: (statement, values) => rowsOf(client, statement, values, onCall),
+    });
     await client.query('COMMIT');
     return result;
   } catch (error) {
@@ -96,12 +109,16 @@ async function rowsOf<Row extends QueryResultRow>(
   client: Pick<PoolClient, 'query'>,
   { name, text }: Statement,
   values: readonly unknown[] = [],
+  onCall?: CallObserver,
 ): Promise<readonly Row[]> {
-  try {
-    return (await client.query<Row>({ name, text, values: [...values] })).rows;
-  } catch (error) {
-    throw fromPostgres(error);
-  }
+  const query = async (): Promise<readonly Row[]> => {
+    try {
+      return (await client.query<Row>({ name, text, values: [...values] })).rows;
+    } catch (error) {
+      throw fromPostgres(error);
+    }
+  };
+  return observed(onCall, name || 'migrate', query, isAway);
 }
 
 /** What was rolled back for the sake of another transaction is begun again; so is the end of a tenant that got an index meanwhile. */
@@ -133,7 +150,7 @@ function fromPostgres(error: unknown): unknown {
   const isLost = /^(Connection terminated|Query read timeout|timeout exceeded|Client has encountered)/.test(
     error.message,
   );
-  if (!isLost && !away.test(codeOf(error) ?? '')) return error;
+  if (!isLost && !away.test(codeOf(error) ?? '') && whyAway(error) === undefined) return error;
   return new ServiceError('service_unavailable', 'the catalog cannot be reached', {
     retryAfterSeconds: retrySeconds,
     cause: error,

@@ -4,6 +4,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
+import { explained } from '../../away-reasons.ts';
+import type { CallObserver } from '../../call-observer.ts';
 import type { ClusterCatalog } from '../cluster-contract.ts';
 import { ServiceError } from '../../errors.ts';
 import { fingerprintOf } from '../key-pepper.ts';
@@ -22,6 +24,8 @@ export interface PostgresCatalogOptions {
   readonly keyPepper: Uint8Array;
   /** Purging failed, or an idle connection broke; both mend by themselves. For the log. */
   readonly onBackgroundFailure?: (error: Error) => void;
+  /** Each statement, by name. */
+  readonly onCall?: CallObserver;
 }
 
 const purgeIntervalMs = 30_000;
@@ -31,13 +35,13 @@ const marksKept = `interval '1 day'`;
 /** Creates or migrates its tables. Another pepper than the catalog's is refused. */
 export async function openPostgresCatalog(options: PostgresCatalogOptions): Promise<ClusterCatalog> {
   const onBackgroundFailure = options.onBackgroundFailure ?? (() => undefined);
-  const database = openDatabase(options.url, onBackgroundFailure);
+  const database = openDatabase(options.url, onBackgroundFailure, options.onCall);
   try {
     await migrate(database);
     await adoptPepper(database, fingerprintOf(options.keyPepper));
   } catch (error) {
     await database.close();
-    throw error;
+    throw explained(error);
   }
   const usage = new UsageWriter(database);
   const ended = new AbortController();

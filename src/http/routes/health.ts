@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { ServiceError } from '../../errors.ts';
 import type { Service } from '../../service/contract.ts';
+import { isServing } from '../../service/readiness.ts';
 import { answers } from './answers.ts';
 import { Health, ReadinessBody } from '../schemas/health.ts';
 
@@ -34,7 +35,7 @@ export function healthRoutes(service: Service, drain: AbortSignal): FastifyPlugi
         const checks = drain.aborted ? { ...readiness.checks, draining: 'shutting down' } : readiness.checks;
         if (readiness.ready && !drain.aborted) return { status: 'ready', checks };
         const issues = Object.entries(checks)
-          .filter(([, state]) => state !== 'ok')
+          .filter(([, state]) => !isServing(state))
           .map(([path, message]) => ({ path, message, code: 'unready' }));
         throw new ServiceError('service_unavailable', 'not ready', { issues });
       },

@@ -9,11 +9,12 @@ const ReadinessChecks = z
     disk: z.string(),
     draining: z.string(),
     objects: z.string().optional(),
+    limiter: z.string().optional(),
   })
   .meta({
     id: 'ReadinessChecks',
     description:
-      'By part: `ok`, or what is wrong. `objects`, the object store, is there when several nodes share it.',
+      'By part: `ok`, or what is wrong. `objects`, the object store, and `limiter` are there when several nodes share them. A `limiter` that is `degraded` does not make a node unready.',
   });
 
 export const ReadinessBody = z

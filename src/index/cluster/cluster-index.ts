@@ -21,6 +21,7 @@ import type { CopyPace } from '../segments/copy-pace.ts';
 import type { BlobCache } from '../storage/blob-cache.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 import type { ClusterIndexCatalog } from './cluster-catalog.ts';
+import type { ClusterEvents } from './cluster-events.ts';
 import { ClusterMerges } from './cluster-merge.ts';
 import { dropDelta, StagedSegments, type Delta, type DeltaParts } from './deltas.ts';
 import { Follower } from './follower.ts';
@@ -39,6 +40,7 @@ export interface ClusterIndexParts {
   /** The pace of the merges of all indexes together. */
   readonly pace: CopyPace;
   readonly plans: SearchPlans;
+  readonly events?: ClusterEvents;
   /** A job in the background failed; it is tried again at the next occasion. */
   readonly onBackgroundError: (indexId: string, job: string, error: unknown) => void;
 }
@@ -60,7 +62,7 @@ export class ClusterIndex implements OpenIndex {
   #closed = false;
 
   constructor(parts: ClusterIndexParts) {
-    const { indexId, native, catalog, cache, objects, settings } = parts;
+    const { indexId, native, catalog, cache, objects, settings, events } = parts;
     const staged = new StagedSegments();
     const onError = (job: string, error: unknown): void => this.#noteBackgroundError(job, error);
     this.#parts = parts;
@@ -80,6 +82,7 @@ export class ClusterIndex implements OpenIndex {
       staged,
       nowMs: settings.nowMs,
       onError: (error) => onError('cache', error),
+      ...(events === undefined ? {} : { events }),
     });
     this.#merges = new ClusterMerges({
       ...deltas,
@@ -213,6 +216,7 @@ export class ClusterIndex implements OpenIndex {
   async #reachHead(): Promise<void> {
     const { generation } = this.#follower;
     const head = await this.#parts.catalog.readHead();
+    if (generation >= 0) this.#parts.events?.looked(Math.max(0, head.generation - this.#follower.generation));
     if (head.generation < generation) {
       // What this node has was committed before it asked: the catalog was restored to an earlier moment.
       this.#failure ??= new Error('the catalog is behind this node');

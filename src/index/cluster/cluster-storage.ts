@@ -8,6 +8,7 @@ import { CopyPace } from '../segments/copy-pace.ts';
 import type { BlobCache } from '../storage/blob-cache.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 import type { ClusterIndexCatalog } from './cluster-catalog.ts';
+import type { ClusterEvents } from './cluster-events.ts';
 import { ClusterIndex } from './cluster-index.ts';
 import { fetchSegment } from './segment-objects.ts';
 
@@ -19,6 +20,7 @@ export interface ClusterStorageOptions {
   /** Token vectors one search may scan exactly; 0 = measured. */
   readonly exactTokenVectorsMax: number;
   readonly settings: IndexSettings;
+  readonly events?: ClusterEvents;
   readonly onBackgroundError: (indexId: string, job: string, error: unknown) => void;
 }
 
@@ -27,7 +29,7 @@ export interface ClusterStorage extends IndexStorage {
 }
 
 export function createClusterStorage(options: ClusterStorageOptions): ClusterStorage {
-  const { engine, cache, objects, settings, exactTokenVectorsMax, onBackgroundError } = options;
+  const { engine, cache, objects, settings, exactTokenVectorsMax, events, onBackgroundError } = options;
   const plans: SearchPlans = { exact: 0, codes: 0, lists: 0 };
   const pace = new CopyPace(settings.copyBytesPerSecond);
   return {
@@ -47,6 +49,7 @@ export function createClusterStorage(options: ClusterStorageOptions): ClusterSto
           settings,
           pace,
           plans,
+          ...(events === undefined ? {} : { events }),
           onBackgroundError,
         });
       } catch (error) {

@@ -13,6 +13,7 @@ import type { NativeIndex } from '../engine/native.ts';
 import { loadLifespans } from '../segments/load-lifespans.ts';
 import type { BlobCache } from '../storage/blob-cache.ts';
 import type { ClusterIndexCatalog } from './cluster-catalog.ts';
+import type { ClusterEvents } from './cluster-events.ts';
 import type { StagedSegments } from './deltas.ts';
 import { fetchSegment, uncacheSegment } from './segment-objects.ts';
 
@@ -23,6 +24,7 @@ export interface FollowerParts {
   readonly staged: StagedSegments;
   readonly nowMs: () => number;
   readonly onError: (error: unknown) => void;
+  readonly events?: Pick<ClusterEvents, 'caughtUp'>;
 }
 
 /** A segment that the catalog names. */
@@ -77,7 +79,8 @@ export class Follower {
   }
 
   async #catchUp(): Promise<void> {
-    const { catalog, native } = this.#parts;
+    const { catalog, native, events } = this.#parts;
+    const startedAt = performance.now();
     const isFirst = this.#generation < 0;
     const changes = await catalog.changesSince({
       generation: this.#generation,
@@ -94,6 +97,7 @@ export class Follower {
       await loadLifespans(native, changes.versions);
     }
     this.#changeOver(changes, opened, isFirst);
+    events?.caughtUp((performance.now() - startedAt) / 1000, isFirst);
   }
 
   /** Opens what this node does not have and somebody may still see; what it cannot have all of, it has none of. */

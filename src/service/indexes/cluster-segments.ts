@@ -2,6 +2,7 @@
 import type { ClusterCatalog } from '../../catalog/cluster-contract.ts';
 import { mergeTurnMs } from '../../index/cluster/cluster-merge.ts';
 import type { ClusterIndexCatalog } from '../../index/cluster/cluster-catalog.ts';
+import type { ClusterEvents } from '../../index/cluster/cluster-events.ts';
 import { catalogSegments } from './catalog-segments.ts';
 import { missingIndex } from './indexes.ts';
 
@@ -9,7 +10,15 @@ export function clusterSegments(
   catalog: ClusterCatalog,
   indexId: string,
   nodeId: string,
+  events?: Pick<ClusterEvents, 'lease'>,
 ): ClusterIndexCatalog {
+  /** False when the turn is lost. */
+  const noted = async (kept: Promise<boolean>, event?: 'renewed'): Promise<boolean> => {
+    const isKept = await kept;
+    if (!isKept) events?.lease('lost');
+    else if (event !== undefined) events?.lease(event);
+    return isKept;
+  };
   return {
     ...catalogSegments(catalog, indexId),
     readHead: () => existing(catalog.readHead(indexId)),
@@ -17,10 +26,11 @@ export function clusterSegments(
     commitUpserts: (upserts) => catalog.commitUpserts(upserts),
     async beginMerge() {
       const lease = await catalog.acquireMergeLease(indexId, nodeId, mergeTurnMs);
+      events?.lease(lease === undefined ? 'refused' : 'taken');
       return (
         lease && {
-          renew: () => catalog.renewMergeLease(lease, mergeTurnMs),
-          swap: (merged) => catalog.swapMerged({ lease, ...merged }),
+          renew: () => noted(catalog.renewMergeLease(lease, mergeTurnMs), 'renewed'),
+          swap: (merged) => noted(catalog.swapMerged({ lease, ...merged })),
           release: () => catalog.releaseMergeLease(lease),
         }
       );

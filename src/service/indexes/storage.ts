@@ -1,6 +1,7 @@
 /** Where the indexes of this process are kept, and what becomes of damage there. */
 import type { ClusterCatalog } from '../../catalog/cluster-contract.ts';
 import type { Catalog } from '../../catalog/contract.ts';
+import type { ClusterEvents } from '../../index/cluster/cluster-events.ts';
 import { createClusterStorage } from '../../index/cluster/cluster-storage.ts';
 import type { IndexStorage, SearchPlans } from '../../index/contract.ts';
 import type { NativeEngine } from '../../index/engine/native.ts';
@@ -19,6 +20,7 @@ export interface ClusterBlobs {
   readonly objects: ObjectStore;
   readonly cache: BlobCache;
   readonly nodeId: string;
+  readonly events?: ClusterEvents;
 }
 
 export interface StorageOptions {
@@ -74,14 +76,15 @@ function localStorage(options: StorageOptions, blobs: BlobStore): ServiceStorage
 /** Every object is compared with its checksum when it is fetched. */
 function clusterStorage(options: StorageOptions, blobs: ClusterBlobs): ServiceStorage {
   const { engine, exactTokenVectorsMax, settings, onBackgroundError } = options;
-  const { catalog, cache, objects, nodeId } = blobs;
+  const { catalog, cache, objects, nodeId, events } = blobs;
   const storage = createClusterStorage({
     engine,
     cache,
     objects,
     exactTokenVectorsMax,
     settings,
-    catalogOf: (indexId) => clusterSegments(catalog, indexId, nodeId),
+    catalogOf: (indexId) => clusterSegments(catalog, indexId, nodeId, events),
+    ...(events === undefined ? {} : { events }),
     onBackgroundError: (indexId, job, error) => onBackgroundError(job, error, indexId),
   });
   return {

@@ -35,6 +35,8 @@ export interface TokenReservationRequest {
 }
 
 export interface Limiter {
+  /** Whether a limiter that nodes share cannot be asked; absent: this process has its own. */
+  readonly isAway?: boolean;
   /** Sliding window: never more than `perMinute` admissions in any 60 s. A refused request leaves no trace. */
   admitRate(tenantId: string, perMinute: number, nowMs: number): RateAdmission | Promise<RateAdmission>;
   /** What a restart must not forget of a tenant's window; `undefined` when that is kept elsewhere, or there is nothing. */

@@ -11,6 +11,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
+import { observed, type CallObserver } from '../../call-observer.ts';
 import type {
   ConcurrencyPermit,
   Limiter,
@@ -29,6 +30,8 @@ export interface RedisLimiterOptions {
   readonly nodes: () => number;
   /** Redis is away, or back: for the log and the metrics. */
   readonly onChange: (isAway: boolean, cause?: Error) => void;
+  /** Each script, by name. */
+  readonly onCall?: CallObserver;
   /** How long slots of a node that died stay taken; 15 s unless given. */
   readonly leaseMs?: number;
   /** Begins every key; `maxsimd:` unless given. */
@@ -114,13 +117,8 @@ export class RedisLimiter implements Limiter {
     try {
       const given = this.#options.usesGivenTime === true ? nowMs : -1;
       const key = `${this.#prefix}rate:${tenantId}`;
-      const [admitted, remaining, waitMs] = await this.#redis.admit(
-        key,
-        this.#clock(),
-        this.#name(),
-        perMinute,
-        windowMs,
-        given,
+      const [admitted, remaining, waitMs] = await this.#observed('admit', () =>
+        this.#redis.admit(key, this.#clock(), this.#name(), perMinute, windowMs, given),
       );
       const retryAfterSeconds = Math.max(1, Math.ceil(Number(waitMs) / 1000));
       return { admitted: admitted === 1, remaining, retryAfterSeconds };
@@ -141,13 +139,8 @@ export class RedisLimiter implements Limiter {
     if (local === undefined) return undefined;
     if (!this.#isAway) {
       try {
-        const taken = await this.#redis.acquire(
-          this.#slots(tenantId),
-          this.#clock(),
-          lease,
-          max,
-          this.#leaseMs,
-          -1,
+        const taken = await this.#observed('acquire', () =>
+          this.#redis.acquire(this.#slots(tenantId), this.#clock(), lease, max, this.#leaseMs, -1),
         );
         if (taken === 0) {
           local.release();
@@ -167,7 +160,9 @@ export class RedisLimiter implements Limiter {
         permit.release();
         if (!this.#leases.delete(lease)) return;
         // One that cannot be given back runs out.
-        this.#redis.zrem(this.#slots(tenantId), lease).catch(() => undefined);
+        this.#observed('release', () => this.#redis.zrem(this.#slots(tenantId), lease)).catch(
+          () => undefined,
+        );
       },
     };
   }
@@ -238,9 +233,15 @@ export class RedisLimiter implements Limiter {
 
   async #renewAll(): Promise<void> {
     const renewals = [...this.#leases].map(([lease, tenantId]) =>
-      this.#redis.renew(this.#slots(tenantId), this.#clock(), lease, this.#leaseMs, -1),
+      this.#observed('renew', () =>
+        this.#redis.renew(this.#slots(tenantId), this.#clock(), lease, this.#leaseMs, -1),
+      ),
     );
     await Promise.all(renewals);
+  }
+
+  #observed<T>(operation: string, work: () => Promise<T>): Promise<T> {
+    return observed(this.#options.onCall, operation, work);
   }
 
   #name(): string {

@@ -114,3 +114,65 @@ it('count one rate and one allowance', async () => {
   expect(Number(used.input_tokens)).toBeGreaterThan(90);
   expect([used.searches, used.requests]).toEqual([answered, answered + 1]);
 });
+
+// Last: shares hold for a minute after Redis is back.
+it('tell how they keep up, and serve without Redis', async () => {
+  const [one, two] = clients();
+  const [, node] = cluster.nodes;
+  const figure = async (series: string): Promise<number> => {
+    const text = await (await fetch(node!.metricsUrl)).text();
+    const line = text.split('\n').find((candidate) => candidate.startsWith(`maxsimd_cluster_${series} `));
+    return Number(line?.split(' ').at(-1) ?? 0);
+  };
+  const { id } = await makeIndex(one!);
+  await put(one!, id, [document(1)]);
+  await foundBy(two!, id);
+  const series = [
+    'call_seconds_count{service="catalog",operation="read-heads"}',
+    'call_seconds_count{service="objects",operation="get"}',
+    'call_seconds_count{service="limiter",operation="admit"}',
+    'commits_behind_count',
+    'commits_behind_sum',
+    'catch_up_seconds_count{kind="follows"}',
+    'object_bytes_total{direction="get"}',
+    'cache_lookups_total{outcome="miss"}',
+  ];
+  const before = await Promise.all(series.map(figure));
+  await put(one!, id, [document(2)]);
+  await foundBy(two!, id);
+  for (const [place, name] of series.entries())
+    expect(await figure(name), name).toBeGreaterThan(before[place]!);
+  // A node that was killed a moment ago counts still.
+  expect(await figure('nodes')).toBeGreaterThanOrEqual(3);
+  expect(await figure('limiter_fallback')).toBe(0);
+  expect(await figure('cache_bytes{kind="held"}')).toBeLessThan(await figure('cache_bytes{kind="bound"}'));
+
+  const readiness = async () => {
+    const answer = await fetch(`${node!.url}/readyz`);
+    return { status: answer.status, body: await answer.text() };
+  };
+  await expect
+    .poll(readiness, { timeout: backMs })
+    .toMatchObject({ status: 200, body: expect.stringContaining('"limiter":"ok"') });
+  await cluster.redis.stop();
+  // A share begins as if it had just been used.
+  await expect.poll(async () => (await two!.search(id, { query: 'a number' })).status).toBe(200);
+  expect(await figure('limiter_fallback')).toBe(1);
+  await expect
+    .poll(readiness)
+    .toMatchObject({ status: 200, body: expect.stringContaining('"limiter":"degraded: ') });
+  await cluster.redis.start();
+  await expect.poll(() => figure('limiter_fallback'), { timeout: backMs }).toBe(0);
+  await cluster.seaweed.stop('SIGKILL');
+  await expect
+    .poll(readiness, { timeout: backMs })
+    .toMatchObject({ status: 503, body: expect.stringMatching(/"objects","message":"refuses connections"/) });
+  await cluster.seaweed.start();
+  await cluster.postgres.stop('SIGQUIT');
+  await expect
+    .poll(readiness, { timeout: backMs })
+    .toMatchObject({ status: 503, body: expect.stringMatching(/"catalog","message":"refuses connections"/) });
+  expect(await figure('call_failures_total{service="catalog",operation="ping"}')).toBeGreaterThan(0);
+  await cluster.postgres.start();
+  await expect.poll(async () => (await readiness()).status, { timeout: backMs }).toBe(200);
+}, 120_000);

@@ -285,6 +285,7 @@ class ReadinessChecks(BaseModel):
     disk: str
     draining: str
     objects: str | None = None
+    limiter: str | None = None
 
 
 class Readiness(BaseModel):

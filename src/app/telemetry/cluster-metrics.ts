@@ -1,0 +1,155 @@
+/** What the metrics listener tells of a node: the services that it shares, and how it keeps up with the others. */
+import { observed, type CallObserver } from '../../call-observer.ts';
+import { ServiceError } from '../../errors.ts';
+import type { ClusterEvents } from '../../index/cluster/cluster-events.ts';
+import type { BlobCache } from '../../index/storage/blob-cache.ts';
+import type { ObjectStore } from '../../index/storage/object-store.ts';
+import type { Metrics } from '../../metrics.ts';
+import type { Limiter } from '../../service/limits/limiter.ts';
+import { hasCode } from '../../system-errors.ts';
+
+export interface ClusterObserver {
+  readonly events: ClusterEvents;
+  /** For the calls of one service. */
+  calls(service: 'catalog' | 'objects' | 'limiter'): CallObserver;
+  /** The same store, observed. */
+  objects(store: ObjectStore): ObjectStore;
+  garbageRemoved(segments: number): void;
+}
+
+/** What is read when the listener is scraped. */
+export interface ClusterState {
+  readonly cache: Pick<BlobCache, 'statistics'>;
+  readonly limiter: Required<Pick<Limiter, 'isAway'>>;
+  nodes(): number;
+}
+
+/** One series for each operation: coarser than for requests. */
+const callBucketsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30];
+const commitBuckets = [0, 1, 2, 5, 10, 50, 100, 500, 1_000, 10_000];
+const catchUpBucketsSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60, 300];
+
+export function observeCluster(metrics: Metrics): ClusterObserver {
+  const call = metrics.histogram({
+    name: 'cluster_call_seconds',
+    help: 'Time of calls to the shared services `catalog` (by statement, waits for a connection included), `objects` (by kind, retries included) and `limiter` (by script).',
+    labelNames: ['service', 'operation'],
+    buckets: callBucketsSeconds,
+  });
+  const failure = metrics.counter({
+    name: 'cluster_call_failures_total',
+    help: 'Those of them that the service did not answer, or not as it must.',
+    labelNames: ['service', 'operation'],
+  });
+  const bytes = metrics.counter({
+    name: 'cluster_object_bytes_total',
+    help: 'Bytes of objects that were `put`, and that were fetched (`get`).',
+    labelNames: ['direction'],
+  });
+  const behind = metrics.histogram({
+    name: 'cluster_commits_behind',
+    help: 'Commits that an open index was behind when it looked at the catalog; every search looks.',
+    buckets: commitBuckets,
+  });
+  const catchUp = metrics.histogram({
+    name: 'cluster_catch_up_seconds',
+    help: 'Time to catch up with the catalog, fetching included: of an index that is `opened`, or of an open one that `follows`.',
+    labelNames: ['kind'],
+    buckets: catchUpBucketsSeconds,
+  });
+  const lease = metrics.counter({
+    name: 'cluster_merge_leases_total',
+    help: 'Turns to merge an index: `taken`, `refused` because another node has it, `renewed`, `lost`.',
+    labelNames: ['event'],
+  });
+  const garbage = metrics.counter({
+    name: 'cluster_garbage_removed_total',
+    help: 'Segments whose objects were removed because no index needs them any more.',
+  });
+  const calls: ClusterObserver['calls'] =
+    (service) =>
+    ({ operation, seconds, failed }) => {
+      call({ service, operation }, seconds);
+      if (failed) failure({ service, operation });
+    };
+  return {
+    events: {
+      looked: (commits) => behind({}, commits),
+      caughtUp: (seconds, isFirst) => catchUp({ kind: isFirst ? 'opened' : 'follows' }, seconds),
+      lease: (event) => lease({ event }),
+    },
+    calls,
+    objects: (store) => observedObjects(store, calls('objects'), bytes),
+    garbageRemoved: (segments) => garbage({}, segments),
+  };
+}
+
+export function registerClusterState(metrics: Metrics, state: ClusterState): void {
+  const gauge = (name: string, help: string, read: () => number): void =>
+    metrics.registerGauge({ name, help }, read);
+  gauge('cluster_nodes', 'Nodes that live, as this one knows.', () => state.nodes());
+  gauge('cluster_limiter_fallback', 'Whether Redis is away and this node admits its share.', () =>
+    Number(state.limiter.isAway),
+  );
+  gauge('cluster_cache_files', 'Local copies of objects.', () => state.cache.statistics.files);
+  metrics.registerGauge(
+    {
+      name: 'cluster_cache_bytes',
+      help: 'Bytes of local copies: `held`, and the `bound` by MAXSIMD_CACHE_MIB.',
+      labelNames: ['kind'],
+    },
+    () => {
+      const { bytes, bytesMax } = state.cache.statistics;
+      return [
+        { labels: { kind: 'held' }, value: bytes },
+        { labels: { kind: 'bound' }, value: bytesMax },
+      ];
+    },
+  );
+  metrics.registerCounter(
+    {
+      name: 'cluster_cache_lookups_total',
+      help: 'Objects that an index needed, by whether the cache had them (`hit`) or not (`miss`).',
+      labelNames: ['outcome'],
+    },
+    () => {
+      const { hits, misses } = state.cache.statistics;
+      return [
+        { labels: { outcome: 'hit' }, value: hits },
+        { labels: { outcome: 'miss' }, value: misses },
+      ];
+    },
+  );
+  metrics.registerCounter(
+    { name: 'cluster_cache_evictions_total', help: 'Local copies removed for the bound.' },
+    () => state.cache.statistics.evictions,
+  );
+}
+
+function observedObjects(
+  store: ObjectStore,
+  observe: CallObserver,
+  bytes: (labels: { readonly direction: 'put' | 'get' }, count: number) => void,
+): ObjectStore {
+  const call = <T>(operation: string, work: () => Promise<T>): Promise<T> =>
+    observed(observe, operation, work, isFailureOfStore);
+  return {
+    async putFile(key, path) {
+      const sent = await call('put', () => store.putFile(key, path));
+      bytes({ direction: 'put' }, sent.bytes);
+      return sent;
+    },
+    async getFile(key, path, expected) {
+      await call('get', () => store.getFile(key, path, expected));
+      bytes({ direction: 'get' }, expected.bytes);
+    },
+    remove: (key) => call('remove', () => store.remove(key)),
+    ping: () => call('ping', () => store.ping()),
+    close: () => store.close(),
+  };
+}
+
+/** Not of the local file system. */
+function isFailureOfStore(error: unknown): boolean {
+  return error instanceof ServiceError || hasCode(error, 'corrupt', 'ENOENT');
+}
