@@ -27,6 +27,7 @@ export interface ClusterState {
 /** One series for each operation: coarser than for requests. */
 const callBucketsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30];
 const commitBuckets = [0, 1, 2, 5, 10, 50, 100, 500, 1_000, 10_000];
+const groupBuckets = [1, 2, 3, 5, 10, 20, 50];
 const catchUpBucketsSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60, 300];
 
 export function observeCluster(metrics: Metrics): ClusterObserver {
@@ -62,6 +63,11 @@ export function observeCluster(metrics: Metrics): ClusterObserver {
     help: 'Turns to merge an index: `taken`, `refused` because another node has it, `renewed`, `lost`.',
     labelNames: ['event'],
   });
+  const group = metrics.histogram({
+    name: 'cluster_commit_upserts',
+    help: 'Upserts that shared a transaction.',
+    buckets: groupBuckets,
+  });
   const garbage = metrics.counter({
     name: 'cluster_garbage_removed_total',
     help: 'Segments whose objects were removed because no index needs them any more.',
@@ -77,6 +83,7 @@ export function observeCluster(metrics: Metrics): ClusterObserver {
       looked: (commits) => behind({}, commits),
       caughtUp: (seconds, isFirst) => catchUp({ kind: isFirst ? 'opened' : 'follows' }, seconds),
       lease: (event) => lease({ event }),
+      committed: (upserts) => group({}, upserts),
     },
     calls,
     objects: (store) => observedObjects(store, calls('objects'), bytes),
@@ -142,6 +149,11 @@ function observedObjects(
     async getFile(key, path, expected) {
       await call('get', () => store.getFile(key, path, expected));
       bytes({ direction: 'get' }, expected.bytes);
+    },
+    async readPart(key, first, count) {
+      const part = await call('get-part', () => store.readPart(key, first, count));
+      bytes({ direction: 'get' }, part.length);
+      return part;
     },
     remove: (key) => call('remove', () => store.remove(key)),
     ping: () => call('ping', () => store.ping()),

@@ -6,6 +6,8 @@ export interface ClusterEvents {
   caughtUp(seconds: number, isFirst: boolean): void;
   /** What became of a turn to merge an index; `refused`: another node has it. */
   lease(event: LeaseEvent): void;
+  /** So many upserts shared a transaction. */
+  committed(upserts: number): void;
 }
 
 export type LeaseEvent = 'taken' | 'refused' | 'renewed' | 'lost';

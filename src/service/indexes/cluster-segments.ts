@@ -10,7 +10,7 @@ export function clusterSegments(
   catalog: ClusterCatalog,
   indexId: string,
   nodeId: string,
-  events?: Pick<ClusterEvents, 'lease'>,
+  events?: Pick<ClusterEvents, 'lease' | 'committed'>,
 ): ClusterIndexCatalog {
   /** False when the turn is lost. */
   const noted = async (kept: Promise<boolean>, event?: 'renewed'): Promise<boolean> => {
@@ -23,7 +23,11 @@ export function clusterSegments(
     ...catalogSegments(catalog, indexId),
     readHead: () => existing(catalog.readHead(indexId)),
     changesSince: (node) => existing(catalog.changesSince({ indexId, ...node })),
-    commitUpserts: (upserts) => catalog.commitUpserts(upserts),
+    async commitUpserts(upserts) {
+      const results = await catalog.commitUpserts(upserts);
+      events?.committed(upserts.length);
+      return results;
+    },
     async beginMerge() {
       const lease = await catalog.acquireMergeLease(indexId, nodeId, mergeTurnMs);
       events?.lease(lease === undefined ? 'refused' : 'taken');
