@@ -8,9 +8,9 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 /** An option, `--warm-up <n>` for the key `warmUp`; one without a value is a switch. */
 export interface Setting<Value> {
   readonly help: string;
-  /** What stands for the value in the help; none for a switch, which turns off (`--no-peers`). */
+  /** What stands for the value in the help; none for a switch. */
   readonly takes?: string;
-  /** As a user would write it; `undefined` when the option has no value unless it is given. */
+  /** As a user would write it; `undefined` when the option has no value unless it is given. A switch without it turns off (`--no-peers`). */
   readonly otherwise?: string;
   /** Throws what is wrong with the text; `before` is the value so far of an option that takes several. */
   readonly parse: (text: string, before?: unknown) => Value;
@@ -75,7 +75,11 @@ export function tool<S extends Settings>(given: {
 
 function optionOf(key: string, { help, takes, otherwise, parse }: Setting<unknown>): Option {
   const flag = key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-  if (takes === undefined) return new Option(`--no-${flag}`, help);
+  if (takes === undefined) {
+    return otherwise === undefined
+      ? new Option(`--no-${flag}`, help)
+      : new Option(`--${flag}`, help).default(false);
+  }
   const option = new Option(`--${flag} <${takes}>`, help).argParser((text: string, before: unknown) => {
     try {
       return parse(text, before);

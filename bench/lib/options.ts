@@ -56,6 +56,11 @@ export function files(help: string): Setting<readonly string[]> {
   };
 }
 
+/** A switch that is off. */
+export function flag(help: string): Setting<boolean> {
+  return { help, otherwise: 'off', parse: Boolean };
+}
+
 /** A switch, `--no-peers` for the key `peers`. */
 export function without(help: string): Setting<boolean> {
   return { help, parse: Boolean };

@@ -1,16 +1,19 @@
 /**
- * `npm run bench -- stages`: where the time of one search goes. One client asks a warm service one query after
- * another over a kept connection; the service's own request log says what each stage took, and what the
- * client waited beyond that is HTTP. With `--against` a second checkout is measured in turns of a round each, so
- * that both sides meet the same machine.
+ * `npm run bench -- stages`: where the time of one request goes. One client asks a warm service one query after
+ * another over a kept connection, or stores one document after another; the service's own request log says what each stage took,
+ * and what the client waited beyond that is HTTP. With `--against` a second checkout is measured in turns of a round each,
+ * so that both sides meet the same machine; with `--node` a node, which has its catalog, objects and limits in PostgreSQL,
+ * SeaweedFS and Redis on this machine.
  *
  * Stages of one request follow one another, so their times add up to what the client waited. *Overhead* is that sum less
  * the model's run and the engine: what the service itself costs.
  */
 import path from 'node:path';
-import { closing, openTarget, type Target } from '../lib/service/target.ts';
+import { closing, openTarget, type Target, type TargetOptions } from '../lib/service/target.ts';
 import { describeEnvironment, type Environment } from '../lib/environment.ts';
-import { beir, integer, optional } from '../lib/options.ts';
+import { beir, flag, integer, optional } from '../lib/options.ts';
+import { startSharedServices } from '../../deploy/local/cluster.ts';
+import { scratchFolder } from '../lib/endings.ts';
 import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
 import { median, pairedRatios, percentiles } from '../lib/statistics.ts';
 import { columns } from '../lib/table.ts';
@@ -26,6 +29,8 @@ const settings = {
   rounds: integer(6, 'rounds'),
   warmUp: integer(1000, 'searches before the first round, at least'),
   against: optional('checkout', 'folder of another checkout, built and installed, to compare with'),
+  node: flag('compare with a node of a cluster'),
+  upserts: flag('measure upserts of one document each, not searches'),
 };
 
 type Options = OptionsOf<typeof settings>;
@@ -50,33 +55,44 @@ interface StagesReport {
   /** What bare Fastify and a bare gRPC stream cost for the same bytes, milliseconds. */
   readonly floor: Floor;
   /** Median overhead of a round, the other checkout's over this one's. */
-  readonly ratios: { readonly overhead_against?: number };
+  readonly ratios: { readonly overhead_against?: number; readonly node_adds_ms?: number };
 }
 
+type SideName = 'this' | 'against' | 'node';
+
 interface SideReport {
-  readonly name: 'this' | 'against';
+  readonly name: SideName;
   /** Milliseconds. */
   readonly stages: Readonly<
     Record<Stage | 'overhead' | 'total', { readonly p50: number; readonly p95: number }>
   >;
   /** Median overhead of each round. */
   readonly overhead_rounds: readonly number[];
+  /** Median time of each round. */
+  readonly total_rounds: readonly number[];
   /** One for every search, in order. */
   readonly splits: readonly Split[];
 }
 
-/** In the order of a request. `transport` is gRPC both ways with what the two processes do for it. */
+/**
+ * In the order of a request. `transport` is gRPC both ways with what the two processes do for it; `snapshot` is what a
+ * search takes beside the engine's own stages: a node looks there at which generation holds.
+ */
 const stageNames = [
   'http',
   'admission',
   'body',
+  'index',
   'transport',
   'tokenize',
   'queue',
   'run',
+  'snapshot',
   'engine',
   'resolve',
   'usage',
+  'append',
+  'commit',
   'service',
   'answer',
 ] as const;
@@ -98,20 +114,22 @@ async function run(options: Options): Promise<StagesReport> {
   const sides: Side[] = [];
   const targets: Target[] = [];
   const floor = await closing(targets, async () => {
-    for (const [name, checkout] of [
-      ['this', undefined],
-      ['against', options.against],
+    for (const name of [
+      'this',
+      ...(options.against === undefined ? [] : (['against'] as const)),
+      ...(options.node ? (['node'] as const) : []),
     ] as const) {
-      if (name === 'against' && checkout === undefined) continue;
-      options.onProgress(`storing ${documents.length} documents in ${checkout ?? 'this checkout'}`);
-      const side = await openSide(options, name, { documents, checkout });
+      options.onProgress(`storing ${documents.length} documents: ${name}`);
+      const side = await openSide(options, name, documents);
       targets.push(side.target);
       sides.push(side);
     }
     return measureSides(options, sides, queries);
   });
   const reports = sides.map(sideReport);
-  const [own, against] = reports;
+  const [own] = reports;
+  const against = reports.find(({ name }) => name === 'against');
+  const node = reports.find(({ name }) => name === 'node');
   return {
     environment: describeEnvironment(options.command, 'auto', []),
     settings: {
@@ -122,48 +140,79 @@ async function run(options: Options): Promise<StagesReport> {
     },
     sides: reports,
     floor,
-    ratios:
-      own === undefined || against === undefined
-        ? {}
-        : {
-            overhead_against: median(pairedRatios(against.overhead_rounds, own.overhead_rounds)),
-          },
+    ratios: {
+      ...(own !== undefined &&
+        against !== undefined && {
+          overhead_against: median(pairedRatios(against.overhead_rounds, own.overhead_rounds)),
+        }),
+      ...(own !== undefined &&
+        node !== undefined && {
+          node_adds_ms: median(
+            node.total_rounds.map((total, round) => total - (own.total_rounds[round] ?? Number.NaN)),
+          ),
+        }),
+    },
   };
 }
 
 async function openSide(
-  { environment, onProgress }: Options,
-  name: Side['name'],
-  { documents, checkout }: { readonly documents: readonly string[]; readonly checkout: string | undefined },
+  { environment, against, onProgress }: Options,
+  name: SideName,
+  documents: readonly string[],
 ): Promise<Side> {
   const logged = new RequestLog(onProgress);
-  const target = await openTarget({
-    texts: documents,
-    remote: undefined,
-    environment,
-    onLogLine: (line) => logged.add(line),
-    ...(checkout === undefined ? {} : { checkout: path.resolve(checkout) }),
-  });
+  const open = (more: Partial<TargetOptions>): Promise<Target> =>
+    openTarget({
+      texts: documents,
+      remote: undefined,
+      environment,
+      onLogLine: (line) => logged.add(line),
+      ...more,
+    });
+  const target =
+    name === 'node'
+      ? await openNode(environment, open)
+      : await open(name === 'against' && against !== undefined ? { checkout: path.resolve(against) } : {});
   target.ended.addEventListener('abort', () => logged.end(target.ended.reason as Error));
   return { name, target, logged, rounds: [] };
 }
 
+/** A node, with the services that it shares with no other. */
+async function openNode(
+  environment: Options['environment'],
+  open: (more: Partial<TargetOptions>) => Promise<Target>,
+): Promise<Target> {
+  const folder = scratchFolder('cluster');
+  await using opening = new AsyncDisposableStack();
+  opening.defer(() => folder[Symbol.dispose]());
+  const shared = opening.adopt(await startSharedServices(folder.path), (services) => services.stop());
+  const target = await open({ environment: { ...environment, ...shared.environment } });
+  const services = opening.move();
+  return {
+    ...target,
+    async close() {
+      await target.close();
+      await services.disposeAsync();
+    },
+  };
+}
+
 /** Fills the rounds of the sides and gives the floor. */
 async function measureSides(
-  { warmUp, rounds, onProgress }: Options,
+  { warmUp, rounds, upserts, onProgress }: Options,
   sides: readonly Side[],
   queries: readonly string[],
 ): Promise<Floor> {
   // The compilers of both processes go on optimising for about a thousand searches.
   for (let asked = 0; asked < warmUp; asked += queries.length) {
-    for (const side of sides) await measureRound(side, queries);
+    for (const side of sides) await measureRound(side, queries, upserts);
   }
   onProgress('measuring the floor of this machine');
   const floor = await floorOf(sides[0]!.target, queries);
   for (let round = 0; round < rounds; round++) {
     const order = round % 2 === 0 ? sides : sides.toReversed();
     for (const side of order) {
-      const splits = await measureRound(side, queries);
+      const splits = await measureRound(side, queries, upserts);
       side.rounds.push(splits);
       onProgress(
         `round ${round + 1}, ${side.name}: overhead ${median(splits.map(({ overhead }) => overhead)).toFixed(2)} ms`,
@@ -174,7 +223,9 @@ async function measureSides(
 }
 
 function render({ sides, settings: shape, floor, ratios }: StagesReport): string {
-  const lines = [`${shape.searches} searches of ${shape.texts}, ${shape.documents} documents; ms, p50 (p95)`];
+  const lines = [
+    `${shape.searches} requests, texts of ${shape.texts}, ${shape.documents} documents; ms, p50 (p95)`,
+  ];
   const cell = ({ p50, p95 }: { readonly p50: number; readonly p95: number }): string =>
     `${p50.toFixed(3)} (${p95.toFixed(3)})`;
   const line = (cells: readonly string[]): string => columns(cells, { first: 12, others: 20 });
@@ -183,6 +234,8 @@ function render({ sides, settings: shape, floor, ratios }: StagesReport): string
     lines.push(line([stage, ...sides.map((side) => cell(side.stages[stage]))]));
   }
   lines.push(`floor: bare Fastify ${floor.http.toFixed(3)}, bare gRPC stream ${floor.grpc.toFixed(3)}`);
+  if (ratios.node_adds_ms !== undefined)
+    lines.push(`a node adds ${ratios.node_adds_ms.toFixed(2)} ms (median of the rounds)`);
   if (ratios.overhead_against !== undefined)
     lines.push(`overhead, against / this: ${ratios.overhead_against.toFixed(2)}`);
   return `${lines.join('\n')}\n`;
@@ -203,12 +256,17 @@ async function floorOf(target: Target, queries: readonly string[]): Promise<Floo
 }
 
 /** Runs the queries one after another. */
-async function measureRound({ target, logged }: Side, queries: readonly string[]): Promise<Split[]> {
+async function measureRound(
+  { target, logged }: Side,
+  queries: readonly string[],
+  upserts: boolean,
+): Promise<Split[]> {
   const connection = new Connection(target.url);
   const splits: Split[] = [];
   try {
-    for (const query of queries) {
-      const { requestId, totalMs } = await connection.exchange(searchText(target, query));
+    for (const [place, query] of queries.entries()) {
+      const text = upserts ? upsertText(target, query, `own ${place}`) : searchText(target, query);
+      const { requestId, totalMs } = await connection.exchange(text);
       splits.push(splitOf(totalMs, await logged.take(requestId)));
     }
   } finally {
@@ -225,24 +283,38 @@ function searchText({ indexId, apiKey, url }: Target, query: string): string {
   );
 }
 
+function upsertText({ indexId, apiKey, url }: Target, text: string, docId: string): string {
+  return requestText(
+    new URL(`/v1/indexes/${indexId}/documents`, url),
+    { documents: [{ doc_id: docId, text }] },
+    { authorization: `Bearer ${apiKey}` },
+  );
+}
+
 function splitOf(totalMs: number, { timings_ms: timings }: LoggedRequest): Split {
   const of = (stage: string): number => timings[stage] ?? 0;
   const served = of('admission') + of('body') + of('service') + of('answer');
   const inEncoder = of('encoder_tokenize') + of('encoder_queue') + of('encoder_run');
+  const inEngine = of('engine_queue') + of('engine_filter') + of('engine_candidates') + of('engine_exact');
+  const waited = ['index', 'count', 'encode', 'engine', 'resolve', 'usage', 'append', 'commit'];
   return {
     http: totalMs - served,
     admission: of('admission'),
     body: of('body'),
+    index: of('index'),
     transport: of('encode') - inEncoder,
     tokenize: of('encoder_tokenize'),
     queue: of('encoder_queue'),
     run: of('encoder_run'),
-    engine: of('engine'),
+    snapshot: of('engine') - inEngine,
+    engine: inEngine,
     resolve: of('resolve'),
     usage: of('usage'),
-    service: of('service') - of('count') - of('encode') - of('engine') - of('resolve') - of('usage'),
+    append: of('append'),
+    commit: of('commit'),
+    service: waited.reduce((left, stage) => left - of(stage), of('service')),
     answer: of('answer'),
-    overhead: totalMs - of('encoder_run') - of('engine'),
+    overhead: totalMs - of('encoder_run') - inEngine,
     total: totalMs,
   };
 }
@@ -262,5 +334,6 @@ function sideReport({ name, rounds }: Side): SideReport {
     ) as SideReport['stages'],
     splits: all,
     overhead_rounds: rounds.map((splits) => median(splits.map(({ overhead }) => overhead))),
+    total_rounds: rounds.map((splits) => median(splits.map(({ total }) => total))),
   };
 }

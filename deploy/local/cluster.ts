@@ -30,17 +30,20 @@ export interface LocalNode extends RunningServer {
   readonly metricsUrl: string;
 }
 
-export interface LocalCluster {
-  /** Where the balancer listens. */
-  readonly url: string;
-  readonly nodes: readonly LocalNode[];
+export interface SharedServices {
   readonly postgres: RunningPostgres;
   readonly redis: RunningRedis;
   readonly seaweed: RunningSeaweed;
-  readonly balancer: RunningServer;
   /** The variables by which a node, or the command line, takes part. */
   readonly environment: Readonly<Record<string, string>>;
   stop(): Promise<void>;
+}
+
+export interface LocalCluster extends SharedServices {
+  /** Where the balancer listens. */
+  readonly url: string;
+  readonly nodes: readonly LocalNode[];
+  readonly balancer: RunningServer;
 }
 
 const root = path.resolve(import.meta.dirname, '../..');
@@ -48,35 +51,14 @@ const root = path.resolve(import.meta.dirname, '../..');
 export async function startCluster(options: ClusterOptions): Promise<LocalCluster> {
   const { directory } = options;
   const programs = await installServers();
-  await mkdir(directory, { recursive: true });
-  await chmod(directory, 0o755);
   const under = (name: string): string => path.join(directory, name);
   await using starting = new AsyncDisposableStack();
-  const started = <Server extends RunningServer>(server: Server): Server =>
+  const started = <Server extends Pick<RunningServer, 'stop'>>(server: Server): Server =>
     starting.adopt(server, (running) => running.stop());
 
-  const [postgres, redis, seaweed, encoder] = await Promise.all([
-    startPostgres({
-      programs: programs.postgres,
-      directory: under('postgres'),
-      port: await freePort(),
-    }).then(started),
-    startRedis({ program: programs.redis, directory: under('redis'), port: await freePort() }).then(started),
-    startSeaweed({ program: programs.weed, directory: under('seaweedfs'), port: await freePort() }).then(
-      started,
-    ),
-    startEncoder(under('encoder.log')).then(started),
-  ]);
-  const pepper = under('key-pepper');
-  await writeFile(pepper, randomBytes(32), { mode: 0o600 });
-  const environment = {
-    ...seaweed.environment,
-    MAXSIMD_CATALOG_URL: postgres.url,
-    MAXSIMD_BLOBS_URL: `s3://${seaweed.bucket}/indexes`,
-    MAXSIMD_LIMITER_URL: redis.url,
-    MAXSIMD_KEY_PEPPER_FILE: pepper,
-    MAXSIMD_ENCODERS: `127.0.0.1:${encoder.port}`,
-  };
+  const shared = started(await startSharedServices(directory));
+  const encoder = started(await startEncoder(under('encoder.log')));
+  const environment = { ...shared.environment, MAXSIMD_ENCODERS: `127.0.0.1:${encoder.port}` };
   const nodes: LocalNode[] = [];
   for (let place = 1; place <= options.nodes; place += 1) {
     const node = await startNode(under(`node-${place}`), { ...environment, ...options.environment });
@@ -93,13 +75,49 @@ export async function startCluster(options: ClusterOptions): Promise<LocalCluste
   );
   const servers = starting.move();
   return {
+    ...shared,
     url: `http://127.0.0.1:${balancer.port}`,
     nodes,
+    balancer,
+    environment,
+    stop: () => servers.disposeAsync(),
+  };
+}
+
+/** Starts what nodes share, without any node. */
+export async function startSharedServices(directory: string): Promise<SharedServices> {
+  const programs = await installServers();
+  await mkdir(directory, { recursive: true });
+  await chmod(directory, 0o755);
+  const under = (name: string): string => path.join(directory, name);
+  await using starting = new AsyncDisposableStack();
+  const started = <Server extends RunningServer>(server: Server): Server =>
+    starting.adopt(server, (running) => running.stop());
+  const [postgres, redis, seaweed] = await Promise.all([
+    startPostgres({
+      programs: programs.postgres,
+      directory: under('postgres'),
+      port: await freePort(),
+    }).then(started),
+    startRedis({ program: programs.redis, directory: under('redis'), port: await freePort() }).then(started),
+    startSeaweed({ program: programs.weed, directory: under('seaweedfs'), port: await freePort() }).then(
+      started,
+    ),
+  ]);
+  const pepper = under('key-pepper');
+  await writeFile(pepper, randomBytes(32), { mode: 0o600 });
+  const servers = starting.move();
+  return {
     postgres,
     redis,
     seaweed,
-    balancer,
-    environment,
+    environment: {
+      ...seaweed.environment,
+      MAXSIMD_CATALOG_URL: postgres.url,
+      MAXSIMD_BLOBS_URL: `s3://${seaweed.bucket}/indexes`,
+      MAXSIMD_LIMITER_URL: redis.url,
+      MAXSIMD_KEY_PEPPER_FILE: pepper,
+    },
     stop: () => servers.disposeAsync(),
   };
 }

@@ -35,7 +35,7 @@ export async function searchIndex(
   indexId: string,
   request: SearchRequest,
 ): Promise<RankedResponse> {
-  const row = await parts.indexes.usableRow(context.tenant.id, indexId);
+  const row = await timed(context, 'index', () => parts.indexes.usableRow(context.tenant.id, indexId));
   const model = await modelOfIndex(parts.encoder, row, context);
   const hold = await parts.allowance.open(context.tenant);
   try {

@@ -38,7 +38,7 @@ export async function upsertDocuments(
   indexId: string,
   documents: readonly DocumentInput[],
 ): Promise<UpsertResponse> {
-  const row = await parts.indexes.usableRow(context.tenant.id, indexId);
+  const row = await timed(context, 'index', () => parts.indexes.usableRow(context.tenant.id, indexId));
   const model = await modelOfIndex(parts.encoder, row, context);
   const hold = await parts.allowance.open(context.tenant);
   try {
