@@ -3,7 +3,7 @@
  * object store with a catalog that several nodes share (`cluster/cluster-index.ts`).
  */
 import type { CommitUpsertInput, CommitUpsertResult } from '../document-commits.ts';
-import type { NamedSegment, RecordLocation } from '../index-state.ts';
+import type { IndexHead, NamedSegment, RecordLocation } from '../index-state.ts';
 import type { NativeRecord, NativeSearch, NativeSearchResult, SegmentInfo } from './engine/native.ts';
 
 /** Counts the searches of all indexes by how their candidates were chosen. */
@@ -64,8 +64,11 @@ export interface OpenIndex {
   commitDelete<T>(transaction: () => Promise<CommitWork<T>>): Promise<T>;
   /** Publishes a generation that was committed elsewhere, and all before it, from the catalog. */
   catchUp(generation: number): Promise<void>;
-  /** Runs `work` on a snapshot; what it refers to stays resolvable until `work` settles. */
-  read<T>(work: (reader: IndexReader) => Promise<T>): Promise<T>;
+  /**
+   * Runs `work` on a snapshot; what it refers to stays resolvable until `work` settles. `head`: what the catalog has said
+   * since the request came, where several processes write; absent = the index asks.
+   */
+  read<T>(work: (reader: IndexReader) => Promise<T>, head?: IndexHead): Promise<T>;
   /** Forgets dead versions, reclaims space; one run at a time, never rejects. */
   maintain(): Promise<void>;
   statistics(): IndexStatistics;

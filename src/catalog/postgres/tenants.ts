@@ -204,7 +204,8 @@ export function tenantCatalog(database: Database): TenantCatalog {
             createdAtMs,
           ],
         );
-        return { outcome: 'created', index: { ...index, status: 'ready', createdAtMs } };
+        const head = { generation: 0, layout: 0 };
+        return { outcome: 'created', index: { ...index, status: 'ready', createdAtMs, head } };
       }),
 
     async listIndexes(tenantId): Promise<readonly IndexRow[]> {

@@ -16,6 +16,7 @@ import type {
 } from '../contract.ts';
 import { fromEngine, unreadRecord } from '../engine/engine-errors.ts';
 import type { NativeIndex, NativeSearch, NativeSearchResult } from '../engine/native.ts';
+import type { IndexHead } from '../../index-state.ts';
 import type { IndexSettings } from '../index-settings.ts';
 import type { CopyPace } from '../segments/copy-pace.ts';
 import type { BlobCache } from '../storage/blob-cache.ts';
@@ -133,8 +134,8 @@ export class ClusterIndex implements OpenIndex {
     this.#inBackground('catching up', () => this.#reach(generation));
   }
 
-  read<T>(work: (reader: IndexReader) => Promise<T>): Promise<T> {
-    return work({ search: (search) => this.#search(search) });
+  read<T>(work: (reader: IndexReader) => Promise<T>, head?: IndexHead): Promise<T> {
+    return work({ search: (search) => this.#search(search, head) });
   }
 
   maintain(): Promise<void> {
@@ -193,9 +194,12 @@ export class ClusterIndex implements OpenIndex {
     this.#jobs.add(running);
   }
 
-  async #search(search: Omit<NativeSearch, 'generation'>): Promise<NativeSearchResult> {
+  async #search(
+    search: Omit<NativeSearch, 'generation'>,
+    head: IndexHead | undefined,
+  ): Promise<NativeSearchResult> {
     const endsAt = performance.now() + search.timeoutMs;
-    await before(endsAt, this.#reachHead());
+    await before(endsAt, this.#reachHead(head));
     for (;;) {
       this.#assertUsable();
       const { swaps, generation } = this.#follower;
@@ -213,9 +217,11 @@ export class ClusterIndex implements OpenIndex {
     }
   }
 
-  async #reachHead(): Promise<void> {
+  async #reachHead(known?: IndexHead): Promise<void> {
     const { generation } = this.#follower;
-    const head = await this.#parts.catalog.readHead();
+    // One that this node has passed by now says nothing of a catalog that was restored.
+    const isCurrent = known !== undefined && known.generation >= generation;
+    const head = isCurrent ? known : await this.#parts.catalog.readHead();
     if (generation >= 0) this.#parts.events?.looked(Math.max(0, head.generation - this.#follower.generation));
     if (head.generation < generation) {
       // What this node has was committed before it asked: the catalog was restored to an earlier moment.

@@ -68,7 +68,7 @@ export async function searchIndex(
             throw unknownVersion(unknown);
           }
           return { result, versions };
-        }),
+        }, row.head),
       model,
     );
     const results = resultItems(found.result, found.versions, query.rows);
