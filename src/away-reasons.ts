@@ -5,50 +5,79 @@
 
 import { ServiceError } from './errors.ts';
 
-/** By code, name or message of the error. */
-const reasons: readonly (readonly [pattern: RegExp, reason: string])[] = [
-  [/^ECONNREFUSED$/, 'refuses connections'],
-  [/^(ENOTFOUND|EAI_AGAIN)$/, 'has a name that cannot be resolved'],
-  [/^(EHOSTUNREACH|ENETUNREACH)$/, 'cannot be reached by the network'],
-  [
-    /^(ETIMEDOUT|TimeoutError|57014)$|timeout exceeded|connection timeout|Query read timeout|timed out/,
-    'does not answer in time',
-  ],
-  [/^(ECONNRESET|EPIPE)$|^Connection (terminated|is closed)|socket hang up/, 'closes the connection'],
-  [
-    /^(SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT(_LOCALLY)?))$/,
-    'has a certificate of a CA that is not trusted here',
-  ],
-  [/^CERT_HAS_EXPIRED$/, 'has a certificate that has expired'],
-  [/^ERR_TLS_CERT_ALTNAME_INVALID$/, 'has a certificate for another host'],
-  [/^(ERR_SSL_|EPROTO$)|does not support SSL connections/, 'does not speak TLS as this program does'],
-  [/^28/, 'refuses the user, the password or the certificate'],
-  [/^3D000$/, 'has no such database'],
-  [/^42501$/, 'denies what this program must do there'],
-  [/^25006$/, 'is read-only: a standby'],
-  [/^53300$/, 'has no connection left'],
-  [/^57P03$/, 'is starting or ending'],
-  [/^55P03$/, 'has locked what is needed for too long'],
-  [/^(WRONGPASS|NOAUTH|ERR AUTH)/, 'refuses the user or the password'],
-  [/^NOPERM/, 'denies what this program must do there'],
-  [/^LOADING/, 'is loading its data'],
-  [/^(InvalidAccessKeyId|SignatureDoesNotMatch)$/, 'refuses the keys'],
-  [/^CredentialsProviderError$/, 'needs keys, and none are set'],
-  [/^AccessDenied$/, 'denies what this program must do there'],
-  [/^NoSuchBucket$/, 'has no such bucket'],
-  [/^(InternalError|InternalServerError|ServiceUnavailable|SlowDown)$/, 'answers with an error of its own'],
+interface Reason {
+  /** Compared with code, name and message of the error. */
+  readonly pattern: RegExp;
+  readonly reason: string;
+  /** It is there, and does not take this program as it is configured. */
+  readonly isRefusal?: true;
+}
+
+const refusals: readonly Reason[] = [
+  {
+    pattern:
+      /^(SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT(_LOCALLY)?))$/,
+    reason: 'has a certificate of an authority that is not trusted here',
+  },
+  { pattern: /^CERT_HAS_EXPIRED$/, reason: 'has a certificate that has expired' },
+  { pattern: /^ERR_TLS_CERT_ALTNAME_INVALID$/, reason: 'has a certificate for another host' },
+  {
+    pattern: /^(ERR_SSL_|EPROTO$)|does not support SSL connections/,
+    reason: 'does not speak TLS as it must',
+  },
+  { pattern: /^28/, reason: 'refuses the user, the password, the certificate, or a connection without TLS' },
+  { pattern: /^3D000$/, reason: 'has no such database' },
+  { pattern: /^(WRONGPASS|NOAUTH|ERR AUTH)/, reason: 'refuses the user or the password' },
+  { pattern: /^(InvalidAccessKeyId|SignatureDoesNotMatch)$/, reason: 'refuses the keys' },
+  { pattern: /^CredentialsProviderError$/, reason: 'needs keys, and none are set' },
+  { pattern: /^NoSuchBucket$/, reason: 'has no such bucket' },
+  { pattern: /^(42501$|AccessDenied$|NOPERM)/, reason: 'denies what this program must do there' },
+].map((refusal) => ({ ...refusal, isRefusal: true }));
+
+const outages: readonly Reason[] = [
+  { pattern: /^ECONNREFUSED$/, reason: 'refuses connections' },
+  { pattern: /^(ENOTFOUND|EAI_AGAIN)$/, reason: 'has a name that cannot be resolved' },
+  { pattern: /^(EHOSTUNREACH|ENETUNREACH)$/, reason: 'cannot be reached by the network' },
+  {
+    pattern:
+      /^(ETIMEDOUT|TimeoutError|57014)$|timeout exceeded|connection timeout|Query read timeout|timed out/,
+    reason: 'does not answer in time',
+  },
+  {
+    pattern: /^(ECONNRESET|EPIPE)$|^Connection (terminated|is closed)|socket hang up/,
+    reason: 'closes the connection',
+  },
+  { pattern: /^25006$/, reason: 'is read-only: a standby' },
+  { pattern: /^53300$/, reason: 'has no connection left' },
+  { pattern: /^57P03$/, reason: 'is starting or ending' },
+  { pattern: /^55P03$/, reason: 'has locked for too long what is needed' },
+  { pattern: /^LOADING/, reason: 'is loading its data' },
+  {
+    pattern: /^(InternalError|InternalServerError|ServiceUnavailable|SlowDown)$/,
+    reason: 'answers with an error of its own',
+  },
 ];
 
+const reasons = [...refusals, ...outages];
 const causesMax = 5;
 
 /** Why the error, or what caused it, came; `undefined` when it is none of these. */
 export function whyAway(error: unknown): string | undefined {
+  return reasonOf(error)?.reason;
+}
+
+/** Whether only another configuration, here or there, helps. */
+export function isRefusal(error: unknown): boolean {
+  return reasonOf(error)?.isRefusal === true;
+}
+
+function reasonOf(error: unknown): Reason | undefined {
   let cause = error;
   for (let depth = 0; depth < causesMax && cause instanceof Error; depth += 1, cause = cause.cause) {
     const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : '';
-    for (const [pattern, reason] of reasons) {
-      if ([code, cause.name, cause.message].some((words) => pattern.test(words))) return reason;
-    }
+    const words = [code, cause.name, cause.message];
+    const found = reasons.find(({ pattern }) => words.some((word) => pattern.test(word)));
+    if (found !== undefined) return found;
   }
   return undefined;
 }

@@ -9,16 +9,26 @@ export interface RedisOptions {
   readonly program: string;
   readonly directory: string;
   readonly port: number;
+  /** They win. */
+  readonly settings?: Readonly<Record<string, string>>;
 }
 
 export interface RunningRedis extends RunningServer {
   readonly url: string;
 }
 
-export async function startRedis({ program, directory, port }: RedisOptions): Promise<RunningRedis> {
+export async function startRedis(options: RedisOptions): Promise<RunningRedis> {
+  const { program, directory, port } = options;
   const password = randomBytes(12).toString('hex');
   await mkdir(directory, { recursive: true });
-  const settings = { port: String(port), bind: '127.0.0.1', dir: directory, requirepass: password, save: '' };
+  const settings = {
+    port: String(port),
+    bind: '127.0.0.1',
+    dir: directory,
+    requirepass: password,
+    save: '',
+    ...options.settings,
+  };
   const server = await startServer({
     name: 'Redis',
     command: program,

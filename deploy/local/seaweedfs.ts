@@ -1,6 +1,6 @@
 /** A SeaweedFS of one's own, one process, that speaks S3 on a loopback port and knows one pair of keys. */
 import { randomBytes } from 'node:crypto';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { freePort, startServer, type RunningServer } from './server-process.ts';
@@ -10,6 +10,8 @@ export interface SeaweedOptions {
   readonly program: string;
   readonly directory: string;
   readonly port: number;
+  /** It speaks TLS with them (PEM files). */
+  readonly tls?: { readonly cert: string; readonly key: string; readonly ca: string };
 }
 
 export interface RunningSeaweed extends RunningServer {
@@ -21,7 +23,8 @@ export interface RunningSeaweed extends RunningServer {
 const bucket = 'maxsimd';
 const region = 'us-east-1';
 
-export async function startSeaweed({ program, directory, port }: SeaweedOptions): Promise<RunningSeaweed> {
+export async function startSeaweed(options: SeaweedOptions): Promise<RunningSeaweed> {
+  const { program, directory, port, tls } = options;
   const data = path.join(directory, 'data');
   await mkdir(data, { recursive: true });
   const [accessKeyId, secretAccessKey] = [randomBytes(10).toString('hex'), randomBytes(20).toString('hex')];
@@ -32,7 +35,7 @@ export async function startSeaweed({ program, directory, port }: SeaweedOptions)
     actions: ['Admin', 'Read', 'Write', 'List'],
   };
   await writeFile(keys, JSON.stringify({ identities: [identity] }), { mode: 0o600 });
-  const endpoint = `http://127.0.0.1:${port}`;
+  const endpoint = `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`;
   const ports = await Promise.all(Array.from({ length: 7 }, freePort));
   const [master, masterGrpc, volume, volumeGrpc, filer, filerGrpc, s3Grpc] = ports.map(String);
   const client = new S3Client({
@@ -41,6 +44,7 @@ export async function startSeaweed({ program, directory, port }: SeaweedOptions)
     forcePathStyle: true,
     maxAttempts: 1,
     credentials: { accessKeyId, secretAccessKey },
+    ...(tls === undefined ? {} : { requestHandler: { httpsAgent: { ca: await readFile(tls.ca) } } }),
   });
   const server = await startServer({
     name: 'SeaweedFS',
@@ -71,6 +75,7 @@ export async function startSeaweed({ program, directory, port }: SeaweedOptions)
       `-s3.config=${keys}`,
       '-s3.port.iceberg=0',
       '-s3.port.lance=0',
+      ...(tls === undefined ? [] : [`-s3.cert.file=${tls.cert}`, `-s3.key.file=${tls.key}`]),
     ],
     port,
     logFile: path.join(directory, 'weed.log'),

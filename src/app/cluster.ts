@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import path from 'node:path';
-import { explained } from '../away-reasons.ts';
+import { explained, whyAway } from '../away-reasons.ts';
 import type { ClusterCatalog } from '../catalog/cluster-contract.ts';
 import { openPostgresCatalog } from '../catalog/postgres/open-catalog.ts';
 import type { FollowedIndex } from '../index/contract.ts';
@@ -71,7 +71,10 @@ export async function joinCluster(config: Config, logger: Logger, metrics: Metri
       onCall: observer.calls('limiter'),
       onChange: (isAway, cause) =>
         isAway
-          ? logger.warn({ err: cause }, 'the limiter is away: every node admits its share')
+          ? logger.warn(
+              { err: cause, reason: whyAway(cause) },
+              'the limiter is away: every node admits its share',
+            )
           : logger.info('the limiter answers'),
     }),
     (opened) => opened.close(),

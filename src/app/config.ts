@@ -36,22 +36,26 @@ const configShape = {
     .describe('Directory of the catalog and the segments; created with mode 0700.'),
   MAXSIMD_CATALOG_URL: z
     .string()
+    .regex(/^(postgres(ql)?:\/\/.+)?$/)
+    .refine((url) => url === '' || URL.canParse(url), 'not a URL')
     .default('')
     .describe(
-      'Catalog that several nodes share, `postgres://…`; empty = the data directory. Goes with the next two: all three or none.',
+      'Catalog that several nodes share, `postgres://user:password@host:port/database`, with TLS by `sslmode`, `sslrootcert`, `sslcert` and `sslkey`; empty = the data directory. Goes with the next two: all three or none.',
     ),
   MAXSIMD_BLOBS_URL: z
     .string()
     .regex(/^(s3:\/\/[^/]+(\/.*)?)?$/)
     .default('')
     .describe(
-      'Where several nodes keep segments, `s3://bucket/prefix`; endpoint, region and credentials by the AWS variables.',
+      'Where several nodes keep segments, `s3://bucket/prefix`; endpoint, region and credentials by the AWS variables, an authority of your own by NODE_EXTRA_CA_CERTS.',
     ),
   MAXSIMD_LIMITER_URL: z
     .string()
     .regex(/^(rediss?:\/\/.+)?$/)
     .default('')
-    .describe('Rate windows and concurrency slots of several nodes, `redis://…` or `rediss://…`.'),
+    .describe(
+      'Rate windows and concurrency slots of several nodes, `redis://user:password@host:port`, or `rediss://…` for TLS; an authority of your own by NODE_EXTRA_CA_CERTS.',
+    ),
   MAXSIMD_KEY_PEPPER_FILE: z
     .string()
     .default('')

@@ -45,14 +45,17 @@ parsers.setTypeParser(
   (text: string) => JSON.parse(`[${text.slice(1, -1).replaceAll('NULL', 'null')}]`) as (number | null)[],
 );
 
-/** `url`: `postgres://user:password@host:port/database`, with TLS by `sslmode`, `sslrootcert`, `sslcert` and `sslkey`. */
+/**
+ * `url`: `postgres://user:password@host:port/database`, with TLS by `sslmode`, `sslrootcert`, `sslcert` and `sslkey`, which
+ * mean what they mean to PostgreSQL's own programs.
+ */
 export function openDatabase(
   url: string,
   onIdleError: (error: Error) => void,
   onCall?: CallObserver,
 ): Database {
   const pool = new Pool({
-    connectionString: url,
+    connectionString: asLibpq(url),
     max: connectionsMax,
     connectionTimeoutMillis: connectMsMax,
     query_timeout: 2 * statementMsMax,
@@ -70,6 +73,13 @@ export function openDatabase(
     transaction: (work, mode = 'BEGIN') => again(() => transaction(pool, work, mode, onCall)),
     close: () => pool.end(),
   };
+}
+
+/** The driver's own meaning of `sslmode` is another. */
+function asLibpq(url: string): string {
+  const parsed = new URL(url);
+  if (parsed.searchParams.has('sslmode')) parsed.searchParams.set('uselibpqcompat', 'true');
+  return parsed.href;
 }
 
 async function transaction<T>(

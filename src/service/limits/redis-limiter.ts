@@ -11,7 +11,9 @@
  */
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
+import { explained, isRefusal } from '../../away-reasons.ts';
 import { observed, type CallObserver } from '../../call-observer.ts';
+import { ServiceError } from '../../errors.ts';
 import type {
   ConcurrencyPermit,
   Limiter,
@@ -65,6 +67,7 @@ export class RedisLimiter implements Limiter {
   readonly #shared = new Set<string>();
   readonly #renewing: NodeJS.Timeout;
   #isAway = true;
+  #connectionError: Error | undefined;
   /** Since Redis was last there this node may have missed something of it. */
   #wasLost = false;
   /** Until then shares hold, too. */
@@ -88,19 +91,26 @@ export class RedisLimiter implements Limiter {
     redis.defineCommand('acquire', { numberOfKeys: 2, lua: acquireScript });
     redis.defineCommand('renew', { numberOfKeys: 2, lua: renewScript });
     this.#redis = redis as Redis & Commands;
-    // The commands report what fails.
-    redis.on('error', () => undefined);
+    // The commands report that something fails, this why there is no connection.
+    redis.on('error', (error) => {
+      this.#connectionError = error;
+    });
     redis.on('ready', () => void this.#back());
-    redis.on('close', () => this.#lost(new Error('the connection was closed')));
+    redis.on('close', () => this.#lost(this.#connectionError ?? new Error('the connection was closed')));
     this.#renewing = setInterval(() => void this.#keepLeases(), this.#leaseMs / 3).unref();
   }
 
-  /** Connects; without Redis it begins with shares. */
+  /** Connects; without Redis it begins with shares. Rejects when Redis is there and refuses this program. */
   static async connect(options: RedisLimiterOptions): Promise<RedisLimiter> {
     const limiter = new RedisLimiter(options);
     await limiter.#redis.connect().catch((error: unknown) => {
+      const cause = limiter.#connectionError ?? (error as Error);
+      if (isRefusal(cause)) {
+        limiter.close();
+        throw explained(new ServiceError('service_unavailable', 'the limiter cannot be used', { cause }));
+      }
       limiter.#wasLost = true;
-      options.onChange(true, error as Error);
+      options.onChange(true, cause);
     });
     return limiter;
   }
@@ -222,6 +232,7 @@ export class RedisLimiter implements Limiter {
     }
     this.#recoveredAtMs = this.#wasLost ? Date.now() + windowMs : 0;
     this.#wasLost = false;
+    this.#connectionError = undefined;
     this.#isAway = false;
     this.#options.onChange(false);
   }

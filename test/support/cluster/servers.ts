@@ -3,21 +3,26 @@ import { randomUUID } from 'node:crypto';
 import { chmod } from 'node:fs/promises';
 import { Client } from 'pg';
 import { installServers } from '../../../deploy/local/install.ts';
-import { startPostgres, type RunningPostgres } from '../../../deploy/local/postgres.ts';
+import { startPostgres, type PostgresOptions, type RunningPostgres } from '../../../deploy/local/postgres.ts';
 import { startRedis, type RunningRedis } from '../../../deploy/local/redis.ts';
-import { startSeaweed, type RunningSeaweed } from '../../../deploy/local/seaweedfs.ts';
+import { startSeaweed, type RunningSeaweed, type SeaweedOptions } from '../../../deploy/local/seaweedfs.ts';
 import { freePort } from '../../../deploy/local/server-process.ts';
 import { newDirectory } from '../machine/temporary-directory.ts';
 
 /** Installing and starting them. */
 export const serversMs = 300_000;
 
-export async function startTestPostgres(): Promise<RunningPostgres> {
+export async function startTestPostgres(settings?: PostgresOptions['settings']): Promise<RunningPostgres> {
   const { postgres: programs } = await installServers();
   const directory = await newDirectory();
   // The user that it runs as must get there.
   await chmod(directory, 0o755);
-  return startPostgres({ programs, directory: `${directory}/postgres`, port: await freePort() });
+  return startPostgres({
+    programs,
+    directory: `${directory}/postgres`,
+    port: await freePort(),
+    ...(settings === undefined ? {} : { settings }),
+  });
 }
 
 /** The URL of a new, empty database. */
@@ -58,12 +63,16 @@ export async function lockRows(url: string, text: string): Promise<{ release(): 
   return { release: () => client.end() };
 }
 
-export async function startTestSeaweed(): Promise<RunningSeaweed> {
+export async function startTestSeaweed(options?: Pick<SeaweedOptions, 'tls'>): Promise<RunningSeaweed> {
   const { weed: program } = await installServers();
-  return startSeaweed({ program, directory: await newDirectory(), port: await freePort() });
+  return startSeaweed({ program, directory: await newDirectory(), port: await freePort(), ...options });
 }
 
-export async function startTestRedis(): Promise<RunningRedis> {
+/** `settings` of the port that it gets. */
+export async function startTestRedis(
+  settings: (port: number) => Readonly<Record<string, string>> = () => ({}),
+): Promise<RunningRedis> {
   const { redis: program } = await installServers();
-  return startRedis({ program, directory: await newDirectory(), port: await freePort() });
+  const port = await freePort();
+  return startRedis({ program, directory: await newDirectory(), port, settings: settings(port) });
 }
