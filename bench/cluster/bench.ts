@@ -1,21 +1,20 @@
 /**
  * What the catalog of several nodes costs, beside the embedded one: PostgreSQL over loopback, everything synced, and SQLite
- * in this process. Commits alone: no segments are written, none are put.
+ * in this process. Commits alone: no segments are written, none are put. Then upserts of nodes, which do both.
  */
 import { randomUUID } from 'node:crypto';
-import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
-import { installServers } from '../../deploy/local/install.ts';
-import { startPostgres } from '../../deploy/local/postgres.ts';
-import { freePort } from '../../deploy/local/server-process.ts';
+import { startSharedServices, type SharedServices } from '../../deploy/local/cluster.ts';
 import type { Catalog } from '../../src/catalog/contract.ts';
 import { openPostgresCatalog } from '../../src/catalog/postgres/open-catalog.ts';
 import { openCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
 import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
 import { describeEnvironment } from '../lib/environment.ts';
 import { integer, integers } from '../lib/options.ts';
+import { scratchFolder } from '../lib/endings.ts';
 import { median, quantile } from '../lib/statistics.ts';
+import { openUpsertNode, type UpsertNode } from './upserts.ts';
 
 const settings = {
   rounds: integer(200, 'calls of each kind, one after the other'),
@@ -26,7 +25,7 @@ const settings = {
 
 export const cluster = benchmark({
   name: 'cluster',
-  summary: 'commits and reads of the catalog that nodes share, beside the embedded one',
+  summary: 'commits and reads of the catalog that nodes share, beside the embedded one; upserts of nodes',
   settings,
   run,
   render: (report) => `${JSON.stringify({ ...report, environment: undefined }, null, 2)}\n`,
@@ -36,19 +35,15 @@ const month = '2026-10';
 const warmUp = 20;
 
 async function run(options: OptionsOf<typeof settings>): Promise<object> {
-  const directory = await mkdtemp(path.join(tmpdir(), 'maxsimd-cluster-'));
-  // The user that the server runs as must get there.
-  await chmod(directory, 0o755);
+  const folder = scratchFolder('cluster');
   try {
-    const { postgres: programs } = await installServers();
-    const server = await startPostgres({
-      programs,
-      directory: path.join(directory, 'postgres'),
-      port: await freePort(),
-    });
+    const services = await startSharedServices(folder.path);
+    // Where the client of the object store looks.
+    Object.assign(process.env, services.environment);
     try {
-      const shared = await openPostgresCatalog({ url: server.url, keyPepper: new Uint8Array(32) });
-      const sqlite = path.join(directory, 'sqlite');
+      const url = services.postgres.url;
+      const shared = await openPostgresCatalog({ url, keyPepper: new Uint8Array(32) });
+      const sqlite = path.join(folder.path, 'sqlite');
       await mkdir(sqlite);
       const embedded = await openCatalog({ directory: sqlite });
       try {
@@ -58,17 +53,54 @@ async function run(options: OptionsOf<typeof settings>): Promise<object> {
           postgres: { ...(await latencies(shared, options, readHead)) },
           sqlite: { ...(await latencies(embedded, options)) },
           commits_per_second: await rates({ postgres: shared, sqlite: embedded }, options),
+          upserts_of_nodes: await upsertRates(services, shared, options),
         };
       } finally {
         await shared.close();
         await embedded.close();
       }
     } finally {
-      await server.stop();
+      await services.stop();
     }
   } finally {
-    await rm(directory, { recursive: true, force: true });
+    folder[Symbol.dispose]();
   }
+}
+
+/** Upserts of one document a second into one index, by clients at one node or spread over as many as there are clients. */
+async function upsertRates(
+  services: SharedServices,
+  catalog: Catalog,
+  { seconds, clients, onProgress }: OptionsOf<typeof settings>,
+): Promise<readonly object[]> {
+  const rows: object[] = [];
+  for (const clientCount of clients) {
+    for (const nodeCount of new Set([1, clientCount])) {
+      const target = await newTarget(catalog);
+      const nodes: UpsertNode[] = [];
+      while (nodes.length < nodeCount) {
+        nodes.push(await openUpsertNode(services, target, path.join(services.directory, 'caches')));
+      }
+      const times: number[] = [];
+      const perSecond = await perSecondOf(seconds, clientCount, async (turn) => {
+        const start = performance.now();
+        await nodes[turn % nodeCount]!.upsert();
+        times.push(performance.now() - start);
+      });
+      const commits = nodes.reduce((sum, node) => sum + node.commits(), 0);
+      for (const node of nodes) await node.close();
+      rows.push({
+        clients: clientCount,
+        nodes: nodeCount,
+        upserts_per_second: perSecond,
+        upserts_per_commit: rounded(times.length / commits),
+        p50_ms: rounded(median(times)),
+        p99_ms: rounded(quantile(times, 0.99)),
+      });
+      onProgress(JSON.stringify(rows.at(-1)));
+    }
+  }
+  return rows;
 }
 
 /** Medians and 99th percentiles in milliseconds, calls one after the other. */
@@ -126,21 +158,32 @@ async function rate(
   // Each index of its own tenant, as most are: usage of one tenant is one row.
   const targets: Target[] = [];
   while (targets.length < shape.indexCount) targets.push(await newTarget(catalog));
-  let commits = 0;
+  return await perSecondOf(shape.seconds, shape.clientCount, (turn) =>
+    commit(catalog, targets[turn % targets.length]!, 1),
+  );
+}
+
+/** How often clients, each of which waits for its answer, get it. */
+async function perSecondOf(
+  seconds: number,
+  clients: number,
+  work: (turn: number) => Promise<void>,
+): Promise<number> {
+  let done = 0;
   const start = performance.now();
-  const endsAt = start + shape.seconds * 1_000;
+  const endsAt = start + seconds * 1_000;
   await Promise.all(
-    Array.from({ length: shape.clientCount }, async (_client, client) => {
-      for (let turn = client; performance.now() < endsAt; turn += shape.clientCount) {
-        await commit(catalog, targets[turn % targets.length]!, 1);
-        commits += 1;
+    Array.from({ length: clients }, async (_client, client) => {
+      for (let turn = client; performance.now() < endsAt; turn += clients) {
+        await work(turn);
+        done += 1;
       }
     }),
   );
-  return rounded(commits / ((performance.now() - start) / 1_000));
+  return rounded(done / ((performance.now() - start) / 1_000));
 }
 
-interface Target {
+export interface Target {
   readonly tenantId: string;
   readonly indexId: string;
   readonly segmentId: number;

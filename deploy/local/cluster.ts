@@ -31,6 +31,8 @@ export interface LocalNode extends RunningServer {
 }
 
 export interface SharedServices {
+  /** Their files, and whatever else should go with them. */
+  readonly directory: string;
   readonly postgres: RunningPostgres;
   readonly redis: RunningRedis;
   readonly seaweed: RunningSeaweed;
@@ -108,6 +110,7 @@ export async function startSharedServices(directory: string): Promise<SharedServ
   await writeFile(pepper, randomBytes(32), { mode: 0o600 });
   const servers = starting.move();
   return {
+    directory,
     postgres,
     redis,
     seaweed,

@@ -1,0 +1,107 @@
+/**
+ * Upserts of nodes into one index: records are written, sealed and put, then committed. Nodes of this process, each with an
+ * engine, a cache and a catalog of its own; documents are random token vectors, so no encoder takes part.
+ */
+import { randomUUID } from 'node:crypto';
+import path from 'node:path';
+import type { SharedServices } from '../../deploy/local/cluster.ts';
+import type { ClusterCatalog } from '../../src/catalog/cluster-contract.ts';
+import { openPostgresCatalog } from '../../src/catalog/postgres/open-catalog.ts';
+import { createClusterStorage } from '../../src/index/cluster/cluster-storage.ts';
+import { createEngine } from '../../src/index/engine/native.ts';
+import { defaultIndexSettings } from '../../src/index/index-settings.ts';
+import { openBlobCache } from '../../src/index/storage/local-blob-cache.ts';
+import { openS3ObjectStore } from '../../src/index/storage/s3-object-store.ts';
+import { clusterSegments } from '../../src/service/indexes/cluster-segments.ts';
+import type { Target } from './bench.ts';
+
+export interface UpsertNode {
+  /** One document of one chunk; returns when it is answered. */
+  upsert(): Promise<void>;
+  /** Transactions so far. */
+  commits(): number;
+  close(): Promise<void>;
+}
+
+const dim = 128;
+const tokenVectors = 64;
+const month = '2026-10';
+
+export async function openUpsertNode(
+  { environment }: SharedServices,
+  { tenantId, indexId }: Target,
+  directory: string,
+): Promise<UpsertNode> {
+  await using opening = new AsyncDisposableStack();
+  const opened = await openPostgresCatalog({
+    url: environment['MAXSIMD_CATALOG_URL'] ?? '',
+    keyPepper: new Uint8Array(32),
+  });
+  opening.defer(() => opened.close());
+  let commits = 0;
+  const catalog: ClusterCatalog = {
+    ...opened,
+    commitUpserts(upserts) {
+      commits += 1;
+      return opened.commitUpserts(upserts);
+    },
+  };
+  const failed = (what: unknown): never => {
+    throw new Error('a node failed', { cause: what });
+  };
+  const objects = openS3ObjectStore(environment['MAXSIMD_BLOBS_URL'] ?? '');
+  opening.defer(() => objects.close());
+  const cache = await openBlobCache({
+    directory: path.join(directory, randomUUID()),
+    objects,
+    bytesMax: 2 ** 33,
+    onError: failed,
+  });
+  const engine = createEngine({ threads: 1, kernel: 'auto' });
+  opening.defer(() => engine.close());
+  const index = await createClusterStorage({
+    engine,
+    cache,
+    objects,
+    catalogOf: (id) => clusterSegments(catalog, id, randomUUID()),
+    exactTokenVectorsMax: 0,
+    settings: defaultIndexSettings,
+    onBackgroundError: (_index, _job, error) => failed(error),
+  }).open(indexId, { dim });
+  opening.defer(async () => {
+    index.close();
+    await index.settled();
+  });
+  const node = opening.move();
+  return {
+    commits: () => commits,
+    close: () => node.disposeAsync(),
+    upsert: () =>
+      index.write(async (writer) => {
+        const [versionId = 0] = await catalog.allocateIds(1);
+        await writer.append({
+          versionId,
+          chunkRows: Uint32Array.of(tokenVectors),
+          vectors: Int8Array.from({ length: tokenVectors * dim }, (_value, place) => (place * 37) % 127),
+          scales: new Uint16Array(tokenVectors).fill(0x2000),
+          terms: new Uint8Array(),
+        });
+        const { outcome } = await writer.commit(({ locations, segments }) => ({
+          tenantId,
+          indexId,
+          documents: locations.map((location) => ({
+            ...location,
+            docId: `document ${versionId}`,
+            versionId,
+            metadata: '{"category":"a","year":2026}',
+            chunkCount: 1,
+            tokenVectors,
+          })),
+          documentsMax: 2 ** 40,
+          usage: { tenantId, month, requests: 1, documentUpserts: 1, inputTokens: 100n },
+          segments,
+        }));
+        if (outcome !== 'committed') throw new Error(outcome);
+      }),
+  };
+}
