@@ -1,6 +1,6 @@
 /**
  * Upserts that end together share a delta, its objects and a transaction, in which each is decided alone. An upsert alone
- * goes at once; one that comes while others are on their way waits for them, and no longer than a moment.
+ * goes at once; those that come while it is on its way go together when it has landed.
  *
  * All versions of a segment are born in the transaction that names it: a node that lacks the segment learns of all of them.
  */
@@ -28,7 +28,8 @@ interface Waiting {
   readonly done: PromiseWithResolvers<CommitUpsertResult>;
 }
 
-const waitMsMax = 20;
+/** Far beyond a put and a commit: what hangs holds nobody else up. */
+const waitMsMax = 200;
 
 export class UpsertGroups {
   readonly #parts: UpsertParts;
