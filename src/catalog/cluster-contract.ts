@@ -36,6 +36,9 @@ export interface ClusterSwapInput {
   readonly moves: { readonly versionIds: Float64Array; readonly records: Uint32Array };
 }
 
+/** Five heartbeats missed: nobody counts the node any more. */
+export const nodeLiveMs = 10_000;
+
 /** A process that serves. */
 export interface ClusterNode {
   readonly id: string;

@@ -4,9 +4,6 @@ import type { ClusterCatalog } from '../catalog/cluster-contract.ts';
 import type { FollowedIndex } from '../index/contract.ts';
 import type { BlobCache } from '../index/storage/blob-cache.ts';
 
-/** Five heartbeats missed: nobody counts the node any more. */
-export const nodeLiveMs = 10_000;
-
 export const nodeReportSchema = z.object({
   /** The release that it runs. */
   version: z.string(),

@@ -9,7 +9,7 @@ type NodeCatalog = Pick<
 
 const milliseconds = `interval '1 millisecond'`;
 
-export function nodeCatalog(database: Database): NodeCatalog {
+export function nodeCatalog(database: Database, schemaVersion: number): NodeCatalog {
   return {
     async acquireMergeLease(indexId, nodeId, ttlMs) {
       const [row] = await database.rows<{ lease_fence: number }>(
@@ -37,9 +37,9 @@ export function nodeCatalog(database: Database): NodeCatalog {
     },
 
     async heartbeat({ id, name, report }, liveMs) {
-      const beat = `INSERT INTO nodes (id, name, report) VALUES ($1, $2, $3)
+      const beat = `INSERT INTO nodes (id, name, report, schema_version) VALUES ($1, $2, $3, $4)
         ON CONFLICT (id) DO UPDATE SET report = excluded.report, seen_at = now()`;
-      await database.rows({ name: 'beat', text: beat }, [id, name, report]);
+      await database.rows({ name: 'beat', text: beat }, [id, name, report, schemaVersion]);
       const text = `SELECT count(*) AS count FROM nodes WHERE seen_at > now() - $1 * ${milliseconds}`;
       const [row] = await database.rows<{ count: number }>({ name: 'count-nodes', text }, [liveMs]);
       return row?.count ?? 1;

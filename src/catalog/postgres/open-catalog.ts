@@ -12,7 +12,7 @@ import { fingerprintOf } from '../key-pepper.ts';
 import { commitCatalog } from './commits.ts';
 import { openDatabase, type Database } from './database.ts';
 import { nodeCatalog } from './nodes.ts';
-import { migrate } from './schema.ts';
+import { catalogMigrations, migrate, type Migration } from './schema.ts';
 import { segmentCatalog } from './segments.ts';
 import { tenantCatalog } from './tenants.ts';
 import { UsageWriter } from './usage.ts';
@@ -24,6 +24,8 @@ export interface PostgresCatalogOptions {
   readonly keyPepper: Uint8Array;
   /** Purging failed, or an idle connection broke; both mend by themselves. For the log. */
   readonly onBackgroundFailure?: (error: Error) => void;
+  /** What a program of another version knows: for tests. */
+  readonly migrations?: readonly Migration[];
   /** Each statement, by name. */
   readonly onCall?: CallObserver;
 }
@@ -34,10 +36,11 @@ const marksKept = `interval '1 day'`;
 
 /** Creates or migrates its tables. Another pepper than the catalog's is refused. */
 export async function openPostgresCatalog(options: PostgresCatalogOptions): Promise<ClusterCatalog> {
+  const { migrations = catalogMigrations } = options;
   const onBackgroundFailure = options.onBackgroundFailure ?? (() => undefined);
   const database = openDatabase(options.url, onBackgroundFailure, options.onCall);
   try {
-    await migrate(database);
+    await migrate(database, migrations);
     await adoptPepper(database, fingerprintOf(options.keyPepper));
   } catch (error) {
     await database.close();
@@ -54,7 +57,7 @@ export async function openPostgresCatalog(options: PostgresCatalogOptions): Prom
     ...tenantCatalog(database),
     ...commitCatalog(database),
     ...segmentCatalog(database),
-    ...nodeCatalog(database),
+    ...nodeCatalog(database, migrations.length),
     allocateIds: (count) => {
       const ids = turn.then(() => allocateIds(database, count));
       turn = ids.catch(() => undefined);

@@ -7,16 +7,17 @@
  * side while the first step adds, and only a later release, which nobody runs beside the old one, takes away.
  */
 import { ServiceError } from '../../errors.ts';
+import { nodeLiveMs } from '../cluster-contract.ts';
 import type { Database } from './database.ts';
 import { commitFunctions, swapFunction, usageFunction } from './functions.ts';
 
-interface Migration {
+export interface Migration {
   readonly sql: string;
   /** The oldest schema version that a program may know to work with this one. */
   readonly worksWith: number;
 }
 
-const migrations: readonly Migration[] = [
+export const catalogMigrations: readonly Migration[] = [
   {
     worksWith: 1,
     sql: `
@@ -129,6 +130,8 @@ CREATE TABLE nodes (
   id text PRIMARY KEY,
   name text NOT NULL,
   report text NOT NULL,
+  -- What the program knows; a migration that it could not work with waits for its end.
+  schema_version integer NOT NULL,
   started_at timestamptz NOT NULL DEFAULT now(),
   seen_at timestamptz NOT NULL DEFAULT now()
 );
@@ -141,32 +144,58 @@ ${swapFunction}`,
 /** Any number that nothing else in this database locks. */
 const migrationLock = 7_237_117_301;
 
+/** A table that is in use is waited for no longer than this: those who come meanwhile wait behind the migration. */
+const tableLockMax = '5s';
+
 /** Brings the tables to what this program knows; one node at a time, the others wait. */
-export async function migrate(database: Database): Promise<void> {
+export async function migrate(
+  database: Database,
+  migrations: readonly Migration[] = catalogMigrations,
+): Promise<void> {
   await database.transaction(async (queries) => {
-    const run = (text: string, values: readonly unknown[] = []) =>
-      queries.rows<{ version: number; works_with: number }>({ name: '', text }, values);
+    const run = <Row extends Record<string, unknown>>(text: string, values: readonly unknown[] = []) =>
+      queries.rows<Row>({ name: '', text }, values);
     // A migration, and the wait for another node's, may take longer than other statements.
     await run('SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0');
     await run('SELECT pg_advisory_xact_lock($1)', [migrationLock]);
     await run(
       'CREATE TABLE IF NOT EXISTS schema_version (singleton integer PRIMARY KEY, version integer, works_with integer)',
     );
-    const [row] = await run('SELECT version, works_with FROM schema_version');
-    const version = row?.version ?? 0;
-    if (row !== undefined && row.works_with > migrations.length) {
-      throw new ServiceError(
-        'service_unavailable',
-        `the catalog has schema version ${version}, this program knows ${migrations.length}: it was made by a newer maxsimd`,
-      );
-    }
-    for (const { sql } of migrations.slice(version)) await run(sql);
+    const [row = { version: 0, works_with: 0 }] = await run<{ version: number; works_with: number }>(
+      'SELECT version, works_with FROM schema_version',
+    );
+    if (row.works_with > migrations.length) throw newerCatalog(row, migrations.length);
     const newest = migrations.at(-1);
-    if (version >= migrations.length || newest === undefined) return;
+    if (row.version >= migrations.length || newest === undefined) return;
+    const older =
+      row.version === 0 ? [] : await run<{ name: string }>(olderNodes, [newest.worksWith, nodeLiveMs]);
+    if (older.length > 0) throw olderProgram(older.map(({ name }) => name));
+    await run(`SET LOCAL lock_timeout = '${tableLockMax}'`);
+    for (const { sql } of migrations.slice(row.version)) await run(sql);
     await run(
       `INSERT INTO schema_version (singleton, version, works_with) VALUES (1, $1, $2)
        ON CONFLICT (singleton) DO UPDATE SET version = excluded.version, works_with = excluded.works_with`,
       [migrations.length, newest.worksWith],
     );
   });
+}
+
+const olderNodes = `SELECT name FROM nodes
+  WHERE schema_version < $1 AND seen_at > now() - $2 * interval '1 millisecond' ORDER BY name`;
+
+function newerCatalog(
+  { version, works_with: worksWith }: { readonly version: number; readonly works_with: number },
+  known: number,
+): ServiceError {
+  return new ServiceError(
+    'service_unavailable',
+    `the catalog has schema version ${version}, which programs work with that know ${worksWith} or later; this one knows ${known}: it was made by a newer maxsimd`,
+  );
+}
+
+function olderProgram(names: readonly string[]): ServiceError {
+  return new ServiceError(
+    'service_unavailable',
+    `nodes of an older maxsimd serve that could not go on after this one's migration: ${names.join(', ')}; end them first, or upgrade by way of the release before`,
+  );
 }

@@ -12,6 +12,7 @@ import type { DocumentVersion } from '../../../src/document-commits.ts';
 import type { RecordLocation } from '../../../src/index-state.ts';
 import type { ClusterCatalog } from '../../../src/catalog/cluster-contract.ts';
 import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.ts';
+import type { Migration } from '../../../src/catalog/postgres/schema.ts';
 import { createClusterStorage } from '../../../src/index/cluster/cluster-storage.ts';
 import type { OpenIndex } from '../../../src/index/contract.ts';
 import { createEngine } from '../../../src/index/engine/native.ts';
@@ -65,6 +66,8 @@ export interface NodeStage {
 
 export interface NodeOptions {
   readonly settings?: Partial<IndexSettings>;
+  /** What its program knows of the schema, where it is of another version. */
+  readonly migrations?: readonly Migration[];
   /** An existing cache; absent = a new one. */
   readonly directory?: string;
   /** Stands between the node and the object store. */
@@ -100,7 +103,12 @@ export async function openNodeStage(postgres: RunningPostgres, weed: RunningSeaw
     indexId,
     catalog,
     async newNode(options = {}) {
-      const real = await openPostgresCatalog({ url, keyPepper });
+      const { migrations } = options;
+      const real = await openPostgresCatalog({
+        url,
+        keyPepper,
+        ...(migrations === undefined ? {} : { migrations }),
+      });
       const node = await openNode({ tenantId, indexId, blobs, real }, options);
       nodes.push(node);
       return node;

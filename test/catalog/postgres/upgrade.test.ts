@@ -1,0 +1,153 @@
+/** Nodes of two versions on one catalog: the newer program is this one with migrations planted behind its own. */
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
+import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
+import type { RunningSeaweed } from '../../../deploy/local/seaweedfs.ts';
+import { nodeLiveMs } from '../../../src/catalog/cluster-contract.ts';
+import { catalogMigrations, type Migration } from '../../../src/catalog/postgres/schema.ts';
+import { openNodeStage, type Node, type NodeStage } from '../../support/cluster/node-stage.ts';
+import {
+  queryDatabase,
+  serversMs,
+  startTestPostgres,
+  startTestSeaweed,
+} from '../../support/cluster/servers.ts';
+
+let postgres: RunningPostgres;
+let weed: RunningSeaweed;
+beforeAll(async () => {
+  [postgres, weed] = await Promise.all([startTestPostgres(), startTestSeaweed()]);
+}, serversMs);
+afterAll(() => Promise.all([postgres.stop(), weed.stop()]));
+
+let stage: NodeStage;
+beforeEach(async () => {
+  stage = await openNodeStage(postgres, weed);
+  const opened = stage;
+  onTestFinished(() => opened[Symbol.asyncDispose]());
+});
+
+const known = catalogMigrations.length;
+/** The first step: what the next version needs is there beside what this one uses, and is kept by a trigger. */
+const expanding: Migration = {
+  worksWith: known,
+  sql: `
+SELECT pg_sleep(0.5);
+ALTER TABLE versions ADD COLUMN characters integer NOT NULL DEFAULT 0;
+CREATE FUNCTION count_characters() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  NEW.characters := length(NEW.metadata);
+  RETURN NEW;
+END $$;
+CREATE TRIGGER characters_counted BEFORE INSERT ON versions FOR EACH ROW EXECUTE FUNCTION count_characters();
+UPDATE versions SET characters = length(metadata);
+CREATE INDEX versions_by_characters ON versions (index_key, characters);
+ALTER TABLE indexes ADD COLUMN alias text;
+CREATE TABLE migrated_once (at timestamptz NOT NULL DEFAULT now());
+INSERT INTO migrated_once DEFAULT VALUES;`,
+};
+/** The second: what only older versions used goes. */
+const contracting: Migration = {
+  worksWith: known + 1,
+  sql: 'ALTER TABLE versions RENAME COLUMN metadata TO attributes',
+};
+const next = [...catalogMigrations, expanding];
+const afterNext = [...next, contracting];
+
+const document = (docId: string) => ({ docId, metadata: {}, chunks: [[[1, 2, 3, 4, 5, 6, 7, 8]]] });
+
+/** Writes and searches in turns until it is ended; rejects with what a node that serves must not meet. */
+function serve(node: Node, name: string) {
+  const written: string[] = [];
+  const ended = new AbortController();
+  const serving = (async () => {
+    while (!ended.signal.aborted) {
+      const docId = `${name} ${written.length}`;
+      await node.upsert([document(docId)]);
+      written.push(docId);
+      const found = await node.found();
+      for (const own of written) expect(found).toContain(`${own} {}`);
+    }
+  })();
+  serving.catch(() => undefined);
+  return {
+    written,
+    async untilMore(): Promise<void> {
+      const { length } = written;
+      while (written.length < length + 5) await Promise.race([serving, pause(10)]);
+    },
+    async end(): Promise<void> {
+      ended.abort();
+      await serving;
+    },
+  };
+}
+
+it(
+  'a node serves before, while and after one of the next version migrates, and both see all',
+  { timeout: 60_000 },
+  async () => {
+    const old = await stage.newNode();
+    const serving = serve(old, 'old');
+    await serving.untilMore();
+    const { length } = serving.written;
+    const newer = await stage.newNode({ migrations: next });
+    expect(serving.written.length).toBeGreaterThan(length);
+    const servingToo = serve(newer, 'new');
+    await serving.untilMore();
+    await servingToo.untilMore();
+    await Promise.all([serving.end(), servingToo.end()]);
+    // A node of the old version that begins anew, and one that starts only now.
+    await old.reopen();
+    const late = await stage.newNode();
+    expect(await newer.remove('old 0')).toBe(true);
+    expect(await old.remove('new 0')).toBe(true);
+    const all = [...serving.written, ...servingToo.written]
+      .filter((docId) => !docId.endsWith(' 0'))
+      .map((docId) => `${docId} {}`)
+      .toSorted();
+    for (const node of [old, newer, late]) expect(await node.found()).toEqual(all);
+    const counted = await queryDatabase(stage.url, 'SELECT DISTINCT characters FROM versions');
+    expect(counted).toEqual([{ characters: 2 }]);
+  },
+);
+
+it('nodes of the next version that start at once migrate once', async () => {
+  const old = await stage.newNode();
+  const nodes = await Promise.all([1, 2, 3, 4].map(() => stage.newNode({ migrations: next })));
+  await nodes[0]!.upsert([document('a')]);
+  for (const node of [old, ...nodes]) expect(await node.found()).toEqual(['a {}']);
+  expect(await queryDatabase(stage.url, 'SELECT count(*)::integer AS runs FROM migrated_once')).toEqual([
+    { runs: 1 },
+  ]);
+});
+
+it('nothing is taken away while a node serves that needs it, and afterwards that node is refused', async () => {
+  const old = await stage.newNode();
+  const beat = (node: Node, name: string) =>
+    node.catalog.heartbeat({ id: node.id, name, report: '{}' }, nodeLiveMs);
+  await beat(old, 'host:1');
+  const newer = await stage.newNode({ migrations: next });
+  await beat(newer, 'host:2');
+  await expect(stage.newNode({ migrations: afterNext })).rejects.toThrow(
+    /nodes of an older maxsimd serve .*: host:1; end them first/,
+  );
+  await old.upsert([document('a')]);
+  await old.catalog.leave(old.id);
+  await stage.newNode({ migrations: afterNext });
+  await expect(stage.newNode()).rejects.toThrow(
+    `schema version ${known + 2}, which programs work with that know ${known + 1} or later; this one knows ${known}`,
+  );
+});
+
+it(
+  'a migration that takes away what it says it keeps is found by this test',
+  { timeout: 60_000 },
+  async () => {
+    const serving = serve(await stage.newNode(), 'old');
+    await serving.untilMore();
+    const lying = [...catalogMigrations, { ...contracting, worksWith: known }];
+    await stage.newNode({ migrations: lying });
+    await expect(serving.untilMore()).rejects.toThrow(/metadata/);
+  },
+);
