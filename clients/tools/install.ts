@@ -2,10 +2,14 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { isBusy, openLockDatabase } from '../../src/catalog/sqlite/connection.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
-const builds = path.join(root, 'build/clients');
+/** Where all of this is installed. */
+export const builds = path.join(root, 'build/clients');
+const pollMs = 100;
 
 /** The folder with the programs of `clients/tools/package.json`. Rejects with npm's words. */
 export async function nodeTools(): Promise<string> {
@@ -42,13 +46,42 @@ export function missingPython(): string | undefined {
   return index.status === 0 ? undefined : 'PyPI cannot be reached';
 }
 
-async function unlessStamped(folder: string, wanted: string, install: () => Promise<void>): Promise<void> {
+export async function unlessStamped(
+  folder: string,
+  wanted: string,
+  install: () => Promise<void>,
+): Promise<void> {
   const stamp = path.join(folder, '.installed');
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
-  rmSync(folder, { recursive: true, force: true });
-  mkdirSync(folder, { recursive: true });
-  await install();
-  writeFileSync(stamp, wanted);
+  const isInstalled = (): boolean => existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted;
+  if (isInstalled()) return;
+  await alone(folder, async () => {
+    if (isInstalled()) return;
+    rmSync(folder, { recursive: true, force: true });
+    mkdirSync(folder, { recursive: true });
+    await install();
+    writeFileSync(stamp, wanted);
+  });
+}
+
+/** One process at a time: the others wait. The lock is SQLite's, which goes with its process. */
+export async function alone<T>(folder: string, work: () => Promise<T>): Promise<T> {
+  mkdirSync(path.dirname(folder), { recursive: true });
+  const lock = openLockDatabase(`${folder}.lock`, 0);
+  const isHeld = (): boolean => {
+    try {
+      lock.exec('BEGIN EXCLUSIVE');
+      return true;
+    } catch (error) {
+      if (isBusy(error)) return false;
+      throw error;
+    }
+  };
+  try {
+    while (!isHeld()) await pause(pollMs);
+    return await work();
+  } finally {
+    lock.close();
+  }
 }
 
 /** Runs a program to its end and resolves to what it printed; rejects with its own words when it fails. */

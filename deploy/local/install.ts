@@ -4,7 +4,7 @@
  */
 import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { pythonEnvironment } from '../../clients/tools/install.ts';
+import { alone, builds, pythonEnvironment } from '../../clients/tools/install.ts';
 import { installMissingTools } from './debian-packages.ts';
 
 export interface ServerPrograms {
@@ -21,16 +21,7 @@ const policyFile = '/usr/sbin/policy-rc.d';
 
 /** Throws with the reason where they cannot be had. */
 export async function installServers(): Promise<ServerPrograms> {
-  const failure = withoutServices(() =>
-    installMissingTools(
-      {
-        ...(postgresFolder() === undefined ? { 'initdb-is-not-in-the-path': 'postgresql' } : {}),
-        'redis-server': 'redis-server',
-        haproxy: 'haproxy',
-      },
-      versionOptions,
-    ),
-  );
+  const failure = await alone(path.join(builds, 'debian'), () => Promise.resolve(installPackages()));
   const postgres = postgresFolder();
   if (failure !== undefined || postgres === undefined) {
     throw new Error(`PostgreSQL, Redis and HAProxy cannot be installed: ${failure ?? 'no initdb'}`);
@@ -48,6 +39,19 @@ function postgresFolder(): string | undefined {
     .toSorted((a, b) => Number(b) - Number(a))
     .map((version) => path.join(postgresFolders, version, 'bin'))
     .find((folder) => existsSync(path.join(folder, 'initdb')));
+}
+
+function installPackages(): string | undefined {
+  return withoutServices(() =>
+    installMissingTools(
+      {
+        ...(postgresFolder() === undefined ? { 'initdb-is-not-in-the-path': 'postgresql' } : {}),
+        'redis-server': 'redis-server',
+        haproxy: 'haproxy',
+      },
+      versionOptions,
+    ),
+  );
 }
 
 function withoutServices<T>(install: () => T): T {

@@ -1,7 +1,8 @@
 /** A PostgreSQL of one's own: data in a directory, on a loopback port, by password alone, everything synced. */
 import { execFile, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chmod, chown, mkdir, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { chmod, chown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { startServer, type RunningServer } from './server-process.ts';
@@ -26,12 +27,13 @@ const connectionsMax = 200;
 
 export async function startPostgres(options: PostgresOptions): Promise<RunningPostgres> {
   const { programs, directory, port, settings = {} } = options;
-  const password = randomBytes(12).toString('hex');
   const data = path.join(directory, 'data');
+  const passwordFile = path.join(directory, 'password');
   // It refuses to run as root.
   const owner = process.getuid?.() === 0 ? 'nobody' : undefined;
   await mkdir(directory, { recursive: true });
-  await initialise({ programs, directory, data, owner, password });
+  if (!existsSync(data)) await initialise({ programs, directory, data, owner, passwordFile });
+  const password = await readFile(passwordFile, 'utf8');
   const all = {
     listen_addresses: '127.0.0.1',
     unix_socket_directories: '',
@@ -66,11 +68,13 @@ async function initialise(options: {
   readonly directory: string;
   readonly data: string;
   readonly owner: string | undefined;
-  readonly password: string;
+  readonly passwordFile: string;
 }): Promise<void> {
-  const { programs, directory, data, owner, password } = options;
-  const passwordFile = path.join(directory, 'password');
-  await writeFile(passwordFile, password);
+  const { programs, directory, data, owner, passwordFile } = options;
+  // What was cut off is begun anew.
+  const unfinished = `${data}.new`;
+  await rm(unfinished, { recursive: true, force: true });
+  await writeFile(passwordFile, randomBytes(12).toString('hex'));
   if (owner !== undefined) {
     const [uid = 0, gid = 0] = ['-u', '-g'].map((flag) =>
       Number(spawnSync('id', [flag, owner], { encoding: 'utf8' }).stdout),
@@ -79,10 +83,11 @@ async function initialise(options: {
     await chown(passwordFile, uid, gid);
   }
   await chmod(passwordFile, 0o600);
-  const initdb = [path.join(programs, 'initdb'), '-D', data, '-U', user, '-E', 'UTF8', '--locale=C'];
+  const initdb = [path.join(programs, 'initdb'), '-D', unfinished, '-U', user, '-E', 'UTF8', '--locale=C'];
   const command = [...initdb, '--auth=scram-sha-256', `--pwfile=${passwordFile}`, '--no-instructions'];
   const asOwner =
     owner === undefined ? [] : ['setpriv', `--reuid=${owner}`, '--regid=nogroup', '--clear-groups'];
   const [program = '', ...args] = [...asOwner, ...command];
   await promisify(execFile)(program, args, { cwd: '/' });
+  await rename(unfinished, data);
 }
