@@ -15,17 +15,15 @@ import { CatalogSnapshot, copyUsage } from '../../catalog/sqlite/snapshot.ts';
 import { catalogDamage } from '../../catalog/sqlite/reads/catalog-reader.ts';
 import { usageFile, usageProblems } from '../../catalog/sqlite/usage/usage-store.ts';
 import { syncDirectory } from '../../catalog/sync-directory.ts';
-import type { Config } from '../../app/config.ts';
+import { isClustered, type Config } from '../../app/config.ts';
 import { createEngine } from '../../index/engine/native.ts';
-import { assertCatalog, assertDataDirectory } from '../catalog/catalog-access.ts';
+import { assertCatalog } from '../catalog/catalog-access.ts';
 import { CommandFailure } from '../failure.ts';
-import { mebibytes } from '../index/index-inspect.ts';
 import { problemsTable, type Problem } from '../index/index-verify.ts';
 import { fields, type CommandResult } from '../output.ts';
-import { startProgress } from '../progress.ts';
 import { addEverything } from './archive-contents.ts';
-import { ArchiveWriter } from './archive-writer.ts';
 import { bytesOf, openSegments, type OpenSegments } from './open-segments.ts';
+import { archiveFile, withArchive } from './with-archive.ts';
 import { withWorkDirectory } from './work-directory.ts';
 
 export interface BackupOptions {
@@ -39,25 +37,35 @@ export interface BackupOptions {
   readonly stderr: NodeJS.WriteStream;
 }
 
-interface MadeBackup {
+export interface MadeBackup {
   readonly bytes: number;
   readonly files: number;
-  readonly segments: OpenSegments;
+  /** With documents. */
+  readonly indexes: number;
+  readonly segments: number;
   readonly problems: readonly Problem[];
 }
 
-const archiveFile = 'archive';
-
 export async function takeBackup(options: BackupOptions): Promise<CommandResult> {
-  assertDataDirectory(options.config, 'maxsimd backup');
+  if (isClustered(options.config)) {
+    const { writeClusterArchive } = await import('./cluster-backup.ts');
+    return await replaceArchive(options, (work) => writeClusterArchive(options, work));
+  }
   const directory = options.config.MAXSIMD_DATA_DIR;
   await assertCatalog(directory);
   assertNoProblem(await inspectCatalogFiles(directory), directory);
+  return await replaceArchive(options, (work) => writeArchive(options, work));
+}
+
+async function replaceArchive(
+  options: BackupOptions,
+  write: (work: string) => Promise<MadeBackup>,
+): Promise<CommandResult> {
   const file = path.resolve(options.file);
   const work = `${file}.partial`;
   const busy = { code: 'backup_failed', message: `another backup writes ${file}` } as const;
   const made = await withWorkDirectory(work, busy, async () => {
-    const written = await writeArchive(options, work);
+    const written = await write(work);
     await rename(path.join(work, archiveFile), file);
     await syncDirectory(path.dirname(file));
     return written;
@@ -94,40 +102,32 @@ async function writeArchive(options: BackupOptions, work: string): Promise<MadeB
 }
 
 async function fillArchive(
-  { config, version, signal, stderr }: BackupOptions,
+  options: BackupOptions,
   work: string,
   segments: OpenSegments,
   keyPepper: Uint8Array | undefined,
 ): Promise<MadeBackup> {
   const { size } = await stat(path.join(work, catalogFile));
-  const progress = startProgress(stderr, size + bytesOf(segments));
-  const engine = createEngine({ threads: 1, kernel: config.MAXSIMD_KERNEL });
+  const engine = createEngine({ threads: 1, kernel: options.config.MAXSIMD_KERNEL });
   try {
-    const archive = await ArchiveWriter.create(
-      path.join(work, archiveFile),
-      { maxsimd: version, key_pepper: keyPepper !== undefined },
-      {
-        onBytes(bytes) {
-          signal.throwIfAborted();
-          progress.update(bytes, `${mebibytes(bytes)} MiB`);
-        },
-      },
+    const written = await withArchive(
+      { ...options, work, keyPepper, bytesMax: size + bytesOf(segments) },
+      (archive) =>
+        addEverything(archive, {
+          directory: options.config.MAXSIMD_DATA_DIR,
+          databases: work,
+          keyPepper,
+          engine,
+          segments,
+        }),
     );
-    try {
-      const problems = await addEverything(archive, {
-        directory: config.MAXSIMD_DATA_DIR,
-        databases: work,
-        keyPepper,
-        engine,
-        segments,
-      });
-      return { bytes: await archive.finish(), files: archive.entries, segments, problems };
-    } finally {
-      await archive.close();
-    }
+    return {
+      ...written,
+      indexes: new Set(segments.rows.map(({ indexId }) => indexId)).size,
+      segments: segments.descriptors.size,
+    };
   } finally {
     engine.close();
-    progress.stop();
   }
 }
 
@@ -145,30 +145,21 @@ async function pepperOf(directory: string, fingerprint: Uint8Array): Promise<Uin
 }
 
 function resultOf(file: string, withKeyPepper: boolean, made: MadeBackup): CommandResult {
-  const { bytes, files, segments, problems } = made;
-  const indexes = new Set(segments.rows.map(({ indexId }) => indexId)).size;
+  const { problems, ...counts } = made;
   const said = [
     fields([
       ['archive', file],
-      ['bytes', String(bytes)],
-      ['indexes with documents', String(indexes)],
-      ['segments', String(segments.descriptors.size)],
+      ['bytes', String(counts.bytes)],
+      ['indexes with documents', String(counts.indexes)],
+      ['segments', String(counts.segments)],
       ['key pepper', withKeyPepper ? 'in the archive' : 'not in the archive: keep a copy of it elsewhere'],
     ]),
     ...(problems.length === 0
       ? []
-      : [`The data directory is damaged, and so is what the archive holds of it:`, problemsTable(problems)]),
+      : ['What is stored is damaged, and so is what the archive holds of it:', problemsTable(problems)]),
   ];
   return {
-    document: {
-      file,
-      bytes,
-      files,
-      indexes,
-      segments: segments.descriptors.size,
-      key_pepper: withKeyPepper,
-      problems,
-    },
+    document: { file, ...counts, key_pepper: withKeyPepper, problems },
     text: said.join('\n'),
     failed: problems.length > 0,
   };

@@ -81,7 +81,7 @@ async function verifyOne(
     if (problem !== '') problems.set(name, [problem]);
   }
   // Merged away meanwhile, and collected.
-  if (problems.size > 0 && !(await isNamed(scope, indexId, segment))) return;
+  if (problems.size > 0 && !(await scope.operator.names(segment))) return;
   findings.segments += 1;
   findings.records += verified.records;
   findings.bytes += verified.bytes;
@@ -108,11 +108,6 @@ async function fetchAll(
     }),
   );
   return problems;
-}
-
-async function isNamed({ catalog }: Scope, indexId: string, { id, blob }: NamedSegment): Promise<boolean> {
-  const stored = await storedIndex(catalog, indexId);
-  return stored?.segments.some((segment) => segment.id === id && segment.blob === blob) ?? false;
 }
 
 function report({ findings }: Scope, indexId: string, file: string, problem: string): void {

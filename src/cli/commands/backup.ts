@@ -7,7 +7,9 @@ import { jsonOption } from './options.ts';
 export function addBackup(program: Command, environment: ProgramEnvironment): void {
   program
     .command('backup')
-    .description('write the data directory into one archive; also beside a running server')
+    .description(
+      'write the data directory, or what nodes share, into one archive; also beside running servers',
+    )
     .argument('<file>', 'the archive; replaced once the new one is whole')
     .option('--with-key-pepper', 'put the secret that API keys are hashed with into the archive, too')
     .addOption(jsonOption())
@@ -38,7 +40,7 @@ interface RestoreWords {
 export function addRestore(program: Command, environment: ProgramEnvironment): void {
   program
     .command('restore')
-    .description('make the data directory of an archive; it must be empty or missing')
+    .description('make the data directory of an archive, or fill a cluster with it; either must be empty')
     .argument('<file>', 'an archive of `maxsimd backup`')
     .addOption(
       new Option('--key-pepper <file>', 'the key pepper, for an archive without it').conflicts(
@@ -51,7 +53,7 @@ export function addRestore(program: Command, environment: ProgramEnvironment): v
     .addHelpText(
       'after',
       '\nChecks every byte of the archive, then every page and record, before it touches the data directory\n' +
-        '(MAXSIMD_DATA_DIR). Needs the size of the archive in free space beside it.',
+        '(MAXSIMD_DATA_DIR), or what several nodes share. Needs the size of the archive in free space beside it.',
     )
     .action(async (file: string, words: RestoreWords) => {
       const { restore } = await import('../backup/restore.ts');

@@ -1,6 +1,6 @@
 /** `maxsimd key`: its words. */
 import type { Command } from 'commander';
-import { withCatalog } from '../catalog/catalog-access.ts';
+import { assertDataDirectory, withCatalog } from '../catalog/catalog-access.ts';
 import type { ProgramEnvironment } from './environment.ts';
 import { confirmation, jsonOption } from './options.ts';
 
@@ -46,7 +46,8 @@ export function addKey(program: Command, environment: ProgramEnvironment): void 
     .action(async (options: { yes?: true }) => {
       const { resetAllKeys } = await import('../catalog/keys.ts');
       const confirm = await confirmation(options, environment);
-      const directory = environment.config().MAXSIMD_DATA_DIR;
-      environment.report(await resetAllKeys({ directory, confirm }));
+      const config = environment.config();
+      assertDataDirectory(config, 'key reset');
+      environment.report(await resetAllKeys({ directory: config.MAXSIMD_DATA_DIR, confirm }));
     });
 }

@@ -147,7 +147,7 @@ describe('a damaged data directory', () => {
     const taken = await backUp(source, archive);
     expect(taken).toMatchObject({
       failed: true,
-      text: expect.stringMatching(/The data directory is damaged/),
+      text: expect.stringMatching(/What is stored is damaged/),
     });
     expect(taken.document).toMatchObject({
       problems: [

@@ -1,0 +1,103 @@
+/**
+ * Everything that a catalog holds at one moment, as rows: how it moves between a data directory and a database that nodes
+ * share. Tables and columns have the same names in both schemas; what they have beyond these belongs to one place alone.
+ *
+ * Values are those that SQLite has. Only live versions move: a reader of an earlier moment is nowhere to be found where the
+ * contents go. Neither do windows of request rates: they are over by then.
+ */
+export type Value = string | bigint | Uint8Array | null;
+export type Row = readonly Value[];
+
+/** `flag`: 0 or 1. `name`: text that people choose, which PostgreSQL keeps as bytes. */
+export type ColumnKind = 'integer' | 'flag' | 'text' | 'name' | 'bytes';
+
+/** In an order in which they can be written. */
+export const contentTables = {
+  tenants: {
+    id: 'text',
+    name: 'text',
+    suspended: 'flag',
+    requests_per_minute: 'integer',
+    max_concurrent_requests: 'integer',
+    input_tokens: 'integer',
+    documents_max: 'integer',
+    documents_stored: 'integer',
+    created_at_ms: 'integer',
+  },
+  api_keys: {
+    id: 'text',
+    tenant_id: 'text',
+    hash: 'bytes',
+    created_at_ms: 'integer',
+    revoked_at_ms: 'integer',
+  },
+  indexes: {
+    index_key: 'integer',
+    id: 'text',
+    tenant_id: 'text',
+    name: 'name',
+    model: 'text',
+    model_version: 'text',
+    max_tokens: 'integer',
+    overlap_tokens: 'integer',
+    minimum_chunk_tokens: 'integer',
+    metadata_schema: 'text',
+    status: 'text',
+    created_at_ms: 'integer',
+    generation: 'integer',
+    documents_stored: 'integer',
+  },
+  versions: {
+    version_id: 'integer',
+    index_key: 'integer',
+    segment_id: 'integer',
+    record: 'integer',
+    born: 'integer',
+    chunk_count: 'integer',
+    token_vectors: 'integer',
+    doc_id: 'name',
+    metadata: 'text',
+  },
+  usage_months: {
+    tenant_id: 'text',
+    month: 'text',
+    requests: 'integer',
+    input_tokens: 'integer',
+    document_upserts: 'integer',
+    searches: 'integer',
+    scores: 'integer',
+  },
+} as const satisfies Readonly<Record<string, Readonly<Record<string, ColumnKind>>>>;
+
+export type TableName = keyof typeof contentTables;
+export const tableNames = Object.keys(contentTables) as readonly TableName[];
+
+export function columnsOf(table: TableName): readonly (readonly [string, ColumnKind])[] {
+  return Object.entries(contentTables[table]);
+}
+
+/** Which rows of a table belong to the contents, in SQL that both understand. */
+export function selectFrom(table: TableName): string {
+  if (table !== 'versions') return '';
+  return 'WHERE died = 0 AND index_key IN (SELECT index_key FROM indexes) ORDER BY version_id';
+}
+
+/** A segment that live versions lie in. */
+export interface ContentSegment {
+  readonly id: number;
+  readonly indexKey: number;
+  readonly indexId: string;
+  readonly blob: string;
+  readonly state: 'active' | 'sealed';
+  /** Records below this number are referenced. */
+  readonly recordsReferenced: number;
+}
+
+export interface CatalogContents {
+  /** What tells the pepper of its keys from others. */
+  readonly pepperFingerprint: Uint8Array;
+  /** No identifier from here on was ever given. */
+  readonly nextId: number;
+  /** Some at a time. */
+  rows(table: TableName): AsyncIterable<readonly Row[]>;
+}

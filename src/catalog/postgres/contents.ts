@@ -1,0 +1,193 @@
+/** The contents of a catalog (`../contents.ts`) as nodes share them. */
+import {
+  columnsOf,
+  selectFrom,
+  tableNames,
+  type CatalogContents,
+  type ColumnKind,
+  type ContentSegment,
+  type Row,
+  type TableName,
+  type Value,
+} from '../contents.ts';
+import type { SegmentFile } from '../../index-state.ts';
+import type { Database, Queries } from './database.ts';
+
+export interface SharedSegment extends ContentSegment {
+  readonly files: readonly SegmentFile[];
+}
+
+/** One moment of the catalog. */
+export interface SharedContents extends CatalogContents {
+  readonly catalogId: string;
+  readonly segments: readonly SharedSegment[];
+}
+
+export interface RestoredSegment extends Pick<ContentSegment, 'id' | 'indexKey'> {
+  readonly blob: string;
+  readonly records: number;
+  readonly files: readonly SegmentFile[];
+}
+
+/** Rows at a time: a thousand documents with their metadata. */
+const batchRows = 1_000;
+
+/** Runs `work` on one moment. It must be done with it when it settles. */
+export function readContents<T>(
+  database: Database,
+  work: (contents: SharedContents) => Promise<T>,
+): Promise<T> {
+  return database.transaction(async (queries) => {
+    const run = (text: string) => queries.rows<Record<string, unknown>>({ name: '', text });
+    await run('SET LOCAL statement_timeout = 0');
+    const [catalog] = await run('SELECT id, key_pepper FROM catalog');
+    // Not of this moment, but never before it.
+    const [ids] = await run('SELECT last_value FROM ids');
+    const segments = await queries.rows<SharedSegment & Record<string, unknown>>({
+      name: '',
+      text: `SELECT s.id, s.index_key AS "indexKey", i.id AS "indexId", s.blob, s.state, s.files,
+          s.records_sealed AS "recordsReferenced"
+        FROM segments s JOIN indexes i USING (index_key)
+        WHERE s.state = 'sealed' AND EXISTS (
+          SELECT FROM versions v WHERE v.index_key = s.index_key AND v.segment_id = s.id AND v.died = 0)
+        ORDER BY s.id`,
+    });
+    return await work({
+      catalogId: catalog?.['id'] as string,
+      pepperFingerprint: catalog?.['key_pepper'] as Buffer,
+      nextId: Number(ids?.['last_value']) + 1,
+      segments,
+      rows: (table) => rowsOf(queries, table),
+    });
+  }, 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
+}
+
+async function* rowsOf(queries: Queries, table: TableName): AsyncGenerator<readonly Row[]> {
+  const columns = columnsOf(table);
+  const selected = columns.map(([name, kind]) => readers[kind].sql(name)).join(', ');
+  const run = (text: string) => queries.rows<Record<string, unknown>>({ name: '', text });
+  await run(`DECLARE contents NO SCROLL CURSOR FOR SELECT ${selected} FROM ${table} ${selectFrom(table)}`);
+  for (;;) {
+    const rows = await run(`FETCH ${batchRows} FROM contents`);
+    if (rows.length > 0) yield rows.map((row) => columns.map(([name, kind]) => valueOf(row[name], kind)));
+    if (rows.length < batchRows) break;
+  }
+  await run('CLOSE contents');
+}
+
+/** Integers as text: they may be beyond 2^53. */
+const readers: Readonly<
+  Record<ColumnKind, { sql(name: string): string; value(found: unknown): Exclude<Value, null> }>
+> = {
+  integer: { sql: (name) => `${name}::text AS ${name}`, value: (found) => BigInt(found as string) },
+  flag: { sql: (name) => name, value: (found) => BigInt(found as boolean) },
+  text: { sql: (name) => name, value: (found) => found as string },
+  name: { sql: (name) => name, value: (found) => (found as Buffer).toString() },
+  bytes: { sql: (name) => name, value: (found) => found as Buffer },
+};
+
+function valueOf(found: unknown, kind: ColumnKind): Value {
+  return found === null ? null : readers[kind].value(found);
+}
+
+const writers: Readonly<
+  Record<ColumnKind, { readonly type: string; value(value: Exclude<Value, null>): unknown }>
+> = {
+  integer: { type: 'bigint', value: (value) => value },
+  flag: { type: 'boolean', value: (value) => value !== 0n },
+  text: { type: 'text', value: (value) => value },
+  name: { type: 'bytea', value: (value) => Buffer.from(value as string) },
+  bytes: { type: 'bytea', value: (value) => Buffer.from(value as Uint8Array) },
+};
+
+/** What a restore is refused for; `undefined`: nothing was ever stored here, or nothing is left of it. */
+export async function occupied(queries: Queries): Promise<string | undefined> {
+  const [found] = await queries.rows<Record<'tenants' | 'rest', boolean>>({
+    name: 'occupied',
+    text: `SELECT EXISTS (SELECT FROM tenants) AS tenants,
+        EXISTS (SELECT FROM versions) OR EXISTS (SELECT FROM segments WHERE id > 0) AS rest`,
+  });
+  if (found?.tenants === true) return 'it has tenants';
+  return found?.rest === true ? 'what was deleted from it has not been removed yet' : undefined;
+}
+
+/**
+ * Notes objects that are about to be put for a restore: until it is over, they are as garbage as every upload that nobody
+ * has named. Their rows have numbers of their own, below zero: those of the archive's segments are taken at the end.
+ */
+export async function noteUploads(queries: Queries, blobs: readonly string[]): Promise<readonly number[]> {
+  const rows = await queries.rows<{ id: number }>(
+    {
+      name: 'note-uploads',
+      text: `INSERT INTO segments (id, index_key, blob, state)
+        SELECT -nextval('ids'), 0, blob, 'uploading' FROM unnest($1::text[]) AS blob RETURNING id`,
+    },
+    [blobs],
+  );
+  return rows.map(({ id }) => id);
+}
+
+export interface Restored {
+  readonly contents: CatalogContents;
+  readonly segments: readonly RestoredSegment[];
+  /** From `noteUploads`. */
+  readonly uploads: readonly number[];
+  /** The keys were made with another pepper than the nodes have. */
+  readonly voidKeys: boolean;
+}
+
+/** One transaction: an empty catalog holds all of it, or is as it was. Returns why it is refused. */
+export function writeContents(database: Database, restored: Restored): Promise<string | undefined> {
+  const { contents, segments, uploads, voidKeys } = restored;
+  return database.transaction(async (queries) => {
+    const run = (text: string, values: readonly unknown[] = []) =>
+      queries.rows<Record<string, unknown>>({ name: '', text }, values);
+    await run('SET LOCAL statement_timeout = 0');
+    // Nobody makes a tenant meanwhile.
+    await run('LOCK TABLE tenants IN SHARE ROW EXCLUSIVE MODE');
+    const refusal = await occupied(queries);
+    if (refusal !== undefined) return refusal;
+    const named = await run(`DELETE FROM segments WHERE id = ANY($1) AND state = 'uploading' RETURNING id`, [
+      uploads,
+    ]);
+    if (named.length !== uploads.length) return 'it took longer than a day, and its objects are garbage now';
+    for (const table of tableNames) {
+      for await (const rows of contents.rows(table)) await insertRows(queries, table, rows);
+    }
+    for (let first = 0; first < segments.length; first += batchRows) {
+      await insertSegments(queries, segments.slice(first, first + batchRows));
+    }
+    if (voidKeys) {
+      await run('UPDATE api_keys SET revoked_at_ms = $1 WHERE revoked_at_ms IS NULL', [Date.now()]);
+    }
+    await run(`SELECT setval('ids', greatest($1, (SELECT last_value FROM ids)))`, [contents.nextId]);
+    await run(`SELECT setval(pg_get_serial_sequence('indexes', 'index_key'),
+      greatest((SELECT max(index_key) FROM indexes), 1))`);
+    // Plans are made for what is there.
+    await run('ANALYZE indexes, segments, versions');
+    return undefined;
+  });
+}
+
+async function insertRows(queries: Queries, table: TableName, rows: readonly Row[]): Promise<void> {
+  const columns = columnsOf(table);
+  const names = columns.map(([name]) => name).join(', ');
+  const arrays = columns.map(([, kind], place) => `$${place + 1}::${writers[kind].type}[]`).join(', ');
+  const values = columns.map(([, kind], place) =>
+    rows.map((row) => {
+      const value = row[place] ?? null;
+      return value === null ? null : writers[kind].value(value);
+    }),
+  );
+  const text = `INSERT INTO ${table} (${names}) OVERRIDING SYSTEM VALUE
+    SELECT * FROM unnest(${arrays}) AS rows(${names})`;
+  await queries.rows({ name: `restore-${table}`, text }, values);
+}
+
+async function insertSegments(queries: Queries, segments: readonly RestoredSegment[]): Promise<void> {
+  const text = `INSERT INTO segments (id, index_key, blob, state, records_sealed, files)
+    SELECT id, index_key, blob, 'sealed', records, files
+    FROM jsonb_to_recordset($1) AS r(id bigint, index_key bigint, blob text, records bigint, files jsonb)`;
+  const rows = segments.map(({ indexKey, ...segment }) => ({ ...segment, index_key: indexKey }));
+  await queries.rows({ name: 'restore-segments', text }, [JSON.stringify(rows)]);
+}

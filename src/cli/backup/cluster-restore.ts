@@ -1,0 +1,197 @@
+/**
+ * `maxsimd restore` into what several nodes share, which must be empty. The archive is read to its end before anything is
+ * written; then it is unpacked on this machine and checked to the last record, as for a data directory. Its segments are
+ * sealed and put into the object store, and one transaction of the catalog makes all of it visible. What cuts a restore
+ * off leaves a catalog that is empty as before, and objects that are garbage after a day.
+ */
+import { stat } from 'node:fs/promises';
+import path from 'node:path';
+import { fingerprintOf } from '../../catalog/key-pepper.ts';
+import type { ContentSegment } from '../../catalog/contents.ts';
+import type { RestoredSegment } from '../../catalog/postgres/contents.ts';
+import { readContents } from '../../catalog/sqlite/contents.ts';
+import { newBlob, putSegment } from '../../index/cluster/segment-objects.ts';
+import { createEngine, type NativeEngine } from '../../index/engine/native.ts';
+import { withCluster, withClusterWork, type ClusterAccess } from '../cluster/cluster-access.ts';
+import { CommandFailure } from '../failure.ts';
+import { mebibytes } from '../index/index-inspect.ts';
+import type { Findings } from '../index/index-verify.ts';
+import { fields, type CommandResult } from '../output.ts';
+import { startProgress } from '../progress.ts';
+import type { Manifest } from './archive-format.ts';
+import { readArchive } from './archive-reader.ts';
+import type { RestoreOptions } from './restore.ts';
+import { checked, unpack } from './unpacked.ts';
+
+interface Restoring extends ClusterAccess {
+  readonly options: RestoreOptions;
+  /** Where the archive is unpacked. */
+  readonly work: string;
+  /** Throws what ends the work. */
+  readonly onBytes: (bytes: number) => void;
+}
+
+/** Segments put at a time. */
+const putAtOnce = 8;
+
+export async function restoreCluster(options: RestoreOptions): Promise<CommandResult> {
+  const { config, file, signal } = options;
+  assertOptions(options);
+  const { size } = await stat(file);
+  // Read, unpacked, put.
+  const progress = startProgress(options.stderr, 3 * size);
+  let bytes = 0;
+  const onBytes = (part: number): void => {
+    signal.throwIfAborted();
+    bytes += part;
+    progress.update(bytes, `${mebibytes(bytes)} MiB`);
+  };
+  try {
+    return await withCluster(config, async (access) => {
+      assertRestored(await access.operator.occupied());
+      const { manifest } = await readArchive(file, { onBytes });
+      return await withClusterWork(config, 'restoring', 'restore_failed', async (work) => {
+        const findings = await restoreTo({ ...access, options, work, onBytes });
+        return resultOf(manifest, options, findings);
+      });
+    });
+  } finally {
+    progress.stop();
+  }
+}
+
+function assertOptions({ keyPepper, acceptDamage }: RestoreOptions): void {
+  if (keyPepper !== undefined) {
+    throw new CommandFailure(
+      'usage_error',
+      'the key pepper of several nodes is the file that MAXSIMD_KEY_PEPPER_FILE names: leave out --key-pepper',
+    );
+  }
+  if (!acceptDamage) return;
+  throw new CommandFailure(
+    'usage_error',
+    'nodes share whole objects only: restore with --accept-damage into a data directory, delete what is damaged there, ' +
+      'and move that',
+  );
+}
+
+function assertRestored(refusal: string | undefined): void {
+  if (refusal === undefined) return;
+  throw new CommandFailure(
+    'restore_failed',
+    `the catalog is not empty: ${refusal}. A restore needs a database of its own. Nothing was changed`,
+  );
+}
+
+async function restoreTo(restoring: Restoring): Promise<Findings> {
+  const { options, work, keyPepper, operator, onBytes } = restoring;
+  const { withoutKeyPepper: voidKeys } = options;
+  await unpack({ file: options.file, keyPepper: undefined, work, onBytes });
+  const contents = readContents(work);
+  try {
+    if (!voidKeys) assertPepper(options.file, keyPepper, contents.pepperFingerprint);
+    const findings = await checked({ ...options, withoutKeyPepper: true }, work);
+    const uploads: number[] = [];
+    const segments = await putSegments(restoring, contents.segments, uploads);
+    options.signal.throwIfAborted();
+    assertRestored(await operator.restore({ contents, segments, uploads, voidKeys }));
+    return findings;
+  } finally {
+    contents.close();
+  }
+}
+
+function assertPepper(file: string, keyPepper: Uint8Array, fingerprint: Uint8Array): void {
+  if (Buffer.compare(fingerprintOf(keyPepper), fingerprint) === 0) return;
+  throw new CommandFailure(
+    'restore_failed',
+    `the API keys of ${file} were made with another pepper than MAXSIMD_KEY_PEPPER_FILE holds: give every node the ` +
+      `archive's (tar -xOf ${file} key-pepper, or its copy), or restore with --without-key-pepper, which revokes all ` +
+      'keys. Nothing was changed',
+  );
+}
+
+/** `uploads` are the rows by which what was put and never named is garbage. */
+async function putSegments(
+  restoring: Restoring,
+  segments: readonly ContentSegment[],
+  uploads: number[],
+): Promise<readonly RestoredSegment[]> {
+  const { config } = restoring.options;
+  const engine = createEngine({ threads: config.MAXSIMD_ENGINE_THREADS, kernel: config.MAXSIMD_KERNEL });
+  const restored: RestoredSegment[] = [];
+  // Whoever fails ends it for all.
+  const waiting = (function* () {
+    yield* segments;
+  })();
+  const putAll = async (): Promise<void> => {
+    for (const segment of waiting) {
+      const blob = newBlob(segment.indexId);
+      uploads.push(...(await restoring.operator.noteUploads([blob])));
+      restored.push(await put(restoring, engine, segment, blob));
+    }
+  };
+  try {
+    const putting = await Promise.allSettled(Array.from({ length: putAtOnce }, putAll));
+    for (const one of putting) if (one.status === 'rejected') throw one.reason;
+    return restored;
+  } finally {
+    engine.close();
+  }
+}
+
+/** A segment that was active is sealed: nodes share immutable ones only. */
+async function put(
+  { objects, work, onBytes }: Restoring,
+  engine: NativeEngine,
+  { id, indexKey, blob: unpacked, state, recordsReferenced }: ContentSegment,
+  blob: string,
+): Promise<RestoredSegment> {
+  const local = (name: string): string => path.join(work, 'segments', name);
+  const file = local(unpacked);
+  const { dim } = await engine.inspectSegment(file, { recordsReferenced, firstRecord: 0, verifyBytesMax: 0 });
+  const native = engine.createIndex({ dim, exactTokenVectorsMax: 0 });
+  try {
+    await native.openSegment(id, file, { recordsReferenced, sealed: state === 'sealed' });
+    if (state === 'active') await native.seal(id);
+    const [info] = native.segments();
+    const cache = {
+      create: (name: string) => Promise.resolve(local(name.replace(blob, unpacked))),
+      adopt: () => Promise.resolve(),
+    };
+    const { records, files } = await putSegment({ objects, cache }, { id, blob }, info!);
+    onBytes(files.reduce((sum, { bytes }) => sum + bytes, 0));
+    return { id, indexKey, blob, records, files };
+  } finally {
+    native.close();
+  }
+}
+
+function resultOf(
+  manifest: Manifest,
+  { file, withoutKeyPepper }: RestoreOptions,
+  { indexes, segments, records, problems }: Findings,
+): CommandResult {
+  const text = [
+    fields([
+      ['archive', file],
+      ['made at', manifest.created_at],
+      ['indexes', String(indexes)],
+      ['segments', String(segments)],
+      ['records', String(records)],
+    ]),
+    ...(withoutKeyPepper ? ['All API keys are revoked. Make others: maxsimd key create'] : []),
+  ];
+  return {
+    document: {
+      directory: null,
+      created_at: manifest.created_at,
+      maxsimd: manifest.maxsimd,
+      indexes,
+      segments,
+      records,
+      problems,
+    },
+    text: text.join('\n'),
+  };
+}
