@@ -90,9 +90,12 @@ export class ClusterMerges {
     try {
       let first = 0;
       for (const [place, { records }] of seen.entries()) {
+        const from = removedSegmentIds[place] ?? 0;
+        const assertOpen = (): void => this.#assertGoingOn(lease, from);
+        assertOpen();
         await copyRecords(
-          { native, pace, haste: () => this.#haste(), assertOpen: () => this.#assertGoingOn(lease) },
-          { from: removedSegmentIds[place] ?? 0, records, to: target.id, first },
+          { native, pace, haste: () => this.#haste(), assertOpen },
+          { from, records, to: target.id, first },
         );
         first += records.length;
       }
@@ -168,9 +171,11 @@ export class ClusterMerges {
     return 2 ** Math.max(0, this.#parts.follower.segments.size - this.#parts.settings.sealedSegmentsMax - 1);
   }
 
-  #assertGoingOn(lease: Renewal): void {
+  /** `source`: whoever took the turn may have merged it away, and this node may know that before its lease says so. */
+  #assertGoingOn(lease: Renewal, source?: number): void {
     if (this.#closed) throw new Error('the index is being closed');
-    if (lease.isLost) throw new Error('another node took the turn to merge');
+    const isGone = source !== undefined && !this.#parts.follower.segments.has(source);
+    if (lease.isLost || isGone) throw new Error('another node took the turn to merge');
   }
 }
 
