@@ -63,7 +63,13 @@ export async function startCluster(options: ClusterOptions): Promise<LocalCluste
   const environment = { ...shared.environment, MAXSIMD_ENCODERS: `127.0.0.1:${encoder.port}` };
   const nodes: LocalNode[] = [];
   for (let place = 1; place <= options.nodes; place += 1) {
-    const node = await startNode(under(`node-${place}`), { ...environment, ...options.environment });
+    const name = `node-${place}`;
+    const node = await startNode(under(name), {
+      ...environment,
+      // Whose connections are whose.
+      MAXSIMD_CATALOG_URL: `${shared.postgres.url}?application_name=${name}`,
+      ...options.environment,
+    });
     nodes.push(started(node));
   }
   const balancer = started(

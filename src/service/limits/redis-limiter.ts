@@ -7,7 +7,8 @@
  * window of a share starts full, as if its admissions had come evenly: losing Redis gives nobody a burst. And for a
  * window after Redis has come back, perhaps without its memory, a request must fit the share, too. Slots that a node
  * holds by then, its share's too, become leases before it asks for others. So a tenant gets at most one request a node
- * beyond its limit, and only where the limit is below the number of nodes.
+ * beyond its limit, and only where the limit is below the number of nodes; but that what Redis had admitted in the last
+ * minute, and slots that are held still, come on top of the shares at the moment it is lost.
  */
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';

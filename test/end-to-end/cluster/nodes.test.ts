@@ -1,20 +1,32 @@
 /** Three nodes as a user meets them: over HTTP, with the real model, through the deaths of nodes and servers. */
 import { execFile } from 'node:child_process';
-import { rm } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { startCluster, type LocalCluster } from '../../../deploy/local/cluster.ts';
+import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.ts';
+import { openS3ObjectStore } from '../../../src/index/storage/s3-object-store.ts';
+import { rounds } from '../../rounds.ts';
+import { HttpNode } from '../../support/cluster/history/http-node.ts';
+import { killAndStart, killForGood } from '../../support/cluster/history/kill-node.ts';
+import { Load } from '../../support/cluster/history/load.ts';
+import { newKeyedTenant } from '../../support/cluster/history/tenants.ts';
 import { serversMs } from '../../support/cluster/servers.ts';
+import { assertStoredWhole } from '../../support/cluster/stored-objects.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { connect, expectReply, type Client } from '../../support/running/client.ts';
 import { entryPoint } from '../../support/running/server.ts';
 import { find, makeIndex, put } from '../../support/running/stage.ts';
 import { usageSummary } from '../../support/running/wire.ts';
+import { seededRandom } from '../../support/seeded-random.ts';
 
 /** A server that was started again is used again. */
 const backMs = 30_000;
+const kills = rounds({ short: 2, nightly: 50 });
+const untilKillMsMax = 2_000;
 
 let cluster: LocalCluster;
 let key: string;
@@ -115,7 +127,7 @@ it('count one rate and one allowance', async () => {
   expect([used.searches, used.requests]).toEqual([answered, answered + 1]);
 });
 
-// Last: shares hold for a minute after Redis is back.
+// After this shares hold for a minute.
 it('tell how they keep up, and serve without Redis', async () => {
   const [one, two] = clients();
   const [, node] = cluster.nodes;
@@ -176,3 +188,42 @@ it('tell how they keep up, and serve without Redis', async () => {
   await cluster.postgres.start();
   await expect.poll(async () => (await readiness()).status, { timeout: backMs }).toBe(200);
 }, 120_000);
+
+it(
+  'lose nothing that was answered when they are killed under load, and two of them for good',
+  { timeout: 3_600_000 },
+  async () => {
+    const seed = Date.now() % 1_000_000;
+    const random = seededRandom(seed);
+    const { MAXSIMD_CATALOG_URL: url = '', MAXSIMD_BLOBS_URL: blobsUrl = '' } = cluster.environment;
+    const keyPepper = await readFile(cluster.environment['MAXSIMD_KEY_PEPPER_FILE'] ?? '');
+    const catalog = await openPostgresCatalog({ url, keyPepper });
+    onTestFinished(() => catalog.close());
+    Object.assign(process.env, cluster.seaweed.environment);
+    const objects = openS3ObjectStore(blobsUrl);
+    onTestFinished(() => objects.close());
+
+    const tenant = await newKeyedTenant(catalog, keyPepper, { inputTokens: 1_000_000_000_000n });
+    const { id: indexId } = await makeIndex(connect(cluster.nodes[0]!.url, tenant.apiKey));
+    const nodes = cluster.nodes.map((node) => new HttpNode(node));
+    const load = new Load({ nodes, writer: { ...tenant, indexId }, random });
+    const loading = load.run();
+    loading.catch(() => undefined);
+    for (let kill = 0; kill < kills; kill += 1) {
+      await pause(untilKillMsMax * random());
+      await killAndStart(url, nodes[Math.floor(random() * nodes.length)]!, random() < 0.5);
+    }
+    load.stop();
+    await loading;
+    await load.lookEverywhere();
+    const [lost, alsoLost, last] = nodes;
+    for (const node of [lost!, alsoLost!]) await killForGood(url, node, true);
+    await load.lookAt(last!);
+    await killForGood(url, last!, false);
+    const stored = await assertStoredWhole({ url, catalog, objects, blobsUrl });
+    console.log(
+      `seed ${seed}: ${kills} kills, ${load.history.operations} writes, ${load.operations} answers, ${load.lost} lost, ${load.refused} refused, ${stored} objects whole`,
+    );
+    expect(load.answered.upsert).toBeGreaterThan(kills);
+  },
+);

@@ -7,17 +7,23 @@ export interface CuttingProxy {
   cutOnceAfter(bytes: number): void;
   /** The same again and again: no connection ever passes more than so many bytes of replies. */
   cutAlwaysAfter(bytes: number): void;
+  /** Cuts the connection on which bytes like these are sent next, once `when`; the others stay. */
+  cutAtRequest(marker: string, when: CutMoment): void;
   stopCutting(): void;
   /** Cuts made so far. */
   cuts(): number;
   close(): Promise<void>;
 }
 
+/** Half of the request has been sent, or all of it, or so many bytes of its reply have come. */
+export type CutMoment = 'half' | 'sent' | number;
+
 /** `target` is a `host:port`. */
 export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
   const [host, port] = target.split(':');
   const sockets = new Set<Socket>();
   let plan: { left: number; readonly again: number | undefined } | undefined;
+  let wanted: { readonly marker: string; readonly when: CutMoment } | undefined;
   let cuts = 0;
 
   const destroyAll = (): void => {
@@ -37,17 +43,43 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
         peer.destroy();
       });
     }
-    client.on('data', (chunk) => upstream.write(chunk));
+    /** Bytes of replies that pass before this connection is cut. */
+    let left = Infinity;
+    const cut = (): void => {
+      cuts += 1;
+      client.destroy();
+      upstream.destroy();
+    };
+    client.on('data', (chunk: Buffer) => {
+      if (wanted === undefined || !chunk.includes(wanted.marker)) {
+        upstream.write(chunk);
+        return;
+      }
+      const { when } = wanted;
+      wanted = undefined;
+      if (when === 'half') upstream.write(chunk.subarray(0, chunk.length / 2), cut);
+      else if (when === 'sent') upstream.write(chunk, cut);
+      else {
+        left = when;
+        upstream.write(chunk);
+      }
+    });
     upstream.on('data', (chunk: Buffer) => {
+      if (chunk.length > left) {
+        client.write(chunk.subarray(0, left), cut);
+        left = Infinity;
+        return;
+      }
+      left -= chunk.length;
       if (plan === undefined || chunk.length <= plan.left) {
         if (plan !== undefined) plan.left -= chunk.length;
         client.write(chunk);
         return;
       }
-      const { left, again } = plan;
+      const { left: passed, again } = plan;
       plan = again === undefined ? undefined : { left: again, again };
       cuts += 1;
-      client.write(chunk.subarray(0, left), destroyAll);
+      client.write(chunk.subarray(0, passed), destroyAll);
     });
   });
   const listening = Promise.withResolvers<void>();
@@ -61,8 +93,12 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     cutAlwaysAfter: (bytes) => {
       plan = { left: bytes, again: bytes };
     },
+    cutAtRequest: (marker, when) => {
+      wanted = { marker, when };
+    },
     stopCutting: () => {
       plan = undefined;
+      wanted = undefined;
     },
     cuts: () => cuts,
     close: async () => {

@@ -10,6 +10,8 @@ export interface Faults {
   /** So many bytes of a reply's body pass, then nothing more: the connection stays open, or is cut. */
   passBytes?: number;
   ending?: 'silence' | 'cut';
+  /** The connection is cut in the middle of a request's body. */
+  cutRequests?: boolean;
   /** Held back before each reply. */
   delayMs?: number;
 }
@@ -34,7 +36,10 @@ export async function startFaultyHttp(targetPort: number): Promise<FaultyHttp> {
       underWay -= 1;
     });
     const parts: Buffer[] = [];
-    incoming.on('data', (part: Buffer) => parts.push(part));
+    incoming.on('data', (part: Buffer) => {
+      parts.push(part);
+      if (proxy.faults.cutRequests === true) incoming.destroy();
+    });
     // Who gives up in the middle is what is tested.
     incoming.on('error', () => undefined);
     incoming.on('end', () =>

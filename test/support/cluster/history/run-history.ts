@@ -1,0 +1,140 @@
+/** One run of the history battery: load and faults together, then calm, then everything is looked at. */
+import { seededRandom } from '../../seeded-random.ts';
+import { openBattery, type Battery, type Servers } from './battery.ts';
+import { Faults, type FaultCounts, type FaultKind } from './faults.ts';
+import { Load } from './load.ts';
+import { assertStoredWhole } from '../stored-objects.ts';
+
+export interface RunOptions {
+  /** The choices of clients and of faults follow from it; their interleaving does not. */
+  readonly seed: number;
+  readonly operations: number;
+  /** Ends it earlier. */
+  readonly msMax?: number;
+  /** Only these kinds; absent = all; empty = none. */
+  readonly faults?: readonly FaultKind[];
+  readonly pauseMs?: number;
+  /** A fault that must be found, of every node or made before the load. */
+  readonly planted?: 'heads' | ((battery: Battery) => Promise<void>);
+}
+
+export interface RunReport {
+  readonly operations: number;
+  readonly writes: number;
+  readonly searches: number;
+  /** Refused by limits, as they should be. */
+  readonly limited: number;
+  /** Refused for a fault, and never answered. */
+  readonly refused: number;
+  readonly lost: number;
+  readonly seconds: number;
+  readonly faults: FaultCounts;
+  /** The tenant with 60 requests a minute, and the one with 9 slots. */
+  readonly mostInMinute: { readonly answering: number; readonly any: number };
+  readonly mostAtOnce: { readonly answering: number; readonly any: number };
+  /** What nodes reported of work in the background, by message. */
+  readonly background: Readonly<Record<string, number>>;
+}
+
+/** Redis' faults are so far apart that no minute holds two of them and what follows. */
+const redisEveryMs = 200_000;
+const pauseMsDefault = 1_000;
+const progressMs = 60_000;
+const longestMs = 12 * 3_600_000;
+
+/** Rejects at the first violation. */
+export async function runHistory(servers: Servers, options: RunOptions): Promise<RunReport> {
+  const { seed, operations, faults: kinds, pauseMs = pauseMsDefault, planted, msMax = longestMs } = options;
+  const random = seededRandom(seed);
+  const background: Record<string, number> = {};
+  const ended = new AbortController();
+  const defects: string[] = [];
+  await using battery = await openBattery(servers, {
+    random,
+    ...(planted === 'heads' ? { planted } : {}),
+    onBackgroundError: (job, message) => {
+      const text = `${job}: ${message}`.replaceAll(/\d+|[0-9a-f-]{36}/g, '#').slice(0, 160);
+      background[text] = (background[text] ?? 0) + 1;
+      if (isDefect(message)) defects.push(text);
+    },
+  });
+  if (typeof planted === 'function') await planted(battery);
+
+  const { writer, rated, slotted } = battery;
+  const nodes = battery.nodes.map(({ process: node }) => node);
+  const load = new Load({ nodes, writer, limited: { rated, slotted }, random });
+  const faults = new Faults(battery, {
+    // Its own: how many operations there are between two faults does not change which they are.
+    random: seededRandom(seed + 1),
+    ...(kinds === undefined ? {} : { kinds }),
+    pauseMs,
+    redisEveryMs,
+    redisWasAway: (span) => load.admissions.redisWasAway(span),
+  });
+  const beganAt = performance.now();
+  const injecting = kinds?.length === 0 ? Promise.resolve() : faults.run(ended.signal);
+  // Its failure is the run's, below.
+  injecting.catch(() => undefined);
+  const progress = setInterval(
+    () => console.log(`history: ${load.operations} operations, ${JSON.stringify(faults.counts)}`),
+    progressMs,
+  );
+  const late = setTimeout(() => load.stop(), msMax);
+  try {
+    await load.run(operations);
+  } finally {
+    clearTimeout(late);
+    clearInterval(progress);
+    ended.abort();
+    await injecting;
+  }
+  await load.lookEverywhere();
+  const totals = await battery.catalog.usageTotals(writer.tenantId, monthNow());
+  const mostInMinute = load.admissions.mostInMinute();
+  const mostAtOnce = load.admissions.mostAtOnce();
+  const violations = [
+    ...load.ledger.violations(totals),
+    ...defects,
+    ...exceeded('requests a minute', mostInMinute, rated.limits.requestsPerMinute),
+    ...exceeded('slots', mostAtOnce, slotted.limits.maxConcurrentRequests),
+  ];
+  if (violations.length > 0) throw new Error(violations.join('; '));
+  await Promise.all(nodes.map((node) => node.kill()));
+  await assertStoredWhole(battery);
+  return {
+    operations: load.operations,
+    writes: load.history.operations,
+    searches: load.history.searches,
+    limited: load.limited,
+    refused: load.refused,
+    lost: load.lost,
+    seconds: Math.round((performance.now() - beganAt) / 1000),
+    faults: faults.counts,
+    mostInMinute,
+    mostAtOnce,
+    background,
+  };
+}
+
+/** While Redis is away: what it had admitted before, and shares that are no more than the limit together, or one a node. */
+function exceeded(
+  what: string,
+  most: { readonly answering: number; readonly any: number },
+  limit: number,
+): readonly string[] {
+  return [
+    ...(most.answering > limit ? [`${most.answering} of ${limit} ${what}`] : []),
+    ...(most.any > 2 * limit + 3 ? [`${most.any} of ${limit} ${what} while Redis was away`] : []),
+  ];
+}
+
+/** Neither another node's turn nor a service that is away. */
+function isDefect(message: string): boolean {
+  return /this is a bug|is not one of this index|holds live versions|is not there|is not a function|undefined/.test(
+    message,
+  );
+}
+
+function monthNow(): string {
+  return new Date().toISOString().slice(0, 7);
+}

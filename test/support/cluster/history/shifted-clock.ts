@@ -1,0 +1,13 @@
+/** Imported first by a node of the tests: its clock differs from the others' by `TEST_CLOCK_OFFSET_MS`. */
+const offsetMs = Number(process.env['TEST_CLOCK_OFFSET_MS'] ?? '0');
+const RealDate = Date;
+
+globalThis.Date = class extends RealDate {
+  constructor(...given: readonly unknown[]) {
+    super(...((given.length === 0 ? [RealDate.now() + offsetMs] : given) as [number]));
+  }
+
+  static override now(): number {
+    return RealDate.now() + offsetMs;
+  }
+} as DateConstructor;
