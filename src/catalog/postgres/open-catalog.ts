@@ -33,6 +33,7 @@ export interface PostgresCatalogOptions {
 const purgeIntervalMs = 30_000;
 const purgeRowsMax = 5_000;
 const marksKept = `interval '1 day'`;
+const lostNodesKept = `interval '1 day'`;
 
 /** Creates or migrates its tables. Another pepper than the catalog's is refused. */
 export async function openPostgresCatalog(options: PostgresCatalogOptions): Promise<ClusterCatalog> {
@@ -126,7 +127,7 @@ async function allocateIds(database: Database, count: number): Promise<readonly 
   return (await database.rows<{ id: number }>({ name: 'allocate-ids', text }, [count])).map(({ id }) => id);
 }
 
-/** Documents of deleted indexes go, and marks that nobody will ask for. */
+/** Documents of deleted indexes go, marks that nobody will ask for, and nodes that nobody has heard of for long. */
 async function purgeAlways(
   database: Database,
   signal: AbortSignal,
@@ -141,6 +142,8 @@ async function purgeAlways(
 async function purge(database: Database, signal: AbortSignal): Promise<void> {
   const marks = `DELETE FROM commit_marks WHERE at < now() - ${marksKept}`;
   await database.rows({ name: 'forget-marks', text: marks });
+  const nodes = `DELETE FROM nodes WHERE seen_at < now() - ${lostNodesKept}`;
+  await database.rows({ name: 'forget-nodes', text: nodes });
   const keys = await database.rows<{ index_key: number }>({
     name: 'list-purges',
     text: 'SELECT index_key FROM purges',

@@ -18,6 +18,7 @@ import { serversMs } from '../../support/cluster/servers.ts';
 import { assertStoredWhole } from '../../support/cluster/stored-objects.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { connect, expectReply, type Client } from '../../support/running/client.ts';
+import { runJson } from '../../support/running/command-process.ts';
 import { entryPoint } from '../../support/running/server.ts';
 import { find, makeIndex, put } from '../../support/running/stage.ts';
 import { usageSummary } from '../../support/running/wire.ts';
@@ -45,6 +46,13 @@ async function newKey(requestsPerMinute: number, inputTokens: number): Promise<s
   return z.object({ api_key: z.string() }).parse(JSON.parse(stdout)).api_key;
 }
 
+const statedNode = z.object({
+  live: z.boolean(),
+  report: z.object({
+    cache: z.object({ bytes: z.number(), bytes_max: z.number() }),
+    indexes: z.object({ open: z.number(), behind_max: z.number() }),
+  }),
+});
 const clients = (): readonly Client[] => cluster.nodes.map(({ url }) => connect(url, key));
 const document = (id: number) => ({
   doc_id: `d${id}`,
@@ -127,6 +135,24 @@ it('count one rate and one allowance', async () => {
   expect([used.searches, used.requests]).toEqual([answered, answered + 1]);
 });
 
+it('say how they are, and have lost nothing that the catalog names', async () => {
+  const environment = { ...cluster.environment, MAXSIMD_DATA_DIR: await newDirectory() };
+  const verified = await runJson(['index', 'verify'], { environment });
+  expect(verified.document).toMatchObject({ problems: [] });
+  expect(verified.document.records).toBeGreaterThan(8);
+  expect(verified.exitCode).toBe(0);
+  // With its next heartbeat a node says what it has open.
+  await expect
+    .poll(async () => (await runJson(['cluster', 'status'], { environment })).document, { timeout: backMs })
+    .toMatchObject({
+      documents: verified.document.records,
+      nodes: expect.toSatisfy((nodes: readonly z.infer<typeof statedNode>[]) => {
+        const live = nodes.filter((node) => node.live).map((node) => statedNode.parse(node));
+        return live.length === cluster.nodes.length && live.some(({ report }) => report.indexes.open > 0);
+      }),
+    });
+}, 60_000);
+
 // After this shares hold for a minute.
 it('tell how they keep up, and serve without Redis', async () => {
   const [one, two] = clients();
@@ -140,7 +166,7 @@ it('tell how they keep up, and serve without Redis', async () => {
   await put(one!, id, [document(1)]);
   await foundBy(two!, id);
   const series = [
-    'call_seconds_count{service="catalog",operation="read-heads"}',
+    'call_seconds_count{service="catalog",operation="get-index"}',
     'call_seconds_count{service="objects",operation="get"}',
     'call_seconds_count{service="limiter",operation="admit"}',
     'commits_behind_count',
