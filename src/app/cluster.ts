@@ -96,7 +96,7 @@ export async function joinCluster(config: Config, logger: Logger, metrics: Metri
     catalog,
     keyPepper,
     limiter,
-    blobs: { catalog, objects, cache, nodeId: node.id, events: observer.events },
+    blobs: { catalog, objects, cache, nodeId: node.id, replacedKeptMs: kept, events: observer.events },
     nodes: () => nodes,
     serves(service) {
       followed = () => service.statistics().followed;

@@ -79,6 +79,12 @@ export interface ClusterCatalog extends Catalog {
   /** One transaction: versions move, removed segments are `replaced`, layout + 1. False, and nothing changed, when the lease is lost or the index is gone. */
   swapMerged(input: ClusterSwapInput): Promise<boolean>;
 
+  /**
+   * Takes up indexes whose last sweep was so long ago, so that no other node does before they are due again. Deaths
+   * that the sweep before had met are forgotten. Returns those of them that hold records of no live document.
+   */
+  claimSweep(input: { readonly ageMs: number; readonly limit: number }): Promise<readonly string[]>;
+
   /** Rows of objects that nobody needs: `uploading` for longer than a day, or `replaced` for longer than `keptMs`; some at a time, none twice at the same time. */
   collectGarbage(input: { readonly keptMs: number; readonly limit: number }): Promise<readonly GarbageBlob[]>;
   /** Their objects are gone: the rows go too. */

@@ -119,7 +119,13 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
     nowMs,
   };
   await Promise.all([indexes.removeUnknown(), warmUp(catalog)]);
-  const upkeep = new Upkeep({ catalog, indexes, onError: onBackgroundError });
+  const { claimSweep } = storage;
+  const upkeep = new Upkeep({
+    catalog,
+    indexes,
+    onError: onBackgroundError,
+    ...(claimSweep === undefined ? {} : { claimSweep }),
+  });
   let drained: Promise<void> | undefined;
 
   return {

@@ -14,6 +14,7 @@ import { openDatabase, type Database } from './database.ts';
 import { nodeCatalog } from './nodes.ts';
 import { catalogMigrations, migrate, type Migration } from './schema.ts';
 import { segmentCatalog } from './segments.ts';
+import { sweepCatalog } from './sweeps.ts';
 import { tenantCatalog } from './tenants.ts';
 import { UsageWriter } from './usage.ts';
 
@@ -47,6 +48,7 @@ export async function openPostgresCatalog(options: PostgresCatalogOptions): Prom
     await database.close();
     throw explained(error);
   }
+  const segments = segmentCatalog(database);
   const usage = new UsageWriter(database);
   const ended = new AbortController();
   const purging = purgeAlways(database, ended.signal, onBackgroundFailure);
@@ -57,7 +59,8 @@ export async function openPostgresCatalog(options: PostgresCatalogOptions): Prom
   return {
     ...tenantCatalog(database),
     ...commitCatalog(database),
-    ...segmentCatalog(database),
+    ...segments,
+    ...sweepCatalog(database, segments.forgetDeadVersions),
     ...nodeCatalog(database, migrations.length),
     allocateIds: (count) => {
       const ids = turn.then(() => allocateIds(database, count));

@@ -72,8 +72,11 @@ CREATE TABLE indexes (
   lease_node text,
   lease_fence bigint NOT NULL DEFAULT 0,
   lease_until timestamptz,
+  swept_at timestamptz NOT NULL DEFAULT now(),
+  swept_generation bigint NOT NULL DEFAULT 0,
   UNIQUE (tenant_id, name)
 ) WITH (fillfactor = 70);
+CREATE INDEX indexes_swept ON indexes (swept_at);
 
 CREATE TABLE segments (
   id bigint PRIMARY KEY,

@@ -13,6 +13,7 @@ import type { BlobStore } from '../../index/storage/blob-store.ts';
 import type { ObjectStore } from '../../index/storage/object-store.ts';
 import { catalogSegments } from './catalog-segments.ts';
 import { clusterSegments } from './cluster-segments.ts';
+import { sweptAtOnce, wasteAges } from './waste-ages.ts';
 
 /** What a node keeps its indexes with. */
 export interface ClusterBlobs {
@@ -20,6 +21,8 @@ export interface ClusterBlobs {
   readonly objects: ObjectStore;
   readonly cache: BlobCache;
   readonly nodeId: string;
+  /** How long objects are kept that were replaced. */
+  readonly replacedKeptMs: number;
   readonly events?: ClusterEvents;
 }
 
@@ -39,6 +42,8 @@ export interface ServiceStorage extends IndexStorage {
   freeBytes(): Promise<number>;
   /** Resolves when the store that nodes share answers; absent when there is none. */
   ping?(): Promise<void>;
+  /** As `UpkeepOptions.claimSweep`. */
+  readonly claimSweep?: () => Promise<readonly string[]>;
 }
 
 export function createStorage(options: StorageOptions): ServiceStorage {
@@ -75,8 +80,13 @@ function localStorage(options: StorageOptions, blobs: BlobStore): ServiceStorage
 
 /** Every object is compared with its checksum when it is fetched. */
 function clusterStorage(options: StorageOptions, blobs: ClusterBlobs): ServiceStorage {
-  const { engine, exactTokenVectorsMax, settings, onBackgroundError } = options;
+  const { engine, exactTokenVectorsMax, onBackgroundError } = options;
   const { catalog, cache, objects, nodeId, events } = blobs;
+  const { wasteAgeMsMax, sweepAgeMs } = wasteAges(blobs.replacedKeptMs);
+  const settings = {
+    ...options.settings,
+    wasteAgeMsMax: Math.min(options.settings.wasteAgeMsMax, wasteAgeMsMax),
+  };
   const storage = createClusterStorage({
     engine,
     cache,
@@ -92,5 +102,6 @@ function clusterStorage(options: StorageOptions, blobs: ClusterBlobs): ServiceSt
     verification: new Verification(),
     freeBytes: () => cache.freeBytes(),
     ping: () => objects.ping(),
+    claimSweep: () => catalog.claimSweep({ ageMs: sweepAgeMs, limit: sweptAtOnce }),
   };
 }

@@ -2,6 +2,8 @@
  * What goes on without requests: indexes forget dead versions and give space back, files of erased indexes
  * go, and now and then every index is looked at, also those nobody uses, because deleted data must be
  * physically gone within 24 hours, whether or not their model is served. One thing at a time.
+ *
+ * Nodes share that look: each takes up a few indexes at a time that are due, and opens those of them that hold waste.
  */
 import type { Catalog } from '../../catalog/contract.ts';
 import { ServiceError } from '../../errors.ts';
@@ -12,6 +14,8 @@ export interface UpkeepOptions {
   readonly catalog: Catalog;
   readonly indexes: Indexes;
   readonly onError: (job: string, error: unknown) => void;
+  /** Indexes that nodes share, that are due and that hold waste; absent: every stored index is looked at. */
+  readonly claimSweep?: () => Promise<readonly string[]>;
   readonly intervalMs?: number;
   readonly sweepIntervalMs?: number;
 }
@@ -51,8 +55,11 @@ export class Upkeep {
   async #round(): Promise<void> {
     const { indexes } = this.#options;
     await this.#attempt('removal of files', async () => void (await indexes.removeUnknown()));
+    const { claimSweep } = this.#options;
     const now = performance.now();
-    if (now - this.#sweptAt >= (this.#options.sweepIntervalMs ?? sweepIntervalMsDefault)) {
+    if (claimSweep !== undefined) {
+      await this.#attempt('sweep', async () => this.#maintainAll(await claimSweep()));
+    } else if (now - this.#sweptAt >= (this.#options.sweepIntervalMs ?? sweepIntervalMsDefault)) {
       this.#sweptAt = now;
       await this.#attempt('sweep', () => this.#sweep());
       return;
@@ -69,12 +76,16 @@ export class Upkeep {
     const { catalog, indexes } = this.#options;
     const stored = new Set(await indexes.storedIds());
     for (const tenant of await catalog.listTenants()) {
-      for (const { id, status } of await catalog.listIndexes(tenant.id)) {
-        if (this.#stopped) return;
-        if (stored.has(id) && status !== 'error') {
-          await this.#attempt('maintenance', () => this.#maintain(id));
-        }
-      }
+      const found = await catalog.listIndexes(tenant.id);
+      const sound = found.filter(({ id, status }) => stored.has(id) && status !== 'error');
+      await this.#maintainAll(sound.map(({ id }) => id));
+    }
+  }
+
+  async #maintainAll(indexIds: readonly string[]): Promise<void> {
+    for (const indexId of indexIds) {
+      if (this.#stopped) return;
+      await this.#attempt('maintenance', () => this.#maintain(indexId));
     }
   }
 

@@ -14,7 +14,7 @@ import type { ClusterCatalog } from '../../../src/catalog/cluster-contract.ts';
 import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.ts';
 import type { Migration } from '../../../src/catalog/postgres/schema.ts';
 import { createClusterStorage } from '../../../src/index/cluster/cluster-storage.ts';
-import type { OpenIndex } from '../../../src/index/contract.ts';
+import type { IndexStorage, OpenIndex } from '../../../src/index/contract.ts';
 import { createEngine } from '../../../src/index/engine/native.ts';
 import { defaultIndexSettings, type IndexSettings } from '../../../src/index/index-settings.ts';
 import type { BlobCache } from '../../../src/index/storage/blob-cache.ts';
@@ -39,6 +39,7 @@ export interface Node {
   readonly folder: string;
   readonly objects: ObjectStore;
   readonly errors: unknown[];
+  readonly storage: IndexStorage;
   index(): OpenIndex;
   /** Returns the generation. */
   upsert(documents: readonly TestDocument[]): Promise<number>;
@@ -164,6 +165,7 @@ async function openNode(
     folder: path.dirname(await cache.create(`${indexId}/any`)),
     objects,
     errors,
+    storage,
     index: () => index,
     upsert: (documents) =>
       index.write(async (writer) => {
