@@ -129,7 +129,7 @@ async function openNode(config: Config) {
     catalog,
     encoder: new WordEncoder(),
     engine: createEngine({ threads: 2, kernel: 'auto' }),
-    blobs: { catalog, objects, cache, nodeId: randomUUID() },
+    blobs: { catalog, objects, cache, replacedKeptMs: 3_600_000, nodeId: randomUUID() },
     limiter: await MemoryLimiter.restore(catalog, clock.ms),
     keyPepper,
     defaultModel: { name: 'words' },
