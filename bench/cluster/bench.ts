@@ -2,10 +2,10 @@
  * What the catalog of several nodes costs, beside the embedded one: PostgreSQL over loopback, everything synced, and SQLite
  * in this process. Commits alone: no segments are written, none are put. Then upserts of nodes, which do both.
  */
-import { randomUUID } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { startSharedServices, type SharedServices } from '../../deploy/local/cluster.ts';
+import type { ClusterCatalog } from '../../src/catalog/cluster-contract.ts';
 import type { Catalog } from '../../src/catalog/contract.ts';
 import { openPostgresCatalog } from '../../src/catalog/postgres/open-catalog.ts';
 import { openCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
@@ -14,6 +14,8 @@ import { describeEnvironment } from '../lib/environment.ts';
 import { integer, integers } from '../lib/options.ts';
 import { scratchFolder } from '../lib/endings.ts';
 import { median, quantile } from '../lib/statistics.ts';
+import { commit, month, newTarget, rounded, type Target } from './target.ts';
+import { measureLargeIndex } from './large-index.ts';
 import { openUpsertNode, type UpsertNode } from './upserts.ts';
 
 const settings = {
@@ -21,6 +23,7 @@ const settings = {
   seconds: integer(3, 'of commits for each number of clients'),
   clients: integers('1,4,16', 'clients that commit at the same time'),
   indexes: integers('1,16', 'indexes that they commit to'),
+  documents: integers('20000,200000', 'documents of an index that is opened and merged'),
 };
 
 export const cluster = benchmark({
@@ -31,7 +34,6 @@ export const cluster = benchmark({
   render: (report) => `${JSON.stringify({ ...report, environment: undefined }, null, 2)}\n`,
 });
 
-const month = '2026-10';
 const warmUp = 20;
 
 async function run(options: OptionsOf<typeof settings>): Promise<object> {
@@ -53,6 +55,7 @@ async function run(options: OptionsOf<typeof settings>): Promise<object> {
           postgres: { ...(await latencies(shared, options, readHead)) },
           sqlite: { ...(await latencies(embedded, options)) },
           commits_per_second: await rates({ postgres: shared, sqlite: embedded }, options),
+          large_indexes: await largeIndexes(shared, options),
           upserts_of_nodes: await upsertRates(services, shared, options),
         };
       } finally {
@@ -65,6 +68,18 @@ async function run(options: OptionsOf<typeof settings>): Promise<object> {
   } finally {
     folder[Symbol.dispose]();
   }
+}
+
+async function largeIndexes(
+  catalog: ClusterCatalog,
+  { documents, onProgress }: OptionsOf<typeof settings>,
+): Promise<readonly object[]> {
+  const rows: object[] = [];
+  for (const count of documents) {
+    rows.push(await measureLargeIndex(catalog, count));
+    onProgress(JSON.stringify(rows.at(-1)));
+  }
+  return rows;
 }
 
 /** Upserts of one document a second into one index, by clients at one node or spread over as many as there are clients. */
@@ -125,7 +140,7 @@ async function latencies(
     commit_1: await time('commits of one document', () => commit(catalog, target, 1)),
     commit_100: await time('commits of 100 documents', () => commit(catalog, target, 100)),
     commit_100_replacing: await time('commits that replace 100 documents', () =>
-      commit(catalog, target, 100, 'again'),
+      commit(catalog, target, 100, { name: 'again' }),
     ),
     ...(readHead && { read_head: await time('heads', () => readHead(target.indexId)) }),
     record_usage: await time('usage', () => catalog.recordUsage(usage)),
@@ -181,56 +196,4 @@ async function perSecondOf(
     }),
   );
   return rounded(done / ((performance.now() - start) / 1_000));
-}
-
-export interface Target {
-  readonly tenantId: string;
-  readonly indexId: string;
-  readonly segmentId: number;
-  record: number;
-}
-
-async function newTarget(catalog: Catalog): Promise<Target> {
-  const tenantId = randomUUID();
-  const limits = {
-    requestsPerMinute: 60,
-    maxConcurrentRequests: 2,
-    inputTokens: 2n ** 50n,
-    documents: 2 ** 40,
-  };
-  await catalog.createTenant({ id: tenantId, name: 'cluster', limits });
-  const indexId = randomUUID();
-  const index = { id: indexId, tenantId, name: indexId, model: 'model', modelVersion: '1' };
-  const chunking = { maxTokens: 256, overlapTokens: 32, minimumChunkTokens: 16 };
-  await catalog.createIndex({ ...index, chunking, metadataSchema: '{"type":"object"}' }, 100);
-  const [segmentId = 0] = await catalog.allocateIds(1);
-  await catalog.createSegment({ id: segmentId, indexId, blob: `${indexId}/${segmentId}` });
-  return { tenantId, indexId, segmentId, record: 0 };
-}
-
-/** Documents are new unless they have a name. */
-async function commit(catalog: Catalog, target: Target, documents: number, name?: string): Promise<void> {
-  const { tenantId, indexId, segmentId } = target;
-  const ids = await catalog.allocateIds(documents);
-  const result = await catalog.commitUpsert({
-    tenantId,
-    indexId,
-    documents: ids.map((versionId, place) => ({
-      docId: name === undefined ? `document ${versionId}` : `${name} ${place}`,
-      versionId,
-      segmentId,
-      record: target.record++,
-      metadata: '{"category":"a","year":2026}',
-      chunkCount: 1,
-      tokenVectors: 64,
-    })),
-    documentsMax: 2 ** 40,
-    usage: { tenantId, month, requests: 1, documentUpserts: documents, inputTokens: 100n },
-    inputTokensMax: 2n ** 50n,
-  });
-  if (result.outcome !== 'committed') throw new Error(result.outcome);
-}
-
-function rounded(value: number): number {
-  return Number(value.toPrecision(3));
 }

@@ -13,7 +13,7 @@ import { defaultIndexSettings } from '../../src/index/index-settings.ts';
 import { openBlobCache } from '../../src/index/storage/local-blob-cache.ts';
 import { openS3ObjectStore } from '../../src/index/storage/s3-object-store.ts';
 import { clusterSegments } from '../../src/service/indexes/cluster-segments.ts';
-import type { Target } from './bench.ts';
+import { month, type Target } from './target.ts';
 
 export interface UpsertNode {
   /** One document of one chunk; returns when it is answered. */
@@ -25,7 +25,6 @@ export interface UpsertNode {
 
 const dim = 128;
 const tokenVectors = 64;
-const month = '2026-10';
 
 export async function openUpsertNode(
   { environment }: SharedServices,

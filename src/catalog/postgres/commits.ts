@@ -10,7 +10,7 @@ import type { CommitDeleteResult } from '../contract.ts';
 import type { CommitUpsertInput, CommitUpsertResult, UsageEvent } from '../../document-commits.ts';
 import { assertInvariant, invalid, ServiceError } from '../../errors.ts';
 import { codeOf, isAway, type Database, type Statement } from './database.ts';
-import { diedColumn, refusals } from './functions.ts';
+import { diedColumn, placeNow, refusals } from './functions.ts';
 import { toDead, usageValues, type DiedColumn } from './rows.ts';
 
 type CommitCatalog = Pick<ClusterCatalog, 'commitUpsert' | 'commitUpserts' | 'commitDelete'>;
@@ -142,6 +142,7 @@ async function readBack(database: Database, indexId: string, mark: string): Prom
         {
           name: 'read-mark',
           text: `SELECT m.generation, (SELECT ${diedColumn} FROM versions v JOIN indexes i USING (index_key)
+              LEFT JOIN ${placeNow} ON true
               WHERE i.id = $2 AND v.died > 0 AND v.died = m.generation) AS died
             FROM commit_marks m WHERE m.id = $1`,
         },

@@ -12,6 +12,7 @@ import {
 } from '../contents.ts';
 import type { SegmentFile } from '../../index-state.ts';
 import type { Database, Queries } from './database.ts';
+import { placeNow } from './functions.ts';
 
 export interface SharedSegment extends ContentSegment {
   readonly files: readonly SegmentFile[];
@@ -49,7 +50,7 @@ export function readContents<T>(
           s.records_sealed AS "recordsReferenced"
         FROM segments s JOIN indexes i USING (index_key)
         WHERE s.state = 'sealed' AND EXISTS (
-          SELECT FROM versions v WHERE v.index_key = s.index_key AND v.segment_id = s.id AND v.died = 0)
+          SELECT FROM placements p JOIN versions v USING (version_id) WHERE p.segment_id = s.id AND v.died = 0)
         ORDER BY s.id`,
     });
     return await work({
@@ -66,13 +67,24 @@ async function* rowsOf(queries: Queries, table: TableName): AsyncGenerator<reado
   const columns = columnsOf(table);
   const selected = columns.map(([name, kind]) => readers[kind].sql(name)).join(', ');
   const run = (text: string) => queries.rows<Record<string, unknown>>({ name: '', text });
-  await run(`DECLARE contents NO SCROLL CURSOR FOR SELECT ${selected} FROM ${table} ${selectFrom(table)}`);
+  await run(
+    `DECLARE contents NO SCROLL CURSOR FOR SELECT ${selected} FROM ${sourceOf(table)} ${selectFrom(table)}`,
+  );
   for (;;) {
     const rows = await run(`FETCH ${batchRows} FROM contents`);
     if (rows.length > 0) yield rows.map((row) => columns.map(([name, kind]) => valueOf(row[name], kind)));
     if (rows.length < batchRows) break;
   }
   await run('CLOSE contents');
+}
+
+const placeColumns = new Set(['segment_id', 'record']);
+
+/** Archives have one row of a version and its place. */
+function sourceOf(table: TableName): string {
+  return table === 'versions'
+    ? `(SELECT v.*, place.* FROM versions v CROSS JOIN ${placeNow}) AS versions`
+    : table;
 }
 
 /** Integers as text: they may be beyond 2^53. */
@@ -164,7 +176,7 @@ export function writeContents(database: Database, restored: Restored): Promise<s
     await run(`SELECT setval(pg_get_serial_sequence('indexes', 'index_key'),
       greatest((SELECT max(index_key) FROM indexes), 1))`);
     // Plans are made for what is there.
-    await run('ANALYZE indexes, segments, versions');
+    await run('ANALYZE indexes, segments, versions, placements');
     return undefined;
   });
 }
@@ -179,8 +191,12 @@ async function insertRows(queries: Queries, table: TableName, rows: readonly Row
       return value === null ? null : writers[kind].value(value);
     }),
   );
-  const text = `INSERT INTO ${table} (${names}) OVERRIDING SYSTEM VALUE
-    SELECT * FROM unnest(${arrays}) AS rows(${names})`;
+  const own = columns
+    .flatMap(([name]) => (table === 'versions' && placeColumns.has(name) ? [] : name))
+    .join(', ');
+  const text = `WITH rows AS (SELECT * FROM unnest(${arrays}) AS rows(${names}))
+    ${table === 'versions' ? ', placed AS (INSERT INTO placements SELECT segment_id, record, version_id FROM rows)' : ''}
+    INSERT INTO ${table} (${own}) OVERRIDING SYSTEM VALUE SELECT ${own} FROM rows`;
   await queries.rows({ name: `restore-${table}`, text }, values);
 }
 

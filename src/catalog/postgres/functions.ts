@@ -58,8 +58,13 @@ BEGIN
 END $$;
 `;
 
-/** Versions that died, as `[doc_id in base64, version_id, segment_id, record]`; null when none did. */
-export const diedColumn = `jsonb_agg(jsonb_build_array(encode(doc_id, 'base64'), version_id, segment_id, record))`;
+/** Where a version of the row `v` lies now, as the row `place`. */
+export const placeNow = `LATERAL (SELECT p.segment_id, p.record FROM placements p JOIN segments s ON s.id = p.segment_id
+    WHERE p.version_id = v.version_id AND s.state <> 'replaced' ORDER BY s.state, p.segment_id LIMIT 1) AS place`;
+
+/** Versions `v` that died, as `[doc_id in base64, version_id, segment_id, record]`; null when none did. */
+export const diedColumn = `jsonb_agg(jsonb_build_array(encode(doc_id, 'base64'), version_id, coalesce(segment_id, 0),
+    coalesce(record, 0)))`;
 
 export const commitFunctions = `
 CREATE FUNCTION begin_commit_1(_mark uuid, _tenant text, _index text, OUT _key bigint, OUT _generation bigint)
@@ -130,13 +135,15 @@ BEGIN
     WHERE version_id = ANY(ARRAY(
       SELECT (SELECT version_id FROM versions WHERE index_key = _key AND died = 0 AND doc_id = d.doc_id)
       FROM unnest(_doc_ids) AS d(doc_id)))
-    RETURNING doc_id, version_id, segment_id, record)
-  SELECT count(*), ${diedColumn} INTO _died, dead FROM gone;
+    RETURNING doc_id, version_id)
+  SELECT count(*), ${diedColumn} INTO _died, dead FROM gone v LEFT JOIN ${placeNow} ON true;
 
-  INSERT INTO versions (version_id, index_key, segment_id, record, born, chunk_count, token_vectors, doc_id, metadata)
-  SELECT d.version_id, _key, d.segment_id, d.record, _generation, d.chunk_count, d.token_vectors, d.doc_id, d.metadata
-  FROM unnest(_version_ids, _segment_ids, _records, _chunk_counts, _token_vectors, _doc_ids, _metadata)
-    AS d(version_id, segment_id, record, chunk_count, token_vectors, doc_id, metadata);
+  INSERT INTO versions (version_id, index_key, born, chunk_count, token_vectors, doc_id, metadata)
+  SELECT d.version_id, _key, _generation, d.chunk_count, d.token_vectors, d.doc_id, d.metadata
+  FROM unnest(_version_ids, _chunk_counts, _token_vectors, _doc_ids, _metadata)
+    AS d(version_id, chunk_count, token_vectors, doc_id, metadata);
+  INSERT INTO placements (segment_id, record, version_id)
+  SELECT * FROM unnest(_segment_ids, _records, _version_ids);
 
   PERFORM end_commit_1(_key, _generation, array_length(_doc_ids, 1) - _died, _documents_max, _tenant, _month,
     _requests, _input_tokens, _upserts, _searches, _scores, _rate_window, _input_tokens_max);
@@ -197,8 +204,8 @@ BEGIN
   SELECT b._key, b._generation INTO _key, _generation FROM begin_commit_1(_mark, _tenant, _index) b;
   WITH gone AS (
     UPDATE versions SET died = _generation WHERE index_key = _key AND died = 0 AND doc_id = _doc_id
-    RETURNING doc_id, version_id, segment_id, record)
-  SELECT ${diedColumn} INTO dead FROM gone;
+    RETURNING doc_id, version_id)
+  SELECT ${diedColumn} INTO dead FROM gone v LEFT JOIN ${placeNow} ON true;
   IF dead IS NULL THEN
     -- Nothing has happened, and nobody will ask.
     DELETE FROM commit_marks WHERE id = _mark;
@@ -212,8 +219,7 @@ END $$;
 
 export const swapFunction = `
 CREATE FUNCTION swap_merged_1(
-  _index text, _fence bigint, _removed bigint[], _target bigint, _target_records bigint, _target_files jsonb,
-  _version_ids bigint[], _records bigint[]
+  _index text, _fence bigint, _removed bigint[], _target bigint, _target_records bigint, _target_files jsonb
 ) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
   _key bigint;
@@ -226,17 +232,7 @@ BEGIN
     UPDATE segments SET state = 'sealed', records_sealed = _target_records, files = _target_files, since = now()
     WHERE id = _target AND index_key = _key AND state = 'uploading';
     IF NOT FOUND THEN RAISE EXCEPTION 'the target is not there' USING ERRCODE = '${refusals.defect}'; END IF;
-    -- A version that was forgotten meanwhile is no longer there to move.
-    UPDATE versions v SET segment_id = _target, record = m.record
-    FROM unnest(_version_ids, _records) AS m(version_id, record)
-    WHERE v.version_id = m.version_id AND v.index_key = _key;
   END IF;
-
-  PERFORM FROM versions WHERE index_key = _key AND segment_id = ANY(_removed) AND died = 0;
-  IF FOUND THEN
-    RAISE EXCEPTION 'a removed segment still holds live versions' USING ERRCODE = '${refusals.defect}';
-  END IF;
-  UPDATE versions SET segment_id = 0, record = 0 WHERE index_key = _key AND segment_id = ANY(_removed);
   UPDATE segments SET state = 'replaced', since = now()
   WHERE id = ANY(_removed) AND index_key = _key AND state = 'sealed';
   GET DIAGNOSTICS _count = ROW_COUNT;

@@ -58,10 +58,13 @@ async function unplaced(database: Database, indexId: string): Promise<readonly U
   return await database.rows<Unplaced & Record<string, unknown>>(
     {
       name: 'unplaced',
-      text: `SELECT v.segment_id AS "segmentId", count(*) AS documents FROM versions v JOIN indexes i USING (index_key)
+      text: `SELECT coalesce((SELECT max(p.segment_id) FROM placements p WHERE p.version_id = v.version_id), 0) AS "segmentId",
+          count(*) AS documents
+        FROM versions v JOIN indexes i USING (index_key)
         WHERE i.id = $1 AND v.died = 0 AND NOT EXISTS (
-          SELECT FROM segments s WHERE s.id = v.segment_id AND s.index_key = v.index_key AND s.state = 'sealed')
-        GROUP BY v.segment_id ORDER BY v.segment_id`,
+          SELECT FROM placements p JOIN segments s ON s.id = p.segment_id
+          WHERE p.version_id = v.version_id AND s.index_key = v.index_key AND s.state = 'sealed')
+        GROUP BY 1 ORDER BY 1`,
     },
     [indexId],
   );

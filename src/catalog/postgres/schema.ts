@@ -94,8 +94,6 @@ CREATE INDEX segments_garbage ON segments (since) WHERE state <> 'sealed';
 CREATE TABLE versions (
   version_id bigint PRIMARY KEY,
   index_key bigint NOT NULL,
-  segment_id bigint NOT NULL,
-  record bigint NOT NULL CHECK (record BETWEEN 0 AND 4294967295),
   born bigint NOT NULL,
   died bigint NOT NULL DEFAULT 0,
   chunk_count integer NOT NULL,
@@ -105,7 +103,16 @@ CREATE TABLE versions (
 );
 CREATE UNIQUE INDEX versions_live ON versions (index_key, doc_id) WHERE died = 0;
 CREATE INDEX versions_dead ON versions (index_key, died) WHERE died > 0;
-CREATE INDEX versions_placed ON versions (index_key, segment_id, record);
+
+-- Where versions lie. A segment's rows are there before it is named, never change, and go with its objects: a merge rewrites
+-- nothing, and a version lies in every segment that it was merged into.
+CREATE TABLE placements (
+  segment_id bigint NOT NULL,
+  record bigint NOT NULL CHECK (record BETWEEN 0 AND 4294967295),
+  version_id bigint NOT NULL,
+  PRIMARY KEY (segment_id, record)
+);
+CREATE INDEX placements_of_version ON placements (version_id);
 
 CREATE TABLE purges (
   index_key bigint PRIMARY KEY

@@ -1,8 +1,9 @@
 /** Segments of an index: what a node reads, what a merge changes, and what is garbage. */
-import type { ChangesInput, ClusterCatalog } from '../cluster-contract.ts';
+import type { ChangesInput, ClusterCatalog, ClusterSwapInput } from '../cluster-contract.ts';
 import { assertInvariant, ServiceError } from '../../errors.ts';
 import type { IndexChanges, IndexHead, IndexState, NamedSegment, SegmentFile } from '../../index-state.ts';
 import type { Database, Queries } from './database.ts';
+import { placeNow } from './functions.ts';
 import { HeadReader } from './head-reader.ts';
 
 type SegmentCatalog = Pick<
@@ -21,13 +22,16 @@ type SegmentCatalog = Pick<
   | 'forgetGarbage'
 >;
 
-/** `versions` as JSON arrays in one order: parsing them is several times as fast as fetching rows. */
+/** Rows as JSON arrays in one order: parsing them is several times as fast as fetching rows. */
 const columns = `json_build_object(
   'segmentIds', coalesce(json_agg(segment_id), '[]'), 'records', coalesce(json_agg(record), '[]'),
   'versionIds', coalesce(json_agg(version_id), '[]'), 'born', coalesce(json_agg(born), '[]'),
   'died', coalesce(json_agg(died), '[]'))`;
 
 type Columns = Readonly<Record<keyof IndexState['versions'], readonly number[]>>;
+
+/** Versions are asked for in pages of so many: parsing one keeps the event loop for some 10 ms. */
+const pageRows = 20_000;
 
 interface ChangesRow extends Record<string, unknown>, IndexHead {
   readonly forgotten: number;
@@ -49,15 +53,23 @@ WITH i AS (SELECT index_key, generation, layout, forgotten FROM indexes WHERE id
 SELECT i.generation, i.layout, i.forgotten,
   (SELECT coalesce(json_agg(json_build_object('id', id, 'blob', blob, 'records', records_sealed, 'files', files)), '[]')
     FROM s) AS segments,
-  (SELECT ${columns} FROM (SELECT v.* FROM s CROSS JOIN LATERAL (
-      SELECT * FROM versions v WHERE v.index_key = s.index_key AND v.segment_id = s.id) v
-    WHERE NOT s.id = ANY($3) ORDER BY v.segment_id, v.record) v) AS versions,
-  (SELECT ${columns} FROM versions v
-    WHERE v.index_key = i.index_key AND v.died > 0 AND v.died > $2 AND v.segment_id = ANY($3)) AS died
+  (SELECT ${columns} FROM (SELECT p.segment_id, p.record, v.* FROM s
+    CROSS JOIN LATERAL (SELECT * FROM placements p WHERE p.segment_id = s.id) p
+    JOIN versions v ON v.version_id = p.version_id
+    WHERE NOT s.id = ANY($3) ORDER BY p.segment_id, p.record LIMIT $4) v) AS versions,
+  (SELECT ${columns} FROM versions v JOIN placements p USING (version_id)
+    WHERE v.index_key = i.index_key AND v.died > 0 AND v.died > $2 AND p.segment_id = ANY($3)) AS died
 FROM i`,
 };
+const versionsOfSegment = {
+  name: 'versions-of-segment',
+  text: `SELECT ${columns} AS page FROM (SELECT p.segment_id, p.record, v.* FROM placements p
+    JOIN versions v ON v.version_id = p.version_id
+    WHERE p.segment_id = $1 AND p.record > $2 ORDER BY p.record LIMIT ${pageRows}) v`,
+};
 
-const forgetRowsMax = 5_000;
+const batchRows = 5_000;
+const oneMoment = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
 
 export function segmentCatalog(database: Database): SegmentCatalog {
   const heads = new HeadReader(database);
@@ -115,7 +127,7 @@ export function segmentCatalog(database: Database): SegmentCatalog {
       ]);
       if (index === undefined) return 0;
       const text = `DELETE FROM versions WHERE version_id = ANY(ARRAY(
-          SELECT version_id FROM versions WHERE index_key = $1 AND died > 0 AND died <= $2 LIMIT ${forgetRowsMax}))
+          SELECT version_id FROM versions WHERE index_key = $1 AND died > 0 AND died <= $2 LIMIT ${batchRows}))
         RETURNING 1`;
       for (let forgotten = 0; ;) {
         const { length } = await database.rows({ name: 'forget-versions', text }, [
@@ -123,22 +135,33 @@ export function segmentCatalog(database: Database): SegmentCatalog {
           generation,
         ]);
         forgotten += length;
-        if (length < forgetRowsMax) return forgotten;
+        if (length < batchRows) return forgotten;
       }
     },
 
     readHead: (indexId) => heads.read(indexId),
 
     async changesSince({ indexId, generation, segmentIds }: ChangesInput) {
-      const [row] = await database.rows<ChangesRow>(changes, [indexId, generation, segmentIds]);
+      const values = [indexId, generation, segmentIds];
+      const [row] = await database.rows<ChangesRow>(changes, [...values, pageRows + 1]);
       if (row === undefined) return undefined;
       if (generation >= 0 && generation < row.forgotten) return 'reopen';
-      return changesOf(row);
+      if (row.versions.segmentIds.length <= pageRows) return changesOf(row, [row.versions]);
+      return await database.transaction(async (queries) => {
+        const [now] = await queries.rows<ChangesRow>(changes, [...values, 0]);
+        if (now === undefined) return undefined;
+        if (generation >= 0 && generation < now.forgotten) return 'reopen';
+        const lacking = now.segments.filter(({ id }) => !segmentIds.includes(id));
+        return changesOf(now, await pagesOf(queries, lacking));
+      }, oneMoment);
     },
 
+    // What takes long is done before, while nothing is locked: nobody sees what lies in a segment that is not named.
     async swapMerged({ lease, removedSegmentIds, target, moves }) {
+      if (target !== undefined) await place(database, target.id, moves);
+      await assertNoneLeft(database, removedSegmentIds, target?.id);
       const [row] = await database.rows<{ swapped: boolean }>(
-        { name: 'swap-merged', text: 'SELECT swap_merged_1($1, $2, $3, $4, $5, $6, $7, $8) AS swapped' },
+        { name: 'swap-merged', text: 'SELECT swap_merged_1($1, $2, $3, $4, $5, $6) AS swapped' },
         [
           lease.indexId,
           lease.fence,
@@ -146,8 +169,6 @@ export function segmentCatalog(database: Database): SegmentCatalog {
           target?.id,
           target?.records,
           JSON.stringify(target?.files ?? []),
-          [...moves.versionIds],
-          [...moves.records],
         ],
       );
       return row?.swapped === true;
@@ -172,6 +193,9 @@ export function segmentCatalog(database: Database): SegmentCatalog {
     },
 
     async forgetGarbage(segmentIds) {
+      const placements = `DELETE FROM placements WHERE ctid = ANY(ARRAY(
+          SELECT ctid FROM placements WHERE segment_id = ANY($1) LIMIT ${batchRows})) RETURNING 1`;
+      while ((await database.rows({ name: 'forget-placements', text: placements }, [segmentIds])).length > 0);
       const text = `DELETE FROM segments WHERE id = ANY($1) AND state <> 'sealed'`;
       await database.rows({ name: 'forget-garbage', text }, [segmentIds]);
     },
@@ -191,11 +215,11 @@ WITH i AS (SELECT index_key, generation FROM indexes WHERE id = $1)
 SELECT generation,
   (SELECT coalesce(json_agg(s ORDER BY id), '[]') FROM (
     SELECT id, blob, CASE state WHEN 'sealed' THEN 'sealed' ELSE 'active' END AS state,
-      (SELECT max(record) FROM versions v WHERE v.index_key = i.index_key AND v.segment_id = segments.id) AS highest
+      (SELECT max(record) FROM placements p JOIN versions USING (version_id) WHERE p.segment_id = segments.id) AS highest
     FROM segments WHERE index_key = i.index_key AND state <> 'replaced') s) AS segments,
   (SELECT ${columns} FROM (
-    SELECT * FROM versions v WHERE v.index_key = i.index_key AND segment_id > 0 ORDER BY segment_id, record) v
-  ) AS versions
+    SELECT place.*, v.* FROM versions v CROSS JOIN ${placeNow} WHERE v.index_key = i.index_key
+    ORDER BY place.segment_id, place.record) v) AS versions
 FROM i`,
     },
     [indexId],
@@ -210,7 +234,7 @@ FROM i`,
       indexId,
       recordsReferenced: (highest ?? -1) + 1,
     })),
-    versions: versionsOf(row.versions),
+    versions: versionsOf([row.versions]),
   };
 }
 
@@ -224,31 +248,14 @@ async function swapSegments(
   );
   if (index === undefined) throw missing();
   const key = index.index_key;
-  await queries.rows(
-    {
-      name: 'move-versions',
-      text: `UPDATE versions v SET segment_id = m.segment_id, record = m.record
-        FROM unnest($2::bigint[], $3::bigint[], $4::bigint[]) AS m(version_id, segment_id, record)
-        WHERE v.version_id = m.version_id AND v.index_key = $1`,
-    },
-    [
-      key,
-      moves.map(({ versionId }) => versionId),
-      moves.map(({ to }) => to.segmentId),
-      moves.map(({ to }) => to.record),
-    ],
-  );
-  const live = await queries.rows(
-    {
-      name: 'live-left-behind',
-      text: 'SELECT 1 FROM versions WHERE index_key = $1 AND segment_id = ANY($2) AND died = 0 LIMIT 1',
-    },
-    [key, removedSegmentIds],
-  );
-  assertInvariant(live.length === 0, 'a removed segment still holds live versions');
-  const detach =
-    'UPDATE versions SET segment_id = 0, record = 0 WHERE index_key = $1 AND segment_id = ANY($2)';
-  await queries.rows({ name: 'detach-dead', text: detach }, [key, removedSegmentIds]);
+  const [target] = new Set(moves.map(({ to }) => to.segmentId));
+  if (target !== undefined) {
+    await place(queries, target, {
+      versionIds: Float64Array.from(moves, ({ versionId }) => versionId),
+      records: Uint32Array.from(moves, ({ to }) => to.record),
+    });
+  }
+  await assertNoneLeft(queries, removedSegmentIds, target);
   const replace = `UPDATE segments SET state = 'replaced', since = now()
     WHERE index_key = $1 AND id = ANY($2) AND state <> 'replaced' RETURNING id`;
   const removed = await queries.rows({ name: 'replace-removed', text: replace }, [key, removedSegmentIds]);
@@ -257,7 +264,62 @@ async function swapSegments(
   await queries.rows({ name: 'raise-layout', text: raise }, [key]);
 }
 
-function changesOf({ generation, layout, segments, versions, died }: ChangesRow): IndexChanges {
+/** Says where versions lie in a segment that is not named yet. */
+async function place(
+  queries: Queries,
+  segmentId: number,
+  { versionIds, records }: ClusterSwapInput['moves'],
+): Promise<void> {
+  for (let first = 0; first < versionIds.length; first += batchRows) {
+    const end = first + batchRows;
+    await queries.rows(
+      {
+        name: 'place',
+        text: `INSERT INTO placements (segment_id, record, version_id)
+          SELECT $1, * FROM unnest($2::bigint[], $3::bigint[])`,
+      },
+      [segmentId, [...records.subarray(first, end)], [...versionIds.subarray(first, end)]],
+    );
+  }
+}
+
+/** A defect of the merge would lose documents. Nothing is born in a segment after it was named. */
+async function assertNoneLeft(
+  queries: Queries,
+  removedSegmentIds: readonly number[],
+  targetId: number | undefined,
+): Promise<void> {
+  const left = await queries.rows(
+    {
+      name: 'live-left-behind',
+      text: `SELECT 1 FROM placements p JOIN versions v ON v.version_id = p.version_id
+        WHERE p.segment_id = ANY($1) AND v.died = 0 AND NOT EXISTS (
+          SELECT FROM placements t WHERE t.version_id = p.version_id AND t.segment_id = $2)
+        LIMIT 1`,
+    },
+    [removedSegmentIds, targetId ?? null],
+  );
+  assertInvariant(left.length === 0, 'a removed segment still holds live versions');
+}
+
+async function pagesOf(queries: Queries, segments: readonly { readonly id: number }[]): Promise<Columns[]> {
+  const pages: Columns[] = [];
+  for (const { id } of segments) {
+    for (let last = -1, isFull = true; isFull;) {
+      const [row] = await queries.rows<{ page: Columns }>(versionsOfSegment, [id, last]);
+      assertInvariant(row !== undefined, 'an aggregate has one row');
+      pages.push(row.page);
+      last = row.page.records.at(-1) ?? last;
+      isFull = row.page.records.length === pageRows;
+    }
+  }
+  return pages;
+}
+
+function changesOf(
+  { generation, layout, segments, died }: ChangesRow,
+  versions: readonly Columns[],
+): IndexChanges {
   return {
     generation,
     layout,
@@ -271,14 +333,25 @@ function changesOf({ generation, layout, segments, versions, died }: ChangesRow)
   };
 }
 
-function versionsOf({ segmentIds, records, versionIds, born, died }: Columns): IndexState['versions'] {
-  return {
-    segmentIds: Float64Array.from(segmentIds),
-    records: Uint32Array.from(records),
-    versionIds: Float64Array.from(versionIds),
-    born: Float64Array.from(born),
-    died: Float64Array.from(died),
+function versionsOf(pages: readonly Columns[]): IndexState['versions'] {
+  const count = pages.reduce((sum, { records }) => sum + records.length, 0);
+  const versions = {
+    segmentIds: new Float64Array(count),
+    records: new Uint32Array(count),
+    versionIds: new Float64Array(count),
+    born: new Float64Array(count),
+    died: new Float64Array(count),
   };
+  let first = 0;
+  for (const page of pages) {
+    versions.segmentIds.set(page.segmentIds, first);
+    versions.records.set(page.records, first);
+    versions.versionIds.set(page.versionIds, first);
+    versions.born.set(page.born, first);
+    versions.died.set(page.died, first);
+    first += page.records.length;
+  }
+  return versions;
 }
 
 function missing(): ServiceError {

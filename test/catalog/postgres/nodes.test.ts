@@ -325,6 +325,22 @@ class FollowingNode {
   }
 }
 
+describe('changes of many versions', () => {
+  it('come in pages, of one moment', async () => {
+    const docIds = Array.from({ length: 21_000 }, (_value, place) => `d${place}`);
+    await upsertDelta(nodes[0], index, docIds);
+    await upsertDelta(nodes[1], index, ['d0', 'another']);
+    const changes = await changesFor(nodes[2], -1, []);
+    const { records, born, died } = changes.versions;
+    expect(changes).toMatchObject({ generation: 2, segments: [{ records: 21_000 }, { records: 2 }] });
+    expect(records).toEqual(Uint32Array.of(...docIds.keys(), 0, 1));
+    expect(born.filter((generation) => generation === 2)).toHaveLength(2);
+    expect([died[0], died.filter((generation) => generation > 0).length]).toEqual([2, 1]);
+    const [first] = changes.segments;
+    expect((await changesFor(nodes[2], 1, [first!.id])).versions.records).toEqual(Uint32Array.of(0, 1));
+  });
+});
+
 describe('a turn to merge', () => {
   it('is of one node, until it runs out', async () => {
     const [a, b] = nodes;
@@ -347,12 +363,12 @@ describe('a turn to merge', () => {
     const slept = (await a.acquireMergeLease(index.id, 'a', 0))!;
     const held = (await b.acquireMergeLease(index.id, 'b', 60_000))!;
     const before = await changesFor(a, -1, []);
-    const target = await newDelta(a, index.id, ['x', 'y']);
+    const targets = [await newDelta(a, index.id, ['x', 'y']), await newDelta(b, index.id, ['x', 'y'])];
     const swap = (node: ClusterCatalog, lease: MergeLease) =>
       node.swapMerged({
         lease,
         removedSegmentIds: before.segments.map(({ id }) => id),
-        target: target.segment,
+        target: targets[nodes.indexOf(node)]!.segment,
         moves: { versionIds: before.versions.versionIds, records: before.versions.records },
       });
     expect(await swap(a, slept)).toBe(false);
@@ -360,7 +376,7 @@ describe('a turn to merge', () => {
     await a.releaseMergeLease(slept);
     expect(await swap(b, held)).toBe(true);
     const after = await changesFor(a, -1, []);
-    expect(after.segments.map(({ id }) => id)).toEqual([target.segment.id]);
+    expect(after.segments.map(({ id }) => id)).toEqual([targets[1]!.segment.id]);
     expect(after).toMatchObject({ generation: before.generation, layout: before.layout + 1 });
   });
 });
@@ -388,6 +404,9 @@ describe('garbage', () => {
     await nodes[0].deleteIndex(index.tenantId, index.id);
     const [first, second] = await nodes[0].collectGarbage({ keptMs: 0, limit: 10 });
     await nodes[0].forgetGarbage([first!.segmentId]);
+    expect(await queryDatabase(url, 'SELECT segment_id::integer FROM placements')).toEqual([
+      { segment_id: second!.segmentId },
+    ]);
     await queryDatabase(url, `UPDATE segments SET collected_at = now() - interval '11 minutes'`);
     expect(await nodes[1].collectGarbage({ keptMs: 0, limit: 10 })).toEqual([second]);
   });

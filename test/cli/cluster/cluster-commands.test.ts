@@ -133,25 +133,35 @@ describe('index verify of objects', () => {
   });
 
   it('names documents that lie in no segment, and records that are others', async () => {
-    const [first] = await queryDatabase(stage.url, 'SELECT * FROM versions WHERE died = 0');
-    const move = (place: string) =>
-      queryDatabase(
+    const [first] = await queryDatabase(
+      stage.url,
+      `SELECT p.* FROM placements p JOIN versions v USING (version_id) JOIN segments s ON s.id = p.segment_id
+        WHERE v.died = 0 AND s.state = 'sealed'`,
+    );
+    const place = { segment: Number(first!['segment_id']), record: Number(first!['record']) };
+    const move = async (to: Partial<typeof place>): Promise<void> => {
+      const { segment, record } = { ...place, ...to };
+      await queryDatabase(
         stage.url,
-        `UPDATE versions SET ${place} WHERE version_id = ${String(first!['version_id'])}`,
+        `UPDATE placements SET segment_id = ${segment}, record = ${record}
+          WHERE segment_id = ${place.segment} AND record = ${place.record}`,
       );
-    await move('segment_id = 999999');
+      Object.assign(place, to);
+    };
+    const { segment, record } = place;
+    await move({ segment: 999_999 });
     expect(await verify()).toMatchObject({
       failed: true,
       document: { problems: [problem('', /^1 documents lie in segment 999999/)] },
     });
-    await move(`segment_id = ${String(first!['segment_id'])}, record = 77`);
+    await move({ segment, record: 77 });
     expect(await verify()).toMatchObject({
       failed: true,
       document: {
         problems: [problem(expect.any(String) as unknown as string, /fewer records than are referenced/)],
       },
     });
-    await move(`record = ${String(first!['record'])}`);
+    await move({ record });
     expect(await verify()).toMatchObject({ failed: false });
   });
 

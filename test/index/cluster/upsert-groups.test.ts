@@ -75,7 +75,7 @@ describe('upserts of one node', () => {
     expect(await alone).toBe(5);
     const other = await stage.newNode();
     for (const each of [node, other]) expect(await each.found()).toEqual(['a', 'b', 'c', 'd'].map(shown));
-    expect(node.index().statistics().segments).toHaveLength(2);
+    await expect.poll(() => node.index().statistics().segments).toHaveLength(2);
     expect([...node.errors, ...other.errors]).toEqual([]);
   });
 
@@ -90,7 +90,7 @@ describe('upserts of one node', () => {
     expect(await node.upsert([document('d')])).toBe(1);
     expect(commits).toEqual([1]);
     expect(await node.found()).toEqual([shown('d')]);
-    expect(node.index().statistics().segments).toHaveLength(1);
+    await expect.poll(() => node.index().statistics().segments).toHaveLength(1);
   });
 
   it('leave nothing when they end without a commit', async () => {
