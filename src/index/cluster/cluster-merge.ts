@@ -100,7 +100,6 @@ export class ClusterMerges {
         first += records.length;
       }
       const info = await this.#finish(target.id, lease);
-      await target.noted;
       const named = await putSegment(this.#parts, target, info);
       await this.#swap(lease, { removedSegmentIds, target: named, moves: movesOf(seen) });
     } catch (error) {

@@ -36,28 +36,36 @@ export class StagedSegments {
   }
 }
 
+/** A name that the catalog knows: objects may be put under it, and are garbage until something names them. */
 export interface Delta {
   readonly id: number;
   readonly blob: string;
-  /** The catalog knows that it may be put. */
-  readonly noted: Promise<void>;
 }
 
-/** A new segment in the cache, to be written, sealed and put; `noted` before anything is put. */
-export async function createDelta(parts: DeltaParts): Promise<Delta> {
-  const { indexId, native, catalog, cache, staged } = parts;
-  const id = await catalog.allocateSegmentId();
-  const blob = newBlob(indexId);
-  const noted = catalog.createSegment({ id, blob });
-  // Whoever puts it waits for this.
-  noted.catch(() => undefined);
+/** Names a delta; nothing of it is here yet. */
+export async function nameDelta({
+  indexId,
+  catalog,
+}: Pick<DeltaParts, 'indexId' | 'catalog'>): Promise<Delta> {
+  const delta = { id: await catalog.allocateSegmentId(), blob: newBlob(indexId) };
+  await catalog.createSegment(delta);
+  return delta;
+}
+
+/** Makes its file in the cache, to be written, sealed and put. */
+export async function openDelta({ native, cache, staged }: DeltaParts, { id, blob }: Delta): Promise<void> {
   try {
     await native.createSegment(id, await cache.create(blob));
   } catch (error) {
     throw fromEngine(error);
   }
   staged.add(id, blob);
-  return { id, blob, noted };
+}
+
+export async function createDelta(parts: DeltaParts): Promise<Delta> {
+  const delta = await nameDelta(parts);
+  await openDelta(parts, delta);
+  return delta;
 }
 
 export async function appendTo(
@@ -76,7 +84,6 @@ export async function appendTo(
 export async function sealAndPut(parts: DeltaParts, delta: Delta): Promise<NamedSegment> {
   try {
     const info = await parts.native.seal(delta.id);
-    await delta.noted;
     return await putSegment(parts, delta, info);
   } catch (error) {
     throw fromEngine(error);

@@ -9,7 +9,7 @@ import type { RecordLocation } from '../../index-state.ts';
 import type { PlacedRecords } from '../contract.ts';
 import type { NativeRecord } from '../engine/native.ts';
 import type { ClusterIndexCatalog } from './cluster-catalog.ts';
-import { appendTo, createDelta, sealAndPut, type Delta, type DeltaParts } from './deltas.ts';
+import { appendTo, nameDelta, openDelta, sealAndPut, type Delta, type DeltaParts } from './deltas.ts';
 
 export interface UpsertParts extends DeltaParts {
   readonly catalog: DeltaParts['catalog'] & Pick<ClusterIndexCatalog, 'commitUpserts'>;
@@ -30,33 +30,19 @@ interface Waiting {
 
 /** Far beyond a put and a commit: what hangs holds nobody else up. */
 const waitMsMax = 200;
+/** Far below the time after which the catalog takes a name for garbage. */
+const nameMsMax = 3_600_000;
 
 export class UpsertGroups {
   readonly #parts: UpsertParts;
   #waiting: Waiting[] = [];
   #timer: NodeJS.Timeout | undefined;
   #flights = 0;
-  /** Upserts that may need the next delta. */
-  #writers = 0;
-  #next: Promise<Delta> | undefined;
+  /** Of the next group: naming takes the catalog a transaction. */
+  #name: { readonly delta: Promise<Delta>; readonly madeAtMs: number } | undefined;
 
   constructor(parts: UpsertParts) {
     this.#parts = parts;
-  }
-
-  /** An upsert begins to write: its delta is made meanwhile. Each is followed by one `leave`. */
-  enter(): void {
-    this.#writers += 1;
-    this.#next ??= this.#create();
-  }
-
-  leave(): void {
-    this.#writers -= 1;
-    if (this.#writers > 0) return;
-    // Nobody is there to use it, and the catalog does not keep it for ever.
-    const unused = this.#next;
-    this.#next = undefined;
-    unused?.then((delta) => this.#parts.onEnd([delta], undefined)).catch(() => undefined);
   }
 
   commit(records: readonly NativeRecord[], upsert: UpsertOf): Promise<CommitUpsertResult> {
@@ -92,18 +78,20 @@ export class UpsertGroups {
 
   /** Never rejects. */
   async #fly(group: readonly Waiting[]): Promise<void> {
-    const created = this.#next ?? this.#create();
-    this.#next = undefined;
+    const named = this.#takeName();
     try {
-      const delta = await created;
-      const results = await this.#commit(delta, group);
+      const delta = await named;
+      await openDelta(this.#parts, delta);
+      const results = await this.#commit(delta, group).catch((error: unknown) => {
+        this.#parts.onEnd([delta], undefined);
+        throw error;
+      });
       const generations = results.flatMap((result) =>
         result.status === 'fulfilled' && result.value.outcome === 'committed' ? result.value.generation : [],
       );
       this.#parts.onEnd([delta], generations.length === 0 ? undefined : Math.max(...generations));
       for (const [place, { done }] of group.entries()) settle(done, results[place]);
     } catch (error) {
-      void created.then((delta) => this.#parts.onEnd([delta], undefined)).catch(() => undefined);
       for (const { done } of group) done.reject(error);
     }
   }
@@ -124,11 +112,18 @@ export class UpsertGroups {
     );
   }
 
-  #create(): Promise<Delta> {
-    const created = createDelta(this.#parts);
-    // Whoever uses it learns of it.
-    created.catch(() => undefined);
-    return created;
+  /** And has the next one made. */
+  #takeName(): Promise<Delta> {
+    const nowMs = performance.now();
+    const known = this.#name;
+    const isKept = known !== undefined && nowMs - known.madeAtMs < nameMsMax;
+    const delta = isKept ? known.delta : nameDelta(this.#parts);
+    const next = { delta: nameDelta(this.#parts), madeAtMs: nowMs };
+    this.#name = next;
+    next.delta.catch(() => {
+      if (this.#name === next) this.#name = undefined;
+    });
+    return delta;
   }
 }
 

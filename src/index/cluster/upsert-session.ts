@@ -22,7 +22,6 @@ export class UpsertSession {
   /** Held, or in the last delta. */
   #tokenVectors = 0;
   #generation: number | undefined;
-  #isWriting = false;
 
   constructor(parts: UpsertParts, groups: UpsertGroups) {
     this.#parts = parts;
@@ -31,8 +30,6 @@ export class UpsertSession {
 
   /** Neither durable nor visible yet; one call at a time. */
   async append(record: NativeRecord): Promise<void> {
-    if (!this.#isWriting) this.#groups.enter();
-    this.#isWriting = true;
     this.#held.push(record);
     this.#tokenVectors += record.scales.length;
     if (this.#deltas.length > 0 || this.#tokenVectors > heldTokenVectorsMax) await this.#writeHeld();
@@ -51,7 +48,6 @@ export class UpsertSession {
   }
 
   end(): void {
-    if (this.#isWriting) this.#groups.leave();
     if (this.#deltas.length > 0) this.#parts.onEnd(this.#deltas, this.#generation);
   }
 
