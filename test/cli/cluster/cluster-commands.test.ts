@@ -18,6 +18,7 @@ import {
   startTestSeaweed,
 } from '../../support/cluster/servers.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
+import { runJson } from '../../support/running/command-process.ts';
 import { documentAt } from '../../support/stages/index-stage.ts';
 
 let postgres: RunningPostgres;
@@ -284,5 +285,24 @@ describe('cluster status', () => {
       code: 'configuration_error',
       message: expect.stringMatching(/MAXSIMD_CATALOG_URL, MAXSIMD_BLOBS_URL and MAXSIMD_LIMITER_URL/),
     });
+  });
+});
+
+describe('commands for a data directory', () => {
+  it('are refused with a reason', async () => {
+    const { MAXSIMD_CATALOG_URL, MAXSIMD_BLOBS_URL, MAXSIMD_LIMITER_URL, MAXSIMD_KEY_PEPPER_FILE } =
+      stage.config;
+    const shared = { MAXSIMD_CATALOG_URL, MAXSIMD_BLOBS_URL, MAXSIMD_LIMITER_URL, MAXSIMD_KEY_PEPPER_FILE };
+    for (const args of [
+      ['index', 'compact'],
+      ['key', 'reset', '--yes'],
+    ]) {
+      const { exitCode, document } = await runJson(args, { environment: shared });
+      expect(exitCode).toBe(2);
+      expect(document.error).toMatchObject({
+        code: 'configuration_error',
+        message: expect.stringMatching(/works on a data directory, not on what several nodes share/),
+      });
+    }
   });
 });
