@@ -38,7 +38,7 @@ export class UpsertGroups {
   #waiting: Waiting[] = [];
   #timer: NodeJS.Timeout | undefined;
   #flights = 0;
-  /** Of the next group: naming takes the catalog a transaction. */
+  /** The next group has its name already: naming takes the catalog a transaction. */
   #name: { readonly delta: Promise<Delta>; readonly madeAtMs: number } | undefined;
 
   constructor(parts: UpsertParts) {
