@@ -64,8 +64,8 @@ export class RedisLimiter implements Limiter {
   readonly #local = new MemoryLimiter();
   /** Slots that this node has given, by the names of their leases, with their tenants. */
   readonly #leases = new Map<string, string>();
-  /** Tenants whose share is in use since Redis was lost. */
-  readonly #shared = new Set<string>();
+  /** Shares in use since Redis was lost, by tenant. */
+  readonly #shared = new Map<string, number>();
   readonly #renewing: NodeJS.Timeout;
   #isAway = true;
   #connectionError: Error | undefined;
@@ -197,8 +197,9 @@ export class RedisLimiter implements Limiter {
 
   #admitShare(tenantId: string, perMinute: number, nowMs: number): RateAdmission {
     const share = this.#shareOf(perMinute);
-    if (!this.#shared.has(tenantId)) {
-      this.#shared.add(tenantId);
+    // A window that was full of another share would refuse, or admit, their difference at once.
+    if (this.#shared.get(tenantId) !== share) {
+      this.#shared.set(tenantId, share);
       this.#local.fillWindow(tenantId, share, nowMs);
     }
     return this.#local.admitRate(tenantId, share, nowMs);

@@ -131,6 +131,25 @@ describe('three nodes', () => {
     expect((await one!.admitRate('new', 60, Date.now() + 3_001)).admitted).toBe(true);
   });
 
+  it('follow the number of nodes with their shares, without a burst and without a pause', async () => {
+    let nodes = 3;
+    const one = await connect({ nodes: () => nodes });
+    redis.kill('SIGSTOP');
+    let now = Date.now();
+    const admit = async (): Promise<boolean> => (await one.admitRate('t', 6_000, now)).admitted;
+    await admit();
+    for (const count of [4, 2, 3]) {
+      nodes = count;
+      expect(await admit()).toBe(false);
+      expect(await admit()).toBe(false);
+      now += 60_000 / (6_000 / count) + 1;
+      expect(await admit()).toBe(true);
+      expect(await admit()).toBe(false);
+    }
+    redis.kill('SIGCONT');
+    await expect.poll(() => one.isAway, { timeout: 10_000 }).toBe(false);
+  });
+
   it('give nobody a burst by a Redis that began anew while nobody asked', async () => {
     const [one] = await cluster();
     for (let count = 0; count < 60; count += 1) await one!.admitRate('t', 60, Date.now());
