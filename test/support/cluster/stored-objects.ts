@@ -1,4 +1,4 @@
-/** Every object that the catalog names is there and whole; once garbage is collected, no other is. */
+/** What the catalog names is there and whole; once garbage is collected, nothing else is. */
 import { ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -23,6 +23,12 @@ interface NamedObject {
   readonly sha256: string;
 }
 
+/** Live versions that do not lie in exactly one segment of now. */
+const liveElsewhere = `SELECT FROM versions v WHERE v.died = 0 AND 1 <> (
+  SELECT count(*) FROM placements p JOIN segments s ON s.id = p.segment_id
+  WHERE p.version_id = v.version_id AND s.state = 'sealed')`;
+const placedNowhere = `SELECT FROM placements p WHERE NOT EXISTS (SELECT FROM segments s WHERE s.id = p.segment_id)`;
+
 /** Call it when no node runs. Returns how many objects there are. */
 export async function assertStoredWhole(stored: Stored): Promise<number> {
   const { url, catalog, objects, blobsUrl } = stored;
@@ -39,6 +45,10 @@ export async function assertStoredWhole(stored: Stored): Promise<number> {
   const present = new Set(await listed(blobsUrl));
   present.delete('ping');
   const names = new Set(named.map(({ key }) => key));
+  const lost = await queryDatabase(url, liveElsewhere);
+  const leftBehind = await queryDatabase(url, placedNowhere);
+  if (lost.length + leftBehind.length > 0)
+    throw new Error(`${lost.length} live versions, ${leftBehind.length} places in no segment`);
   const unnamed = [...present].filter((key) => !names.has(key));
   const missing = [...names].filter((key) => !present.has(key));
   if (unnamed.length + missing.length > 0)
