@@ -12,6 +12,7 @@ import { loop } from './loop/bench.ts';
 import { memory } from './memory/bench.ts';
 import { newcomer } from './newcomer/bench.ts';
 import { overload } from './overload/bench.ts';
+import { placement } from './placement/bench.ts';
 import { search } from './search/bench.ts';
 import { searchEmbed } from './search/embed.ts';
 import { searchFit } from './search/synthetic/fit-statistics.ts';
@@ -31,6 +32,7 @@ const scenarios = [
   kernel,
   capacity,
   cluster,
+  placement,
   encoder,
   gpu,
   host,

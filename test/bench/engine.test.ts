@@ -62,3 +62,22 @@ it('searches of two processes are compared while the memory of one is bounded', 
   expect(report.steps.map(({ share }) => share)).toEqual([100, 50]);
   for (const { bounded } of report.steps) expect(bounded.p50_ms).toBeGreaterThan(0);
 }, 120_000);
+
+it('placement is simulated until nodes have been lost and replaced', async () => {
+  const { report, printed } = await runBenchmark<{
+    readonly rows: readonly {
+      readonly balance: string;
+      readonly steady: { readonly requests: number; readonly cold: number };
+    }[];
+  }>(
+    'placement',
+    ...'--tenants 500 --chunks 1000 --nodes 3 --skews 1 --cache-gib 1 --open-max 4'.split(' '),
+    ...'--points 16 --rate 100 --warm-up 5 --seconds 5'.split(' '),
+  );
+  expect(report.rows.map(({ balance }) => balance)).toEqual(['index', 'bounded', 'random']);
+  for (const { steady } of report.rows) {
+    expect(steady.requests).toBeGreaterThan(0);
+    expect(steady.cold).toBeGreaterThan(0);
+  }
+  expect(printed).toContain('replaced: 60 to 300 s');
+}, 120_000);
