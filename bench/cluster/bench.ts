@@ -4,6 +4,7 @@
  */
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
+import { Client } from 'pg';
 import { startSharedServices, type SharedServices } from '../../deploy/local/cluster.ts';
 import type { ClusterCatalog } from '../../src/catalog/cluster-contract.ts';
 import type { Catalog } from '../../src/catalog/contract.ts';
@@ -54,6 +55,7 @@ async function run(options: OptionsOf<typeof settings>): Promise<object> {
           environment: describeEnvironment(options.command, 'none', []),
           postgres: { ...(await latencies(shared, options, readHead)) },
           sqlite: { ...(await latencies(embedded, options)) },
+          postgres_bytes_a_document: await bytesOfDocument(url, shared),
           commits_per_second: await rates({ postgres: shared, sqlite: embedded }, options),
           large_indexes: await largeIndexes(shared, options),
           upserts_of_nodes: await upsertRates(services, shared, options),
@@ -145,6 +147,28 @@ async function latencies(
     ...(readHead && { read_head: await time('heads', () => readHead(target.indexId)) }),
     record_usage: await time('usage', () => catalog.recordUsage(usage)),
   };
+}
+
+const documentsStored = 50_000;
+
+/** In the tables and indexes that versions of documents are in; each document has one. */
+async function bytesOfDocument(url: string, catalog: Catalog): Promise<number> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  const bytes = async (): Promise<number> => {
+    const { rows } = await client.query<{ bytes: string }>(
+      "SELECT pg_total_relation_size('versions') AS bytes",
+    );
+    return Number(rows[0]?.bytes);
+  };
+  try {
+    const target = await newTarget(catalog);
+    const before = await bytes();
+    for (let stored = 0; stored < documentsStored; stored += 1_000) await commit(catalog, target, 1_000);
+    return Math.round(((await bytes()) - before) / documentsStored);
+  } finally {
+    await client.end();
+  }
 }
 
 /** The catalogs take turns. */

@@ -94,6 +94,18 @@ describe('a balancer', () => {
     expect(nodesOf(balancer)).toEqual(before);
   });
 
+  it.each([
+    { points: 16, fullest: 1.53, emptiest: 0.62 },
+    { points: 1_600, fullest: 1.04, emptiest: 0.96 },
+  ])('gives nodes shares of indexes as even as their $points points', ({ points, fullest, emptiest }) => {
+    const indexes = 1_000_000;
+    const balancer = new Balancer({ ...options, balance: 'index', nodes: 24, indexes, points });
+    const counts = Array.from({ length: 24 }, () => 0);
+    for (let index = 0; index < indexes; index += 1) counts[balancer.choose(index)]! += 1;
+    expect((Math.max(...counts) * 24) / indexes).toBeCloseTo(fullest, 2);
+    expect((Math.min(...counts) * 24) / indexes).toBeCloseTo(emptiest, 2);
+  });
+
   it('spreads one index over nodes where the load is bounded', () => {
     const inFlightAt = (balance: Balance): number => {
       const balancer = new Balancer({ ...options, balance });

@@ -12,7 +12,7 @@ export interface SimulationOptions {
   readonly balance: Balance;
   readonly points: number;
   readonly balanceFactor: number;
-  /** Of each node. */
+  /** For each node. */
   readonly cacheBytes: number;
   /** Indexes that a node has open. */
   readonly openMax: number;
