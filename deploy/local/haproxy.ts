@@ -24,7 +24,6 @@ export async function startHaproxy(options: HaproxyOptions): Promise<RunningServ
   const lines = (await readFile(sample, 'utf8'))
     .split('\n')
     .filter((line) => !line.startsWith('  server '))
-    .map((line) => line.replace('127.0.0.1:8080', `127.0.0.1:${port}`))
     .map((line) => (balance === 'turns' && line.startsWith('  balance') ? '  balance roundrobin' : line))
     .filter((line) => balance === 'index' || !line.startsWith('  hash-type'));
   const file = path.join(directory, 'haproxy.cfg');
@@ -35,5 +34,6 @@ export async function startHaproxy(options: HaproxyOptions): Promise<RunningServ
     args: ['-f', file, '-db'],
     port,
     logFile: path.join(directory, 'haproxy.log'),
+    environment: { BIND: `127.0.0.1:${port}` },
   });
 }

@@ -1,4 +1,5 @@
-/** Installs the servers, before tests that run side by side would. */
-import { installServers } from './install.ts';
+/** Installs the servers and the checks of this folder, before tests that run side by side would. */
+import { installChecks, installServers } from './install.ts';
 
 await installServers();
+await installChecks();

