@@ -1,0 +1,30 @@
+/** What the operator of nodes sees of their turns to merge and of their commits. */
+import { expect, it } from 'vitest';
+import type { ClusterCatalog } from '../../../src/catalog/cluster-contract.ts';
+import { clusterSegments } from '../../../src/service/indexes/cluster-segments.ts';
+
+it('reports turns that are taken, refused, renewed and lost, and upserts that share a transaction', async () => {
+  const reported: string[] = [];
+  let isHeld = true;
+  const catalog: Partial<ClusterCatalog> = {
+    acquireMergeLease: (indexId) => Promise.resolve(isHeld ? { indexId, fence: 1 } : undefined),
+    renewMergeLease: () => Promise.resolve(isHeld),
+    swapMerged: () => Promise.resolve(isHeld),
+    commitUpserts: () => Promise.resolve([]),
+  };
+  const index = clusterSegments(catalog as ClusterCatalog, 'an-index', 'a-node', {
+    lease: (event) => reported.push(event),
+    committed: (upserts) => reported.push(`${upserts} upserts`),
+  });
+  const merged = {
+    removedSegmentIds: [],
+    moves: { versionIds: new Float64Array(), records: new Uint32Array() },
+  };
+  const turn = await index.beginMerge();
+  expect([await turn?.renew(), await turn?.swap(merged)]).toEqual([true, true]);
+  isHeld = false;
+  expect([await turn?.renew(), await turn?.swap(merged)]).toEqual([false, false]);
+  expect(await index.beginMerge()).toBeUndefined();
+  await index.commitUpserts([]);
+  expect(reported).toEqual(['taken', 'renewed', 'lost', 'lost', 'refused', '0 upserts']);
+});
