@@ -66,7 +66,15 @@ describe('upserts of one node', () => {
     const { node, puts, commits, letGo } = await openSlowNode(stage);
     const alone = node.upsert([document('a')]);
     await expect.poll(() => puts).toHaveLength(1);
-    const others = upsertAll(node, ['b', 'c', 'd', 'b']);
+    const written = Promise.withResolvers<void>();
+    let waiting = 0;
+    const others = ['b', 'c', 'd', 'b'].map((docId) =>
+      node.upsert([document(docId)], () => {
+        waiting += 1;
+        if (waiting === 4) written.resolve();
+        return written.promise;
+      }),
+    );
     // They do not wait for long: the first is held still.
     const generations = await Promise.all(others);
     expect(new Set(generations)).toEqual(new Set([1, 2, 3, 4]));

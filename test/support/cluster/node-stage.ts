@@ -41,8 +41,8 @@ export interface Node {
   readonly errors: unknown[];
   readonly storage: IndexStorage;
   index(): OpenIndex;
-  /** Returns the generation. */
-  upsert(documents: readonly TestDocument[]): Promise<number>;
+  /** Returns the generation. `written`: is awaited between the records and the commit. */
+  upsert(documents: readonly TestDocument[], written?: () => Promise<void>): Promise<number>;
   remove(docId: string): Promise<boolean>;
   /** Document ids with the metadata of each, in order; every chunk is looked at. */
   found(filter?: Readonly<Record<string, unknown>>): Promise<readonly string[]>;
@@ -167,7 +167,7 @@ async function openNode(
     errors,
     storage,
     index: () => index,
-    upsert: (documents) =>
+    upsert: (documents, written) =>
       index.write(async (writer) => {
         const ids = await catalog.allocateIds(documents.length);
         const versions: Omit<DocumentVersion, keyof RecordLocation>[] = [];
@@ -191,6 +191,7 @@ async function openNode(
             tokenVectors: rows.length,
           });
         }
+        await written?.();
         const committed = await writer.commit(({ locations, segments }) => ({
           tenantId,
           indexId,
