@@ -6,7 +6,7 @@ import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
 import { describeEnvironment, type Environment } from '../lib/environment.ts';
 import { integer, integers, names, positiveNumber, positiveNumbers } from '../lib/options.ts';
 import { seededRandom } from '../lib/seeded-random.ts';
-import { maximum, sum } from '../lib/statistics.ts';
+import { maximum, mean, sum } from '../lib/statistics.ts';
 import { markdownTable } from '../lib/table.ts';
 import { balances, type Balance } from './balancer.ts';
 import { Simulation, type Span } from './simulation.ts';
@@ -35,11 +35,15 @@ const settings = {
   seed: integer(1, 'of all that is drawn'),
 };
 
-interface Row {
+interface Scenario {
   readonly skew: number;
   readonly cacheGib: number;
   readonly balance: Balance;
   readonly points: number;
+}
+
+interface Row extends Scenario {
+  readonly meanIndexBytes: number;
   readonly steady: Span;
   /** Spans after a node was lost, and after an empty one took its place. */
   readonly lost: readonly Span[];
@@ -48,7 +52,6 @@ interface Row {
 
 interface Report {
   readonly environment: Environment;
-  readonly meanIndexBytes: number;
   readonly rows: readonly Row[];
 }
 
@@ -65,52 +68,59 @@ const afterSeconds = [10, 50, 240];
 const lostNode = 0;
 
 function run(options: OptionsOf<typeof settings>): Promise<Report> {
-  const { tenants: count, chunks, sigma, seed, onProgress, save } = options;
   const rows: Row[] = [];
-  const report = (meanIndexBytes: number): Report => ({
-    environment: describeEnvironment(options.command, 'none', []),
-    meanIndexBytes,
-    rows,
-  });
-  let meanIndexBytes = 0;
-  for (const skew of options.skews) {
-    for (const cacheGib of options.cacheGib) {
-      for (const balance of options.balances) {
-        // Nothing is on a ring where nodes are chosen at random.
-        for (const points of balance === 'random' ? [0] : options.points) {
-          const random = seededRandom(seed);
-          const tenants = createTenants({ tenants: count, skew, meanChunks: chunks, sigma, random });
-          meanIndexBytes = sum(Array.from(tenants.bytes)) / count;
-          const simulation = new Simulation({
-            tenants,
-            nodes: options.nodes,
-            balance,
-            points,
-            balanceFactor: options.balanceFactor,
-            cacheBytes: cacheGib * 2 ** 30,
-            openMax: options.openMax,
-            requestsPerSecond: options.rate,
-            searchMs: options.searchMs,
-            fetchBytesPerSecond: options.fetchMibPerSecond * 2 ** 20,
-            random,
-          });
-          simulation.run(options.warmUp);
-          const steady = simulation.run(options.seconds);
-          simulation.lose(lostNode);
-          const lost = afterSeconds.map((seconds) => simulation.run(seconds));
-          simulation.replace(lostNode);
-          const replaced = afterSeconds.map((seconds) => simulation.run(seconds));
-          rows.push({ skew, cacheGib, balance, points, steady, lost, replaced });
-          onProgress(cells(rows.at(-1)!).join('  '));
-          save(report(meanIndexBytes));
-        }
-      }
-    }
+  const report = { environment: describeEnvironment(options.command, 'none', []), rows };
+  for (const scenario of scenariosOf(options)) {
+    const row = simulate(scenario, options);
+    rows.push(row);
+    options.onProgress(cells(row).join('  '));
+    options.save(report);
   }
-  return Promise.resolve(report(meanIndexBytes));
+  return Promise.resolve(report);
 }
 
-function render({ meanIndexBytes, rows }: Report): string {
+function scenariosOf(options: OptionsOf<typeof settings>): readonly Scenario[] {
+  return options.skews.flatMap((skew) =>
+    options.cacheGib.flatMap((cacheGib) =>
+      options.balances.flatMap((balance) =>
+        // Nothing is on a ring where nodes are chosen at random.
+        (balance === 'random' ? [0] : options.points).map((points) => ({ skew, cacheGib, balance, points })),
+      ),
+    ),
+  );
+}
+
+function simulate(scenario: Scenario, options: OptionsOf<typeof settings>): Row {
+  const random = seededRandom(options.seed);
+  const tenants = createTenants({
+    tenants: options.tenants,
+    skew: scenario.skew,
+    meanChunks: options.chunks,
+    sigma: options.sigma,
+    random,
+  });
+  const simulation = new Simulation({
+    ...scenario,
+    tenants,
+    nodes: options.nodes,
+    balanceFactor: options.balanceFactor,
+    cacheBytes: scenario.cacheGib * 2 ** 30,
+    openMax: options.openMax,
+    requestsPerSecond: options.rate,
+    searchMs: options.searchMs,
+    fetchBytesPerSecond: options.fetchMibPerSecond * 2 ** 20,
+    random,
+  });
+  simulation.run(options.warmUp);
+  const steady = simulation.run(options.seconds);
+  simulation.lose(lostNode);
+  const lost = afterSeconds.map((seconds) => simulation.run(seconds));
+  simulation.replace(lostNode);
+  const replaced = afterSeconds.map((seconds) => simulation.run(seconds));
+  return { ...scenario, meanIndexBytes: mean(Array.from(tenants.bytes)), steady, lost, replaced };
+}
+
+function render({ rows }: Report): string {
   const spans = afterSeconds.map((seconds, place) => {
     const from = sum(afterSeconds.slice(0, place));
     return `${from} to ${from + seconds} s`;
@@ -131,8 +141,8 @@ function render({ meanIndexBytes, rows }: Report): string {
     ...spans.map((span) => `lost: ${span}, fetched %`),
     ...spans.map((span) => `replaced: ${span}, fetched %`),
   ];
-  const mean = `an index has ${(meanIndexBytes / 1e6).toFixed(1)} MB in the mean`;
-  return `${[...markdownTable(header, rows.map(cells)), '', mean].join('\n')}\n`;
+  const size = `an index has ${((rows[0]?.meanIndexBytes ?? 0) / 1e6).toFixed(1)} MB in the mean`;
+  return `${[...markdownTable(header, rows.map(cells)), '', size].join('\n')}\n`;
 }
 
 function cells({ skew, cacheGib, balance, points, steady, lost, replaced }: Row): readonly string[] {

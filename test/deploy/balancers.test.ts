@@ -11,6 +11,7 @@ import { startHaproxy } from '../../deploy/local/haproxy.ts';
 import { installChecks, installServers, type CheckPrograms } from '../../deploy/local/install.ts';
 import { freePort, startServer, type RunningServer } from '../../deploy/local/server-process.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
+import { nginxIn } from './nginx-sample.ts';
 
 const deploy = path.resolve(import.meta.dirname, '../../deploy');
 const names = ['node-1', 'node-2', 'node-3'] as const;
@@ -80,12 +81,7 @@ const balancers: Readonly<Record<string, (setting: Setting) => Promise<RunningSe
   async nginx(setting) {
     const { programs, directory, port } = setting;
     const file = await sampleOf('nginx/nginx.conf', setting);
-    const kinds = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
-    const folders = kinds.map((kind) => `${kind}_temp_path ${directory}/${kind};`).join(' ');
-    const text = (await readFile(file, 'utf8'))
-      .replace('/run/nginx.pid', `${directory}/nginx.pid`)
-      .replace('http {', `http { ${folders}`);
-    await writeFile(file, text);
+    await writeFile(file, nginxIn(directory, await readFile(file, 'utf8')));
     const args = ['-c', file, '-e', 'stderr', '-g', 'daemon off;'];
     const logFile = path.join(directory, 'nginx.log');
     return startServer({ name: 'nginx', command: programs.nginx, args, port, logFile });

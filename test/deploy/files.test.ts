@@ -12,6 +12,7 @@ import { installChecks, installServers, type CheckPrograms } from '../../deploy/
 import { parseConfig } from '../../src/app/config.ts';
 import { parseEncoderArguments } from '../../src/encoder/server/arguments.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
+import { nginxIn } from './nginx-sample.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 const deploy = path.join(root, 'deploy');
@@ -170,7 +171,7 @@ const checks: readonly Check[] = [
     file: 'nginx/nginx.conf',
     run: (folder) => {
       const file = path.join(folder, 'nginx/nginx.conf');
-      writeFileSync(file, readFileSync(file, 'utf8').replace('/run/nginx.pid', path.join(folder, 'pid')));
+      writeFileSync(file, nginxIn(folder, readFileSync(file, 'utf8')));
       return run(programs.nginx, ['-t', '-c', file, '-e', 'stderr'], folder);
     },
     of: 'consistent;',
