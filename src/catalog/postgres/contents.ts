@@ -12,6 +12,7 @@ import {
 } from '../contents.ts';
 import type { SegmentFile } from '../../index-state.ts';
 import type { Database, Queries } from './database.ts';
+import { unplaced, type Unplaced } from './unplaced.ts';
 import { placeNow } from './functions.ts';
 
 export interface SharedSegment extends ContentSegment {
@@ -22,6 +23,8 @@ export interface SharedSegment extends ContentSegment {
 export interface SharedContents extends CatalogContents {
   readonly catalogId: string;
   readonly segments: readonly SharedSegment[];
+  /** These are not in the contents. */
+  readonly unplaced: readonly Unplaced[];
 }
 
 export interface RestoredSegment extends Pick<ContentSegment, 'id' | 'indexKey'> {
@@ -58,6 +61,7 @@ export function readContents<T>(
       pepperFingerprint: catalog?.['key_pepper'] as Buffer,
       nextId: Number(ids?.['last_value']) + 1,
       segments,
+      unplaced: await unplaced(queries),
       rows: (table) => rowsOf(queries, table),
     });
   }, 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');

@@ -11,13 +11,8 @@ import {
   type Restored,
   type SharedContents,
 } from './contents.ts';
-import { openDatabase, type Database } from './database.ts';
-
-/** Documents whose records lie nowhere. */
-export interface Unplaced {
-  readonly segmentId: number;
-  readonly documents: number;
-}
+import { openDatabase } from './database.ts';
+import { unplaced, type Unplaced } from './unplaced.ts';
 
 export interface OperatorCatalog {
   /** Live documents that lie in no sealed segment of their index, by the segment that their rows name. */
@@ -52,20 +47,4 @@ export function openOperatorCatalog(url: string): OperatorCatalog {
     restore: (restored) => writeContents(database, restored),
     close: () => database.close(),
   };
-}
-
-async function unplaced(database: Database, indexId: string): Promise<readonly Unplaced[]> {
-  return await database.rows<Unplaced & Record<string, unknown>>(
-    {
-      name: 'unplaced',
-      text: `SELECT coalesce((SELECT max(p.segment_id) FROM placements p WHERE p.version_id = v.version_id), 0) AS "segmentId",
-          count(*) AS documents
-        FROM versions v JOIN indexes i USING (index_key)
-        WHERE i.id = $1 AND v.died = 0 AND NOT EXISTS (
-          SELECT FROM placements p JOIN segments s ON s.id = p.segment_id
-          WHERE p.version_id = v.version_id AND s.index_key = v.index_key AND s.state = 'sealed')
-        GROUP BY 1 ORDER BY 1`,
-    },
-    [indexId],
-  );
 }

@@ -16,6 +16,7 @@ import { cachedFile } from '../../index/cluster/segment-objects.ts';
 import type { CachedFile } from '../../index/storage/blob-cache.ts';
 import { hasCode } from '../../system-errors.ts';
 import { withCluster, type ClusterAccess } from '../cluster/cluster-access.ts';
+import { unplacedProblem } from '../cluster/verify-objects.ts';
 import { CommandFailure, messageOf } from '../failure.ts';
 import type { Problem } from '../index/index-verify.ts';
 import type { ArchiveWriter } from './archive-writer.ts';
@@ -38,7 +39,7 @@ export function writeClusterArchive(options: BackupOptions, work: string): Promi
   return withCluster(options.config, async (access) => {
     const { signal } = options;
     const catalog = path.join(work, catalogFile);
-    const segments = await access.operator.contents(async (contents) => {
+    const { segments, unplaced } = await access.operator.contents(async (contents) => {
       await writeContents(catalog, {
         ...contents,
         async *rows(table) {
@@ -48,7 +49,7 @@ export function writeClusterArchive(options: BackupOptions, work: string): Promi
           }
         },
       });
-      return contents.segments;
+      return contents;
     });
     const objects = objectsOf(segments);
     const { size } = await stat(catalog);
@@ -57,7 +58,8 @@ export function writeClusterArchive(options: BackupOptions, work: string): Promi
     const written = await withArchive({ ...options, work, keyPepper, bytesMax }, async (archive) => {
       await addFile(archive, catalogFile, catalog);
       if (keyPepper !== undefined) await archive.addBytes(keyPepperFile, Buffer.from(keyPepper));
-      return await addObjects(archive, access, objects, work);
+      const lost = unplaced.map(unplacedProblem);
+      return [...lost, ...(await addObjects(archive, access, objects, work))];
     });
     return {
       ...written,

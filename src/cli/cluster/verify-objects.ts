@@ -15,10 +15,11 @@ import { createEngine, type NativeEngine } from '../../index/engine/native.ts';
 import { hasCode } from '../../system-errors.ts';
 import { chosenIndexes, type IndexChoice } from '../catalog/names.ts';
 import { messageOf } from '../failure.ts';
-import { noFindings, verifyResult, type Findings } from '../index/index-verify.ts';
+import { noFindings, verifyResult, type Findings, type Problem } from '../index/index-verify.ts';
 import { derivedProblem, verifySegment } from '../index/segment-verify.ts';
 import type { CommandResult } from '../output.ts';
 import { withCluster, withClusterWork, type ClusterAccess } from './cluster-access.ts';
+import type { Unplaced } from '../../catalog/postgres/unplaced.ts';
 import { storedIndex, type StoredIndex } from './stored-index.ts';
 
 interface Scope extends ClusterAccess {
@@ -46,15 +47,22 @@ export async function verifyObjects(config: Config, choice: IndexChoice): Promis
 async function verifyIndex(scope: Scope, index: IndexRow): Promise<void> {
   const stored = await storedIndex(scope.catalog, index.id);
   if (stored === undefined) return;
-  scope.findings.indexes += 1;
+  const { findings } = scope;
+  findings.indexes += 1;
   if (index.status === 'error') report(scope, index.id, '', 'the catalog holds the index for damaged');
-  for (const { segmentId, documents } of await scope.operator.unplaced(index.id)) {
-    report(scope, index.id, '', `${documents} documents lie in segment ${segmentId}, which is not there`);
-  }
+  findings.problems.push(...(await scope.operator.unplaced(index.id)).map(unplacedProblem));
   for (const segment of stored.segments) {
     await verifyOne(scope, index.id, stored, segment);
     await rm(path.join(scope.directory, index.id), { recursive: true, force: true });
   }
+}
+
+export function unplacedProblem({ indexId, segmentId, documents }: Unplaced): Problem {
+  return {
+    index_id: indexId,
+    file: '',
+    problem: `${documents} documents lie in segment ${segmentId}, which is not there`,
+  };
 }
 
 async function verifyOne(

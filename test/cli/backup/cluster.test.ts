@@ -297,6 +297,18 @@ describe('backup of a cluster', () => {
     });
   });
 
+  it('names documents that lie nowhere', async () => {
+    await using stage = await openNodeStage(postgres, weed);
+    const node = await stage.newNode();
+    await node.upsert(['a', 'b'].map((docId, place) => documentAt(docId, place)));
+    await queryDatabase(stage.url, 'DELETE FROM placements WHERE record = 1');
+    const problem = { index_id: stage.indexId, file: '', problem: expect.stringMatching(/^1 documents lie/) };
+    expect(await outOfCluster(stage.config, path.join(await newDirectory(), 'a.tar'))).toMatchObject({
+      failed: true,
+      document: { segments: 1, problems: [problem] },
+    });
+  });
+
   it('fails by name when an object was replaced and removed while it went on', async () => {
     await using stage = await openNodeStage(postgres, weed);
     const node = await stage.newNode();
