@@ -1,6 +1,7 @@
 /**
  * Everything that a catalog holds at one moment, as rows: how it moves between a data directory and a database that nodes
- * share. Tables and columns have the same names in both schemas; what they have beyond these belongs to one place alone.
+ * share. Tables and columns have the same names in both schemas, but for the place of a version, which nodes keep in rows of
+ * their own. What the tables have beyond these columns belongs to one side alone.
  *
  * Values are those that SQLite has. Only live versions move: a reader of an earlier moment is nowhere to be found where the
  * contents go. Neither do windows of request rates: they are over by then.
