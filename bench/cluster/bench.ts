@@ -157,7 +157,7 @@ async function bytesOfDocument(url: string, catalog: Catalog): Promise<number> {
   await client.connect();
   const bytes = async (): Promise<number> => {
     const { rows } = await client.query<{ bytes: string }>(
-      "SELECT pg_total_relation_size('versions') AS bytes",
+      "SELECT pg_total_relation_size('versions') + pg_total_relation_size('placements') AS bytes",
     );
     return Number(rows[0]?.bytes);
   };
