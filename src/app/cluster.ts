@@ -89,7 +89,8 @@ export async function joinCluster(config: Config, logger: Logger, metrics: Metri
       onError('garbage'),
     ),
   ];
-  const stop = (): void => timers.forEach((timer) => clearInterval(timer));
+  /** Resolves when none is at work any more. */
+  const stop = async (): Promise<void> => void (await Promise.all(timers.map((job) => job.stop())));
   starting.defer(stop);
   const resources = starting.move();
   return {
@@ -103,7 +104,8 @@ export async function joinCluster(config: Config, logger: Logger, metrics: Metri
     },
     usageWaiting: () => 0,
     async leave() {
-      stop();
+      // A beat under way would say that it is here still.
+      await stop();
       // A node that cannot say so is missed after a moment.
       await catalog.leave(node.id).catch(() => undefined);
     },
@@ -116,15 +118,19 @@ function every(
   intervalMs: number,
   work: () => Promise<unknown>,
   onError: (error: unknown) => void,
-): NodeJS.Timeout {
-  let isRunning = false;
-  return setInterval(() => {
-    if (isRunning) return;
-    isRunning = true;
-    work()
-      .catch(onError)
+): { stop(): Promise<void> } {
+  let running: Promise<void> | undefined;
+  const timer = setInterval(() => {
+    running ??= work()
+      .then(() => undefined, onError)
       .finally(() => {
-        isRunning = false;
+        running = undefined;
       });
   }, intervalMs).unref();
+  return {
+    async stop() {
+      clearInterval(timer);
+      await running;
+    },
+  };
 }

@@ -53,6 +53,15 @@ export interface ClusterNodeRow extends ClusterNode {
   readonly seenMsAgo: number;
 }
 
+/** An index that a node has taken up to sweep. */
+export interface SweptIndex {
+  readonly indexId: string;
+  /** There are deaths at or before this generation, which the sweep before had met: they may be forgotten. */
+  readonly forgettable?: number;
+  /** Its segments hold records of no live document. */
+  readonly isWasteful: boolean;
+}
+
 export interface GarbageBlob {
   readonly segmentId: number;
   readonly blob: string;
@@ -80,10 +89,9 @@ export interface ClusterCatalog extends Catalog {
   swapMerged(input: ClusterSwapInput): Promise<boolean>;
 
   /**
-   * Takes up indexes whose last sweep was so long ago, so that no other node does before they are due again. Deaths
-   * that the sweep before had met are forgotten. Returns those of them that hold records of no live document.
+   * Takes up indexes whose last sweep was so long ago: no other node does before they are due again.
    */
-  claimSweep(input: { readonly ageMs: number; readonly limit: number }): Promise<readonly string[]>;
+  claimSweep(input: { readonly ageMs: number; readonly limit: number }): Promise<readonly SweptIndex[]>;
 
   /** Rows of objects that nobody needs: `uploading` for longer than a day, or `replaced` for longer than `keptMs`; some at a time, none twice at the same time. */
   collectGarbage(input: { readonly keptMs: number; readonly limit: number }): Promise<readonly GarbageBlob[]>;

@@ -43,7 +43,6 @@ export function readContents<T>(
 ): Promise<T> {
   return database.transaction(async (queries) => {
     const run = (text: string) => queries.rows<Record<string, unknown>>({ name: '', text });
-    await run('SET LOCAL statement_timeout = 0');
     const [catalog] = await run('SELECT id, key_pepper FROM catalog');
     // Not of this moment, but never before it.
     const [ids] = await run('SELECT last_value FROM ids');
@@ -116,6 +115,10 @@ const writers: Readonly<
   bytes: { type: 'bytea', value: (value) => Buffer.from(value as Uint8Array) },
 };
 
+function notEmpty(why: string): string {
+  return `the catalog is not empty: ${why}. A restore needs a database of its own`;
+}
+
 /** What a restore is refused for; `undefined`: nothing was ever stored here, or nothing is left of it. */
 export async function occupied(queries: Queries): Promise<string | undefined> {
   const [found] = await queries.rows<Record<'tenants' | 'rest', boolean>>({
@@ -123,8 +126,8 @@ export async function occupied(queries: Queries): Promise<string | undefined> {
     text: `SELECT EXISTS (SELECT FROM tenants) AS tenants,
         EXISTS (SELECT FROM versions) OR EXISTS (SELECT FROM segments WHERE id > 0) AS rest`,
   });
-  if (found?.tenants === true) return 'it has tenants';
-  return found?.rest === true ? 'what was deleted from it has not been removed yet' : undefined;
+  if (found?.tenants === true) return notEmpty('it has tenants');
+  return found?.rest === true ? notEmpty('what was deleted from it has not been removed yet') : undefined;
 }
 
 /**
@@ -158,7 +161,6 @@ export function writeContents(database: Database, restored: Restored): Promise<s
   return database.transaction(async (queries) => {
     const run = (text: string, values: readonly unknown[] = []) =>
       queries.rows<Record<string, unknown>>({ name: '', text }, values);
-    await run('SET LOCAL statement_timeout = 0');
     // Nobody makes a tenant meanwhile.
     await run('LOCK TABLE tenants IN SHARE ROW EXCLUSIVE MODE');
     const refusal = await occupied(queries);
@@ -166,7 +168,8 @@ export function writeContents(database: Database, restored: Restored): Promise<s
     const named = await run(`DELETE FROM segments WHERE id = ANY($1) AND state = 'uploading' RETURNING id`, [
       uploads,
     ]);
-    if (named.length !== uploads.length) return 'it took longer than a day, and its objects are garbage now';
+    if (named.length !== uploads.length)
+      return 'the restore took longer than a day, and its objects are garbage now';
     for (const table of tableNames) {
       for await (const rows of contents.rows(table)) await insertRows(queries, table, rows);
     }

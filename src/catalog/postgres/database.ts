@@ -29,10 +29,36 @@ export interface Database extends Queries {
 
 const connectionsMax = 16;
 const connectMsMax = 5_000;
-/** Longer than any statement of ours but the move of a large merge. */
+/** Longer than any statement of ours that serves. */
 const statementMsMax = 60_000;
-/** A row that is locked for longer is the index of a large merge, or of far too many commits. */
+/** A row that is locked for longer is the index of far too many commits. */
 const lockMsMax = 15_000;
+
+/**
+ * Every statement that serves goes by an index. PostgreSQL keeps one plan for all values, and would take one that reads a
+ * whole table where that table was small, or where one index was most of it, when the plan was made.
+ */
+const byIndexes = ['seqscan', 'hashjoin', 'mergejoin'].map((method) => `-c enable_${method}=off`);
+const serving = {
+  query_timeout: 2 * statementMsMax,
+  statement_timeout: statementMsMax,
+  lock_timeout: lockMsMax,
+  idle_in_transaction_session_timeout: statementMsMax,
+  // Compiling costs more than any such plan, whatever its cost is said to be.
+  options: ['-c jit=off', ...byIndexes].join(' '),
+};
+
+export interface DatabaseOptions {
+  /**
+   * `postgres://user:password@host:port/database`, with TLS by `sslmode`, `sslrootcert`, `sslcert` and `sslkey`, which mean
+   * what they mean to PostgreSQL's own programs.
+   */
+  readonly url: string;
+  /** It reads everything, and takes as long as it takes. */
+  readonly isPatient?: boolean;
+  readonly onIdleError?: (error: Error) => void;
+  readonly onCall?: CallObserver | undefined;
+}
 const retrySeconds = 1;
 const attemptsMax = 5;
 
@@ -45,29 +71,18 @@ parsers.setTypeParser(
   (text: string) => JSON.parse(`[${text.slice(1, -1).replaceAll('NULL', 'null')}]`) as (number | null)[],
 );
 
-/**
- * `url`: `postgres://user:password@host:port/database`, with TLS by `sslmode`, `sslrootcert`, `sslcert` and `sslkey`, which
- * mean what they mean to PostgreSQL's own programs.
- */
-export function openDatabase(
-  url: string,
-  onIdleError: (error: Error) => void,
-  onCall?: CallObserver,
-): Database {
+export function openDatabase({ url, isPatient = false, onIdleError, onCall }: DatabaseOptions): Database {
   const pool = new Pool({
     connectionString: asLibpq(url),
     max: connectionsMax,
     connectionTimeoutMillis: connectMsMax,
-    query_timeout: 2 * statementMsMax,
-    statement_timeout: statementMsMax,
-    lock_timeout: lockMsMax,
-    idle_in_transaction_session_timeout: statementMsMax,
+    ...(isPatient ? {} : serving),
     keepAlive: true,
     application_name: 'maxsimd',
     types: parsers,
   });
   // A connection that breaks while nobody uses it leaves the pool; the next use makes another.
-  pool.on('error', onIdleError);
+  pool.on('error', onIdleError ?? ignore);
   return {
     rows: (statement, values) => again(() => rowsOf(pool, statement, values, onCall)),
     transaction: (work, mode = 'BEGIN') => again(() => transaction(pool, work, mode, onCall)),
@@ -128,7 +143,7 @@ async function rowsOf<Row extends QueryResultRow>(
       throw fromPostgres(error);
     }
   };
-  return observed(onCall, name || 'migrate', query, isAway);
+  return observed(onCall, name, query, isAway);
 }
 
 /** What was rolled back for the sake of another transaction is begun again; so is the end of a tenant that got an index meanwhile. */

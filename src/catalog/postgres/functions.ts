@@ -108,7 +108,7 @@ CREATE FUNCTION commit_upsert_1(
   _segment_ids bigint[], _records bigint[], _chunk_counts integer[], _token_vectors bigint[], _segments jsonb,
   _documents_max bigint, _month text, _requests bigint, _input_tokens bigint, _upserts bigint, _searches bigint,
   _scores bigint, _rate_window bytea, _input_tokens_max bigint, OUT committed bigint, OUT dead jsonb
-) LANGUAGE plpgsql SET enable_seqscan = off AS $$
+) LANGUAGE plpgsql AS $$
 DECLARE
   _key bigint;
   _generation bigint;

@@ -40,15 +40,15 @@ const lostNodesKept = `interval '1 day'`;
 export async function openPostgresCatalog(options: PostgresCatalogOptions): Promise<ClusterCatalog> {
   const { migrations = catalogMigrations } = options;
   const onBackgroundFailure = options.onBackgroundFailure ?? (() => undefined);
-  const database = openDatabase(options.url, onBackgroundFailure, options.onCall);
+  const { url, onCall } = options;
+  const database = openDatabase({ url, onIdleError: onBackgroundFailure, onCall });
   try {
-    await migrate(database, migrations);
+    await migrateTables(url, migrations);
     await adoptPepper(database, fingerprintOf(options.keyPepper));
   } catch (error) {
     await database.close();
     throw explained(error);
   }
-  const segments = segmentCatalog(database);
   const usage = new UsageWriter(database);
   const ended = new AbortController();
   const purging = purgeAlways(database, ended.signal, onBackgroundFailure);
@@ -59,8 +59,8 @@ export async function openPostgresCatalog(options: PostgresCatalogOptions): Prom
   return {
     ...tenantCatalog(database),
     ...commitCatalog(database),
-    ...segments,
-    ...sweepCatalog(database, segments.forgetDeadVersions),
+    ...segmentCatalog(database),
+    ...sweepCatalog(database),
     ...nodeCatalog(database, migrations.length),
     allocateIds: (count) => {
       const ids = turn.then(() => allocateIds(database, count));
@@ -110,6 +110,16 @@ export async function openPostgresCatalog(options: PostgresCatalogOptions): Prom
   };
 }
 
+/** A migration, and the wait for another node's, may take longer than what serves. */
+async function migrateTables(url: string, migrations: readonly Migration[]): Promise<void> {
+  const database = openDatabase({ url, isPatient: true });
+  try {
+    await migrate(database, migrations);
+  } finally {
+    await database.close();
+  }
+}
+
 async function adoptPepper(database: Database, fingerprint: Uint8Array): Promise<void> {
   const insert =
     'INSERT INTO catalog (singleton, id, key_pepper) VALUES (1, $1, $2) ON CONFLICT (singleton) DO NOTHING';
@@ -152,8 +162,11 @@ async function purge(database: Database, signal: AbortSignal): Promise<void> {
     text: 'SELECT index_key FROM purges',
   });
   for (const { index_key: key } of keys) {
+    // Each half has an index of its own.
     const text = `DELETE FROM versions WHERE version_id = ANY(ARRAY(
-        SELECT version_id FROM versions WHERE index_key = $1 LIMIT ${purgeRowsMax})) RETURNING 1`;
+        (SELECT version_id FROM versions WHERE index_key = $1 AND died = 0 LIMIT ${purgeRowsMax})
+        UNION ALL
+        (SELECT version_id FROM versions WHERE index_key = $1 AND died > 0 LIMIT ${purgeRowsMax}))) RETURNING 1`;
     while ((await database.rows({ name: 'purge-versions', text }, [key])).length > 0) {
       if (signal.aborted) return;
     }

@@ -33,7 +33,7 @@ export interface OperatorCatalog {
 
 /** The catalog must have been opened by this release before: nothing is migrated here. */
 export function openOperatorCatalog(url: string): OperatorCatalog {
-  const database = openDatabase(url, () => undefined);
+  const database = openDatabase({ url, isPatient: true });
   return {
     unplaced: (indexId) => unplaced(database, indexId),
     async names({ id, blob }) {

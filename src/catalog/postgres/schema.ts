@@ -165,8 +165,6 @@ export async function migrate(
   await database.transaction(async (queries) => {
     const run = <Row extends Record<string, unknown>>(text: string, values: readonly unknown[] = []) =>
       queries.rows<Row>({ name: '', text }, values);
-    // A migration, and the wait for another node's, may take longer than other statements.
-    await run('SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0');
     await run('SELECT pg_advisory_xact_lock($1)', [migrationLock]);
     await run(
       'CREATE TABLE IF NOT EXISTS schema_version (singleton integer PRIMARY KEY, version integer, works_with integer)',

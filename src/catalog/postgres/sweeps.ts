@@ -30,16 +30,15 @@ SELECT id, swept_generation AS passed,
 FROM claimed c`,
 };
 
-export function sweepCatalog(
-  database: Database,
-  forgetDeadVersions: ClusterCatalog['forgetDeadVersions'],
-): Pick<ClusterCatalog, 'claimSweep'> {
+export function sweepCatalog(database: Database): Pick<ClusterCatalog, 'claimSweep'> {
   return {
     async claimSweep({ ageMs, limit }) {
       const swept = await database.rows<Swept>(claim, [ageMs, limit]);
-      for (const { id, passed, is_forgettable: isForgettable } of swept)
-        if (isForgettable) await forgetDeadVersions(id, passed);
-      return swept.flatMap(({ id, is_wasteful: isWasteful }) => (isWasteful ? [id] : []));
+      return swept.map(({ id, passed, is_forgettable: isForgettable, is_wasteful: isWasteful }) => ({
+        indexId: id,
+        isWasteful,
+        ...(isForgettable && { forgettable: passed }),
+      }));
     },
   };
 }

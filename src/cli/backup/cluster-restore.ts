@@ -16,10 +16,10 @@ import { withCluster, withClusterWork, type ClusterAccess } from '../cluster/clu
 import { CommandFailure } from '../failure.ts';
 import { mebibytes } from '../index/index-inspect.ts';
 import type { Findings } from '../index/index-verify.ts';
-import { fields, type CommandResult } from '../output.ts';
+import type { CommandResult } from '../output.ts';
 import { startProgress } from '../progress.ts';
-import type { Manifest } from './archive-format.ts';
 import { readArchive } from './archive-reader.ts';
+import { restoreResult } from './restore-result.ts';
 import type { RestoreOptions } from './restore.ts';
 import { checked, unpack } from './unpacked.ts';
 
@@ -52,7 +52,11 @@ export async function restoreCluster(options: RestoreOptions): Promise<CommandRe
       const { manifest } = await readArchive(file, { onBytes });
       return await withClusterWork(config, 'restoring', 'restore_failed', async (work) => {
         const findings = await restoreTo({ ...access, options, work, onBytes });
-        return resultOf(manifest, options, findings);
+        return restoreResult(
+          { file, manifest },
+          findings,
+          options.withoutKeyPepper ? ['All API keys are revoked. Make others: maxsimd key create'] : [],
+        );
       });
     });
   } finally {
@@ -77,10 +81,7 @@ function assertOptions({ keyPepper, acceptDamage }: RestoreOptions): void {
 
 function assertRestored(refusal: string | undefined): void {
   if (refusal === undefined) return;
-  throw new CommandFailure(
-    'restore_failed',
-    `the catalog is not empty: ${refusal}. A restore needs a database of its own. Nothing was changed`,
-  );
+  throw new CommandFailure('restore_failed', `${refusal}. Nothing was changed`);
 }
 
 async function restoreTo(restoring: Restoring): Promise<Findings> {
@@ -165,33 +166,4 @@ async function put(
   } finally {
     native.close();
   }
-}
-
-function resultOf(
-  manifest: Manifest,
-  { file, withoutKeyPepper }: RestoreOptions,
-  { indexes, segments, records, problems }: Findings,
-): CommandResult {
-  const text = [
-    fields([
-      ['archive', file],
-      ['made at', manifest.created_at],
-      ['indexes', String(indexes)],
-      ['segments', String(segments)],
-      ['records', String(records)],
-    ]),
-    ...(withoutKeyPepper ? ['All API keys are revoked. Make others: maxsimd key create'] : []),
-  ];
-  return {
-    document: {
-      directory: null,
-      created_at: manifest.created_at,
-      maxsimd: manifest.maxsimd,
-      indexes,
-      segments,
-      records,
-      problems,
-    },
-    text: text.join('\n'),
-  };
 }

@@ -10,11 +10,12 @@ import { isClustered, type Config } from '../../app/config.ts';
 import { hasCode } from '../../system-errors.ts';
 import { CommandFailure } from '../failure.ts';
 import { mebibytes } from '../index/index-inspect.ts';
-import { problemsTable, type Findings } from '../index/index-verify.ts';
-import { fields, type CommandResult } from '../output.ts';
+import { problemsTable } from '../index/index-verify.ts';
+import type { CommandResult } from '../output.ts';
 import { startProgress, type Progress } from '../progress.ts';
 import type { Manifest } from './archive-format.ts';
 import { readArchive } from './archive-reader.ts';
+import { restoreResult } from './restore-result.ts';
 import { checked, unpack } from './unpacked.ts';
 import { withWorkDirectory } from './work-directory.ts';
 
@@ -71,7 +72,12 @@ async function restoreTo(
     await syncDirectory(path.dirname(target));
     return found;
   });
-  return resultOf(target, manifest, options, findings);
+  return restoreResult({ file: options.file, directory: target, manifest }, findings, [
+    ...(options.withoutKeyPepper
+      ? ['No API key is valid. Make others: maxsimd key reset, then maxsimd key create']
+      : []),
+    ...(findings.problems.length === 0 ? [] : [problemsTable(findings.problems)]),
+  ]);
 }
 
 /** The data directory as an absolute path without links; it may be missing, and must hold nothing. */
@@ -109,38 +115,4 @@ function assertPepper(manifest: Manifest, { file, keyPepper, withoutKeyPepper }:
     `${file} holds no key pepper, and without it no API key is valid: give its copy with --key-pepper FILE, or restore ` +
       'with --without-key-pepper and make new keys after "maxsimd key reset"',
   );
-}
-
-function resultOf(
-  target: string,
-  manifest: Manifest,
-  { file, withoutKeyPepper }: RestoreOptions,
-  { indexes, segments, records, problems }: Findings,
-): CommandResult {
-  const text = [
-    fields([
-      ['data directory', target],
-      ['archive', file],
-      ['made at', manifest.created_at],
-      ['indexes', String(indexes)],
-      ['segments', String(segments)],
-      ['records', String(records)],
-    ]),
-    ...(withoutKeyPepper
-      ? ['No API key is valid. Make others: maxsimd key reset, then maxsimd key create']
-      : []),
-    ...(problems.length === 0 ? [] : [problemsTable(problems)]),
-  ];
-  return {
-    document: {
-      directory: target,
-      created_at: manifest.created_at,
-      maxsimd: manifest.maxsimd,
-      indexes,
-      segments,
-      records,
-      problems,
-    },
-    text: text.join('\n'),
-  };
 }

@@ -201,7 +201,9 @@ class Renewal {
   /** A catalog that cannot be asked has not said no: the swap decides. */
   async #renew(): Promise<void> {
     const kept = await this.turn.renew().catch(() => true);
-    if (!kept) this.#lost = true;
+    if (kept) return;
+    this.#lost = true;
+    clearInterval(this.#timer);
   }
 }
 

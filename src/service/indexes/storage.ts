@@ -1,5 +1,5 @@
 /** Where the indexes of this process are kept, and what becomes of damage there. */
-import type { ClusterCatalog } from '../../catalog/cluster-contract.ts';
+import type { ClusterCatalog, SweptIndex } from '../../catalog/cluster-contract.ts';
 import type { Catalog } from '../../catalog/contract.ts';
 import type { ClusterEvents } from '../../index/cluster/cluster-events.ts';
 import { createClusterStorage } from '../../index/cluster/cluster-storage.ts';
@@ -43,7 +43,7 @@ export interface ServiceStorage extends IndexStorage {
   /** Resolves when the store that nodes share answers; absent when there is none. */
   ping?(): Promise<void>;
   /** As `UpkeepOptions.claimSweep`. */
-  readonly claimSweep?: () => Promise<readonly string[]>;
+  readonly claimSweep?: () => Promise<readonly SweptIndex[]>;
 }
 
 export function createStorage(options: StorageOptions): ServiceStorage {

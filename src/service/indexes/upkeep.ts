@@ -5,6 +5,7 @@
  *
  * Nodes share that look: each takes up a few indexes at a time that are due, and opens those of them that hold waste.
  */
+import type { SweptIndex } from '../../catalog/cluster-contract.ts';
 import type { Catalog } from '../../catalog/contract.ts';
 import { ServiceError } from '../../errors.ts';
 import type { OpenIndex } from '../../index/contract.ts';
@@ -14,8 +15,8 @@ export interface UpkeepOptions {
   readonly catalog: Catalog;
   readonly indexes: Indexes;
   readonly onError: (job: string, error: unknown) => void;
-  /** Indexes that nodes share, that are due and that hold waste; absent: every stored index is looked at. */
-  readonly claimSweep?: () => Promise<readonly string[]>;
+  /** Indexes that nodes share and that are due; absent: every stored index is looked at. */
+  readonly claimSweep?: () => Promise<readonly SweptIndex[]>;
   readonly intervalMs?: number;
   readonly sweepIntervalMs?: number;
 }
@@ -58,7 +59,9 @@ export class Upkeep {
     const { claimSweep } = this.#options;
     const now = performance.now();
     if (claimSweep !== undefined) {
-      await this.#attempt('sweep', async () => this.#maintainAll(await claimSweep()));
+      await this.#attempt('sweep', async () => {
+        for (const swept of await claimSweep()) await this.#sweepShared(swept);
+      });
     } else if (now - this.#sweptAt >= (this.#options.sweepIntervalMs ?? sweepIntervalMsDefault)) {
       this.#sweptAt = now;
       await this.#attempt('sweep', () => this.#sweep());
@@ -80,6 +83,15 @@ export class Upkeep {
       const sound = found.filter(({ id, status }) => stored.has(id) && status !== 'error');
       await this.#maintainAll(sound.map(({ id }) => id));
     }
+  }
+
+  async #sweepShared({ indexId, forgettable, isWasteful }: SweptIndex): Promise<void> {
+    if (this.#stopped) return;
+    if (forgettable !== undefined) {
+      const { catalog } = this.#options;
+      await this.#attempt('sweep', async () => void (await catalog.forgetDeadVersions(indexId, forgettable)));
+    }
+    if (isWasteful) await this.#attempt('maintenance', () => this.#maintain(indexId));
   }
 
   async #maintainAll(indexIds: readonly string[]): Promise<void> {
