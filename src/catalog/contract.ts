@@ -8,7 +8,7 @@
  * Times are milliseconds since the epoch.
  */
 import type { CommitUpsertInput, CommitUpsertResult, DeadVersion, UsageEvent } from '../document-commits.ts';
-import type { IndexHead, IndexState, RecordLocation } from '../index-state.ts';
+import type { IndexState, RecordLocation } from '../index-state.ts';
 
 export interface TenantLimits {
   readonly requestsPerMinute: number;
@@ -58,15 +58,13 @@ export interface IndexRow {
   readonly metadataSchema: string;
   readonly status: IndexStatus;
   readonly createdAtMs: number;
-  /** As it was when the row was read; of a catalog that several processes share. */
-  readonly head?: IndexHead;
 }
 
 export interface ModelVersionUse extends Pick<IndexRow, 'model' | 'modelVersion'> {
   readonly indexes: number;
 }
 
-export interface CreateIndexInput extends Omit<IndexRow, 'status' | 'createdAtMs' | 'head'> {}
+export interface CreateIndexInput extends Omit<IndexRow, 'status' | 'createdAtMs'> {}
 
 export interface UsageTotals {
   readonly inputTokens: bigint;

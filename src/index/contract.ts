@@ -65,10 +65,10 @@ export interface OpenIndex {
   /** Publishes a generation that was committed elsewhere, and all before it, from the catalog. */
   catchUp(generation: number): Promise<void>;
   /**
-   * Runs `work` on a snapshot; what it refers to stays resolvable until `work` settles. `head`: what the catalog has said
-   * since the request came, where several processes write; absent = the index asks.
+   * Runs `work` on a snapshot; what it refers to stays resolvable until `work` settles. `head`: what the catalog answers, asked
+   * after the request came, where several processes write; absent = the index asks.
    */
-  read<T>(work: (reader: IndexReader) => Promise<T>, head?: IndexHead): Promise<T>;
+  read<T>(work: (reader: IndexReader) => Promise<T>, head?: Promise<IndexHead>): Promise<T>;
   /** Forgets dead versions, reclaims space; one run at a time, never rejects. */
   maintain(): Promise<void>;
   statistics(): IndexStatistics;

@@ -79,7 +79,7 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
   const indexes = new Indexes({
     catalog,
     storage,
-    isShared: 'objects' in options.blobs,
+    ...('objects' in options.blobs ? { shared: options.blobs.catalog } : {}),
     onRemovalError: (indexId, error) => onBackgroundError('removal of files', error, indexId),
   });
   const usage = new UsageRecorder({ catalog, limiter, nowMs });

@@ -1,8 +1,8 @@
 /**
  * Commits of documents: one call of a function in the database (`functions.ts`), and so one transaction, for several
- * upserts, each of which is decided alone. When
- * the connection is lost on the way nobody knows whether it happened. Every commit leaves a mark, and who has lost the
- * answer leaves the same mark itself: if that was the first, the commit has not happened and never will.
+ * upserts, each of which is decided alone. When the connection is lost on the way nobody knows whether it happened. Every
+ * commit leaves a mark, and who has lost the answer leaves the same mark itself: if that was the first, the commit has
+ * not happened and never will.
  */
 import { randomUUID } from 'node:crypto';
 import type { ClusterCatalog } from '../cluster-contract.ts';
@@ -56,14 +56,16 @@ export function commitCatalog(database: Database): CommitCatalog {
       assertUsage(usage, tenantId);
       assertDocId(docId);
       const mark = randomUUID();
-      const call = async (): Promise<Committed> => {
-        const values = [mark, tenantId, indexId, Buffer.from(docId), ...usageValues(usage)];
-        const [row] = await database.rows<Committed & Record<string, unknown>>(remove, values);
-        assertInvariant(row !== undefined, 'a function has one row');
-        return row;
-      };
       try {
-        const committed = await call().catch((error: unknown) => settle(database, indexId, mark, error));
+        const values = [mark, tenantId, indexId, Buffer.from(docId), ...usageValues(usage)];
+        const committed = await database.rows<Committed & Record<string, unknown>>(remove, values).then(
+          ([row]) => {
+            assertInvariant(row !== undefined, 'a function has one row');
+            return row;
+          },
+          async (error: unknown) =>
+            (await readBack(database, indexId, [mark], error))[0] ?? Promise.reject(error),
+        );
         const [died] = toDead(committed.died);
         if (committed.generation === null || died === undefined) return { outcome: 'absent' };
         return { outcome: 'committed', generation: committed.generation, died };
@@ -88,8 +90,9 @@ async function commitUpserts(
     assertInvariant(row !== undefined, 'a function has one row');
     return await Promise.allSettled(inputs.map((_input, place) => resultAt(row, place)));
   } catch (error) {
+    const committed = await readBack(database, first.indexId, marks, error);
     return await Promise.allSettled(
-      marks.map(async (mark) => committedAs(await settle(database, first.indexId, mark, error))),
+      committed.map(async (found) => (found === undefined ? Promise.reject(error) : committedAs(found))),
     );
   }
 }
@@ -120,41 +123,43 @@ function committedAs({ generation, died }: Committed): CommitUpsertResult {
   return { outcome: 'committed', generation, died: toDead(died) };
 }
 
-/** What a commit did that failed with `error`; rejects with the error when it did nothing, or nobody knows. */
-async function settle(database: Database, indexId: string, mark: string, error: unknown): Promise<Committed> {
-  if (!isAway(error)) throw error;
-  const committed = await readBack(database, indexId, mark).catch(() => {
-    throw error;
-  });
-  if (committed === undefined) throw error;
-  return committed;
-}
-
-/** What a commit did whose answer was lost; `undefined`: nothing, for good. */
-async function readBack(database: Database, indexId: string, mark: string): Promise<Committed | undefined> {
+/**
+ * What a transaction did that failed with `error`, for each of its marks; `undefined`: nothing, for good. Rejects with
+ * the error when that says what happened, or when nobody knows.
+ */
+async function readBack(
+  database: Database,
+  indexId: string,
+  marks: readonly string[],
+  error: unknown,
+): Promise<readonly (Committed | undefined)[]> {
   const endsAt = performance.now() + readBackMsMax;
-  for (;;) {
+  while (isAway(error) && performance.now() < endsAt) {
     try {
       // Waits for the end of the commit, if it is still under way.
-      const text = 'INSERT INTO commit_marks (id) VALUES ($1) ON CONFLICT (id) DO NOTHING';
-      await database.rows({ name: 'leave-mark', text }, [mark]);
-      const [row] = await database.rows<Committed & Record<string, unknown>>(
-        {
-          name: 'read-mark',
-          text: `SELECT m.generation, (SELECT ${diedColumn} FROM versions v JOIN indexes i USING (index_key)
-              LEFT JOIN ${placeNow} ON true
-              WHERE i.id = $2 AND v.died > 0 AND v.died = m.generation) AS died
-            FROM commit_marks m WHERE m.id = $1`,
-        },
-        [mark, indexId],
-      );
-      return row === undefined || row.generation === null ? undefined : row;
-    } catch (error) {
-      if (!isAway(error) || performance.now() > endsAt) throw error;
+      await database.rows(leaveMarks, [marks]);
+      const rows = await database.rows<Committed & { id: string }>(readMarks, [marks, indexId]);
+      const committed = new Map(rows.map((row) => [row.id, row]));
+      return marks.map((mark) => committed.get(mark));
+    } catch (failure) {
+      if (!isAway(failure)) break;
       await new Promise((resolve) => setTimeout(resolve, readBackPauseMs));
     }
   }
+  throw error;
 }
+
+const leaveMarks = {
+  name: 'leave-marks',
+  text: 'INSERT INTO commit_marks (id) SELECT unnest($1::uuid[]) ON CONFLICT (id) DO NOTHING',
+};
+const readMarks = {
+  name: 'read-marks',
+  text: `SELECT m.id, m.generation, (SELECT ${diedColumn} FROM versions v JOIN indexes i USING (index_key)
+      LEFT JOIN ${placeNow} ON true
+      WHERE i.id = $2 AND v.died > 0 AND v.died = m.generation) AS died
+    FROM commit_marks m WHERE m.id = ANY($1) AND m.generation IS NOT NULL`,
+};
 
 function upsertValues(marks: readonly string[], inputs: readonly CommitUpsertInput[]): readonly unknown[] {
   const documents = inputs.flatMap((input) => input.documents);

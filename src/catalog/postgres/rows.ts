@@ -63,12 +63,10 @@ export interface IndexColumns {
   readonly metadata_schema: string;
   readonly status: IndexStatus;
   readonly created_at_ms: number;
-  readonly generation: number;
-  readonly layout: number;
 }
 
 export const indexColumns = `id, tenant_id, name, model, model_version, max_tokens, overlap_tokens,
-  minimum_chunk_tokens, metadata_schema, status, created_at_ms, generation, layout`;
+  minimum_chunk_tokens, metadata_schema, status, created_at_ms`;
 
 export function toIndexRow(row: IndexColumns): IndexRow {
   return {
@@ -85,7 +83,6 @@ export function toIndexRow(row: IndexColumns): IndexRow {
     metadataSchema: row.metadata_schema,
     status: row.status,
     createdAtMs: row.created_at_ms,
-    head: { generation: row.generation, layout: row.layout },
   };
 }
 

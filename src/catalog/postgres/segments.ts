@@ -23,12 +23,14 @@ type SegmentCatalog = Pick<
 >;
 
 /** Rows as JSON arrays in one order: parsing them is several times as fast as fetching rows. */
-const columns = `json_build_object(
-  'segmentIds', coalesce(json_agg(segment_id), '[]'), 'records', coalesce(json_agg(record), '[]'),
-  'versionIds', coalesce(json_agg(version_id), '[]'), 'born', coalesce(json_agg(born), '[]'),
-  'died', coalesce(json_agg(died), '[]'))`;
+const deathColumns = `'segmentIds', coalesce(json_agg(segment_id), '[]'), 'records', coalesce(json_agg(record), '[]'),
+  'died', coalesce(json_agg(died), '[]')`;
+const deaths = `json_build_object(${deathColumns})`;
+const columns = `json_build_object(${deathColumns}, 'versionIds', coalesce(json_agg(version_id), '[]'),
+  'born', coalesce(json_agg(born), '[]'))`;
 
-type Columns = Readonly<Record<keyof IndexState['versions'], readonly number[]>>;
+type Versions = IndexState['versions'];
+type Columns = Readonly<Record<keyof Versions, readonly number[]>>;
 
 /** Versions are asked for in pages of so many: parsing one keeps the event loop for some 10 ms. */
 const pageRows = 20_000;
@@ -42,7 +44,7 @@ interface ChangesRow extends Record<string, unknown>, IndexHead {
     readonly files: readonly SegmentFile[];
   }[];
   readonly versions: Columns;
-  readonly died: Columns;
+  readonly died: Readonly<Record<keyof IndexChanges['died'], readonly number[]>>;
 }
 
 const changes = {
@@ -57,7 +59,7 @@ SELECT i.generation, i.layout, i.forgotten,
     CROSS JOIN LATERAL (SELECT * FROM placements p WHERE p.segment_id = s.id) p
     JOIN versions v ON v.version_id = p.version_id
     WHERE NOT s.id = ANY($3) ORDER BY p.segment_id, p.record LIMIT $4) v) AS versions,
-  (SELECT ${columns} FROM versions v JOIN placements p USING (version_id)
+  (SELECT ${deaths} FROM versions v JOIN placements p USING (version_id)
     WHERE v.index_key = i.index_key AND v.died > 0 AND v.died > $2 AND p.segment_id = ANY($3)) AS died
 FROM i`,
 };
@@ -146,13 +148,13 @@ export function segmentCatalog(database: Database): SegmentCatalog {
       const [row] = await database.rows<ChangesRow>(changes, [...values, pageRows + 1]);
       if (row === undefined) return undefined;
       if (generation >= 0 && generation < row.forgotten) return 'reopen';
-      if (row.versions.segmentIds.length <= pageRows) return changesOf(row, [row.versions]);
+      if (row.versions.segmentIds.length <= pageRows) return changesOf(row, versionsOf(row.versions));
       return await database.transaction(async (queries) => {
         const [now] = await queries.rows<ChangesRow>(changes, [...values, 0]);
         if (now === undefined) return undefined;
         if (generation >= 0 && generation < now.forgotten) return 'reopen';
         const lacking = now.segments.filter(({ id }) => !segmentIds.includes(id));
-        return changesOf(now, await pagesOf(queries, lacking));
+        return changesOf(now, joined(await pagesOf(queries, lacking)));
       }, oneMoment);
     },
 
@@ -234,7 +236,7 @@ FROM i`,
       indexId,
       recordsReferenced: (highest ?? -1) + 1,
     })),
-    versions: versionsOf([row.versions]),
+    versions: versionsOf(row.versions),
   };
 }
 
@@ -302,13 +304,16 @@ async function assertNoneLeft(
   assertInvariant(left.length === 0, 'a removed segment still holds live versions');
 }
 
-async function pagesOf(queries: Queries, segments: readonly { readonly id: number }[]): Promise<Columns[]> {
-  const pages: Columns[] = [];
+async function pagesOf(
+  queries: Queries,
+  segments: readonly { readonly id: number }[],
+): Promise<readonly Versions[]> {
+  const pages: Versions[] = [];
   for (const { id } of segments) {
     for (let last = -1, isFull = true; isFull;) {
       const [row] = await queries.rows<{ page: Columns }>(versionsOfSegment, [id, last]);
       assertInvariant(row !== undefined, 'an aggregate has one row');
-      pages.push(row.page);
+      pages.push(versionsOf(row.page));
       last = row.page.records.at(-1) ?? last;
       isFull = row.page.records.length === pageRows;
     }
@@ -316,15 +321,12 @@ async function pagesOf(queries: Queries, segments: readonly { readonly id: numbe
   return pages;
 }
 
-function changesOf(
-  { generation, layout, segments, died }: ChangesRow,
-  versions: readonly Columns[],
-): IndexChanges {
+function changesOf({ generation, layout, segments, died }: ChangesRow, versions: Versions): IndexChanges {
   return {
     generation,
     layout,
     segments: segments.map((segment): NamedSegment => segment),
-    versions: versionsOf(versions),
+    versions,
     died: {
       segmentIds: Float64Array.from(died.segmentIds),
       records: Uint32Array.from(died.records),
@@ -333,25 +335,33 @@ function changesOf(
   };
 }
 
-function versionsOf(pages: readonly Columns[]): IndexState['versions'] {
-  const count = pages.reduce((sum, { records }) => sum + records.length, 0);
-  const versions = {
-    segmentIds: new Float64Array(count),
-    records: new Uint32Array(count),
-    versionIds: new Float64Array(count),
-    born: new Float64Array(count),
-    died: new Float64Array(count),
+function versionsOf({ segmentIds, records, versionIds, born, died }: Columns): Versions {
+  return {
+    segmentIds: Float64Array.from(segmentIds),
+    records: Uint32Array.from(records),
+    versionIds: Float64Array.from(versionIds),
+    born: Float64Array.from(born),
+    died: Float64Array.from(died),
   };
-  let first = 0;
-  for (const page of pages) {
-    versions.segmentIds.set(page.segmentIds, first);
-    versions.records.set(page.records, first);
-    versions.versionIds.set(page.versionIds, first);
-    versions.born.set(page.born, first);
-    versions.died.set(page.died, first);
-    first += page.records.length;
-  }
-  return versions;
+}
+
+function joined(pages: readonly Versions[]): Versions {
+  const count = pages.reduce((sum, { records }) => sum + records.length, 0);
+  const fill = <Column extends Float64Array | Uint32Array>(column: Column, name: keyof Versions): Column => {
+    let first = 0;
+    for (const page of pages) {
+      column.set(page[name], first);
+      first += page[name].length;
+    }
+    return column;
+  };
+  return {
+    segmentIds: fill(new Float64Array(count), 'segmentIds'),
+    records: fill(new Uint32Array(count), 'records'),
+    versionIds: fill(new Float64Array(count), 'versionIds'),
+    born: fill(new Float64Array(count), 'born'),
+    died: fill(new Float64Array(count), 'died'),
+  };
 }
 
 function missing(): ServiceError {

@@ -204,8 +204,7 @@ export function tenantCatalog(database: Database): TenantCatalog {
             createdAtMs,
           ],
         );
-        const head = { generation: 0, layout: 0 };
-        return { outcome: 'created', index: { ...index, status: 'ready', createdAtMs, head } };
+        return { outcome: 'created', index: { ...index, status: 'ready', createdAtMs } };
       }),
 
     async listIndexes(tenantId): Promise<readonly IndexRow[]> {

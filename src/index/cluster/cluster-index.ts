@@ -134,7 +134,7 @@ export class ClusterIndex implements OpenIndex {
     this.#inBackground('catching up', () => this.#reach(generation));
   }
 
-  read<T>(work: (reader: IndexReader) => Promise<T>, head?: IndexHead): Promise<T> {
+  read<T>(work: (reader: IndexReader) => Promise<T>, head?: Promise<IndexHead>): Promise<T> {
     return work({ search: (search) => this.#search(search, head) });
   }
 
@@ -196,7 +196,7 @@ export class ClusterIndex implements OpenIndex {
 
   async #search(
     search: Omit<NativeSearch, 'generation'>,
-    head: IndexHead | undefined,
+    head: Promise<IndexHead> | undefined,
   ): Promise<NativeSearchResult> {
     const endsAt = performance.now() + search.timeoutMs;
     await before(endsAt, this.#reachHead(head));
@@ -217,8 +217,9 @@ export class ClusterIndex implements OpenIndex {
     }
   }
 
-  async #reachHead(known?: IndexHead): Promise<void> {
+  async #reachHead(asked?: Promise<IndexHead>): Promise<void> {
     const { generation } = this.#follower;
+    const known = await asked;
     // One that this node has passed by now says nothing of a catalog that was restored.
     const isCurrent = known !== undefined && known.generation >= generation;
     const head = isCurrent ? known : await this.#parts.catalog.readHead();

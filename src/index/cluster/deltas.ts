@@ -57,6 +57,7 @@ export async function openDelta({ native, cache, staged }: DeltaParts, { id, blo
   try {
     await native.createSegment(id, await cache.create(blob));
   } catch (error) {
+    await uncacheSegment(cache, blob);
     throw fromEngine(error);
   }
   staged.add(id, blob);

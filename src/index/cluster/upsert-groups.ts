@@ -5,6 +5,7 @@
  * All versions of a segment are born in the transaction that names it: a node that lacks the segment learns of all of them.
  */
 import type { CommitUpsertInput, CommitUpsertResult } from '../../document-commits.ts';
+import { ServiceError } from '../../errors.ts';
 import type { RecordLocation } from '../../index-state.ts';
 import type { PlacedRecords } from '../contract.ts';
 import type { NativeRecord } from '../engine/native.ts';
@@ -30,6 +31,8 @@ interface Waiting {
 
 /** Far beyond a put and a commit: what hangs holds nobody else up. */
 const waitMsMax = 200;
+/** In a group. A transaction with more than 64 parts slows down every other one in PostgreSQL; an upsert is two. */
+const upsertsMax = 32;
 /** Far below the time after which the catalog takes a name for garbage. */
 const nameMsMax = 3_600_000;
 
@@ -57,23 +60,13 @@ export class UpsertGroups {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     while (this.#waiting.length > 0) {
-      const group = this.#waiting.splice(0, this.#fitting());
+      const group = this.#waiting.splice(0, upsertsMax);
       this.#flights += 1;
       void this.#fly(group).finally(() => {
         this.#flights -= 1;
         if (this.#flights === 0) this.#depart();
       });
     }
-  }
-
-  /** How many of those that wait a delta holds; at least one. */
-  #fitting(): number {
-    let tokenVectors = 0;
-    const full = this.#waiting.findIndex(({ records }) => {
-      tokenVectors += records.reduce((sum, { scales }) => sum + scales.length, 0);
-      return tokenVectors > this.#parts.tokenVectorsMax;
-    });
-    return full < 0 ? this.#waiting.length : Math.max(1, full);
   }
 
   /** Never rejects. */
@@ -92,7 +85,11 @@ export class UpsertGroups {
       this.#parts.onEnd([delta], generations.length === 0 ? undefined : Math.max(...generations));
       for (const [place, { done }] of group.entries()) settle(done, results[place]);
     } catch (error) {
-      for (const { done } of group) done.reject(error);
+      // What is wrong may be one of them: the others are not refused for it.
+      const isAway = error instanceof ServiceError && error.code === 'service_unavailable';
+      if (group.length > 1 && !isAway) {
+        for (const alone of group) await this.#fly([alone]);
+      } else for (const { done } of group) done.reject(error);
     }
   }
 

@@ -4,13 +4,13 @@
  */
 import type { CommitUpsertResult } from '../../document-commits.ts';
 import { assertInvariant } from '../../errors.ts';
-import type { RecordLocation } from '../../index-state.ts';
+import type { NamedSegment, RecordLocation } from '../../index-state.ts';
 import type { NativeRecord } from '../engine/native.ts';
 import { appendTo, createDelta, sealAndPut, type Delta } from './deltas.ts';
 import type { UpsertGroups, UpsertOf, UpsertParts } from './upsert-groups.ts';
 
-/** Token vectors that one upsert holds in memory: 2 MB. */
-const heldTokenVectorsMax = 16_384;
+/** So much of one upsert is held in memory. */
+const heldBytesMax = 2 * 1024 * 1024;
 
 /** `end` must be called, whatever happened. */
 export class UpsertSession {
@@ -18,8 +18,9 @@ export class UpsertSession {
   readonly #groups: UpsertGroups;
   readonly #deltas: Delta[] = [];
   readonly #locations: RecordLocation[] = [];
-  #held: NativeRecord[] = [];
-  /** Held, or in the last delta. */
+  readonly #held: NativeRecord[] = [];
+  #heldBytes = 0;
+  /** In the last delta. */
   #tokenVectors = 0;
   #generation: number | undefined;
 
@@ -31,15 +32,14 @@ export class UpsertSession {
   /** Neither durable nor visible yet; one call at a time. */
   async append(record: NativeRecord): Promise<void> {
     this.#held.push(record);
-    this.#tokenVectors += record.scales.length;
-    if (this.#deltas.length > 0 || this.#tokenVectors > heldTokenVectorsMax) await this.#writeHeld();
+    this.#heldBytes += record.vectors.byteLength + record.scales.byteLength + record.terms.byteLength;
+    if (this.#deltas.length > 0 || this.#heldBytes > heldBytesMax) await this.#writeHeld();
   }
 
   async commit(upsert: UpsertOf): Promise<CommitUpsertResult> {
     if (this.#deltas.length === 0) return await this.#groups.commit(this.#held, upsert);
-    const segments = await Promise.all(this.#deltas.map((delta) => sealAndPut(this.#parts, delta)));
     const [result] = await this.#parts.catalog.commitUpserts([
-      upsert({ locations: this.#locations, segments }),
+      upsert({ locations: this.#locations, segments: await this.#putAll() }),
     ]);
     assertInvariant(result !== undefined, 'one upsert has one result');
     if (result.status === 'rejected') throw result.reason;
@@ -51,21 +51,27 @@ export class UpsertSession {
     if (this.#deltas.length > 0) this.#parts.onEnd(this.#deltas, this.#generation);
   }
 
+  /** None is given up while another is being put. */
+  async #putAll(): Promise<readonly NamedSegment[]> {
+    const puts = this.#deltas.map((delta) => sealAndPut(this.#parts, delta));
+    await Promise.allSettled(puts);
+    return await Promise.all(puts);
+  }
+
   async #writeHeld(): Promise<void> {
-    const held = this.#held;
-    this.#held = [];
-    for (const record of held) {
-      const delta = await this.#current(record.scales.length);
+    for (const record of this.#held.splice(0)) {
+      const delta = await this.#current();
+      this.#tokenVectors += record.scales.length;
       this.#locations.push(await appendTo(this.#parts, delta, record));
     }
   }
 
-  async #current(tokenVectors: number): Promise<Delta> {
+  async #current(): Promise<Delta> {
     const last = this.#deltas.at(-1);
-    if (last !== undefined && this.#tokenVectors <= this.#parts.tokenVectorsMax) return last;
+    if (last !== undefined && this.#tokenVectors < this.#parts.tokenVectorsMax) return last;
     const delta = await createDelta(this.#parts);
     this.#deltas.push(delta);
-    this.#tokenVectors = tokenVectors;
+    this.#tokenVectors = 0;
     return delta;
   }
 }

@@ -2,9 +2,11 @@
  * Indexes by id: the row (cached for moments), the model it needs, and the open index. Everything about one
  * index that operations share: existence, damage, erasure.
  */
+import type { ClusterCatalog } from '../../catalog/cluster-contract.ts';
 import type { Catalog, IndexRow } from '../../catalog/contract.ts';
 import type { EncoderModel } from '../../encoder/protocol/contract.ts';
 import { ServiceError } from '../../errors.ts';
+import type { IndexHead } from '../../index-state.ts';
 import type { IndexStorage, OpenIndex } from '../../index/contract.ts';
 import { otherModel } from '../../index/index-store.ts';
 import { HotCache } from '../hot-cache.ts';
@@ -19,8 +21,8 @@ export interface IndexesOptions {
   readonly catalog: Catalog;
   readonly storage: IndexStorage;
   readonly onRemovalError: (indexId: string, error: unknown) => void;
-  /** Other processes make and erase indexes, too: every request looks at the catalog. */
-  readonly isShared?: boolean;
+  /** Other processes write, make and erase indexes, too. */
+  readonly shared?: Pick<ClusterCatalog, 'readHead'>;
 }
 
 export class Indexes {
@@ -35,18 +37,32 @@ export class Indexes {
 
   /** The row of a tenant's index; 404 for any other. */
   async row(tenantId: string, indexId: string): Promise<IndexRow> {
-    const { catalog, isShared } = this.#options;
-    const load = (): Promise<IndexRow | undefined> => catalog.getIndex(tenantId, indexId);
-    const row = await (isShared === true ? load() : this.#rows.get(rowKey(tenantId, indexId), load));
+    const { catalog, shared } = this.#options;
+    if (shared === undefined) return await this.#recentRow(tenantId, indexId);
+    const row = await catalog.getIndex(tenantId, indexId);
     if (row === undefined) throw missingIndex();
     return row;
   }
 
-  /** The row of an index whose documents can be read and written. */
+  /**
+   * The row of an index whose documents can be read and written, as it was moments ago. Whether the index is there still is for the
+   * commit to say, and for the head.
+   */
   async usableRow(tenantId: string, indexId: string): Promise<IndexRow> {
-    const row = await this.row(tenantId, indexId);
+    const row = await this.#recentRow(tenantId, indexId);
     if (row.status === 'error') throw new ServiceError('internal_error', 'the index is damaged');
     return row;
+  }
+
+  /** As it is after the call, where other processes write, too. 404 if the index has gone. */
+  head(indexId: string): Promise<IndexHead> | undefined {
+    const head = this.#options.shared?.readHead(indexId).then((found) => {
+      if (found === undefined) throw missingIndex();
+      return found;
+    });
+    // Whoever reads the index learns of it.
+    head?.catch(() => undefined);
+    return head;
   }
 
   /** Runs `work` on the open index. `model` is that of the index. */
@@ -120,6 +136,14 @@ export class Indexes {
     const unknown = stored.filter((indexId) => !known.has(indexId));
     for (const indexId of unknown) await this.#removeFiles(indexId);
     return unknown;
+  }
+
+  async #recentRow(tenantId: string, indexId: string): Promise<IndexRow> {
+    const row = await this.#rows.get(rowKey(tenantId, indexId), () =>
+      this.#options.catalog.getIndex(tenantId, indexId),
+    );
+    if (row === undefined) throw missingIndex();
+    return row;
   }
 
   #openIndex(indexId: string, model: { readonly dim?: number } = {}): Promise<OpenIndex> {

@@ -36,6 +36,7 @@ export async function searchIndex(
   request: SearchRequest,
 ): Promise<RankedResponse> {
   const row = await timed(context, 'index', () => parts.indexes.usableRow(context.tenant.id, indexId));
+  const head = parts.indexes.head(row.id);
   const model = await modelOfIndex(parts.encoder, row, context);
   const hold = await parts.allowance.open(context.tenant);
   try {
@@ -68,7 +69,7 @@ export async function searchIndex(
             throw unknownVersion(unknown);
           }
           return { result, versions };
-        }, row.head),
+        }, head),
       model,
     );
     const results = resultItems(found.result, found.versions, query.rows);

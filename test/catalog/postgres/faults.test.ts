@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
 import type { ClusterCatalog } from '../../../src/catalog/cluster-contract.ts';
 import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.ts';
-import { commitDelta, newDelta, upsertDelta } from '../../support/cluster/delta-writer.ts';
+import { commitDelta, deltaUpsert, newDelta, upsertDelta } from '../../support/cluster/delta-writer.ts';
 import {
   lockRows,
   newDatabase,
@@ -88,6 +88,25 @@ describe('a commit whose connection is lost', () => {
     expect(
       await catalog.commitDelete({ tenantId: index.tenantId, indexId: index.id, docId: 'b', usage }),
     ).toMatchObject({ outcome: 'committed', died: { docId: 'b' } });
+  });
+
+  it('is answered for each of the upserts that share it', async () => {
+    const { proxy, direct, catalog, index } = await openBehindProxy();
+    for (const [round, bytes] of [0, 40].entries()) {
+      const { segment, documents } = await newDelta(catalog, index.id, ['a', 'b', `new ${round}`]);
+      const upsertOf = (place: number, documentsMax = 1_000_000) =>
+        deltaUpsert(index, { segment, documents: [documents[place]!] }, { documentsMax });
+      const { generation } = (await direct.readHead(index.id))!;
+      proxy.cutOnceAfter(bytes);
+      const results = await catalog.commitUpserts([upsertOf(0), upsertOf(2, 0), upsertOf(1)]);
+      expect(results).toMatchObject([
+        { value: { outcome: 'committed', generation: generation + 1 } },
+        // Nobody can say any more that it was its allowance.
+        { status: 'rejected', reason: unavailable },
+        { value: { outcome: 'committed', generation: generation + 2 } },
+      ]);
+      expect(await direct.readHead(index.id)).toMatchObject({ generation: generation + 2 });
+    }
   });
 
   it('never happens after it was answered as lost', async () => {

@@ -162,7 +162,7 @@ it('tell how they keep up, and why they are not ready', async () => {
   await put(one!, id, [document(1)]);
   await foundBy(two!, id);
   const series = [
-    'call_seconds_count{service="catalog",operation="get-index"}',
+    'call_seconds_count{service="catalog",operation="read-heads"}',
     'call_seconds_count{service="objects",operation="get"}',
     'call_seconds_count{service="limiter",operation="admit"}',
     'commits_behind_count',

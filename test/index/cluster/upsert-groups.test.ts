@@ -1,21 +1,12 @@
 /** Which upserts of a node share a segment and a transaction, and what becomes of the others when one fails. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
-import type { RunningSeaweed } from '../../../deploy/local/seaweedfs.ts';
+import { describe, expect, it } from 'vitest';
 import type { ClusterCatalog } from '../../../src/catalog/cluster-contract.ts';
 import type { ObjectStore } from '../../../src/index/storage/object-store.ts';
-import { openNodeStage, type Node, type NodeStage } from '../../support/cluster/node-stage.ts';
-import { serversMs, startTestPostgres, startTestSeaweed } from '../../support/cluster/servers.ts';
+import type { Node, NodeStage } from '../../support/cluster/node-stage.ts';
 import { dim, documentAt, type TestDocument } from '../../support/stages/index-stage.ts';
+import { useStageServers } from '../../support/cluster/stage-servers.ts';
 
-let postgres: RunningPostgres;
-let weed: RunningSeaweed;
-beforeAll(async () => {
-  [postgres, weed] = await Promise.all([startTestPostgres(), startTestSeaweed()]);
-}, serversMs);
-afterAll(async () => {
-  await Promise.all([postgres.stop(), weed.stop()]);
-});
+const servers = useStageServers();
 
 const document = (docId: string): TestDocument => ({ ...documentAt(docId, 0), metadata: {} });
 const shown = (docId: string): string => `${docId} {}`;
@@ -60,21 +51,26 @@ async function openSlowNode(stage: NodeStage) {
 const upsertAll = (node: Node, docIds: readonly string[]): readonly Promise<number>[] =>
   docIds.map((docId) => node.upsert([document(docId)]));
 
+/** They end at the same moment, however busy the machine is. */
+function upsertTogether(node: Node, docIds: readonly string[]): readonly Promise<number>[] {
+  const written = Promise.withResolvers<void>();
+  let waiting = 0;
+  return docIds.map((docId) =>
+    node.upsert([document(docId)], () => {
+      waiting += 1;
+      if (waiting === docIds.length) written.resolve();
+      return written.promise;
+    }),
+  );
+}
+
 describe('upserts of one node', () => {
   it('share a segment and a transaction when they wait for the same', async () => {
-    await using stage = await openNodeStage(postgres, weed);
+    await using stage = await servers.openStage();
     const { node, puts, commits, letGo } = await openSlowNode(stage);
     const alone = node.upsert([document('a')]);
     await expect.poll(() => puts).toHaveLength(1);
-    const written = Promise.withResolvers<void>();
-    let waiting = 0;
-    const others = ['b', 'c', 'd', 'b'].map((docId) =>
-      node.upsert([document(docId)], () => {
-        waiting += 1;
-        if (waiting === 4) written.resolve();
-        return written.promise;
-      }),
-    );
+    const others = upsertTogether(node, ['b', 'c', 'd', 'b']);
     // They do not wait for long: the first is held still.
     const generations = await Promise.all(others);
     expect(new Set(generations)).toEqual(new Set([1, 2, 3, 4]));
@@ -88,7 +84,7 @@ describe('upserts of one node', () => {
   });
 
   it('are refused together when what they share cannot be put, and the next is not', async () => {
-    await using stage = await openNodeStage(postgres, weed);
+    await using stage = await servers.openStage();
     const { node, commits, failing, letGo } = await openSlowNode(stage);
     letGo();
     failing.put = true;
@@ -101,8 +97,23 @@ describe('upserts of one node', () => {
     await expect.poll(() => node.index().statistics().segments).toHaveLength(1);
   });
 
+  it('are not refused for one of them that is wrong', async () => {
+    await using stage = await servers.openStage();
+    const { node, puts, commits, letGo } = await openSlowNode(stage);
+    const alone = node.upsert([document('a')]);
+    await expect.poll(() => puts).toHaveLength(1);
+    const illFormed = 'no Unicode: \ud800';
+    const outcomes = Promise.allSettled(upsertTogether(node, ['b', illFormed, 'c']));
+    await expect.poll(() => commits).toEqual([3, 1, 1, 1]);
+    letGo();
+    expect((await outcomes).map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    await alone;
+    expect(await node.found()).toEqual(['a', 'b', 'c'].map(shown));
+    await expect.poll(() => node.index().statistics().segments).toHaveLength(3);
+  });
+
   it('leave nothing when they end without a commit', async () => {
-    await using stage = await openNodeStage(postgres, weed);
+    await using stage = await servers.openStage();
     const { node, letGo } = await openSlowNode(stage);
     letGo();
     const failure = new Error('the encoder is gone');
@@ -124,16 +135,16 @@ describe('upserts of one node', () => {
   });
 
   it('write segments of their own when they are large, full ones and one more', async () => {
-    await using stage = await openNodeStage(postgres, weed);
+    await using stage = await servers.openStage();
     const { node, puts, commits, letGo } = await openSlowNode(stage);
     letGo();
-    const large = Array.from({ length: 5 }, (_value, place) => largeDocument(`large ${place}`, 32_768));
+    const large = Array.from({ length: 5 }, (_value, place) => largeDocument(`large ${place}`, 65_536));
     await Promise.all([node.upsert(large), node.upsert([document('a')])]);
     expect(commits).toEqual([1, 1]);
-    expect(puts).toHaveLength(3);
+    expect(puts).toHaveLength(4);
     const other = await stage.newNode();
     const documents = await other.found();
     expect(new Set(documents)).toEqual(new Set([shown('a'), ...large.map(({ docId }) => shown(docId))]));
-    expect(documents).toHaveLength(1 + 5 * 128);
+    expect(documents).toHaveLength(1 + 5 * 256);
   });
 });

@@ -20,10 +20,5 @@ export function withoutHeads(real: ClusterCatalog): ClusterCatalog {
     async readHead(indexId) {
       return staleHead(indexId) ?? (await real.readHead(indexId));
     },
-    async getIndex(tenantId, indexId) {
-      const row = await real.getIndex(tenantId, indexId);
-      const head = staleHead(indexId) ?? row?.head;
-      return row && (head === undefined ? row : { ...row, head });
-    },
   };
 }
