@@ -1,28 +1,17 @@
 /** Nodes of two versions on one catalog: the newer program is this one with migrations planted behind its own. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
-import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
-import type { RunningSeaweed } from '../../../deploy/local/seaweedfs.ts';
+import { beforeEach, expect, it, onTestFinished } from 'vitest';
 import { nodeLiveMs } from '../../../src/catalog/cluster-contract.ts';
 import { catalogMigrations, type Migration } from '../../../src/catalog/postgres/schema.ts';
-import { openNodeStage, type Node, type NodeStage } from '../../support/cluster/node-stage.ts';
-import {
-  queryDatabase,
-  serversMs,
-  startTestPostgres,
-  startTestSeaweed,
-} from '../../support/cluster/servers.ts';
+import type { Node, NodeStage } from '../../support/cluster/node-stage.ts';
+import { queryDatabase } from '../../support/cluster/servers.ts';
+import { useStageServers } from '../../support/cluster/stage-servers.ts';
 
-let postgres: RunningPostgres;
-let weed: RunningSeaweed;
-beforeAll(async () => {
-  [postgres, weed] = await Promise.all([startTestPostgres(), startTestSeaweed()]);
-}, serversMs);
-afterAll(() => Promise.all([postgres.stop(), weed.stop()]));
+const servers = useStageServers();
 
 let stage: NodeStage;
 beforeEach(async () => {
-  stage = await openNodeStage(postgres, weed);
+  stage = await servers.openStage();
   const opened = stage;
   onTestFinished(() => opened[Symbol.asyncDispose]());
 });

@@ -8,9 +8,7 @@ import { readFileSync } from 'node:fs';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
-import type { RunningSeaweed } from '../../../deploy/local/seaweedfs.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { parseConfig, type Config } from '../../../src/app/config.ts';
 import type { ClusterCatalog } from '../../../src/catalog/cluster-contract.ts';
 import { tableNames } from '../../../src/catalog/contents.ts';
@@ -27,14 +25,7 @@ import { removeGarbage } from '../../../src/service/garbage.ts';
 import { MemoryLimiter } from '../../../src/service/limits/memory-limiter.ts';
 import { answersOf, goldenSettings, plainUsage, type Golden } from '../../fixtures/backup/golden.ts';
 import { rounds } from '../../rounds.ts';
-import { openNodeStage } from '../../support/cluster/node-stage.ts';
-import {
-  newDatabase,
-  queryDatabase,
-  serversMs,
-  startTestPostgres,
-  startTestSeaweed,
-} from '../../support/cluster/servers.ts';
+import { newDatabase, queryDatabase, serversMs } from '../../support/cluster/servers.ts';
 import { WordEncoder } from '../../support/encoder/word-encoder.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { run, start } from '../../support/running/command-process.ts';
@@ -42,6 +33,7 @@ import { announceRandom } from '../../support/running/random.ts';
 import { documentAt } from '../../support/stages/index-stage.ts';
 import { openServiceStage } from '../../support/stages/service-stage.ts';
 import { backUp, restoreTo } from './commands.ts';
+import { useStageServers } from '../../support/cluster/stage-servers.ts';
 
 const fixtures = path.resolve(import.meta.dirname, '../../fixtures/backup');
 const archive = path.join(fixtures, 'format-1.tar');
@@ -50,17 +42,14 @@ const random = announceRandom('interrupted restores into a cluster');
 const kills = rounds({ short: 1, nightly: 100 });
 const cuts = rounds({ short: 3, nightly: 50 });
 
-let postgres: RunningPostgres;
-let weed: RunningSeaweed;
+const servers = useStageServers();
 /** The archive, restored into a data directory. */
 let embedded: string;
 beforeAll(async () => {
-  [postgres, weed] = await Promise.all([startTestPostgres(), startTestSeaweed()]);
-  Object.assign(process.env, weed.environment);
+  Object.assign(process.env, servers.weed.environment);
   embedded = path.join(await newDirectory(), 'data');
   await restoreTo(embedded, archive);
 }, serversMs);
-afterAll(() => Promise.all([postgres.stop(), weed.stop()]));
 
 interface EmptyCluster {
   readonly config: Config;
@@ -75,12 +64,12 @@ async function emptyCluster(pepper?: Uint8Array): Promise<EmptyCluster> {
   await writeFile(file, pepper ?? readFileSync(path.join(embedded, 'key-pepper')), { mode: 0o600 });
   const variables = {
     MAXSIMD_DATA_DIR: path.join(directory, 'data'),
-    MAXSIMD_CATALOG_URL: await newDatabase(postgres),
-    MAXSIMD_BLOBS_URL: `s3://${weed.bucket}/${randomUUID()}`,
+    MAXSIMD_CATALOG_URL: await newDatabase(servers.postgres),
+    MAXSIMD_BLOBS_URL: `s3://${servers.weed.bucket}/${randomUUID()}`,
     MAXSIMD_LIMITER_URL: 'redis://127.0.0.1:1',
     MAXSIMD_KEY_PEPPER_FILE: file,
   };
-  return { config: parseConfig(variables), environment: { ...weed.environment, ...variables } };
+  return { config: parseConfig(variables), environment: { ...servers.weed.environment, ...variables } };
 }
 
 const intoCluster = (config: Config, options: Partial<Parameters<typeof restoreTo>[2]> = {}) =>
@@ -230,7 +219,7 @@ describe('a data directory', () => {
 
 describe('backup of a cluster', () => {
   it('is one moment beside writers and merges, and has all that was answered before', async () => {
-    await using stage = await openNodeStage(postgres, weed);
+    await using stage = await servers.openStage();
     const settings = { sealedSegmentsMax: 2, codesTokenVectorsMin: 8, wasteAgeMsMax: 0 };
     const nodes = [await stage.newNode({ settings }), await stage.newNode({ settings })];
     // Each writer replaces its three documents at once: in no moment do their versions differ.
@@ -275,7 +264,7 @@ describe('backup of a cluster', () => {
   }, 60_000);
 
   it('names an object that is lost, and saves the rest', async () => {
-    await using stage = await openNodeStage(postgres, weed);
+    await using stage = await servers.openStage();
     const node = await stage.newNode();
     for (const [place, docId] of ['a', 'b', 'c'].entries()) await node.upsert([documentAt(docId, place)]);
     const [lost] = await queryDatabase(
@@ -298,7 +287,7 @@ describe('backup of a cluster', () => {
   });
 
   it('names documents that lie nowhere', async () => {
-    await using stage = await openNodeStage(postgres, weed);
+    await using stage = await servers.openStage();
     const node = await stage.newNode();
     await node.upsert(['a', 'b'].map((docId, place) => documentAt(docId, place)));
     await queryDatabase(stage.url, 'DELETE FROM placements WHERE record = 1');
@@ -310,7 +299,7 @@ describe('backup of a cluster', () => {
   });
 
   it('fails by name when an object was replaced and removed while it went on', async () => {
-    await using stage = await openNodeStage(postgres, weed);
+    await using stage = await servers.openStage();
     const node = await stage.newNode();
     await node.upsert([documentAt('a', 1)]);
     const [{ blob }] = (await queryDatabase(

@@ -2,32 +2,24 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
-import type { RunningSeaweed } from '../../../deploy/local/seaweedfs.ts';
 import { inspectObjects } from '../../../src/cli/cluster/inspect-objects.ts';
 import { clusterStatus } from '../../../src/cli/cluster/status.ts';
 import { verifyObjects } from '../../../src/cli/cluster/verify-objects.ts';
 import { parseConfig } from '../../../src/app/config.ts';
 import type { NamedSegment } from '../../../src/index-state.ts';
 import { nodeReport } from '../../../src/service/node-report.ts';
-import { openNodeStage, type Node, type NodeStage } from '../../support/cluster/node-stage.ts';
-import {
-  queryDatabase,
-  serversMs,
-  startTestPostgres,
-  startTestSeaweed,
-} from '../../support/cluster/servers.ts';
+import type { Node, NodeStage } from '../../support/cluster/node-stage.ts';
+import { queryDatabase, serversMs } from '../../support/cluster/servers.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { runJson } from '../../support/running/command-process.ts';
 import { documentAt } from '../../support/stages/index-stage.ts';
+import { useStageServers } from '../../support/cluster/stage-servers.ts';
 
-let postgres: RunningPostgres;
-let weed: RunningSeaweed;
+const servers = useStageServers();
 let stage: NodeStage;
 let segments: readonly NamedSegment[];
 beforeAll(async () => {
-  [postgres, weed] = await Promise.all([startTestPostgres(), startTestSeaweed()]);
-  stage = await openNodeStage(postgres, weed);
+  stage = await servers.openStage();
   // Merges at once, with codes; what comes later stays a segment of its own.
   const merger = await stage.newNode({ settings: { codesTokenVectorsMin: 4 } });
   await merger.upsert(['a', 'b', 'c', 'd'].map((docId, place) => documentAt(docId, place, { place })));
@@ -47,7 +39,6 @@ beforeAll(async () => {
 }, serversMs);
 afterAll(async () => {
   await stage[Symbol.asyncDispose]();
-  await Promise.all([postgres.stop(), weed.stop()]);
 });
 
 const verify = (only?: string) => verifyObjects(stage.config, { index: only });
@@ -220,7 +211,7 @@ describe('index inspect of objects', () => {
 
 describe('cluster status', () => {
   it('counts segments by state, and names nodes and who merges', async () => {
-    await using own = await openNodeStage(postgres, weed);
+    await using own = await servers.openStage();
     const [one, two] = [await own.newNode(), await own.newNode()];
     await one.upsert([documentAt('a', 1)]);
     await two.found();

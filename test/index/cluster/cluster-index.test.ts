@@ -1,21 +1,12 @@
 /** What an index that several nodes share promises to each of them. */
 import { readdir, truncate } from 'node:fs/promises';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
-import type { RunningSeaweed } from '../../../deploy/local/seaweedfs.ts';
-import { openNodeStage, type Node } from '../../support/cluster/node-stage.ts';
-import { serversMs, startTestPostgres, startTestSeaweed } from '../../support/cluster/servers.ts';
+import { describe, expect, it } from 'vitest';
+import type { Node } from '../../support/cluster/node-stage.ts';
 import { documentAt } from '../../support/stages/index-stage.ts';
+import { useStageServers } from '../../support/cluster/stage-servers.ts';
 
-let postgres: RunningPostgres;
-let weed: RunningSeaweed;
-beforeAll(async () => {
-  [postgres, weed] = await Promise.all([startTestPostgres(), startTestSeaweed()]);
-}, serversMs);
-afterAll(async () => {
-  await Promise.all([postgres.stop(), weed.stop()]);
-});
+const servers = useStageServers();
 
 const document = (docId: string, version: number) => ({
   ...documentAt(docId, version % 8),
@@ -25,7 +16,7 @@ const shown = (docId: string, version: number): string => `${docId} {"version":$
 
 describe('every node', () => {
   it('sees what any node has answered, at once', async () => {
-    await using stage = await openNodeStage(postgres, weed);
+    await using stage = await servers.openStage();
     const [one, two] = [await stage.newNode(), await stage.newNode()];
     expect(await two.found()).toEqual([]);
     await one.upsert([document('a', 1), document('b', 1)]);
@@ -43,7 +34,7 @@ describe('every node', () => {
   });
 
   it('sees every document exactly once while all of them write and one merges', async () => {
-    await using stage = await openNodeStage(postgres, weed);
+    await using stage = await servers.openStage();
     const nodes: Node[] = [];
     for (let place = 0; place < 3; place += 1) {
       nodes.push(await stage.newNode({ settings: { sealedSegmentsMax: 2, wasteAgeMsMax: 0 } }));
@@ -82,7 +73,7 @@ describe('every node', () => {
 
 describe('a node', () => {
   it('fetches a local copy again that was damaged', async () => {
-    await using stage = await openNodeStage(postgres, weed);
+    await using stage = await servers.openStage();
     const one = await stage.newNode();
     await one.upsert([document('a', 1)]);
     const two = await stage.newNode();
@@ -96,7 +87,7 @@ describe('a node', () => {
   });
 
   it('answers an upsert that cannot be put, or not committed, with nothing stored', async () => {
-    await using stage = await openNodeStage(postgres, weed);
+    await using stage = await servers.openStage();
     let failing = '';
     const one = await stage.newNode({
       objects: (real) => ({
@@ -122,7 +113,7 @@ describe('a node', () => {
   });
 
   it('that slept past its turn to merge changes nothing', async () => {
-    await using stage = await openNodeStage(postgres, weed);
+    await using stage = await servers.openStage();
     const settings = { sealedSegmentsMax: 2, wasteAgeMsMax: Infinity };
     const swapping = Promise.withResolvers<void>();
     const awake = Promise.withResolvers<void>();

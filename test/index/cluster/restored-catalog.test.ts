@@ -2,27 +2,16 @@
 import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { installServers } from '../../../deploy/local/install.ts';
-import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
-import type { RunningSeaweed } from '../../../deploy/local/seaweedfs.ts';
 import { removeGarbage } from '../../../src/service/garbage.ts';
-import { openNodeStage, type NodeStage } from '../../support/cluster/node-stage.ts';
-import {
-  queryDatabase,
-  serversMs,
-  startTestPostgres,
-  startTestSeaweed,
-} from '../../support/cluster/servers.ts';
+import type { NodeStage } from '../../support/cluster/node-stage.ts';
+import { queryDatabase } from '../../support/cluster/servers.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { documentAt } from '../../support/stages/index-stage.ts';
+import { useStageServers } from '../../support/cluster/stage-servers.ts';
 
-let postgres: RunningPostgres;
-let weed: RunningSeaweed;
-beforeAll(async () => {
-  [postgres, weed] = await Promise.all([startTestPostgres(), startTestSeaweed()]);
-}, serversMs);
-afterAll(() => Promise.all([postgres.stop(), weed.stop()]));
+const servers = useStageServers();
 
 /** As small as MAXSIMD_REPLACED_KEPT_SECONDS may be. */
 const keptMs = 3_600_000;
@@ -64,7 +53,7 @@ async function dumpAndGoOn(stage: NodeStage, directory: string) {
 }
 
 it('finds all of that moment, with nodes that keep their caches and with new ones', async () => {
-  await using stage = await openNodeStage(postgres, weed);
+  await using stage = await servers.openStage();
   const directory = path.join(await newDirectory(), 'cache');
   const { found, restore } = await dumpAndGoOn(stage, directory);
   expect(found).toEqual(['a {"version":2}', 'c {"version":1}', 'd {"version":1}']);
@@ -85,7 +74,7 @@ it('finds all of that moment, with nodes that keep their caches and with new one
 }, 60_000);
 
 it('needs replaced objects: without them an index cannot be served', async () => {
-  await using stage = await openNodeStage(postgres, weed);
+  await using stage = await servers.openStage();
   const { restore } = await dumpAndGoOn(stage, path.join(await newDirectory(), 'cache'));
   expect(await removeGarbage(stage.catalog, stage.objects, 0)).toBeGreaterThan(0);
   await restore();
