@@ -9,7 +9,7 @@ import { errorTable } from '../src/errors.ts';
 import { createRequestObserver } from '../src/http/observation.ts';
 import { createMetrics, type RegisteredMetric } from '../src/metrics.ts';
 import { observeCluster, registerClusterState } from '../src/app/telemetry/cluster-metrics.ts';
-import { registerServiceMetrics } from '../src/app/telemetry/service-metrics.ts';
+import { countTraceSpans, registerServiceMetrics } from '../src/app/telemetry/service-metrics.ts';
 
 const root = path.resolve(import.meta.dirname, '..');
 const decisions = path.join(import.meta.dirname, 'decisions');
@@ -31,6 +31,10 @@ const dependencyReasons: Readonly<Record<string, string>> = {
   '@grpc/grpc-js': 'the wire to encoders',
   '@grpc/proto-loader': 'reads the wire’s definition',
   '@huggingface/tokenizers': 'tokenizers other than BERT’s',
+  '@opentelemetry/api': 'traces: contexts and names',
+  '@opentelemetry/exporter-trace-otlp-http': 'traces: the wire to collectors',
+  '@opentelemetry/resources': 'traces: who sends them',
+  '@opentelemetry/sdk-trace': 'traces: spans, sampling, batches',
   'better-sqlite3': 'the catalog and the usage ledger (SQLite)',
   'cli-progress': 'the progress bar of commands',
   commander: 'the command line',
@@ -147,6 +151,7 @@ function describeMetrics(): readonly RegisteredMetric[] {
   const absent = undefined as never;
   createRequestObserver(absent, metrics);
   registerServiceMetrics(metrics, { service: absent, backend: absent, engine: absent, encoders: absent });
+  countTraceSpans(metrics);
   observeCluster(metrics);
   registerClusterState(metrics, absent);
   return metrics.descriptions();

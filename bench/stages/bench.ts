@@ -3,11 +3,13 @@
  * another over a kept connection, or stores one document after another; the service's own request log says what each stage took,
  * and what the client waited beyond that is HTTP. With `--against` a second checkout is measured in turns of a round each,
  * so that both sides meet the same machine; with `--node` a node, which has its catalog, objects and limits in PostgreSQL,
- * SeaweedFS and Redis on this machine.
+ * SeaweedFS and Redis on this machine; with `--traces` one that sends the spans of every request to a collector.
  *
  * Stages of one request follow one another, so their times add up to what the client waited. *Overhead* is that sum less
  * the model's run and the engine: what the service itself costs.
  */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { closing, openTarget, type Target, type TargetOptions } from '../lib/service/target.ts';
 import { describeEnvironment, type Environment } from '../lib/environment.ts';
@@ -30,6 +32,7 @@ const settings = {
   warmUp: integer(1000, 'searches before the first round, at least'),
   against: optional('checkout', 'folder of another checkout, built and installed, to compare with'),
   node: flag('compare with a node of a cluster'),
+  traces: flag('compare with a server that traces every request'),
   upserts: flag('measure upserts of one document each, not searches'),
 };
 
@@ -55,10 +58,14 @@ interface StagesReport {
   /** What bare Fastify and a bare gRPC stream cost for the same bytes, milliseconds. */
   readonly floor: Floor;
   /** Median overhead of a round, the other checkout's over this one's. */
-  readonly ratios: { readonly overhead_against?: number; readonly node_adds_ms?: number };
+  readonly ratios: {
+    readonly overhead_against?: number;
+    readonly node_adds_ms?: number;
+    readonly traces_add_ms?: number;
+  };
 }
 
-type SideName = 'this' | 'against' | 'node';
+type SideName = 'this' | 'against' | 'node' | 'traced';
 
 interface SideReport {
   readonly name: SideName;
@@ -118,6 +125,7 @@ async function run(options: Options): Promise<StagesReport> {
       'this',
       ...(options.against === undefined ? [] : (['against'] as const)),
       ...(options.node ? (['node'] as const) : []),
+      ...(options.traces ? (['traced'] as const) : []),
     ] as const) {
       options.onProgress(`storing ${documents.length} documents: ${name}`);
       const side = await openSide(options, name, documents);
@@ -129,7 +137,14 @@ async function run(options: Options): Promise<StagesReport> {
   const reports = sides.map(sideReport);
   const [own] = reports;
   const against = reports.find(({ name }) => name === 'against');
-  const node = reports.find(({ name }) => name === 'node');
+  /** Milliseconds, the median of the rounds. */
+  const added = (name: SideName): number | undefined => {
+    const side = reports.find((report) => report.name === name);
+    return own === undefined || side === undefined
+      ? undefined
+      : median(side.total_rounds.map((total, round) => total - (own.total_rounds[round] ?? Number.NaN)));
+  };
+  const [nodeAdds, tracesAdd] = [added('node'), added('traced')];
   return {
     environment: describeEnvironment(options.command, 'auto', []),
     settings: {
@@ -145,12 +160,8 @@ async function run(options: Options): Promise<StagesReport> {
         against !== undefined && {
           overhead_against: median(pairedRatios(against.overhead_rounds, own.overhead_rounds)),
         }),
-      ...(own !== undefined &&
-        node !== undefined && {
-          node_adds_ms: median(
-            node.total_rounds.map((total, round) => total - (own.total_rounds[round] ?? Number.NaN)),
-          ),
-        }),
+      ...(nodeAdds === undefined ? {} : { node_adds_ms: nodeAdds }),
+      ...(tracesAdd === undefined ? {} : { traces_add_ms: tracesAdd }),
     },
   };
 }
@@ -169,10 +180,13 @@ async function openSide(
       onLogLine: (line) => logged.add(line),
       ...more,
     });
-  const target =
-    name === 'node'
-      ? await openNode(environment, open)
-      : await open(name === 'against' && against !== undefined ? { checkout: path.resolve(against) } : {});
+  const openers: Readonly<Record<SideName, () => Promise<Target>>> = {
+    this: () => open({}),
+    against: () => open(against === undefined ? {} : { checkout: path.resolve(against) }),
+    node: () => openNode(environment, open),
+    traced: () => openTraced(environment, open),
+  };
+  const target = await openers[name]();
   target.ended.addEventListener('abort', () => logged.end(target.ended.reason as Error));
   return { name, target, logged, rounds: [] };
 }
@@ -193,6 +207,30 @@ async function openNode(
     async close() {
       await target.close();
       await services.disposeAsync();
+    },
+  };
+}
+
+/** A server with a collector that takes all and keeps nothing. */
+async function openTraced(
+  environment: Options['environment'],
+  open: (more: Partial<TargetOptions>) => Promise<Target>,
+): Promise<Target> {
+  const collector = createServer((request, response) => {
+    request.resume().once('end', () => response.end('{}'));
+  });
+  const listening = Promise.withResolvers<void>();
+  collector.listen(0, '127.0.0.1', listening.resolve);
+  await listening.promise;
+  const { port } = collector.address() as AddressInfo;
+  const url = `http://127.0.0.1:${port}/v1/traces`;
+  const target = await open({ environment: { ...environment, MAXSIMD_TRACES_URL: url } });
+  return {
+    ...target,
+    async close() {
+      await target.close();
+      collector.closeAllConnections();
+      collector.close();
     },
   };
 }
@@ -236,6 +274,8 @@ function render({ sides, settings: shape, floor, ratios }: StagesReport): string
   lines.push(`floor: bare Fastify ${floor.http.toFixed(3)}, bare gRPC stream ${floor.grpc.toFixed(3)}`);
   if (ratios.node_adds_ms !== undefined)
     lines.push(`a node adds ${ratios.node_adds_ms.toFixed(2)} ms (median of the rounds)`);
+  if (ratios.traces_add_ms !== undefined)
+    lines.push(`traces add ${ratios.traces_add_ms.toFixed(2)} ms (median of the rounds)`);
   if (ratios.overhead_against !== undefined)
     lines.push(`overhead, against / this: ${ratios.overhead_against.toFixed(2)}`);
   return `${lines.join('\n')}\n`;

@@ -164,6 +164,20 @@ const configShape = {
     .default(false)
     .describe('Allow non-loopback addresses of encoders without TLS (in a network of your own).'),
   MAXSIMD_TRUST_PROXY: flag.default(false).describe('Believe `X-Forwarded-*` headers.'),
+  MAXSIMD_TRACES_URL: z
+    .string()
+    .regex(/^(https?:\/\/.+)?$/)
+    .refine((url) => url === '' || URL.canParse(url), 'not a URL')
+    .default('')
+    .describe(
+      'Where traces go, by OTLP over HTTP: the whole address, `http://host:4318/v1/traces`; empty = nowhere. Headers, compression and the like by the standard `OTEL_EXPORTER_OTLP_` variables.',
+    ),
+  MAXSIMD_TRACES_SHARE: z.coerce
+    .number()
+    .min(0)
+    .max(1)
+    .default(1)
+    .describe('Share of requests that are traced, 0 to 1; a caller’s `traceparent` decides for its own.'),
   MAXSIMD_LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
     .default('info')

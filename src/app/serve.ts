@@ -4,8 +4,9 @@
  * the way up is undone and thrown, as one line fit to print.
  */
 import type { AddressInfo, Server } from 'node:net';
-import { totalmem } from 'node:os';
+import { hostname, totalmem } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
+import { whyAway } from '../away-reasons.ts';
 import { prepareDataDirectory } from '../catalog/data-directory.ts';
 import type { Catalog } from '../catalog/contract.ts';
 import { openDataDirectory, type Backend } from './backend.ts';
@@ -15,6 +16,7 @@ import { findInstalled, installedModels } from '../encoder/model/installed-model
 import { greetFirstTenant } from './first-tenant.ts';
 import { createHttpServer } from '../http/server.ts';
 import { createEngine } from '../index/engine/native.ts';
+import { programVersion } from '../installation.ts';
 import { createLogger, type Logger } from '../logging.ts';
 import { isLoopback } from '../loopback.ts';
 import { createMetrics, type Metrics } from '../metrics.ts';
@@ -23,7 +25,8 @@ import { choiceOf } from './model-choice.ts';
 import { EncoderStartFailure } from '../encoder/supervision/supervisor.ts';
 import { createService } from '../service/create-service.ts';
 import { defaultModel } from '../service/indexes/served-models.ts';
-import { registerServiceMetrics } from './telemetry/service-metrics.ts';
+import { countTraceSpans, registerServiceMetrics } from './telemetry/service-metrics.ts';
+import type { Traces } from './telemetry/traces.ts';
 import { onShutdown } from './shutdown.ts';
 import { startEncoders } from './encoders.ts';
 
@@ -72,12 +75,14 @@ export async function serve(config: Config): Promise<void> {
   backend.serves(service);
 
   registerServiceMetrics(metrics, { service, backend, engine, encoders });
+  const traces = await tracesOf(config, logger, metrics);
   const draining = new AbortController();
   const http = starting.adopt(
     await createHttpServer({
       service,
       logger,
       metrics,
+      traces,
       drain: draining.signal,
       trustProxy: config.MAXSIMD_TRUST_PROXY,
       connectionsMax: config.MAXSIMD_HTTP_CONNECTIONS_MAX,
@@ -122,6 +127,7 @@ export async function serve(config: Config): Promise<void> {
       // Node waits for connections on which no request has come, too: they end with the process.
       await Promise.race([http.close(), pause(lastAnswersMs)]);
       await closeNow(metricsServer);
+      await traces?.close();
       await encoders.close();
       await backend.close();
       logger.info('closed');
@@ -144,6 +150,28 @@ export async function serve(config: Config): Promise<void> {
     `${JSON.stringify({ event: 'ready', url, model: model.name, model_version: model.version })}\n`,
   );
   starting.move();
+}
+
+/** Its packages are loaded by those who want traces alone. */
+async function tracesOf(config: Config, logger: Logger, metrics: Metrics): Promise<Traces | undefined> {
+  const countSpans = countTraceSpans(metrics);
+  const { MAXSIMD_TRACES_URL: url, MAXSIMD_TRACES_SHARE: share } = config;
+  if (url === '') return undefined;
+  const { startTraces } = await import('./telemetry/traces.ts');
+  return startTraces({
+    url,
+    share,
+    version: programVersion(),
+    instance: `${hostname()}:${process.pid}`,
+    onSpans: (outcome, spans) => countSpans({ outcome }, spans),
+    onChange: (isAway, cause) =>
+      isAway
+        ? logger.warn(
+            { err: cause, reason: whyAway(cause) },
+            'the trace collector is away: spans are dropped',
+          )
+        : logger.info('the trace collector takes spans'),
+  });
 }
 
 /** Its clients of other services are loaded by those who need them alone. */

@@ -30,7 +30,17 @@ export interface RequestObserver extends ProtocolObserver {
   unavailable(scope: { readonly requestId: string }, error: ServiceError): void;
 }
 
-export function createRequestObserver(logger: Logger, metrics: Metrics): RequestObserver {
+/** Where the traces of requests go, off by default. */
+export interface RequestTraces {
+  /** Makes spans of a request that was admitted and of its stages. Returns the id of its trace, if it is sampled. */
+  ended(scope: RequestScope, request: EndedRequest): string | undefined;
+}
+
+export function createRequestObserver(
+  logger: Logger,
+  metrics: Metrics,
+  traces?: RequestTraces,
+): RequestObserver {
   let inFlight = 0;
   metrics.registerGauge(
     { name: 'http_requests_in_flight', help: 'Requests being answered.' },
@@ -78,21 +88,21 @@ export function createRequestObserver(logger: Logger, metrics: Metrics): Request
       const latencyMs = scope.elapsedMs();
       count(request, scope.errorCode);
       observeDuration({ route: request.route }, latencyMs / 1000);
-      for (const [stage, ms] of Object.entries(scope.timings)) {
-        observeStage({ route: request.route, stage }, ms / 1000);
-      }
+      const stages = scope.timings.entries();
+      for (const [stage, { ms }] of stages) observeStage({ route: request.route, stage }, ms / 1000);
+      // Who has no key may not fill a collector.
+      const traceId = scope.context === undefined ? undefined : traces?.ended(scope, request);
       logger[levelOf(request.status)](
         {
           request_id: scope.requestId,
+          trace_id: traceId ?? scope.traceParent?.traceId,
           tenant_id: scope.context?.tenant.id,
           method: request.method,
           route: request.route,
           status: request.status,
           code: scope.errorCode,
           latency_ms: rounded(latencyMs),
-          timings_ms: Object.fromEntries(
-            Object.entries(scope.timings).map(([stage, ms]) => [stage, rounded(ms)]),
-          ),
+          timings_ms: Object.fromEntries(stages.map(([stage, { ms }]) => [stage, rounded(ms)])),
         },
         'request',
       );

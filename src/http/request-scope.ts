@@ -7,15 +7,19 @@ import type { ServerResponse } from 'node:http';
 import { assertInvariant } from '../errors.ts';
 import type { ErrorCode, ServiceError } from '../errors.ts';
 import type { AdmittedRequest, RequestContext } from '../service/contract.ts';
+import { serviceStage, StageTimings } from '../service/stage-timings.ts';
+import type { TraceParent } from './protocol/trace-parent.ts';
 
 export class RequestScope {
   readonly requestId: string;
   readonly startedAtMs = Date.now();
+  /** The caller's place in a trace of its own. */
+  readonly traceParent: TraceParent | undefined;
   /**
-   * Milliseconds by stage. Ours follow one another: `admission`, `body` (read, parsed, validated), `service`,
-   * `answer` (made, counted, written). The service adds what its part is made of.
+   * Ours follow one another: `admission`, `body` (read, parsed, validated), `service`, `answer` (made, counted,
+   * written). The service adds what its part is made of.
    */
-  readonly timings: Record<string, number> = {};
+  readonly timings = new StageTimings();
   /** Code of the error answered, for logs and metrics. */
   errorCode: ErrorCode | undefined;
   /** Status of an answer given past the router. */
@@ -26,12 +30,18 @@ export class RequestScope {
   #work = 0;
   #answered = false;
   #closed = false;
-  readonly #startedAt = performance.now();
-  #markedAt = this.#startedAt;
+  /** As `performance.now()` tells it. */
+  readonly startedAt = performance.now();
+  #markedAt = this.startedAt;
   readonly #clientGone = new AbortController();
 
-  constructor(requestId: string, response: ServerResponse, onClose: (scope: RequestScope) => void) {
+  constructor(
+    { requestId, traceParent }: Pick<RequestScope, 'requestId' | 'traceParent'>,
+    response: ServerResponse,
+    onClose: (scope: RequestScope) => void,
+  ) {
     this.requestId = requestId;
+    this.traceParent = traceParent;
     response.once('finish', () => (this.#answered = true));
     response.once('close', () => {
       this.#closed = true;
@@ -58,7 +68,7 @@ export class RequestScope {
   }
 
   elapsedMs(): number {
-    return performance.now() - this.#startedAt;
+    return performance.now() - this.startedAt;
   }
 
   /** Takes over the admission's slot. `timeoutMs` counts from the request's arrival. */
@@ -90,7 +100,7 @@ export class RequestScope {
     try {
       return await this.hold(operation(context));
     } finally {
-      this.#markStage('service');
+      this.#markStage(serviceStage);
     }
   }
 
@@ -108,7 +118,7 @@ export class RequestScope {
   /** Notes the time since the last mark (or the start) under `stage`. */
   #markStage(stage: string): void {
     const now = performance.now();
-    this.timings[stage] = now - this.#markedAt;
+    this.timings.note(stage, { startedAt: this.#markedAt, ms: now - this.#markedAt });
     this.#markedAt = now;
   }
 

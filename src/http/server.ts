@@ -27,10 +27,16 @@ import {
 } from './limits.ts';
 import { createListener, defaultHttpTimeouts } from './protocol/listener.ts';
 import type { HttpTimeouts, TlsIdentity } from './protocol/listener.ts';
-import { clientGoneStatus, createRequestObserver, unmatchedRoute } from './observation.ts';
+import {
+  clientGoneStatus,
+  createRequestObserver,
+  unmatchedRoute,
+  type RequestTraces,
+} from './observation.ts';
 import { describeApi } from './schemas/openapi.ts';
 import { createClientErrorHandler, trackAnswer } from './protocol/protocol.ts';
 import { requestIdHeader, requestIdOf } from './protocol/request-id.ts';
+import { traceParentOf } from './protocol/trace-parent.ts';
 import { RequestScope } from './request-scope.ts';
 import { documentRoutes } from './routes/documents.ts';
 import { healthRoutes } from './routes/health.ts';
@@ -42,6 +48,8 @@ export interface HttpServerOptions {
   readonly service: Service;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** Absent = requests are not traced. */
+  readonly traces?: RequestTraces | undefined;
   /** With it the server speaks HTTPS. */
   readonly tls?: TlsIdentity;
   /** Believe `X-Forwarded-*`. */
@@ -65,7 +73,7 @@ declare module 'fastify' {
 /** Built, not listening: `inject()` or `listen()` it. `close()` refuses what is new and waits for what is in flight. */
 export async function createHttpServer(options: HttpServerOptions): Promise<FastifyInstance> {
   const timeouts = { ...defaultHttpTimeouts, ...options.timeouts };
-  const observer = createRequestObserver(options.logger, options.metrics);
+  const observer = createRequestObserver(options.logger, options.metrics, options.traces);
   const turns = new ConnectionTurns();
   const app: FastifyInstance = Fastify({
     // Ours, so that no listener of the service lacks the protocol's answers (Fastify adds bare ones for `localhost`).
@@ -93,7 +101,8 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Fast
   app.addHook('onRequest', async (request, reply) => {
     reply.header(requestIdHeader, request.id);
     observer.started();
-    request.scope = new RequestScope(request.id, reply.raw, (scope) => {
+    const traceParent = traceParentOf(request.headers);
+    request.scope = new RequestScope({ requestId: request.id, traceParent }, reply.raw, (scope) => {
       observer.ended(scope, {
         method: request.method,
         route: request.routeOptions.url ?? unmatchedRoute,

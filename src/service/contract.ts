@@ -4,13 +4,14 @@
  */
 import type { IndexRow, Tenant } from '../catalog/contract.ts';
 import type { ConcurrencyPermit } from './limits/limiter.ts';
+import type { StageTimings } from './stage-timings.ts';
 
 /** Results of a search that does not say. */
 export const topKDefault = 10;
 /** Chunks of a search that are scored exactly, at most. */
 export const candidateKMax = 500;
 
-/** Travels down with one request; stage timings flow back up in `timings` (milliseconds by stage). */
+/** Travels down with one request; stage timings flow back up in `timings`. */
 export interface RequestContext {
   readonly requestId: string;
   readonly tenant: Tenant;
@@ -19,7 +20,7 @@ export interface RequestContext {
   /** Absolute, milliseconds since the epoch. */
   readonly deadlineMs: number;
   readonly startedAtMs: number;
-  readonly timings: Record<string, number>;
+  readonly timings: StageTimings;
 }
 
 export interface AdmittedRequest {

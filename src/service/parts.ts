@@ -1,12 +1,13 @@
 /** What the operations are made of. Composition happens in `create-service.ts`. */
 import type { Catalog } from '../catalog/contract.ts';
-import type { EncodedQuery, EncodeOptions, Encoder } from '../encoder/protocol/contract.ts';
+import type { EncodedQuery, EncodeOptions, Encoder, EncodeTimings } from '../encoder/protocol/contract.ts';
 import { invalid, ServiceError } from '../errors.ts';
 import type { NativeEngine } from '../index/engine/native.ts';
 import type { RequestContext, RequestUsage } from './contract.ts';
 import type { Indexes } from './indexes/indexes.ts';
 import type { ModelChoice } from './indexes/served-models.ts';
 import type { TokenAllowance } from './limits/token-allowance.ts';
+import { serviceStage } from './stage-timings.ts';
 import type { UsageRecorder } from './usage/usage-recorder.ts';
 import type { VersionResolver } from './indexes/version-resolver.ts';
 
@@ -42,6 +43,15 @@ export async function encodedQuery(
   return query;
 }
 
+/** What an encoder says of its part, as parts of the stage `encode`. */
+export function encoderStages({
+  tokenizeMs,
+  queueMs,
+  runMs,
+}: EncodeTimings): Readonly<Record<string, number>> {
+  return { encoder_tokenize: tokenizeMs, encoder_queue: queueMs, encoder_run: runMs };
+}
+
 /** Ends work that nobody waits for any more: the client has gone, or the deadline has passed. */
 export function assertWanted(context: RequestContext, nowMs: number): void {
   context.signal.throwIfAborted();
@@ -53,11 +63,11 @@ export function assertWanted(context: RequestContext, nowMs: number): void {
 
 /** Runs one stage and notes its time. */
 export async function timed<T>(context: RequestContext, stage: string, work: () => Promise<T>): Promise<T> {
-  const started = performance.now();
+  const startedAt = performance.now();
   try {
     return await work();
   } finally {
-    context.timings[stage] = (context.timings[stage] ?? 0) + performance.now() - started;
+    context.timings.note(stage, { within: serviceStage, startedAt, ms: performance.now() - startedAt });
   }
 }
 

@@ -1,6 +1,6 @@
 /**
  * Distinctive strings go in as queries, document texts, filters, bodies of broken requests and keys. None
- * of them may come out in a file of the server, a log line or a metric: not in the data directory (write-ahead
+ * of them may come out in a file of the server, a log line, a metric or a trace: not in the data directory (write-ahead
  * logs included), not in its temporary directory, in no common encoding.
  */
 import { readdir, readFile } from 'node:fs/promises';
@@ -12,6 +12,7 @@ import { call, connect, type Client } from '../support/running/client.ts';
 import { createTenant, type TestTenant } from '../support/running/command-line.ts';
 import { encodersOf } from '../support/running/processes.ts';
 import { createRandom } from '../support/running/random.ts';
+import { startTraceCollector, type TraceCollector } from '../support/network/trace-collector.ts';
 import { openRaw } from '../support/network/raw-http.ts';
 import { startServer, type ServerProcess } from '../support/running/server.ts';
 import { makeIndex, put } from '../support/running/stage.ts';
@@ -75,6 +76,7 @@ async function findInFiles(
 
 describe('Canary', () => {
   let server: ServerProcess;
+  let collector: TraceCollector;
   let tenant: TestTenant;
   /** What must be nowhere. */
   const secrets = new Map<string, string>();
@@ -88,7 +90,11 @@ describe('Canary', () => {
   }
 
   beforeAll(async () => {
-    server = await startServer({ metrics: true, env: { MAXSIMD_LOG_LEVEL: 'trace' } });
+    collector = await startTraceCollector();
+    server = await startServer({
+      metrics: true,
+      env: { MAXSIMD_LOG_LEVEL: 'trace', MAXSIMD_TRACES_URL: collector.url },
+    });
     tenant = await createTenant(server);
     secrets.set('key secret', tenant.key.slice(-30));
     await speak(server, tenant.client);
@@ -97,6 +103,7 @@ describe('Canary', () => {
   afterAll(async () => {
     await server?.kill();
     await server?.scratch.remove();
+    await collector?.[Symbol.asyncDispose]();
   });
 
   /** Says every secret in every place where a client may say something. */
@@ -221,9 +228,12 @@ describe('Canary', () => {
     expect(findCanaries(new Map([...secrets, ...stored]), Buffer.from(stdout + stderr))).toEqual([]);
   });
 
-  test('nor after the server has ended, by SIGTERM or by SIGKILL', async () => {
+  test('nor in a trace, nor after the server has ended, by SIGTERM or by SIGKILL', async () => {
     await server.stop();
     const all = new Map([...secrets, ...stored]);
+    // Its last spans are out.
+    expect(collector.spans().length).toBeGreaterThan(100);
+    expect(findCanaries(all, collector.received())).toEqual([]);
     expect(findCanaries(all, Buffer.from(server.output().stdout + server.output().stderr))).toEqual([]);
     for (const directory of [server.scratch.data, server.scratch.temporary]) {
       expect(await findInFiles(secrets, directory)).toEqual([]);

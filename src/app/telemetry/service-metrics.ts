@@ -6,6 +6,17 @@ import type { RunningService } from '../../service/create-service.ts';
 import type { Backend } from '../backend.ts';
 import type { Encoders } from '../encoders.ts';
 
+/** Without traces nothing is counted. */
+export function countTraceSpans(
+  metrics: Metrics,
+): (labels: { readonly outcome: 'sent' | 'dropped' }, spans: number) => void {
+  return metrics.counter({
+    name: 'trace_spans_total',
+    help: 'Spans of requests, by whether the collector took them (`sent`) or not (`dropped`: it was away, or too many waited).',
+    labelNames: ['outcome'],
+  });
+}
+
 export function registerServiceMetrics(
   metrics: Metrics,
   {

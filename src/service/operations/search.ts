@@ -14,6 +14,7 @@ import {
   assertWanted,
   encodedQuery,
   encodeOptions,
+  encoderStages,
   requestUsage,
   timed,
   type ServiceParts,
@@ -123,9 +124,7 @@ async function encodeQuery(
     hold.reserve(BigInt(tokens));
   }
   const query = await timed(context, 'encode', () => encodedQuery(parts, text, options));
-  context.timings['encoder_tokenize'] = query.timings.tokenizeMs;
-  context.timings['encoder_queue'] = query.timings.queueMs;
-  context.timings['encoder_run'] = query.timings.runMs;
+  context.timings.noteParts('encode', encoderStages(query.timings));
   // A tokenizer whose normalisation makes characters could exceed the bytes: then the rest is reserved now.
   if (BigInt(query.inputTokens) > hold.reserved) hold.reserve(BigInt(query.inputTokens) - hold.reserved);
   return query;
@@ -169,8 +168,10 @@ function chunkIdOf(versionId: number, chunkIndex: number): string {
 }
 
 function noteEngineTimings(context: RequestContext, { timings }: NativeSearchResult): void {
-  context.timings['engine_queue'] = timings.queueMs;
-  context.timings['engine_filter'] = timings.filterMs;
-  context.timings['engine_candidates'] = timings.candidatesMs;
-  context.timings['engine_exact'] = timings.exactMs;
+  context.timings.noteParts('engine', {
+    engine_queue: timings.queueMs,
+    engine_filter: timings.filterMs,
+    engine_candidates: timings.candidatesMs,
+    engine_exact: timings.exactMs,
+  });
 }

@@ -8,7 +8,7 @@
  */
 import type { IndexRow } from '../../catalog/contract.ts';
 import type { CommitUpsertResult, DocumentVersion } from '../../document-commits.ts';
-import type { EncodedDocument, EncoderModel } from '../../encoder/protocol/contract.ts';
+import type { EncodedDocument, EncoderModel, EncodeTimings } from '../../encoder/protocol/contract.ts';
 import { assertInvariant, invalid, type ServiceError } from '../../errors.ts';
 import type { RecordLocation } from '../../index-state.ts';
 import { metadataTerms } from '../../index/terms/metadata-terms.ts';
@@ -16,8 +16,16 @@ import type { IndexWriter } from '../../index/contract.ts';
 import { monthOf } from '../calendar-month.ts';
 import type { DocumentInput, RequestContext, UpsertResponse } from '../contract.ts';
 import { missingIndex } from '../indexes/indexes.ts';
-import { assertWanted, encodeOptions, requestUsage, timed, type ServiceParts } from '../parts.ts';
+import {
+  assertWanted,
+  encodeOptions,
+  encoderStages,
+  requestUsage,
+  timed,
+  type ServiceParts,
+} from '../parts.ts';
 import { modelOfIndex } from '../indexes/served-models.ts';
+import { serviceStage } from '../stage-timings.ts';
 import { tokenAllowanceExceeded, type TokenHold } from '../limits/token-allowance.ts';
 
 type UnplacedVersion = Omit<DocumentVersion, keyof RecordLocation>;
@@ -106,13 +114,14 @@ async function encodeInto(
   const versionIds = await parts.catalog.allocateIds(documents.length);
   const seen = new Set<number>();
   const errors = new Map<number, string>();
-  const started = performance.now();
+  const startedAt = performance.now();
+  let slowest: EncodeTimings = { tokenizeMs: 0, queueMs: 0, runMs: 0 };
   for await (const document of encoded) {
     assertWanted(context, parts.nowMs());
     const input = documents[document.documentIndex];
     assertInvariant(input !== undefined && !seen.has(document.documentIndex), 'a document is encoded once');
     seen.add(document.documentIndex);
-    noteEncoderTimings(context, document);
+    slowest = slowestOf(slowest, document.timings);
     if (document.chunkRows.length === 0) {
       errors.set(document.documentIndex, document.problem ?? 'the document produced no chunks');
       continue;
@@ -124,7 +133,9 @@ async function encodeInto(
     prepared.inputTokens += document.inputTokens;
     prepared.chunks += version.chunkCount;
   }
-  context.timings['encode'] = performance.now() - started - (context.timings['append'] ?? 0);
+  const encodeMs = performance.now() - startedAt - context.timings.msOf('append');
+  context.timings.note('encode', { within: serviceStage, startedAt, ms: encodeMs });
+  context.timings.noteParts('encode', encoderStages(slowest));
   assertInvariant(seen.size === documents.length, 'every document is encoded');
   prepared.failed = documents.flatMap(({ docId }, index) => {
     const error = errors.get(index);
@@ -230,12 +241,10 @@ function allowanceExceeded(): ServiceError {
 }
 
 /** The slowest document speaks for the request. */
-function noteEncoderTimings(context: RequestContext, { timings }: EncodedDocument): void {
-  for (const [stage, ms] of [
-    ['encoder_tokenize', timings.tokenizeMs],
-    ['encoder_queue', timings.queueMs],
-    ['encoder_run', timings.runMs],
-  ] as const) {
-    context.timings[stage] = Math.max(context.timings[stage] ?? 0, ms);
-  }
+function slowestOf(one: EncodeTimings, other: EncodeTimings): EncodeTimings {
+  return {
+    tokenizeMs: Math.max(one.tokenizeMs, other.tokenizeMs),
+    queueMs: Math.max(one.queueMs, other.queueMs),
+    runMs: Math.max(one.runMs, other.runMs),
+  };
 }

@@ -23,6 +23,7 @@ import { openS3ObjectStore } from '../../../src/index/storage/s3-object-store.ts
 import { createService } from '../../../src/service/create-service.ts';
 import { removeGarbage } from '../../../src/service/garbage.ts';
 import { MemoryLimiter } from '../../../src/service/limits/memory-limiter.ts';
+import { StageTimings } from '../../../src/service/stage-timings.ts';
 import { answersOf, goldenSettings, plainUsage, type Golden } from '../../fixtures/backup/golden.ts';
 import { rounds } from '../../rounds.ts';
 import { newDatabase, queryDatabase, serversMs } from '../../support/cluster/servers.ts';
@@ -200,7 +201,7 @@ describe('a data directory', () => {
       signal: new AbortController().signal,
       deadlineMs: Date.now() + 60_000,
       startedAtMs: Date.now(),
-      timings: {},
+      timings: new StageTimings(),
     });
     const made = await node.service.createIndex(context(), { name: 'later', metadataSchema: '{}' });
     for (const indexId of [index.id, made.id]) {

@@ -56,7 +56,7 @@ export function createMemoryService(): MemoryService {
   const enter = async (name: string, context: RequestContext, ...given: unknown[]): Promise<void> => {
     service.calls.push({ name, context, arguments: given });
     await service.before(context, name);
-    context.timings[name] = 0.5;
+    context.timings.note(name, { startedAt: performance.now(), ms: 0.5 });
   };
   const find = (indexId: string): IndexRow => {
     const index = indexes.get(indexId);

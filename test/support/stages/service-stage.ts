@@ -18,6 +18,7 @@ import type {
 } from '../../../src/service/contract.ts';
 import { createService, type RunningService } from '../../../src/service/create-service.ts';
 import { MemoryLimiter } from '../../../src/service/limits/memory-limiter.ts';
+import { StageTimings } from '../../../src/service/stage-timings.ts';
 import { WordEncoder } from '../encoder/word-encoder.ts';
 
 export interface TenantStage {
@@ -94,7 +95,7 @@ export async function openServiceStage(
         signal: new AbortController().signal,
         deadlineMs: clock.ms + 60_000,
         startedAtMs: clock.ms,
-        timings: {},
+        timings: new StageTimings(),
         ...overrides,
       });
       return {

@@ -14,6 +14,7 @@ import { createLogger } from '../../../../src/logging.ts';
 import { createMetrics } from '../../../../src/metrics.ts';
 import type { RequestContext } from '../../../../src/service/contract.ts';
 import { createService } from '../../../../src/service/create-service.ts';
+import { StageTimings } from '../../../../src/service/stage-timings.ts';
 import { WordEncoder, wordModel } from '../../encoder/word-encoder.ts';
 import type { FromNode, NodeAnswers, NodeCall, ToNode } from './node-calls.ts';
 import { withoutHeads } from './planted-node.ts';
@@ -86,7 +87,7 @@ async function answer(call: NodeCall): Promise<NodeAnswers[NodeCall['kind']]> {
       signal: new AbortController().signal,
       deadlineMs: Date.now() + (call.kind === 'search' ? searchMs : writeMs),
       startedAtMs: Date.now(),
-      timings: {},
+      timings: new StageTimings(),
     };
     const value = await operate(context, call);
     await service.countRequest(context);
