@@ -69,12 +69,49 @@ RecordParts takeRecord(const Napi::Value& value, uint32_t dim) {
   return parts;
 }
 
+namespace {
+
+MetadataFilter takeFilter(const Napi::Value& terms, const Napi::Value& where, const std::string& name) {
+  MetadataFilter filter;
+  if (!terms.IsUndefined()) {
+    const auto bytes = takeTerms(terms, name + ".filterTerms", filterTermsMax);
+    if (!bytes.empty()) {
+      filter.terms.emplace(bytes.size() / termBytes);
+      std::memcpy(filter.terms->data(), bytes.data(), bytes.size());
+    }
+  }
+  if (!where.IsUndefined()) filter.where = takeCondition(where, name + ".where");
+  return filter;
+}
+
+Deadline takeTimeout(const Napi::Value& value, const std::string& name) {
+  const double timeout = takePositive(value, name);
+  Deadline deadline;
+  deadline.at = Clock::now() + std::chrono::microseconds(int64_t(std::min(timeout, timeoutMsMax) * 1000));
+  return deadline;
+}
+
+}  // namespace
+
+Condition takeCondition(const Napi::Value& value, const std::string& name) {
+  return readCondition(takeArray<uint8_t>(value, name));
+}
+
+Matching takeMatching(const Napi::Value& value) {
+  const Napi::Object matching = takeObject(value, "matching");
+  const auto [generation, terms, where, timeoutMs] =
+      properties(matching, "generation", "filterTerms", "where", "timeoutMs");
+  return {takeFilter(terms, where, "matching"), takeInteger(generation, "matching.generation"),
+          takeTimeout(timeoutMs, "matching.timeoutMs")};
+}
+
 IndexSearch takeSearch(const Napi::Value& value, uint32_t dim) {
   const Napi::Object search = takeObject(value, "search");
-  const auto [givenOffsets, givenQuery, topK, candidateK, generation, components, plan, terms, timeoutMs] =
-      properties(search, "offsets", "query", "topK", "candidateK", "generation", "components", "plan", "filterTerms",
-                 "timeoutMs");
+  const auto [givenOffsets, givenQuery, topK, grouped, candidateK, generation, components, plan, terms, where,
+              timeoutMs] = properties(search, "offsets", "query", "topK", "grouped", "candidateK", "generation",
+                                      "components", "plan", "filterTerms", "where", "timeoutMs");
   IndexSearch request{};
+  static_cast<MetadataFilter&>(request) = takeFilter(terms, where, "search");
   const auto offsets = takeArray<float>(givenOffsets, "search.offsets");
   checkInteger(double(offsets.size()), "search.offsets.length", 1, queryTokensMax);
   const auto query = takeArray<float>(givenQuery, "search.query");
@@ -84,19 +121,12 @@ IndexSearch takeSearch(const Napi::Value& value, uint32_t dim) {
   request.query.assign(query.begin(), query.end());
   request.offsets.assign(offsets.begin(), offsets.end());
   request.topK = uint32_t(takeInteger(topK, "search.topK", 1, topKMax));
+  request.grouped = !grouped.IsUndefined() && takeBoolean(grouped, "search.grouped");
   request.candidateK = uint32_t(takeInteger(candidateK, "search.candidateK", 1, exactChunksMax));
   request.generation = takeInteger(generation, "search.generation");
   request.components = takeBoolean(components, "search.components");
   request.plan = takePlan(plan);
-  if (!terms.IsUndefined()) {
-    const auto bytes = takeTerms(terms, "search.filterTerms", filterTermsMax);
-    if (!bytes.empty()) {
-      request.terms.emplace(bytes.size() / termBytes);
-      std::memcpy(request.terms->data(), bytes.data(), bytes.size());
-    }
-  }
-  const double timeout = takePositive(timeoutMs, "search.timeoutMs");
-  request.deadline.at = Clock::now() + std::chrono::microseconds(int64_t(std::min(timeout, timeoutMsMax) * 1000));
+  request.deadline = takeTimeout(timeoutMs, "search.timeoutMs");
   return request;
 }
 

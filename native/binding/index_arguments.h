@@ -16,6 +16,14 @@ namespace maxsimd {
 IndexOptions takeIndexOptions(const Napi::Object& options);
 RecordParts takeRecord(const Napi::Value& value, uint32_t dim);
 IndexSearch takeSearch(const Napi::Value& value, uint32_t dim);
+Condition takeCondition(const Napi::Value& value, const std::string& name);
+/// Which documents match, without a query.
+struct Matching {
+  MetadataFilter filter;
+  uint64_t generation;
+  Deadline deadline;
+};
+Matching takeMatching(const Napi::Value& value);
 std::vector<Index::LifespanChange> takeLifespanColumns(const Napi::Value& value, const std::string& name);
 std::vector<Index::LifespanLoad> takeLifespanLoads(const Napi::Value& value);
 

@@ -4,6 +4,7 @@
 #include "binding/engine_object.h"
 #include "binding/index_arguments.h"
 #include "binding/task.h"
+#include "candidates/candidates.h"
 #include "search/search.h"
 
 #include <utility>
@@ -30,6 +31,13 @@ Napi::Object segmentInfo(Napi::Env env, const SegmentInfo& info) {
   object.Set("centroids", info.centroids);
   object.Set("codebook", info.codebook);
   object.Set("codesOutdated", Napi::Boolean::New(env, info.codesOutdated));
+  return object;
+}
+
+Napi::Value seenRecords(Napi::Env env, const Index::SeenRecords& seen) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("records", makeArray<uint32_t, Napi::Uint32Array>(env, seen.records.data(), seen.records.size()));
+  object.Set("versionIds", makeArray<double, Napi::Float64Array>(env, seen.versionIds.data(), seen.versionIds.size()));
   return object;
 }
 
@@ -99,6 +107,9 @@ Napi::Function IndexObject::define(Napi::Env env) {
                          InstanceMethod<&IndexObject::recordsSeenSince>("recordsSeenSince"),
                          InstanceMethod<&IndexObject::publish>("publish"),
                          InstanceMethod<&IndexObject::search>("search"),
+                         InstanceMethod<&IndexObject::matching>("matching"),
+                         InstanceMethod<&IndexObject::recordsWithoutValues>("recordsWithoutValues"),
+                         InstanceMethod<&IndexObject::addValues>("addValues"),
                          InstanceMethod<&IndexObject::verifyRecord>("verifyRecord"),
                          InstanceMethod<&IndexObject::segments>("segments"),
                          InstanceMethod<&IndexObject::close>("close"),
@@ -279,12 +290,7 @@ Napi::Value IndexObject::recordsSeenSince(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&] {
     const Index& index = requireOpen();
-    const auto seen = index.recordsSeenSince(takeSegmentId(info[0]), takeInteger(info[1], "generation"));
-    Napi::Object object = Napi::Object::New(env);
-    object.Set("records", makeArray<uint32_t, Napi::Uint32Array>(env, seen.records.data(), seen.records.size()));
-    object.Set("versionIds",
-               makeArray<double, Napi::Float64Array>(env, seen.versionIds.data(), seen.versionIds.size()));
-    return object;
+    return seenRecords(env, index.recordsSeenSince(takeSegmentId(info[0]), takeInteger(info[1], "generation")));
   });
 }
 
@@ -310,6 +316,53 @@ Napi::Value IndexObject::search(const Napi::CallbackInfo& info) {
     };
     auto result = [components](Napi::Env env, TimedSearch& timed) { return searchResult(env, timed, components); };
     return hub_->start(info.Env(), pool, makeTask(std::move(execute), std::move(result)));
+  });
+}
+
+Napi::Value IndexObject::matching(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    Matching matching = takeMatching(info[0]);
+    requireOpen();
+    matching.deadline.stopping = &hub_->engine().stopping;
+    auto execute = [index = index_, matching = std::move(matching)] {
+      return matchingVersions(*index, matching.generation, matching.filter, matching.deadline);
+    };
+    auto result = [](Napi::Env env, std::vector<uint64_t>& versionIds) -> Napi::Value {
+      auto array = Napi::Float64Array::New(env, versionIds.size());
+      std::copy(versionIds.begin(), versionIds.end(), array.Data());
+      return array;
+    };
+    return hub_->start(info.Env(), hub_->engine().compute(), makeTask(std::move(execute), std::move(result)));
+  });
+}
+
+Napi::Value IndexObject::recordsWithoutValues(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const uint64_t id = takeSegmentId(info[0]), generation = takeInteger(info[1], "generation");
+    const Condition where = takeCondition(info[2], "where");
+    requireOpen();
+    auto execute = [index = index_, id, generation, fields = where.fields] {
+      return index->recordsWithoutValues(id, generation, fields);
+    };
+    auto result = [](Napi::Env env, Index::SeenRecords& lacking) { return seenRecords(env, lacking); };
+    return hub_->start(info.Env(), hub_->engine().compute(), makeTask(std::move(execute), std::move(result)));
+  });
+}
+
+Napi::Value IndexObject::addValues(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const uint64_t id = takeSegmentId(info[0]);
+    const Condition where = takeCondition(info[1], "where");
+    const auto taken = takeArray<uint32_t>(info[2], "records");
+    std::vector<uint32_t> records(taken.begin(), taken.end());
+    std::vector<std::string> objects;
+    if (!info[3].IsArray()) refuse("objects", "an array");
+    const auto given = info[3].As<Napi::Array>();
+    for (uint32_t o = 0; o < given.Length(); ++o) objects.push_back(takeString(given.Get(o), "objects"));
+    requireOpen();
+    auto execute = [index = index_, id, fields = where.fields, records = std::move(records),
+                    objects = std::move(objects)] { index->addValues(id, fields, records, objects); };
+    return hub_->start(info.Env(), hub_->engine().compute(), makeTask(std::move(execute)));
   });
 }
 

@@ -34,6 +34,9 @@ class IndexObject : public Napi::ObjectWrap<IndexObject> {
   Napi::Value recordsSeenSince(const Napi::CallbackInfo& info);
   Napi::Value publish(const Napi::CallbackInfo& info);
   Napi::Value search(const Napi::CallbackInfo& info);
+  Napi::Value matching(const Napi::CallbackInfo& info);
+  Napi::Value recordsWithoutValues(const Napi::CallbackInfo& info);
+  Napi::Value addValues(const Napi::CallbackInfo& info);
   Napi::Value verifyRecord(const Napi::CallbackInfo& info);
   Napi::Value segments(const Napi::CallbackInfo& info);
   Napi::Value close(const Napi::CallbackInfo& info);

@@ -53,6 +53,18 @@ bool useLists(std::span<const CodedSegment> segments, Plan plan, uint32_t tokens
   return listScanCost(segments, tokens, breadth) < codeScanCost(segments, tokens);
 }
 
+/// Records of one segment, ascending.
+std::vector<uint32_t> matchingRecords(const SegmentSnapshot& snapshot, uint64_t generation, const MetadataFilter& filter,
+                                      const Checkpoint& checkpoint) {
+  std::vector<uint32_t> matching;
+  if (filter.terms) matching = snapshot.segment->recordsMatching(*filter.terms, snapshot.records, checkpoint);
+  if (!filter.where) return matching;
+  const Bitmap meeting = recordsMeeting(*filter.where, snapshot, generation, checkpoint);
+  if (filter.terms) std::erase_if(matching, [&meeting](uint32_t record) { return !meeting.test(record); });
+  else meeting.forEach(0, meeting.size(), [&matching](uint32_t record) { matching.push_back(record); });
+  return matching;
+}
+
 /// What the filter leaves of the live chunks.
 std::shared_ptr<const LiveChunks> filtered(const Segment& segment, const LiveChunks& live,
                                            const std::vector<uint32_t>& records) {
@@ -99,19 +111,36 @@ Chunk exactChunk(const Selection& selection, uint32_t chunk) {
 }
 
 std::vector<Selection> selectLive(const std::vector<SegmentSnapshot>& snapshots, uint64_t generation,
-                                  const std::optional<std::vector<Term>>& terms, const Deadline& deadline) {
+                                  const MetadataFilter& filter, const Deadline& deadline) {
   std::vector<Selection> selections;
   const Checkpoint checkpoint = [&deadline] { deadline.check(); };
   for (const SegmentSnapshot& snapshot : snapshots) {
     checkpoint();
     auto live = snapshot.live->at(generation, snapshot.records, snapshot.epoch);
-    if (terms && live->count > 0) {
-      const auto matching = snapshot.segment->recordsMatching(*terms, snapshot.records, checkpoint);
-      live = filtered(*snapshot.segment, *live, matching);
+    if ((filter.terms || filter.where) && live->count > 0) {
+      live = filtered(*snapshot.segment, *live, matchingRecords(snapshot, generation, filter, checkpoint));
     }
     selections.push_back({snapshot, std::move(live)});
   }
   return selections;
+}
+
+std::vector<uint64_t> matchingVersions(const Index& index, uint64_t generation, const MetadataFilter& filter,
+                                       const Deadline& deadline) {
+  std::vector<uint64_t> versionIds;
+  for (const Selection& selection : selectLive(index.snapshot(), generation, filter, deadline)) {
+    const Segment& segment = *selection.snapshot.segment;
+    const Bitmap& chunks = selection.chunks->chunks;
+    for (uint32_t r = 0; r < selection.snapshot.records; ++r) {
+      const RecordEntry& record = segment.record(r);
+      if (!chunks.test(record.firstChunk)) continue;
+      // Whoever is not sure what a record holds does not name its document.
+      if (segment.knownDamaged(r)) throw segment.unread(*selection.snapshot.mapping, r);
+      versionIds.push_back(record.versionId);
+    }
+  }
+  std::sort(versionIds.begin(), versionIds.end());
+  return versionIds;
 }
 
 namespace {

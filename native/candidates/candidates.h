@@ -17,6 +17,7 @@
 namespace maxsimd {
 
 struct IndexSearch;
+struct MetadataFilter;
 
 /// The live matching chunks of one segment.
 struct Selection {
@@ -40,9 +41,13 @@ struct CandidateSet {
   bool byLists = false;
 };
 
-/// Chunks of records with born <= generation < died that carry all terms, segment by segment.
+/// Chunks of matching records with born <= generation < died, segment by segment.
 std::vector<Selection> selectLive(const std::vector<SegmentSnapshot>& snapshots, uint64_t generation,
-                                  const std::optional<std::vector<Term>>& terms, const Deadline& deadline);
+                                  const MetadataFilter& filter, const Deadline& deadline);
+
+/// Version ids of matching records with born <= generation < died, ascending.
+std::vector<uint64_t> matchingVersions(const Index& index, uint64_t generation, const MetadataFilter& filter,
+                                       const Deadline& deadline);
 
 /// Every selected chunk, or the `candidateK` best by codes and every chunk of segments without codes: those can only
 /// be scored exactly.

@@ -1,6 +1,7 @@
 // What a search asks of an index.
 #pragma once
 
+#include "index/condition.h"
 #include "runtime/deadline.h"
 #include "store/segment.h"
 
@@ -12,14 +13,22 @@ namespace maxsimd {
 
 enum class Plan : uint8_t { automatic, exact, codes, lists };
 
-struct IndexSearch {
+/// Documents by their metadata.
+struct MetadataFilter {
+  /// Present = all must match.
+  std::optional<std::vector<Term>> terms;
+  /// Present = it must be met, too.
+  std::optional<Condition> where;
+};
+
+struct IndexSearch : MetadataFilter {
   std::vector<float> query;    // f32 [tokens x dim]
   std::vector<float> offsets;  // f32 [tokens]
   uint32_t topK;
+  /// `topK` counts documents.
+  bool grouped;
   uint32_t candidateK;
   uint64_t generation;
-  /// Present = filter; all must match.
-  std::optional<std::vector<Term>> terms;
   bool components;
   Plan plan;
   Deadline deadline;

@@ -10,7 +10,18 @@
 
 namespace maxsimd {
 
-enum class ErrorCode { invalidArgument, closed, io, noSpace, noMemory, corrupt, unsupportedVersion, deadlineExceeded };
+enum class ErrorCode {
+  invalidArgument,
+  closed,
+  io,
+  noSpace,
+  noMemory,
+  corrupt,
+  unsupportedVersion,
+  deadlineExceeded,
+  /// Values that a condition asks for are not known: they are to be brought.
+  valuesMissing,
+};
 
 constexpr const char* errorCodeName(ErrorCode code) {
   switch (code) {
@@ -22,6 +33,7 @@ constexpr const char* errorCodeName(ErrorCode code) {
     case ErrorCode::corrupt: return "corrupt";
     case ErrorCode::unsupportedVersion: return "unsupported_version";
     case ErrorCode::deadlineExceeded: return "deadline_exceeded";
+    case ErrorCode::valuesMissing: return "values_missing";
   }
   return "io";
 }

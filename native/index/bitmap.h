@@ -1,7 +1,8 @@
-// One bit a chunk.
+// One bit a chunk, or a record.
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -21,6 +22,18 @@ class Bitmap {
 
   /// Bits [64 * number, 64 * number + 64), the first in the lowest place.
   uint64_t word(uint32_t number) const { return words_[number]; }
+
+  /// With one of the same size.
+  void keep(const Bitmap& other) {
+    for (size_t w = 0; w < words_.size(); ++w) words_[w] &= other.words_[w];
+  }
+  void add(const Bitmap& other) {
+    for (size_t w = 0; w < words_.size(); ++w) words_[w] |= other.words_[w];
+  }
+  void flip() {
+    for (uint64_t& word : words_) word = ~word;
+    if (bits_ % wordBits != 0) words_.back() &= (uint64_t(1) << (bits_ % wordBits)) - 1;
+  }
 
   /// Grows with zeros.
   void resize(uint32_t bits) {

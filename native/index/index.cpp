@@ -51,11 +51,11 @@ Error unknownSegment(uint64_t id) {
 
 Index::Index(const Kernel& kernel, IndexOptions options) : kernel_(kernel), options_(std::move(options)) {}
 
-std::shared_ptr<Segment> Index::find(uint64_t id) const {
+Index::Entry Index::findEntry(uint64_t id) const {
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(id);
   if (found == entries_.end() || found->second.segment == nullptr) throw unknownSegment(id);
-  return found->second.segment;
+  return found->second;
 }
 
 void Index::claim(uint64_t id) {
@@ -110,7 +110,7 @@ SegmentInfo Index::seal(uint64_t id) {
   const auto segment = find(id);
   segment->seal();
   // Not looked up: it may have been dropped meanwhile.
-  return describe(id, {segment, nullptr, nullptr}, nullptr);
+  return describe(id, {segment, nullptr, nullptr, nullptr}, nullptr);
 }
 
 std::vector<uint32_t> Index::copyRecords(uint64_t from, std::span<const uint32_t> records, uint64_t to,
@@ -268,6 +268,28 @@ Index::SeenRecords Index::recordsSeenSince(uint64_t id, uint64_t generation) con
   return seen;
 }
 
+Index::SeenRecords Index::recordsWithoutValues(uint64_t id, uint64_t generation,
+                                               std::span<const std::string> fields) const {
+  const Entry entry = findEntry(id);
+  const Segment& segment = *entry.segment;
+  SeenRecords lacking;
+  lacking.records = entry.values->lacking(fields, segment.recordCount(), [&](uint32_t record) {
+    return segment.lifespan(record).visibleSince(generation);
+  });
+  for (const uint32_t record : lacking.records) lacking.versionIds.push_back(double(segment.record(record).versionId));
+  return lacking;
+}
+
+void Index::addValues(uint64_t id, std::span<const std::string> fields, std::span<const uint32_t> records,
+                      std::span<const std::string> objects) {
+  const Entry entry = findEntry(id);
+  require(records.size() == objects.size(), "records must have one object each");
+  for (const uint32_t record : records) {
+    require(record < entry.segment->recordCount(), "records holds a number that the segment lacks");
+  }
+  entry.values->add(fields, records, objects);
+}
+
 void Index::copyLifespans(uint64_t from, std::span<const uint32_t> records, uint64_t to, uint32_t first) {
   std::vector<LifespanLoad> lifespans;
   {
@@ -310,14 +332,14 @@ std::vector<SegmentSnapshot> Index::snapshot() const {
     if (entry.segment == nullptr) continue;
     const uint32_t records = entry.segment->recordCount();
     snapshots.push_back(
-        {entry.segment, entry.live, entry.codes, entry.segment->mapping(), records, entry.live->epoch()});
+        {entry.segment, entry.live, entry.codes, entry.values, entry.segment->mapping(), records, entry.live->epoch()});
   }
   return snapshots;
 }
 
 Index::Entry Index::entryOf(std::shared_ptr<Segment> segment) {
   auto live = std::make_shared<LiveTracker>(segment);
-  return {std::move(segment), std::move(live), nullptr};
+  return {std::move(segment), std::move(live), nullptr, std::make_shared<FieldValues>()};
 }
 
 SegmentInfo Index::describe(uint64_t id, const Entry& entry, const Codebook* newest) {

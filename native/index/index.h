@@ -8,6 +8,7 @@
 #include "codes/codebook.h"
 #include "runtime/deadline.h"
 #include "codes/codes.h"
+#include "index/field_values.h"
 #include "index/live_chunks.h"
 #include "kernels/contract.h"
 #include "store/segment.h"
@@ -33,6 +34,7 @@ struct SegmentSnapshot {
   std::shared_ptr<LiveTracker> live;
   /// Null until they are built.
   std::shared_ptr<const ChunkCodes> codes;
+  std::shared_ptr<FieldValues> values;
   std::shared_ptr<const Mapping> mapping;
   uint32_t records;
   /// The epoch of `live` when the records were counted.
@@ -105,6 +107,10 @@ class Index {
     std::vector<double> versionIds;
   };
   SeenRecords recordsSeenSince(uint64_t id, uint64_t generation) const;
+  /// Those of them whose values of one of the fields are not known; `addValues` takes their metadata as compact JSON.
+  SeenRecords recordsWithoutValues(uint64_t id, uint64_t generation, std::span<const std::string> fields) const;
+  void addValues(uint64_t id, std::span<const std::string> fields, std::span<const uint32_t> records,
+                 std::span<const std::string> objects);
   void publish(uint64_t generation, std::span<const LifespanChange> born, std::span<const LifespanChange> died);
 
   /// Ascending by segment id.
@@ -116,9 +122,11 @@ class Index {
     std::shared_ptr<Segment> segment;
     std::shared_ptr<LiveTracker> live;
     std::shared_ptr<const ChunkCodes> codes;
+    std::shared_ptr<FieldValues> values;
   };
 
-  std::shared_ptr<Segment> find(uint64_t id) const;
+  std::shared_ptr<Segment> find(uint64_t id) const { return findEntry(id).segment; }
+  Entry findEntry(uint64_t id) const;
   /// Claims an id before its file is touched, so that two creations of it cannot both proceed.
   void claim(uint64_t id);
   void fill(uint64_t id, Entry entry);

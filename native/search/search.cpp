@@ -6,12 +6,16 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_map>
 
 namespace maxsimd {
 namespace {
 
 /// Chunks scored between two looks at the deadline, and the unit of sharing among threads.
 constexpr size_t blockChunks = 64;
+/// A grouped search that finds too few documents looks at so many times the candidates, and at no more than these.
+constexpr uint32_t widening = 4;
+constexpr uint32_t candidatesMost = 100'000;
 
 void scoreExactly(const Index& index, Pool& pool, const IndexSearch& request, const Query& query,
                   const std::vector<Selection>& selections, const std::vector<Candidate>& candidates,
@@ -39,6 +43,8 @@ struct Ranked {
   uint32_t position;
 };
 
+bool isBetter(const Ranked& a, const Ranked& b) { return a.score != b.score ? a.score > b.score : a.age < b.age; }
+
 /// The topK best, best first.
 std::vector<Ranked> selectTop(const std::vector<float>& scores, uint32_t topK,
                               const std::vector<Selection>& selections, const std::vector<Candidate>& candidates) {
@@ -53,11 +59,25 @@ std::vector<Ranked> selectTop(const std::vector<float>& scores, uint32_t topK,
     if (scores[i] >= least) ranked.push_back({scores[i], candidateAge(selections, candidates[i]), i});
   }
   const size_t count = std::min<size_t>(topK, ranked.size());
-  std::partial_sort(ranked.begin(), ranked.begin() + long(count), ranked.end(), [](const Ranked& a, const Ranked& b) {
-    return a.score != b.score ? a.score > b.score : a.age < b.age;
-  });
+  std::partial_sort(ranked.begin(), ranked.begin() + long(count), ranked.end(), isBetter);
   ranked.resize(count);
   return ranked;
+}
+
+/// The best chunks of the topK documents that have the best ones, document by document.
+std::vector<std::vector<Ranked>> selectDocuments(const std::vector<float>& scores, uint32_t topK,
+                                                 const std::vector<Selection>& selections,
+                                                 const std::vector<Candidate>& candidates) {
+  std::vector<std::vector<Ranked>> documents;
+  std::unordered_map<uint64_t, size_t> places;
+  for (const Ranked& ranked : selectTop(scores, uint32_t(scores.size()), selections, candidates)) {
+    const auto [place, isNew] = places.try_emplace(ranked.age.versionId, documents.size());
+    if (isNew && documents.size() < topK) documents.emplace_back();
+    if (place->second >= documents.size()) continue;
+    std::vector<Ranked>& chunks = documents[place->second];
+    if (chunks.size() < chunksOfDocumentMost) chunks.push_back(ranked);
+  }
+  return documents;
 }
 
 void addComponents(const Index& index, const Query& query, const std::vector<Selection>& selections,
@@ -106,22 +126,38 @@ SearchOutcome search(Index& index, Pool& pool, const IndexSearch& request) {
   const auto start = Clock::now();
   SearchOutcome outcome;
   std::vector<Selection> selections =
-      selectLive(index.snapshot(), request.generation, request.terms, request.deadline);
+      selectLive(index.snapshot(), request.generation, request, request.deadline);
   const Query query(index.kernel(), request.query, request.offsets, index.options().dim);
   const auto filteredAt = Clock::now();
 
-  CandidateSet set = chooseCandidates(index, pool, request, query.packed(), selections);
-  while (dropUnreadCodes(index, selections)) {
-    set = chooseCandidates(index, pool, request, query.packed(), selections);
-    outcome.codesLost = true;
+  CandidateSet set;
+  std::vector<float> scores;
+  std::vector<Ranked> top;
+  auto chosen = filteredAt;
+  const auto rank = [&](const IndexSearch& asked) {
+    set = chooseCandidates(index, pool, asked, query.packed(), selections);
+    while (dropUnreadCodes(index, selections)) {
+      set = chooseCandidates(index, pool, asked, query.packed(), selections);
+      outcome.codesLost = true;
+    }
+    chosen = Clock::now();
+    scoreExactly(index, pool, asked, query, selections, set.candidates, scores);
+  };
+  rank(request);
+  if (request.grouped) {
+    IndexSearch wider = request;
+    auto documents = selectDocuments(scores, request.topK, selections, set.candidates);
+    while (documents.size() < request.topK && !set.preselected.empty() && wider.candidateK < candidatesMost) {
+      wider.candidateK = std::min(wider.candidateK * widening, candidatesMost);
+      rank(wider);
+      documents = selectDocuments(scores, request.topK, selections, set.candidates);
+    }
+    for (const auto& chunks : documents) top.insert(top.end(), chunks.begin(), chunks.end());
+  } else {
+    top = selectTop(scores, request.topK, selections, set.candidates);
   }
   outcome.preselected = !set.preselected.empty();
   outcome.plan = !outcome.preselected ? Plan::exact : set.byLists ? Plan::lists : Plan::codes;
-  const auto chosen = Clock::now();
-
-  std::vector<float> scores;
-  scoreExactly(index, pool, request, query, selections, set.candidates, scores);
-  const std::vector<Ranked> top = selectTop(scores, request.topK, selections, set.candidates);
   for (const auto& [score, age, position] : top) {
     SearchOutcome::Result result{age.versionId, age.chunkIndex, score, 0.0f, 0};
     if (outcome.preselected) {

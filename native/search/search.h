@@ -19,6 +19,8 @@ namespace maxsimd {
 
 const char* planName(Plan plan);
 
+inline constexpr size_t chunksOfDocumentMost = 10;
+
 struct SearchOutcome {
   struct Result {
     uint64_t versionId;
@@ -27,7 +29,8 @@ struct SearchOutcome {
     float candidateScore;
     uint32_t candidateRank;
   };
-  /// Best first, topK at most; of equal scores the oldest.
+  /// Best first, topK at most; of equal scores the oldest. Of a grouped search: the chunks of the topK documents whose best
+  /// chunks are best, document by document, `chunksOfDocumentMost` at most of each.
   std::vector<Result> results;
   uint32_t candidateCount = 0;
   bool preselected = false;

@@ -380,27 +380,57 @@ std::optional<std::vector<std::vector<uint32_t>>> Segment::postingsOf(std::span<
   return lists;
 }
 
-std::vector<uint32_t> Segment::recordsCarrying(std::span<const Term> terms, uint32_t recordCount,
-                                               const Checkpoint& checkpoint) const {
+template <typename MayCarry, typename Body>
+std::vector<uint32_t> Segment::readTerms(uint32_t recordCount, const Checkpoint& checkpoint, const MayCarry& mayCarry,
+                                         const Body& body) const {
   const bool isSigned = !sealed();
   const auto mapping = isSigned ? this->mapping() : mappingInOrder();
-  const uint64_t signature = signatureOf(terms);
-  std::vector<uint32_t> carrying;
+  std::vector<uint32_t> damaged;
   for (uint32_t r = 0; r < recordCount; ++r) {
     if (r % checkpointRecords == 0) checkpoint();
-    if (isSigned && (signatures_[r] & signature) != signature) continue;
+    if (isSigned && !mayCarry(signatures_[r])) continue;
     if (!metaIntact(*mapping, r)) {
       requireRead(*mapping);
       checks_[r].fetch_or(dataBad, std::memory_order_relaxed);
-      carrying.push_back(r);
+      damaged.push_back(r);
       continue;
     }
-    const std::span<const Term> all = termsOf(view(*mapping, r), records_[r].terms);
-    const auto carries = [&all](const Term& term) { return std::find(all.begin(), all.end(), term) != all.end(); };
-    if (std::all_of(terms.begin(), terms.end(), carries)) carrying.push_back(r);
+    body(r, termsOf(view(*mapping, r), records_[r].terms));
   }
   requireRead(*mapping);
+  return damaged;
+}
+
+std::vector<uint32_t> Segment::recordsCarrying(std::span<const Term> terms, uint32_t recordCount,
+                                               const Checkpoint& checkpoint) const {
+  const uint64_t wanted = signatureOf(terms);
+  const auto mayCarry = [wanted](uint64_t signature) { return (signature & wanted) == wanted; };
+  std::vector<uint32_t> carrying;
+  const auto damaged = readTerms(recordCount, checkpoint, mayCarry, [&](uint32_t record, std::span<const Term> all) {
+    const auto carries = [&all](const Term& term) { return std::find(all.begin(), all.end(), term) != all.end(); };
+    if (std::all_of(terms.begin(), terms.end(), carries)) carrying.push_back(record);
+  });
+  const auto middle = carrying.insert(carrying.end(), damaged.begin(), damaged.end());
+  std::inplace_merge(carrying.begin(), middle, carrying.end());
   return carrying;
+}
+
+Segment::TermRecords Segment::recordsOfEach(std::span<const Term> terms, uint32_t recordCount,
+                                            const Checkpoint& checkpoint) const {
+  if (auto known = postingsOf(terms)) return {std::move(*known), {}};
+  std::vector<uint64_t> wanted;
+  for (const Term& term : terms) wanted.push_back(signatureOf({&term, 1}));
+  const auto mayCarry = [&wanted](uint64_t signature) {
+    return std::any_of(wanted.begin(), wanted.end(), [signature](uint64_t bits) { return (signature & bits) == bits; });
+  };
+  TermRecords found{std::vector<std::vector<uint32_t>>(terms.size()), {}};
+  found.damaged = readTerms(recordCount, checkpoint, mayCarry, [&](uint32_t record, std::span<const Term> all) {
+    for (const Term& term : all) {
+      const auto place = std::lower_bound(terms.begin(), terms.end(), term);
+      if (place != terms.end() && *place == term) found.carrying[size_t(place - terms.begin())].push_back(record);
+    }
+  });
+  return found;
 }
 
 std::vector<uint32_t> Segment::recordsMatching(std::span<const Term> terms, uint32_t recordCount,

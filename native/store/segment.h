@@ -104,6 +104,15 @@ class Segment {
   std::vector<uint32_t> recordsMatching(std::span<const Term> terms, uint32_t recordCount,
                                         const Checkpoint& checkpoint) const;
 
+  struct TermRecords {
+    /// One list a term, in no order.
+    std::vector<std::vector<uint32_t>> carrying;
+    /// Damaged ones: nothing is known of their terms.
+    std::vector<uint32_t> damaged;
+  };
+  /// Likewise, term by term. The terms are distinct and ascending.
+  TermRecords recordsOfEach(std::span<const Term> terms, uint32_t recordCount, const Checkpoint& checkpoint) const;
+
   /// True if intact; the result of the first check is remembered. `data` covers vectors and scales, `meta` the rest.
   bool metaIntact(const Mapping& mapping, uint32_t record) const;
   bool dataIntact(const Mapping& mapping, uint32_t record) const;
@@ -156,6 +165,11 @@ class Segment {
   std::vector<Posting> collectPostings(const Checkpoint& checkpoint) const;
   /// The records of each term; nothing if they cannot be known without reading the records.
   std::optional<std::vector<std::vector<uint32_t>>> postingsOf(std::span<const Term> terms) const;
+  /// Calls body(record, terms) for each record that may carry what `mayCarry` looks for by its signature; returns the
+  /// damaged ones.
+  template <typename MayCarry, typename Body>
+  std::vector<uint32_t> readTerms(uint32_t recordCount, const Checkpoint& checkpoint, const MayCarry& mayCarry,
+                                  const Body& body) const;
   std::vector<uint32_t> recordsCarrying(std::span<const Term> terms, uint32_t recordCount,
                                         const Checkpoint& checkpoint) const;
   PostingsOwner postingsOwner() const { return {id_, recordCount_, footerCrc_}; }

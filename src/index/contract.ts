@@ -4,7 +4,13 @@
  */
 import type { CommitUpsertInput, CommitUpsertResult } from '../document-commits.ts';
 import type { IndexHead, NamedSegment, RecordLocation } from '../index-state.ts';
-import type { NativeRecord, NativeSearch, NativeSearchResult, SegmentInfo } from './engine/native.ts';
+import type {
+  NativeMatching,
+  NativeRecord,
+  NativeSearch,
+  NativeSearchResult,
+  SegmentInfo,
+} from './engine/native.ts';
 
 /** Counts the searches of all indexes by how their candidates were chosen. */
 export type SearchPlans = Record<NativeSearchResult['plan'], number>;
@@ -36,6 +42,8 @@ export interface CommitWork<T> {
 
 export interface IndexReader {
   search(search: Omit<NativeSearch, 'generation'>): Promise<NativeSearchResult>;
+  /** Ids of the versions that match, ascending. */
+  matching(matching: Omit<NativeMatching, 'generation'>): Promise<Float64Array>;
 }
 
 export interface IndexStatistics {

@@ -21,13 +21,14 @@ import type { BlobStore } from './storage/blob-store.ts';
 import type { CopyPace } from './segments/copy-pace.ts';
 import { fromEngine, unreadRecord } from './engine/engine-errors.ts';
 import type { IndexSettings } from './index-settings.ts';
-import type { NativeEngine, NativeIndex, NativeSearch, NativeSearchResult } from './engine/native.ts';
+import type { NativeEngine, NativeIndex, NativeMatching } from './engine/native.ts';
 import { PublishQueue, type BornVersion, type Commit } from './publishing/publish-queue.ts';
 import { Scrub, type Verification } from './segments/scrub.ts';
 import type { SegmentCatalog } from './segments/segment-catalog.ts';
 import { SegmentUpkeep } from './segments/segment-upkeep.ts';
 import { SegmentWriter } from './segments/segment-writer.ts';
 import type { Segment } from './segments/segment.ts';
+import { ValueLoader } from './segments/value-loader.ts';
 import { SharedLock } from './publishing/shared-lock.ts';
 import { SnapshotPins } from './publishing/snapshot-pins.ts';
 
@@ -64,6 +65,7 @@ export class StoredIndex implements OpenIndex {
   readonly #commits = new SharedLock();
   readonly #upkeep: SegmentUpkeep;
   readonly #scrub: Scrub;
+  readonly #values: ValueLoader;
   /** Merges that have moved records. */
   #swaps = 0;
   #forgotten = 0;
@@ -105,6 +107,11 @@ export class StoredIndex implements OpenIndex {
       onDamagedCodes: (segment) => this.#upkeep.derive(segment),
       onDamagedPostings: (segment) => this.#upkeep.derivePostings(segment),
       onError: (error) => this.#noteBackgroundError('verification', error),
+    });
+    const { native, catalog } = parts;
+    this.#values = new ValueLoader({
+      native,
+      readMetadata: (versionIds) => catalog.readMetadata(versionIds),
     });
     this.#resumeSegments();
   }
@@ -179,7 +186,16 @@ export class StoredIndex implements OpenIndex {
     this.#pins.pin(generation);
     try {
       return await work({
-        search: (search) => this.#search({ ...search, generation }),
+        search: async (search) => {
+          const found = await this.#ask({ ...search, generation }, (asked) =>
+            this.#parts.native.search(asked),
+          );
+          if (found.codesLost) this.#upkeep.mendDerived();
+          this.#parts.plans[found.plan] += 1;
+          return found;
+        },
+        matching: (matching) =>
+          this.#ask({ ...matching, generation }, (asked) => this.#parts.native.matching(asked)),
       });
     } finally {
       this.#pins.unpin(generation);
@@ -228,22 +244,22 @@ export class StoredIndex implements OpenIndex {
     return this.#upkeep.settled();
   }
 
-  async #search(search: NativeSearch): Promise<NativeSearchResult> {
-    for (;;) {
-      this.#assertUsable();
-      const swaps = this.#swaps;
-      try {
-        const found = await this.#parts.native.search(search);
-        if (found.codesLost) this.#upkeep.mendDerived();
+  /** Asks the engine, with the time that is left. */
+  async #ask<Asked extends NativeMatching, T>(asked: Asked, ask: (asked: Asked) => Promise<T>): Promise<T> {
+    const endsAt = performance.now() + asked.timeoutMs;
+    try {
+      for (;;) {
+        this.#assertUsable();
+        const swaps = this.#swaps;
+        const found = await this.#values.run({ ...asked, endsAt }, () =>
+          ask({ ...asked, timeoutMs: Math.max(1, endsAt - performance.now()) }),
+        );
         // While records move they can be met at both places; once they have moved, at one.
-        if (swaps === this.#swaps) {
-          this.#parts.plans[found.plan] += 1;
-          return found;
-        }
-      } catch (error) {
-        this.#verifyUnread(error);
-        throw fromEngine(error);
+        if (swaps === this.#swaps) return found;
       }
+    } catch (error) {
+      this.#verifyUnread(error);
+      throw fromEngine(error);
     }
   }
 

@@ -29,6 +29,9 @@ const score = () => {
   return { query, offsets, dim, components: true };
 };
 
+/** A condition: all of nothing. */
+const everything = Uint8Array.of(3, 0, 0);
+
 /** Every method of an index with good arguments; segment 1 is active with one record, segment 2 is free. */
 const indexMethods: Readonly<Record<Exclude<keyof NativeIndex, 'close'>, (index: NativeIndex) => unknown>> = {
   createSegment: (index) => index.createSegment(2, newPath()),
@@ -51,6 +54,9 @@ const indexMethods: Readonly<Record<Exclude<keyof NativeIndex, 'close'>, (index:
   recordsSeenSince: (index) => index.recordsSeenSince(1, 1),
   publish: (index) => index.publish(1_000, columns(1, [0]), noLifespans),
   search: (index) => index.search(clusters.search(1)),
+  matching: (index) => index.matching({ generation: 1, timeoutMs: 1_000 }),
+  recordsWithoutValues: (index) => index.recordsWithoutValues(1, 1, everything),
+  addValues: (index) => index.addValues(1, everything, Uint32Array.of(0), ['{}']),
   verifyRecord: (index) => index.verifyRecord(1, 0),
   segments: (index) => index.segments(),
 };

@@ -100,6 +100,41 @@ describe('plans', () => {
     index.close();
   });
 
+  it('group by document: the documents of the best chunks, however few candidates they are asked among', async () => {
+    const clusters = new Clusters(seededRandom(13), 64, 100);
+    const index = engine.createIndex({ dim: 64, exactTokenVectorsMax: 1_000 });
+    await index.createSegment(1, newPath());
+    const count = 400;
+    for (let version = 0; version < count; version++) {
+      const chunks = Array.from({ length: 1 + (version % 15) }, () => 8);
+      await index.append(1, clusters.record(version, chunks));
+    }
+    index.publish(
+      1,
+      columns(
+        1,
+        Array.from({ length: count }, (_, record) => record),
+      ),
+      noLifespans,
+    );
+    await index.seal(1);
+    await index.buildCodes(1);
+    const search = clusters.search(1);
+    const all = await index.search({ ...search, topK: 10_000, plan: 'exact' });
+    const chunksOf = Map.groupBy(keys(all), (key) => key.slice(0, key.indexOf('/')));
+    const best = [...chunksOf.keys()];
+    for (const topK of [1, 30, count, count + 1]) {
+      const wanted = best.slice(0, topK).flatMap((id) => chunksOf.get(id)!.slice(0, 10));
+      const exact = await index.search({ ...search, topK, plan: 'exact', grouped: true });
+      expect(keys(exact)).toEqual(wanted);
+      const few = await index.search({ ...search, topK, candidateK: 1, plan: 'codes', grouped: true });
+      expect(new Set(few.versionIds).size).toBe(Math.min(topK, count));
+      const many = await index.search({ ...search, topK, candidateK: 5_000, plan: 'codes', grouped: true });
+      expect(keys(many)).toEqual(wanted);
+    }
+    index.close();
+  });
+
   it('a codebook is fitted anew when the index has doubled or become another, and others are outdated then', async () => {
     const index = engine.createIndex({ dim: 64, exactTokenVectorsMax: 0 });
     const [known, other] = [new Clusters(seededRandom(21), 64, 200), new Clusters(seededRandom(22), 64, 200)];

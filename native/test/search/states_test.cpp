@@ -72,7 +72,7 @@ const Case merged("states", "a search that began in the middle of a merge neithe
     const IndexSearch request = ask(random, clusters, Plan::exact);
     if (othersFirst) CHECK(search(index, engine.compute(), request).results.size() == topK);
 
-    const auto selections = selectLive(begun, 1, std::nullopt, {});
+    const auto selections = selectLive(begun, 1, {}, {});
     CHECK(selections.front().chunks->count == records);
     CHECK(selections.back().chunks->count == 0);
     CHECK(search(index, engine.compute(), request).results.size() == topK);
@@ -93,7 +93,7 @@ const Case askedAgain("states", "a search of an older generation after a merge l
   index.loadLifespans(moved.lifespans);
   index.dropSegment(1);
   const auto live = [&](uint64_t generation) {
-    return selectLive(index.snapshot(), generation, std::nullopt, {}).front().chunks->count;
+    return selectLive(index.snapshot(), generation, {}, {}).front().chunks->count;
   };
   // It began before the merge ended and is asked again after it.
   CHECK(live(1) == records);

@@ -4,6 +4,7 @@
  */
 import type { CommitUpsertInput, CommitUpsertResult } from '../../document-commits.ts';
 import type { IndexChanges, IndexHead, NamedSegment } from '../../index-state.ts';
+import type { VersionMetadata } from '../segments/value-loader.ts';
 
 export interface MergedSegments {
   readonly removedSegmentIds: readonly number[];
@@ -44,6 +45,7 @@ export interface ClusterIndexCatalog {
   commitUpserts(
     upserts: readonly CommitUpsertInput[],
   ): Promise<readonly PromiseSettledResult<CommitUpsertResult>[]>;
+  readMetadata(versionIds: readonly number[]): Promise<VersionMetadata>;
   /** Forgets versions that died at or before a generation. */
   forgetDeadVersions(generation: number): Promise<number>;
   /** `undefined` while another node has it. */

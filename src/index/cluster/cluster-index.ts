@@ -15,10 +15,12 @@ import type {
   SearchPlans,
 } from '../contract.ts';
 import { fromEngine, unreadRecord } from '../engine/engine-errors.ts';
-import type { NativeIndex, NativeSearch, NativeSearchResult } from '../engine/native.ts';
+import type { NativeIndex, NativeMatching } from '../engine/native.ts';
 import type { IndexHead } from '../../index-state.ts';
 import type { IndexSettings } from '../index-settings.ts';
+import { before } from '../before.ts';
 import type { CopyPace } from '../segments/copy-pace.ts';
+import { ValueLoader } from '../segments/value-loader.ts';
 import type { BlobCache } from '../storage/blob-cache.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 import type { ClusterIndexCatalog } from './cluster-catalog.ts';
@@ -55,6 +57,7 @@ export class ClusterIndex implements OpenIndex {
   readonly #merges: ClusterMerges;
   readonly #upserts: UpsertParts;
   readonly #groups: UpsertGroups;
+  readonly #values: ValueLoader;
   /** Generations by when this node had them, oldest first. */
   readonly #passed: { readonly atMs: number; readonly generation: number }[] = [];
   #maintenance: Promise<void> | undefined;
@@ -84,6 +87,10 @@ export class ClusterIndex implements OpenIndex {
       nowMs: settings.nowMs,
       onError: (error) => onError('cache', error),
       ...(events === undefined ? {} : { events }),
+    });
+    this.#values = new ValueLoader({
+      native,
+      readMetadata: (versionIds) => catalog.readMetadata(versionIds),
     });
     this.#merges = new ClusterMerges({
       ...deltas,
@@ -135,7 +142,15 @@ export class ClusterIndex implements OpenIndex {
   }
 
   read<T>(work: (reader: IndexReader) => Promise<T>, head?: Promise<IndexHead>): Promise<T> {
-    return work({ search: (search) => this.#search(search, head) });
+    const { native, plans } = this.#parts;
+    return work({
+      search: async (search) => {
+        const found = await this.#ask(search, head, (asked) => native.search(asked));
+        plans[found.plan] += 1;
+        return found;
+      },
+      matching: (matching) => this.#ask(matching, head, (asked) => native.matching(asked)),
+    });
   }
 
   maintain(): Promise<void> {
@@ -194,26 +209,27 @@ export class ClusterIndex implements OpenIndex {
     this.#jobs.add(running);
   }
 
-  async #search(
-    search: Omit<NativeSearch, 'generation'>,
+  /** Asks the engine about what holds now, with the time that is left. */
+  async #ask<Asked extends Omit<NativeMatching, 'generation'>, T>(
+    asked: Asked,
     head: Promise<IndexHead> | undefined,
-  ): Promise<NativeSearchResult> {
-    const endsAt = performance.now() + search.timeoutMs;
-    await before(endsAt, this.#reachHead(head));
-    for (;;) {
-      this.#assertUsable();
-      const { swaps, generation } = this.#follower;
-      const timeoutMs = Math.max(1, endsAt - performance.now());
-      try {
-        const found = await this.#parts.native.search({ ...search, generation, timeoutMs });
+    ask: (asked: Asked & { readonly generation: number }) => Promise<T>,
+  ): Promise<T> {
+    const endsAt = performance.now() + asked.timeoutMs;
+    await before(endsAt, this.#reachHead(head), 'the index is being fetched');
+    try {
+      for (;;) {
+        this.#assertUsable();
+        const { swaps, generation } = this.#follower;
+        const found = await this.#values.run({ ...asked, generation, endsAt }, () =>
+          ask({ ...asked, generation, timeoutMs: Math.max(1, endsAt - performance.now()) }),
+        );
         // While records move they can be met at both places, or at none; once they have moved, at one.
-        if (swaps !== this.#follower.swaps) continue;
-        this.#parts.plans[found.plan] += 1;
-        return found;
-      } catch (error) {
-        await this.#mend(error);
-        throw fromEngine(error);
+        if (swaps === this.#follower.swaps) return found;
       }
+    } catch (error) {
+      await this.#mend(error);
+      throw fromEngine(error);
     }
   }
 
@@ -266,18 +282,5 @@ export class ClusterIndex implements OpenIndex {
       retryAfterSeconds: 1,
       cause: this.#failure,
     });
-  }
-}
-
-/** Waits for `work` no longer than that; it goes on. */
-async function before(endsAt: number, work: Promise<void>): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<'late'>();
-  const timer = setTimeout(resolve, Math.max(1, endsAt - performance.now()), 'late');
-  try {
-    if ((await Promise.race([work, promise])) !== 'late') return;
-    work.catch(() => undefined);
-    throw new ServiceError('service_unavailable', 'the index is being fetched', { retryAfterSeconds: 1 });
-  } finally {
-    clearTimeout(timer);
   }
 }

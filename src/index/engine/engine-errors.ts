@@ -10,7 +10,8 @@ export type EngineErrorCode =
   | 'no_memory'
   | 'corrupt'
   | 'unsupported_version'
-  | 'deadline_exceeded';
+  | 'deadline_exceeded'
+  | 'values_missing';
 
 export function hasEngineCode(error: unknown, code: EngineErrorCode): boolean {
   return hasCode(error, code);

@@ -1,7 +1,7 @@
 /**
  * The addon's types and its only importer. Everything asynchronous runs on the addon's own threads.
  * Errors are `Error`s with a `code`: `invalid_argument`, `closed`, `io` (with `errno`), `no_space`,
- * `no_memory`, `corrupt`, `unsupported_version`, `deadline_exceeded`. Those of a record that could not be read (`io`) or is not
+ * `no_memory`, `corrupt`, `unsupported_version`, `deadline_exceeded`, `values_missing`. Those of a record that could not be read (`io`) or is not
  * what was written (`corrupt`) name it: `segmentId`, `record`.
  *
  * Handles are closed explicitly (`close()` is idempotent and waits for nothing: work in flight keeps
@@ -95,25 +95,39 @@ export interface LifespanColumns {
   readonly records: Uint32Array;
 }
 
-export interface NativeSearch {
+/** What a snapshot holds of documents with certain metadata. */
+export interface NativeMatching {
+  /** All must match; 16 bytes each. Absent = no filter. */
+  readonly filterTerms?: Uint8Array;
+  /**
+   * A condition (`conditionOf`) that must be met, too. Rejects with `values_missing` where values that it compares are
+   * not known: `recordsWithoutValues`.
+   */
+  readonly where?: Uint8Array;
+  /** Snapshot: versions with born <= generation < died. */
+  readonly generation: number;
+  /** Milliseconds from now; past it the call rejects with `deadline_exceeded`. */
+  readonly timeoutMs: number;
+}
+
+export interface NativeSearch extends NativeMatching {
   /** f32 [rows x dim]. */
   readonly query: Float32Array;
   /** f32 [rows]; added per query token. */
   readonly offsets: Float32Array;
   readonly topK: number;
   readonly candidateK: number;
-  /** Snapshot: versions with born <= generation < died. */
-  readonly generation: number;
-  /** All must match; 16 bytes each. Absent = no filter. */
-  readonly filterTerms?: Uint8Array;
   readonly components: boolean;
-  /** Milliseconds from now; past it the search rejects with `deadline_exceeded`. */
-  readonly timeoutMs: number;
+  /** `topK` counts documents: those whose best chunks are best, each with up to ten of its own. */
+  readonly grouped?: boolean;
   /** `exact` scans every live matching chunk (evaluation and tests); default `auto`. */
   readonly plan?: 'auto' | 'exact' | 'codes' | 'lists';
 }
 
-/** Best first, `topK` at most: by score, then the older document version (the smaller id), then by chunk index. */
+/**
+ * Best first, `topK` at most: by score, then the older document version (the smaller id), then by chunk index. Of a grouped
+ * search document by document.
+ */
 export interface NativeSearchResult {
   readonly versionIds: Float64Array;
   readonly chunkIndexes: Uint32Array;
@@ -201,6 +215,17 @@ export interface NativeIndex {
   /** Makes a commit visible. Generations are published in order. */
   publish(generation: number, born: LifespanColumns, died: LifespanColumns): void;
   search(search: NativeSearch): Promise<NativeSearchResult>;
+  /** Ids of the versions that match, ascending. */
+  matching(matching: NativeMatching): Promise<Float64Array>;
+  /** Records that a reader at `generation` or later may see and whose values the ranges of a condition cannot be compared with. */
+  recordsWithoutValues(segmentId: number, generation: number, where: Uint8Array): Promise<SeenRecords>;
+  /** Metadata of these records, as compact JSON: what the ranges of `where` ask for is kept in memory. */
+  addValues(
+    segmentId: number,
+    where: Uint8Array,
+    records: Uint32Array,
+    objects: readonly string[],
+  ): Promise<void>;
   /**
    * Reads one record again, past mapping and page cache; searches use it again if it is intact. `damage` is '' if
    * nothing is wrong; `wholeSegment`: not with the record but with the segment's directory or length. Rejects with `io`

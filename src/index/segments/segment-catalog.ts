@@ -4,6 +4,7 @@
  */
 import type { CommitUpsertInput, CommitUpsertResult } from '../../document-commits.ts';
 import type { IndexState, RecordLocation } from '../../index-state.ts';
+import type { VersionMetadata } from './value-loader.ts';
 
 export interface SegmentSwap {
   readonly removedSegmentIds: readonly number[];
@@ -19,6 +20,7 @@ export interface SegmentCatalog {
   commitUpsert(upsert: CommitUpsertInput): Promise<CommitUpsertResult>;
   /** One transaction: the moved versions lie at their new places, the removed segments are gone. */
   swapSegments(swap: SegmentSwap): Promise<void>;
+  readMetadata(versionIds: readonly number[]): Promise<VersionMetadata>;
   /** Forgets versions that died at or before a generation. */
   forgetDeadVersions(generation: number): Promise<number>;
 }

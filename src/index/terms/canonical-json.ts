@@ -16,6 +16,11 @@ export function canonicalMembers(objectText: string): ReadonlyMap<string, string
   return new CanonicalReader(objectText).members();
 }
 
+/** Items of an array, in canonical form. */
+export function canonicalItems(arrayText: string): readonly string[] {
+  return new CanonicalReader(arrayText).items();
+}
+
 const stringToken = /"[^"\\]*(?:\\.[^"\\]*)*"/y;
 const comma = ','.charCodeAt(0);
 const closeBracket = ']'.charCodeAt(0);
@@ -50,7 +55,7 @@ class CanonicalReader {
         return `{${members.toSorted().join(',')}}`;
       }
       case '[':
-        return `[${this.#items().join(',')}]`;
+        return `[${this.items().join(',')}]`;
       case '"':
         return this.#string();
       default: {
@@ -60,7 +65,7 @@ class CanonicalReader {
     }
   }
 
-  #items(): string[] {
+  items(): string[] {
     const items: string[] = [];
     this.#at += 1;
     while (this.#text[this.#at] !== ']') {

@@ -17,10 +17,12 @@ export function metadataTerms(objectText: string): Uint8Array {
   const members = canonicalMembers(objectText);
   const terms = Buffer.alloc(members.size * termBytes);
   let offset = 0;
-  for (const [name, value] of members) {
-    // As a string of bytes: a buffer for each digest takes ten times as long, most of it to be collected again.
-    const digest = hash('sha256', `${name}:${value}`, 'binary');
-    offset += terms.write(digest, offset, termBytes, 'binary');
-  }
+  for (const [name, value] of members) offset += writeTerm(terms, offset, name, value);
   return terms;
+}
+
+/** Writes the term of a field and a value, both in canonical form; returns its bytes. */
+export function writeTerm(terms: Buffer, offset: number, name: string, value: string): number {
+  // As a string of bytes: a buffer for each digest takes ten times as long, most of it to be collected again.
+  return terms.write(hash('sha256', `${name}:${value}`, 'binary'), offset, termBytes, 'binary');
 }

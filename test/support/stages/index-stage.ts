@@ -15,6 +15,7 @@ import type { BlobStore } from '../../../src/index/storage/blob-store.ts';
 import { defaultIndexSettings, type IndexSettings } from '../../../src/index/index-settings.ts';
 import { createIndexStore } from '../../../src/index/index-store.ts';
 import { openLocalBlobStore } from '../../../src/index/storage/local-blob-store.ts';
+import { conditionOf } from '../../../src/index/terms/condition.ts';
 import { metadataTerms } from '../../../src/index/terms/metadata-terms.ts';
 import { createEngine, type NativeEngine } from '../../../src/index/engine/native.ts';
 import type { Verification } from '../../../src/index/segments/scrub.ts';
@@ -30,6 +31,8 @@ const scale = 1 / 128;
 export interface TestDocument {
   readonly docId: string;
   readonly metadata: Readonly<Record<string, unknown>>;
+  /** It as text, where that is not what `JSON.stringify` makes of it. */
+  readonly metadataText?: string;
   /** Rows of each chunk, values in -127..127. */
   readonly chunks: readonly (readonly (readonly number[])[])[];
 }
@@ -72,7 +75,13 @@ export interface Stage extends Omit<Host, typeof Symbol.asyncDispose> {
   abandon(documents: readonly TestDocument[]): Promise<void>;
   remove(docId: string): Promise<boolean>;
   /** What matches, best first, over an exact scan; without `topK` all of it. */
-  search(filter?: Readonly<Record<string, unknown>>, topK?: number): Promise<readonly Found[]>;
+  search(
+    filter?: Readonly<Record<string, unknown>>,
+    topK?: number,
+    where?: string,
+  ): Promise<readonly Found[]>;
+  /** Ids of the documents that meet `where`, in order. */
+  matching(where: string): Promise<readonly string[]>;
   /** Closes the index and opens it again from the catalog; `between` runs while it is closed. */
   reopen(between?: () => Promise<void>, settings?: Partial<IndexSettings>): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -155,18 +164,19 @@ export async function openStage(
     const versions = [];
     for (const [place, document] of documents.entries()) {
       const rows = document.chunks.flat();
+      const metadata = document.metadataText ?? JSON.stringify(document.metadata);
       const versionId = ids[place]!;
       await writer.append({
         versionId,
         chunkRows: Uint32Array.from(document.chunks, (chunk) => chunk.length),
         vectors: Int8Array.from(rows.flat()),
         scales: new Uint16Array(rows.length).fill(scaleBits),
-        terms: metadataTerms(JSON.stringify(document.metadata)),
+        terms: metadataTerms(metadata),
       });
       versions.push({
         docId: document.docId,
         versionId,
-        metadata: JSON.stringify(document.metadata),
+        metadata,
         chunkCount: document.chunks.length,
         tokenVectors: rows.length,
       });
@@ -209,7 +219,7 @@ export async function openStage(
           ? { result: true, commit: { generation: deleted.generation, died: [deleted.died] } }
           : { result: false };
       }),
-    search: (filter = {}, topK = 10_000) =>
+    search: (filter = {}, topK = 10_000, where = '{}') =>
       index.read(async (reader) => {
         const found = await reader.search({
           query,
@@ -217,6 +227,7 @@ export async function openStage(
           topK,
           candidateK: 10_000,
           ...(Object.keys(filter).length === 0 ? {} : { filterTerms: metadataTerms(JSON.stringify(filter)) }),
+          ...conditionIn(where),
           components: false,
           timeoutMs: 10_000,
           plan: 'exact',
@@ -227,6 +238,12 @@ export async function openStage(
           if (version === undefined) throw new Error(`version ${versionId} cannot be resolved`);
           return { ...version, chunkIndex: found.chunkIndexes[position]!, score: found.scores[position]! };
         });
+      }),
+    matching: (where) =>
+      index.read(async (reader) => {
+        const versionIds = await reader.matching({ ...conditionIn(where), timeoutMs: 10_000 });
+        const versions = await catalog.resolveVersions(indexId, [...versionIds]);
+        return Array.from(versionIds, (versionId) => versions.get(versionId)?.docId ?? '').toSorted();
       }),
     hold(method) {
       const reached = Promise.withResolvers<void>();
@@ -247,6 +264,11 @@ export async function openStage(
       await index.settled();
     },
   };
+}
+
+function conditionIn(where: string): { readonly where?: Uint8Array } {
+  const condition = conditionOf(where, 'where');
+  return condition === undefined ? {} : { where: condition };
 }
 
 /** An index of a new tenant. */

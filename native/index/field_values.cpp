@@ -1,0 +1,151 @@
+#include "index/field_values.h"
+
+#include "files/error.h"
+#include "index/json_values.h"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+
+namespace maxsimd {
+namespace {
+
+constexpr size_t unsortedMin = 4096;
+constexpr size_t lengthBytes = 2;
+
+uint64_t prefixOf(std::string_view key) {
+  uint64_t prefix = 0;
+  for (size_t b = 0; b < sizeof prefix; ++b) prefix = prefix << 8 | (b < key.size() ? uint8_t(key[b]) : 0);
+  return prefix;
+}
+
+}  // namespace
+
+std::string_view FieldColumn::keyOf(const Entry& entry) const {
+  const char* const at = keys_.data() + entry.begin;
+  return {at + lengthBytes, size_t(uint8_t(at[0])) << 8 | uint8_t(at[1])};
+}
+
+bool FieldColumn::isBefore(const Entry& a, const Entry& b) const {
+  return a.prefix != b.prefix ? a.prefix < b.prefix : keyOf(a) < keyOf(b);
+}
+
+void FieldColumn::add(uint32_t record, const std::string* key) {
+  if (known_.size() <= record) known_.resize(std::max(record + 1, known_.size() * 2));
+  known_.set(record);
+  if (key == nullptr) return;
+  if (keys_.size() + lengthBytes + key->size() > UINT32_MAX) {
+    throw Error(ErrorCode::noMemory, "a segment holds too many values of a field");
+  }
+  entries_.push_back({prefixOf(*key), uint32_t(keys_.size()), record});
+  keys_.push_back(char(key->size() >> 8));
+  keys_.push_back(char(key->size() & 0xff));
+  keys_.insert(keys_.end(), key->begin(), key->end());
+  const size_t unsorted = entries_.size() - sorted_;
+  if (unsorted < std::max(unsortedMin, sorted_ / 4)) return;
+  const auto before = [this](const Entry& a, const Entry& b) { return isBefore(a, b); };
+  std::sort(entries_.begin() + long(sorted_), entries_.end(), before);
+  std::inplace_merge(entries_.begin(), entries_.begin() + long(sorted_), entries_.end(), before);
+  sorted_ = entries_.size();
+}
+
+void FieldColumn::addTo(Bitmap& records, const KeyRange& range) const {
+  const auto add = [&records](const Entry& entry) {
+    if (entry.record < records.size()) records.set(entry.record);
+  };
+  const uint64_t lowPrefix = prefixOf(range.low), highPrefix = prefixOf(range.high);
+  const auto isBelow = [&](const Entry& entry) {
+    return entry.prefix != lowPrefix ? entry.prefix < lowPrefix : range.isBelow(keyOf(entry));
+  };
+  const auto isNotAbove = [&](const Entry& entry) {
+    return entry.prefix != highPrefix ? entry.prefix < highPrefix : !range.isAbove(keyOf(entry));
+  };
+  const auto sortedEnd = entries_.begin() + long(sorted_);
+  const auto first = std::partition_point(entries_.begin(), sortedEnd, isBelow);
+  const auto last = std::partition_point(first, sortedEnd, isNotAbove);
+  std::for_each(first, last, add);
+  std::for_each(sortedEnd, entries_.end(), [&](const Entry& entry) {
+    if (!isBelow(entry) && isNotAbove(entry)) add(entry);
+  });
+}
+
+bool FieldColumn::isComplete(uint32_t records, const std::function<bool(uint32_t)>& isNeeded) const {
+  for (uint32_t word = 0; word * Bitmap::wordBits < records; ++word) {
+    const uint32_t first = word * Bitmap::wordBits;
+    if (first + Bitmap::wordBits <= known_.size() && known_.word(word) == ~uint64_t(0)) continue;
+    const uint32_t end = std::min(first + Bitmap::wordBits, records);
+    for (uint32_t record = first; record < end; ++record) {
+      if (!known_.test(record) && isNeeded(record)) return false;
+    }
+  }
+  return true;
+}
+
+std::vector<uint32_t> FieldValues::lacking(std::span<const std::string> fields, uint32_t records,
+                                           const std::function<bool(uint32_t)>& isNeeded) const {
+  const std::shared_lock lock(mutex_);
+  std::vector<const FieldColumn*> columns;
+  for (const std::string& field : fields) {
+    const auto found = columns_.find(field);
+    columns.push_back(found == columns_.end() ? nullptr : &found->second);
+  }
+  std::vector<uint32_t> lacking;
+  for (uint32_t record = 0; record < records; ++record) {
+    const auto isUnknown = [record](const FieldColumn* column) { return column == nullptr || !column->knows(record); };
+    if (std::any_of(columns.begin(), columns.end(), isUnknown) && isNeeded(record)) lacking.push_back(record);
+  }
+  return lacking;
+}
+
+void FieldValues::add(std::span<const std::string> fields, std::span<const uint32_t> records,
+                      std::span<const std::string> objects) {
+  const std::unique_lock lock(mutex_);
+  makeColumns(fields);
+  for (size_t r = 0; r < records.size(); ++r) {
+    std::map<std::string, std::string_view> values;
+    for (const JsonMember& member : membersOf(objects[r])) values[stringOf(member.name)] = member.value;
+    for (const std::string& field : fields) {
+      FieldColumn& column = columns_[field];
+      if (column.knows(records[r])) continue;
+      const auto value = values.find(field);
+      const auto key = value == values.end() ? std::nullopt : valueKey(value->second);
+      column.add(records[r], key ? &*key : nullptr);
+    }
+  }
+  account();
+}
+
+/// Forgets those that were asked for longest ago where there would be too many.
+void FieldValues::makeColumns(std::span<const std::string> fields) {
+  for (const std::string& field : fields) touch(columns_[field]);
+  while (columns_.size() > std::max(columnsMax, fields.size())) {
+    columns_.erase(std::min_element(columns_.begin(), columns_.end(), [](const auto& a, const auto& b) {
+      return a.second.usedAt < b.second.usedAt;
+    }));
+  }
+}
+
+/// What there is no room for is forgotten: it can be had again.
+void FieldValues::account() {
+  uint64_t bytes = 0;
+  for (const auto& [field, column] : columns_) bytes += column.bytes();
+  try {
+    memory_.resize(bytes);
+  } catch (const Error&) {
+    columns_.clear();
+    memory_.resize(0);
+    throw;
+  }
+}
+
+bool FieldValues::addTo(Bitmap& records, const std::string& field, const KeyRange& range,
+                        const std::function<bool(uint32_t)>& isNeeded) const {
+  const std::shared_lock lock(mutex_);
+  const auto found = columns_.find(field);
+  if (found == columns_.end() || !found->second.isComplete(records.size(), isNeeded)) return false;
+  touch(found->second);
+  found->second.addTo(records, range);
+  return true;
+}
+
+}  // namespace maxsimd

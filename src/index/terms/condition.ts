@@ -1,0 +1,183 @@
+/**
+ * `where`: conditions on top-level metadata fields, as the engine evaluates them (native/index/condition.h).
+ *
+ *   { "year": { "gte": 2000, "lt": 2010 }, "language": { "in": ["en", "de"] }, "any_of": [ {...}, {...} ] }
+ *
+ * All fields must hold. A field's condition is a value, which the field must equal as a filter's, or an object of operators,
+ * all of which must hold: `in`, `not` (of a condition: everything that does not meet it, documents without the field too),
+ * `gt`, `gte`, `lt`, `lte`. A range compares numbers with numbers, by their exact values, and strings with strings, by their
+ * code points. `any_of` beside the fields: one of several such objects must hold.
+ */
+import { invalid } from '../../errors.ts';
+import { canonicalItems, canonicalMembers } from './canonical-json.ts';
+import { termBytes, writeTerm } from './metadata-terms.ts';
+
+/** Values that a condition compares with, all together. */
+export const conditionValuesMax = 256;
+/** Objects within `any_of` within objects. */
+export const conditionDepthMax = 4;
+/** UTF-8 bytes of a string, and characters of a number, that bounds a range; longer values lie in none (native/index/json_values.h). */
+const boundBytesMax = 256;
+
+/**
+ * The condition for the engine; absent = every document meets it. `path`: where it stands in the request.
+ * @throws {ServiceError} `validation_error` when it is none, or asks for too much.
+ */
+export function conditionOf(whereText: string, path: string): Uint8Array | undefined {
+  const members = canonicalMembers(whereText);
+  if (members.size === 0) return undefined;
+  const steps = new Steps();
+  steps.object(members, path, 1);
+  return Buffer.concat(steps.bytes);
+}
+
+const kinds = { terms: 1, range: 2, all: 3, any: 4, not: 5 } as const;
+const boundFlags = new Map([
+  ['gt', 1],
+  ['gte', 2],
+  ['lt', 4],
+  ['lte', 8],
+]);
+const lowFlags = 3;
+/** At most one for each end. */
+const rangeFlags = new Set([1, 2, 4, 8, 5, 6, 9, 10]);
+const operators = ['in', 'not', ...boundFlags.keys()];
+/** Characters of a field's name in an issue. */
+const nameLengthMax = 64;
+
+/** Each method appends the steps that make one set of documents. */
+class Steps {
+  readonly bytes: Buffer[] = [];
+  #values = 0;
+
+  object(members: ReadonlyMap<string, string>, path: string, depth: number): void {
+    if (depth > conditionDepthMax) {
+      throw invalid(path, `must nest any_of at most ${conditionDepthMax - 1} deep`, 'too_deep');
+    }
+    this.#joined(kinds.all, members, ([name, value]) => {
+      const memberPath = `${path}.${textOf(name).slice(0, nameLengthMax).toWellFormed()}`;
+      if (name === '"any_of"') this.#anyOf(value, memberPath, depth);
+      else this.#condition(name, value, memberPath);
+    });
+  }
+
+  #anyOf(text: string, path: string, depth: number): void {
+    if (!text.startsWith('[')) throw invalid(path, 'must be an array of objects', 'invalid_type');
+    this.#joined(kinds.any, canonicalItems(text).entries(), ([place, item]) => {
+      const itemPath = `${path}.${place}`;
+      if (!item.startsWith('{')) throw invalid(itemPath, 'must be an object', 'invalid_type');
+      this.object(canonicalMembers(item), itemPath, depth + 1);
+    });
+  }
+
+  /** What a field must hold. */
+  #condition(name: string, text: string, path: string): void {
+    if (!text.startsWith('{')) {
+      this.#terms(name, [text], path);
+      return;
+    }
+    const bounds: Bound[] = [];
+    const parts: (() => void)[] = [];
+    for (const [key, value] of canonicalMembers(text)) {
+      const operator = textOf(key);
+      const flag = boundFlags.get(operator);
+      if (flag !== undefined) bounds.push({ flag, value, path: `${path}.${operator}` });
+      else if (operator === 'in') parts.push(() => this.#in(name, value, `${path}.in`));
+      else if (operator === 'not') parts.push(() => this.#not(name, value, `${path}.not`));
+      else throw invalid(path, `must hold no operators but ${operators.join(', ')}`, 'unrecognized_keys');
+    }
+    if (parts.length === 0 && bounds.length === 0) throw invalid(path, 'must hold an operator', 'too_small');
+    if (bounds.length > 0) parts.push(() => this.#range(name, bounds, path));
+    this.#joined(kinds.all, parts, (append) => append());
+  }
+
+  #in(name: string, text: string, path: string): void {
+    if (!text.startsWith('[')) throw invalid(path, 'must be an array of values', 'invalid_type');
+    this.#terms(name, canonicalItems(text), path);
+  }
+
+  #not(name: string, text: string, path: string): void {
+    this.#condition(name, text, path);
+    this.bytes.push(Buffer.of(kinds.not));
+  }
+
+  #terms(name: string, values: readonly string[], path: string): void {
+    this.#count(values.length, path);
+    const terms = Buffer.alloc(values.length * termBytes);
+    for (const [place, value] of values.entries()) writeTerm(terms, place * termBytes, name, value);
+    this.bytes.push(counted(kinds.terms, values.length), terms);
+  }
+
+  #range(name: string, bounds: readonly Bound[], path: string): void {
+    this.#count(bounds.length, path);
+    const flags = bounds.reduce((sum, { flag }) => sum | flag, 0);
+    if (!rangeFlags.has(flags)) {
+      throw invalid(path, 'must have one lower and one upper bound at most', 'invalid_range');
+    }
+    for (const bound of bounds) assertBound(bound);
+    const low = bounds.find(({ flag }) => (flag & lowFlags) !== 0)?.value;
+    const high = bounds.find(({ flag }) => (flag & lowFlags) === 0)?.value;
+    if (low !== undefined && high !== undefined && low.startsWith('"') !== high.startsWith('"')) {
+      throw invalid(path, 'must have bounds of one type', 'invalid_type');
+    }
+    this.bytes.push(Buffer.of(kinds.range, flags), sized(name), sized(low ?? ''), sized(high ?? ''));
+  }
+
+  /** One after the other, so that no more sets are held at a time than conditions are nested. */
+  #joined<Part>(kind: number, parts: Iterable<Part>, append: (part: Part) => void): void {
+    let sets = 0;
+    for (const part of parts) {
+      append(part);
+      sets += 1;
+      if (sets > 1) this.bytes.push(counted(kind, 2));
+    }
+    if (sets === 0) this.bytes.push(counted(kind, 0));
+  }
+
+  /** A condition without values is work, too. */
+  #count(values: number, path: string): void {
+    this.#values += Math.max(1, values);
+    if (this.#values > conditionValuesMax) {
+      throw invalid(path, `where must compare with at most ${conditionValuesMax} values`, 'too_big');
+    }
+  }
+}
+
+interface Bound {
+  readonly flag: number;
+  /** In canonical form. */
+  readonly value: string;
+  readonly path: string;
+}
+
+/** A number whose exact value the engine orders, or a string. */
+function assertBound({ value, path }: Bound): void {
+  const isNumber = /^[-\d]/.test(value);
+  if (!isNumber && !value.startsWith('"'))
+    throw invalid(path, 'must be a number or a string', 'invalid_type');
+  const bytes = isNumber ? value.length : Buffer.byteLength(textOf(value));
+  if (bytes > boundBytesMax) throw invalid(path, `must have at most ${boundBytesMax} bytes`, 'too_big');
+  // The engine orders numbers far beyond those.
+  const double = Number(value);
+  if (isNumber && (!Number.isFinite(double) || (double === 0 && value !== '0'))) {
+    throw invalid(path, 'must lie within the range of a double', 'too_big');
+  }
+}
+
+/** The text of a string token. */
+function textOf(token: string): string {
+  return JSON.parse(token) as string;
+}
+
+function counted(kind: number, count: number): Buffer {
+  const step = Buffer.of(kind, 0, 0);
+  step.writeUInt16LE(count, 1);
+  return step;
+}
+
+function sized(text: string): Buffer {
+  const bytes = Buffer.from(text);
+  const length = Buffer.alloc(2);
+  length.writeUInt16LE(bytes.length);
+  return Buffer.concat([length, bytes]);
+}

@@ -1,0 +1,354 @@
+/**
+ * `where` against a plain evaluator, over random documents and conditions, in every state a segment can be in: the
+ * active one, sealed ones with postings and without, merged, replaced and deleted documents, an index just opened.
+ */
+import { writeFile } from 'node:fs/promises';
+import * as fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { conditionOf } from '../../src/index/terms/condition.ts';
+import { rounds } from '../rounds.ts';
+import {
+  documentAt,
+  engineError,
+  openHost,
+  openStage,
+  type Host,
+  type Stage,
+} from '../support/stages/index-stage.ts';
+
+let host: Host;
+beforeAll(async () => {
+  host = await openHost();
+});
+afterAll(() => host[Symbol.asyncDispose]());
+
+type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
+
+/** Numbers in several spellings, all of them doubles; strings beyond ASCII, beyond the BMP and beyond Unicode. */
+const scalars = [
+  '0',
+  '-0',
+  '1',
+  '1.0',
+  '10e-1',
+  '-1',
+  '-1.5',
+  '2.5',
+  '1e2',
+  '100',
+  '12',
+  '""',
+  '"a"',
+  '"ab"',
+  '"\\u0061"',
+  '"\\uffee"',
+  '"😀"',
+  '"\\ud83d\\ude00"',
+  '"\\ud800"',
+  '"1"',
+  'true',
+  'false',
+  'null',
+];
+const names = ['kind', 'é', '\\u006bind'];
+
+const scalar = fc.constantFrom(...scalars);
+const { value } = fc.letrec<{ value: string }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 2, withCrossShrink: true },
+    { arbitrary: scalar, weight: 12 },
+    fc.array(tie('value'), { maxLength: 2 }).map((items) => `[${items.join(',')}]`),
+    fc
+      .array(fc.tuple(fc.constantFrom('x', 'y'), tie('value')), { maxLength: 2 })
+      .map((members) => `{${members.map(([name, item]) => `"${name}":${item}`).join(',')}}`),
+  ),
+}));
+const name = fc.constantFrom(...names);
+const metadata = fc
+  .array(fc.tuple(name, value), { maxLength: 4 })
+  .map((members) => `{${members.map(([field, item]) => `"${field}":${item}`).join(',')}}`);
+
+const numbers = fc.constantFrom(...scalars.filter((token) => /^[-\d]/.test(token)));
+const strings = fc.constantFrom(...scalars.filter((token) => token.startsWith('"')));
+const boundOf = (bound: fc.Arbitrary<string>) =>
+  fc
+    .tuple(fc.option(fc.constantFrom('gt', 'gte')), bound, fc.option(fc.constantFrom('lt', 'lte')), bound)
+    .map(([low, from, high, to]) => [
+      ...(low === null ? [] : [`"${low}":${from}`]),
+      ...(high === null ? [] : [`"${high}":${to}`]),
+    ]);
+const operators = fc
+  .tuple(
+    fc.oneof(boundOf(numbers), boundOf(strings)),
+    fc.option(fc.array(value, { maxLength: 4 }), { freq: 3 }),
+    fc.option(value, { freq: 3 }),
+  )
+  .map(([bounds, values, not]) => [
+    ...bounds,
+    ...(values === null ? [] : [`"in":[${values.join(',')}]`]),
+    ...(not === null || not.startsWith('{') ? [] : [`"not":${not}`]),
+  ])
+  .filter((parts) => parts.length > 0)
+  .map((parts) => `{${parts.join(',')}}`);
+const conditions = fc.oneof(
+  operators,
+  value.filter((text) => !text.startsWith('{')),
+  operators.map((text) => `{"not":${text}}`),
+);
+const { where: wherePart } = fc.letrec<{ where: string }>((tie) => ({
+  where: fc
+    .tuple(
+      fc.array(fc.tuple(name, conditions), { maxLength: 2 }),
+      fc.option(fc.array(tie('where'), { maxLength: 3 }), { freq: 3, maxDepth: 2, nil: null }),
+    )
+    .map(([members, anyOf]) => {
+      const fields = members.map(([field, text]) => `"${field}":${text}`);
+      return `{${[...fields, ...(anyOf === null ? [] : [`"any_of":[${anyOf.join(',')}]`])].join(',')}}`;
+    }),
+}));
+
+/** What `where` means, of values as `JSON.parse` reads them: the last of a key given twice, -0 the same as 0. */
+function meets(
+  document: { readonly [name: string]: Json },
+  wanted: { readonly [name: string]: Json },
+): boolean {
+  return Object.entries(wanted).every(([field, asked]) => {
+    if (field === 'any_of') return (asked as (typeof wanted)[]).some((one) => meets(document, one));
+    return holds(document[field], asked);
+  });
+}
+
+function holds(found: Json | undefined, asked: Json): boolean {
+  if (asked === null || typeof asked !== 'object' || Array.isArray(asked)) return same(found, asked);
+  return Object.entries(asked as { readonly [operator: string]: Json }).every(([operator, given]) => {
+    switch (operator) {
+      case 'in':
+        return (given as readonly Json[]).some((one) => same(found, one));
+      case 'not':
+        return !holds(found, given);
+      default: {
+        if (typeof found !== typeof given) return false;
+        const order =
+          typeof found === 'number'
+            ? found - (given as number)
+            : byCodePoints(found as string, given as string);
+        return { gt: order > 0, gte: order >= 0, lt: order < 0, lte: order <= 0 }[operator]!;
+      }
+    }
+  });
+}
+
+function same(found: Json | undefined, asked: Json): boolean {
+  if (found === undefined) return false;
+  if (typeof found !== 'object' || typeof asked !== 'object' || found === null || asked === null)
+    return found === asked;
+  if (Array.isArray(found) !== Array.isArray(asked)) return false;
+  const [one, other] = [Object.entries(found), Object.entries(asked)];
+  return (
+    one.length === other.length &&
+    one.every(([key, item]) => Object.hasOwn(asked, key) && same(item, (asked as Record<string, Json>)[key]!))
+  );
+}
+
+function byCodePoints(one: string, other: string): number {
+  const [a, b] = [one, other].map((text) => Array.from(text, (point) => point.codePointAt(0)!));
+  const at = a!.findIndex((point, place) => point !== b![place]);
+  if (at === -1) return a!.length - b!.length;
+  return (a![at] ?? -1) - (b![at] ?? -1);
+}
+
+interface Planned {
+  readonly texts: readonly string[];
+  readonly replaced: readonly string[];
+  readonly wheres: readonly string[];
+}
+
+const planned: fc.Arbitrary<Planned> = fc.record({
+  texts: fc.array(metadata, { minLength: 4, maxLength: 14 }),
+  replaced: fc.array(metadata, { maxLength: 3 }),
+  wheres: fc.array(wherePart, { minLength: 24, maxLength: 24 }),
+});
+
+/** Checks what all of them find, and what searches find by the first, with a filter beside it too. */
+async function compare(
+  stage: Stage,
+  stored: ReadonlyMap<string, string>,
+  wheres: readonly string[],
+): Promise<void> {
+  for (const [place, text] of wheres.entries()) {
+    const wanted = [...stored].flatMap(([docId, metadataText]) =>
+      meets(JSON.parse(metadataText) as Record<string, Json>, JSON.parse(text) as Record<string, Json>)
+        ? [docId]
+        : [],
+    );
+    expect([text, await stage.matching(text)]).toEqual([text, wanted.toSorted()]);
+    if (place > 0) continue;
+    const found = (await stage.search({}, undefined, text)).map(({ docId }) => docId).toSorted();
+    expect([text, found]).toEqual([text, wanted.toSorted()]);
+    const filtered = (await stage.search({ kind: 1 }, undefined, text)).map(({ docId }) => docId).toSorted();
+    const kind = wanted.filter((docId) => (JSON.parse(stored.get(docId)!) as { kind?: Json }).kind === 1);
+    expect([text, filtered]).toEqual([text, kind.toSorted()]);
+  }
+}
+
+const document = (docId: string, metadataText: string) => ({ ...documentAt(docId, 0), metadataText });
+
+async function play(stage: Stage, { texts, replaced, wheres }: Planned): Promise<void> {
+  const stored = new Map<string, string>();
+  const upsert = async (documents: readonly (readonly [docId: string, text: string])[]): Promise<void> => {
+    await stage.upsert(documents.map(([docId, text]) => document(docId, text)));
+    for (const [docId, text] of documents) stored.set(docId, text);
+    await compare(stage, stored, wheres);
+  };
+  const documents = texts.map((text, place) => [`d${place}`, text] as const);
+  const half = Math.ceil(documents.length / 2);
+  await upsert(documents.slice(0, half));
+  await upsert(documents.slice(half));
+  if (replaced.length > 0) await upsert(replaced.map((text, place) => [`d${2 * place}`, text] as const));
+  await stage.remove('d1');
+  stored.delete('d1');
+  await compare(stage, stored, wheres);
+  await stage.index().maintain();
+  await compare(stage, stored, wheres);
+  const postings = (await stage.blobs.list(`${stage.indexId}/`)).filter((blob) =>
+    blob.name.endsWith('.postings'),
+  );
+  await stage.reopen(async () => {
+    for (const { name: file } of postings) await writeFile(await stage.blobs.open(file), 'damaged');
+  });
+  await compare(stage, stored, wheres);
+  await stage.index().mergeAll();
+  await compare(stage, stored, wheres);
+}
+
+describe('where', () => {
+  it('finds what a plain evaluator finds, in all states of segments', async () => {
+    await fc.assert(
+      fc.asyncProperty(planned, async (plan) => {
+        // A segment is full with four documents.
+        await using stage = await openStage(host, { segmentTokenVectorsMax: 4, sealedSegmentsMax: 2 });
+        await play(stage, plan);
+        expect(stage.errors).toEqual([]);
+      }),
+      { numRuns: rounds({ short: 8, nightly: 400 }) },
+    );
+  }, 600_000);
+
+  it.each([
+    ['{"gt":1}', ['2', '1.5', '1e400', '9007199254740993']],
+    ['{"gte":1}', ['1', '1.0', '2', '1.5', '1e400', '9007199254740993']],
+    ['{"lt":1}', ['-1', '0', '-1e400', '-0.10', '-0.11', '1e-400']],
+    ['{"lte":1}', ['1', '1.0', '-1', '0', '-1e400', '-0.10', '-0.11', '1e-400']],
+    ['{"gt":9007199254740992}', ['9007199254740993', '1e400']],
+    ['{"gt":0,"lt":1}', ['1e-400']],
+    ['{"gte":-0.11,"lt":-0.1}', ['-0.11']],
+    ['{"gt":-0.11,"lte":-0.1}', ['-0.10']],
+    ['{"gte":"a"}', ['"a"', '"ab"', '"\uffee"', '"😀"']],
+    ['{"gt":"\uffee"}', ['"😀"']],
+    ['{"lt":"a"}', ['""']],
+    [
+      '{"not":{"gte":-1e300}}',
+      ['null', 'true', '[1]', '"a"', '"ab"', '""', '"\uffee"', '"😀"', '-1e400', ''],
+    ],
+    ['{"in":[1,null,[1.0],"a"]}', ['1', '1.0', 'null', '[1]', '"a"']],
+    ['{"not":"a"}', 'all but "a"'],
+    ['{"in":[]}', []],
+  ])('%s finds its values', async (condition, wanted) => {
+    const values = [
+      '1',
+      '1.0',
+      '2',
+      '1.5',
+      '1e400',
+      '9007199254740993',
+      '-1',
+      '0',
+      '-1e400',
+      '-0.10',
+      '-0.11',
+      '1e-400',
+    ];
+    values.push('"a"', '"ab"', '""', '"\uffee"', '"😀"', 'null', 'true', '[1]', '');
+    await using stage = await openStage(host);
+    const metadataOf = (text: string): string => (text === '' ? '{}' : `{"v":${text}}`);
+    await stage.upsert(values.map((text) => document(`id ${text}`, metadataOf(text))));
+    const expected = typeof wanted === 'string' ? values.filter((text) => text !== '"a"') : wanted;
+    expect(await stage.matching(`{"v":${condition}}`)).toEqual(
+      expected.map((text) => `id ${text}`).toSorted(),
+    );
+  });
+
+  it('leaves values that are too long, or too large, out of every range', async () => {
+    await using stage = await openStage(host);
+    const values = [
+      `"${'b'.repeat(256)}"`,
+      `"${'b'.repeat(257)}"`,
+      '1e29000',
+      '1e31000',
+      `1${'0'.repeat(600)}1`,
+    ];
+    await stage.upsert(values.map((text, place) => document(`d${place}`, `{"v":${text}}`)));
+    expect(await stage.matching('{"v":{"gte":"b"}}')).toEqual(['d0']);
+    expect(await stage.matching('{"v":{"gt":0}}')).toEqual(['d2']);
+  });
+
+  it('reads the metadata of new documents alone', async () => {
+    await using stage = await openStage(host);
+    const range = '{"v":{"gt":1}}';
+    await stage.upsert([document('a', '{"v":1}'), document('b', '{"v":2}')]);
+    expect(await stage.matching(range)).toEqual(['b']);
+    stage.faults.set('readMetadata', engineError('io'));
+    expect(await stage.matching(range)).toEqual(['b']);
+    // Equality needs no values.
+    expect(await stage.matching('{"w":{"not":1}}')).toEqual(['a', 'b']);
+    await stage.upsert([document('c', '{"v":3}')]);
+    await expect(stage.matching(range)).rejects.toMatchObject({ code: 'service_unavailable' });
+    expect(await stage.matching(range)).toEqual(['b', 'c']);
+  });
+
+  it('answers with 503 past its deadline, and goes on reading', async () => {
+    await using stage = await openStage(host);
+    await stage.upsert([document('a', '{"v":1}')]);
+    const reading = stage.hold('readMetadata');
+    const where = conditionOf('{"v":{"gt":0}}', 'where')!;
+    const ask = (timeoutMs: number) => stage.index().read((reader) => reader.matching({ where, timeoutMs }));
+    await expect(ask(20)).rejects.toMatchObject({ code: 'service_unavailable' });
+    await reading.reached;
+    reading.release();
+    expect(await ask(10_000)).toHaveLength(1);
+  });
+});
+
+describe('a condition', () => {
+  it.each([
+    ['{"a":{}}', 'where.a', 'too_small'],
+    ['{"a":{"like":"x"}}', 'where.a', 'unrecognized_keys'],
+    ['{"a":{"constructor":1}}', 'where.a', 'unrecognized_keys'],
+    ['{"a":{"in":1}}', 'where.a.in', 'invalid_type'],
+    ['{"a":{"gt":null}}', 'where.a.gt', 'invalid_type'],
+    ['{"a":{"gt":true}}', 'where.a.gt', 'invalid_type'],
+    ['{"a":{"gt":1,"lt":"b"}}', 'where.a', 'invalid_type'],
+    ['{"a":{"gt":1,"gte":1}}', 'where.a', 'invalid_range'],
+    ['{"a":{"gt":1e400}}', 'where.a.gt', 'too_big'],
+    ['{"a":{"gt":1e-400}}', 'where.a.gt', 'too_big'],
+    [`{"a":{"gt":"${'x'.repeat(257)}"}}`, 'where.a.gt', 'too_big'],
+    ['{"any_of":{}}', 'where.any_of', 'invalid_type'],
+    ['{"any_of":[1]}', 'where.any_of.0', 'invalid_type'],
+    ['{"any_of":[{"a":{"not":{}}}]}', 'where.any_of.0.a.not', 'too_small'],
+    [`${'{"any_of":['.repeat(4)}{}${']}'.repeat(4)}`, `where${'.any_of.0'.repeat(4)}`, 'too_deep'],
+    [`{"a":{"in":[${Array(257).fill('1').join(',')}]}}`, 'where.a.in', 'too_big'],
+    [
+      `{${Array.from({ length: 257 }, (_, place) => `"${place}":{"in":[]}`).join(',')}}`,
+      'where.256.in',
+      'too_big',
+    ],
+  ])('is refused: %.60s', (text, path, code) => {
+    let refused: unknown;
+    try {
+      conditionOf(text, 'where');
+    } catch (error) {
+      refused = error;
+    }
+    expect(refused).toMatchObject({ code: 'validation_error', issues: [{ path, code }] });
+  });
+});

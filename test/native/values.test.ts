@@ -1,0 +1,94 @@
+/** Ranges over the values of one large segment, as they come: some in order already, some not yet, some not known. */
+import path from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createEngine, type NativeIndex } from '../../src/index/engine/native.ts';
+import { conditionOf } from '../../src/index/terms/condition.ts';
+import { seededRandom } from '../support/seeded-random.ts';
+import { Clusters, columns, noLifespans, temporaryDirectory } from './sample.ts';
+
+const records = 9_000;
+const random = seededRandom(17);
+const below = (count: number): number => Math.floor(random() * count);
+const directory = temporaryDirectory();
+const engine = createEngine({ threads: 2, kernel: 'auto' });
+let index: NativeIndex;
+
+/** One a record; some have none. */
+const values = Array.from({ length: records }, (): number | string | undefined => {
+  const kind = below(10);
+  if (kind === 0) return undefined;
+  if (kind < 6) return below(2) === 0 ? below(5_000) - 2_500 : (below(1_000_000) - 500_000) / 128;
+  return String.fromCodePoint(...Array.from({ length: 1 + below(12) }, () => 0x61 + below(3)));
+});
+
+beforeAll(async () => {
+  index = engine.createIndex({ dim: 4, exactTokenVectorsMax: 0 });
+  await index.createSegment(1, path.join(directory.path, '1.seg'));
+  const clusters = new Clusters(random, 4, 2);
+  for (let record = 0; record < records; record += 1) await index.append(1, clusters.record(record + 1, [1]));
+  index.publish(
+    1,
+    columns(
+      1,
+      Array.from({ length: records }, (_, record) => record),
+    ),
+    noLifespans,
+  );
+});
+afterAll(() => {
+  index.close();
+  engine.close();
+  directory[Symbol.dispose]();
+});
+
+const where = (range: object) => conditionOf(JSON.stringify({ v: range }), 'where')!;
+const ask = (range: object) => index.matching({ where: where(range), generation: 1, timeoutMs: 10_000 });
+
+it('are exact after every part of them, and asked for where a part is missing', async () => {
+  await expect(ask({ gt: 0 })).rejects.toMatchObject({ code: 'values_missing' });
+  for (let first = 0; first < records; first += 1_500) {
+    const lacking = await index.recordsWithoutValues(1, 1, where({ gt: 0 }));
+    expect([lacking.records.length, lacking.records[0]]).toEqual([records - first, first]);
+    expect(lacking.versionIds[0]).toBe(first + 1);
+    const part = lacking.records.subarray(0, 1_500);
+    const objects = Array.from(part, (record) => JSON.stringify({ w: 0, v: values[record] }));
+    await index.addValues(1, where({ gt: 0 }), part, objects);
+    if (first + 1_500 < records)
+      await expect(ask({ gt: 0 })).rejects.toMatchObject({ code: 'values_missing' });
+  }
+  const compares = {
+    gt: (a: number | string, b: number | string) => a > b,
+    gte: (a: number | string, b: number | string) => a >= b,
+    lt: (a: number | string, b: number | string) => a < b,
+    lte: (a: number | string, b: number | string) => a <= b,
+  };
+  for (let round = 0; round < 400; round += 1) {
+    const one = values[below(records)];
+    const other = values[below(records)];
+    if (one === undefined) continue;
+    const low = below(2) === 0 ? 'gt' : 'gte';
+    const high = below(2) === 0 ? 'lt' : 'lte';
+    const range = { [low]: one, ...(typeof one === typeof other && below(3) > 0 ? { [high]: other } : {}) };
+    const expected = values.flatMap((value, record) => {
+      const holds = Object.entries(range).every(
+        ([operator, bound]) =>
+          typeof value === typeof bound && compares[operator as keyof typeof compares](value!, bound!),
+      );
+      return holds ? [record + 1] : [];
+    });
+    expect([range, [...(await ask(range))]]).toEqual([range, expected]);
+  }
+});
+
+it.each([
+  ['nothing', []],
+  ['a step of no kind', [9]],
+  ['sets that are not there', [5]],
+  ['two sets', [3, 0, 0, 3, 0, 0]],
+  ['an end too early', [1, 1, 0, 7]],
+  ['a range without bounds', [2, 0, 3, 0, 34, 97, 34, 0, 0, 0, 0]],
+  ['a bound that is no value', [2, 1, 3, 0, 34, 97, 34, 4, 0, 116, 114, 117, 101, 0, 0]],
+])('refuse a condition of %s', async (_name, bytes) => {
+  const matching = { where: Uint8Array.from(bytes), generation: 1, timeoutMs: 1_000 };
+  expect(() => index.matching(matching)).toThrow(expect.objectContaining({ code: 'invalid_argument' }));
+});
