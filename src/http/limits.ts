@@ -12,6 +12,12 @@ export const textBytesMax = 100 * 1024;
 export const queryBytesMax = 8 * 1024;
 export const documentsMax = 50;
 export const topKMax = 100;
+/** Searches of one request. */
+export const queriesMax = 32;
+/** Results of all of them together. */
+export const queryResultsMax = 500;
+/** Those of them that have components; a document's chunks count by themselves. */
+export const queryComponentsMax = 100;
 /** Unicode code points. */
 export const docIdLengthMax = 255;
 /** Unicode code points of an index name or a model name. */

@@ -11,6 +11,9 @@ export const topKDefault = 10;
 /** Chunks of a search that are scored exactly, at most. */
 export const candidateKMax = 500;
 
+/** Chunks of a document in a grouped result (native/search/search.h). */
+export const chunksOfDocumentMax = 10;
+
 /** Travels down with one request; stage timings flow back up in `timings`. */
 export interface RequestContext {
   readonly requestId: string;
@@ -73,6 +76,13 @@ export interface SearchRequest {
   readonly returnComponents: boolean;
 }
 
+/** One of the searches of a request that has several. */
+export interface QueryRequest extends SearchRequest {
+  readonly where?: JsonObjectText | undefined;
+  /** `topK` counts documents. */
+  readonly groupByDocument: boolean;
+}
+
 export interface ScoreRequest {
   readonly query: string;
   readonly documents: readonly DocumentInput[];
@@ -107,6 +117,24 @@ export interface UpsertResponse {
 
 export interface RankedResponse {
   readonly results: readonly ResultItem[];
+  readonly usage: RequestUsage;
+}
+
+/** A document with those of its chunks that match best, best first. */
+export interface DocumentResult {
+  readonly docId: string;
+  readonly metadata: JsonObjectText;
+  readonly chunks: readonly ResultItem[];
+}
+
+/** Chunks, or documents where they were asked for. */
+export type QueryAnswer =
+  | RankedResponse
+  | { readonly documents: readonly DocumentResult[]; readonly usage: RequestUsage };
+
+export interface QueryResponse {
+  /** In the order of the queries. */
+  readonly results: readonly QueryAnswer[];
   readonly usage: RequestUsage;
 }
 
@@ -155,6 +183,7 @@ export interface Service {
   ): Promise<UpsertResponse>;
   deleteDocument(context: RequestContext, indexId: string, docId: string): Promise<boolean>;
   search(context: RequestContext, indexId: string, request: SearchRequest): Promise<RankedResponse>;
+  query(context: RequestContext, indexId: string, queries: readonly QueryRequest[]): Promise<QueryResponse>;
   score(context: RequestContext, request: ScoreRequest): Promise<RankedResponse>;
   usage(context: RequestContext): Promise<UsageSummary>;
   /**

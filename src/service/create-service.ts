@@ -6,7 +6,7 @@ import type { FollowedIndex, SearchPlans } from '../index/contract.ts';
 import { defaultIndexSettings, type IndexSettings } from '../index/index-settings.ts';
 import type { NativeEngine, SegmentInfo } from '../index/engine/native.ts';
 import { Admission } from './admission.ts';
-import type { Service } from './contract.ts';
+import type { SearchRequest, Service } from './contract.ts';
 import { createIndex } from './operations/create-index.ts';
 import { deleteDocument } from './operations/delete-document.ts';
 import { InFlight } from './in-flight.ts';
@@ -16,6 +16,7 @@ import type { Limiter } from './limits/limiter.ts';
 import type { ServiceParts } from './parts.ts';
 import { PromisedWait } from './limits/promised-wait.ts';
 import { ReadinessProbe } from './readiness.ts';
+import { queryIndex } from './operations/query.ts';
 import { scoreDocuments } from './operations/score.ts';
 import { searchIndex } from './operations/search.ts';
 import type { ModelChoice } from './indexes/served-models.ts';
@@ -64,6 +65,14 @@ export interface RunningService extends Service {
 
 /** What a search costs beside its query's characters, in those. */
 const queryRunCharacters = 20;
+
+function searchesOf(requests: readonly SearchRequest[]): {
+  readonly requests: number;
+  readonly work: number;
+} {
+  const characters = requests.reduce((sum, { query }) => sum + query.length, 0);
+  return { requests: requests.length, work: requests.length * queryRunCharacters + characters };
+}
 
 /** How late a node may refuse early what other nodes have used up. */
 const sharedLedgerAgeMsMax = 2_000;
@@ -137,8 +146,12 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
     upsertDocuments: (context, indexId, documents) => upsertDocuments(parts, context, indexId, documents),
     deleteDocument: (context, indexId, docId) => deleteDocument(parts, context, indexId, docId),
     search: (context, indexId, request) =>
-      searchWait.keep(context.tenant.id, queryRunCharacters + request.query.length, () =>
+      searchWait.keep(context.tenant.id, searchesOf([request]), () =>
         searchIndex(parts, context, indexId, request),
+      ),
+    query: (context, indexId, queries) =>
+      searchWait.keep(context.tenant.id, searchesOf(queries), () =>
+        queryIndex(parts, context, indexId, queries),
       ),
     score: (context, request) => scoreDocuments(parts, context, request),
     usage: (context) => usageSummary(parts, context),

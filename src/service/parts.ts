@@ -32,14 +32,14 @@ export function encodeOptions(context: RequestContext, model: EncodeOptions['mod
   };
 }
 
-/** Encodes the text of the field `query`; one that the model cannot encode is a fault of the request. */
+/** Encodes the text of a field; one that the model cannot encode is a fault of the request. */
 export async function encodedQuery(
   { encoder }: Pick<ServiceParts, 'encoder'>,
-  text: string,
+  { text, path }: { readonly text: string; readonly path: string },
   options: EncodeOptions,
 ): Promise<EncodedQuery> {
   const query = await encoder.encodeQuery(text, options);
-  if (query.problem !== undefined) throw invalid('query', query.problem, 'text_not_encodable');
+  if (query.problem !== undefined) throw invalid(path, query.problem, 'text_not_encodable');
   return query;
 }
 

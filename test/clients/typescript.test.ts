@@ -34,6 +34,12 @@ test('an index, from its making to its end', async () => {
 
   const found = await client.search(index.id, { query: 'how do insects communicate?' });
   expect(found.results.map(({ doc_id }) => doc_id)).toEqual(['bee/1', 'whale']);
+  const [several] = (
+    await client.query(index.id, [
+      { query: 'insects', where: { kind: { in: ['mammal'] } }, group_by_document: true },
+    ])
+  ).results;
+  expect(several?.results.map(({ doc_id, chunks }) => [doc_id, chunks?.length])).toEqual([['whale', 1]]);
   const filtered = await client.search(index.id, { query: 'insects', filter: { kind: 'mammal' } });
   expect(filtered.results.map(({ doc_id, metadata }) => [doc_id, metadata])).toEqual([
     ['whale', { kind: 'mammal' }],

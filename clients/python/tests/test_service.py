@@ -20,6 +20,7 @@ from maxsimd import (
     InvalidRequestError,
     Maxsimd,
     NotFoundError,
+    QueryItemInput,
 )
 
 NOWHERE = "00000000-0000-4000-8000-000000000000"
@@ -51,6 +52,15 @@ def test_an_index_from_its_making_to_its_end(url: str, key: str, name: str) -> N
         ]
         filtered = client.search(index.id, "insects", filter={"kind": "mammal"}, candidate_k=10)
         assert [result.doc_id for result in filtered.results] == ["whale"]
+        several = client.query(
+            index.id,
+            [
+                {"query": "how do insects communicate?", "where": {"kind": {"not": "mammal"}}},
+                QueryItemInput(query="largest animal", top_k=1, group_by_document=True),
+            ],
+        )
+        assert [[result.doc_id for result in answer.results] for answer in several.results] == [["bee/1"], ["whale"]]
+        assert several.results[1].results[0].chunks is not None
         scored = client.score(
             "largest animal",
             [{"doc_id": "a", "text": "An elephant is big."}, {"doc_id": "b", "text": "The blue whale is the largest."}],

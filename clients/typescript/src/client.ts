@@ -9,6 +9,8 @@ import type {
   Document,
   Index,
   IndexList,
+  QueryAnswers,
+  QueryItem,
   Ranked,
   Readiness,
   Score,
@@ -118,6 +120,11 @@ export class Maxsimd {
 
   search(indexId: string, body: Search, options?: RequestOptions): Promise<Ranked> {
     return this.#post(`${indexPath(indexId)}/search`, body, true, options);
+  }
+
+  /** 1 to 32 searches at once; each may narrow by `where` and group by document. */
+  query(indexId: string, queries: readonly QueryItem[], options?: RequestOptions): Promise<QueryAnswers> {
+    return this.#post(`${indexPath(indexId)}/query`, { queries }, true, options);
   }
 
   /** Ranks the documents given; nothing is stored. */

@@ -64,6 +64,30 @@ export interface components {
             /** @description Adds diagnostic component scores to each result. Default false. */
             readonly return_components?: boolean;
         };
+        readonly QueryItemInput: {
+            /** @description Not empty; at most 8 KiB as UTF-8. */
+            readonly query: string;
+            /** @description Maximum results returned. Default 10. */
+            readonly top_k?: number;
+            /** @description Chunks scored exactly. Default min(500, max(200, 5 x `top_k`)); below `top_k` it is raised to it. */
+            readonly candidate_k?: number;
+            /** @description Exact matches against top-level metadata fields, all of which must hold; at most 16 fields. Values compare as JSON: 1 equals 1.0, null is not a missing field, objects compare without regard to key order. Not an authorization boundary. */
+            readonly filter?: {
+                readonly [key: string]: unknown;
+            };
+            /** @description Conditions on top-level metadata fields, all of which must hold. Of a field: a value that it must equal, as in `filter`; or an object of operators: `in` (any of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value, strings by their code points, of at most 256 bytes). `any_of`: objects like this one, of which one must hold. At most 256 values, and three `any_of` within each other. Not an authorization boundary. */
+            readonly where?: {
+                readonly [key: string]: unknown;
+            };
+            /** @description Adds diagnostic component scores to each result. Default false. */
+            readonly return_components?: boolean;
+            /** @description Results are documents, ranked by their best chunks, each with up to ten of its chunks. Default false. */
+            readonly group_by_document?: boolean;
+        };
+        readonly QueryInput: {
+            /** @description Searches of this index, at most 32: at most 500 results together, and components of 100 chunks (`top_k`, ten times that of a grouped one). Each counts as a search. */
+            readonly queries: readonly components["schemas"]["QueryItemInput"][];
+        };
         readonly ScoreInput: {
             /** @description Not empty; at most 8 KiB as UTF-8. */
             readonly query: string;
@@ -222,6 +246,38 @@ export interface components {
                 readonly [key: string]: unknown;
             };
             readonly components?: components["schemas"]["Components"];
+        };
+        readonly QueryChunk: {
+            /** @description Opaque; unique in the index and stable until the document is replaced. `transient_<integer>` for `/v1/score`. */
+            readonly chunk_id: string;
+            readonly chunk_index: number;
+            /** @description Orders results within one response; no fixed range. */
+            readonly score: number;
+            readonly components?: components["schemas"]["Components"];
+        };
+        readonly QueryResult: {
+            readonly doc_id: string;
+            /** @description Opaque; unique in the index and stable until the document is replaced. `transient_<integer>` for `/v1/score`. */
+            readonly chunk_id?: string;
+            readonly chunk_index?: number;
+            /** @description Orders results within one response; no fixed range. */
+            readonly score: number;
+            /** @description Of the document, as given. */
+            readonly metadata: {
+                readonly [key: string]: unknown;
+            };
+            readonly components?: components["schemas"]["Components"];
+            /** @description Of a grouped query, in place of `chunk_id`, `chunk_index` and `components`: the best chunks of the document, best first; `score` is that of the first. */
+            readonly chunks?: readonly components["schemas"]["QueryChunk"][];
+        };
+        readonly QueryAnswer: {
+            readonly results: readonly components["schemas"]["QueryResult"][];
+            readonly usage: components["schemas"]["RequestUsage"];
+        };
+        readonly QueryAnswers: {
+            /** @description One for each query, in their order. */
+            readonly results: readonly components["schemas"]["QueryAnswer"][];
+            readonly usage: components["schemas"]["RequestUsage"];
         };
         readonly Ranked: {
             /** @description Best first; ties by the older document version (for `/v1/score` by the order submitted), then `chunk_index`. */

@@ -12,7 +12,7 @@ import { isUtf8 } from 'node:buffer';
 import { ServiceError, assertInvariant } from '../../errors.ts';
 import { dottedPath } from '../error-body.ts';
 import { quote, scalarEnd, uncheckedStringEnd, whiteSpaceEnd } from './json-tokens.ts';
-import { documentsMax, metadataBytesMax, metadataDepthMax } from '../limits.ts';
+import { documentsMax, metadataBytesMax, metadataDepthMax, queriesMax } from '../limits.ts';
 
 /** A JSON object of the customer's. */
 export class CustomerObject {
@@ -28,9 +28,9 @@ export class CustomerObject {
 }
 
 /** No request has a field of these names with another meaning. */
-const customerFields: ReadonlySet<string> = new Set(['metadata', 'metadata_schema', 'filter']);
-/** One for each document; a search and an index have one. */
-const customerObjectsMax = documentsMax;
+const customerFields: ReadonlySet<string> = new Set(['metadata', 'metadata_schema', 'filter', 'where']);
+/** One for each document, two for each query of several. */
+const customerObjectsMax = Math.max(documentsMax, 2 * queriesMax);
 /** Values outside customer objects. The contract has room for some 200; the rest is unknown properties, to be named. */
 const valuesMax = 4_096;
 /** Characters of a key outside customer objects; longer than any known one, and all that an issue repeats. */
@@ -105,7 +105,7 @@ class Reader {
   #array(depth: number): unknown[] {
     const items: unknown[] = [];
     for (let more = this.#first(openBracket); more; more = this.#next(openBracket)) {
-      // `documents` is the only array there is.
+      // `documents` is the longest array there is.
       if (items.length === documentsMax)
         throw this.#refused('too_big', `must have at most ${documentsMax} items`);
       this.#path.push(items.length);

@@ -1,10 +1,10 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { SearchRequest, Service } from '../../service/contract.ts';
-import { admissionErrors, answers } from './answers.ts';
+import { addition, admissionErrors, answers } from './answers.ts';
 import { jsonContentType } from '../error-body.ts';
 import { IndexParams, documentInputs } from '../schemas/fields.ts';
-import { Ranked, ScoreBody, SearchBody } from '../schemas/ranking.ts';
-import { rankedAnswer } from './representations.ts';
+import { QueryAnswers, QueryBody, Ranked, ScoreBody, SearchBody } from '../schemas/ranking.ts';
+import { queryAnswer, rankedAnswer } from './representations.ts';
 
 export function rankingRoutes(service: Service): FastifyPluginAsyncZod {
   return async (app) => {
@@ -34,6 +34,39 @@ export function rankingRoutes(service: Service): FastifyPluginAsyncZod {
         };
         const response = await scope.run((context) => service.search(context, params.index_id, search));
         return reply.type(jsonContentType).send(await rankedAnswer(response));
+      },
+    });
+
+    app.post('/indexes/:index_id/query', {
+      schema: {
+        operationId: 'query',
+        summary: 'Search an index with several queries at once',
+        description:
+          'Up to 32 searches on one snapshot of the index, encoded together: each counts as a search, the request once against the rate. Adds `where` and grouping by document to what a search can ask.',
+        tags: ['ranking'],
+        ...addition,
+        params: IndexParams,
+        body: QueryBody,
+        response: answers({ 200: [QueryAnswers, 'Results of each query, best first.'] }, [
+          ...admissionErrors,
+          'not_found',
+          'validation_error',
+          'usage_limit_exceeded',
+        ]),
+      },
+      handler: async (request, reply) => {
+        const { body, params, scope } = request;
+        const queries = body.queries.map((query) => ({
+          query: query.query,
+          returnComponents: query.return_components ?? false,
+          groupByDocument: query.group_by_document ?? false,
+          topK: query.top_k,
+          candidateK: query.candidate_k,
+          filter: query.filter?.text,
+          where: query.where?.text,
+        }));
+        const response = await scope.run((context) => service.query(context, params.index_id, queries));
+        return reply.type(jsonContentType).send(await queryAnswer(response));
       },
     });
 

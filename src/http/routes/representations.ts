@@ -7,6 +7,8 @@ import { setImmediate } from 'node:timers/promises';
 import type { z } from 'zod';
 import { assertInvariant } from '../../errors.ts';
 import type {
+  DocumentResult,
+  QueryResponse,
   RankedResponse,
   RequestUsage,
   ResultComponents,
@@ -61,37 +63,77 @@ export function rankedAnswer({ results, usage }: RankedResponse): Promise<string
   return listed('{"results":[', results, resultText, `],"usage":${JSON.stringify(requestUsage(usage))}}`);
 }
 
-/** Made between these, an answer leaves room for other requests. */
-const sliceCharacters = 64 * 1024;
+/** Up to 16 MiB: five hundred results with their metadata. */
+export function queryAnswer(response: QueryResponse): Promise<string | Buffer> {
+  return joined(queryPieces(response));
+}
 
-/** An answer around a list; one that is long is made in slices, since the whole would hold the event loop. */
-async function listed<Item>(
+function* queryPieces({ results, usage }: QueryResponse): Generator<string> {
+  yield '{"results":[';
+  for (const [place, answer] of results.entries()) {
+    const head = `${place === 0 ? '' : ','}{"results":[`;
+    const tail = `],"usage":${JSON.stringify(requestUsage(answer.usage))}}`;
+    if ('documents' in answer) yield* listPieces(head, answer.documents, documentText, tail);
+    else yield* listPieces(head, answer.results, resultText, tail);
+  }
+  yield `],"usage":${JSON.stringify(requestUsage(usage))}}`;
+}
+
+/** An answer around a list. */
+function listed<Item>(
   head: string,
   items: readonly Item[],
   textOf: (item: Item) => string,
   tail: string,
 ): Promise<string | Buffer> {
+  return joined(listPieces(head, items, textOf, tail));
+}
+
+function* listPieces<Item>(
+  head: string,
+  items: readonly Item[],
+  textOf: (item: Item) => string,
+  tail: string,
+): Generator<string> {
+  yield head;
+  for (const [place, item] of items.entries()) yield `${place === 0 ? '' : ','}${textOf(item)}`;
+  yield tail;
+}
+
+/** Made between these, an answer leaves room for other requests. */
+const sliceCharacters = 64 * 1024;
+
+/** One that is long is made in slices, since the whole would hold the event loop. */
+async function joined(pieces: Iterable<string>): Promise<string | Buffer> {
   const slices: Buffer[] = [];
-  let text = head;
-  for (const [place, item] of items.entries()) {
-    text += `${place === 0 ? '' : ','}${textOf(item)}`;
+  let text = '';
+  for (const piece of pieces) {
+    text += piece;
     if (text.length < sliceCharacters) continue;
     slices.push(Buffer.from(text));
     text = '';
     await setImmediate();
   }
-  text += tail;
   // Node sends a text and the headers before it in one piece.
   return slices.length === 0 ? text : Buffer.concat([...slices, Buffer.from(text)]);
 }
 
 function resultText(result: ResultItem): string {
-  const components =
-    result.components === undefined ? '' : `,"components":${componentsText(result.components)}`;
-  return (
-    `{"doc_id":${JSON.stringify(result.docId)},"chunk_id":${JSON.stringify(result.chunkId)},` +
-    `"chunk_index":${result.chunkIndex},"score":${number(result.score)},"metadata":${result.metadata}${components}}`
-  );
+  return `{"doc_id":${JSON.stringify(result.docId)},${chunkFields(result)},"metadata":${result.metadata}${componentsField(result)}}`;
+}
+
+function documentText({ docId, metadata, chunks }: DocumentResult): string {
+  const best = chunks[0]?.score ?? 0;
+  const texts = chunks.map((chunk) => `{${chunkFields(chunk)}${componentsField(chunk)}}`);
+  return `{"doc_id":${JSON.stringify(docId)},"score":${number(best)},"metadata":${metadata},"chunks":[${texts.join(',')}]}`;
+}
+
+function chunkFields({ chunkId, chunkIndex, score }: ResultItem): string {
+  return `"chunk_id":${JSON.stringify(chunkId)},"chunk_index":${chunkIndex},"score":${number(score)}`;
+}
+
+function componentsField({ components }: ResultItem): string {
+  return components === undefined ? '' : `,"components":${componentsText(components)}`;
 }
 
 /** Up to 51,200 query tokens an answer: one pass of the serialiser takes half as long as as many short texts. */

@@ -47,6 +47,22 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
       },
     },
   },
+  query: {
+    plain: {
+      summary: 'Two searches, one of which ranks documents that meet conditions',
+      value: {
+        queries: [
+          { query: 'how do insects communicate?' },
+          {
+            query: 'largest animal',
+            top_k: 3,
+            where: { kind: { in: ['mammal', 'bird'] } },
+            group_by_document: true,
+          },
+        ],
+      },
+    },
+  },
   score: {
     plain: {
       summary: 'Two documents',

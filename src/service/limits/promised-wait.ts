@@ -45,21 +45,25 @@ export class PromisedWait {
   }
 
   /**
-   * Answers a request of about so much `work`, in any unit above 0.
+   * Answers a request of about so much `work`, in any unit above 0, that counts as so many.
    * @throws {ServiceError} `service_unavailable` when it would wait too long; and what `answer` throws.
    */
-  async keep<T>(tenantId: string, work: number, answer: () => Promise<T>): Promise<T> {
+  async keep<T>(
+    tenantId: string,
+    { requests, work }: { readonly requests: number; readonly work: number },
+    answer: () => Promise<T>,
+  ): Promise<T> {
     const line = this.#lines.get(tenantId) ?? { requests: 0, work: 0, answeredMs: 0, answeredWork: 0 };
     const { requestsMin, waitMsMax, smoothing } = this.#options;
     const workThere = line.work + work;
     const tooLate = workThere * line.answeredMs > waitMsMax * line.answeredWork;
-    if (line.requests >= requestsMin && tooLate) {
+    if (line.requests + requests > requestsMin && tooLate) {
       throw new ServiceError('service_unavailable', 'more of the tenant waits than can be answered soon', {
         retryAfterSeconds: retrySeconds,
       });
     }
     this.#lines.set(tenantId, line);
-    line.requests += 1;
+    line.requests += requests;
     line.work = workThere;
     const startedAtMs = this.#nowMs();
     try {
@@ -68,7 +72,7 @@ export class PromisedWait {
       line.answeredWork += smoothing * (workThere - line.answeredWork);
       return answered;
     } finally {
-      line.requests -= 1;
+      line.requests -= requests;
       line.work -= work;
       if (line.requests === 0) this.#lines.delete(tenantId);
     }

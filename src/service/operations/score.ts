@@ -85,7 +85,7 @@ async function scoreAll(
       onTokenCounts: async (documentTokens) => {
         const [queryTokens = 0] = await parts.encoder.countTokens([request.query], options);
         hold.reserve(documentTokens.reduce((sum, tokens) => sum + BigInt(tokens), BigInt(queryTokens)));
-        query.resolve(encodedQuery(parts, request.query, options));
+        query.resolve(encodedQuery(parts, { text: request.query, path: 'query' }, options));
       },
     },
   );

@@ -3,13 +3,23 @@
  * results, charge, answer. The charge is in the ledger before the answer leaves; a search that fails before
  * it is not charged.
  */
+import { setImmediate } from 'node:timers/promises';
 import type { ResolvedVersion } from '../../catalog/contract.ts';
 import type { EncodedQuery, EncoderModel } from '../../encoder/protocol/contract.ts';
 import { ServiceError, assertInvariant } from '../../errors.ts';
+import type { IndexReader } from '../../index/contract.ts';
+import type { NativeMatching, NativeSearchResult } from '../../index/engine/native.ts';
+import { conditionOf } from '../../index/terms/condition.ts';
 import { metadataTerms } from '../../index/terms/metadata-terms.ts';
-import type { NativeSearchResult } from '../../index/engine/native.ts';
 import { candidateKMax, topKDefault } from '../contract.ts';
-import type { RankedResponse, RequestContext, ResultItem, SearchRequest } from '../contract.ts';
+import type {
+  JsonObjectText,
+  RankedResponse,
+  RequestContext,
+  RequestUsage,
+  ResultItem,
+  SearchRequest,
+} from '../contract.ts';
 import {
   assertWanted,
   encodedQuery,
@@ -36,65 +46,148 @@ export async function searchIndex(
   indexId: string,
   request: SearchRequest,
 ): Promise<RankedResponse> {
+  const searched = await runSearches(parts, context, indexId, [{ ...request, path: '' }]);
+  const [only] = searched.answers;
+  assertInvariant(only !== undefined, 'a search has an answer');
+  return { results: only.results, usage: only.usage };
+}
+
+/** One of the searches of a request. */
+export interface PlacedSearch extends SearchRequest {
+  readonly where?: JsonObjectText | undefined;
+  readonly groupByDocument?: boolean | undefined;
+  /** Where it stands in the request, with a point at its end. */
+  readonly path: string;
+}
+
+export interface Searched {
+  /** In the order of the searches; of one that is grouped, document by document. */
+  readonly answers: readonly RankedResponse[];
+  readonly usage: RequestUsage;
+}
+
+/** Runs the searches of one request on one snapshot, one after the other; their queries are encoded together. */
+export async function runSearches(
+  parts: ServiceParts,
+  context: RequestContext,
+  indexId: string,
+  searches: readonly PlacedSearch[],
+): Promise<Searched> {
+  const filters = await filtersOf(searches);
   const row = await timed(context, 'index', () => parts.indexes.usableRow(context.tenant.id, indexId));
   const head = parts.indexes.head(row.id);
   const model = await modelOfIndex(parts.encoder, row, context);
   const hold = await parts.allowance.open(context.tenant);
   try {
-    const query = await encodeQuery(parts, context, { model, hold, text: request.query });
+    const queries = await encodeQueries(parts, context, { model, hold, searches });
     assertWanted(context, parts.nowMs());
-    const found = await parts.indexes.use(
+    const answers = await parts.indexes.use(
       row,
       (stored) =>
         stored.read(async (reader) => {
-          const result = await timed(context, 'engine', () =>
-            reader.search({
-              query: query.vectors,
-              offsets: query.offsets,
-              ...breadthOf(request),
-              ...(request.filter === undefined || request.filter === noFields
-                ? {}
-                : { filterTerms: metadataTerms(request.filter) }),
-              components: request.returnComponents,
-              timeoutMs: Math.max(1, context.deadlineMs - parts.nowMs()),
-            }),
-          );
-          noteEngineTimings(context, result);
-          const versions = await timed(context, 'resolve', () =>
-            parts.versions.resolve(row.id, [...new Set(result.versionIds)]),
-          );
-          // What a pinned snapshot refers to is gone only when the whole index is.
-          const unknown = [...result.versionIds].find((id) => !versions.has(id));
-          if (unknown !== undefined) {
-            await parts.indexes.assertExists(context.tenant.id, indexId);
-            throw unknownVersion(unknown);
+          const found: RankedResponse[] = [];
+          for (const [place, search] of searches.entries()) {
+            const query = queries[place];
+            assertInvariant(query !== undefined, 'every query was encoded');
+            assertWanted(context, parts.nowMs());
+            const ask = { ...filters[place], ...breadthOf(search), search, query };
+            found.push(await searchOnce(parts, context, indexId, reader, ask));
           }
-          return { result, versions };
+          return found;
         }, head),
       model,
     );
-    const results = resultItems(found.result, found.versions, query.rows);
+    const inputTokens = sumOf(queries, (query) => query.inputTokens);
     assertWanted(context, parts.nowMs());
     await timed(context, 'usage', () =>
       parts.usage.record(context, {
         month: hold.month,
-        inputTokens: BigInt(query.inputTokens),
-        searches: 1,
+        inputTokens: BigInt(inputTokens),
+        searches: searches.length,
       }),
     );
-    hold.settle(BigInt(query.inputTokens));
-    return {
-      results,
-      usage: requestUsage(context, parts.nowMs(), {
-        inputTokens: query.inputTokens,
-        documentCount: 0,
-        chunkCount: results.length,
-        candidateCount: found.result.candidateCount,
-      }),
-    };
+    hold.settle(BigInt(inputTokens));
+    const usage = requestUsage(context, parts.nowMs(), {
+      inputTokens,
+      documentCount: 0,
+      chunkCount: sumOf(answers, (answer) => answer.usage.chunkCount),
+      candidateCount: sumOf(answers, (answer) => answer.usage.candidateCount),
+    });
+    return { answers, usage };
   } finally {
     hold.release();
   }
+}
+
+type Filters = Pick<NativeMatching, 'filterTerms' | 'where'>;
+
+/** What each search compares metadata with. A text may take a millisecond. */
+async function filtersOf(searches: readonly PlacedSearch[]): Promise<readonly Filters[]> {
+  const filters: Filters[] = [];
+  for (const { filter, where, path } of searches) {
+    if (filters.length > 0) await setImmediate();
+    filters.push(filtersFor({ filter, where }, path));
+  }
+  return filters;
+}
+
+/** @throws {ServiceError} `validation_error` when `where` is no condition. */
+export function filtersFor(
+  {
+    filter,
+    where,
+  }: { readonly filter?: JsonObjectText | undefined; readonly where?: JsonObjectText | undefined },
+  path: string,
+): Filters {
+  const condition = where === undefined ? undefined : conditionOf(where, `${path}where`);
+  return {
+    ...(filter === undefined || filter === noFields ? {} : { filterTerms: metadataTerms(filter) }),
+    ...(condition === undefined ? {} : { where: condition }),
+  };
+}
+
+/** One search on a snapshot, with the documents of its results. */
+async function searchOnce(
+  parts: ServiceParts,
+  context: RequestContext,
+  indexId: string,
+  reader: IndexReader,
+  ask: Filters & {
+    readonly topK: number;
+    readonly candidateK: number;
+    readonly search: PlacedSearch;
+    readonly query: EncodedQuery;
+  },
+): Promise<RankedResponse> {
+  const { search, query, ...wanted } = ask;
+  const found = await timed(context, 'engine', () =>
+    reader.search({
+      ...wanted,
+      query: query.vectors,
+      offsets: query.offsets,
+      components: search.returnComponents,
+      ...(search.groupByDocument === true ? { grouped: true } : {}),
+      timeoutMs: Math.max(1, context.deadlineMs - parts.nowMs()),
+    }),
+  );
+  noteEngineTimings(context, found);
+  const versions = await timed(context, 'resolve', () =>
+    parts.versions.resolve(indexId, [...new Set(found.versionIds)]),
+  );
+  // What a pinned snapshot refers to is gone only when the whole index is.
+  const unknown = [...found.versionIds].find((id) => !versions.has(id));
+  if (unknown !== undefined) {
+    await parts.indexes.assertExists(context.tenant.id, indexId);
+    throw unknownVersion(unknown);
+  }
+  const results = resultItems(found, versions, query.rows);
+  const usage = requestUsage(context, parts.nowMs(), {
+    inputTokens: query.inputTokens,
+    documentCount: 0,
+    chunkCount: results.length,
+    candidateCount: found.candidateCount,
+  });
+  return { results, usage };
 }
 
 /** `top_k` and `candidate_k` with their defaults; candidates are never fewer than results. */
@@ -108,26 +201,43 @@ export function breadthOf(request: Pick<SearchRequest, 'topK' | 'candidateK'>): 
 }
 
 /**
- * Encodes a query with its tokens reserved first. No text has more tokens than bytes, so with room to spare
- * its bytes are reserved without counting; near the end of the allowance the tokens are counted, so that
+ * Encodes queries with their tokens reserved first. No text has more tokens than bytes, so with room to spare
+ * their bytes are reserved without counting; near the end of the allowance the tokens are counted, so that
  * only a request that really exceeds it is refused.
  */
-async function encodeQuery(
+async function encodeQueries(
   parts: ServiceParts,
   context: RequestContext,
-  { model, hold, text }: { readonly model: EncoderModel; readonly hold: TokenHold; readonly text: string },
-): Promise<EncodedQuery> {
+  {
+    model,
+    hold,
+    searches,
+  }: { readonly model: EncoderModel; readonly hold: TokenHold; readonly searches: readonly PlacedSearch[] },
+): Promise<readonly EncodedQuery[]> {
   const options = encodeOptions(context, model);
-  const bytes = BigInt(Buffer.byteLength(text));
+  const texts = searches.map(({ query }) => query);
+  const bytes = BigInt(sumOf(texts, (text) => Buffer.byteLength(text)));
   if (hold.remaining < bytes + cheapReservationRoom || !hold.tryReserve(bytes)) {
-    const [tokens = 0] = await timed(context, 'count', () => parts.encoder.countTokens([text], options));
-    hold.reserve(BigInt(tokens));
+    const counted = await timed(context, 'count', () => parts.encoder.countTokens(texts, options));
+    hold.reserve(BigInt(sumOf(counted, (tokens) => tokens)));
   }
-  const query = await timed(context, 'encode', () => encodedQuery(parts, text, options));
-  context.timings.noteParts('encode', encoderStages(query.timings));
+  const queries = await timed(context, 'encode', () =>
+    Promise.all(
+      searches.map(({ query, path }) => encodedQuery(parts, { text: query, path: `${path}query` }, options)),
+    ),
+  );
+  // They ran side by side: the slowest says where the time went.
+  const stages = queries.map((query) => encoderStages(query.timings));
+  const msOf = (one: (typeof stages)[number]) => sumOf(Object.values(one), (ms) => ms);
+  context.timings.noteParts('encode', stages.toSorted((a, b) => msOf(b) - msOf(a))[0] ?? {});
   // A tokenizer whose normalisation makes characters could exceed the bytes: then the rest is reserved now.
-  if (BigInt(query.inputTokens) > hold.reserved) hold.reserve(BigInt(query.inputTokens) - hold.reserved);
-  return query;
+  const tokens = BigInt(sumOf(queries, (query) => query.inputTokens));
+  if (tokens > hold.reserved) hold.reserve(tokens - hold.reserved);
+  return queries;
+}
+
+function sumOf<T>(values: readonly T[], numberOf: (value: T) => number): number {
+  return values.reduce((sum, value) => sum + numberOf(value), 0);
 }
 
 function resultItems(

@@ -120,8 +120,8 @@ describe('the reader of bodies', () => {
       'too_big',
     ],
     [
-      '51 customer objects',
-      `{"x":[${'{"filter":{}},'.repeat(25)}${'{"metadata":{},"metadata":{}},'.repeat(13)}0]}`,
+      '65 customer objects',
+      `{"x":[${'{"filter":{}},'.repeat(25)}${'{"metadata":{},"where":{}},'.repeat(20)}0]}`,
       'x',
       'too_big',
     ],

@@ -44,7 +44,7 @@ async function simulate(
     wait
       .keep(
         tenants[at]!.id,
-        work,
+        { requests: 1, work },
         () =>
           new Promise<void>((resolve, reject) => queues[at]!.push({ left: work, cameAt, resolve, reject })),
       )
@@ -126,18 +126,20 @@ it('refuses nobody for what another tenant sends', async () => {
   expect(longest(steady.waitsMs)).toBeLessThan(promisedMs);
 }, 60_000);
 
+const one = { requests: 1, work: 1 };
+
 it('refuses none of few requests at a time, however slow they are', async () => {
   let now = 0;
   const wait = new PromisedWait(() => now);
   const { promise, resolve } = Promise.withResolvers<void>();
   await Promise.race([
-    wait.keep('a', 1, async () => {
+    wait.keep('a', one, async () => {
       now += 5 * promisedMs;
     }),
-    ...Array.from({ length: 63 }, () => wait.keep('a', 1, () => promise)),
+    ...Array.from({ length: 63 }, () => wait.keep('a', one, () => promise)),
   ]);
-  const last = wait.keep('a', 1, () => promise);
-  await expect(wait.keep('a', 1, () => promise)).rejects.toMatchObject({ code: 'service_unavailable' });
+  const last = wait.keep('a', one, () => promise);
+  await expect(wait.keep('a', one, () => promise)).rejects.toMatchObject({ code: 'service_unavailable' });
   resolve();
   await last;
 });
@@ -147,16 +149,36 @@ it('says when to come again, and gives the place of a failed request back', asyn
   const wait = new PromisedWait(() => now, { requestsMin: 1, waitMsMax: 100, smoothing: 1 });
   const first = Promise.withResolvers<void>();
   const second = Promise.withResolvers<void>();
-  const answers = [wait.keep('a', 1, () => first.promise), wait.keep('a', 1, () => second.promise)];
+  const answers = [wait.keep('a', one, () => first.promise), wait.keep('a', one, () => second.promise)];
   now = 90;
   first.resolve();
   await answers[0];
-  await expect(wait.keep('a', 1, async () => undefined)).rejects.toMatchObject({
+  await expect(wait.keep('a', one, async () => undefined)).rejects.toMatchObject({
     code: 'service_unavailable',
     retryAfterSeconds: 1,
   });
   second.reject(new Error('it failed'));
   await expect(answers[1]).rejects.toThrow('it failed');
   expect(wait.size).toBe(0);
-  await wait.keep('a', 1, async () => undefined);
+  await wait.keep('a', one, async () => undefined);
+});
+
+it('counts a request of several searches as so many', async () => {
+  let now = 0;
+  const wait = new PromisedWait(() => now);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  await wait.keep('a', one, async () => {
+    now += 1;
+  });
+  const several = [wait.keep('a', { requests: 32, work: 32 }, () => promise)];
+  await Promise.race([
+    ...several,
+    wait.keep('a', one, async () => {
+      now += 40_000;
+    }),
+  ]);
+  several.push(wait.keep('a', { requests: 32, work: 32 }, () => promise));
+  await expect(wait.keep('a', one, () => promise)).rejects.toMatchObject({ code: 'service_unavailable' });
+  resolve();
+  await Promise.all(several);
 });

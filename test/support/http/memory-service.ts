@@ -154,6 +154,19 @@ export function createMemoryService(): MemoryService {
       const documents = [...(stored.get(find(indexId).id)?.values() ?? [])];
       return service.ranked ?? ranked(documents);
     },
+    async query(context, indexId, queries) {
+      await enter('query', context, indexId, queries);
+      const documents = [...(stored.get(find(indexId).id)?.values() ?? [])];
+      const answer = service.ranked ?? ranked(documents);
+      const documentsOf = ({ results }: RankedResponse) =>
+        results.map((result) => ({ docId: result.docId, metadata: result.metadata, chunks: [result] }));
+      return {
+        results: queries.map(({ groupByDocument }) =>
+          groupByDocument ? { documents: documentsOf(answer), usage: answer.usage } : answer,
+        ),
+        usage: answer.usage,
+      };
+    },
     async score(context, request) {
       await enter('score', context, request);
       return service.ranked ?? ranked(request.documents);

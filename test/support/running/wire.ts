@@ -79,6 +79,32 @@ export const rankedWithComponents = z.strictObject({
   usage: requestUsage,
 });
 
+const queryResult = z.union([
+  z.strictObject({ ...resultItem.shape, components: components.optional() }),
+  z.strictObject({
+    doc_id: z.string(),
+    score: z.number(),
+    metadata: resultItem.shape.metadata,
+    chunks: z
+      .array(
+        z.strictObject({
+          chunk_id: resultItem.shape.chunk_id,
+          chunk_index: count,
+          score: z.number(),
+          components: components.optional(),
+        }),
+      )
+      .min(1),
+  }),
+]);
+
+/** Answers to several queries. */
+export const queried = z.strictObject({
+  results: z.array(z.strictObject({ results: z.array(queryResult), usage: requestUsage })),
+  usage: requestUsage,
+});
+export type Queried = z.output<typeof queried>;
+
 export const deleted = z.strictObject({ deleted: z.boolean() });
 
 export const usageSummary = z.strictObject({

@@ -13,10 +13,19 @@ from uuid import UUID
 import httpx
 
 from . import calls
-from .calls import Answer, Call, Document
+from .calls import Answer, Call, Document, Query
 from .errors import APIError, ImportStopped
 from .imports import Batch, ImportProgress, ImportReport, Item, item_of, refused_items
-from .models import ChunkingOptionsInput, Deleted, Index, Ranked, Readiness, UpsertResult, UsageSummary
+from .models import (
+    ChunkingOptionsInput,
+    Deleted,
+    Index,
+    QueryAnswers,
+    Ranked,
+    Readiness,
+    UpsertResult,
+    UsageSummary,
+)
 from .retry import is_refused_for_now, repeat_delay
 from .synchronous import OnRetry
 
@@ -108,6 +117,10 @@ class AsyncMaxsimd:
         return_components: bool | None = None,
     ) -> Ranked:
         return await self._send(calls.search(index_id, query, top_k, candidate_k, filter, return_components))
+
+    async def query(self, index_id: UUID | str, queries: Iterable[Query]) -> QueryAnswers:
+        """1 to 32 searches at once; each may narrow by `where` and group by document."""
+        return await self._send(calls.query(index_id, queries))
 
     async def score(
         self, query: str, documents: Iterable[Document], *, return_components: bool | None = None

@@ -23,6 +23,8 @@ from .models import (
     Index,
     IndexList,
     Issue,
+    QueryAnswers,
+    QueryItemInput,
     Ranked,
     Readiness,
     UpsertResult,
@@ -31,6 +33,7 @@ from .models import (
 
 Answer = TypeVar("Answer", bound=BaseModel)
 Document = DocumentInput | Mapping[str, Any]
+Query = QueryItemInput | Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,11 @@ def search(
         "return_components": return_components,
     }
     return Call("POST", f"{_index_path(index_id)}/search", Ranked, is_safe=True, body=_body(fields))
+
+
+def query(index_id: UUID | str, queries: Iterable[Query]) -> Call[QueryAnswers]:
+    body = _json({"queries": [_plain(one) for one in queries]})
+    return Call("POST", f"{_index_path(index_id)}/query", QueryAnswers, is_safe=True, body=body)
 
 
 def score(query: str, documents: Iterable[Document], return_components: bool | None) -> Call[Ranked]:

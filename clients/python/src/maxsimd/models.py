@@ -142,6 +142,65 @@ class SearchInput(BaseModel):
     ] = None
 
 
+class QueryItemInput(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    query: Annotated[
+        str, Field(description="Not empty; at most 8 KiB as UTF-8.", min_length=1)
+    ]
+    top_k: Annotated[
+        int | None,
+        Field(description="Maximum results returned. Default 10.", ge=1, le=100),
+    ] = None
+    candidate_k: Annotated[
+        int | None,
+        Field(
+            description="Chunks scored exactly. Default min(500, max(200, 5 x `top_k`)); below `top_k` it is raised to it.",
+            ge=1,
+            le=500,
+        ),
+    ] = None
+    filter: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description="Exact matches against top-level metadata fields, all of which must hold; at most 16 fields. Values compare as JSON: 1 equals 1.0, null is not a missing field, objects compare without regard to key order. Not an authorization boundary."
+        ),
+    ] = None
+    where: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description="Conditions on top-level metadata fields, all of which must hold. Of a field: a value that it must equal, as in `filter`; or an object of operators: `in` (any of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value, strings by their code points, of at most 256 bytes). `any_of`: objects like this one, of which one must hold. At most 256 values, and three `any_of` within each other. Not an authorization boundary."
+        ),
+    ] = None
+    return_components: Annotated[
+        bool | None,
+        Field(
+            description="Adds diagnostic component scores to each result. Default false."
+        ),
+    ] = None
+    group_by_document: Annotated[
+        bool | None,
+        Field(
+            description="Results are documents, ranked by their best chunks, each with up to ten of its chunks. Default false."
+        ),
+    ] = None
+
+
+class QueryInput(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    queries: Annotated[
+        list[QueryItemInput],
+        Field(
+            description="Searches of this index, at most 32: at most 500 results together, and components of 100 chunks (`top_k`, ten times that of a grouped one). Each counts as a search.",
+            max_length=32,
+            min_length=1,
+        ),
+    ]
+
+
 class ScoreInput(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
@@ -324,6 +383,54 @@ class Result(BaseModel):
     ]
     metadata: Annotated[dict[str, Any], Field(description="Of the document, as given.")]
     components: Components | None = None
+
+
+class QueryChunk(BaseModel):
+    chunk_id: Annotated[
+        str,
+        Field(
+            description="Opaque; unique in the index and stable until the document is replaced. `transient_<integer>` for `/v1/score`."
+        ),
+    ]
+    chunk_index: Annotated[int, Field(ge=0)]
+    score: Annotated[
+        float, Field(description="Orders results within one response; no fixed range.")
+    ]
+    components: Components | None = None
+
+
+class QueryResult(BaseModel):
+    doc_id: str
+    chunk_id: Annotated[
+        str | None,
+        Field(
+            description="Opaque; unique in the index and stable until the document is replaced. `transient_<integer>` for `/v1/score`."
+        ),
+    ] = None
+    chunk_index: Annotated[int | None, Field(ge=0)] = None
+    score: Annotated[
+        float, Field(description="Orders results within one response; no fixed range.")
+    ]
+    metadata: Annotated[dict[str, Any], Field(description="Of the document, as given.")]
+    components: Components | None = None
+    chunks: Annotated[
+        list[QueryChunk] | None,
+        Field(
+            description="Of a grouped query, in place of `chunk_id`, `chunk_index` and `components`: the best chunks of the document, best first; `score` is that of the first."
+        ),
+    ] = None
+
+
+class QueryAnswer(BaseModel):
+    results: list[QueryResult]
+    usage: RequestUsage
+
+
+class QueryAnswers(BaseModel):
+    results: Annotated[
+        list[QueryAnswer], Field(description="One for each query, in their order.")
+    ]
+    usage: RequestUsage
 
 
 class Ranked(BaseModel):

@@ -1,0 +1,37 @@
+/** Which documents of an index have certain metadata, without a query. */
+import type { JsonObjectText, RequestContext } from '../contract.ts';
+import { modelOfIndex } from '../indexes/served-models.ts';
+import { timed, type ServiceParts } from '../parts.ts';
+import { filtersFor } from './search.ts';
+
+export interface MetadataFilter {
+  readonly filter?: JsonObjectText | undefined;
+  readonly where?: JsonObjectText | undefined;
+}
+
+/**
+ * Ids of the versions that match now, ascending: at most one for each stored document, of 8 bytes. A version that was
+ * replaced since is none of the index's documents any more.
+ * @throws {ServiceError} `validation_error` when `where` is no condition; `not_found`.
+ */
+export async function matchingVersions(
+  parts: ServiceParts,
+  context: RequestContext,
+  indexId: string,
+  wanted: MetadataFilter,
+): Promise<Float64Array> {
+  const filters = filtersFor(wanted, '');
+  const row = await timed(context, 'index', () => parts.indexes.usableRow(context.tenant.id, indexId));
+  const head = parts.indexes.head(row.id);
+  const model = await modelOfIndex(parts.encoder, row, context);
+  const timeoutMs = Math.max(1, context.deadlineMs - parts.nowMs());
+  return await parts.indexes.use(
+    row,
+    (stored) =>
+      stored.read(
+        (reader) => timed(context, 'engine', () => reader.matching({ ...filters, timeoutMs })),
+        head,
+      ),
+    model,
+  );
+}

@@ -1,0 +1,40 @@
+/** Several searches of one index in one request, on one snapshot; each counts as a search. */
+import { assertInvariant } from '../../errors.ts';
+import type {
+  DocumentResult,
+  QueryAnswer,
+  QueryRequest,
+  QueryResponse,
+  RankedResponse,
+  RequestContext,
+} from '../contract.ts';
+import type { ServiceParts } from '../parts.ts';
+import { runSearches } from './search.ts';
+
+export async function queryIndex(
+  parts: ServiceParts,
+  context: RequestContext,
+  indexId: string,
+  queries: readonly QueryRequest[],
+): Promise<QueryResponse> {
+  const searches = queries.map((query, place) => ({ ...query, path: `queries.${place}.` }));
+  const { answers, usage } = await runSearches(parts, context, indexId, searches);
+  return { results: answers.map((answer, place) => answerTo(queries[place], answer)), usage };
+}
+
+function answerTo(query: QueryRequest | undefined, { results, usage }: RankedResponse): QueryAnswer {
+  assertInvariant(query !== undefined, 'every answer has its query');
+  if (!query.groupByDocument) return { results, usage };
+  return { documents: documentsOf(results), usage };
+}
+
+/** Chunks that stand together are of one document, the best first. */
+function documentsOf(results: RankedResponse['results']): DocumentResult[] {
+  const documents: { docId: string; metadata: string; chunks: RankedResponse['results'][number][] }[] = [];
+  for (const result of results) {
+    const last = documents.at(-1);
+    if (last?.docId === result.docId) last.chunks.push(result);
+    else documents.push({ docId: result.docId, metadata: result.metadata, chunks: [result] });
+  }
+  return documents;
+}

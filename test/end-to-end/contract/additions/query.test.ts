@@ -1,0 +1,235 @@
+/** Several searches in one request, `where`, and results by document: additions of ours to the interface. */
+import { beforeAll, describe, expect, test } from 'vitest';
+
+import { expectError, expectInvalid, expectReply } from '../../../support/running/client.ts';
+import { find, makeIndex, put, readUsage, useStage } from '../../../support/running/stage.ts';
+import { passages, textOfTokens } from '../../../support/running/texts.ts';
+import { queried, type Queried } from '../../../support/running/wire.ts';
+
+const stage = useStage();
+const absentIndex = '00000000-0000-4000-8000-000000000000';
+/** Chunks of a document in a grouped result. */
+const chunksMax = 10;
+
+let library = '';
+beforeAll(async () => {
+  library = (await makeIndex(stage.client)).id;
+  await put(
+    stage.client,
+    library,
+    passages.map((passage, place) => ({
+      doc_id: passage.subject,
+      text: passage.text,
+      metadata: { subject: passage.subject, place, ...(place % 3 === 0 ? { third: true } : {}) },
+    })),
+  );
+});
+
+type Query = Readonly<Record<string, unknown>>;
+const times = (length: number, query: Query): readonly Query[] => Array.from({ length }, () => query);
+
+const ask = async (queries: readonly Query[], indexId = library): Promise<Queried> =>
+  expectReply(await stage.client.query(indexId, queries), queried);
+
+/** Documents that meet `where`, in the order of their names. */
+async function meeting(where: unknown, indexId = library, more: Query = {}): Promise<string[]> {
+  const { results } = await ask([{ query: 'river', top_k: 100, where, ...more }], indexId);
+  return results[0]!.results.map((result) => result.doc_id).toSorted();
+}
+
+describe('Several queries', () => {
+  test('answer in their order what each search alone answers', async () => {
+    const { client } = stage;
+    const searches = [
+      { query: 'wild yeasts and bacteria', top_k: 3 },
+      { query: 'bread', filter: { subject: 'tea' } },
+      { query: 'a mirror of many segments', candidate_k: 1, top_k: 1, return_components: true },
+      ...passages.map(({ text }) => ({ query: text.slice(0, 60) })),
+    ].slice(0, 32);
+    const { results, usage } = await ask(searches);
+    expect(results).toHaveLength(searches.length);
+    const sum = { input_tokens: 0, chunk_count: 0, candidate_count: 0 };
+    for (const [place, search] of searches.entries()) {
+      const reply = await client.search(library, search);
+      const { latency_ms: _alone, ...alone } = (reply.body as Queried).usage;
+      const { latency_ms: _together, ...together } = results[place]!.usage;
+      expect([search, results[place]!.results]).toEqual([search, (reply.body as Queried).results]);
+      expect(together).toEqual(alone);
+      for (const name of Object.keys(sum) as (keyof typeof sum)[]) sum[name] += alone[name];
+    }
+    expect(usage).toMatchObject({ ...sum, document_count: 0 });
+  });
+
+  test('count as a search each, and once as a request', async () => {
+    const { client } = await stage.newTenant({ requestsPerMinute: 10 });
+    const { id } = await makeIndex(client);
+    await put(client, id, [{ doc_id: 'a', text: 'river' }]);
+    const before = await readUsage(client);
+    const reply = await client.query(id, times(32, { query: 'river stone' }));
+    const { usage } = expectReply(reply, queried);
+    expect(usage.input_tokens).toBe(64);
+    expect(Number(reply.headers.get('ratelimit-remaining'))).toBe(6);
+    const after = await readUsage(client);
+    expect({
+      searches: after.usage.searches - before.usage.searches,
+      requests: after.usage.requests - before.usage.requests,
+      tokens: Number(after.usage.input_tokens) - Number(before.usage.input_tokens),
+    }).toEqual({ searches: 32, requests: 2, tokens: 64 });
+  });
+
+  test('are refused whole, and charged nothing, where the allowance does not hold all of them', async () => {
+    const { client } = await stage.newTenant({ inputTokens: 100 });
+    const { id } = await makeIndex(client);
+    await put(client, id, [{ doc_id: 'a', text: 'river' }]);
+    const query = { query: textOfTokens(33) };
+    expectReply(await client.query(id, [query, query]), queried);
+    expectError(await client.query(id, [query, query]), 429, 'usage_limit_exceeded');
+    const { usage } = await readUsage(client);
+    expect(usage).toMatchObject({ input_tokens: '67', searches: 2 });
+    expectReply(await client.query(id, [query]), queried);
+  });
+
+  test('are 1 to 32, and ask for no more than is bounded together', async () => {
+    const { client } = stage;
+    for (const queries of [undefined, null, {}, [], times(33, { query: 'river' })]) {
+      expectInvalid(await client.query(library, queries), 'queries');
+    }
+    expectInvalid(await client.query(library, [{ query: 'river' }, { query: '' }]), 'queries.1.query');
+    expectInvalid(await client.query(library, [{ query: 'river', unknown: 1 }]), 'queries.0.unknown');
+    expectInvalid(
+      await client.query(library, [{ query: 'river', group_by_document: 1 }]),
+      'queries.0.group_by_document',
+    );
+    const hundred = { query: 'river', top_k: 100 };
+    expectReply(await client.query(library, times(5, hundred)), queried);
+    expectInvalid(
+      await client.query(library, [...times(5, hundred), { query: 'river', top_k: 1 }]),
+      'queries',
+    );
+    const detailed = { ...hundred, return_components: true };
+    expectReply(await client.query(library, [detailed, hundred]), queried);
+    expectInvalid(await client.query(library, [detailed, { ...detailed, top_k: 1 }]), 'queries');
+    expectInvalid(
+      await client.query(library, [{ ...detailed, top_k: 11, group_by_document: true }]),
+      'queries',
+    );
+    expectInvalid(await client.query('not-a-uuid', [{ query: 'river' }]), 'index_id');
+    expectError(await client.query(absentIndex, [{ query: 'river' }]), 404, 'not_found');
+  });
+});
+
+describe('where', () => {
+  const names = (test_: (place: number) => boolean): string[] =>
+    passages.flatMap(({ subject }, place) => (test_(place) ? [subject] : [])).toSorted();
+
+  test('finds what in, ranges, not and any_of say, each document however far down it ranks', async () => {
+    expect(await meeting({ place: { gte: 2, lt: 5 } })).toEqual(names((place) => place >= 2 && place < 5));
+    expect(await meeting({ place: { in: [1, 3.0, 99, '2'] } })).toEqual(
+      names((place) => place === 1 || place === 3),
+    );
+    expect(await meeting({ third: { not: true } })).toEqual(names((place) => place % 3 !== 0));
+    expect(await meeting({ third: true, place: { gt: 0 } })).toEqual(
+      names((place) => place % 3 === 0 && place > 0),
+    );
+    expect(await meeting({ subject: { gte: 'a', lt: 'n' } })).toEqual(
+      passages
+        .map(({ subject }) => subject)
+        .filter((subject) => subject >= 'a' && subject < 'n')
+        .toSorted(),
+    );
+    expect(await meeting({ any_of: [{ place: 0 }, { place: { gt: 3, lte: 5 } }], third: true })).toEqual(
+      names((place) => place % 3 === 0 && (place === 0 || (place > 3 && place <= 5))),
+    );
+    expect(await meeting({ place: { not: { in: [0, 1] } } }, library, { filter: { third: true } })).toEqual(
+      names((place) => place % 3 === 0 && place > 1),
+    );
+    expect(await meeting({})).toEqual(names(() => true));
+    for (const [place, { subject }] of passages.entries()) {
+      const query = { query: 'a mirror of many segments', candidate_k: 1, top_k: 1 };
+      const { results } = await ask([{ ...query, where: { place: { gt: place - 1, lt: place + 1 } } }]);
+      expect(results[0]!.results.map((result) => result.doc_id)).toEqual([subject]);
+    }
+  });
+
+  test('sees every upsert and delete that was answered before', async () => {
+    const { client } = stage;
+    const { id } = await makeIndex(client);
+    for (let n = 0; n < 6; n += 1) {
+      const document = { doc_id: `d${n % 4}`, text: 'river', metadata: { n } };
+      await put(client, id, [document]);
+      const newest = Array.from({ length: Math.min(4, n + 1) }, (_, back) => `d${(n - back) % 4}`);
+      expect(await meeting({ n: { gt: n - 4 } }, id)).toEqual(newest.toSorted());
+    }
+    await client.deleteDocument(id, 'd1');
+    expect(await meeting({ n: { gt: -1 } }, id)).toEqual(['d0', 'd2', 'd3']);
+    expect(await meeting({ n: { not: 4 } }, id)).toEqual(['d2', 'd3']);
+  });
+
+  test('is refused by its place where it is none', async () => {
+    const { client } = stage;
+    for (const [where, path] of [
+      [null, 'where'],
+      ['tea', 'where'],
+      [[], 'where'],
+      [{ place: { above: 1 } }, 'where.place'],
+      [{ place: { gt: [] } }, 'where.place.gt'],
+      [{ any_of: [{}, { place: { in: 1 } }] }, 'where.any_of.1.place.in'],
+      [{ place: { in: Array.from({ length: 257 }, (_, n) => n) } }, 'where.place.in'],
+    ] as const) {
+      const queries = [{ query: 'river' }, { query: 'river', where }];
+      expectInvalid(await client.query(library, queries), `queries.1.${path}`);
+    }
+    // The contract's own search knows it not.
+    expectInvalid(await client.search(library, { query: 'river', where: {} }), 'where');
+  });
+});
+
+describe('Results by document', () => {
+  test('are the documents of the best chunks, each with its chunks in their order', async () => {
+    const { client } = stage;
+    const { id } = await makeIndex(client, {
+      chunking: { max_tokens: 16, overlap_tokens: 0, minimum_chunk_tokens: 1 },
+    });
+    // From one chunk to more than are returned of a document.
+    await put(
+      client,
+      id,
+      Array.from({ length: 5 }, (_, n) => ({
+        doc_id: `d${n}`,
+        text: `${passages[n]!.text} ${textOfTokens(50 * n)}`,
+        metadata: { n },
+      })),
+    );
+    const query = passages[2]!.text.slice(0, 80);
+    const flat = await find(client, id, { query, top_k: 100 });
+    const order = [...new Set(flat.results.map((result) => result.doc_id))];
+    expect(flat.results.filter((result) => result.doc_id === 'd4').length).toBeGreaterThan(chunksMax);
+    for (const topK of [1, 3, 10]) {
+      const { results } = await ask([{ query, top_k: topK, group_by_document: true }], id);
+      expect(results[0]!.results).toEqual(
+        order.slice(0, topK).map((docId) => {
+          const own = flat.results.filter((result) => result.doc_id === docId);
+          return {
+            doc_id: docId,
+            score: own[0]!.score,
+            metadata: own[0]!.metadata,
+            chunks: own
+              .slice(0, chunksMax)
+              .map(({ chunk_id, chunk_index, score }) => ({ chunk_id, chunk_index, score })),
+          };
+        }),
+      );
+    }
+    const detailed = await ask([{ query, top_k: 2, group_by_document: true, return_components: true }], id);
+    for (const result of detailed.results[0]!.results) {
+      if (!('chunks' in result)) throw new Error('a document has chunks');
+      for (const chunk of result.chunks) expect(chunk.components!.maxsim).toBeCloseTo(chunk.score, 3);
+    }
+  });
+
+  test('are as many as were asked for, however few candidates', async () => {
+    const query = { query: 'river', top_k: passages.length, group_by_document: true, candidate_k: 1 };
+    const { results } = await ask([query]);
+    expect(results[0]!.results).toHaveLength(passages.length);
+  });
+});
