@@ -6,10 +6,8 @@ import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describeConfig } from '../src/app/config.ts';
 import { errorTable } from '../src/errors.ts';
-import { createRequestObserver } from '../src/http/observation.ts';
-import { createMetrics, type RegisteredMetric } from '../src/metrics.ts';
-import { observeCluster, registerClusterState } from '../src/app/telemetry/cluster-metrics.ts';
-import { countTraceSpans, registerServiceMetrics } from '../src/app/telemetry/service-metrics.ts';
+import { alerts } from '../deploy/monitoring/alerts.ts';
+import { describeMetrics } from '../src/app/telemetry/describe-metrics.ts';
 
 const root = path.resolve(import.meta.dirname, '..');
 const decisions = path.join(import.meta.dirname, 'decisions');
@@ -75,6 +73,11 @@ const tables: Readonly<Record<string, () => string>> = {
         labelNames.map((label) => `\`${label}\``).join(', '),
         help,
       ]),
+    ),
+  alerts: () =>
+    table(
+      ['Alert', 'Severity', 'What it says', 'What to do'],
+      alerts.map(({ name, severity, summary, action }) => [`\`${name}\``, severity, summary, action]),
     ),
   errors: () =>
     table(
@@ -143,18 +146,6 @@ function readDecisions(): readonly (readonly string[])[] {
       if (title === undefined || status === undefined) throw new Error(`${file} has no title or no status`);
       return [`[${title}](${file})`, status];
     });
-}
-
-/** Registers what a server registers; nothing is read before a scrape, so nothing need be there. */
-function describeMetrics(): readonly RegisteredMetric[] {
-  const metrics = createMetrics();
-  const absent = undefined as never;
-  createRequestObserver(absent, metrics);
-  registerServiceMetrics(metrics, { service: absent, backend: absent, engine: absent, encoders: absent });
-  countTraceSpans(metrics);
-  observeCluster(metrics);
-  registerClusterState(metrics, absent);
-  return metrics.descriptions();
 }
 
 function table(header: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -35,20 +35,22 @@ export async function installServers(): Promise<ServerPrograms> {
 export interface CheckPrograms {
   readonly nginx: string;
   readonly systemdAnalyze: string;
+  /** Reads alert rules as Prometheus does. */
+  readonly promtool: string;
   /** Folder of what `check-requirements.txt` names. */
   readonly python: string;
 }
 
-/** What looks at the files of `deploy/`: nginx and systemd from Debian, the others from PyPI. */
+/** What looks at the files of `deploy/`: nginx, systemd and promtool from Debian, the others from PyPI. */
 export async function installChecks(): Promise<CheckPrograms> {
-  const packages = { nginx: 'nginx-light', 'systemd-analyze': 'systemd' };
+  const packages = { nginx: 'nginx-light', 'systemd-analyze': 'systemd', promtool: 'prometheus' };
   const failure = await alone(path.join(builds, 'debian'), () =>
     Promise.resolve(withoutServices(() => installMissingTools(packages, versionOptions))),
   );
-  if (failure !== undefined) throw new Error(`nginx and systemd cannot be installed: ${failure}`);
+  if (failure !== undefined) throw new Error(`nginx, systemd and promtool cannot be installed: ${failure}`);
   const requirements = path.join(import.meta.dirname, 'check-requirements.txt');
   const python = await pythonEnvironment('deploy-checks', requirements);
-  return { nginx: 'nginx', systemdAnalyze: 'systemd-analyze', python };
+  return { nginx: 'nginx', systemdAnalyze: 'systemd-analyze', promtool: 'promtool', python };
 }
 
 const versionOptions: Readonly<Record<string, string>> = { haproxy: '-v', nginx: '-v' };
