@@ -81,6 +81,10 @@ export type CommitDeleteResult =
   | { readonly outcome: 'absent' }
   | { readonly outcome: 'index_missing' };
 
+export type CommitDeleteVersionsResult =
+  | { readonly outcome: 'committed'; readonly generation: number; readonly died: readonly DeadVersion[] }
+  | Exclude<CommitDeleteResult, { readonly outcome: 'committed' }>;
+
 export interface ResolvedVersion {
   readonly docId: string;
   readonly metadata: string;
@@ -156,6 +160,13 @@ export interface Catalog {
     readonly docId: string;
     readonly usage: UsageEvent;
   }): Promise<CommitDeleteResult>;
+  /** Likewise for those of the versions that are alive, in one transaction: a document that was replaced since stays. */
+  commitDeleteVersions(input: {
+    readonly tenantId: string;
+    readonly indexId: string;
+    readonly versionIds: readonly number[];
+    readonly usage: UsageEvent;
+  }): Promise<CommitDeleteVersionsResult>;
   /** Counts those of the doc ids that the index stores now (an early allowance check; the commit decides). */
   countStored(indexId: string, docIds: readonly string[]): Promise<number>;
   resolveVersions(

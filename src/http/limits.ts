@@ -12,6 +12,8 @@ export const textBytesMax = 100 * 1024;
 export const queryBytesMax = 8 * 1024;
 export const documentsMax = 50;
 export const topKMax = 100;
+/** Documents that one request deletes by their metadata. */
+export const deletedMax = 1_000;
 /** Searches of one request. */
 export const queriesMax = 32;
 /** Results of all of them together. */

@@ -83,6 +83,18 @@ export interface QueryRequest extends SearchRequest {
   readonly groupByDocument: boolean;
 }
 
+export interface DeleteMatchingRequest {
+  readonly filter?: JsonObjectText | undefined;
+  readonly where?: JsonObjectText | undefined;
+  readonly limit: number;
+}
+
+export interface DeletedMatching {
+  readonly deleted: number;
+  /** Others match that are left. */
+  readonly more: boolean;
+}
+
 export interface ScoreRequest {
   readonly query: string;
   readonly documents: readonly DocumentInput[];
@@ -182,6 +194,11 @@ export interface Service {
     documents: readonly DocumentInput[],
   ): Promise<UpsertResponse>;
   deleteDocument(context: RequestContext, indexId: string, docId: string): Promise<boolean>;
+  deleteMatching(
+    context: RequestContext,
+    indexId: string,
+    request: DeleteMatchingRequest,
+  ): Promise<DeletedMatching>;
   search(context: RequestContext, indexId: string, request: SearchRequest): Promise<RankedResponse>;
   query(context: RequestContext, indexId: string, queries: readonly QueryRequest[]): Promise<QueryResponse>;
   score(context: RequestContext, request: ScoreRequest): Promise<RankedResponse>;

@@ -8,7 +8,7 @@ import type { NativeEngine, SegmentInfo } from '../index/engine/native.ts';
 import { Admission } from './admission.ts';
 import type { SearchRequest, Service } from './contract.ts';
 import { createIndex } from './operations/create-index.ts';
-import { deleteDocument } from './operations/delete-document.ts';
+import { deleteDocument, deleteMatching } from './operations/delete-document.ts';
 import { InFlight } from './in-flight.ts';
 import { createStorage, type ClusterBlobs } from './indexes/storage.ts';
 import { Indexes } from './indexes/indexes.ts';
@@ -145,6 +145,7 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
     deleteIndex: (context, indexId) => indexes.erase(context.tenant.id, indexId),
     upsertDocuments: (context, indexId, documents) => upsertDocuments(parts, context, indexId, documents),
     deleteDocument: (context, indexId, docId) => deleteDocument(parts, context, indexId, docId),
+    deleteMatching: (context, indexId, request) => deleteMatching(parts, context, indexId, request),
     search: (context, indexId, request) =>
       searchWait.keep(context.tenant.id, searchesOf([request]), () =>
         searchIndex(parts, context, indexId, request),

@@ -1,6 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { CatalogUnderTest } from './conformance.ts';
-import { DocumentWriter, month, newTenant, usageOf } from '../support/stages/catalog-fixture.ts';
+import { DocumentWriter, month, newIndex, newTenant, usageOf } from '../support/stages/catalog-fixture.ts';
 
 export function describeDocuments(current: () => CatalogUnderTest): void {
   const start = async (): Promise<DocumentWriter> => {
@@ -87,6 +88,44 @@ export function describeDocuments(current: () => CatalogUnderTest): void {
       expect(await writer.catalog.countStored(writer.index.id, ['a'])).toBe(0);
       await writer.upsert(['a']);
       expect(await writer.catalog.countStored(writer.index.id, ['a'])).toBe(1);
+    });
+
+    it('deleted by version die in one commit, but for those that were replaced', async () => {
+      const writer = await start();
+      const { tenantId, id: indexId } = writer.index;
+      const first = await writer.upsert(['a', 'b', 'c', 'd']);
+      await writer.upsert(['b']);
+      const remove = (
+        versionIds: readonly number[],
+        of: Partial<Record<'indexId' | 'tenantId', string>> = {},
+      ) =>
+        writer.catalog.commitDeleteVersions({
+          tenantId,
+          indexId,
+          ...of,
+          versionIds,
+          usage: usageOf(of.tenantId ?? tenantId),
+        });
+      const ids = first.map(({ versionId }) => versionId);
+      expect(await remove(ids, { indexId: randomUUID() })).toEqual({ outcome: 'index_missing' });
+      expect(await remove(ids, { tenantId: randomUUID() })).toEqual({ outcome: 'index_missing' });
+      const deleted = await remove([...ids.slice(0, 3), 999_999_999]);
+      if (deleted.outcome !== 'committed') throw new Error(deleted.outcome);
+      expect(deleted.generation).toBe(3);
+      const { segmentId } = writer;
+      expect(deleted.died.toSorted((one, other) => one.record - other.record)).toEqual([
+        { docId: 'a', versionId: ids[0], segmentId, record: first[0]?.record },
+        { docId: 'c', versionId: ids[2], segmentId, record: first[2]?.record },
+      ]);
+      expect(await remove(ids.slice(0, 3))).toEqual({ outcome: 'absent' });
+      expect(await writer.catalog.countStored(indexId, ['a', 'b', 'c', 'd'])).toBe(2);
+      expect((await writer.catalog.usageTotals(tenantId, month)).documents).toBe(2);
+      expect((await writer.catalog.loadIndexState(indexId)).generation).toBe(3);
+      // A version of another index is none of this one's.
+      expect(await remove(ids.slice(3), { indexId: (await newIndex(writer.catalog, tenantId)).id })).toEqual({
+        outcome: 'absent',
+      });
+      expect(await writer.catalog.countStored(indexId, ['d'])).toBe(1);
     });
 
     it('dead stay resolvable until they are forgotten', async () => {

@@ -40,6 +40,10 @@ test('an index, from its making to its end', async () => {
     ])
   ).results;
   expect(several?.results.map(({ doc_id, chunks }) => [doc_id, chunks?.length])).toEqual([['whale', 1]]);
+  expect(await client.deleteDocuments(index.id, { where: { kind: { in: ['reptile'] } } })).toEqual({
+    deleted: 0,
+    more: false,
+  });
   const filtered = await client.search(index.id, { query: 'insects', filter: { kind: 'mammal' } });
   expect(filtered.results.map(({ doc_id, metadata }) => [doc_id, metadata])).toEqual([
     ['whale', { kind: 'mammal' }],

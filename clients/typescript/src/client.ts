@@ -5,7 +5,9 @@ import { Transport, checkedKey, checkedUrl } from './transport.ts';
 import type { RequestOptions } from './transport.ts';
 import type {
   CreateIndex,
+  DeleteDocuments,
   Deleted,
+  DeletedDocuments,
   Document,
   Index,
   IndexList,
@@ -116,6 +118,15 @@ export class Maxsimd {
   deleteDocument(indexId: string, docId: string, options?: RequestOptions): Promise<Deleted> {
     const path = `${indexPath(indexId)}/documents/${encodeURIComponent(docId)}`;
     return this.#transport.send({ method: 'DELETE', path, isSafe: true }, options);
+  }
+
+  /** At most `limit` of those that match: ask again while `more`. `deleted` may leave out those of a first attempt that lost its answer. */
+  deleteDocuments(
+    indexId: string,
+    body: DeleteDocuments,
+    options?: RequestOptions,
+  ): Promise<DeletedDocuments> {
+    return this.#post(`${indexPath(indexId)}/documents/delete`, body, true, options);
   }
 
   search(indexId: string, body: Search, options?: RequestOptions): Promise<Ranked> {

@@ -7,6 +7,8 @@ export type { RequestOptions } from './transport.ts';
 export type {
   Chunking,
   CreateIndex,
+  DeleteDocuments,
+  DeletedDocuments,
   Document,
   DocumentFailure,
   Index,

@@ -20,36 +20,6 @@ export interface components {
                 readonly [key: string]: unknown;
             };
         };
-        readonly ChunkingOptionsInput: {
-            /** @description Default 256; bounded by the model. */
-            readonly max_tokens?: number;
-            /** @description Default 32; below `max_tokens`. */
-            readonly overlap_tokens?: number;
-            /** @description Default 16. A shorter trailing window is joined to the one before it. */
-            readonly minimum_chunk_tokens?: number;
-        };
-        readonly CreateIndexInput: {
-            /**
-             * @description Unique within the tenant.
-             * @example handbook
-             */
-            readonly name: string;
-            /** @description Omit unless asked to select a supported model. */
-            readonly model?: string;
-            /** @description Where several are installed. Default: of the default model its default version, of another its newest. */
-            readonly model_version?: string;
-            /** @enum {string} */
-            readonly text_retention?: "none";
-            /** @description Descriptive customer metadata schema: any object of at most 16 KiB, white space between tokens aside, and 16 levels; returned as given. Default `{}`. */
-            readonly metadata_schema?: {
-                readonly [key: string]: unknown;
-            };
-            readonly chunking?: components["schemas"]["ChunkingOptionsInput"];
-        };
-        readonly UpsertInput: {
-            /** @description Documents with unique `doc_id` values. */
-            readonly documents: readonly components["schemas"]["DocumentInput"][];
-        };
         readonly SearchInput: {
             /** @description Not empty; at most 8 KiB as UTF-8. */
             readonly query: string;
@@ -96,6 +66,48 @@ export interface components {
             /** @description Adds diagnostic component scores to each result. Default false. */
             readonly return_components?: boolean;
         };
+        readonly ChunkingOptionsInput: {
+            /** @description Default 256; bounded by the model. */
+            readonly max_tokens?: number;
+            /** @description Default 32; below `max_tokens`. */
+            readonly overlap_tokens?: number;
+            /** @description Default 16. A shorter trailing window is joined to the one before it. */
+            readonly minimum_chunk_tokens?: number;
+        };
+        readonly CreateIndexInput: {
+            /**
+             * @description Unique within the tenant.
+             * @example handbook
+             */
+            readonly name: string;
+            /** @description Omit unless asked to select a supported model. */
+            readonly model?: string;
+            /** @description Where several are installed. Default: of the default model its default version, of another its newest. */
+            readonly model_version?: string;
+            /** @enum {string} */
+            readonly text_retention?: "none";
+            /** @description Descriptive customer metadata schema: any object of at most 16 KiB, white space between tokens aside, and 16 levels; returned as given. Default `{}`. */
+            readonly metadata_schema?: {
+                readonly [key: string]: unknown;
+            };
+            readonly chunking?: components["schemas"]["ChunkingOptionsInput"];
+        };
+        readonly DeleteDocumentsInput: {
+            /** @description Exact matches against top-level metadata fields, all of which must hold; at most 16 fields. Values compare as JSON: 1 equals 1.0, null is not a missing field, objects compare without regard to key order. Not an authorization boundary. */
+            readonly filter?: {
+                readonly [key: string]: unknown;
+            };
+            /** @description Conditions on top-level metadata fields, all of which must hold. Of a field: a value that it must equal, as in `filter`; or an object of operators: `in` (any of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value, strings by their code points, of at most 256 bytes). `any_of`: objects like this one, of which one must hold. At most 256 values, and three `any_of` within each other. Not an authorization boundary. */
+            readonly where?: {
+                readonly [key: string]: unknown;
+            };
+            /** @description Documents deleted at most. Default 1000. */
+            readonly limit?: number;
+        };
+        readonly UpsertInput: {
+            /** @description Documents with unique `doc_id` values. */
+            readonly documents: readonly components["schemas"]["DocumentInput"][];
+        };
         readonly Issue: {
             /**
              * @description Dotted, array positions as numbers.
@@ -137,88 +149,6 @@ export interface components {
             readonly candidate_count: number;
             /** @example 3 */
             readonly latency_ms: number;
-        };
-        readonly Chunking: {
-            /** @constant */
-            readonly strategy: "token_window";
-            readonly max_tokens: number;
-            readonly overlap_tokens: number;
-            readonly minimum_chunk_tokens: number;
-        };
-        readonly Index: {
-            /**
-             * Format: uuid
-             * @description Identifier of the index: `id` in the answer that created it.
-             */
-            readonly id: string;
-            readonly name: string;
-            /** @description Immutable. */
-            readonly model: string;
-            /** @description Immutable serving version of this index. */
-            readonly model_version: string;
-            /** @enum {string} */
-            readonly text_retention: "none";
-            readonly chunking: components["schemas"]["Chunking"];
-            /** @description As given. */
-            readonly metadata_schema: {
-                readonly [key: string]: unknown;
-            };
-            /** @enum {string} */
-            readonly status: "creating" | "ready" | "error";
-            /**
-             * Format: date-time
-             * @description ISO 8601, UTC.
-             */
-            readonly created_at: string;
-        };
-        readonly IndexList: {
-            /** @description In order of creation. */
-            readonly data: readonly components["schemas"]["Index"][];
-        };
-        readonly Deleted: {
-            /** @description Whether something stored was removed. */
-            readonly deleted: boolean;
-        };
-        readonly DocumentFailure: {
-            /**
-             * @description Identity of the document within one index: 1 to 255 Unicode code points; `.` and `..` are refused.
-             * @example bee
-             */
-            readonly doc_id: string;
-            /** @description Diagnostic only. */
-            readonly error: string;
-        };
-        readonly UpsertResult: {
-            /**
-             * Format: uuid
-             * @description Identifier of the index: `id` in the answer that created it.
-             */
-            readonly index_id: string;
-            /** @example 3 */
-            readonly upserted_documents: number;
-            /** @example 3 */
-            readonly upserted_chunks: number;
-            /** @description Documents that could not be processed; inspect before treating the batch as complete. */
-            readonly failed: readonly components["schemas"]["DocumentFailure"][];
-            readonly usage: components["schemas"]["RequestUsage"];
-        };
-        readonly Health: {
-            /** @constant */
-            readonly status: "ok";
-        };
-        /** @description By part: `ok`, or what is wrong. `objects`, the object store, and `limiter` are there when several nodes share them. A `limiter` that is `degraded` does not make a node unready. */
-        readonly ReadinessChecks: {
-            readonly catalog: string;
-            readonly encoder: string;
-            readonly disk: string;
-            readonly draining: string;
-            readonly objects?: string;
-            readonly limiter?: string;
-        };
-        readonly Readiness: {
-            /** @enum {string} */
-            readonly status: "ready" | "unready";
-            readonly checks: components["schemas"]["ReadinessChecks"];
         };
         /** @description A query token and the document token most similar to it. */
         readonly TokenMatch: {
@@ -283,6 +213,97 @@ export interface components {
             /** @description Best first; ties by the older document version (for `/v1/score` by the order submitted), then `chunk_index`. */
             readonly results: readonly components["schemas"]["Result"][];
             readonly usage: components["schemas"]["RequestUsage"];
+        };
+        readonly Chunking: {
+            /** @constant */
+            readonly strategy: "token_window";
+            readonly max_tokens: number;
+            readonly overlap_tokens: number;
+            readonly minimum_chunk_tokens: number;
+        };
+        readonly Index: {
+            /**
+             * Format: uuid
+             * @description Identifier of the index: `id` in the answer that created it.
+             */
+            readonly id: string;
+            readonly name: string;
+            /** @description Immutable. */
+            readonly model: string;
+            /** @description Immutable serving version of this index. */
+            readonly model_version: string;
+            /** @enum {string} */
+            readonly text_retention: "none";
+            readonly chunking: components["schemas"]["Chunking"];
+            /** @description As given. */
+            readonly metadata_schema: {
+                readonly [key: string]: unknown;
+            };
+            /** @enum {string} */
+            readonly status: "creating" | "ready" | "error";
+            /**
+             * Format: date-time
+             * @description ISO 8601, UTC.
+             */
+            readonly created_at: string;
+        };
+        readonly IndexList: {
+            /** @description In order of creation. */
+            readonly data: readonly components["schemas"]["Index"][];
+        };
+        readonly Deleted: {
+            /** @description Whether something stored was removed. */
+            readonly deleted: boolean;
+        };
+        readonly DeletedDocuments: {
+            /**
+             * @description Documents that are gone now.
+             * @example 3
+             */
+            readonly deleted: number;
+            /** @description Others match that are left: ask again. */
+            readonly more: boolean;
+        };
+        readonly DocumentFailure: {
+            /**
+             * @description Identity of the document within one index: 1 to 255 Unicode code points; `.` and `..` are refused.
+             * @example bee
+             */
+            readonly doc_id: string;
+            /** @description Diagnostic only. */
+            readonly error: string;
+        };
+        readonly UpsertResult: {
+            /**
+             * Format: uuid
+             * @description Identifier of the index: `id` in the answer that created it.
+             */
+            readonly index_id: string;
+            /** @example 3 */
+            readonly upserted_documents: number;
+            /** @example 3 */
+            readonly upserted_chunks: number;
+            /** @description Documents that could not be processed; inspect before treating the batch as complete. */
+            readonly failed: readonly components["schemas"]["DocumentFailure"][];
+            readonly usage: components["schemas"]["RequestUsage"];
+        };
+        readonly Health: {
+            /** @constant */
+            readonly status: "ok";
+        };
+        /** @description By part: `ok`, or what is wrong. `objects`, the object store, and `limiter` are there when several nodes share them. A `limiter` that is `degraded` does not make a node unready. */
+        readonly ReadinessChecks: {
+            readonly catalog: string;
+            readonly encoder: string;
+            readonly disk: string;
+            readonly draining: string;
+            readonly objects?: string;
+            readonly limiter?: string;
+        };
+        readonly Readiness: {
+            /** @enum {string} */
+            readonly status: "ready" | "unready";
+            readonly checks: components["schemas"]["ReadinessChecks"];
         };
         readonly UsageCounts: {
             /**

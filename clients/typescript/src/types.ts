@@ -5,6 +5,8 @@ type Schemas = components['schemas'];
 
 export type Chunking = Schemas['Chunking'];
 export type CreateIndex = Schemas['CreateIndexInput'];
+export type DeleteDocuments = Schemas['DeleteDocumentsInput'];
+export type DeletedDocuments = Schemas['DeletedDocuments'];
 export type Deleted = Schemas['Deleted'];
 export type Document = Schemas['DocumentInput'];
 export type DocumentFailure = Schemas['DocumentFailure'];

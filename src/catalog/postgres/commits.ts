@@ -6,14 +6,17 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { ClusterCatalog } from '../cluster-contract.ts';
-import type { CommitDeleteResult } from '../contract.ts';
+import type { CommitDeleteResult, CommitDeleteVersionsResult } from '../contract.ts';
 import type { CommitUpsertInput, CommitUpsertResult, UsageEvent } from '../../document-commits.ts';
 import { assertInvariant, invalid, ServiceError } from '../../errors.ts';
 import { codeOf, isAway, type Database, type Statement } from './database.ts';
 import { diedColumn, placeNow, refusals } from './functions.ts';
 import { toDead, usageValues, type DiedColumn } from './rows.ts';
 
-type CommitCatalog = Pick<ClusterCatalog, 'commitUpsert' | 'commitUpserts' | 'commitDelete'>;
+type CommitCatalog = Pick<
+  ClusterCatalog,
+  'commitUpsert' | 'commitUpserts' | 'commitDelete' | 'commitDeleteVersions'
+>;
 
 interface Committed {
   readonly generation: number | null;
@@ -41,6 +44,11 @@ const remove: Statement = {
   text: 'SELECT committed AS generation, dead AS died FROM commit_delete_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)',
 };
 
+const removeVersions: Statement = {
+  name: 'commit-delete-versions',
+  text: 'SELECT committed AS generation, dead AS died FROM commit_delete_versions_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)',
+};
+
 export function commitCatalog(database: Database): CommitCatalog {
   return {
     async commitUpsert(input) {
@@ -52,29 +60,49 @@ export function commitCatalog(database: Database): CommitCatalog {
 
     commitUpserts: (inputs) => commitUpserts(database, inputs),
 
-    async commitDelete({ tenantId, indexId, docId, usage }): Promise<CommitDeleteResult> {
-      assertUsage(usage, tenantId);
+    async commitDelete({ docId, ...input }): Promise<CommitDeleteResult> {
       assertDocId(docId);
-      const mark = randomUUID();
-      try {
-        const values = [mark, tenantId, indexId, Buffer.from(docId), ...usageValues(usage)];
-        const committed = await database.rows<Committed & Record<string, unknown>>(remove, values).then(
-          ([row]) => {
-            assertInvariant(row !== undefined, 'a function has one row');
-            return row;
-          },
-          async (error: unknown) =>
-            (await readBack(database, indexId, [mark], error))[0] ?? Promise.reject(error),
-        );
-        const [died] = toDead(committed.died);
-        if (committed.generation === null || died === undefined) return { outcome: 'absent' };
-        return { outcome: 'committed', generation: committed.generation, died };
-      } catch (error) {
-        if (codeOf(error) === refusals.indexMissing) return { outcome: 'index_missing' };
-        throw error;
-      }
+      const deleted = await commitDeletion(database, remove, input, Buffer.from(docId));
+      if (deleted.outcome !== 'committed') return deleted;
+      const [died] = deleted.died;
+      assertInvariant(died !== undefined, 'a deletion ends a version');
+      return { ...deleted, died };
     },
+
+    commitDeleteVersions: ({ versionIds, ...input }) =>
+      commitDeletion(database, removeVersions, input, versionIds),
   };
+}
+
+/** `what`: the fourth argument of the statement. */
+async function commitDeletion(
+  database: Database,
+  statement: Statement,
+  {
+    tenantId,
+    indexId,
+    usage,
+  }: { readonly tenantId: string; readonly indexId: string; readonly usage: UsageEvent },
+  what: unknown,
+): Promise<CommitDeleteVersionsResult> {
+  assertUsage(usage, tenantId);
+  const mark = randomUUID();
+  try {
+    const values = [mark, tenantId, indexId, what, ...usageValues(usage)];
+    const committed = await database.rows<Committed & Record<string, unknown>>(statement, values).then(
+      ([row]) => {
+        assertInvariant(row !== undefined, 'a function has one row');
+        return row;
+      },
+      async (error: unknown) =>
+        (await readBack(database, indexId, [mark], error))[0] ?? Promise.reject(error),
+    );
+    if (committed.generation === null) return { outcome: 'absent' };
+    return { outcome: 'committed', generation: committed.generation, died: toDead(committed.died) };
+  } catch (error) {
+    if (codeOf(error) === refusals.indexMissing) return { outcome: 'index_missing' };
+    throw error;
+  }
 }
 
 async function commitUpserts(

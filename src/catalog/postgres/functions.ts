@@ -243,3 +243,28 @@ BEGIN
   RETURN true;
 END $$;
 `;
+
+export const deleteVersionsFunction = `
+CREATE FUNCTION commit_delete_versions_1(
+  _mark uuid, _tenant text, _index text, _version_ids bigint[], _month text, _requests bigint, _input_tokens bigint,
+  _upserts bigint, _searches bigint, _scores bigint, _rate_window bytea, OUT committed bigint, OUT dead jsonb
+) LANGUAGE plpgsql AS $$
+DECLARE
+  _key bigint;
+  _generation bigint;
+BEGIN
+  SELECT b._key, b._generation INTO _key, _generation FROM begin_commit_1(_mark, _tenant, _index) b;
+  WITH gone AS (
+    UPDATE versions SET died = _generation WHERE version_id = ANY(_version_ids) AND index_key = _key AND died = 0
+    RETURNING doc_id, version_id)
+  SELECT ${diedColumn} INTO dead FROM gone v LEFT JOIN ${placeNow} ON true;
+  IF dead IS NULL THEN
+    -- Nothing has happened, and nobody will ask.
+    DELETE FROM commit_marks WHERE id = _mark;
+    RETURN;
+  END IF;
+  PERFORM end_commit_1(_key, _generation, -jsonb_array_length(dead), 0, _tenant, _month, _requests, _input_tokens,
+    _upserts, _searches, _scores, _rate_window, NULL);
+  committed := _generation;
+END $$;
+`;

@@ -9,7 +9,7 @@
 import { ServiceError } from '../../errors.ts';
 import { nodeLiveMs } from '../cluster-contract.ts';
 import type { Database } from './database.ts';
-import { commitFunctions, swapFunction, usageFunction } from './functions.ts';
+import { commitFunctions, deleteVersionsFunction, swapFunction, usageFunction } from './functions.ts';
 
 export interface Migration {
   readonly sql: string;
@@ -149,6 +149,7 @@ ${usageFunction}
 ${commitFunctions}
 ${swapFunction}`,
   },
+  { worksWith: 1, sql: deleteVersionsFunction },
 ];
 
 /** Any number that nothing else in this database locks. */

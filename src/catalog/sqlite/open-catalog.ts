@@ -191,6 +191,10 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
       checkDocId(input.docId);
       return writer.request('commitDelete', input);
     },
+    async commitDeleteVersions(input) {
+      checkUsage(input.usage);
+      return writer.request('commitDeleteVersions', input);
+    },
     countStored: (indexId, docIds) => pointReader.request('countStored', { indexId, docIds }),
     async resolveVersions(indexId, versionIds) {
       const rows = await pointReader.request('resolveVersions', { indexId, versionIds });

@@ -1,9 +1,17 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Service } from '../../service/contract.ts';
-import { admissionErrors, answers } from './answers.ts';
+import { addition, admissionErrors, answers } from './answers.ts';
 import { jsonContentType } from '../error-body.ts';
 import { IndexParams, documentInputs } from '../schemas/fields.ts';
-import { Deleted, DocumentParams, UpsertBody, UpsertResult } from '../schemas/indexes.ts';
+import {
+  Deleted,
+  DeletedDocuments,
+  DeleteDocumentsBody,
+  DocumentParams,
+  UpsertBody,
+  UpsertResult,
+} from '../schemas/indexes.ts';
+import { deletedMax } from '../limits.ts';
 import { upsertText } from './representations.ts';
 
 export function documentRoutes(service: Service): FastifyPluginAsyncZod {
@@ -32,6 +40,32 @@ export function documentRoutes(service: Service): FastifyPluginAsyncZod {
           service.upsertDocuments(context, indexId, documents),
         );
         return reply.type(jsonContentType).send(upsertText(response));
+      },
+    });
+
+    app.post('/indexes/:index_id/documents/delete', {
+      config: { deadline: 'upsert' },
+      schema: {
+        operationId: 'deleteDocuments',
+        summary: 'Delete documents by their metadata',
+        description:
+          'Deletes documents that match `filter` and `where`, oldest first and at most `limit`, in one step: searches that start after the answer see none of them. A document that is replaced meanwhile stays.',
+        tags: ['documents'],
+        ...addition,
+        params: IndexParams,
+        body: DeleteDocumentsBody,
+        response: answers({ 200: [DeletedDocuments, 'Gone; ask again while `more`.'] }, [
+          ...admissionErrors,
+          'not_found',
+          'validation_error',
+        ]),
+      },
+      handler: async (request) => {
+        const { filter, where, limit } = request.body;
+        const wanted = { filter: filter?.text, where: where?.text, limit: limit ?? deletedMax };
+        return await request.scope.run((context) =>
+          service.deleteMatching(context, request.params.index_id, wanted),
+        );
       },
     });
 

@@ -34,6 +34,9 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
   upsertDocuments: {
     plain: { summary: 'Two documents with metadata', value: { documents } },
   },
+  deleteDocuments: {
+    plain: { summary: 'Those of a kind', value: { where: { kind: { in: ['reptile'] } } } },
+  },
   search: {
     plain: { summary: 'The best ten', value: { query: 'how do insects communicate?' } },
     filter: {

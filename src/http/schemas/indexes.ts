@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import { addition } from '../routes/answers.ts';
+import { deletedMax } from '../limits.ts';
+import { Filter, Where } from './ranking.ts';
 import {
   Count,
   DocId,
@@ -8,6 +10,7 @@ import {
   Name,
   RequestUsage,
   Timestamp,
+  addIssue,
   customerObject,
   returnedObject,
 } from './fields.ts';
@@ -73,6 +76,31 @@ export const IndexList = z
 export const Deleted = z
   .strictObject({ deleted: z.boolean().meta({ description: 'Whether something stored was removed.' }) })
   .meta({ id: 'Deleted' });
+
+export const DeleteDocumentsBody = z
+  .strictObject({
+    filter: Filter,
+    where: Where,
+    limit: z
+      .int()
+      .min(1)
+      .max(deletedMax)
+      .optional()
+      .meta({ description: `Documents deleted at most. Default ${deletedMax}.` }),
+  })
+  .superRefine(({ filter, where }, context) => {
+    // Everything is deleted with the index, not by a condition that was left empty.
+    if ((filter?.members ?? 0) + (where?.members ?? 0) === 0)
+      addIssue(context, 'too_small', 'must hold a condition in filter or where');
+  })
+  .meta({ id: 'DeleteDocuments' });
+
+export const DeletedDocuments = z
+  .strictObject({
+    deleted: Count.meta({ description: 'Documents that are gone now.' }),
+    more: z.boolean().meta({ description: 'Others match that are left: ask again.' }),
+  })
+  .meta({ id: 'DeletedDocuments' });
 
 export const UpsertBody = z.strictObject({ documents: Documents }).meta({ id: 'Upsert' });
 

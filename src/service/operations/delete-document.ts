@@ -1,11 +1,13 @@
-/** Deleting a document: one transaction, then made visible wherever the index is open. Idempotent. */
-import type { CommitDeleteResult } from '../../catalog/contract.ts';
+/** Deleting a document, by its name, or some by their metadata: one transaction, then made visible wherever the index is open. */
+import type { CommitDeleteVersionsResult } from '../../catalog/contract.ts';
 import type { CommitWork } from '../../index/contract.ts';
 import { monthOf } from '../calendar-month.ts';
-import type { RequestContext } from '../contract.ts';
+import type { DeleteMatchingRequest, DeletedMatching, RequestContext } from '../contract.ts';
 import { missingIndex } from '../indexes/indexes.ts';
-import type { ServiceParts } from '../parts.ts';
+import { assertWanted, type ServiceParts } from '../parts.ts';
+import { matchingVersions } from './matching.ts';
 
+/** Idempotent; whether there was one. */
 export async function deleteDocument(
   parts: ServiceParts,
   context: RequestContext,
@@ -13,20 +15,53 @@ export async function deleteDocument(
   docId: string,
 ): Promise<boolean> {
   await parts.indexes.usableRow(context.tenant.id, indexId);
-  const transaction = () => commitDelete(parts, context, indexId, docId);
-  const outcome =
+  const deleted = await commitDeletion(parts, context, indexId, async (input) => {
+    const result = await parts.catalog.commitDelete({ ...input, docId });
+    return result.outcome === 'committed' ? { ...result, died: [result.died] } : result;
+  });
+  return deleted > 0;
+}
+
+/** The oldest versions that match, at most so many. One that is replaced meanwhile stays. */
+export async function deleteMatching(
+  parts: ServiceParts,
+  context: RequestContext,
+  indexId: string,
+  { limit, ...wanted }: DeleteMatchingRequest,
+): Promise<DeletedMatching> {
+  const matching = await matchingVersions(parts, context, indexId, wanted);
+  if (matching.length === 0) return { deleted: 0, more: false };
+  assertWanted(context, parts.nowMs());
+  const versionIds = [...matching.subarray(0, limit)];
+  const deleted = await commitDeletion(parts, context, indexId, (input) =>
+    parts.catalog.commitDeleteVersions({ ...input, versionIds }),
+  );
+  return { deleted, more: matching.length > limit };
+}
+
+type Deletion = Parameters<ServiceParts['catalog']['commitDeleteVersions']>[0];
+
+/** How many documents it has deleted. */
+async function commitDeletion(
+  parts: ServiceParts,
+  context: RequestContext,
+  indexId: string,
+  commit: (input: Omit<Deletion, 'versionIds'>) => Promise<CommitDeleteVersionsResult>,
+): Promise<number> {
+  const transaction = () => claimed(parts, context, indexId, commit);
+  const result =
     (await parts.indexes.useIfOpen(indexId, (stored) => stored.commitDelete(transaction))) ??
     (await deleteFromClosed(parts, indexId, transaction));
-  if (outcome === 'index_missing') throw missingIndex();
-  return outcome === 'committed';
+  if (result.outcome === 'index_missing') throw missingIndex();
+  return result.outcome === 'committed' ? result.died.length : 0;
 }
 
 /** Opening an index to delete from it would be waste; but an open that begins meanwhile may read the state before. */
 async function deleteFromClosed(
   parts: ServiceParts,
   indexId: string,
-  transaction: () => Promise<CommitWork<CommitDeleteResult['outcome']>>,
-): Promise<CommitDeleteResult['outcome']> {
+  transaction: () => Promise<CommitWork<CommitDeleteVersionsResult>>,
+): Promise<CommitDeleteVersionsResult> {
   const { result, commit } = await transaction();
   if (commit !== undefined) {
     await parts.indexes.useIfOpen(indexId, (stored) => stored.catchUp(commit.generation));
@@ -34,27 +69,24 @@ async function deleteFromClosed(
   return result;
 }
 
-async function commitDelete(
+/** The transaction counts the request, too. */
+async function claimed(
   parts: ServiceParts,
   context: RequestContext,
   indexId: string,
-  docId: string,
-): Promise<CommitWork<CommitDeleteResult['outcome']>> {
+  commit: (input: Omit<Deletion, 'versionIds'>) => Promise<CommitDeleteVersionsResult>,
+): Promise<CommitWork<CommitDeleteVersionsResult>> {
   const tenantId = context.tenant.id;
-  let deleted: CommitDeleteResult;
+  let result: CommitDeleteVersionsResult;
   try {
-    deleted = await parts.catalog.commitDelete({
-      tenantId,
-      indexId,
-      docId,
-      usage: parts.usage.event(tenantId, { month: monthOf(parts.nowMs()) }),
-    });
+    const usage = parts.usage.event(tenantId, { month: monthOf(parts.nowMs()) });
+    result = await commit({ tenantId, indexId, usage });
   } catch (error) {
     // It may have been counted: never count twice.
     parts.usage.claim(context);
     throw error;
   }
-  if (deleted.outcome !== 'committed') return { result: deleted.outcome };
+  if (result.outcome !== 'committed') return { result };
   parts.usage.claim(context);
-  return { result: deleted.outcome, commit: { generation: deleted.generation, died: [deleted.died] } };
+  return { result, commit: result };
 }

@@ -88,6 +88,18 @@ describe('a commit whose connection is lost', () => {
     expect(
       await catalog.commitDelete({ tenantId: index.tenantId, indexId: index.id, docId: 'b', usage }),
     ).toMatchObject({ outcome: 'committed', died: { docId: 'b' } });
+    const { versions } = await direct.loadIndexState(index.id);
+    const versionIds = [...versions.versionIds].filter((_id, place) => versions.died[place] === 0);
+    proxy.cutOnceAfter(5);
+    const deleted = await catalog.commitDeleteVersions({
+      tenantId: index.tenantId,
+      indexId: index.id,
+      versionIds,
+      usage,
+    });
+    expect(deleted).toMatchObject({ outcome: 'committed' });
+    expect(deleted.outcome === 'committed' && deleted.died).toHaveLength(versionIds.length);
+    expect((await direct.usageTotals(index.tenantId, month)).documents).toBe(0);
   });
 
   it('is answered for each of the upserts that share it', async () => {

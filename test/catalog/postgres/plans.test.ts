@@ -101,6 +101,7 @@ it('no statement reads all versions, or all places', { timeout: 120_000 }, async
       ]);
       const usage = usageOf(tenant.id);
       await catalog.commitDelete({ tenantId: tenant.id, indexId, docId: `new ${time}`, usage });
+      await catalog.commitDeleteVersions({ tenantId: tenant.id, indexId, versionIds: [1, 2, 3], usage });
       await catalog.countStored(indexId, ['replaced', randomUUID()]);
       const changes = await catalog.changesSince({ indexId, generation: generation - 1, segmentIds: [] });
       if (typeof changes !== 'object') throw new Error('the index is gone');

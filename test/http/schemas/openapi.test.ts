@@ -41,7 +41,7 @@ describe('the document', () => {
     const own = registered.filter((route) => !/^\w+ \/docs\//.test(route) && !route.startsWith('HEAD '));
     const documented = operations().map(({ method, path }) => `${method.toUpperCase()} ${path}`);
     expect(own.toSorted()).toEqual(documented.toSorted());
-    expect(documented).toHaveLength(14);
+    expect(documented).toHaveLength(15);
   });
 
   test('holds every error code and every status of the error table', () => {
@@ -102,6 +102,7 @@ describe('the document', () => {
       'get /docs',
       'get /openapi.json',
       'get /v1/indexes/{index_id}',
+      'post /v1/indexes/{index_id}/documents/delete',
       'post /v1/indexes/{index_id}/query',
     ]);
     const usage = document.paths?.['/v1/usage']?.get?.responses?.['200'] as Response | undefined;

@@ -149,6 +149,11 @@ export function createMemoryService(): MemoryService {
       await enter('deleteDocument', context, indexId, docId);
       return stored.get(find(indexId).id)?.delete(docId) ?? false;
     },
+    async deleteMatching(context, indexId, request) {
+      await enter('deleteMatching', context, indexId, request);
+      find(indexId);
+      return { deleted: 0, more: false };
+    },
     async search(context, indexId, request) {
       await enter('search', context, indexId, request);
       const documents = [...(stored.get(find(indexId).id)?.values() ?? [])];

@@ -64,6 +64,7 @@ export interface Client {
   upsert(indexId: string, documents: readonly DocumentInput[]): Promise<Reply>;
   deleteDocument(indexId: string, docId: string): Promise<Reply>;
   search(indexId: string, body: unknown): Promise<Reply>;
+  deleteDocuments(indexId: string, body: unknown): Promise<Reply>;
   query(indexId: string, queries: unknown): Promise<Reply>;
   score(body: unknown): Promise<Reply>;
   usage(): Promise<Reply>;
@@ -82,6 +83,7 @@ export function connect(url: string, key: string): Client {
     deleteDocument: (indexId, docId) =>
       send('DELETE', `/v1/indexes/${indexId}/documents/${encodeURIComponent(docId)}`),
     search: (indexId, body) => send('POST', `/v1/indexes/${indexId}/search`, { body }),
+    deleteDocuments: (indexId, body) => send('POST', `/v1/indexes/${indexId}/documents/delete`, { body }),
     query: (indexId, queries) => send('POST', `/v1/indexes/${indexId}/query`, { body: { queries } }),
     score: (body) => send('POST', '/v1/score', { body }),
     usage: () => send('GET', '/v1/usage'),

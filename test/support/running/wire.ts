@@ -107,6 +107,8 @@ export type Queried = z.output<typeof queried>;
 
 export const deleted = z.strictObject({ deleted: z.boolean() });
 
+export const deletedDocuments = z.strictObject({ deleted: count, more: z.boolean() });
+
 export const usageSummary = z.strictObject({
   period_start: timestamp,
   period_end: timestamp,

@@ -19,6 +19,7 @@ from .imports import Batch, ImportProgress, ImportReport, Item, item_of, refused
 from .models import (
     ChunkingOptionsInput,
     Deleted,
+    DeletedDocuments,
     Index,
     QueryAnswers,
     Ranked,
@@ -105,6 +106,17 @@ class AsyncMaxsimd:
     async def delete_document(self, index_id: UUID | str, doc_id: str) -> Deleted:
         """`deleted` may be false for a document that was there, when the first of two attempts lost its answer."""
         return await self._send(calls.delete_document(index_id, doc_id))
+
+    async def delete_documents(
+        self,
+        index_id: UUID | str,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        where: Mapping[str, Any] | None = None,
+        limit: int | None = None,
+    ) -> DeletedDocuments:
+        """At most `limit` of those that match: ask again while `more`."""
+        return await self._send(calls.delete_documents(index_id, filter, where, limit))
 
     async def search(
         self,

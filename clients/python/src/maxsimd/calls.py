@@ -19,6 +19,7 @@ from .errors import APIError, ConnectionFailed, MaxsimdError, error_of_code
 from .models import (
     ChunkingOptionsInput,
     Deleted,
+    DeletedDocuments,
     DocumentInput,
     Index,
     IndexList,
@@ -83,6 +84,17 @@ def upsert_json(index_id: UUID | str, documents: Iterable[bytes], *, is_patient:
 def delete_document(index_id: UUID | str, doc_id: str) -> Call[Deleted]:
     path = f"{_index_path(index_id)}/documents/{quote(doc_id, safe='')}"
     return Call("DELETE", path, Deleted, is_safe=True)
+
+
+def delete_documents(
+    index_id: UUID | str,
+    filter: Mapping[str, Any] | None,
+    where: Mapping[str, Any] | None,
+    limit: int | None,
+) -> Call[DeletedDocuments]:
+    path = f"{_index_path(index_id)}/documents/delete"
+    body = _body({"filter": filter, "where": where, "limit": limit})
+    return Call("POST", path, DeletedDocuments, is_safe=True, body=body)
 
 
 def search(

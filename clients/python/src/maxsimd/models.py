@@ -37,78 +37,6 @@ class DocumentInput(BaseModel):
     ] = None
 
 
-class ChunkingOptionsInput(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-    )
-    max_tokens: Annotated[
-        int | None, Field(description="Default 256; bounded by the model.", ge=1)
-    ] = None
-    overlap_tokens: Annotated[
-        int | None, Field(description="Default 32; below `max_tokens`.", ge=0)
-    ] = None
-    minimum_chunk_tokens: Annotated[
-        int | None,
-        Field(
-            description="Default 16. A shorter trailing window is joined to the one before it.",
-            ge=0,
-        ),
-    ] = None
-
-
-class CreateIndexInput(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-    )
-    name: Annotated[
-        str,
-        Field(
-            description="Unique within the tenant.",
-            examples=["handbook"],
-            max_length=255,
-            min_length=1,
-        ),
-    ]
-    model: Annotated[
-        str | None,
-        Field(
-            description="Omit unless asked to select a supported model.",
-            max_length=255,
-            min_length=1,
-        ),
-    ] = None
-    model_version: Annotated[
-        str | None,
-        Field(
-            description="Where several are installed. Default: of the default model its default version, of another its newest.",
-            max_length=255,
-            min_length=1,
-        ),
-    ] = None
-    text_retention: Literal["none"] | None = None
-    metadata_schema: Annotated[
-        dict[str, Any] | None,
-        Field(
-            description="Descriptive customer metadata schema: any object of at most 16 KiB, white space between tokens aside, and 16 levels; returned as given. Default `{}`."
-        ),
-    ] = None
-    chunking: ChunkingOptionsInput | None = None
-
-
-class UpsertInput(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-    )
-    documents: Annotated[
-        list[DocumentInput],
-        Field(
-            description="Documents with unique `doc_id` values.",
-            max_length=50,
-            min_length=1,
-        ),
-    ]
-
-
 class SearchInput(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
@@ -224,6 +152,100 @@ class ScoreInput(BaseModel):
     ] = None
 
 
+class ChunkingOptionsInput(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    max_tokens: Annotated[
+        int | None, Field(description="Default 256; bounded by the model.", ge=1)
+    ] = None
+    overlap_tokens: Annotated[
+        int | None, Field(description="Default 32; below `max_tokens`.", ge=0)
+    ] = None
+    minimum_chunk_tokens: Annotated[
+        int | None,
+        Field(
+            description="Default 16. A shorter trailing window is joined to the one before it.",
+            ge=0,
+        ),
+    ] = None
+
+
+class CreateIndexInput(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    name: Annotated[
+        str,
+        Field(
+            description="Unique within the tenant.",
+            examples=["handbook"],
+            max_length=255,
+            min_length=1,
+        ),
+    ]
+    model: Annotated[
+        str | None,
+        Field(
+            description="Omit unless asked to select a supported model.",
+            max_length=255,
+            min_length=1,
+        ),
+    ] = None
+    model_version: Annotated[
+        str | None,
+        Field(
+            description="Where several are installed. Default: of the default model its default version, of another its newest.",
+            max_length=255,
+            min_length=1,
+        ),
+    ] = None
+    text_retention: Literal["none"] | None = None
+    metadata_schema: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description="Descriptive customer metadata schema: any object of at most 16 KiB, white space between tokens aside, and 16 levels; returned as given. Default `{}`."
+        ),
+    ] = None
+    chunking: ChunkingOptionsInput | None = None
+
+
+class DeleteDocumentsInput(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    filter: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description="Exact matches against top-level metadata fields, all of which must hold; at most 16 fields. Values compare as JSON: 1 equals 1.0, null is not a missing field, objects compare without regard to key order. Not an authorization boundary."
+        ),
+    ] = None
+    where: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description="Conditions on top-level metadata fields, all of which must hold. Of a field: a value that it must equal, as in `filter`; or an object of operators: `in` (any of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value, strings by their code points, of at most 256 bytes). `any_of`: objects like this one, of which one must hold. At most 256 values, and three `any_of` within each other. Not an authorization boundary."
+        ),
+    ] = None
+    limit: Annotated[
+        int | None,
+        Field(description="Documents deleted at most. Default 1000.", ge=1, le=1000),
+    ] = None
+
+
+class UpsertInput(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    documents: Annotated[
+        list[DocumentInput],
+        Field(
+            description="Documents with unique `doc_id` values.",
+            max_length=50,
+            min_length=1,
+        ),
+    ]
+
+
 class Issue(BaseModel):
     path: Annotated[
         str,
@@ -267,89 +289,6 @@ class RequestUsage(BaseModel):
     chunk_count: Annotated[int, Field(examples=[3], ge=0)]
     candidate_count: Annotated[int, Field(examples=[3], ge=0)]
     latency_ms: Annotated[int, Field(examples=[3], ge=0)]
-
-
-class Chunking(BaseModel):
-    strategy: Literal["token_window"]
-    max_tokens: int
-    overlap_tokens: int
-    minimum_chunk_tokens: int
-
-
-class Index(BaseModel):
-    id: Annotated[
-        UUID,
-        Field(
-            description="Identifier of the index: `id` in the answer that created it."
-        ),
-    ]
-    name: Annotated[str, Field(min_length=1)]
-    model: Annotated[str, Field(description="Immutable.", min_length=1)]
-    model_version: Annotated[
-        str, Field(description="Immutable serving version of this index.", min_length=1)
-    ]
-    text_retention: Literal["none"]
-    chunking: Chunking
-    metadata_schema: Annotated[dict[str, Any], Field(description="As given.")]
-    status: Literal["creating", "ready", "error"]
-    created_at: Annotated[AwareDatetime, Field(description="ISO 8601, UTC.")]
-
-
-class IndexList(BaseModel):
-    data: Annotated[list[Index], Field(description="In order of creation.")]
-
-
-class Deleted(BaseModel):
-    deleted: Annotated[bool, Field(description="Whether something stored was removed.")]
-
-
-class DocumentFailure(BaseModel):
-    doc_id: Annotated[
-        str,
-        Field(
-            description="Identity of the document within one index: 1 to 255 Unicode code points; `.` and `..` are refused.",
-            examples=["bee"],
-            max_length=255,
-            min_length=1,
-        ),
-    ]
-    error: Annotated[str, Field(description="Diagnostic only.")]
-
-
-class UpsertResult(BaseModel):
-    index_id: Annotated[
-        UUID,
-        Field(
-            description="Identifier of the index: `id` in the answer that created it."
-        ),
-    ]
-    upserted_documents: Annotated[int, Field(examples=[3], ge=0)]
-    upserted_chunks: Annotated[int, Field(examples=[3], ge=0)]
-    failed: Annotated[
-        list[DocumentFailure],
-        Field(
-            description="Documents that could not be processed; inspect before treating the batch as complete."
-        ),
-    ]
-    usage: RequestUsage
-
-
-class Health(BaseModel):
-    status: Literal["ok"]
-
-
-class ReadinessChecks(BaseModel):
-    catalog: str
-    encoder: str
-    disk: str
-    draining: str
-    objects: str | None = None
-    limiter: str | None = None
-
-
-class Readiness(BaseModel):
-    status: Literal["ready", "unready"]
-    checks: ReadinessChecks
 
 
 class TokenMatch(BaseModel):
@@ -441,6 +380,96 @@ class Ranked(BaseModel):
         ),
     ]
     usage: RequestUsage
+
+
+class Chunking(BaseModel):
+    strategy: Literal["token_window"]
+    max_tokens: int
+    overlap_tokens: int
+    minimum_chunk_tokens: int
+
+
+class Index(BaseModel):
+    id: Annotated[
+        UUID,
+        Field(
+            description="Identifier of the index: `id` in the answer that created it."
+        ),
+    ]
+    name: Annotated[str, Field(min_length=1)]
+    model: Annotated[str, Field(description="Immutable.", min_length=1)]
+    model_version: Annotated[
+        str, Field(description="Immutable serving version of this index.", min_length=1)
+    ]
+    text_retention: Literal["none"]
+    chunking: Chunking
+    metadata_schema: Annotated[dict[str, Any], Field(description="As given.")]
+    status: Literal["creating", "ready", "error"]
+    created_at: Annotated[AwareDatetime, Field(description="ISO 8601, UTC.")]
+
+
+class IndexList(BaseModel):
+    data: Annotated[list[Index], Field(description="In order of creation.")]
+
+
+class Deleted(BaseModel):
+    deleted: Annotated[bool, Field(description="Whether something stored was removed.")]
+
+
+class DeletedDocuments(BaseModel):
+    deleted: Annotated[
+        int, Field(description="Documents that are gone now.", examples=[3], ge=0)
+    ]
+    more: Annotated[bool, Field(description="Others match that are left: ask again.")]
+
+
+class DocumentFailure(BaseModel):
+    doc_id: Annotated[
+        str,
+        Field(
+            description="Identity of the document within one index: 1 to 255 Unicode code points; `.` and `..` are refused.",
+            examples=["bee"],
+            max_length=255,
+            min_length=1,
+        ),
+    ]
+    error: Annotated[str, Field(description="Diagnostic only.")]
+
+
+class UpsertResult(BaseModel):
+    index_id: Annotated[
+        UUID,
+        Field(
+            description="Identifier of the index: `id` in the answer that created it."
+        ),
+    ]
+    upserted_documents: Annotated[int, Field(examples=[3], ge=0)]
+    upserted_chunks: Annotated[int, Field(examples=[3], ge=0)]
+    failed: Annotated[
+        list[DocumentFailure],
+        Field(
+            description="Documents that could not be processed; inspect before treating the batch as complete."
+        ),
+    ]
+    usage: RequestUsage
+
+
+class Health(BaseModel):
+    status: Literal["ok"]
+
+
+class ReadinessChecks(BaseModel):
+    catalog: str
+    encoder: str
+    disk: str
+    draining: str
+    objects: str | None = None
+    limiter: str | None = None
+
+
+class Readiness(BaseModel):
+    status: Literal["ready", "unready"]
+    checks: ReadinessChecks
 
 
 class UsageCounts(BaseModel):

@@ -1,5 +1,5 @@
 /** Writes on documents: the transactions an upsert and a delete are. */
-import type { CommitDeleteResult } from '../../contract.ts';
+import type { CommitDeleteResult, CommitDeleteVersionsResult } from '../../contract.ts';
 import type {
   CommitUpsertInput,
   CommitUpsertResult,
@@ -30,6 +30,10 @@ export interface CommitDeleteInput {
   readonly usage: UsageEvent;
 }
 
+export interface CommitDeleteVersionsInput extends Omit<CommitDeleteInput, 'docId'> {
+  readonly versionIds: readonly number[];
+}
+
 export function documentOperations(connection: Connection) {
   const selectIndex = connection.prepare<[string, string], OwnedIndex>(
     `SELECT indexes.index_key, indexes.generation, tenants.documents_stored AS tenant_documents
@@ -39,6 +43,10 @@ export function documentOperations(connection: Connection) {
   const selectLive = connection.prepare<[number, string], LiveVersion>(
     `SELECT version_id, segment_id, record FROM versions INDEXED BY versions_live
      WHERE index_key = ? AND doc_id = ? AND died = 0`,
+  );
+  const selectAlive = connection.prepare<[number, number], DeadVersion>(
+    `SELECT version_id AS versionId, doc_id AS docId, segment_id AS segmentId, record FROM versions
+     WHERE version_id = ? AND index_key = ? AND died = 0`,
   );
   const kill = connection.prepare('UPDATE versions SET died = ? WHERE version_id = ?');
   const insertVersion = connection.prepare(
@@ -133,6 +141,23 @@ export function documentOperations(connection: Connection) {
       const died = bury(index.index_key, input.docId, generation);
       if (died === undefined) return { outcome: 'absent' };
       advanceTo(index, generation, -1, input.usage);
+      return { outcome: 'committed', generation, died };
+    },
+
+    commitDeleteVersions(input: CommitDeleteVersionsInput): CommitDeleteVersionsResult {
+      assertInvariant(input.usage.tenantId === input.tenantId, 'usage is charged to the tenant that writes');
+      const index = selectIndex.get(input.indexId, input.tenantId);
+      if (index === undefined) return { outcome: 'index_missing' };
+      const generation = index.generation + 1;
+      const died: DeadVersion[] = [];
+      for (const versionId of input.versionIds) {
+        const alive = selectAlive.get(versionId, index.index_key);
+        if (alive === undefined) continue;
+        kill.run(generation, versionId);
+        died.push(alive);
+      }
+      if (died.length === 0) return { outcome: 'absent' };
+      advanceTo(index, generation, -died.length, input.usage);
       return { outcome: 'committed', generation, died };
     },
 

@@ -33,6 +33,7 @@ const truncateBusyTimeoutMs = 50;
 /** Operations that free space, or that must work whatever the disk is like. */
 const freeingOperations: ReadonlySet<string> = new Set<keyof CatalogOperations>([
   'commitDelete',
+  'commitDeleteVersions',
   'deleteIndex',
   'deleteTenant',
   'forgetDeadVersions',
