@@ -1,0 +1,49 @@
+/** Runs the commands of a backup and before an upgrade as they stand in docs/guide/operate.md, beside a real server. */
+import { execFile } from 'node:child_process';
+import { readFile, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, expect, test } from 'vitest';
+import { connect } from '../../support/running/client.ts';
+import { createTenant } from '../../support/running/command-line.ts';
+import { entryPoint, makeScratch, repositoryRoot, startServer } from '../../support/running/server.ts';
+import { find, makeIndex, put } from '../../support/running/stage.ts';
+
+const scratch = await makeScratch();
+const server = await startServer({ scratch });
+
+afterAll(async () => {
+  await scratch.remove();
+});
+
+const guide = await readFile(path.join(repositoryRoot, 'docs/guide/operate.md'), 'utf8');
+
+/** Runs the commands under a heading; their folder `data` is the server's. */
+async function runBlock(heading: string): Promise<string> {
+  const script = new RegExp(`## ${heading}[\\s\\S]*?\`\`\`sh\\n([\\s\\S]*?)\`\`\``).exec(guide)?.[1] ?? '';
+  expect(script).toContain('npm run maxsimd --');
+  const run = script.replaceAll('npm run maxsimd --', `"${process.execPath}" "${entryPoint}"`);
+  const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', run], {
+    cwd: scratch.root,
+  });
+  return stdout;
+}
+
+test('the example of a backup makes a directory that a server serves as before', async () => {
+  const { client, key } = await createTenant(server);
+  const { id } = await makeIndex(client);
+  await put(client, id, [
+    { doc_id: 'whale', text: 'The blue whale is the largest animal.' },
+    { doc_id: 'bee', text: 'Honey bees dance.' },
+  ]);
+  const { results } = await find(client, id, { query: 'insects' });
+  expect(results.map(({ doc_id: docId }) => docId)).toEqual(['bee', 'whale']);
+  const verified = /2 records of 1 segments of 1 indexes verified, 0 problems/;
+  expect(await runBlock('Back up and restore')).toMatch(verified);
+  expect(await runBlock('Upgrade')).toMatch(verified);
+  expect((await stat(path.join(scratch.root, 'before-upgrade.tar'))).size).toBeGreaterThan(0);
+  await server.stop();
+  const again = await startServer({ scratch: { ...scratch, data: path.join(scratch.root, 'restored') } });
+  expect((await find(connect(again.url, key), id, { query: 'insects' })).results).toEqual(results);
+  await again.stop();
+}, 180_000);
