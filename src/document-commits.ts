@@ -28,11 +28,16 @@ export interface UsageEvent {
   readonly rateWindow?: Uint8Array | undefined;
 }
 
+export interface NewVersion extends DocumentVersion {
+  /** The version that it takes the place of: while another one is live, or none, nothing is committed. Absent = any. */
+  readonly replaces?: number;
+}
+
 export interface CommitUpsertInput {
   readonly tenantId: string;
   readonly indexId: string;
   /** At least one; doc ids unique. */
-  readonly documents: readonly DocumentVersion[];
+  readonly documents: readonly NewVersion[];
   /** Stored-document allowance of the tenant; counted over these documents. */
   readonly documentsMax: number;
   readonly usage: UsageEvent;
@@ -50,6 +55,8 @@ export interface DeadVersion extends RecordLocation {
 export type CommitUpsertResult =
   | { readonly outcome: 'committed'; readonly generation: number; readonly died: readonly DeadVersion[] }
   | { readonly outcome: 'index_missing' }
+  /** A version that was to be replaced is not live any more. */
+  | { readonly outcome: 'document_changed' }
   | { readonly outcome: 'document_allowance_exceeded'; readonly documents: number }
   /** Decided by a catalog that several processes share: no reservation in one of them can. */
   | { readonly outcome: 'token_allowance_exceeded' };

@@ -41,6 +41,20 @@ Napi::Value seenRecords(Napi::Env env, const Index::SeenRecords& seen) {
   return object;
 }
 
+/// `bytes` are those of a whole record that is intact.
+Napi::Object recordObject(Napi::Env env, const uint8_t* bytes, uint32_t dim) {
+  RecordView view{bytes, {}};
+  const RecordHeader& header = view.header();
+  view.layout = RecordLayout::of(dim, header.chunks, header.rows, header.terms);
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("versionId", double(header.versionId));
+  object.Set("chunkRows", makeArray<uint32_t, Napi::Uint32Array>(env, view.chunkRows(), header.chunks));
+  object.Set("vectors", makeArray<int8_t, Napi::Int8Array>(env, view.vectors(), size_t(header.rows) * dim));
+  object.Set("scales", makeArray<uint16_t, Napi::Uint16Array>(env, view.scales(), header.rows));
+  object.Set("terms", makeArray<uint8_t, Napi::Uint8Array>(env, view.terms(), size_t(header.terms) * termBytes));
+  return object;
+}
+
 struct TimedSearch {
   SearchOutcome outcome;
   double queueMs;
@@ -101,6 +115,7 @@ Napi::Function IndexObject::define(Napi::Env env) {
                          InstanceMethod<&IndexObject::buildCodes>("buildCodes"),
                          InstanceMethod<&IndexObject::buildPostings>("buildPostings"),
                          InstanceMethod<&IndexObject::copyRecords>("copyRecords"),
+                         InstanceMethod<&IndexObject::readRecord>("readRecord"),
                          InstanceMethod<&IndexObject::dropSegment>("dropSegment"),
                          InstanceMethod<&IndexObject::loadLifespans>("loadLifespans"),
                          InstanceMethod<&IndexObject::copyLifespans>("copyLifespans"),
@@ -251,6 +266,20 @@ Napi::Value IndexObject::copyRecords(const Napi::CallbackInfo& info) {
                     deadline = untilStopped()] { return index->copyRecords(from, records, to, deadline); };
     auto result = [](Napi::Env env, std::vector<uint32_t>& copies) -> Napi::Value {
       return makeArray<uint32_t, Napi::Uint32Array>(env, copies.data(), copies.size());
+    };
+    return hub_->start(info.Env(), hub_->engine().files(), makeTask(std::move(execute), std::move(result)));
+  });
+}
+
+Napi::Value IndexObject::readRecord(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const uint32_t dim = requireOpen().options().dim;
+    auto execute = [index = index_, id = takeSegmentId(info[0]),
+                    record = uint32_t(takeInteger(info[1], "record", 0, UINT32_MAX))] {
+      return index->readRecord(id, record);
+    };
+    auto result = [dim](Napi::Env env, std::vector<uint8_t>& bytes) -> Napi::Value {
+      return recordObject(env, bytes.data(), dim);
     };
     return hub_->start(info.Env(), hub_->engine().files(), makeTask(std::move(execute), std::move(result)));
   });

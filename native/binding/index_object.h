@@ -28,6 +28,7 @@ class IndexObject : public Napi::ObjectWrap<IndexObject> {
   Napi::Value buildCodes(const Napi::CallbackInfo& info);
   Napi::Value buildPostings(const Napi::CallbackInfo& info);
   Napi::Value copyRecords(const Napi::CallbackInfo& info);
+  Napi::Value readRecord(const Napi::CallbackInfo& info);
   Napi::Value dropSegment(const Napi::CallbackInfo& info);
   Napi::Value loadLifespans(const Napi::CallbackInfo& info);
   Napi::Value copyLifespans(const Napi::CallbackInfo& info);

@@ -122,18 +122,17 @@ std::vector<uint32_t> Index::copyRecords(uint64_t from, std::span<const uint32_t
   const auto mapping = source->mappingInOrder();
   for (const uint32_t record : records) require(record < count, "records holds a number that the segment lacks");
   std::vector<uint32_t> copies;
-  std::vector<uint8_t> bytes;
   for (const uint32_t record : records) {
     deadline.check();
-    if (!source->metaIntact(*mapping, record) || !source->dataIntact(*mapping, record)) {
-      throw source->unread(*mapping, record);
-    }
-    const RecordView view = source->view(*mapping, record);
-    bytes.assign(view.bytes, view.bytes + view.layout.bytes);
-    source->requireRead(*mapping);
-    copies.push_back(target->append(bytes));
+    copies.push_back(target->append(source->read(*mapping, record)));
   }
   return copies;
+}
+
+std::vector<uint8_t> Index::readRecord(uint64_t id, uint32_t record) const {
+  const auto segment = find(id);
+  require(record < segment->recordCount(), "record is a number that the segment lacks");
+  return segment->read(*segment->mapping(), record);
 }
 
 std::shared_ptr<const Codebook> Index::intern(uint64_t hash, const ChunkCodes::Load& load) {

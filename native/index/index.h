@@ -68,6 +68,8 @@ class Index {
   SegmentInfo seal(uint64_t id);
   std::vector<uint32_t> copyRecords(uint64_t from, std::span<const uint32_t> records, uint64_t to,
                                     const Deadline& deadline);
+  /// Segment::read.
+  std::vector<uint8_t> readRecord(uint64_t id, uint32_t record) const;
   /// Segment::verify.
   Segment::Verified verifyRecord(uint64_t id, uint32_t record) { return find(id)->verify(record); }
   struct CodesBuilt {

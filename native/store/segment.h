@@ -99,6 +99,8 @@ class Segment {
   const ChunkEntry& chunk(uint32_t number) const { return chunks_[number]; }
   uint32_t chunkRows(uint32_t number) const;
   RecordView view(const Mapping& mapping, uint32_t record) const;
+  /// The bytes that `append` took. Throws `UnreadRecord` if they are not there as they were written.
+  std::vector<uint8_t> read(const Mapping& mapping, uint32_t record) const;
   /// Records below `recordCount` that carry all terms, ascending. While the segment is active, and without usable
   /// postings, the records are read, and those that are damaged are among them: whoever scores one finds that out.
   std::vector<uint32_t> recordsMatching(std::span<const Term> terms, uint32_t recordCount,

@@ -35,6 +35,14 @@ bool Segment::dataIntact(const Mapping& mapping, uint32_t record) const {
   return check(mapping, record, dataGood, dataBad);
 }
 
+std::vector<uint8_t> Segment::read(const Mapping& mapping, uint32_t record) const {
+  if (!metaIntact(mapping, record) || !dataIntact(mapping, record)) throw unread(mapping, record);
+  const RecordView view = this->view(mapping, record);
+  std::vector<uint8_t> bytes(view.bytes, view.bytes + view.layout.bytes);
+  requireRead(mapping);
+  return bytes;
+}
+
 uint32_t Segment::recordAt(uint64_t offset) const {
   const auto all = std::views::iota(0u, recordCount());
   const auto behind = std::ranges::partition_point(all, [&](uint32_t r) { return records_[r].offset <= offset; });

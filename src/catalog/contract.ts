@@ -7,7 +7,13 @@
  * Numbers: identifiers and generations are safe integers (below 2^53); token totals are bigint.
  * Times are milliseconds since the epoch.
  */
-import type { CommitUpsertInput, CommitUpsertResult, DeadVersion, UsageEvent } from '../document-commits.ts';
+import type {
+  CommitUpsertInput,
+  CommitUpsertResult,
+  DeadVersion,
+  DocumentVersion,
+  UsageEvent,
+} from '../document-commits.ts';
 import type { IndexState, RecordLocation } from '../index-state.ts';
 
 export interface TenantLimits {
@@ -90,6 +96,34 @@ export interface ResolvedVersion {
   readonly metadata: string;
 }
 
+export interface StoredDocument extends ResolvedVersion {
+  readonly chunkCount: number;
+}
+
+/** What comes after a place in a list: the place that a list ends at is that of its last item. */
+export interface Page<Place> {
+  /** Absent = from the beginning. */
+  readonly after?: Place | undefined;
+  readonly limit: number;
+}
+
+export interface DocumentPage {
+  readonly documents: readonly StoredDocument[];
+  readonly hasMore: boolean;
+}
+
+export interface DocumentCount {
+  readonly documents: number;
+  readonly chunks: number;
+}
+
+export type IndexPlace = Pick<IndexRow, 'createdAtMs' | 'id'>;
+
+export type RenameIndexResult =
+  | { readonly outcome: 'renamed'; readonly index: IndexRow }
+  | { readonly outcome: 'index_missing' }
+  | { readonly outcome: 'duplicate_name' };
+
 /** Moves of a merge: versions now lie at `to`; one that died meanwhile stays dead. */
 export interface SwapSegmentsInput {
   readonly indexId: string;
@@ -134,7 +168,8 @@ export interface Catalog {
     | { readonly outcome: 'duplicate_name' }
     | { readonly outcome: 'too_many_indexes' }
   >;
-  listIndexes(tenantId: string): Promise<readonly IndexRow[]>;
+  /** All of them, or those of a page; oldest first. */
+  listIndexes(tenantId: string, page?: Page<IndexPlace>): Promise<readonly IndexRow[]>;
   /** `undefined` also for an index of another tenant. */
   getIndex(tenantId: string, indexId: string): Promise<IndexRow | undefined>;
   /** Every index id the catalog knows, of all tenants (to find unreferenced blobs). */
@@ -142,6 +177,10 @@ export interface Catalog {
   /** The model versions that indexes have, and how many have each. */
   listModelVersions(): Promise<readonly ModelVersionUse[]>;
   setIndexStatus(indexId: string, status: IndexStatus): Promise<void>;
+  /** Names stay unique within the tenant. */
+  renameIndex(tenantId: string, indexId: string, name: string): Promise<RenameIndexResult>;
+  /** One transaction: at no moment does a name mean neither of them. Returns the first; `undefined` where one is missing. */
+  swapIndexNames(tenantId: string, indexId: string, otherId: string): Promise<IndexRow | undefined>;
   /** Invisible, and its name free, at once; the rows of its documents are purged in the background. */
   deleteIndex(tenantId: string, indexId: string): Promise<boolean>;
 
@@ -173,6 +212,18 @@ export interface Catalog {
     indexId: string,
     versionIds: readonly number[],
   ): Promise<ReadonlyMap<number, ResolvedVersion>>;
+  /**
+   * Documents stored now, by the bytes of their ids in UTF-8, from the first one after `page.after`. A page ends early, but never
+   * before its first document, once its metadata have `bytesMax` bytes. `undefined` when there is no such index.
+   */
+  listDocuments(
+    indexId: string,
+    page: Page<string> & { readonly bytesMax: number },
+  ): Promise<DocumentPage | undefined>;
+  /** The live version of a document, and where it lies now. */
+  findDocument(indexId: string, docId: string): Promise<DocumentVersion | undefined>;
+  /** Counted when it is asked for: it takes time in proportion to the documents. `undefined` when there is no such index. */
+  countDocuments(indexId: string): Promise<DocumentCount | undefined>;
 
   // Segments.
   createSegment(segment: {

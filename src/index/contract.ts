@@ -70,6 +70,11 @@ export interface OpenIndex {
   write<T>(work: (writer: IndexWriter) => Promise<T>): Promise<T>;
   /** Runs a transaction that only ends versions (a delete) and publishes it. */
   commitDelete<T>(transaction: () => Promise<CommitWork<T>>): Promise<T>;
+  /**
+   * The record that the catalog has found there, as it was appended; `undefined` where a merge has taken it elsewhere since.
+   * `timeoutMs`: for what must be fetched first.
+   */
+  readRecord(at: RecordLocation, timeoutMs: number): Promise<NativeRecord | undefined>;
   /** Publishes a generation that was committed elsewhere, and all before it, from the catalog. */
   catchUp(generation: number): Promise<void>;
   /**

@@ -21,7 +21,7 @@ import type { BlobStore } from './storage/blob-store.ts';
 import type { CopyPace } from './segments/copy-pace.ts';
 import { fromEngine, unreadRecord } from './engine/engine-errors.ts';
 import type { IndexSettings } from './index-settings.ts';
-import type { NativeEngine, NativeIndex, NativeMatching } from './engine/native.ts';
+import type { NativeEngine, NativeIndex, NativeMatching, NativeRecord } from './engine/native.ts';
 import { PublishQueue, type BornVersion, type Commit } from './publishing/publish-queue.ts';
 import { Scrub, type Verification } from './segments/scrub.ts';
 import type { SegmentCatalog } from './segments/segment-catalog.ts';
@@ -170,6 +170,18 @@ export class StoredIndex implements OpenIndex {
   /** Runs a transaction that only ends versions (a delete) and publishes it. */
   commitDelete<T>(transaction: () => Promise<CommitWork<T>>): Promise<T> {
     return this.#commit([], transaction);
+  }
+
+  /** The record that the catalog has found there; `undefined` where a merge has taken it elsewhere since. */
+  async readRecord({ segmentId, record }: RecordLocation): Promise<NativeRecord | undefined> {
+    this.#assertUsable();
+    try {
+      return await this.#parts.native.readRecord(segmentId, record);
+    } catch (error) {
+      if (!this.#parts.segments.has(segmentId)) return undefined;
+      this.#verifyUnread(error);
+      throw fromEngine(error);
+    }
   }
 
   /** Publishes a generation that was committed elsewhere, and all before it, from the catalog. */

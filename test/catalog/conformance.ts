@@ -3,6 +3,7 @@
  * implementation: this file has tenants, keys, indexes and usage; documents and segments have their own.
  */
 import { randomUUID } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Catalog } from '../../src/catalog/contract.ts';
 import { describeDocuments } from './document-conformance.ts';
@@ -234,6 +235,101 @@ function describeIndexes(current: () => CatalogUnderTest): void {
       expect(await catalog.createIndex(indexInput(one.id, 'name'), 10)).toMatchObject({ outcome: 'created' });
     });
 
+    it('are listed in pages, whatever is made or deleted between them', async () => {
+      const { catalog } = current();
+      const { id: tenantId } = await newTenant(catalog);
+      for (const name of ['a', 'b', 'c', 'd', 'e']) await catalog.createIndex(indexInput(tenantId, name), 10);
+      const all = await catalog.listIndexes(tenantId);
+      const byPlace = all.toSorted(
+        (one, other) => one.createdAtMs - other.createdAtMs || (one.id < other.id ? -1 : 1),
+      );
+      const first = await catalog.listIndexes(tenantId, { limit: 2 });
+      expect(first).toEqual(byPlace.slice(0, 2));
+      // The place that a page ended at outlives the index that was there.
+      await catalog.deleteIndex(tenantId, first[1]!.id);
+      expect(await catalog.listIndexes(tenantId, { limit: 2, after: first[1]! })).toEqual(
+        byPlace.slice(2, 4),
+      );
+      expect(await catalog.listIndexes(tenantId, { limit: 9, after: byPlace[3]! })).toEqual(byPlace.slice(4));
+      expect(await catalog.listIndexes(tenantId, { limit: 9, after: byPlace[4]! })).toEqual([]);
+      expect(await catalog.listIndexes(randomUUID(), { limit: 9 })).toEqual([]);
+    });
+
+    it('are renamed, if the name is free within the tenant', async () => {
+      const { catalog } = current();
+      const [one, two] = [await newTenant(catalog), await newTenant(catalog)];
+      const index = await newIndex(catalog, one.id);
+      const other = await newIndex(catalog, one.id);
+      const renamed = { ...index, name: 'Größe\0"1"' };
+      expect(await catalog.renameIndex(one.id, index.id, renamed.name)).toEqual({
+        outcome: 'renamed',
+        index: renamed,
+      });
+      expect(await catalog.getIndex(one.id, index.id)).toEqual(renamed);
+      expect(await catalog.renameIndex(one.id, index.id, renamed.name)).toMatchObject({ outcome: 'renamed' });
+      expect(await catalog.renameIndex(one.id, index.id, other.name)).toEqual({ outcome: 'duplicate_name' });
+      expect(await catalog.renameIndex(two.id, index.id, 'stolen')).toEqual({ outcome: 'index_missing' });
+      expect(await catalog.renameIndex(one.id, randomUUID(), 'nobody')).toEqual({ outcome: 'index_missing' });
+      expect(await catalog.getIndex(one.id, index.id)).toEqual(renamed);
+      expect(await catalog.createIndex(indexInput(one.id, index.name), 10)).toMatchObject({
+        outcome: 'created',
+      });
+    });
+
+    it('swap names, so that a name never means neither', async () => {
+      const { catalog } = current();
+      const [one, two] = [await newTenant(catalog), await newTenant(catalog)];
+      const index = await newIndex(catalog, one.id);
+      const other = await newIndex(catalog, one.id);
+      const foreign = await newIndex(catalog, two.id);
+      const swapped = new AbortController();
+      const namesSeen = (async () => {
+        const seen = new Set<string>();
+        while (!swapped.signal.aborted) {
+          const listed = await catalog.listIndexes(one.id);
+          seen.add(JSON.stringify(listed.map(({ name }) => name).toSorted()));
+          await nextTurn();
+        }
+        return seen;
+      })();
+      for (let swaps = 0; swaps < 20; swaps += 1) {
+        const { name } = swaps % 2 === 0 ? other : index;
+        expect(await catalog.swapIndexNames(one.id, index.id, other.id)).toEqual({ ...index, name });
+      }
+      swapped.abort();
+      expect([...(await namesSeen)]).toEqual([JSON.stringify([index.name, other.name].toSorted())]);
+      expect(await catalog.swapIndexNames(one.id, index.id, foreign.id)).toBeUndefined();
+      expect(await catalog.swapIndexNames(two.id, index.id, other.id)).toBeUndefined();
+      expect(await catalog.swapIndexNames(one.id, index.id, randomUUID())).toBeUndefined();
+      expect(await catalog.listIndexes(one.id)).toEqual([index, other]);
+      expect(await catalog.listIndexes(two.id)).toEqual([foreign]);
+    });
+
+    it('have unique names however many are made, renamed and swapped at once', async () => {
+      const { catalog } = current();
+      const { id: tenantId } = await newTenant(catalog);
+      const [a, b, c, d] = [
+        await newIndex(catalog, tenantId),
+        await newIndex(catalog, tenantId),
+        await newIndex(catalog, tenantId),
+        await newIndex(catalog, tenantId),
+      ];
+      const results = await Promise.all([
+        ...[a, b, c, d].map(({ id }) => catalog.renameIndex(tenantId, id, 'wanted')),
+        catalog.createIndex(indexInput(tenantId, 'wanted'), 10),
+        catalog.swapIndexNames(tenantId, a.id, b.id),
+        catalog.swapIndexNames(tenantId, c.id, d.id),
+        catalog.swapIndexNames(tenantId, b.id, c.id),
+        catalog.swapIndexNames(tenantId, c.id, b.id),
+      ]);
+      const named = results.filter((result) => /^(renamed|created)$/.test(outcomeOf(result)));
+      // One that has got the name by a swap may be given it again.
+      expect(named.length).toBeGreaterThan(0);
+      const names = (await catalog.listIndexes(tenantId)).map(({ name }) => name);
+      expect(names).toContain('wanted');
+      expect(new Set(names).size).toBe(names.length);
+    });
+
     it('are bounded in number', async () => {
       const { catalog } = current();
       const { id: tenantId } = await newTenant(catalog);
@@ -286,6 +382,10 @@ function describeIndexes(current: () => CatalogUnderTest): void {
       expect(await current().catalog.listIndexes(tenantId)).toEqual([index]);
     });
   });
+}
+
+function outcomeOf(result: object | undefined): string {
+  return result !== undefined && 'outcome' in result ? String(result.outcome) : '';
 }
 
 function describeUsage(current: () => CatalogUnderTest): void {

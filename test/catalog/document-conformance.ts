@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import type { StoredDocument } from '../../src/catalog/contract.ts';
 import type { CatalogUnderTest } from './conformance.ts';
 import { DocumentWriter, month, newIndex, newTenant, usageOf } from '../support/stages/catalog-fixture.ts';
 
@@ -170,6 +171,181 @@ export function describeDocuments(current: () => CatalogUnderTest): void {
       expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
       expect(await writer.catalog.countStored(writer.index.id, ['a', 'b', 'c'])).toBe(2);
       expect((await writer.catalog.loadIndexState(writer.index.id)).generation).toBe(2);
+    });
+  });
+
+  describe('a version that names the one that it replaces', () => {
+    it('takes its place while it is live, and no other one, or none', async () => {
+      const writer = await start();
+      const [first] = await writer.upsert(['a'], '{"n":1}');
+      const replacing = async (replaces: number, docId = 'a') => {
+        const [version] = await writer.versions([docId], '{"n":2}');
+        return writer.commit([{ ...version!, replaces }], {
+          usage: usageOf(writer.index.tenantId, { requests: 1 }),
+        });
+      };
+      expect(await replacing(first!.versionId)).toMatchObject({
+        outcome: 'committed',
+        generation: 2,
+        died: [{ docId: 'a', versionId: first!.versionId }],
+      });
+      const before = await writer.catalog.loadIndexState(writer.index.id);
+      expect(await replacing(first!.versionId)).toEqual({ outcome: 'document_changed' });
+      expect(await replacing(2 ** 52)).toEqual({ outcome: 'document_changed' });
+      const live = await writer.catalog.findDocument(writer.index.id, 'a');
+      await writer.delete('a');
+      expect(await replacing(live!.versionId)).toEqual({ outcome: 'document_changed' });
+      expect(before.generation).toBe(2);
+      expect((await writer.catalog.loadIndexState(writer.index.id)).generation).toBe(3);
+      // A refusal is charged nothing.
+      expect((await writer.catalog.usageTotals(writer.index.tenantId, month)).requests).toBe(1);
+      await writer.catalog.deleteIndex(writer.index.tenantId, writer.index.id);
+      expect(await replacing(live!.versionId)).toEqual({ outcome: 'index_missing' });
+    });
+
+    it('refuses none of those that are committed beside it', async () => {
+      const writer = await start();
+      const [first] = await writer.upsert(['a', 'b']);
+      const batches = await Promise.all(Array.from({ length: 8 }, () => writer.versions(['a'])));
+      const others = await writer.versions(['b', 'c']);
+      const results = await Promise.all([
+        ...batches.map(([version]) => writer.commit([{ ...version!, replaces: first!.versionId }])),
+        writer.commit(others),
+      ]);
+      const outcomes = results.map(({ outcome }) => outcome).toSorted();
+      expect(outcomes).toEqual([
+        ...Array.from({ length: 2 }, () => 'committed'),
+        ...Array.from({ length: 7 }, () => 'document_changed'),
+      ]);
+      expect(results.at(-1)).toMatchObject({ outcome: 'committed' });
+      expect(await writer.catalog.countStored(writer.index.id, ['a', 'b', 'c'])).toBe(3);
+    });
+  });
+
+  describe('stored documents', () => {
+    const large = 1_000_000;
+    const listAll = async (writer: DocumentWriter, limit: number): Promise<readonly StoredDocument[]> => {
+      const listed: StoredDocument[] = [];
+      for (let after: string | undefined; ;) {
+        const page = await writer.catalog.listDocuments(writer.index.id, { limit, after, bytesMax: large });
+        listed.push(...(page?.documents ?? []));
+        expect(page?.documents.length).toBeLessThanOrEqual(limit);
+        if (page?.hasMore !== true) return listed;
+        after = listed.at(-1)?.docId;
+      }
+    };
+
+    it('are listed by the bytes of their ids, each as it is now', async () => {
+      const writer = await start();
+      const docIds = [
+        'b',
+        'a',
+        'A',
+        'a ',
+        'é',
+        'e\u0301',
+        'a\0',
+        '\0',
+        '\uffff',
+        '\u{1f600}',
+        '10',
+        '9',
+        "'; --",
+      ];
+      await writer.upsert(docIds, '{"n": 1.0}');
+      await writer.upsert(['a', 'new'], '{"n":2}');
+      await writer.delete('10');
+      const stored = [...docIds.filter((docId) => docId !== '10'), 'new'].toSorted((one, other) =>
+        Buffer.compare(Buffer.from(one), Buffer.from(other)),
+      );
+      const expected = stored.map((docId) => ({
+        docId,
+        metadata: ['a', 'new'].includes(docId) ? '{"n":2}' : '{"n": 1.0}',
+        chunkCount: 1,
+      }));
+      for (const limit of [1, 2, 5, stored.length, 1000])
+        expect(await listAll(writer, limit)).toEqual(expected);
+      // Exactly full, and one beyond.
+      const { id } = writer.index;
+      const full = await writer.catalog.listDocuments(id, { limit: stored.length, bytesMax: large });
+      expect(full?.hasMore).toBe(false);
+      const short = await writer.catalog.listDocuments(id, { limit: stored.length - 1, bytesMax: large });
+      expect(short?.hasMore).toBe(true);
+      const beyond = { limit: 5, after: stored.at(-1)!, bytesMax: large };
+      expect(await writer.catalog.listDocuments(id, beyond)).toEqual({ documents: [], hasMore: false });
+    });
+
+    it('fill a page up to a bound of bytes, which one alone may exceed', async () => {
+      const writer = await start();
+      const metadata = `{"text":"${'é'.repeat(100)}"}`;
+      await writer.upsert(['a', 'b', 'c', 'd'], metadata);
+      const bytes = Buffer.byteLength(metadata);
+      const pageOf = async (bytesMax: number, limit = 10) => {
+        const page = await writer.catalog.listDocuments(writer.index.id, { limit, bytesMax });
+        return [page?.documents.map(({ docId }) => docId).join(''), page?.hasMore];
+      };
+      expect(await pageOf(1)).toEqual(['a', true]);
+      expect(await pageOf(bytes)).toEqual(['a', true]);
+      expect(await pageOf(bytes + 1)).toEqual(['ab', true]);
+      expect(await pageOf(3 * bytes)).toEqual(['abc', true]);
+      expect(await pageOf(3 * bytes + 1)).toEqual(['abcd', false]);
+      expect(await pageOf(3 * bytes, 2)).toEqual(['ab', true]);
+    });
+
+    it('that are there throughout are on one page exactly, whatever comes and goes', async () => {
+      const writer = await start();
+      const name = (number: number) => String(number).padStart(3, '0');
+      const lasting = Array.from({ length: 50 }, (_, place) => name(place * 2));
+      await writer.upsert(lasting);
+      const listedAll = new AbortController();
+      const churn = (async () => {
+        for (let turn = 1; !listedAll.signal.aborted; turn += 1) {
+          const passing = [name((turn * 14 + 1) % 100), name((turn * 38 + 1) % 100)];
+          await writer.upsert([...new Set([...passing, lasting[turn % 50]!])]);
+          await writer.delete(passing[0]!);
+        }
+      })();
+      for (let round = 0; round < 5; round += 1) {
+        const listed = (await listAll(writer, 3)).map(({ docId }) => docId);
+        expect(listed.filter((docId) => lasting.includes(docId))).toEqual(lasting);
+        expect(new Set(listed).size).toBe(listed.length);
+      }
+      listedAll.abort();
+      await churn;
+    });
+
+    it('are found alone, with the version that is live and its place', async () => {
+      const writer = await start();
+      await writer.upsert(['a', 'a\0']);
+      const [version] = await writer.upsert(['a'], '{"n": 1.0}');
+      expect(await writer.catalog.findDocument(writer.index.id, 'a')).toEqual(version);
+      expect(await writer.catalog.findDocument(writer.index.id, 'b')).toBeUndefined();
+      await writer.delete('a');
+      expect(await writer.catalog.findDocument(writer.index.id, 'a')).toBeUndefined();
+      const other = await start();
+      expect(await other.catalog.findDocument(other.index.id, 'a\0')).toBeUndefined();
+    });
+
+    it('are counted with their chunks', async () => {
+      const writer = await start();
+      const { id } = writer.index;
+      expect(await writer.catalog.countDocuments(id)).toEqual({ documents: 0, chunks: 0 });
+      const versions = await writer.versions(['a', 'b', 'c']);
+      await writer.commit(versions.map((version, place) => ({ ...version, chunkCount: 1 + place * 10 })));
+      expect(await writer.catalog.countDocuments(id)).toEqual({ documents: 3, chunks: 33 });
+      await writer.upsert(['c']);
+      await writer.delete('a');
+      expect(await writer.catalog.countDocuments(id)).toEqual({ documents: 2, chunks: 12 });
+    });
+
+    it('of an index that is not there are neither listed, found nor counted', async () => {
+      const writer = await start();
+      await writer.upsert(['a']);
+      const { id, tenantId } = writer.index;
+      await writer.catalog.deleteIndex(tenantId, id);
+      expect(await writer.catalog.listDocuments(id, { limit: 1, bytesMax: 1 })).toBeUndefined();
+      expect(await writer.catalog.findDocument(id, 'a')).toBeUndefined();
+      expect(await writer.catalog.countDocuments(id)).toBeUndefined();
     });
   });
 

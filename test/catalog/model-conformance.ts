@@ -18,6 +18,8 @@ type Step =
       readonly tokens: number;
     }
   | { readonly kind: 'delete'; readonly pick: number; readonly docId: string }
+  /** By the version that is live now, or one that was. */
+  | { readonly kind: 'replace'; readonly pick: number; readonly docId: string; readonly isLate: boolean }
   | { readonly kind: 'setDocumentsMax'; readonly documents: number }
   | { readonly kind: 'forget'; readonly pick: number; readonly behind: number }
   | { readonly kind: 'newSegment'; readonly pick: number }
@@ -42,6 +44,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     }),
   },
   { weight: 5, arbitrary: fc.record({ kind: fc.constant('delete' as const), pick, docId }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({ kind: fc.constant('replace' as const), pick, docId, isLate: fc.boolean() }),
+  },
   {
     weight: 1,
     arbitrary: fc.record({ kind: fc.constant('setDocumentsMax' as const), documents: fc.nat({ max: 14 }) }),
@@ -118,6 +124,8 @@ class History {
         return this.#upsert(index, next.docIds, BigInt(next.tokens));
       case 'delete':
         return this.#delete(index, next.docId);
+      case 'replace':
+        return this.#replace(index, next.docId, next.isLate);
       case 'forget':
         return this.#forget(index, Math.max(0, index.generation - next.behind));
       case 'newSegment':
@@ -192,7 +200,19 @@ class History {
       index.versions.map(({ versionId, docId: id, metadata }) => [versionId, { docId: id, metadata }]),
     );
     const docIds = ['a', 'b', 'c', 'd', 'e', 'f'];
-    assert.equal(await this.#catalog.countStored(index.id, docIds), this.#model.live(index).length);
+    const live = this.#model.live(index).toSorted((one, other) => (one.docId < other.docId ? -1 : 1));
+    assert.equal(await this.#catalog.countStored(index.id, docIds), live.length);
+    const count = { documents: live.length, chunks: live.length };
+    assert.deepEqual(await this.#catalog.countDocuments(index.id), count);
+    const page = { limit: 10, bytesMax: 1_000_000 };
+    assert.deepEqual(await this.#catalog.listDocuments(index.id, page), {
+      documents: live.map(({ docId: id, metadata }) => ({ docId: id, metadata, chunkCount: 1 })),
+      hasMore: false,
+    });
+    for (const { docId: id, versionId, metadata, segmentId, record } of live) {
+      const found = { docId: id, versionId, metadata, segmentId, record, chunkCount: 1, tokenVectors: 1 };
+      assert.deepEqual(await this.#catalog.findDocument(index.id, id), found);
+    }
   }
 
   async #search(inputTokens: number): Promise<void> {
@@ -220,7 +240,18 @@ class History {
     index.segments.push({ id, sealed: false, nextRecord: 0 });
   }
 
-  async #upsert(index: ModelIndex, docIds: readonly string[], inputTokens: bigint): Promise<void> {
+  async #replace(index: ModelIndex, id: string, isLate: boolean): Promise<void> {
+    const versions = index.versions.filter((version) => version.docId === id);
+    const named = isLate ? versions.at(0) : versions.findLast(({ died }) => died === 0);
+    if (named !== undefined) await this.#upsert(index, [id], 0n, named);
+  }
+
+  async #upsert(
+    index: ModelIndex,
+    docIds: readonly string[],
+    inputTokens: bigint,
+    named?: ModelVersion,
+  ): Promise<void> {
     const segment = index.segments.at(-1);
     if (segment === undefined) return;
     const ids = await this.#catalog.allocateIds(docIds.length);
@@ -233,11 +264,17 @@ class History {
       born: 0,
       died: 0,
     }));
-    const expected = this.#model.upsert(index, documents);
+    const isLate = named !== undefined && named.died !== 0;
+    const expected = isLate ? 'document_changed' : this.#model.upsert(index, documents);
     const result = await this.#catalog.commitUpsert({
       tenantId: this.#tenantId,
       indexId: index.id,
-      documents: documents.map((document) => ({ ...document, chunkCount: 1, tokenVectors: 1 })),
+      documents: documents.map((document) => ({
+        ...document,
+        chunkCount: 1,
+        tokenVectors: 1,
+        ...(named === undefined ? {} : { replaces: named.versionId }),
+      })),
       documentsMax: this.#model.documentsMax,
       usage: usageOf(this.#tenantId, { requests: 1, inputTokens }),
     });

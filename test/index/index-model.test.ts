@@ -1,5 +1,5 @@
 /**
- * Random upserts, replacements, deletes, abandoned upserts, torn tails, restarts, merges and merges that are
+ * Random upserts, replacements, updates of metadata, deletes, abandoned upserts, torn tails, restarts, merges and merges that are
  * cut off at any of their steps against a map in memory: after every step a search finds exactly what the map
  * holds, and after upkeep no more segments are sealed than allowed.
  */
@@ -24,9 +24,13 @@ const sealedSegmentsMax = 2;
 const docId = fc.constantFrom('a', 'b', 'c', 'd', 'é', '😀');
 const row = fc.array(fc.integer({ min: -127, max: 127 }), { minLength: dim, maxLength: dim });
 const chunk = fc.array(row, { minLength: 1, maxLength: 3 });
+const metadataArbitrary = fc.record({
+  color: fc.constantFrom('red', 'blue'),
+  size: fc.constantFrom(0, 1, null),
+});
 const documentArbitrary = fc.record({
   docId,
-  metadata: fc.record({ color: fc.constantFrom('red', 'blue'), size: fc.constantFrom(0, 1, null) }),
+  metadata: metadataArbitrary,
   chunks: fc.array(chunk, { minLength: 1, maxLength: 3 }),
 });
 const batch = fc.uniqueArray(documentArbitrary, {
@@ -86,8 +90,8 @@ function expectWithinBound(stage: Stage): void {
   expect(sealed.length).toBeLessThanOrEqual(sealedSegmentsMax);
 }
 
-function expectSameAnswer(removed: boolean, existed: boolean): void {
-  expect(removed).toBe(existed);
+function expectSameAnswer(found: boolean, existed: boolean): void {
+  expect(found).toBe(existed);
 }
 
 const steps = [
@@ -118,6 +122,23 @@ const steps = [
     (id) =>
       new Step(`delete ${id}`, async (model, stage) => {
         expectSameAnswer(await stage.remove(id), model.delete(id));
+      }),
+  ),
+  fc.tuple(docId, metadataArbitrary).map(
+    ([id, metadata]) =>
+      new Step(`update ${id}`, async (model, stage) => {
+        const document = model.get(id);
+        expectSameAnswer(await stage.update(id, metadata), document !== undefined);
+        if (document !== undefined) model.set(id, { ...document, metadata });
+      }),
+  ),
+  fc.tuple(docId, metadataArbitrary).map(
+    ([id, metadata]) =>
+      new Step(`update ${id} during upkeep`, async (model, stage) => {
+        const [, isThere] = await Promise.all([stage.index().maintain(), stage.update(id, metadata)]);
+        const document = model.get(id);
+        expectSameAnswer(isThere, document !== undefined);
+        if (document !== undefined) model.set(id, { ...document, metadata });
       }),
   ),
   batch.map((documents) => new Step('abandoned upsert', async (_model, stage) => stage.abandon(documents))),

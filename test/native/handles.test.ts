@@ -42,6 +42,7 @@ const indexMethods: Readonly<Record<Exclude<keyof NativeIndex, 'close'>, (index:
   buildCodes: (index) => index.buildCodes(1),
   buildPostings: (index) => index.buildPostings(1),
   copyRecords: (index) => index.copyRecords(1, Uint32Array.of(0), 2),
+  readRecord: (index) => index.readRecord(1, 0),
   dropSegment: (index) => index.dropSegment(2),
   loadLifespans: (index) =>
     index.loadLifespans({

@@ -1,3 +1,4 @@
+import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import * as fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -326,5 +327,53 @@ describe('lifespans', () => {
       }),
       { numRuns: 40 },
     );
+  });
+});
+
+describe('a record', () => {
+  const dim = 96;
+  const clusters = new Clusters(seededRandom(5), dim, 10);
+  const records = [
+    clusters.record(3, [2, 40, 1], term(1)),
+    clusters.record(2 ** 52, [1]),
+    clusters.record(1, [7, 7]),
+  ];
+  const open = async () => {
+    const index = engine.createIndex({ dim, exactTokenVectorsMax: 0 });
+    const file = newPath();
+    await index.createSegment(1, file);
+    for (const record of records) await index.append(1, record);
+    return { index, file };
+  };
+
+  it('is read as it was appended, from an active segment and from a sealed one', async () => {
+    const { index } = await open();
+    for (const [number, record] of records.entries())
+      expect(await index.readRecord(1, number)).toEqual(record);
+    await index.seal(1);
+    for (const [number, record] of records.entries())
+      expect(await index.readRecord(1, number)).toEqual(record);
+    await expect(index.readRecord(1, 3)).rejects.toMatchObject({ code: 'invalid_argument' });
+    await expect(index.readRecord(2, 0)).rejects.toMatchObject({ code: 'invalid_argument' });
+    index.close();
+  });
+
+  it('that is not what was written is named, and not read', async () => {
+    const { index, file } = await open();
+    await index.seal(1);
+    index.close();
+    const bytes = await readFile(file);
+    // In the vectors of the first one.
+    bytes[64 + 1024]! ^= 1;
+    await writeFile(file, bytes);
+    const damaged = engine.createIndex({ dim, exactTokenVectorsMax: 0 });
+    await damaged.openSegment(1, file, { recordsReferenced: 3, sealed: true });
+    await expect(damaged.readRecord(1, 0)).rejects.toMatchObject({
+      code: 'corrupt',
+      segmentId: 1,
+      record: 0,
+    });
+    expect(await damaged.readRecord(1, 1)).toEqual(records[1]);
+    damaged.close();
   });
 });

@@ -36,8 +36,8 @@ const readBackPauseMs = 100;
 
 const upserts: Statement = {
   name: 'commit-upserts',
-  text: `SELECT committed, dead, refused, details FROM commit_upserts_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
-    $14, $15, $16, $17, $18, $19, $20, $21)`,
+  text: `SELECT committed, dead, refused, details FROM commit_upserts_2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
+    $14, $15, $16, $17, $18, $19, $20, $21, $22)`,
 };
 const remove: Statement = {
   name: 'commit-delete',
@@ -211,6 +211,7 @@ function upsertValues(marks: readonly string[], inputs: readonly CommitUpsertInp
     documents.map(({ record }) => record),
     documents.map(({ chunkCount }) => chunkCount),
     documents.map(({ tokenVectors }) => tokenVectors),
+    documents.map(({ replaces }) => replaces ?? null),
   ];
 }
 
@@ -222,6 +223,8 @@ function refusalOf(code: string, detail: string): CommitUpsertResult {
       return { outcome: 'document_allowance_exceeded', documents: Number(detail) };
     case refusals.tokenAllowance:
       return { outcome: 'token_allowance_exceeded' };
+    case refusals.documentChanged:
+      return { outcome: 'document_changed' };
     case refusals.segmentReplaced:
       throw new ServiceError('service_unavailable', 'the documents must be sent again', {
         retryAfterSeconds: 1,

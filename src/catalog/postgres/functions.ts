@@ -17,6 +17,8 @@ export const refusals = {
   segmentReplaced: 'MX005',
   /** Whoever asked has found this commit missing, and has answered so. */
   abandoned: 'MX006',
+  /** A version that was to be replaced is not live any more. */
+  documentChanged: 'MX007',
 } as const;
 
 export const usageFunction = `
@@ -65,6 +67,57 @@ export const placeNow = `LATERAL (SELECT p.segment_id, p.record FROM placements 
 /** Versions `v` that died, as `[doc_id in base64, version_id, segment_id, record]`; null when none did. */
 export const diedColumn = `jsonb_agg(jsonb_build_array(encode(doc_id, 'base64'), version_id, coalesce(segment_id, 0),
     coalesce(record, 0)))`;
+
+/** Upserts of one index, each committed by a function of its own. */
+function upsertsFunction(
+  name: string,
+  { parameter, commit, argument }: Readonly<Record<'parameter' | 'commit' | 'argument', string>>,
+): string {
+  return `
+-- Each has the next of the documents, as many as _counts says; a refusal takes back what its upsert did, and nothing else.
+CREATE FUNCTION ${name}(
+  _tenant text, _index text, _segments jsonb, _marks uuid[], _counts integer[], _documents_max bigint[], _months text[],
+  _requests bigint[], _input_tokens bigint[], _upserts bigint[], _searches bigint[], _scores bigint[],
+  _rate_windows bytea[], _input_tokens_max bigint[], _doc_ids bytea[], _metadata text[], _version_ids bigint[],
+  _segment_ids bigint[], _records bigint[], _chunk_counts integer[], _token_vectors bigint[]${parameter},
+  OUT committed bigint[], OUT dead jsonb, OUT refused text[], OUT details text[]
+) LANGUAGE plpgsql AS $$
+DECLARE
+  _first integer := 1;
+  _last integer;
+  _generation bigint;
+  _died jsonb;
+  _code text;
+  _detail text;
+BEGIN
+  dead := '[]';
+  FOR i IN 1 .. array_length(_marks, 1) LOOP
+    _last := _first + _counts[i] - 1;
+    _generation := NULL;
+    _died := NULL;
+    _code := NULL;
+    _detail := NULL;
+    BEGIN
+      SELECT c.committed, c.dead INTO _generation, _died FROM ${commit}(_marks[i], _tenant, _index,
+        _doc_ids[_first:_last], _metadata[_first:_last], _version_ids[_first:_last], _segment_ids[_first:_last],
+        _records[_first:_last], _chunk_counts[_first:_last], _token_vectors[_first:_last], _segments,
+        _documents_max[i], _months[i], _requests[i], _input_tokens[i], _upserts[i], _searches[i], _scores[i],
+        _rate_windows[i], _input_tokens_max[i]${argument}) c;
+    EXCEPTION WHEN ${Object.values(refusals)
+      .map((code) => `SQLSTATE '${code}'`)
+      .join(' OR ')} THEN
+      GET STACKED DIAGNOSTICS _code = RETURNED_SQLSTATE, _detail = PG_EXCEPTION_DETAIL;
+      IF _detail = '' THEN _detail := SQLERRM; END IF;
+    END;
+    committed := committed || _generation;
+    dead := dead || jsonb_build_array(_died);
+    refused := refused || _code;
+    details := details || _detail;
+    _first := _last + 1;
+  END LOOP;
+END $$;
+`;
+}
 
 export const commitFunctions = `
 CREATE FUNCTION begin_commit_1(_mark uuid, _tenant text, _index text, OUT _key bigint, OUT _generation bigint)
@@ -150,49 +203,7 @@ BEGIN
   committed := _generation;
 END $$;
 
--- Each has the next of the documents, as many as _counts says; a refusal takes back what its upsert did, and nothing else.
-CREATE FUNCTION commit_upserts_1(
-  _tenant text, _index text, _segments jsonb, _marks uuid[], _counts integer[], _documents_max bigint[], _months text[],
-  _requests bigint[], _input_tokens bigint[], _upserts bigint[], _searches bigint[], _scores bigint[],
-  _rate_windows bytea[], _input_tokens_max bigint[], _doc_ids bytea[], _metadata text[], _version_ids bigint[],
-  _segment_ids bigint[], _records bigint[], _chunk_counts integer[], _token_vectors bigint[],
-  OUT committed bigint[], OUT dead jsonb, OUT refused text[], OUT details text[]
-) LANGUAGE plpgsql AS $$
-DECLARE
-  _first integer := 1;
-  _last integer;
-  _generation bigint;
-  _died jsonb;
-  _code text;
-  _detail text;
-BEGIN
-  dead := '[]';
-  FOR i IN 1 .. array_length(_marks, 1) LOOP
-    _last := _first + _counts[i] - 1;
-    _generation := NULL;
-    _died := NULL;
-    _code := NULL;
-    _detail := NULL;
-    BEGIN
-      SELECT c.committed, c.dead INTO _generation, _died FROM commit_upsert_1(_marks[i], _tenant, _index,
-        _doc_ids[_first:_last], _metadata[_first:_last], _version_ids[_first:_last], _segment_ids[_first:_last],
-        _records[_first:_last], _chunk_counts[_first:_last], _token_vectors[_first:_last], _segments,
-        _documents_max[i], _months[i], _requests[i], _input_tokens[i], _upserts[i], _searches[i], _scores[i],
-        _rate_windows[i], _input_tokens_max[i]) c;
-    EXCEPTION WHEN ${Object.values(refusals)
-      .map((code) => `SQLSTATE '${code}'`)
-      .join(' OR ')} THEN
-      GET STACKED DIAGNOSTICS _code = RETURNED_SQLSTATE, _detail = PG_EXCEPTION_DETAIL;
-      IF _detail = '' THEN _detail := SQLERRM; END IF;
-    END;
-    committed := committed || _generation;
-    dead := dead || jsonb_build_array(_died);
-    refused := refused || _code;
-    details := details || _detail;
-    _first := _last + 1;
-  END LOOP;
-END $$;
-
+${upsertsFunction('commit_upserts_1', { parameter: '', commit: 'commit_upsert_1', argument: '' })}
 CREATE FUNCTION commit_delete_1(
   _mark uuid, _tenant text, _index text, _doc_id bytea, _month text, _requests bigint, _input_tokens bigint,
   _upserts bigint, _searches bigint, _scores bigint, _rate_window bytea, OUT committed bigint, OUT dead jsonb
@@ -216,6 +227,35 @@ BEGIN
   committed := _generation;
 END $$;
 `;
+
+/** A version may say which one it takes the place of (`NewVersion.replaces`). */
+export const replacingFunctions = `
+CREATE FUNCTION commit_upsert_2(
+  _mark uuid, _tenant text, _index text, _doc_ids bytea[], _metadata text[], _version_ids bigint[],
+  _segment_ids bigint[], _records bigint[], _chunk_counts integer[], _token_vectors bigint[], _segments jsonb,
+  _documents_max bigint, _month text, _requests bigint, _input_tokens bigint, _upserts bigint, _searches bigint,
+  _scores bigint, _rate_window bytea, _input_tokens_max bigint, _replaced bigint[],
+  OUT committed bigint, OUT dead jsonb
+) LANGUAGE plpgsql AS $$
+DECLARE
+  _live bigint[] := array_remove(_replaced, NULL);
+BEGIN
+  IF cardinality(_live) > 0 THEN
+    -- Nobody ends a version from here on.
+    PERFORM FROM indexes WHERE id = _index AND tenant_id = _tenant FOR UPDATE;
+    IF FOUND AND (SELECT count(*) FROM versions WHERE version_id = ANY(_live) AND died = 0) < cardinality(_live) THEN
+      RAISE EXCEPTION 'the document has changed' USING ERRCODE = '${refusals.documentChanged}';
+    END IF;
+  END IF;
+  SELECT c.committed, c.dead INTO committed, dead FROM commit_upsert_1(_mark, _tenant, _index, _doc_ids, _metadata,
+    _version_ids, _segment_ids, _records, _chunk_counts, _token_vectors, _segments, _documents_max, _month, _requests,
+    _input_tokens, _upserts, _searches, _scores, _rate_window, _input_tokens_max) c;
+END $$;
+${upsertsFunction('commit_upserts_2', {
+  parameter: ', _replaced bigint[]',
+  commit: 'commit_upsert_2',
+  argument: ', _replaced[_first:_last]',
+})}`;
 
 export const swapFunction = `
 CREATE FUNCTION swap_merged_1(

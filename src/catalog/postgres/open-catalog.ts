@@ -11,6 +11,7 @@ import { ServiceError } from '../../errors.ts';
 import { fingerprintOf } from '../key-pepper.ts';
 import { commitCatalog } from './commits.ts';
 import { openDatabase, type Database } from './database.ts';
+import { documentCatalog } from './reads/documents.ts';
 import { nodeCatalog } from './nodes.ts';
 import { catalogMigrations, migrate, type Migration } from './schema.ts';
 import { segmentCatalog } from './segments.ts';
@@ -59,6 +60,7 @@ export async function openPostgresCatalog(options: PostgresCatalogOptions): Prom
   return {
     ...tenantCatalog(database),
     ...commitCatalog(database),
+    ...documentCatalog(database),
     ...segmentCatalog(database),
     ...sweepCatalog(database),
     ...nodeCatalog(database, migrations.length),

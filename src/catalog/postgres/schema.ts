@@ -9,7 +9,13 @@
 import { ServiceError } from '../../errors.ts';
 import { nodeLiveMs } from '../cluster-contract.ts';
 import type { Database } from './database.ts';
-import { commitFunctions, deleteVersionsFunction, swapFunction, usageFunction } from './functions.ts';
+import {
+  commitFunctions,
+  deleteVersionsFunction,
+  replacingFunctions,
+  swapFunction,
+  usageFunction,
+} from './functions.ts';
 
 export interface Migration {
   readonly sql: string;
@@ -150,6 +156,7 @@ ${commitFunctions}
 ${swapFunction}`,
   },
   { worksWith: 1, sql: deleteVersionsFunction },
+  { worksWith: 1, sql: replacingFunctions },
 ];
 
 /** Any number that nothing else in this database locks. */

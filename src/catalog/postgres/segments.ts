@@ -4,12 +4,10 @@ import { assertInvariant, ServiceError } from '../../errors.ts';
 import type { IndexChanges, IndexHead, IndexState, NamedSegment, SegmentFile } from '../../index-state.ts';
 import type { Database, Queries } from './database.ts';
 import { placeNow } from './functions.ts';
-import { HeadReader } from './head-reader.ts';
+import { HeadReader } from './reads/head-reader.ts';
 
 type SegmentCatalog = Pick<
   ClusterCatalog,
-  | 'countStored'
-  | 'resolveVersions'
   | 'createSegment'
   | 'sealSegment'
   | 'loadIndexState'
@@ -76,33 +74,6 @@ const oneMoment = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
 export function segmentCatalog(database: Database): SegmentCatalog {
   const heads = new HeadReader(database);
   return {
-    async countStored(indexId, docIds) {
-      const text = `SELECT count(*) AS count FROM versions JOIN indexes USING (index_key)
-        WHERE indexes.id = $1 AND died = 0 AND doc_id = ANY($2)`;
-      const [row] = await database.rows<{ count: number }>({ name: 'count-stored', text }, [
-        indexId,
-        docIds.map((docId) => Buffer.from(docId)),
-      ]);
-      return row?.count ?? 0;
-    },
-
-    async resolveVersions(indexId, versionIds) {
-      const rows = await database.rows<{ version_id: number; doc_id: Buffer; metadata: string }>(
-        {
-          name: 'resolve-versions',
-          text: `SELECT version_id, doc_id, metadata FROM versions JOIN indexes USING (index_key)
-            WHERE indexes.id = $1 AND version_id = ANY($2) ORDER BY array_position($2::bigint[], version_id)`,
-        },
-        [indexId, versionIds],
-      );
-      return new Map(
-        rows.map(({ version_id: id, doc_id: docId, metadata }) => [
-          id,
-          { docId: docId.toString(), metadata },
-        ]),
-      );
-    },
-
     async createSegment({ id, indexId, blob }) {
       const text = `INSERT INTO segments (id, index_key, blob, state)
         SELECT $1, index_key, $3, 'uploading' FROM indexes WHERE id = $2 RETURNING id`;

@@ -33,6 +33,8 @@ type TenantCatalog = Pick<
   | 'listIndexIds'
   | 'listModelVersions'
   | 'setIndexStatus'
+  | 'renameIndex'
+  | 'swapIndexNames'
   | 'deleteIndex'
 >;
 
@@ -54,6 +56,20 @@ export function tenantCatalog(database: Database): TenantCatalog {
     const text = 'SELECT id FROM tenants WHERE id = $1 FOR NO KEY UPDATE';
     return (await queries.rows({ name: 'lock-tenant', text }, [tenantId])).length > 0;
   };
+
+  /** The rows of indexes that are to have other names: commits into them, and whoever gives out names of the tenant, wait. */
+  const lockNames = async (queries: Queries, tenantId: string, indexIds: readonly string[]) => {
+    const text = `SELECT ${indexColumns} FROM indexes WHERE tenant_id = $1 AND id = ANY($2)
+      ORDER BY index_key FOR UPDATE`;
+    const found = await queries.rows<IndexColumns>({ name: 'lock-names', text }, [tenantId, indexIds]);
+    await lockTenant(queries, tenantId);
+    return found;
+  };
+  const setName = (queries: Queries, indexId: string, name: Buffer) =>
+    queries.rows({ name: 'set-index-name', text: 'UPDATE indexes SET name = $2 WHERE id = $1' }, [
+      indexId,
+      name,
+    ]);
 
   return {
     createTenant: ({ id, name, limits, key }) =>
@@ -207,9 +223,21 @@ export function tenantCatalog(database: Database): TenantCatalog {
         return { outcome: 'created', index: { ...index, status: 'ready', createdAtMs } };
       }),
 
-    async listIndexes(tenantId): Promise<readonly IndexRow[]> {
-      const text = `SELECT ${indexColumns} FROM indexes WHERE tenant_id = $1 ORDER BY created_at_ms, index_key`;
-      const found = await database.rows<IndexColumns>({ name: 'list-indexes', text }, [tenantId]);
+    async listIndexes(tenantId, page): Promise<readonly IndexRow[]> {
+      const all = `SELECT ${indexColumns} FROM indexes WHERE tenant_id = $1`;
+      const found =
+        page === undefined
+          ? await database.rows<IndexColumns>(
+              { name: 'list-indexes', text: `${all} ORDER BY created_at_ms, index_key` },
+              [tenantId],
+            )
+          : await database.rows<IndexColumns>(
+              {
+                name: 'list-indexes-page',
+                text: `${all} AND (created_at_ms, id) > ($2, $3) ORDER BY created_at_ms, id LIMIT $4`,
+              },
+              [tenantId, page.after?.createdAtMs ?? -1, page.after?.id ?? '', page.limit],
+            );
       const rows: IndexRow[] = [];
       for (const [place, row] of found.entries()) {
         if (place > 0 && place % indexesInTurn === 0) await nextTurn();
@@ -243,6 +271,31 @@ export function tenantCatalog(database: Database): TenantCatalog {
       const text = 'UPDATE indexes SET status = $2 WHERE id = $1';
       await database.rows({ name: 'set-index-status', text }, [indexId, status]);
     },
+
+    renameIndex: (tenantId, indexId, name) =>
+      database.transaction(async (queries) => {
+        const [index] = await lockNames(queries, tenantId, [indexId]);
+        if (index === undefined) return { outcome: 'index_missing' };
+        const taken = 'SELECT id FROM indexes WHERE tenant_id = $1 AND name = $2 AND id <> $3';
+        const wanted = Buffer.from(name);
+        const others = await queries.rows({ name: 'name-taken', text: taken }, [tenantId, wanted, indexId]);
+        if (others.length > 0) return { outcome: 'duplicate_name' };
+        await setName(queries, indexId, wanted);
+        return { outcome: 'renamed', index: toIndexRow({ ...index, name: wanted }) };
+      }),
+
+    swapIndexNames: (tenantId, indexId, otherId) =>
+      database.transaction(async (queries) => {
+        const found = await lockNames(queries, tenantId, [indexId, otherId]);
+        const index = found.find(({ id }) => id === indexId);
+        const other = found.find(({ id }) => id === otherId);
+        if (index === undefined || other === undefined) return undefined;
+        // Its own is never empty.
+        await setName(queries, indexId, Buffer.alloc(0));
+        await setName(queries, otherId, index.name);
+        await setName(queries, indexId, other.name);
+        return toIndexRow({ ...index, name: other.name });
+      }),
 
     deleteIndex: (tenantId, indexId) =>
       database.transaction(async (queries) => {

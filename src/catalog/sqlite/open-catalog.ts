@@ -173,6 +173,9 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
       return writer.request('createIndex', { index, indexesMax });
     },
     setIndexStatus: (indexId, status) => writer.request('setIndexStatus', { indexId, status }),
+    renameIndex: (tenantId, indexId, name) => writer.request('renameIndex', { tenantId, indexId, name }),
+    swapIndexNames: (tenantId, indexId, otherId) =>
+      writer.request('swapIndexNames', { tenantId, indexId, otherId }),
     deleteIndex: (tenantId, indexId) => writer.request('deleteIndex', { tenantId, indexId }),
 
     /** Whatever adds to a segment, or makes one, asks for ids first. */
@@ -200,6 +203,9 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
       const rows = await pointReader.request('resolveVersions', { indexId, versionIds });
       return new Map(rows.map(({ versionId, docId, metadata }) => [versionId, { docId, metadata }]));
     },
+    listDocuments: (indexId, page) => scanReader.request('listDocuments', { indexId, ...page }),
+    findDocument: (indexId, docId) => pointReader.request('findDocument', { indexId, docId }),
+    countDocuments: (indexId) => scanReader.request('countDocuments', { indexId }),
 
     createSegment: (segment) => writer.request('createSegment', segment),
     sealSegment: (segmentId, records) => writer.request('sealSegment', { segmentId, records }),

@@ -15,8 +15,8 @@ import type {
   SearchPlans,
 } from '../contract.ts';
 import { fromEngine, unreadRecord } from '../engine/engine-errors.ts';
-import type { NativeIndex, NativeMatching } from '../engine/native.ts';
-import type { IndexHead } from '../../index-state.ts';
+import type { NativeIndex, NativeMatching, NativeRecord } from '../engine/native.ts';
+import type { IndexHead, RecordLocation } from '../../index-state.ts';
 import type { IndexSettings } from '../index-settings.ts';
 import { before } from '../before.ts';
 import type { CopyPace } from '../segments/copy-pace.ts';
@@ -136,6 +136,22 @@ export class ClusterIndex implements OpenIndex {
     return result;
   }
 
+  async readRecord(
+    { segmentId, record }: RecordLocation,
+    timeoutMs: number,
+  ): Promise<NativeRecord | undefined> {
+    const { segments } = this.#follower;
+    if (!segments.has(segmentId)) await this.#reachHeadBefore(performance.now() + timeoutMs);
+    this.#assertUsable();
+    try {
+      return await this.#parts.native.readRecord(segmentId, record);
+    } catch (error) {
+      if (!segments.has(segmentId)) return undefined;
+      await this.#mend(error);
+      throw fromEngine(error);
+    }
+  }
+
   /** Nothing waits for it: every search looks for itself. */
   async catchUp(generation: number): Promise<void> {
     this.#inBackground('catching up', () => this.#reach(generation));
@@ -216,7 +232,7 @@ export class ClusterIndex implements OpenIndex {
     ask: (asked: Asked & { readonly generation: number }) => Promise<T>,
   ): Promise<T> {
     const endsAt = performance.now() + asked.timeoutMs;
-    await before(endsAt, this.#reachHead(head), 'the index is being fetched');
+    await this.#reachHeadBefore(endsAt, head);
     try {
       for (;;) {
         this.#assertUsable();
@@ -231,6 +247,10 @@ export class ClusterIndex implements OpenIndex {
       await this.#mend(error);
       throw fromEngine(error);
     }
+  }
+
+  #reachHeadBefore(endsAt: number, asked?: Promise<IndexHead>): Promise<void> {
+    return before(endsAt, this.#reachHead(asked), 'the index is being fetched');
   }
 
   async #reachHead(asked?: Promise<IndexHead>): Promise<void> {

@@ -198,6 +198,8 @@ export interface NativeIndex {
   buildPostings(segmentId: number): Promise<void>;
   /** Copies records into another (active) segment for a merge; returns their new numbers in order. */
   copyRecords(fromSegmentId: number, records: Uint32Array, toSegmentId: number): Promise<Uint32Array>;
+  /** One record as it was appended. */
+  readRecord(segmentId: number, record: number): Promise<NativeRecord>;
   /** No search that starts later reads it; unmapped after the last reader. */
   dropSegment(segmentId: number): void;
   /** Loads lifespans in bulk at open. */

@@ -33,6 +33,30 @@ describe('every node', () => {
     expect([...one.errors, ...two.errors, ...cold.errors]).toEqual([]);
   });
 
+  it('sees metadata that any node has updated, and updates what any node has written or merged', async () => {
+    await using stage = await servers.openStage();
+    const settings = { sealedSegmentsMax: 1, wasteAgeMsMax: 0 };
+    const [one, two] = [await stage.newNode({ settings }), await stage.newNode({ settings })];
+    await one.upsert([document('a', 1), document('b', 1)]);
+    // It has nothing of the index yet.
+    expect(await two.update('a', { version: 2 })).toBe(true);
+    expect(await one.found()).toEqual([shown('a', 2), shown('b', 1)]);
+    expect(await one.found({ version: 1 })).toEqual([shown('b', 1)]);
+    expect(await two.update('c', {})).toBe(false);
+    await one.upsert([document('c', 3)]);
+    await one.index().maintain();
+    expect((await stage.catalog.readHead(stage.indexId))?.layout).toBeGreaterThan(0);
+    for (const id of ['a', 'b', 'c']) expect(await two.update(id, { version: 4 })).toBe(true);
+    expect(await one.found({ version: 4 })).toEqual(['a', 'b', 'c'].map((id) => shown(id, 4)));
+    // An upsert that comes between is not undone.
+    const changed = await two.update('a', { version: 5 }, async () => {
+      await one.upsert([document('a', 6)]);
+    });
+    expect(changed).toBe(false);
+    expect(await two.found()).toEqual([shown('a', 6), shown('b', 4), shown('c', 4)]);
+    expect([...one.errors, ...two.errors]).toEqual([]);
+  });
+
   it('sees every document exactly once while all of them write and one merges', async () => {
     await using stage = await servers.openStage();
     const nodes: Node[] = [];

@@ -79,6 +79,7 @@ function indexCalls(): readonly Call[] {
     ['buildCodes', [1]],
     ['buildPostings', [1]],
     ['copyRecords', [1, Uint32Array.of(0, 1), 2]],
+    ['readRecord', [random.integer(1, 2), random.integer(0, 3)]],
     ['dropSegment', [random.integer(3, 9)]],
     ['loadLifespans', [{ ...columns(1, [0]), ...lifespans }]],
     ['copyLifespans', [1, Uint32Array.of(0), 2, 0]],

@@ -1,17 +1,13 @@
 /** Upserts as nodes make them: each writes a segment of its own, which its commit names. */
 import { randomUUID } from 'node:crypto';
 import type { ClusterCatalog } from '../../../src/catalog/cluster-contract.ts';
-import type {
-  CommitUpsertInput,
-  CommitUpsertResult,
-  DocumentVersion,
-} from '../../../src/document-commits.ts';
+import type { CommitUpsertInput, CommitUpsertResult, NewVersion } from '../../../src/document-commits.ts';
 import type { NamedSegment } from '../../../src/index-state.ts';
 import { usageOf } from '../stages/catalog-fixture.ts';
 
 export interface Delta {
   readonly segment: NamedSegment;
-  readonly documents: readonly DocumentVersion[];
+  readonly documents: readonly NewVersion[];
 }
 
 /** The segment is `uploading` from then on. */

@@ -44,6 +44,8 @@ export interface Node {
   /** Returns the generation. `written`: is awaited between the records and the commit. */
   upsert(documents: readonly TestDocument[], written?: () => Promise<void>): Promise<number>;
   remove(docId: string): Promise<boolean>;
+  /** Other metadata beside the vectors that a document has; whether it is there, and has not changed meanwhile. */
+  update(docId: string, metadata: TestDocument['metadata'], read?: () => Promise<void>): Promise<boolean>;
   /** Document ids with the metadata of each, in order; every chunk is looked at. */
   found(filter?: Readonly<Record<string, unknown>>): Promise<readonly string[]>;
   /** Closes the index and opens it again. */
@@ -210,6 +212,26 @@ async function openNode(
           ? { result: true, commit: { generation: deleted.generation, died: [deleted.died] } }
           : { result: false };
       }),
+    async update(docId, metadata, read) {
+      const live = await catalog.findDocument(indexId, docId);
+      const record = live && (await index.readRecord(live, 20_000));
+      if (live === undefined || record === undefined) return false;
+      await read?.();
+      const [versionId] = (await catalog.allocateIds(1)) as [number];
+      const text = JSON.stringify(metadata);
+      const { outcome } = await index.write(async (writer) => {
+        await writer.append({ ...record, versionId, terms: metadataTerms(text) });
+        return await writer.commit(({ locations, segments }) => ({
+          tenantId,
+          indexId,
+          documents: [{ ...live, ...locations[0]!, versionId, metadata: text, replaces: live.versionId }],
+          documentsMax: 1_000_000,
+          usage,
+          segments,
+        }));
+      });
+      return outcome === 'committed';
+    },
     found: (filter = {}) =>
       index.read(async (reader) => {
         const { versionIds } = await reader.search({

@@ -11,6 +11,7 @@ import type {
   CommitUpsertInput,
   CommitUpsertResult,
   DocumentVersion,
+  NewVersion,
   UsageEvent,
 } from '../../../src/document-commits.ts';
 
@@ -91,7 +92,7 @@ export class DocumentWriter {
   }
 
   commit(
-    documents: readonly DocumentVersion[],
+    documents: readonly NewVersion[],
     options: Partial<Pick<CommitUpsertInput, 'documentsMax' | 'usage' | 'tenantId'>> = {},
   ): Promise<CommitUpsertResult> {
     const { tenantId } = this.index;

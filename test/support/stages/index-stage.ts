@@ -7,7 +7,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { CommitDeleteResult } from '../../../src/catalog/contract.ts';
-import type { CommitUpsertInput, DocumentVersion } from '../../../src/document-commits.ts';
+import type { CommitUpsertInput, NewVersion } from '../../../src/document-commits.ts';
 import { prepareDataDirectory } from '../../../src/catalog/data-directory.ts';
 import type { SqliteCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
 import { openCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
@@ -74,6 +74,8 @@ export interface Stage extends Omit<Host, typeof Symbol.asyncDispose> {
   /** Writes documents and stops before the commit. */
   abandon(documents: readonly TestDocument[]): Promise<void>;
   remove(docId: string): Promise<boolean>;
+  /** Other metadata beside the vectors that a document has; whether it is there. */
+  update(docId: string, metadata: TestDocument['metadata']): Promise<boolean>;
   /** What matches, best first, over an exact scan; without `topK` all of it. */
   search(
     filter?: Readonly<Record<string, unknown>>,
@@ -143,7 +145,7 @@ export async function openStage(
   let index = await open();
   const usage = { tenantId, month, requests: 1 };
 
-  const upsertOf = (documents: readonly DocumentVersion[]): CommitUpsertInput => ({
+  const upsertOf = (documents: readonly NewVersion[]): CommitUpsertInput => ({
     tenantId,
     indexId,
     documents,
@@ -219,6 +221,23 @@ export async function openStage(
           ? { result: true, commit: { generation: deleted.generation, died: [deleted.died] } }
           : { result: false };
       }),
+    async update(docId, metadata) {
+      for (;;) {
+        const live = await catalog.findDocument(indexId, docId);
+        if (live === undefined) return false;
+        const record = await index.readRecord(live);
+        if (record === undefined) continue;
+        const [versionId] = (await catalog.allocateIds(1)) as [number];
+        const text = JSON.stringify(metadata);
+        const { outcome } = await index.write(async (writer) => {
+          await writer.append({ ...record, versionId, terms: metadataTerms(text) });
+          return await writer.commit(({ locations }) =>
+            upsertOf([{ ...live, ...locations[0]!, versionId, metadata: text, replaces: live.versionId }]),
+          );
+        });
+        if (outcome === 'committed') return true;
+      }
+    },
     search: (filter = {}, topK = 10_000, where = '{}') =>
       index.read(async (reader) => {
         const found = await reader.search({

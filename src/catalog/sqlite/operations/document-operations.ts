@@ -94,8 +94,10 @@ export function documentOperations(connection: Connection) {
       const generation = index.generation + 1;
 
       let replaced = 0;
-      for (const { docId } of documents) {
-        if (selectLive.get(index.index_key, docId) !== undefined) replaced++;
+      for (const { docId, replaces } of documents) {
+        const live = selectLive.get(index.index_key, docId);
+        if (replaces !== undefined && live?.version_id !== replaces) return { outcome: 'document_changed' };
+        if (live !== undefined) replaced++;
       }
       const added = documents.length - replaced;
       // Replacing never needs room, even for a tenant whose allowance was lowered below what it stores.

@@ -1,13 +1,23 @@
 /** Writes on indexes and segments. Every function runs inside the writer's transaction. */
-import type { CreateIndexInput, IndexRow, IndexStatus, SwapSegmentsInput } from '../../contract.ts';
+import type {
+  CreateIndexInput,
+  IndexRow,
+  IndexStatus,
+  RenameIndexResult,
+  SwapSegmentsInput,
+} from '../../contract.ts';
 import { ServiceError, assertInvariant } from '../../../errors.ts';
 import type { Connection } from '../connection.ts';
+import { indexColumns, toIndexRow, type IndexColumns } from '../rows.ts';
 import { indexKeyById } from './statements.ts';
 
 export type CreateIndexResult =
   | { readonly outcome: 'created'; readonly index: IndexRow }
   | { readonly outcome: 'duplicate_name' }
   | { readonly outcome: 'too_many_indexes' };
+
+/** While two names change places: an index's own is never empty. */
+const nobodysName = '';
 
 /** `segment_id` of a dead version whose record a merge dropped. Ids start at 1. */
 const noSegment = 0;
@@ -25,6 +35,10 @@ export function indexOperations(connection: Connection) {
        minimum_chunk_tokens, metadata_schema, status, created_at_ms)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', ?)`,
   );
+  const selectRow = connection.prepare<[string, string], IndexColumns>(
+    `SELECT ${indexColumns} FROM indexes WHERE id = ? AND tenant_id = ?`,
+  );
+  const updateName = connection.prepare('UPDATE indexes SET name = ? WHERE id = ?');
   const updateStatus = connection.prepare('UPDATE indexes SET status = ? WHERE id = ?');
   const selectOwned = connection.prepare<
     [string, string],
@@ -90,6 +104,34 @@ export function indexOperations(connection: Connection) {
 
     setIndexStatus(input: { readonly indexId: string; readonly status: IndexStatus }): void {
       updateStatus.run(input.status, input.indexId);
+    },
+
+    renameIndex(input: {
+      readonly tenantId: string;
+      readonly indexId: string;
+      readonly name: string;
+    }): RenameIndexResult {
+      const { tenantId, indexId, name } = input;
+      const index = selectRow.get(indexId, tenantId);
+      if (index === undefined) return { outcome: 'index_missing' };
+      if (index.name !== name && nameTaken.get(tenantId, name) !== undefined)
+        return { outcome: 'duplicate_name' };
+      updateName.run(name, indexId);
+      return { outcome: 'renamed', index: toIndexRow({ ...index, name }) };
+    },
+
+    swapIndexNames(input: {
+      readonly tenantId: string;
+      readonly indexId: string;
+      readonly otherId: string;
+    }): IndexRow | undefined {
+      const index = selectRow.get(input.indexId, input.tenantId);
+      const other = selectRow.get(input.otherId, input.tenantId);
+      if (index === undefined || other === undefined) return undefined;
+      updateName.run(nobodysName, index.id);
+      updateName.run(index.name, other.id);
+      updateName.run(other.name, index.id);
+      return toIndexRow({ ...index, name: other.name });
     },
 
     deleteIndex(input: { readonly tenantId: string; readonly indexId: string }): boolean {

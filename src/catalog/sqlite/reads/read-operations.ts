@@ -2,8 +2,10 @@
  * Reads of the `versions` table: they may have to wait for the disk, so they run in reader threads.
  * (Tenants, keys and indexes are small and hot: `small-reads.ts`.)
  */
+import type { DocumentVersion } from '../../../document-commits.ts';
 import type { IndexState, SegmentState } from '../../../index-state.ts';
 import { ServiceError, assertInvariant } from '../../../errors.ts';
+import type { DocumentCount, DocumentPage, Page, StoredDocument } from '../../contract.ts';
 import { damage, type Connection } from '../connection.ts';
 
 /** Every read is of one index. */
@@ -39,6 +41,28 @@ export function readOperations(connection: Connection) {
   const selectVersion = connection.prepare<[number, number], VersionRow>(
     'SELECT version_id AS versionId, doc_id AS docId, metadata FROM versions WHERE version_id = ? AND index_key = ?',
   );
+  // In order: what is asked for first is read, and no more.
+  const selectDocuments = connection.prepare<[number, string], StoredDocument>(
+    `SELECT doc_id AS docId, metadata, chunk_count AS chunkCount FROM versions INDEXED BY versions_live
+     WHERE index_key = ? AND died = 0 AND doc_id > ? ORDER BY doc_id`,
+  );
+  const selectDocument = connection.prepare<[number, string], DocumentVersion>(
+    `SELECT doc_id AS docId, version_id AS versionId, metadata, chunk_count AS chunkCount,
+       token_vectors AS tokenVectors, segment_id AS segmentId, record
+     FROM versions INDEXED BY versions_live WHERE index_key = ? AND doc_id = ? AND died = 0`,
+  );
+  const sumChunks = connection
+    .prepare<[number], number>(
+      // In the order in which the rows lie, nearly: by document, each would be somewhere else.
+      `SELECT coalesce(sum(chunk_count), 0) FROM versions INDEXED BY versions_placed
+       WHERE index_key = ? AND died = 0`,
+    )
+    .pluck();
+  const countDocuments = connection.transaction(({ indexId }: ReadInput): DocumentCount | undefined => {
+    const index = selectIndex.get(indexId);
+    if (index === undefined) return undefined;
+    return { documents: index.documents_stored, chunks: sumChunks.get(index.index_key) ?? 0 };
+  });
   const selectSegments = connection.prepare<
     [number],
     { readonly id: number; readonly blob: string; readonly state: SegmentState }
@@ -115,6 +139,26 @@ export function readOperations(connection: Connection) {
       if (index === undefined) return [];
       return input.versionIds.flatMap((versionId) => selectVersion.get(versionId, index.index_key) ?? []);
     },
+
+    listDocuments(input: ReadInput & Page<string> & { readonly bytesMax: number }): DocumentPage | undefined {
+      const index = selectIndex.get(input.indexId);
+      if (index === undefined) return undefined;
+      const documents: StoredDocument[] = [];
+      let bytes = 0;
+      for (const document of selectDocuments.iterate(index.index_key, input.after ?? '')) {
+        if (documents.length === input.limit || bytes >= input.bytesMax) return { documents, hasMore: true };
+        documents.push(document);
+        bytes += Buffer.byteLength(document.metadata);
+      }
+      return { documents, hasMore: false };
+    },
+
+    findDocument(input: ReadInput & { readonly docId: string }): DocumentVersion | undefined {
+      const index = selectIndex.get(input.indexId);
+      return index && selectDocument.get(index.index_key, input.docId);
+    },
+
+    countDocuments: (input: ReadInput): DocumentCount | undefined => countDocuments(input),
 
     loadIndexState: (input: ReadInput): IndexState => loadIndexState(input),
   };

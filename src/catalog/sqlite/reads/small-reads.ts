@@ -5,7 +5,16 @@
  * slip between reading the ledger and reserving against it.
  */
 import { setImmediate } from 'node:timers/promises';
-import type { ApiKey, IndexRow, KeyRecord, ModelVersionUse, Tenant, UsageTotals } from '../../contract.ts';
+import type {
+  ApiKey,
+  IndexPlace,
+  IndexRow,
+  KeyRecord,
+  ModelVersionUse,
+  Page,
+  Tenant,
+  UsageTotals,
+} from '../../contract.ts';
 import type { Connection } from '../connection.ts';
 import {
   indexColumns,
@@ -23,6 +32,10 @@ import type { UsageLedger } from '../usage/usage-ledger.ts';
 
 interface KeyRecordColumns extends TenantColumns, KeyColumns {
   readonly hash: Uint8Array;
+}
+
+interface NameColumns extends Pick<IndexColumns, 'name'> {
+  readonly index_key: number;
 }
 
 /** Indexes read before other work of the thread has its turn. */
@@ -45,9 +58,14 @@ export function smallReads(catalog: Connection) {
   const index = catalog.prepare<[string, string], IndexColumns>(
     `SELECT ${indexColumns} FROM indexes WHERE id = ? AND tenant_id = ?`,
   );
-  const indexKeys = catalog
-    .prepare<[string], number>('SELECT index_key FROM indexes WHERE tenant_id = ? ORDER BY index_key')
-    .pluck();
+  // Names of one moment: between two rows that are read later, others may have swapped theirs.
+  const indexNames = catalog.prepare<[string], NameColumns>(
+    'SELECT index_key, name FROM indexes WHERE tenant_id = ? ORDER BY index_key',
+  );
+  const indexNamesOfPage = catalog.prepare<[string, number, string, number], NameColumns>(
+    `SELECT index_key, name FROM indexes WHERE tenant_id = ? AND (created_at_ms, id) > (?, ?)
+     ORDER BY created_at_ms, id LIMIT ?`,
+  );
   const indexByKey = catalog.prepare<[number], IndexColumns>(
     `SELECT ${indexColumns} FROM indexes WHERE index_key = ?`,
   );
@@ -77,13 +95,18 @@ export function smallReads(catalog: Connection) {
     },
 
     /** In turns with other work of the thread: a thousand metadata schemas of 16 KiB take 200 ms. */
-    listIndexes: async (tenantId: string): Promise<readonly IndexRow[]> => {
+    listIndexes: async (tenantId: string, page?: Page<IndexPlace>): Promise<readonly IndexRow[]> => {
+      const { createdAtMs, id } = page?.after ?? { createdAtMs: -1, id: '' };
+      const found =
+        page === undefined
+          ? indexNames.all(tenantId)
+          : indexNamesOfPage.all(tenantId, createdAtMs, id, page.limit);
       const rows: IndexRow[] = [];
-      for (const [place, indexKey] of indexKeys.all(tenantId).entries()) {
+      for (const [place, { index_key: indexKey, name }] of found.entries()) {
         if (place > 0 && place % indexesInTurn === 0) await setImmediate();
         const row = indexByKey.get(indexKey);
         // Deleted meanwhile.
-        if (row !== undefined) rows.push(toIndexRow(row));
+        if (row !== undefined) rows.push(toIndexRow({ ...row, name }));
       }
       return rows.toSorted((one, other) => one.createdAtMs - other.createdAtMs);
     },

@@ -2,8 +2,8 @@
  * Reads of heads, which every search begins with: those that come while a query is on its way share the next one, over
  * all indexes. A query never answers who came after it was sent.
  */
-import type { IndexHead } from '../../index-state.ts';
-import type { Database } from './database.ts';
+import type { IndexHead } from '../../../index-state.ts';
+import type { Database } from '../database.ts';
 
 type Waiting = Map<string, PromiseWithResolvers<IndexHead | undefined>>;
 

@@ -1,0 +1,101 @@
+/** Documents of an index as they are read one by one or in pages; whole indexes are read by `segments.ts`. */
+import type { ClusterCatalog } from '../../cluster-contract.ts';
+import type { DocumentCount } from '../../contract.ts';
+import type { DocumentVersion } from '../../../document-commits.ts';
+import type { Database } from '../database.ts';
+import { placeNow } from '../functions.ts';
+
+type DocumentCatalog = Pick<
+  ClusterCatalog,
+  'countStored' | 'resolveVersions' | 'listDocuments' | 'findDocument' | 'countDocuments'
+>;
+
+interface DocumentRow extends Record<string, unknown> {
+  /** Null: the index has none here. */
+  readonly doc_id: Buffer | null;
+  readonly metadata: string;
+  readonly chunk_count: number;
+  /** Documents that were looked at. */
+  readonly found: number;
+}
+
+interface VersionRow extends Omit<DocumentVersion, 'docId'>, Record<string, unknown> {}
+
+/** One row where the index is there and has no document to list. */
+const page = {
+  name: 'list-documents',
+  text: `
+SELECT doc_id, metadata, chunk_count, found FROM indexes i LEFT JOIN LATERAL (
+    SELECT *, count(*) OVER () AS found,
+      sum(octet_length(metadata)) OVER (ORDER BY doc_id) - octet_length(metadata) AS bytes_before
+    FROM (SELECT doc_id, metadata, chunk_count FROM versions v
+      WHERE v.index_key = i.index_key AND v.died = 0 AND v.doc_id > $2 ORDER BY v.doc_id LIMIT $3::integer + 1) d
+  ) d ON true
+WHERE i.id = $1 AND coalesce(bytes_before, 0) < $4 ORDER BY doc_id`,
+};
+
+export function documentCatalog(database: Database): DocumentCatalog {
+  return {
+    async countStored(indexId, docIds) {
+      const text = `SELECT count(*) AS count FROM versions JOIN indexes USING (index_key)
+        WHERE indexes.id = $1 AND died = 0 AND doc_id = ANY($2)`;
+      const [row] = await database.rows<{ count: number }>({ name: 'count-stored', text }, [
+        indexId,
+        docIds.map((docId) => Buffer.from(docId)),
+      ]);
+      return row?.count ?? 0;
+    },
+
+    async resolveVersions(indexId, versionIds) {
+      const rows = await database.rows<{ version_id: number; doc_id: Buffer; metadata: string }>(
+        {
+          name: 'resolve-versions',
+          text: `SELECT version_id, doc_id, metadata FROM versions JOIN indexes USING (index_key)
+            WHERE indexes.id = $1 AND version_id = ANY($2) ORDER BY array_position($2::bigint[], version_id)`,
+        },
+        [indexId, versionIds],
+      );
+      return new Map(
+        rows.map(({ version_id: id, doc_id: docId, metadata }) => [
+          id,
+          { docId: docId.toString(), metadata },
+        ]),
+      );
+    },
+
+    async listDocuments(indexId, { after = '', limit, bytesMax }) {
+      const rows = await database.rows<DocumentRow>(page, [indexId, Buffer.from(after), limit, bytesMax]);
+      const [first] = rows;
+      if (first === undefined) return undefined;
+      const documents = rows
+        .slice(0, limit)
+        .flatMap(({ doc_id: docId, metadata, chunk_count: chunkCount }) =>
+          docId === null ? [] : { docId: docId.toString(), metadata, chunkCount },
+        );
+      return { documents, hasMore: first.found > documents.length };
+    },
+
+    async findDocument(indexId, docId) {
+      const text = `SELECT version_id AS "versionId", metadata, chunk_count AS "chunkCount",
+          token_vectors AS "tokenVectors", place.segment_id AS "segmentId", place.record
+        FROM versions v JOIN indexes i USING (index_key) CROSS JOIN ${placeNow}
+        WHERE i.id = $1 AND v.died = 0 AND v.doc_id = $2`;
+      const [row] = await database.rows<VersionRow>({ name: 'find-document', text }, [
+        indexId,
+        Buffer.from(docId),
+      ]);
+      return row && { ...row, docId };
+    },
+
+    async countDocuments(indexId) {
+      const text = `SELECT documents_stored AS documents, (SELECT coalesce(sum(chunk_count), 0) FROM versions v
+          WHERE v.index_key = i.index_key AND v.died = 0) AS chunks
+        FROM indexes i WHERE id = $1`;
+      const [row] = await database.rows<DocumentCount & Record<string, unknown>>(
+        { name: 'count-documents', text },
+        [indexId],
+      );
+      return row;
+    },
+  };
+}
