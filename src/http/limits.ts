@@ -29,6 +29,8 @@ export const metadataBytesMax = 16 * 1024;
 /** Nested objects and arrays, the outermost one included. */
 export const metadataDepthMax = 16;
 export const filterFieldsMax = 16;
+/** Documents or indexes of one page. */
+export const pageItemsMax = 1_000;
 /** Issues reported for one request; the rest would tell nothing new. */
 export const issuesMax = 100;
 /**

@@ -2,7 +2,15 @@
  * What the HTTP layer asks of the service, in plain data. Names are ours (camelCase); the HTTP layer
  * maps them to the wire. Every failure is a `ServiceError`.
  */
-import type { IndexRow, Tenant } from '../catalog/contract.ts';
+import type {
+  DocumentCount,
+  DocumentPage,
+  IndexPlace,
+  IndexRow,
+  Page,
+  StoredDocument,
+  Tenant,
+} from '../catalog/contract.ts';
 import type { ConcurrencyPermit } from './limits/limiter.ts';
 import type { StageTimings } from './stage-timings.ts';
 
@@ -119,6 +127,11 @@ export interface ResultItem {
   readonly components?: ResultComponents;
 }
 
+export interface IndexPage {
+  readonly indexes: readonly IndexRow[];
+  readonly hasMore: boolean;
+}
+
 export interface UpsertResponse {
   readonly indexId: string;
   readonly upsertedDocuments: number;
@@ -186,7 +199,11 @@ export interface Service {
   admit(authorization: string | undefined): Promise<AdmittedRequest>;
   createIndex(context: RequestContext, request: CreateIndexRequest): Promise<IndexRow>;
   listIndexes(context: RequestContext): Promise<readonly IndexRow[]>;
+  listIndexPage(context: RequestContext, page: Page<IndexPlace>): Promise<IndexPage>;
   getIndex(context: RequestContext, indexId: string): Promise<IndexRow>;
+  renameIndex(context: RequestContext, indexId: string, name: string): Promise<IndexRow>;
+  /** Returns the first of them, with the name of the other. */
+  swapIndexNames(context: RequestContext, indexId: string, otherId: string): Promise<IndexRow>;
   deleteIndex(context: RequestContext, indexId: string): Promise<boolean>;
   upsertDocuments(
     context: RequestContext,
@@ -199,6 +216,17 @@ export interface Service {
     indexId: string,
     request: DeleteMatchingRequest,
   ): Promise<DeletedMatching>;
+  /** By the bytes of their ids. */
+  listDocuments(context: RequestContext, indexId: string, page: Page<string>): Promise<DocumentPage>;
+  getDocument(context: RequestContext, indexId: string, docId: string): Promise<StoredDocument>;
+  countDocuments(context: RequestContext, indexId: string): Promise<DocumentCount>;
+  /** A new version of the document with the token vectors that it has. */
+  updateMetadata(
+    context: RequestContext,
+    indexId: string,
+    docId: string,
+    metadata: JsonObjectText,
+  ): Promise<StoredDocument>;
   search(context: RequestContext, indexId: string, request: SearchRequest): Promise<RankedResponse>;
   query(context: RequestContext, indexId: string, queries: readonly QueryRequest[]): Promise<QueryResponse>;
   score(context: RequestContext, request: ScoreRequest): Promise<RankedResponse>;

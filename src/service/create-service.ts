@@ -9,6 +9,7 @@ import { Admission } from './admission.ts';
 import type { SearchRequest, Service } from './contract.ts';
 import { createIndex } from './operations/create-index.ts';
 import { deleteDocument, deleteMatching } from './operations/delete-document.ts';
+import { countDocuments, getDocument, listDocuments, listIndexPage } from './operations/lists.ts';
 import { InFlight } from './in-flight.ts';
 import { createStorage, type ClusterBlobs } from './indexes/storage.ts';
 import { Indexes } from './indexes/indexes.ts';
@@ -21,6 +22,7 @@ import { scoreDocuments } from './operations/score.ts';
 import { searchIndex } from './operations/search.ts';
 import type { ModelChoice } from './indexes/served-models.ts';
 import { TokenAllowance } from './limits/token-allowance.ts';
+import { updateMetadata } from './operations/update-metadata.ts';
 import { Upkeep } from './indexes/upkeep.ts';
 import { upsertDocuments } from './operations/upsert.ts';
 import { UsageRecorder } from './usage/usage-recorder.ts';
@@ -141,11 +143,19 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
     admit: (authorization) => admission.admit(authorization),
     createIndex: (context, request) => createIndex(parts, context, request),
     listIndexes: (context) => catalog.listIndexes(context.tenant.id),
+    listIndexPage: (context, page) => listIndexPage(parts, context, page),
     getIndex: (context, indexId) => indexes.row(context.tenant.id, indexId),
+    renameIndex: (context, indexId, name) => indexes.rename(context.tenant.id, indexId, name),
+    swapIndexNames: (context, indexId, otherId) => indexes.swapNames(context.tenant.id, indexId, otherId),
     deleteIndex: (context, indexId) => indexes.erase(context.tenant.id, indexId),
     upsertDocuments: (context, indexId, documents) => upsertDocuments(parts, context, indexId, documents),
     deleteDocument: (context, indexId, docId) => deleteDocument(parts, context, indexId, docId),
     deleteMatching: (context, indexId, request) => deleteMatching(parts, context, indexId, request),
+    listDocuments: (context, indexId, page) => listDocuments(parts, context, indexId, page),
+    getDocument: (context, indexId, docId) => getDocument(parts, context, indexId, docId),
+    countDocuments: (context, indexId) => countDocuments(parts, context, indexId),
+    updateMetadata: (context, indexId, docId, metadata) =>
+      updateMetadata(parts, context, { indexId, docId, metadata }),
     search: (context, indexId, request) =>
       searchWait.keep(context.tenant.id, searchesOf([request]), () =>
         searchIndex(parts, context, indexId, request),

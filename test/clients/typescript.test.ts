@@ -58,6 +58,19 @@ test('an index, from its making to its end', async () => {
   });
   expect(scored.results[0]).toMatchObject({ doc_id: 'b', components: { maxsim: expect.any(Number) } });
 
+  const bee = { doc_id: 'bee/1', metadata: { kind: 'insect' }, chunk_count: 1 };
+  expect(await client.getDocument(index.id, 'bee/1')).toEqual(bee);
+  const other = { ...bee, metadata: { kind: 'insect', checked: true } };
+  expect(await client.updateMetadata(index.id, 'bee/1', other.metadata)).toEqual(other);
+  const listed = [];
+  for await (const document of client.listDocuments(index.id)) listed.push(document);
+  expect(listed).toEqual([other, { doc_id: 'whale', metadata: { kind: 'mammal' }, chunk_count: 1 }]);
+  expect(await client.countDocuments(index.id)).toEqual({ documents: 2, chunks: 2 });
+  const next = await client.createIndex({ name: 'next' });
+  expect(await client.swapIndexNames(next.id, index.id)).toEqual({ ...next, name: 'whole' });
+  expect(await client.getIndex(index.id)).toEqual({ ...index, name: 'next' });
+  expect(await client.renameIndex(index.id, 'former')).toEqual({ ...index, name: 'former' });
+
   expect(await client.deleteDocument(index.id, 'bee/1')).toEqual({ deleted: true });
   expect(await client.deleteDocument(index.id, 'bee/1')).toEqual({ deleted: false });
   expect((await client.usage()).usage.document_upserts).toBeGreaterThan(1);

@@ -22,7 +22,16 @@ const operationSchema = z.object({
 const documentSchema = z.object({ paths: z.record(z.string(), z.record(z.string(), operationSchema)) });
 
 /** The index is made before it is used, and removed last. */
-const order = ['createIndex', 'upsertDocuments', 'search', 'score', 'getIndex', 'deleteDocument'];
+const order = [
+  'createIndex',
+  'upsertDocuments',
+  'search',
+  'score',
+  'getIndex',
+  'getDocument',
+  'updateDocument',
+  'deleteDocument',
+];
 
 test('every example of the document succeeds', async () => {
   const { body } = await call(`${stage.server.url}/openapi.json`);

@@ -71,6 +71,15 @@ def test_an_index_from_its_making_to_its_end(url: str, key: str, name: str) -> N
         assert scored.results[0].components is not None
         assert scored.results[0].components.maxsim > 0
 
+        assert client.get_document(index.id, "bee/1").metadata == {"kind": "insect", "n": None}
+        assert client.update_metadata(index.id, "bee/1", {"checked": True}).metadata == {"checked": True}
+        listed = [(document.doc_id, document.metadata) for document in client.list_documents(index.id)]
+        assert listed == [("bee/1", {"checked": True}), ("whale", {"kind": "mammal"})]
+        assert client.count_documents(index.id).documents == 2
+        other = client.create_index(f"{name} anew")
+        assert client.swap_index_names(other.id, index.id).name == name
+        assert client.rename_index(index.id, f"{name} before").name == f"{name} before"
+
         assert client.delete_document(index.id, "bee/1").deleted is True
         assert client.delete_document(index.id, "bee/1").deleted is False
         assert client.usage().usage.document_upserts >= 2
@@ -88,6 +97,13 @@ def test_the_same_for_asyncio(url: str, key: str, name: str) -> None:
             )
             assert (one.results[0].doc_id, two.results[0].doc_id) == ("bee/1", "whale")
             assert index in await client.list_indexes()
+            assert (await client.update_metadata(index.id, "whale", {"n": 1})).chunk_count == 1
+            assert (await client.get_document(index.id, "whale")).metadata == {"n": 1}
+            assert [document.doc_id async for document in client.list_documents(index.id)] == ["bee/1", "whale"]
+            assert (await client.count_documents(index.id)).chunks == 2
+            other = await client.create_index(f"{name} anew")
+            assert (await client.swap_index_names(other.id, index.id)).name == name
+            assert (await client.rename_index(index.id, f"{name} before")).name == f"{name} before"
             assert (await client.delete_document(index.id, "whale")).deleted is True
             with pytest.raises(NotFoundError):
                 await client.search(NOWHERE, "q")

@@ -9,6 +9,8 @@ import type {
   Deleted,
   DeletedDocuments,
   Document,
+  DocumentCount,
+  DocumentList,
   Index,
   IndexList,
   QueryAnswers,
@@ -17,6 +19,7 @@ import type {
   Readiness,
   Score,
   Search,
+  StoredDocument,
   UpsertResult,
   UsageSummary,
 } from './types.ts';
@@ -66,7 +69,7 @@ export class Maxsimd {
     return this.#post('/v1/indexes', body, false, options);
   }
 
-  /** All of them, oldest first: the API has no pages. */
+  /** All of them, oldest first. */
   async listIndexes(options?: RequestOptions): Promise<readonly Index[]> {
     const { data } = await this.#get<IndexList>('/v1/indexes', options);
     return data;
@@ -74,6 +77,15 @@ export class Maxsimd {
 
   getIndex(indexId: string, options?: RequestOptions): Promise<Index> {
     return this.#get(indexPath(indexId), options);
+  }
+
+  renameIndex(indexId: string, name: string, options?: RequestOptions): Promise<Index> {
+    return this.#patch(indexPath(indexId), { name }, true, options);
+  }
+
+  /** Each gets the name of the other, in one step. Sent once: a second one would undo it. */
+  swapIndexNames(indexId: string, otherId: string, options?: RequestOptions): Promise<Index> {
+    return this.#patch(indexPath(indexId), { swap_name_with: otherId }, false, options);
   }
 
   /** Sent once: a second one would be refused as not found. */
@@ -114,9 +126,39 @@ export class Maxsimd {
     );
   }
 
+  /** All documents of the index by `doc_id`, fetched as they are taken. */
+  async *listDocuments(indexId: string, options?: RequestOptions): AsyncGenerator<StoredDocument> {
+    let after: string | null = null;
+    do {
+      const cursor = after === null ? '' : `&cursor=${after}`;
+      const path = `${indexPath(indexId)}/documents?limit=1000${cursor}`;
+      const page: DocumentList = await this.#get(path, options);
+      yield* page.data;
+      after = page.next_cursor;
+    } while (after !== null);
+  }
+
+  getDocument(indexId: string, docId: string, options?: RequestOptions): Promise<StoredDocument> {
+    return this.#get(documentPath(indexId, docId), options);
+  }
+
+  countDocuments(indexId: string, options?: RequestOptions): Promise<DocumentCount> {
+    return this.#get(`${indexPath(indexId)}/count`, options);
+  }
+
+  /** Takes the place of the whole object before; the text is not encoded again. */
+  updateMetadata(
+    indexId: string,
+    docId: string,
+    metadata: StoredDocument['metadata'],
+    options?: RequestOptions,
+  ): Promise<StoredDocument> {
+    return this.#patch(documentPath(indexId, docId), { metadata }, true, options);
+  }
+
   /** `deleted` may be false for a document that was there, when the first of two attempts lost its answer. */
   deleteDocument(indexId: string, docId: string, options?: RequestOptions): Promise<Deleted> {
-    const path = `${indexPath(indexId)}/documents/${encodeURIComponent(docId)}`;
+    const path = documentPath(indexId, docId);
     return this.#transport.send({ method: 'DELETE', path, isSafe: true }, options);
   }
 
@@ -156,6 +198,15 @@ export class Maxsimd {
     return this.#transport.send({ method: 'GET', path, isSafe: true }, options);
   }
 
+  #patch<Answer>(
+    path: string,
+    body: object,
+    isSafe: boolean,
+    options: RequestOptions | undefined,
+  ): Promise<Answer> {
+    return this.#transport.send({ method: 'PATCH', path, body: JSON.stringify(body), isSafe }, options);
+  }
+
   #post<Answer>(
     path: string,
     body: object,
@@ -164,6 +215,10 @@ export class Maxsimd {
   ): Promise<Answer> {
     return this.#transport.send({ method: 'POST', path, body: JSON.stringify(body), isSafe }, options);
   }
+}
+
+function documentPath(indexId: string, docId: string): string {
+  return `${indexPath(indexId)}/documents/${encodeURIComponent(docId)}`;
 }
 
 function indexPath(indexId: string): string {

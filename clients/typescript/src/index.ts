@@ -10,6 +10,7 @@ export type {
   DeleteDocuments,
   DeletedDocuments,
   Document,
+  DocumentCount,
   DocumentFailure,
   Index,
   QueryAnswers,
@@ -20,6 +21,7 @@ export type {
   Result,
   Score,
   Search,
+  StoredDocument,
   UpsertResult,
   UsageSummary,
 } from './types.ts';

@@ -92,6 +92,19 @@ export interface components {
             };
             readonly chunking?: components["schemas"]["ChunkingOptionsInput"];
         };
+        /** @description One of the two. */
+        readonly UpdateIndexInput: {
+            /**
+             * @description The new name, unique within the tenant.
+             * @example handbook
+             */
+            readonly name?: string;
+            /**
+             * Format: uuid
+             * @description Identifier of another index: each gets the name of the other, in one step.
+             */
+            readonly swap_name_with?: string;
+        };
         readonly DeleteDocumentsInput: {
             /** @description Exact matches against top-level metadata fields, all of which must hold; at most 16 fields. Values compare as JSON: 1 equals 1.0, null is not a missing field, objects compare without regard to key order. Not an authorization boundary. */
             readonly filter?: {
@@ -107,6 +120,12 @@ export interface components {
         readonly UpsertInput: {
             /** @description Documents with unique `doc_id` values. */
             readonly documents: readonly components["schemas"]["DocumentInput"][];
+        };
+        readonly UpdateDocumentInput: {
+            /** @description Takes the place of the whole object before. */
+            readonly metadata: {
+                readonly [key: string]: unknown;
+            };
         };
         readonly Issue: {
             /**
@@ -166,7 +185,7 @@ export interface components {
         };
         readonly Result: {
             readonly doc_id: string;
-            /** @description Opaque; unique in the index and stable until the document is replaced. `transient_<integer>` for `/v1/score`. */
+            /** @description Opaque; unique in the index and stable until the document or its metadata is replaced. `transient_<integer>` for `/v1/score`. */
             readonly chunk_id: string;
             readonly chunk_index: number;
             /** @description Orders results within one response; no fixed range. */
@@ -178,7 +197,7 @@ export interface components {
             readonly components?: components["schemas"]["Components"];
         };
         readonly QueryChunk: {
-            /** @description Opaque; unique in the index and stable until the document is replaced. `transient_<integer>` for `/v1/score`. */
+            /** @description Opaque; unique in the index and stable until the document or its metadata is replaced. `transient_<integer>` for `/v1/score`. */
             readonly chunk_id: string;
             readonly chunk_index: number;
             /** @description Orders results within one response; no fixed range. */
@@ -187,7 +206,7 @@ export interface components {
         };
         readonly QueryResult: {
             readonly doc_id: string;
-            /** @description Opaque; unique in the index and stable until the document is replaced. `transient_<integer>` for `/v1/score`. */
+            /** @description Opaque; unique in the index and stable until the document or its metadata is replaced. `transient_<integer>` for `/v1/score`. */
             readonly chunk_id?: string;
             readonly chunk_index?: number;
             /** @description Orders results within one response; no fixed range. */
@@ -250,6 +269,8 @@ export interface components {
         readonly IndexList: {
             /** @description In order of creation. */
             readonly data: readonly components["schemas"]["Index"][];
+            /** @description What the next page is asked for with; null: there is none. Absent where no page was asked for. */
+            readonly next_cursor?: string | null;
         };
         readonly Deleted: {
             /** @description Whether something stored was removed. */
@@ -286,6 +307,29 @@ export interface components {
             /** @description Documents that could not be processed; inspect before treating the batch as complete. */
             readonly failed: readonly components["schemas"]["DocumentFailure"][];
             readonly usage: components["schemas"]["RequestUsage"];
+        };
+        /** @description A document as it is stored now, without its text. */
+        readonly StoredDocument: {
+            readonly doc_id: string;
+            /** @description As given. */
+            readonly metadata: {
+                readonly [key: string]: unknown;
+            };
+            /** @example 3 */
+            readonly chunk_count: number;
+        };
+        readonly DocumentList: {
+            /** @description By `doc_id`, in the order of its bytes as UTF-8. */
+            readonly data: readonly components["schemas"]["StoredDocument"][];
+            /** @description What the next page is asked for with; null: there is none. */
+            readonly next_cursor: string | null;
+        };
+        /** @description What the index holds now. */
+        readonly DocumentCount: {
+            /** @example 3 */
+            readonly documents: number;
+            /** @example 3 */
+            readonly chunks: number;
         };
         readonly Health: {
             /** @constant */

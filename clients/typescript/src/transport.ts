@@ -24,7 +24,7 @@ export interface TransportSettings {
 }
 
 export interface ApiRequest {
-  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   readonly path: string;
   /** JSON text. */
   readonly body?: string;

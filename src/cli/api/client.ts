@@ -128,6 +128,19 @@ export class ApiClient {
     }
   }
 
+  /** A new name, or that of the other index, which gets this one's. */
+  async updateIndex(
+    indexId: string,
+    change: { readonly name: string } | { readonly swap_name_with: string },
+  ): Promise<Index> {
+    const answer = await this.#send({
+      method: 'PATCH',
+      path: `/v1/indexes/${encodeURIComponent(indexId)}`,
+      body: JSON.stringify(change),
+    });
+    return check(indexSchema, answer);
+  }
+
   async deleteIndex(indexId: string): Promise<void> {
     await this.#send({ method: 'DELETE', path: `/v1/indexes/${encodeURIComponent(indexId)}` });
   }

@@ -15,7 +15,7 @@ export interface Endpoint {
 }
 
 export interface ApiRequest {
-  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** From the base address, with the leading slash. */
   readonly path: string;
   /** JSON text. */

@@ -9,7 +9,7 @@ export function addEval(program: Command, environment: ProgramEnvironment): void
       .command('eval')
       .description('measure quality and latency of an index over the queries of a BEIR directory')
       .argument('<directory>', 'with queries.jsonl[.gz] and qrels.tsv or qrels/test.tsv')
-      .requiredOption('--index <name>', 'name of the index')
+      .requiredOption('--index <index>', 'name or id of the index')
       .option('--candidate-k <n>', 'chunks scored exactly', positiveInteger, 500)
       .option('--concurrency <n>', 'searches at once', positiveInteger, 1),
     30,

@@ -17,7 +17,7 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
       .command('import')
       .description('send documents to an index, made if it is missing')
       .argument('<source>', 'JSONL, CSV or Parquet file, BEIR or dataset directory, - for standard input')
-      .requiredOption('--index <name>', 'name of the index')
+      .requiredOption('--index <index>', 'name or id of the index')
       .option(
         '--model <name>',
         'of an index that is made: NAME or NAME/VERSION (default: of the service)',

@@ -6,6 +6,7 @@ import {
   confirmation,
   endpointFrom,
   jsonOption,
+  nonBlank,
   withServiceOptions,
   type ServiceOptions,
 } from './options.ts';
@@ -20,7 +21,7 @@ export function addIndex(program: Command, environment: ProgramEnvironment): voi
     .description('indexes of a tenant, and their files in the data directory')
     .addHelpText(
       'after',
-      '\n`list` and `delete` ask the service, with the API key of a tenant. The others work on the files of this machine,\nor on what several nodes share, where MAXSIMD_CATALOG_URL says so.',
+      '\n`list`, `rename`, `swap` and `delete` ask the service, with the API key of a tenant. The others work on the files of this machine,\nor on what several nodes share, where MAXSIMD_CATALOG_URL says so.',
     );
   addServed(index, environment);
   withFileOptions(
@@ -101,6 +102,33 @@ function addServed(index: Command, environment: ProgramEnvironment): void {
       environment.report(await listIndexes(endpointFrom(options, environment)));
     },
   );
+  withServiceOptions(
+    index
+      .command('rename')
+      .description('give an index of the tenant of the API key another name')
+      .argument('<index>', 'name or id')
+      .argument('<name>', 'the new one', nonBlank),
+    30,
+  ).action(async (name: string, newName: string, options: ServiceOptions) => {
+    const { renameIndex } = await import('../index/served-indexes.ts');
+    environment.report(await renameIndex(endpointFrom(options, environment), { name, newName }));
+  });
+  withServiceOptions(
+    index
+      .command('swap')
+      .description('give two indexes of the tenant of the API key the name of each other, in one step')
+      .argument('<index>', 'name or id')
+      .argument('<other>', 'name or id'),
+    30,
+  )
+    .addHelpText(
+      'after',
+      '\nAn index that was filled anew beside the one that serves goes live this way. The same command takes it back.',
+    )
+    .action(async (name: string, otherName: string, options: ServiceOptions) => {
+      const { swapIndexes } = await import('../index/served-indexes.ts');
+      environment.report(await swapIndexes(endpointFrom(options, environment), { name, otherName }));
+    });
   withServiceOptions(
     index
       .command('delete')

@@ -9,7 +9,7 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
       .command('search')
       .description('rank the chunks of an index for a query')
       .argument('<query>')
-      .requiredOption('--index <name>', 'name of the index')
+      .requiredOption('--index <index>', 'name or id of the index')
       .option('--top-k <n>', 'results', positiveInteger)
       .option('--candidate-k <n>', 'chunks scored exactly', positiveInteger)
       .option('--filter <json>', 'metadata fields that must match, as a JSON object')

@@ -1,4 +1,4 @@
-/** `maxsimd index list` and `index delete`: the indexes that the tenant of an API key sees, through the HTTP API. */
+/** `maxsimd index list`, `rename`, `swap` and `delete`: the indexes that the tenant of an API key sees, through the HTTP API. */
 import { ApiClient } from '../api/client.ts';
 import type { Endpoint } from '../api/exchange.ts';
 import { CommandFailure } from '../failure.ts';
@@ -20,6 +20,31 @@ export async function listIndexes(endpoint: Endpoint): Promise<CommandResult> {
         created,
       ]),
     ),
+  };
+}
+
+export async function renameIndex(
+  endpoint: Endpoint,
+  { name, newName }: { readonly name: string; readonly newName: string },
+): Promise<CommandResult> {
+  const client = new ApiClient(endpoint, { policy });
+  const { id, name: before } = await client.requireIndex(name);
+  const index = await client.updateIndex(id, { name: newName });
+  return { document: index, text: `index ${before} (${id}) is called ${index.name} now` };
+}
+
+/** Never sent twice: that would undo it. */
+export async function swapIndexes(
+  endpoint: Endpoint,
+  { name, otherName }: { readonly name: string; readonly otherName: string },
+): Promise<CommandResult> {
+  const client = new ApiClient(endpoint, { policy: { unavailableMsMax: 0, brokenAttemptsMax: 1 } });
+  const index = await client.requireIndex(name);
+  const other = await client.requireIndex(otherName);
+  const swapped = await client.updateIndex(index.id, { swap_name_with: other.id });
+  return {
+    document: { data: [swapped, { ...other, name: index.name }] },
+    text: `index ${index.id} is called ${swapped.name} now, and ${other.id} is called ${index.name}`,
   };
 }
 

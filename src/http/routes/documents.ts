@@ -7,12 +7,18 @@ import {
   Deleted,
   DeletedDocuments,
   DeleteDocumentsBody,
+  DocumentCount,
+  DocumentList,
+  DocumentListQuery,
   DocumentParams,
+  StoredDocument,
+  UpdateDocumentBody,
   UpsertBody,
   UpsertResult,
 } from '../schemas/indexes.ts';
 import { deletedMax } from '../limits.ts';
-import { upsertText } from './representations.ts';
+import { pageItemsDefault } from '../schemas/pages.ts';
+import { documentListAnswer, storedDocumentText, upsertText } from './representations.ts';
 
 export function documentRoutes(service: Service): FastifyPluginAsyncZod {
   return async (app) => {
@@ -66,6 +72,102 @@ export function documentRoutes(service: Service): FastifyPluginAsyncZod {
         return await request.scope.run((context) =>
           service.deleteMatching(context, request.params.index_id, wanted),
         );
+      },
+    });
+
+    app.get('/indexes/:index_id/documents', {
+      schema: {
+        operationId: 'listDocuments',
+        summary: 'List the documents of an index',
+        description:
+          'Each with its metadata and the number of its chunks. A document that is stored throughout is on one page exactly, whatever else comes and goes meanwhile. A page ends early once its metadata have 4 MiB.',
+        tags: ['documents'],
+        ...addition,
+        params: IndexParams,
+        querystring: DocumentListQuery,
+        response: answers({ 200: [DocumentList, 'A page, by `doc_id`.'] }, [
+          ...admissionErrors,
+          'not_found',
+          'validation_error',
+        ]),
+      },
+      handler: async (request, reply) => {
+        const { limit = pageItemsDefault, cursor: after } = request.query;
+        const { index_id: indexId } = request.params;
+        const page = await request.scope.run((context) =>
+          service.listDocuments(context, indexId, { limit, after }),
+        );
+        return reply.type(jsonContentType).send(await documentListAnswer(page));
+      },
+    });
+
+    app.get('/indexes/:index_id/count', {
+      schema: {
+        operationId: 'countDocuments',
+        summary: 'Count the documents and chunks of an index',
+        description: 'Exactly, at the moment of the request. It takes longer with more documents.',
+        tags: ['documents'],
+        ...addition,
+        params: IndexParams,
+        response: answers({ 200: [DocumentCount, 'The counts.'] }, [
+          ...admissionErrors,
+          'not_found',
+          'validation_error',
+        ]),
+      },
+      handler: async (request) => {
+        const { index_id: indexId } = request.params;
+        const { documents, chunks } = await request.scope.run((context) =>
+          service.countDocuments(context, indexId),
+        );
+        return { documents, chunks };
+      },
+    });
+
+    app.get('/indexes/:index_id/documents/:doc_id', {
+      schema: {
+        operationId: 'getDocument',
+        summary: 'Get a document',
+        description: 'Its metadata and the number of its chunks. Texts and token vectors are never returned.',
+        tags: ['documents'],
+        ...addition,
+        params: DocumentParams,
+        response: answers({ 200: [StoredDocument, 'The document.'] }, [
+          ...admissionErrors,
+          'not_found',
+          'validation_error',
+        ]),
+      },
+      handler: async (request, reply) => {
+        const { index_id: indexId, doc_id: docId } = request.params;
+        const document = await request.scope.run((context) => service.getDocument(context, indexId, docId));
+        return reply.type(jsonContentType).send(storedDocumentText(document));
+      },
+    });
+
+    app.patch('/indexes/:index_id/documents/:doc_id', {
+      schema: {
+        operationId: 'updateDocument',
+        summary: 'Replace the metadata of a document',
+        description:
+          'Its text is not encoded again, and no tokens are charged. Otherwise as an upsert: durable when it is answered, seen by every search that comes after, and the `chunk_id` values of the document change.',
+        tags: ['documents'],
+        ...addition,
+        params: DocumentParams,
+        body: UpdateDocumentBody,
+        response: answers({ 200: [StoredDocument, 'The document as it is stored now.'] }, [
+          ...admissionErrors,
+          'not_found',
+          'validation_error',
+        ]),
+      },
+      handler: async (request, reply) => {
+        const { index_id: indexId, doc_id: docId } = request.params;
+        const { metadata } = request.body;
+        const document = await request.scope.run((context) =>
+          service.updateMetadata(context, indexId, docId, metadata.text),
+        );
+        return reply.type(jsonContentType).send(storedDocumentText(document));
       },
     });
 

@@ -4,7 +4,15 @@ import type { CreateIndexRequest, Service } from '../../service/contract.ts';
 import { addition, admissionErrors, answers } from './answers.ts';
 import { jsonContentType } from '../error-body.ts';
 import { IndexParams } from '../schemas/fields.ts';
-import { CreateIndexBody, Deleted, Index, IndexList } from '../schemas/indexes.ts';
+import {
+  CreateIndexBody,
+  Deleted,
+  Index,
+  IndexList,
+  IndexListQuery,
+  UpdateIndexBody,
+} from '../schemas/indexes.ts';
+import { pageItemsDefault } from '../schemas/pages.ts';
 import { indexListAnswer, indexText } from './representations.ts';
 
 export function indexRoutes(service: Service): FastifyPluginAsyncZod {
@@ -47,13 +55,27 @@ export function indexRoutes(service: Service): FastifyPluginAsyncZod {
       schema: {
         operationId: 'listIndexes',
         summary: 'List the indexes of the tenant',
-        description: 'All of them, without pages: a tenant has at most 1,000.',
+        description:
+          'All of them: a tenant has at most 1,000. In pages where `limit` or `cursor` asks for one, which is an addition.',
         tags: ['indexes'],
-        response: answers({ 200: [IndexList, 'All indexes, oldest first.'] }, admissionErrors),
+        querystring: IndexListQuery,
+        response: answers({ 200: [IndexList, 'Indexes, oldest first.'] }, [
+          ...admissionErrors,
+          'validation_error',
+        ]),
       },
       handler: async (request, reply) => {
-        const indexes = await request.scope.run((context) => service.listIndexes(context));
-        return reply.type(jsonContentType).send(await indexListAnswer(indexes));
+        const { limit, cursor } = request.query;
+        reply.type(jsonContentType);
+        if (limit === undefined && cursor === undefined) {
+          const indexes = await request.scope.run((context) => service.listIndexes(context));
+          return reply.send(await indexListAnswer(indexes));
+        }
+        const page = { limit: limit ?? pageItemsDefault, after: cursor };
+        const { indexes, hasMore } = await request.scope.run((context) =>
+          service.listIndexPage(context, page),
+        );
+        return reply.send(await indexListAnswer(indexes, hasMore));
       },
     });
 
@@ -74,6 +96,34 @@ export function indexRoutes(service: Service): FastifyPluginAsyncZod {
       handler: async (request, reply) => {
         const { index_id: indexId } = request.params;
         const index = await request.scope.run((context) => service.getIndex(context, indexId));
+        return reply.type(jsonContentType).send(indexText(index));
+      },
+    });
+
+    app.patch('/indexes/:index_id', {
+      schema: {
+        operationId: 'updateIndex',
+        summary: 'Rename an index, or swap the names of two',
+        description:
+          'A swap is one step: whoever looks a name up finds one of the two indexes at any moment. So an index that was filled anew goes live. It is not idempotent: after an answer that was lost, look at the names before sending it again.',
+        tags: ['indexes'],
+        ...addition,
+        params: IndexParams,
+        body: UpdateIndexBody,
+        response: answers({ 200: [Index, 'The index with its new name.'] }, [
+          ...admissionErrors,
+          'not_found',
+          'validation_error',
+        ]),
+      },
+      handler: async (request, reply) => {
+        const { index_id: indexId } = request.params;
+        const { name, swap_name_with: otherId = '' } = request.body;
+        const index = await request.scope.run((context) =>
+          name === undefined
+            ? service.swapIndexNames(context, indexId, otherId)
+            : service.renameIndex(context, indexId, name),
+        );
         return reply.type(jsonContentType).send(indexText(index));
       },
     });

@@ -18,11 +18,13 @@ import type {
   UsageSummary,
 } from '../../service/contract.ts';
 import type { RequestUsage as RequestUsageSchema } from '../schemas/fields.ts';
+import { cursorOf, indexPlaceText } from '../schemas/pages.ts';
 import type { UpsertResult } from '../schemas/indexes.ts';
 import type { Components as ComponentsSchema } from '../schemas/ranking.ts';
 import type { UsageSummary as UsageSummarySchema } from '../schemas/usage.ts';
 
 type Index = Awaited<ReturnType<Service['getIndex']>>;
+type DocumentPage = Awaited<ReturnType<Service['listDocuments']>>;
 
 export function indexText(index: Index): string {
   const before = JSON.stringify({
@@ -42,9 +44,34 @@ export function indexText(index: Index): string {
   return `${before.slice(0, -1)},"metadata_schema":${index.metadataSchema},${after.slice(1)}`;
 }
 
-/** Up to 16 MiB: a thousand indexes with a metadata schema each. */
-export function indexListAnswer(indexes: readonly Index[]): Promise<string | Buffer> {
-  return listed('{"data":[', indexes, indexText, ']}');
+/** Up to 16 MiB: a thousand indexes with a metadata schema each. `hasMore`: of a page. */
+export function indexListAnswer(indexes: readonly Index[], hasMore?: boolean): Promise<string | Buffer> {
+  const last = indexes.at(-1);
+  const tail = hasMore === undefined ? '' : nextCursor(hasMore, last && indexPlaceText(last));
+  return listed('{"data":[', indexes, indexText, `]${tail}}`);
+}
+
+/** Up to 4 MiB of metadata, and one document's. */
+export function documentListAnswer({ documents, hasMore }: DocumentPage): Promise<string | Buffer> {
+  return listed(
+    '{"data":[',
+    documents,
+    storedDocumentText,
+    `]${nextCursor(hasMore, documents.at(-1)?.docId)}}`,
+  );
+}
+
+export function storedDocumentText({
+  docId,
+  metadata,
+  chunkCount,
+}: DocumentPage['documents'][number]): string {
+  return `{"doc_id":${JSON.stringify(docId)},"metadata":${metadata},"chunk_count":${chunkCount}}`;
+}
+
+/** `last`: the place that the page ends at. */
+function nextCursor(hasMore: boolean, last: string | undefined): string {
+  return `,"next_cursor":${hasMore && last !== undefined ? JSON.stringify(cursorOf(last)) : null}`;
 }
 
 export function upsertText(response: UpsertResponse): string {

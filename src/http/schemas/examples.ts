@@ -31,6 +31,12 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
       },
     },
   },
+  updateIndex: {
+    rename: { summary: 'Another name', value: { name: 'handbook-2' } },
+  },
+  updateDocument: {
+    plain: { summary: 'Other metadata', value: { metadata: { kind: 'insect', checked: true } } },
+  },
   upsertDocuments: {
     plain: { summary: 'Two documents with metadata', value: { documents } },
   },

@@ -74,10 +74,13 @@ export const Text = encodableText(
 
 /** A customer-defined JSON object in a request; the body's reader has bounded it. */
 export function customerObject(description: string) {
-  return z.instanceof(CustomerObject).meta({ type: 'object', additionalProperties: true, description });
+  // What is there and no object the reader has refused.
+  return z
+    .instanceof(CustomerObject, { error: 'is required' })
+    .meta({ type: 'object', additionalProperties: true, description });
 }
 
-const Metadata = customerObject(
+export const Metadata = customerObject(
   'Customer-defined object, `{}` when it is absent; at most 16 KiB as it is sent, white space between tokens aside, and 16 levels deep; returned with results as given. A filter looks at the last value of a key given twice.',
 );
 

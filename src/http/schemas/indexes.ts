@@ -7,6 +7,7 @@ import {
   DocId,
   Documents,
   IndexId,
+  Metadata,
   Name,
   RequestUsage,
   Timestamp,
@@ -14,6 +15,7 @@ import {
   customerObject,
   returnedObject,
 } from './fields.ts';
+import { DocumentCursor, IndexCursor, Limit, NextCursor } from './pages.ts';
 
 const TextRetention = z.enum(['none']);
 
@@ -70,8 +72,34 @@ export const Index = z
   .meta({ id: 'Index' });
 
 export const IndexList = z
-  .strictObject({ data: z.array(Index).meta({ description: 'In order of creation.' }) })
+  .strictObject({
+    data: z.array(Index).meta({ description: 'In order of creation.' }),
+    next_cursor: NextCursor.optional().meta({
+      ...addition,
+      description:
+        'What the next page is asked for with; null: there is none. Absent where no page was asked for.',
+    }),
+  })
   .meta({ id: 'IndexList' });
+
+/** Whatever else stands there is ignored, as it always was. */
+export const IndexListQuery = z.object({ limit: Limit, cursor: IndexCursor });
+
+export const UpdateIndexBody = z
+  .strictObject({
+    name: Name.optional().meta({
+      description: 'The new name, unique within the tenant.',
+      example: 'handbook',
+    }),
+    swap_name_with: z.uuid().optional().meta({
+      description: 'Identifier of another index: each gets the name of the other, in one step.',
+    }),
+  })
+  .superRefine(({ name, swap_name_with: other }, context) => {
+    if ((name === undefined) === (other === undefined))
+      addIssue(context, 'invalid', 'must have one of `name` and `swap_name_with`');
+  })
+  .meta({ id: 'UpdateIndex', description: 'One of the two.' });
 
 export const Deleted = z
   .strictObject({ deleted: z.boolean().meta({ description: 'Whether something stored was removed.' }) })
@@ -119,5 +147,30 @@ export const UpsertResult = z
     usage: RequestUsage,
   })
   .meta({ id: 'UpsertResult' });
+
+export const StoredDocument = z
+  .strictObject({
+    doc_id: z.string(),
+    metadata: returnedObject('As given.'),
+    chunk_count: z.int().min(1).meta({ example: 3 }),
+  })
+  .meta({ id: 'StoredDocument', description: 'A document as it is stored now, without its text.' });
+
+export const DocumentList = z
+  .strictObject({
+    data: z.array(StoredDocument).meta({ description: 'By `doc_id`, in the order of its bytes as UTF-8.' }),
+    next_cursor: NextCursor,
+  })
+  .meta({ id: 'DocumentList' });
+
+export const DocumentListQuery = z.strictObject({ limit: Limit, cursor: DocumentCursor });
+
+export const DocumentCount = z
+  .strictObject({ documents: Count, chunks: Count })
+  .meta({ id: 'DocumentCount', description: 'What the index holds now.' });
+
+export const UpdateDocumentBody = z
+  .strictObject({ metadata: Metadata.meta({ description: 'Takes the place of the whole object before.' }) })
+  .meta({ id: 'UpdateDocument' });
 
 export const DocumentParams = z.strictObject({ index_id: IndexId, doc_id: DocId });

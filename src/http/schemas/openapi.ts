@@ -99,7 +99,7 @@ const wordmark = Buffer.from(
   '<svg xmlns="http://www.w3.org/2000/svg" width="150" height="40"><text x="0" y="28" font-family="sans-serif" font-size="26" font-weight="bold" fill="#fff">maxsimd</text></svg>',
 );
 
-const methodsWithBody = new Set(['post', 'delete']);
+const methodsWithBody = new Set(['post', 'patch', 'delete']);
 
 /** Adds what every operation has in common, the page, and drops components nothing refers to. */
 function completeDocument(generated: Document): Document {

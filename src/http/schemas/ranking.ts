@@ -110,7 +110,7 @@ const RankedResult = z
     doc_id: z.string(),
     chunk_id: z.string().meta({
       description:
-        'Opaque; unique in the index and stable until the document is replaced. `transient_<integer>` for `/v1/score`.',
+        'Opaque; unique in the index and stable until the document or its metadata is replaced. `transient_<integer>` for `/v1/score`.',
     }),
     chunk_index: z.int().min(0),
     score: z.number().meta({ description: 'Orders results within one response; no fixed range.' }),

@@ -5,7 +5,7 @@
 import type { ClusterCatalog } from '../../catalog/cluster-contract.ts';
 import type { Catalog, IndexRow } from '../../catalog/contract.ts';
 import type { EncoderModel } from '../../encoder/protocol/contract.ts';
-import { ServiceError } from '../../errors.ts';
+import { ServiceError, invalid } from '../../errors.ts';
 import type { IndexHead } from '../../index-state.ts';
 import type { IndexStorage, OpenIndex } from '../../index/contract.ts';
 import { otherModel } from '../../index/index-store.ts';
@@ -38,18 +38,27 @@ export class Indexes {
   /** The row of a tenant's index; 404 for any other. */
   async row(tenantId: string, indexId: string): Promise<IndexRow> {
     const { catalog, shared } = this.#options;
-    if (shared === undefined) return await this.#recentRow(tenantId, indexId);
+    if (shared === undefined) return await this.recentRow(tenantId, indexId);
     const row = await catalog.getIndex(tenantId, indexId);
     if (row === undefined) throw missingIndex();
     return row;
   }
 
   /**
-   * The row of an index whose documents can be read and written, as it was moments ago. Whether the index is there still is for the
-   * commit to say, and for the head.
+   * The row as it was moments ago. Whether the index is there still is for what is done with it to say: the commit, the head, a read
+   * of its documents.
    */
+  async recentRow(tenantId: string, indexId: string): Promise<IndexRow> {
+    const row = await this.#rows.get(rowKey(tenantId, indexId), () =>
+      this.#options.catalog.getIndex(tenantId, indexId),
+    );
+    if (row === undefined) throw missingIndex();
+    return row;
+  }
+
+  /** The recent row of an index that can be searched and written. */
   async usableRow(tenantId: string, indexId: string): Promise<IndexRow> {
-    const row = await this.#recentRow(tenantId, indexId);
+    const row = await this.recentRow(tenantId, indexId);
     if (row.status === 'error') throw new ServiceError('internal_error', 'the index is damaged');
     return row;
   }
@@ -99,6 +108,22 @@ export class Indexes {
     throw missingIndex();
   }
 
+  async rename(tenantId: string, indexId: string, name: string): Promise<IndexRow> {
+    const renamed = await this.#options.catalog.renameIndex(tenantId, indexId, name);
+    this.#rows.forget(rowKey(tenantId, indexId));
+    if (renamed.outcome === 'index_missing') throw missingIndex();
+    if (renamed.outcome === 'duplicate_name') throw duplicateName();
+    return renamed.index;
+  }
+
+  async swapNames(tenantId: string, indexId: string, otherId: string): Promise<IndexRow> {
+    if (indexId === otherId) throw invalid('swap_name_with', 'must be another index', 'same_index');
+    const swapped = await this.#options.catalog.swapIndexNames(tenantId, indexId, otherId);
+    for (const id of [indexId, otherId]) this.#rows.forget(rowKey(tenantId, id));
+    if (swapped === undefined) throw missingIndex();
+    return swapped;
+  }
+
   /**
    * Erases an index: the row first, so that whatever happens next its files are unreferenced. They go once
    * the requests that use the index have ended; should that fail, upkeep or the next start removes them.
@@ -138,14 +163,6 @@ export class Indexes {
     return unknown;
   }
 
-  async #recentRow(tenantId: string, indexId: string): Promise<IndexRow> {
-    const row = await this.#rows.get(rowKey(tenantId, indexId), () =>
-      this.#options.catalog.getIndex(tenantId, indexId),
-    );
-    if (row === undefined) throw missingIndex();
-    return row;
-  }
-
   #openIndex(indexId: string, model: { readonly dim?: number } = {}): Promise<OpenIndex> {
     return this.#options.storage.open(indexId, model);
   }
@@ -171,6 +188,10 @@ export class Indexes {
 
 export function missingIndex(): ServiceError {
   return new ServiceError('not_found', 'no such index');
+}
+
+export function duplicateName(): ServiceError {
+  return invalid('name', 'an index with this name exists', 'duplicate');
 }
 
 function rowKey(tenantId: string, indexId: string): string {

@@ -6,6 +6,7 @@ import { ServiceError, invalid } from '../../errors.ts';
 import type { Issue } from '../../errors.ts';
 import type { CreateIndexRequest, RequestContext } from '../contract.ts';
 import type { ServiceParts } from '../parts.ts';
+import { duplicateName } from '../indexes/indexes.ts';
 import { chooseModel } from '../indexes/served-models.ts';
 
 const indexesMax = 1_000;
@@ -32,8 +33,7 @@ export async function createIndex(
     indexesMax,
   );
   if (created.outcome === 'created') return created.index;
-  if (created.outcome === 'duplicate_name')
-    throw invalid('name', 'an index with this name exists', 'duplicate');
+  if (created.outcome === 'duplicate_name') throw duplicateName();
   throw invalid('name', `a tenant has at most ${indexesMax} indexes`, 'too_many_indexes');
 }
 

@@ -7,10 +7,9 @@
  * what was stored under its id as it was.
  */
 import type { IndexRow } from '../../catalog/contract.ts';
-import type { CommitUpsertResult, DocumentVersion } from '../../document-commits.ts';
+import type { CommitUpsertResult } from '../../document-commits.ts';
 import type { EncodedDocument, EncoderModel, EncodeTimings } from '../../encoder/protocol/contract.ts';
 import { assertInvariant, invalid, type ServiceError } from '../../errors.ts';
-import type { RecordLocation } from '../../index-state.ts';
 import { metadataTerms } from '../../index/terms/metadata-terms.ts';
 import type { IndexWriter } from '../../index/contract.ts';
 import { monthOf } from '../calendar-month.ts';
@@ -26,9 +25,8 @@ import {
 } from '../parts.ts';
 import { modelOfIndex } from '../indexes/served-models.ts';
 import { serviceStage } from '../stage-timings.ts';
+import { commitVersions, type UnplacedVersion } from './commit-versions.ts';
 import { tokenAllowanceExceeded, type TokenHold } from '../limits/token-allowance.ts';
-
-type UnplacedVersion = Omit<DocumentVersion, keyof RecordLocation>;
 
 /** What became of the documents before the commit. */
 interface PreparedUpsert {
@@ -58,7 +56,16 @@ export async function upsertDocuments(
           if (encoded.versions.length > 0) {
             assertWanted(context, parts.nowMs());
             const outcome = await timed(context, 'commit', () =>
-              commitUpsert(parts, context, { row, hold, writer, prepared: encoded }),
+              commitVersions(parts, context, {
+                row,
+                writer,
+                versions: encoded.versions,
+                usage: {
+                  month: hold.month,
+                  inputTokens: BigInt(encoded.inputTokens),
+                  documentUpserts: encoded.versions.length,
+                },
+              }),
             );
             assertCommitted(outcome, parts.nowMs());
             hold.settle(BigInt(encoded.inputTokens));
@@ -165,47 +172,6 @@ async function appendDocument(
     chunkCount: chunkRows.length,
     tokenVectors: scales.length,
   };
-}
-
-async function commitUpsert(
-  parts: ServiceParts,
-  context: RequestContext,
-  {
-    row,
-    hold,
-    writer,
-    prepared,
-  }: Pick<EncodeInput, 'row' | 'hold' | 'writer'> & { readonly prepared: PreparedUpsert },
-): Promise<CommitUpsertResult['outcome']> {
-  let hasBegun = false;
-  try {
-    const { outcome } = await writer.commit(({ locations, segments }) => {
-      hasBegun = true;
-      return {
-        tenantId: context.tenant.id,
-        indexId: row.id,
-        documents: prepared.versions.map((version, place) => {
-          const location = locations[place];
-          assertInvariant(location !== undefined, 'every document has a record');
-          return { ...version, segmentId: location.segmentId, record: location.record };
-        }),
-        documentsMax: context.tenant.limits.documents,
-        inputTokensMax: context.tenant.limits.inputTokens,
-        segments,
-        usage: parts.usage.event(context.tenant.id, {
-          month: hold.month,
-          inputTokens: BigInt(prepared.inputTokens),
-          documentUpserts: prepared.versions.length,
-        }),
-      };
-    });
-    if (outcome === 'committed') parts.usage.claim(context);
-    return outcome;
-  } catch (error) {
-    // It may have been counted: never count twice.
-    if (hasBegun) parts.usage.claim(context);
-    throw error;
-  }
 }
 
 function assertCommitted(outcome: CommitUpsertResult['outcome'], nowMs: number): void {

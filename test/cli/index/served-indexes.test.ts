@@ -1,6 +1,6 @@
 /** `maxsimd index list|delete` and `maxsimd usage`: through the HTTP API. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ApiDouble } from '../../support/http/api-double.ts';
+import { ApiDouble, errorReply } from '../../support/http/api-double.ts';
 import { run, runJson, type RunOptions } from '../../support/running/command-process.ts';
 
 const id = '00000000-0000-4000-8000-0000000000aa';
@@ -23,6 +23,38 @@ describe('index list', () => {
     expect(document.data).toEqual(api.indexes);
     const { stdout } = await run(['index', 'list'], options);
     expect(stdout).toMatch(/^name +index +status +model +created\nbooks +0{8}-\S+ +ready +words\/1 +2026-/);
+  });
+});
+
+describe('index rename', () => {
+  it('gives an index another name, by name or id', async () => {
+    const renamed = await runJson(['index', 'rename', 'books', 'novels'], options);
+    expect(renamed.document).toMatchObject({ id, name: 'novels' });
+    const { stdout } = await run(['index', 'rename', id, 'poems'], options);
+    expect(stdout).toMatch(/^index novels \(0{8}-\S+\) is called poems now\n/);
+    expect(api.indexes.map(({ name }) => name)).toEqual(['poems', 'films']);
+    const { exitCode, document } = await runJson(['index', 'rename', 'books', 'novels'], options);
+    expect([exitCode, document.error.code]).toEqual([1, 'not_found']);
+  });
+});
+
+describe('index swap', () => {
+  it('gives each of two indexes the name of the other', async () => {
+    const { document } = await runJson(['index', 'swap', 'books', api.indexes[1]!.id], options);
+    expect(document.data.map(({ id: index, name }: { id: string; name: string }) => [index, name])).toEqual([
+      [id, 'films'],
+      [api.indexes[1]!.id, 'books'],
+    ]);
+    expect(api.indexes.map(({ name }) => name)).toEqual(['films', 'books']);
+    expect((await run(['index', 'swap', 'books', 'films'], options)).exitCode).toBe(0);
+    expect(api.indexes.map(({ name }) => name)).toEqual(['books', 'films']);
+  });
+
+  it('is never sent twice, which would undo it', async () => {
+    api.intercept = ({ method }) => (method === 'PATCH' ? errorReply(503, 'service_unavailable') : undefined);
+    const { exitCode, document } = await runJson(['index', 'swap', 'books', 'films'], options);
+    expect([exitCode, document.error.code]).toEqual([1, 'service_unavailable']);
+    expect(api.requests.filter(({ method }) => method === 'PATCH')).toHaveLength(1);
   });
 });
 

@@ -1,10 +1,19 @@
 /** The Index resource, its states, "Create an index" and "List indexes". */
+import { randomUUID } from 'node:crypto';
+
 import { describe, expect, test } from 'vitest';
 
 import { expectError, expectInvalid, expectReply } from '../../support/running/client.ts';
 import { find, makeIndex, put, useStage } from '../../support/running/stage.ts';
 import { passages, textOfTokens } from '../../support/running/texts.ts';
-import { deleted, index, indexList, rankedWithComponents, type Index } from '../../support/running/wire.ts';
+import {
+  deleted,
+  index,
+  indexList,
+  indexPage,
+  rankedWithComponents,
+  type Index,
+} from '../../support/running/wire.ts';
 
 const stage = useStage();
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
@@ -278,12 +287,10 @@ describe('Create an index', () => {
   test('[create-an-index-3] The returned model version is immutable for the index.', async () => {
     const { client } = stage;
     const made = await makeIndex(client);
-    for (const method of ['PATCH', 'PUT', 'POST']) {
-      const reply = await client.send(method, `/v1/indexes/${made.id}`, {
-        body: { model_version: 'another' },
-      });
-      expectError(reply, 404, 'not_found');
-    }
+    const change = { body: { model_version: 'another' } };
+    for (const method of ['PUT', 'POST'])
+      expectError(await client.send(method, `/v1/indexes/${made.id}`, change), 404, 'not_found');
+    expectInvalid(await client.send('PATCH', `/v1/indexes/${made.id}`, change), 'model_version');
     expect(expectReply(await client.send('GET', `/v1/indexes/${made.id}`), index)).toEqual(made);
   });
 
@@ -304,7 +311,7 @@ describe('List indexes', () => {
     expect(expectReply(await tenant.client.listIndexes(), indexList)).toEqual({ data: made });
   });
 
-  test('[list-indexes-2, decision-21] Pagination and ordering of the list: not shown. by `created_at`; no pagination in 0.1 (at most 1,000 indexes a tenant, then 422)', async () => {
+  test('[list-indexes-2, decision-21] Pagination and ordering of the list: not shown. by `created_at`; without pages unless `limit` or `cursor` asks for one (at most 1,000 indexes a tenant, then 422)', async () => {
     const tenant = await stage.newTenant();
     let next = 0;
     const create = async (): Promise<void> => {
@@ -329,6 +336,70 @@ describe('List indexes', () => {
 });
 
 describe('additions of ours', () => {
+  test('pages of the list hold every index once, also while others come and go', async () => {
+    const { client } = await stage.newTenant();
+    const made: Index[] = [];
+    for (let n = 0; n < 5; n += 1) made.push(await makeIndex(client));
+    expectReply(await client.send('GET', '/v1/indexes'), indexList);
+    const listed: Index[] = [];
+    for (let query = '?limit=2'; query !== '';) {
+      const page = expectReply(await client.send('GET', `/v1/indexes${query}`), indexPage);
+      listed.push(...page.data);
+      if (listed.length === 2) {
+        await makeIndex(client);
+        await client.send('DELETE', `/v1/indexes/${made[1]!.id}`);
+      }
+      query = page.next_cursor === null ? '' : `?limit=2&cursor=${page.next_cursor}`;
+    }
+    expect(listed.map(({ id }) => id)).toEqual([...made.map(({ id }) => id), expect.any(String)]);
+    expectInvalid(await client.send('GET', '/v1/indexes?limit=0'), 'limit');
+    expectInvalid(await client.send('GET', '/v1/indexes?cursor=x'), 'cursor');
+  });
+
+  test('[decision-45] PATCH `/v1/indexes/{id}` renames, or swaps two names in one step', async () => {
+    const tenant = await stage.newTenant();
+    const { client } = tenant;
+    const update = (id: string, body: unknown) => client.send('PATCH', `/v1/indexes/${id}`, { body });
+    const [serving, anew] = [await makeIndex(client), await makeIndex(client)];
+    await put(client, serving.id, [{ doc_id: 'old', text: 'river' }]);
+    await put(client, anew.id, [{ doc_id: 'new', text: 'river' }]);
+    expectReply(await client.send('GET', `/v1/indexes/${serving.id}`), index);
+
+    expect(expectReply(await update(serving.id, { name: 'books' }), index)).toEqual({
+      ...serving,
+      name: 'books',
+    });
+    expect(expectReply(await client.send('GET', `/v1/indexes/${serving.id}`), index).name).toBe('books');
+    expectInvalid(await update(anew.id, { name: 'books' }), 'name');
+    expectReply(await update(serving.id, { name: 'books' }), index);
+    // The name before is free.
+    expectReply(await client.createIndex({ name: serving.name }), index, 201);
+
+    const swapped = expectReply(await update(anew.id, { swap_name_with: serving.id }), index);
+    expect(swapped).toEqual({ ...anew, name: 'books' });
+    for (const [id, name] of [
+      [serving.id, anew.name],
+      [anew.id, 'books'],
+    ])
+      expect(expectReply(await client.send('GET', `/v1/indexes/${id}`), index).name).toBe(name);
+    // An identifier means what it meant.
+    for (const [id, docId] of [
+      [serving.id, 'old'],
+      [anew.id, 'new'],
+    ])
+      expect((await find(client, id!, { query: 'river' })).results.map((result) => result.doc_id)).toEqual([
+        docId,
+      ]);
+
+    const foreign = await makeIndex(stage.client);
+    for (const body of [{ swap_name_with: foreign.id }, { swap_name_with: randomUUID() }])
+      expectError(await update(serving.id, body), 404, 'not_found');
+    expectError(await update(randomUUID(), { name: 'x' }), 404, 'not_found');
+    expectInvalid(await update(serving.id, { swap_name_with: serving.id }), 'swap_name_with');
+    expectInvalid(await update(serving.id, {}));
+    expect(expectReply(await stage.client.send('GET', `/v1/indexes/${foreign.id}`), index)).toEqual(foreign);
+  });
+
   test('[decision-22] GET and DELETE `/v1/indexes/{id}`', async () => {
     const { client } = stage;
     const made = await makeIndex(client, { name: 'comes and goes' });

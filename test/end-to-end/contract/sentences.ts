@@ -259,7 +259,8 @@ export const decisions = {
   'decision-18': 'order of checks: authentication, suspension, rate, concurrency, validation, existence',
   'decision-19': 'unknown `model` 422',
   'decision-20': 'version not loaded 503',
-  'decision-21': 'by `created_at`; no pagination in 0.1 (at most 1,000 indexes a tenant, then 422)',
+  'decision-21':
+    'by `created_at`; without pages unless `limit` or `cursor` asks for one (at most 1,000 indexes a tenant, then 422)',
   'decision-22': 'GET and DELETE `/v1/indexes/{id}`',
   'decision-23': '`/metrics` (separate port)',
   'decision-24': '`RateLimit-*` headers',
@@ -289,4 +290,11 @@ export const decisions = {
   'decision-41':
     'the default model scores every query token up to its position limit; longer queries are truncated there',
   'decision-42': 'past its deadline a request gets 503 with `Retry-After`, and nothing is stored',
+  'decision-43':
+    'GET `/v1/indexes/{id}/documents` by the bytes of `doc_id`, in pages; a document that is stored throughout is on one page exactly',
+  'decision-44':
+    'GET `/v1/indexes/{id}/documents/{doc_id}` and GET `/v1/indexes/{id}/count`; never a text or a vector',
+  'decision-45': 'PATCH `/v1/indexes/{id}` renames, or swaps two names in one step',
+  'decision-46':
+    'PATCH `/v1/indexes/{id}/documents/{doc_id}` replaces the metadata: a new version, not encoded, charged as a request alone',
 } as const;

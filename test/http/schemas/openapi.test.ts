@@ -3,7 +3,15 @@ import type { OpenAPIV3_1 } from 'openapi-types';
 import { errorTable } from '../../../src/errors.ts';
 import type { ErrorCode } from '../../../src/errors.ts';
 import { Ranked } from '../../../src/http/schemas/ranking.ts';
-import { Deleted, Index, IndexList, UpsertResult } from '../../../src/http/schemas/indexes.ts';
+import {
+  Deleted,
+  DocumentCount,
+  DocumentList,
+  Index,
+  IndexList,
+  StoredDocument,
+  UpsertResult,
+} from '../../../src/http/schemas/indexes.ts';
 import { Health, ReadinessBody } from '../../../src/http/schemas/health.ts';
 import { UsageSummary } from '../../../src/http/schemas/usage.ts';
 import { startHttp } from '../../support/http/http-server.ts';
@@ -41,7 +49,7 @@ describe('the document', () => {
     const own = registered.filter((route) => !/^\w+ \/docs\//.test(route) && !route.startsWith('HEAD '));
     const documented = operations().map(({ method, path }) => `${method.toUpperCase()} ${path}`);
     expect(own.toSorted()).toEqual(documented.toSorted());
-    expect(documented).toHaveLength(15);
+    expect(documented).toHaveLength(20);
   });
 
   test('holds every error code and every status of the error table', () => {
@@ -102,6 +110,11 @@ describe('the document', () => {
       'get /docs',
       'get /openapi.json',
       'get /v1/indexes/{index_id}',
+      'get /v1/indexes/{index_id}/count',
+      'get /v1/indexes/{index_id}/documents',
+      'get /v1/indexes/{index_id}/documents/{doc_id}',
+      'patch /v1/indexes/{index_id}',
+      'patch /v1/indexes/{index_id}/documents/{doc_id}',
       'post /v1/indexes/{index_id}/documents/delete',
       'post /v1/indexes/{index_id}/query',
     ]);
@@ -173,9 +186,11 @@ describe('the document', () => {
     for (const { path, operation } of operations()) {
       const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
       const declared = (operation.parameters ?? []) as OpenAPIV3_1.ParameterObject[];
-      expect([path, declared.map((parameter) => [parameter.name, parameter.in, parameter.required])]).toEqual(
-        [path, inPath.map((name) => [name, 'path', true])],
-      );
+      const parameters = declared.filter((parameter) => parameter.in !== 'query');
+      expect([
+        path,
+        parameters.map((parameter) => [parameter.name, parameter.in, parameter.required]),
+      ]).toEqual([path, inPath.map((name) => [name, 'path', true])]);
       for (const response of Object.values(operation.responses ?? {}))
         expect((response as Response).description).toBeTruthy();
       const body = operation.requestBody as OpenAPIV3_1.RequestBodyObject | undefined;
@@ -245,6 +260,30 @@ test('deleting an index: true, then not found', async () => {
   expect((await http.inject({ method: 'DELETE', url })).json()).toEqual({ deleted: true });
   expect((await http.inject({ method: 'DELETE', url })).statusCode).toBe(404);
   expect((await http.inject({ url })).statusCode).toBe(404);
+});
+
+test('lists in pages', async () => {
+  const own = await startHttp();
+  const ask = async (url: string) => (await own.inject({ url })).json();
+  const ids = [];
+  for (let made = 0; made < 3; made += 1) ids.push(await own.createIndex());
+  expect(Object.keys(await ask('/v1/indexes'))).toEqual(['data']);
+  const first = IndexList.parse(await ask('/v1/indexes?limit=2'));
+  expect(first.data.map(({ id }) => id)).toEqual(ids.slice(0, 2));
+  const rest = IndexList.parse(await ask(`/v1/indexes?cursor=${first.next_cursor}`));
+  expect([rest.data.map(({ id }) => id), rest.next_cursor]).toEqual([ids.slice(2), null]);
+
+  const documents = ['a', 'b/?&=#', '💥'].map((doc_id) => ({ doc_id, text: 't', metadata: { n: 1 } }));
+  const url = `/v1/indexes/${ids[0]}/documents`;
+  await own.inject({ method: 'POST', url, payload: { documents } });
+  const page = DocumentList.parse(await ask(`${url}?limit=2`));
+  expect(page.data.map(({ doc_id }) => doc_id)).toEqual(['a', 'b/?&=#']);
+  expect(page.next_cursor).toMatch(/^[\w-]+$/);
+  const last = DocumentList.parse(await ask(`${url}?limit=2&cursor=${page.next_cursor}`));
+  expect(last).toEqual({ data: [{ doc_id: '💥', metadata: { n: 1 }, chunk_count: 1 }], next_cursor: null });
+  StoredDocument.parse(await ask(`${url}/a`));
+  DocumentCount.parse(await ask(`/v1/indexes/${ids[0]}/count`));
+  await own.app.close();
 });
 
 describe('the interactive page', () => {

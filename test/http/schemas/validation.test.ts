@@ -41,6 +41,76 @@ function lastCall(name: string): Call {
   return call;
 }
 
+describe('pages', () => {
+  const list = (query: string) => http.inject({ url: `/v1/indexes/${indexId}/documents?${query}` });
+  const indexes = (query: string) => http.inject({ url: `/v1/indexes?${query}` });
+  const cursor = (place: string) => `cursor=${Buffer.from(place).toString('base64url')}`;
+
+  test('have 1 to 1,000 items, 100 if nobody says', async () => {
+    for (const ask of [list, indexes]) {
+      for (const limit of ['0', '-1', '1001', '1.5', 'x', '', 'NaN', '1e9']) {
+        const response = await ask(`limit=${limit}`);
+        expect([limit, response.statusCode]).toEqual([limit, 422]);
+        expect(response.json<ErrorAnswer>().error.issues[0]?.path).toBe('limit');
+      }
+      expectIssue(await ask('limit=1&limit=2'), 'limit', 'invalid_type');
+      expect((await ask('limit=1')).statusCode).toBe(200);
+      expect((await ask('limit=1000')).statusCode).toBe(200);
+    }
+    await list('');
+    expect(lastCall('listDocuments').arguments[1]).toEqual({ limit: 100, after: undefined });
+  });
+
+  test('begin where a page before has ended, and nowhere else', async () => {
+    await list(cursor('é/💥'));
+    expect(lastCall('listDocuments').arguments[1]).toMatchObject({ after: 'é/💥' });
+    await indexes(cursor(`17 ${indexId}`));
+    expect(lastCall('listIndexPage').arguments[0]).toEqual({
+      limit: 100,
+      after: { createdAtMs: 17, id: indexId },
+    });
+    for (const wrong of ['cursor=', 'cursor=*', 'cursor=YQ==', 'cursor=_w', 'cursor=YR'])
+      expectIssue(await list(wrong), 'cursor', 'invalid_cursor');
+    for (const wrong of ['cursor=', cursor('a'), cursor(`x ${indexId}`), cursor('17 17')])
+      expectIssue(await indexes(wrong), 'cursor', 'invalid_cursor');
+    expectIssue(await list('cursor=YQ&cursor=YQ'), 'cursor', 'invalid_type');
+  });
+
+  test('of documents take no other parameter; the list of indexes ignores what it does not know, as ever', async () => {
+    expectIssue(await list('curser=YQ'), 'curser', 'unrecognized_keys');
+    expect(Object.keys((await indexes('curser=YQ')).json())).toEqual(['data']);
+  });
+});
+
+describe('updates', () => {
+  const patch = (url: string, payload: string | object) => http.inject({ method: 'PATCH', url, payload });
+
+  test('of an index have one of a name and another index', async () => {
+    const update = (payload: string | object) => patch(`/v1/indexes/${indexId}`, payload);
+    expectIssue(await update({}), '', 'invalid');
+    expectIssue(await update({ name: 'a', swap_name_with: indexId }), '', 'invalid');
+    expectIssue(await update({ name: '' }), 'name', 'too_small');
+    expectIssue(await update({ name: 'x'.repeat(256) }), 'name', 'too_big');
+    expectIssue(await update({ swap_name_with: 'books' }), 'swap_name_with', 'invalid_format');
+    expectIssue(await update({ name: 'a', status: 'ready' }), 'status', 'unrecognized_keys');
+    expect((await update({ name: 'another' })).statusCode).toBe(200);
+  });
+
+  test('of a document have metadata, bounded as ever, and nothing else', async () => {
+    await upsert({ documents: [document()] });
+    const update = (payload: string | object) => patch(`/v1/indexes/${indexId}/documents/a`, payload);
+    const missing = await update({});
+    expectIssue(missing, 'metadata', 'invalid');
+    expect(missing.json<ErrorAnswer>().error.message).toBe('metadata: is required');
+    expectIssue(await update({ metadata: [] }), 'metadata', 'invalid_type');
+    expectIssue(await update({ metadata: { a: 'x'.repeat(16_384) } }), 'metadata', 'too_big');
+    expectIssue(await update({ metadata: {}, text: 'other' }), 'text', 'unrecognized_keys');
+    expect((await update('{"metadata":{"n": 1.0, "__proto__":{}}}')).body).toBe(
+      '{"doc_id":"a","metadata":{"n":1.0,"__proto__":{}},"chunk_count":1}',
+    );
+  });
+});
+
 describe('documents', () => {
   test('1 and 50 of them pass, 0 and 51 do not', async () => {
     expect((await upsert({ documents: documents(1) })).statusCode).toBe(200);

@@ -40,7 +40,7 @@ export function errorReply(
 
 export class ApiDouble {
   readonly requests: SeenRequest[] = [];
-  readonly indexes: { readonly id: string; readonly name: string }[] = [];
+  readonly indexes: { readonly id: string; name: string }[] = [];
   readonly documents = new Map<string, { text: string; metadata: unknown }>();
   /** Query text -> document ids of the result chunks, in order. */
   readonly rankings = new Map<string, readonly string[]>();
@@ -147,6 +147,15 @@ export class ApiDouble {
       case 'POST /v1/indexes': {
         const id = `00000000-0000-4000-8000-${String(this.indexes.length).padStart(12, '0')}`;
         return { status: 201, body: this.addIndex(request.body.name, id) };
+      }
+      case 'PATCH /v1/indexes/ID': {
+        const index = this.indexes.find(({ id }) => request.path.endsWith(id));
+        const other = this.indexes.find(({ id }) => id === request.body.swap_name_with);
+        if (index === undefined) return errorReply(404, 'not_found');
+        const { name } = index;
+        index.name = other?.name ?? request.body.name;
+        if (other !== undefined) other.name = name;
+        return { body: index };
       }
       case 'DELETE /v1/indexes/ID': {
         const place = this.indexes.findIndex(({ id }) => request.path.endsWith(id));

@@ -63,6 +63,12 @@ export function createMemoryService(): MemoryService {
     if (index === undefined) throw new ServiceError('not_found', 'no such index');
     return index;
   };
+  const findDocument = (indexId: string, docId: string): DocumentInput => {
+    const document = stored.get(find(indexId).id)?.get(docId);
+    if (document === undefined) throw new ServiceError('not_found', 'no such document');
+    return document;
+  };
+  const storedDocument = ({ docId, metadata }: DocumentInput) => ({ docId, metadata, chunkCount: 1 });
   const ranked = (documents: readonly { docId: string; metadata: string }[]): RankedResponse => ({
     results: documents.map(({ docId, metadata }, at) => ({
       docId,
@@ -125,6 +131,24 @@ export function createMemoryService(): MemoryService {
       await enter('listIndexes', context);
       return [...indexes.values()];
     },
+    async listIndexPage(context, page) {
+      await enter('listIndexPage', context, page);
+      const from = [...indexes.values()].findIndex(({ id }) => id === page.after?.id) + 1;
+      const after = [...indexes.values()].slice(from);
+      return { indexes: after.slice(0, page.limit), hasMore: after.length > page.limit };
+    },
+    async renameIndex(context, indexId, name) {
+      await enter('renameIndex', context, indexId, name);
+      indexes.set(indexId, { ...find(indexId), name });
+      return find(indexId);
+    },
+    async swapIndexNames(context, indexId, otherId) {
+      await enter('swapIndexNames', context, indexId, otherId);
+      const [one, other] = [find(indexId), find(otherId)];
+      indexes.set(indexId, { ...one, name: other.name });
+      indexes.set(otherId, { ...other, name: one.name });
+      return find(indexId);
+    },
     async getIndex(context, indexId) {
       await enter('getIndex', context, indexId);
       return find(indexId);
@@ -153,6 +177,28 @@ export function createMemoryService(): MemoryService {
       await enter('deleteMatching', context, indexId, request);
       find(indexId);
       return { deleted: 0, more: false };
+    },
+    async listDocuments(context, indexId, page) {
+      await enter('listDocuments', context, indexId, page);
+      const after = [...(stored.get(find(indexId).id)?.values() ?? [])]
+        .map(storedDocument)
+        .toSorted((one, other) => Buffer.compare(Buffer.from(one.docId), Buffer.from(other.docId)))
+        .filter(({ docId }) => page.after === undefined || docId > page.after);
+      return { documents: after.slice(0, page.limit), hasMore: after.length > page.limit };
+    },
+    async getDocument(context, indexId, docId) {
+      await enter('getDocument', context, indexId, docId);
+      return storedDocument(findDocument(indexId, docId));
+    },
+    async countDocuments(context, indexId) {
+      await enter('countDocuments', context, indexId);
+      const { size } = stored.get(find(indexId).id) ?? new Map();
+      return { documents: size, chunks: size };
+    },
+    async updateMetadata(context, indexId, docId, metadata) {
+      await enter('updateMetadata', context, indexId, docId, metadata);
+      stored.get(indexId)?.set(docId, { ...findDocument(indexId, docId), metadata });
+      return storedDocument(findDocument(indexId, docId));
     },
     async search(context, indexId, request) {
       await enter('search', context, indexId, request);

@@ -1,11 +1,11 @@
 /**
- * What a test believes an index to hold while it upserts, replaces and deletes under a server that may be
+ * What a test believes an index to hold while it upserts, replaces, updates and deletes under a server that may be
  * killed at any moment: a model of the documents, of the ledger, and of the operations whose answers
  * never came.
  */
 import { expectReply, type Client } from './client.ts';
 import type { Random } from './random.ts';
-import { deleted, ranked, upserted } from './wire.ts';
+import { deleted, ranked, storedDocument, upserted } from './wire.ts';
 
 /** A text whose chunks and tokens are known beforehand, so that any version of a document can be judged. */
 export interface KnownText {
@@ -22,7 +22,7 @@ export interface Version {
 
 /** What an operation adds to the ledger and does to documents (`undefined` = absent). */
 export interface Operation {
-  readonly kind: 'upsert' | 'delete' | 'search';
+  readonly kind: 'upsert' | 'update' | 'delete' | 'search';
   readonly changes: ReadonlyMap<string, Version | undefined>;
   readonly tokens: bigint;
 }
@@ -50,7 +50,7 @@ export class LoadModel {
   unanswered: Operation[] = [];
   #versions = 0;
 
-  /** Upserts, replaces and deletes the documents `<name>-0`, `<name>-1`, … until the server is gone. */
+  /** Upserts, replaces, updates and deletes the documents `<name>-0`, `<name>-1`, … until the server is gone. */
   async write(name: string, documentCount: number, options: LoadOptions): Promise<void> {
     for (;;) {
       const operation = this.#nextWrite(name, documentCount, options);
@@ -82,6 +82,13 @@ export class LoadModel {
     if (random.next() < 0.25) {
       return { kind: 'delete', changes: new Map([[pickId(), undefined]]), tokens: 0n };
     }
+    const updated = pickId();
+    const stored = this.documents.get(updated);
+    if (stored !== undefined && random.next() < 0.25) {
+      this.#versions += 1;
+      const version = { uid: `version ${this.#versions}`, known: stored.known };
+      return { kind: 'update', changes: new Map([[updated, version]]), tokens: 0n };
+    }
     const changes = new Map<string, Version>();
     const batch = random.integer(1, 4);
     for (let count = 0; count < batch; count += 1) {
@@ -100,6 +107,14 @@ export class LoadModel {
         const reply = expectReply(await client.deleteDocument(indexId, docId), deleted);
         if (reply.deleted !== this.documents.has(docId))
           throw new Error(`deleted ${docId}: ${reply.deleted}`);
+        return;
+      }
+      if (operation.kind === 'update') {
+        const [[docId, version] = ['']] = operation.changes;
+        const path = `/v1/indexes/${indexId}/documents/${docId}`;
+        const body = { metadata: { doc: docId, uid: version?.uid } };
+        const reply = expectReply(await client.send('PATCH', path, { body }), storedDocument);
+        if (reply.chunk_count !== version?.known.chunks) throw new Error(`updated ${JSON.stringify(reply)}`);
         return;
       }
       const documents = [...operation.changes].map(([docId, version]) => ({

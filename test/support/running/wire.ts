@@ -30,6 +30,19 @@ export type Index = z.output<typeof index>;
 
 export const indexList = z.strictObject({ data: z.array(index) });
 
+const nextCursor = z.string().min(1).nullable();
+export const indexPage = z.strictObject({ data: z.array(index), next_cursor: nextCursor });
+
+export const storedDocument = z.strictObject({
+  doc_id: z.string(),
+  metadata: customerObject,
+  chunk_count: z.int().min(1),
+});
+export type StoredDocument = z.output<typeof storedDocument>;
+
+export const documentPage = z.strictObject({ data: z.array(storedDocument), next_cursor: nextCursor });
+export const documentCount = z.strictObject({ documents: count, chunks: count });
+
 export interface DocumentInput {
   readonly doc_id: string;
   readonly text: string;

@@ -20,10 +20,12 @@ from .models import (
     ChunkingOptionsInput,
     Deleted,
     DeletedDocuments,
+    DocumentCount,
     Index,
     QueryAnswers,
     Ranked,
     Readiness,
+    StoredDocument,
     UpsertResult,
     UsageSummary,
 )
@@ -89,11 +91,18 @@ class AsyncMaxsimd:
         return await self._send(calls.create_index(name, model, metadata_schema, chunking))
 
     async def list_indexes(self) -> list[Index]:
-        """All of them, oldest first: the API has no pages."""
+        """All of them, oldest first."""
         return (await self._send(calls.list_indexes())).data
 
     async def get_index(self, index_id: UUID | str) -> Index:
         return await self._send(calls.get_index(index_id))
+
+    async def rename_index(self, index_id: UUID | str, name: str) -> Index:
+        return await self._send(calls.rename_index(index_id, name))
+
+    async def swap_index_names(self, index_id: UUID | str, other_id: UUID | str) -> Index:
+        """Each gets the name of the other, in one step. Sent once: a second one would undo it."""
+        return await self._send(calls.swap_index_names(index_id, other_id))
 
     async def delete_index(self, index_id: UUID | str) -> Deleted:
         """Sent once: a second one would be refused as not found."""
@@ -102,6 +111,27 @@ class AsyncMaxsimd:
     async def upsert(self, index_id: UUID | str, documents: Iterable[Document]) -> UpsertResult:
         """1 to 50 documents; look at `failed`. `import_documents` takes any number."""
         return await self._send(calls.upsert(index_id, documents))
+
+    async def list_documents(self, index_id: UUID | str) -> AsyncIterator[StoredDocument]:
+        """All documents of the index by `doc_id`, fetched as they are taken."""
+        cursor: str | None = None
+        while True:
+            page = await self._send(calls.list_documents(index_id, cursor))
+            for document in page.data:
+                yield document
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    async def get_document(self, index_id: UUID | str, doc_id: str) -> StoredDocument:
+        return await self._send(calls.get_document(index_id, doc_id))
+
+    async def count_documents(self, index_id: UUID | str) -> DocumentCount:
+        return await self._send(calls.count_documents(index_id))
+
+    async def update_metadata(self, index_id: UUID | str, doc_id: str, metadata: Mapping[str, Any]) -> StoredDocument:
+        """Takes the place of the whole object before; the text is not encoded again."""
+        return await self._send(calls.update_metadata(index_id, doc_id, metadata))
 
     async def delete_document(self, index_id: UUID | str, doc_id: str) -> Deleted:
         """`deleted` may be false for a document that was there, when the first of two attempts lost its answer."""

@@ -20,7 +20,9 @@ from .models import (
     ChunkingOptionsInput,
     Deleted,
     DeletedDocuments,
+    DocumentCount,
     DocumentInput,
+    DocumentList,
     Index,
     IndexList,
     Issue,
@@ -28,6 +30,7 @@ from .models import (
     QueryItemInput,
     Ranked,
     Readiness,
+    StoredDocument,
     UpsertResult,
     UsageSummary,
 )
@@ -67,6 +70,15 @@ def get_index(index_id: UUID | str) -> Call[Index]:
     return Call("GET", _index_path(index_id), Index, is_safe=True)
 
 
+def rename_index(index_id: UUID | str, name: str) -> Call[Index]:
+    return Call("PATCH", _index_path(index_id), Index, is_safe=True, body=_body({"name": name}))
+
+
+def swap_index_names(index_id: UUID | str, other_id: UUID | str) -> Call[Index]:
+    body = _body({"swap_name_with": str(other_id)})
+    return Call("PATCH", _index_path(index_id), Index, is_safe=False, body=body)
+
+
 def delete_index(index_id: UUID | str) -> Call[Deleted]:
     return Call("DELETE", _index_path(index_id), Deleted, is_safe=False)
 
@@ -81,9 +93,26 @@ def upsert_json(index_id: UUID | str, documents: Iterable[bytes], *, is_patient:
     return Call("POST", path, UpsertResult, is_safe=True, body=body, is_patient=is_patient)
 
 
+def list_documents(index_id: UUID | str, cursor: str | None) -> Call[DocumentList]:
+    after = "" if cursor is None else f"&cursor={quote(cursor, safe='')}"
+    return Call("GET", f"{_index_path(index_id)}/documents?limit=1000{after}", DocumentList, is_safe=True)
+
+
+def get_document(index_id: UUID | str, doc_id: str) -> Call[StoredDocument]:
+    return Call("GET", _document_path(index_id, doc_id), StoredDocument, is_safe=True)
+
+
+def count_documents(index_id: UUID | str) -> Call[DocumentCount]:
+    return Call("GET", f"{_index_path(index_id)}/count", DocumentCount, is_safe=True)
+
+
+def update_metadata(index_id: UUID | str, doc_id: str, metadata: Mapping[str, Any]) -> Call[StoredDocument]:
+    body = _json({"metadata": metadata})
+    return Call("PATCH", _document_path(index_id, doc_id), StoredDocument, is_safe=True, body=body)
+
+
 def delete_document(index_id: UUID | str, doc_id: str) -> Call[Deleted]:
-    path = f"{_index_path(index_id)}/documents/{quote(doc_id, safe='')}"
-    return Call("DELETE", path, Deleted, is_safe=True)
+    return Call("DELETE", _document_path(index_id, doc_id), Deleted, is_safe=True)
 
 
 def delete_documents(
@@ -157,6 +186,10 @@ def _json(value: Any) -> bytes:
     except UnicodeEncodeError:
         # Half an emoji, cut by the caller: the service decides what to make of it.
         return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _document_path(index_id: UUID | str, doc_id: str) -> str:
+    return f"{_index_path(index_id)}/documents/{quote(doc_id, safe='')}"
 
 
 def _index_path(index_id: UUID | str) -> str:

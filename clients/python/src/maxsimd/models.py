@@ -210,6 +210,27 @@ class CreateIndexInput(BaseModel):
     chunking: ChunkingOptionsInput | None = None
 
 
+class UpdateIndexInput(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    name: Annotated[
+        str | None,
+        Field(
+            description="The new name, unique within the tenant.",
+            examples=["handbook"],
+            max_length=255,
+            min_length=1,
+        ),
+    ] = None
+    swap_name_with: Annotated[
+        UUID | None,
+        Field(
+            description="Identifier of another index: each gets the name of the other, in one step."
+        ),
+    ] = None
+
+
 class DeleteDocumentsInput(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
@@ -243,6 +264,15 @@ class UpsertInput(BaseModel):
             max_length=50,
             min_length=1,
         ),
+    ]
+
+
+class UpdateDocumentInput(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    metadata: Annotated[
+        dict[str, Any], Field(description="Takes the place of the whole object before.")
     ]
 
 
@@ -313,7 +343,7 @@ class Result(BaseModel):
     chunk_id: Annotated[
         str,
         Field(
-            description="Opaque; unique in the index and stable until the document is replaced. `transient_<integer>` for `/v1/score`."
+            description="Opaque; unique in the index and stable until the document or its metadata is replaced. `transient_<integer>` for `/v1/score`."
         ),
     ]
     chunk_index: Annotated[int, Field(ge=0)]
@@ -328,7 +358,7 @@ class QueryChunk(BaseModel):
     chunk_id: Annotated[
         str,
         Field(
-            description="Opaque; unique in the index and stable until the document is replaced. `transient_<integer>` for `/v1/score`."
+            description="Opaque; unique in the index and stable until the document or its metadata is replaced. `transient_<integer>` for `/v1/score`."
         ),
     ]
     chunk_index: Annotated[int, Field(ge=0)]
@@ -343,7 +373,7 @@ class QueryResult(BaseModel):
     chunk_id: Annotated[
         str | None,
         Field(
-            description="Opaque; unique in the index and stable until the document is replaced. `transient_<integer>` for `/v1/score`."
+            description="Opaque; unique in the index and stable until the document or its metadata is replaced. `transient_<integer>` for `/v1/score`."
         ),
     ] = None
     chunk_index: Annotated[int | None, Field(ge=0)] = None
@@ -410,6 +440,12 @@ class Index(BaseModel):
 
 class IndexList(BaseModel):
     data: Annotated[list[Index], Field(description="In order of creation.")]
+    next_cursor: Annotated[
+        str | None,
+        Field(
+            description="What the next page is asked for with; null: there is none. Absent where no page was asked for."
+        ),
+    ] = None
 
 
 class Deleted(BaseModel):
@@ -452,6 +488,28 @@ class UpsertResult(BaseModel):
         ),
     ]
     usage: RequestUsage
+
+
+class StoredDocument(BaseModel):
+    doc_id: str
+    metadata: Annotated[dict[str, Any], Field(description="As given.")]
+    chunk_count: Annotated[int, Field(examples=[3], ge=1)]
+
+
+class DocumentList(BaseModel):
+    data: Annotated[
+        list[StoredDocument],
+        Field(description="By `doc_id`, in the order of its bytes as UTF-8."),
+    ]
+    next_cursor: Annotated[
+        str | None,
+        Field(description="What the next page is asked for with; null: there is none."),
+    ]
+
+
+class DocumentCount(BaseModel):
+    documents: Annotated[int, Field(examples=[3], ge=0)]
+    chunks: Annotated[int, Field(examples=[3], ge=0)]
 
 
 class Health(BaseModel):

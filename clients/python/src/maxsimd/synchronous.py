@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from random import random
 from types import TracebackType
@@ -21,11 +21,13 @@ from .models import (
     ChunkingOptionsInput,
     Deleted,
     DeletedDocuments,
+    DocumentCount,
     DocumentFailure,
     Index,
     QueryAnswers,
     Ranked,
     Readiness,
+    StoredDocument,
     UpsertResult,
     UsageSummary,
 )
@@ -92,11 +94,18 @@ class Maxsimd:
         return self._send(calls.create_index(name, model, metadata_schema, chunking))
 
     def list_indexes(self) -> list[Index]:
-        """All of them, oldest first: the API has no pages."""
+        """All of them, oldest first."""
         return self._send(calls.list_indexes()).data
 
     def get_index(self, index_id: UUID | str) -> Index:
         return self._send(calls.get_index(index_id))
+
+    def rename_index(self, index_id: UUID | str, name: str) -> Index:
+        return self._send(calls.rename_index(index_id, name))
+
+    def swap_index_names(self, index_id: UUID | str, other_id: UUID | str) -> Index:
+        """Each gets the name of the other, in one step. Sent once: a second one would undo it."""
+        return self._send(calls.swap_index_names(index_id, other_id))
 
     def delete_index(self, index_id: UUID | str) -> Deleted:
         """Sent once: a second one would be refused as not found."""
@@ -105,6 +114,26 @@ class Maxsimd:
     def upsert(self, index_id: UUID | str, documents: Iterable[Document]) -> UpsertResult:
         """1 to 50 documents; look at `failed`. `import_documents` takes any number."""
         return self._send(calls.upsert(index_id, documents))
+
+    def list_documents(self, index_id: UUID | str) -> Iterator[StoredDocument]:
+        """All documents of the index by `doc_id`, fetched as they are taken."""
+        cursor: str | None = None
+        while True:
+            page = self._send(calls.list_documents(index_id, cursor))
+            yield from page.data
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    def get_document(self, index_id: UUID | str, doc_id: str) -> StoredDocument:
+        return self._send(calls.get_document(index_id, doc_id))
+
+    def count_documents(self, index_id: UUID | str) -> DocumentCount:
+        return self._send(calls.count_documents(index_id))
+
+    def update_metadata(self, index_id: UUID | str, doc_id: str, metadata: Mapping[str, Any]) -> StoredDocument:
+        """Takes the place of the whole object before; the text is not encoded again."""
+        return self._send(calls.update_metadata(index_id, doc_id, metadata))
 
     def delete_document(self, index_id: UUID | str, doc_id: str) -> Deleted:
         """`deleted` may be false for a document that was there, when the first of two attempts lost its answer."""

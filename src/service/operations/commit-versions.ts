@@ -1,0 +1,50 @@
+/** Committing versions whose records have been appended, and their usage with them: whatever writes documents ends here. */
+import type { IndexRow } from '../../catalog/contract.ts';
+import type { CommitUpsertResult, NewVersion, UsageEvent } from '../../document-commits.ts';
+import { assertInvariant } from '../../errors.ts';
+import type { IndexWriter } from '../../index/contract.ts';
+import type { RecordLocation } from '../../index-state.ts';
+import type { RequestContext } from '../contract.ts';
+import type { ServiceParts } from '../parts.ts';
+
+/** Where it lies is known when all records are durable. */
+export type UnplacedVersion = Omit<NewVersion, keyof RecordLocation>;
+
+export async function commitVersions(
+  parts: Pick<ServiceParts, 'usage'>,
+  context: RequestContext,
+  input: {
+    readonly row: Pick<IndexRow, 'id'>;
+    readonly writer: IndexWriter;
+    /** In the order of the appends. */
+    readonly versions: readonly UnplacedVersion[];
+    readonly usage: Pick<UsageEvent, 'month' | 'inputTokens' | 'documentUpserts'>;
+  },
+): Promise<CommitUpsertResult['outcome']> {
+  const { row, writer, versions, usage } = input;
+  let hasBegun = false;
+  try {
+    const { outcome } = await writer.commit(({ locations, segments }) => {
+      hasBegun = true;
+      return {
+        tenantId: context.tenant.id,
+        indexId: row.id,
+        documents: versions.map((version, place) => {
+          const location = locations[place];
+          assertInvariant(location !== undefined, 'every document has a record');
+          return { ...version, segmentId: location.segmentId, record: location.record };
+        }),
+        documentsMax: context.tenant.limits.documents,
+        inputTokensMax: context.tenant.limits.inputTokens,
+        segments,
+        usage: parts.usage.event(context.tenant.id, usage),
+      };
+    });
+    if (outcome === 'committed') parts.usage.claim(context);
+    return outcome;
+  } catch (error) {
+    // It may have been counted: never count twice.
+    if (hasBegun) parts.usage.claim(context);
+    throw error;
+  }
+}

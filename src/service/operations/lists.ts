@@ -1,0 +1,64 @@
+/** What a tenant has, as the catalog holds it at the moment of the request: no index is opened for it. */
+import type {
+  DocumentCount,
+  DocumentPage,
+  IndexPlace,
+  Page,
+  StoredDocument,
+} from '../../catalog/contract.ts';
+import { ServiceError } from '../../errors.ts';
+import type { IndexPage, RequestContext } from '../contract.ts';
+import { missingIndex } from '../indexes/indexes.ts';
+import type { ServiceParts } from '../parts.ts';
+
+/** Metadata of a page: one document may go beyond it. */
+const pageBytesMax = 4 * 1024 * 1024;
+
+export async function listIndexPage(
+  { catalog }: ServiceParts,
+  { tenant }: RequestContext,
+  { after, limit }: Page<IndexPlace>,
+): Promise<IndexPage> {
+  const found = await catalog.listIndexes(tenant.id, { after, limit: limit + 1 });
+  return { indexes: found.slice(0, limit), hasMore: found.length > limit };
+}
+
+export async function listDocuments(
+  { catalog, indexes }: ServiceParts,
+  { tenant }: RequestContext,
+  indexId: string,
+  page: Page<string>,
+): Promise<DocumentPage> {
+  const { id } = await indexes.recentRow(tenant.id, indexId);
+  const listed = await catalog.listDocuments(id, { ...page, bytesMax: pageBytesMax });
+  if (listed === undefined) throw missingIndex();
+  return listed;
+}
+
+export async function getDocument(
+  { catalog, indexes }: ServiceParts,
+  { tenant }: RequestContext,
+  indexId: string,
+  docId: string,
+): Promise<StoredDocument> {
+  const { id } = await indexes.recentRow(tenant.id, indexId);
+  const found = await catalog.findDocument(id, docId);
+  if (found !== undefined) return found;
+  await indexes.assertExists(tenant.id, id);
+  throw missingDocument();
+}
+
+export async function countDocuments(
+  { catalog, indexes }: ServiceParts,
+  { tenant }: RequestContext,
+  indexId: string,
+): Promise<DocumentCount> {
+  const { id } = await indexes.recentRow(tenant.id, indexId);
+  const count = await catalog.countDocuments(id);
+  if (count === undefined) throw missingIndex();
+  return count;
+}
+
+export function missingDocument(): ServiceError {
+  return new ServiceError('not_found', 'no such document');
+}

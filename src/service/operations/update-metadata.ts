@@ -1,0 +1,75 @@
+/**
+ * Replacing the metadata of a document without encoding it again: its record is read, and written once more as the record
+ * of a new version, with other terms for filters. The rest is an upsert: durable, visible to every later search, and
+ * the old version dies in the same commit. That commit says which version it replaces, so that an upsert that came
+ * between is never undone; then the newer version is taken.
+ */
+import type { CommitUpsertResult, DocumentVersion } from '../../document-commits.ts';
+import type { StoredDocument } from '../../catalog/contract.ts';
+import { assertInvariant } from '../../errors.ts';
+import { metadataTerms } from '../../index/terms/metadata-terms.ts';
+import { monthOf } from '../calendar-month.ts';
+import type { JsonObjectText, RequestContext } from '../contract.ts';
+import { missingIndex } from '../indexes/indexes.ts';
+import { assertWanted, timed, type ServiceParts } from '../parts.ts';
+import { commitVersions } from './commit-versions.ts';
+import { missingDocument } from './lists.ts';
+
+export interface MetadataUpdate {
+  readonly indexId: string;
+  readonly docId: string;
+  readonly metadata: JsonObjectText;
+}
+
+export async function updateMetadata(
+  parts: ServiceParts,
+  context: RequestContext,
+  update: MetadataUpdate,
+): Promise<StoredDocument> {
+  const { indexId, docId, metadata } = update;
+  const { id } = await timed(context, 'index', () => parts.indexes.usableRow(context.tenant.id, indexId));
+  for (;;) {
+    assertWanted(context, parts.nowMs());
+    const live = await parts.catalog.findDocument(id, docId);
+    if (live === undefined) {
+      await parts.indexes.assertExists(context.tenant.id, id);
+      throw missingDocument();
+    }
+    const outcome = await replace(parts, context, update, live);
+    if (outcome === 'index_missing') throw missingIndex();
+    if (outcome === 'committed') return { docId, metadata, chunkCount: live.chunkCount };
+    assertInvariant(outcome === 'document_changed', `nothing else refuses this: ${outcome}`);
+  }
+}
+
+async function replace(
+  parts: ServiceParts,
+  context: RequestContext,
+  { indexId, metadata }: MetadataUpdate,
+  live: DocumentVersion,
+): Promise<CommitUpsertResult['outcome']> {
+  const { docId, versionId: replaces, chunkCount, tokenVectors } = live;
+  return await parts.indexes.useWithoutModel(indexId, async (stored) => {
+    const record = await timed(context, 'read', () =>
+      stored.readRecord(live, Math.max(1, context.deadlineMs - parts.nowMs())),
+    );
+    if (record === undefined) return 'document_changed';
+    assertInvariant(record.versionId === replaces, 'a record is that of its version');
+    const [versionId] = await parts.catalog.allocateIds(1);
+    assertInvariant(versionId !== undefined, 'one id was asked for');
+    return await stored.write(async (writer) => {
+      await timed(context, 'append', () =>
+        writer.append({ ...record, versionId, terms: metadataTerms(metadata) }),
+      );
+      assertWanted(context, parts.nowMs());
+      return await timed(context, 'commit', () =>
+        commitVersions(parts, context, {
+          row: { id: indexId },
+          writer,
+          versions: [{ docId, versionId, metadata, chunkCount, tokenVectors, replaces }],
+          usage: { month: monthOf(parts.nowMs()) },
+        }),
+      );
+    });
+  });
+}
