@@ -11,13 +11,13 @@ const root = path.resolve(import.meta.dirname, '../..');
 export const builds = path.join(root, 'build/clients');
 const pollMs = 100;
 
-/** The folder with the programs of `clients/tools/package.json`. Rejects with npm's words. */
-export async function nodeTools(): Promise<string> {
-  const folder = path.join(builds, 'node');
-  const lock = readFileSync(path.join(import.meta.dirname, 'package-lock.json'), 'utf8');
+/** The folder with the programs of a `package.json`, by default that of this folder. Rejects with npm's words. */
+export async function nodeTools(name = 'node', packages = import.meta.dirname): Promise<string> {
+  const folder = path.join(builds, name);
+  const lock = readFileSync(path.join(packages, 'package-lock.json'), 'utf8');
   await unlessStamped(folder, lock, async () => {
     for (const file of ['package.json', 'package-lock.json'])
-      cpSync(path.join(import.meta.dirname, file), path.join(folder, file));
+      cpSync(path.join(packages, file), path.join(folder, file));
     await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], folder);
   });
   return path.join(folder, 'node_modules/.bin');
