@@ -2,8 +2,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { beforeEach, expect, it, onTestFinished } from 'vitest';
 import { nodeLiveMs } from '../../../src/catalog/cluster-contract.ts';
-import { catalogMigrations, type Migration } from '../../../src/catalog/postgres/schema.ts';
+import { catalogMigrations } from '../../../src/catalog/postgres/schema.ts';
 import type { Node, NodeStage } from '../../support/cluster/node-stage.ts';
+import { contracting, expanding, lying } from '../../support/cluster/planted-migrations.ts';
 import { queryDatabase } from '../../support/cluster/servers.ts';
 import { useStageServers } from '../../support/cluster/stage-servers.ts';
 
@@ -17,29 +18,6 @@ beforeEach(async () => {
 });
 
 const known = catalogMigrations.length;
-/** The first step: what the next version needs is there beside what this one uses, and is kept by a trigger. */
-const expanding: Migration = {
-  worksWith: known,
-  sql: `
-SELECT pg_sleep(0.5);
-ALTER TABLE versions ADD COLUMN characters integer NOT NULL DEFAULT 0;
-CREATE FUNCTION count_characters() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  NEW.characters := length(NEW.metadata);
-  RETURN NEW;
-END $$;
-CREATE TRIGGER characters_counted BEFORE INSERT ON versions FOR EACH ROW EXECUTE FUNCTION count_characters();
-UPDATE versions SET characters = length(metadata);
-CREATE INDEX versions_by_characters ON versions (index_key, characters);
-ALTER TABLE indexes ADD COLUMN alias text;
-CREATE TABLE migrated_once (at timestamptz NOT NULL DEFAULT now());
-INSERT INTO migrated_once DEFAULT VALUES;`,
-};
-/** The second: what only older versions used goes. */
-const contracting: Migration = {
-  worksWith: known + 1,
-  sql: 'ALTER TABLE versions RENAME COLUMN metadata TO attributes',
-};
 const next = [...catalogMigrations, expanding];
 const afterNext = [...next, contracting];
 
@@ -135,8 +113,7 @@ it(
   async () => {
     const serving = serve(await stage.newNode(), 'old');
     await serving.untilMore();
-    const lying = [...catalogMigrations, { ...contracting, worksWith: known }];
-    await stage.newNode({ migrations: lying });
+    await stage.newNode({ migrations: [...catalogMigrations, lying] });
     await expect(serving.untilMore()).rejects.toThrow(/metadata/);
   },
 );

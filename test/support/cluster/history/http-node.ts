@@ -36,6 +36,12 @@ export class HttpNode implements LoadNode, MortalNode {
     await this.#node.stop('SIGKILL');
   }
 
+  /** In an orderly way. */
+  async stop(): Promise<void> {
+    this.isUp = false;
+    await this.#node.stop();
+  }
+
   async loseDisk(): Promise<void> {
     await rm(path.join(this.#node.directory, 'data'), { recursive: true, force: true });
   }

@@ -1,0 +1,91 @@
+/** A node of the next version comes while one of this version serves, and stays when that one is stopped. */
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { startCluster, startNode, type LocalCluster } from '../../../deploy/local/cluster.ts';
+import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.ts';
+import { catalogMigrations } from '../../../src/catalog/postgres/schema.ts';
+import { HttpNode } from '../../support/cluster/history/http-node.ts';
+import { Load } from '../../support/cluster/history/load.ts';
+import { newKeyedTenant } from '../../support/cluster/history/tenants.ts';
+import { queryDatabase, serversMs } from '../../support/cluster/servers.ts';
+import { newDirectory } from '../../support/machine/temporary-directory.ts';
+import { connect } from '../../support/running/client.ts';
+import { makeIndex } from '../../support/running/stage.ts';
+import { seededRandom } from '../../support/seeded-random.ts';
+
+/** Each has one request under way at most. */
+const clients = 8;
+const operations = 100;
+const preloaded = pathToFileURL(path.resolve('test/support/cluster/next-version.ts')).href;
+
+let cluster: LocalCluster;
+beforeAll(async () => {
+  cluster = await startCluster({ directory: await newDirectory(), nodes: 1, balance: 'turns' });
+}, serversMs);
+afterAll(() => cluster.stop());
+
+/** Clients that write, delete and search at the old node, and at whatever node is added, and check what they find. */
+async function startLoad() {
+  const old = new HttpNode(cluster.nodes[0]!);
+  const { MAXSIMD_CATALOG_URL: url = '', MAXSIMD_KEY_PEPPER_FILE: pepperFile = '' } = cluster.environment;
+  const keyPepper = await readFile(pepperFile);
+  const catalog = await openPostgresCatalog({ url, keyPepper });
+  onTestFinished(() => catalog.close());
+  const tenant = await newKeyedTenant(catalog, keyPepper, { inputTokens: 1_000_000_000_000n });
+  const { id: indexId } = await makeIndex(connect(cluster.nodes[0]!.url, tenant.apiKey));
+  const nodes = [old];
+  const seed = Date.now() % 1_000_000;
+  const load = new Load({ nodes, writer: { ...tenant, indexId }, random: seededRandom(seed) });
+  console.log(`seed ${seed}`);
+  const loading = load.run();
+  loading.catch(() => undefined);
+  const more = async (): Promise<void> => {
+    const before = load.operations;
+    await expect.poll(() => load.operations, { timeout: 30_000 }).toBeGreaterThan(before + operations);
+  };
+  return { url, old, nodes, load, loading, more: () => Promise.race([loading, more()]) };
+}
+
+async function startNext(migration: 'expanding' | 'lying'): Promise<HttpNode> {
+  const node = await startNode(path.join(await newDirectory(), 'next'), {
+    ...cluster.environment,
+    NODE_OPTIONS: `--import=${preloaded}`,
+    TEST_MIGRATION: migration,
+  });
+  onTestFinished(() => node.stop());
+  return new HttpNode(node);
+}
+
+it('no request fails while a node of the next version migrates and serves beside one of this', async () => {
+  const { url, old, nodes, load, loading, more } = await startLoad();
+  await more();
+  const answered = { ...load.answered };
+  const next = await startNext('expanding');
+  for (const kind of ['upsert', 'remove', 'search'] as const)
+    expect(load.answered[kind], kind).toBeGreaterThan(answered[kind]);
+  nodes.push(next);
+  await more();
+  await load.lookEverywhere();
+  expect([load.refused, load.lost]).toEqual([0, 0]);
+  await old.stop();
+  expect(load.refused + load.lost).toBeLessThanOrEqual(clients);
+  await more();
+  load.stop();
+  await loading;
+  await load.lookAt(next);
+  expect(await queryDatabase(url, 'SELECT version, works_with FROM schema_version')).toEqual([
+    { version: catalogMigrations.length + 1, works_with: catalogMigrations.length },
+  ]);
+  const uncounted = 'SELECT FROM versions WHERE characters IS DISTINCT FROM length(metadata)';
+  expect(await queryDatabase(url, uncounted)).toEqual([]);
+}, 120_000);
+
+it('a migration that takes away what it says it keeps is found', async () => {
+  await cluster.nodes[0]!.start();
+  const { loading, more } = await startLoad();
+  await more();
+  await startNext('lying');
+  await expect(loading).rejects.toThrow('internal_error');
+}, 60_000);
