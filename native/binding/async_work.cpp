@@ -1,6 +1,7 @@
 #include "binding/async_work.h"
 
 #include "files/error.h"
+#include "files/present_parts.h"
 
 #include <new>
 
@@ -22,6 +23,18 @@ Napi::Error toJavaScript(Napi::Env env, const std::exception_ptr& failure) {
     unread.Set("segmentId", Napi::Number::New(env, double(error.segmentId())));
     unread.Set("record", Napi::Number::New(env, error.record()));
     return unread;
+  } catch (const AbsentParts& error) {
+    Napi::Error absent = coded(error.what(), error.code(), 0);
+    const size_t count = error.parts().size();
+    auto segmentIds = Napi::Float64Array::New(env, count);
+    auto parts = Napi::Uint32Array::New(env, count);
+    for (size_t i = 0; i < count; ++i) {
+      segmentIds[i] = double(error.parts()[i].fileId);
+      parts[i] = error.parts()[i].part;
+    }
+    absent.Set("segmentIds", segmentIds);
+    absent.Set("parts", parts);
+    return absent;
   } catch (const Error& error) {
     return coded(error.what(), error.code(), error.errnoValue());
   } catch (const std::bad_alloc&) {

@@ -39,6 +39,14 @@ IndexOptions takeIndexOptions(const Napi::Object& options) {
   return {uint32_t(takeInteger(dim, "options.dim", 1, dimMax)), takeInteger(exact, "options.exactTokenVectorsMax")};
 }
 
+std::optional<PartialCopy> takePartialCopy(const Napi::Value& value) {
+  if (value.IsUndefined()) return std::nullopt;
+  const auto [path, partBytes, given] = properties(takeObject(value, "partial"), "path", "partBytes", "parts");
+  const auto parts = takeArray<uint8_t>(given, "partial.parts");
+  return PartialCopy{takeString(path, "partial.path"), takeInteger(partBytes, "partial.partBytes", 1),
+                     {parts.begin(), parts.end()}};
+}
+
 RecordParts takeRecord(const Napi::Value& value, uint32_t dim) {
   const Napi::Object record = takeObject(value, "record");
   const auto [versionId, givenRows, givenVectors, givenScales, givenTerms] =

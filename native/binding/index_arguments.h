@@ -7,6 +7,7 @@
 
 #include <napi.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ namespace maxsimd {
 
 /// `exactTokenVectorsMax` 0 is left for the engine to say.
 IndexOptions takeIndexOptions(const Napi::Object& options);
+/// Nothing for `undefined`.
+std::optional<PartialCopy> takePartialCopy(const Napi::Value& value);
 RecordParts takeRecord(const Napi::Value& value, uint32_t dim);
 IndexSearch takeSearch(const Napi::Value& value, uint32_t dim);
 Condition takeCondition(const Napi::Value& value, const std::string& name);

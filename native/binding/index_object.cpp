@@ -109,6 +109,7 @@ Napi::Function IndexObject::define(Napi::Env env) {
                      {
                          InstanceMethod<&IndexObject::createSegment>("createSegment"),
                          InstanceMethod<&IndexObject::openSegment>("openSegment"),
+                         InstanceMethod<&IndexObject::addParts>("addParts"),
                          InstanceMethod<&IndexObject::append>("append"),
                          InstanceMethod<&IndexObject::sync>("sync"),
                          InstanceMethod<&IndexObject::seal>("seal"),
@@ -164,16 +165,26 @@ Napi::Value IndexObject::createSegment(const Napi::CallbackInfo& info) {
 
 Napi::Value IndexObject::openSegment(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    const auto [givenRecords, isSealed] = properties(takeObject(info[2], "expected"), "recordsReferenced", "sealed");
+    const auto [givenRecords, isSealed, copy] =
+        properties(takeObject(info[2], "expected"), "recordsReferenced", "sealed", "partial");
+    const auto partial = takePartialCopy(copy);
     requireOpen();
     const uint64_t id = takeSegmentId(info[0]);
     const auto records = uint32_t(takeInteger(givenRecords, "recordsReferenced", 0, UINT32_MAX));
     const bool sealed = takeBoolean(isSealed, "sealed");
-    auto execute = [index = index_, id, path = takeString(info[1], "path"), records, sealed] {
-      return index->openSegment(id, path, records, sealed);
+    auto execute = [index = index_, id, path = takeString(info[1], "path"), records, sealed, partial] {
+      return index->openSegment(id, path, records, sealed, partial ? &*partial : nullptr);
     };
     auto result = [](Napi::Env env, SegmentInfo& opened) -> Napi::Value { return segmentInfo(env, opened); };
     return hub_->start(info.Env(), hub_->engine().files(), makeTask(std::move(execute), std::move(result)));
+  });
+}
+
+Napi::Value IndexObject::addParts(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const uint64_t id = takeSegmentId(info[0]);
+    requireOpen().addParts(id, takeArray<uint8_t>(info[1], "parts"));
+    return info.Env().Undefined();
   });
 }
 

@@ -22,6 +22,7 @@ class IndexObject : public Napi::ObjectWrap<IndexObject> {
  private:
   Napi::Value createSegment(const Napi::CallbackInfo& info);
   Napi::Value openSegment(const Napi::CallbackInfo& info);
+  Napi::Value addParts(const Napi::CallbackInfo& info);
   Napi::Value append(const Napi::CallbackInfo& info);
   Napi::Value sync(const Napi::CallbackInfo& info);
   Napi::Value seal(const Napi::CallbackInfo& info);

@@ -21,6 +21,8 @@ enum class ErrorCode {
   deadlineExceeded,
   /// Values that a condition asks for are not known: they are to be brought.
   valuesMissing,
+  /// Bytes of a file that is being fetched have not come yet.
+  absent,
 };
 
 constexpr const char* errorCodeName(ErrorCode code) {
@@ -34,6 +36,7 @@ constexpr const char* errorCodeName(ErrorCode code) {
     case ErrorCode::unsupportedVersion: return "unsupported_version";
     case ErrorCode::deadlineExceeded: return "deadline_exceeded";
     case ErrorCode::valuesMissing: return "values_missing";
+    case ErrorCode::absent: return "absent";
   }
   return "io";
 }

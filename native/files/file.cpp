@@ -12,7 +12,10 @@ namespace maxsimd {
 
 File::File(int descriptor, std::string path) : descriptor_(descriptor), path_(std::move(path)) {}
 
-File::File(File&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)), path_(std::move(other.path_)) {}
+File::File(File&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)),
+      path_(std::move(other.path_)),
+      parts_(std::move(other.parts_)) {}
 
 File::~File() {
   if (descriptor_ >= 0) close(descriptor_);
@@ -55,6 +58,7 @@ void File::write(uint64_t offset, const void* data, uint64_t bytes) {
 }
 
 void File::read(uint64_t offset, void* data, uint64_t bytes) const {
+  if (parts_ != nullptr) parts_->require(offset, bytes);
   auto* to = static_cast<uint8_t*>(data);
   while (bytes > 0) {
     const ssize_t got = pread(descriptor_, to, bytes, off_t(offset));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "files/mapping.h"
+#include "files/present_parts.h"
 
 #include <cstdint>
 #include <memory>
@@ -31,11 +32,17 @@ class File {
   void forget(uint64_t offset, uint64_t bytes) const;
   const std::string& path() const { return path_; }
 
+  /// From now on reads of what has not come throw `AbsentParts`; mappings know nothing of it.
+  void isBeingFetched(std::shared_ptr<PresentParts> parts) { parts_ = std::move(parts); }
+  /// Null if the file is whole.
+  PresentParts* parts() const { return parts_.get(); }
+
  private:
   File(int descriptor, std::string path);
 
   int descriptor_;
   std::string path_;
+  std::shared_ptr<PresentParts> parts_;
 };
 
 /// Makes the creation, renaming or removal of `path` durable.

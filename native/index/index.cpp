@@ -82,10 +82,11 @@ void Index::createSegment(uint64_t id, const std::string& path) {
   }
 }
 
-SegmentInfo Index::openSegment(uint64_t id, const std::string& path, uint32_t recordsReferenced, bool sealed) {
+SegmentInfo Index::openSegment(uint64_t id, const std::string& path, uint32_t recordsReferenced, bool sealed,
+                               const PartialCopy* partial) {
   claim(id);
   try {
-    Entry entry = entryOf(Segment::open(id, path, options_.dim, recordsReferenced, sealed));
+    Entry entry = entryOf(Segment::open(id, path, options_.dim, recordsReferenced, sealed, partial));
     if (entry.segment->sealed()) {
       entry.codes = ChunkCodes::open(
           *entry.segment, kernel_, [this](uint64_t hash, const ChunkCodes::Load& load) { return intern(hash, load); });

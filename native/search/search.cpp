@@ -17,9 +17,20 @@ constexpr size_t blockChunks = 64;
 constexpr uint32_t widening = 4;
 constexpr uint32_t candidatesMost = 100'000;
 
+/// What exact scoring would lack is asked for at once.
+void requirePresent(const std::vector<Selection>& selections, const std::vector<Candidate>& candidates) {
+  std::vector<AbsentPart> absent;
+  for (const Candidate& candidate : candidates) {
+    const Segment& segment = *selections[candidate.selection].snapshot.segment;
+    segment.collectAbsent(segment.chunk(candidate.chunk).record, absent);
+  }
+  if (!absent.empty()) throw AbsentParts(std::move(absent));
+}
+
 void scoreExactly(const Index& index, Pool& pool, const IndexSearch& request, const Query& query,
                   const std::vector<Selection>& selections, const std::vector<Candidate>& candidates,
                   std::vector<float>& scores) {
+  requirePresent(selections, candidates);
   scores.resize(candidates.size());
   const size_t blocks = (scores.size() + blockChunks - 1) / blockChunks;
   pool.parallelFor(blocks, [&](size_t b) {

@@ -45,7 +45,7 @@ struct SearchOutcome {
   double exactMs = 0;
 };
 
-/// `UnreadRecord` if a record that it needed cannot be read or is damaged.
+/// `UnreadRecord` if a record that it needed cannot be read or is damaged, `AbsentParts` if it has not come yet.
 SearchOutcome search(Index& index, Pool& pool, const IndexSearch& request);
 
 }  // namespace maxsimd

@@ -82,10 +82,11 @@ FileHeader readFileHeader(const File& file, uint64_t bytes) {
   return header;
 }
 
-Segment::Segment(uint64_t id, uint32_t dim, File file) : id_(id), dim_(dim), file_(std::move(file)) {}
+Segment::Segment(uint64_t id, uint32_t dim, std::string path, File file)
+    : id_(id), dim_(dim), path_(std::move(path)), file_(std::move(file)) {}
 
 std::shared_ptr<Segment> Segment::create(uint64_t id, const std::string& path, uint32_t dim) {
-  std::shared_ptr<Segment> segment(new Segment(id, dim, File::create(path)));
+  std::shared_ptr<Segment> segment(new Segment(id, dim, path, File::create(path)));
   try {
     FileHeader header{};
     header.magic = fileMagic;
@@ -106,9 +107,14 @@ std::shared_ptr<Segment> Segment::create(uint64_t id, const std::string& path, u
 }
 
 std::shared_ptr<Segment> Segment::open(uint64_t id, const std::string& path, uint32_t dim, uint32_t recordsReferenced,
-                                       bool sealed) {
-  std::shared_ptr<Segment> segment(new Segment(id, dim, File::openExisting(path)));
+                                       bool sealed, const PartialCopy* partial) {
+  require(sealed || partial == nullptr, "only a sealed segment is fetched in parts");
+  std::shared_ptr<Segment> segment(
+      new Segment(id, dim, path, File::openExisting(partial == nullptr ? path : partial->path)));
   const uint64_t bytes = segment->file_.size();
+  if (partial != nullptr) {
+    segment->file_.isBeingFetched(std::make_shared<PresentParts>(id, bytes, partial->partBytes, partial->parts));
+  }
   checkFileHeader(segment->file_, id, dim, bytes);
   if (const auto footer = readFooter(segment->file_, bytes, dim)) {
     if (footer->records.size() < recordsReferenced) {
@@ -336,6 +342,17 @@ RecordView Segment::view(const Mapping& mapping, uint32_t record) const {
           RecordLayout::of(dim_, entry.chunks, entry.rows, entry.terms)};
 }
 
+void Segment::addParts(std::span<const uint8_t> bits) {
+  if (file_.parts() != nullptr) file_.parts()->add(bits);
+}
+
+void Segment::collectAbsent(uint32_t record, std::vector<AbsentPart>& absent) const {
+  if (file_.parts() == nullptr) return;
+  const RecordEntry& entry = records_[record];
+  const auto layout = RecordLayout::of(dim_, entry.chunks, entry.rows, entry.terms);
+  file_.parts()->collectAbsent(entry.offset, layout.bytes, absent);
+}
+
 void Segment::buildPostings(const Checkpoint& checkpoint) {
   require(sealed(), "an active segment has no postings");
   const std::lock_guard lock(writing_);
@@ -384,6 +401,8 @@ template <typename MayCarry, typename Body>
 std::vector<uint32_t> Segment::readTerms(uint32_t recordCount, const Checkpoint& checkpoint, const MayCarry& mayCarry,
                                          const Body& body) const {
   const bool isSigned = !sealed();
+  // At once, not one record after the other.
+  if (file_.parts() != nullptr) file_.parts()->require(0, fileBytes_);
   const auto mapping = isSigned ? this->mapping() : mappingInOrder();
   std::vector<uint32_t> damaged;
   for (uint32_t r = 0; r < recordCount; ++r) {

@@ -65,18 +65,28 @@ using Checkpoint = std::function<void()>;
 /// read.
 FileHeader readFileHeader(const File& file, uint64_t bytes);
 
+/// A copy of a segment that is being fetched.
+struct PartialCopy {
+  /// Where it lies, at its full length; what is derived from it lies beside the segment's own path.
+  std::string path;
+  uint64_t partBytes;
+  /// What has come of it (present_parts.h).
+  std::vector<uint8_t> parts;
+};
+
 class Segment {
  public:
   /// New file with its directory entry durable.
   static std::shared_ptr<Segment> create(uint64_t id, const std::string& path, uint32_t dim);
   /// Sealed if it has a footer; otherwise active, and whatever follows `recordsReferenced` records is cut off. One that is
-  /// known to be `sealed` is never taken for an active one: `corrupt` without its footer.
+  /// known to be `sealed` is never taken for an active one: `corrupt` without its footer. `partial`, of a sealed one: its
+  /// file has not come whole; whatever needs what has not come throws `AbsentParts`.
   static std::shared_ptr<Segment> open(uint64_t id, const std::string& path, uint32_t dim, uint32_t recordsReferenced,
-                                       bool sealed = false);
+                                       bool sealed = false, const PartialCopy* partial = nullptr);
 
   uint64_t id() const { return id_; }
   uint32_t dim() const { return dim_; }
-  const std::string& path() const { return file_.path(); }
+  const std::string& path() const { return path_; }
   SegmentCounts counts() const;
   bool sealed() const { return sealed_.load(std::memory_order_acquire); }
 
@@ -101,6 +111,10 @@ class Segment {
   RecordView view(const Mapping& mapping, uint32_t record) const;
   /// The bytes that `append` took. Throws `UnreadRecord` if they are not there as they were written.
   std::vector<uint8_t> read(const Mapping& mapping, uint32_t record) const;
+  /// These parts of its file have come, too; of a whole one nothing is missing.
+  void addParts(std::span<const uint8_t> bits);
+  /// Adds what has not come of a record.
+  void collectAbsent(uint32_t record, std::vector<AbsentPart>& absent) const;
   /// Records below `recordCount` that carry all terms, ascending. While the segment is active, and without usable
   /// postings, the records are read, and those that are damaged are among them: whoever scores one finds that out.
   std::vector<uint32_t> recordsMatching(std::span<const Term> terms, uint32_t recordCount,
@@ -148,7 +162,7 @@ class Segment {
  private:
   enum Check : uint8_t { metaGood = 1, metaBad = 2, dataGood = 4, dataBad = 8 };
 
-  Segment(uint64_t id, uint32_t dim, File file);
+  Segment(uint64_t id, uint32_t dim, std::string path, File file);
   void openSealed(const Footer& footer, uint64_t fileBytes);
   void openActive(uint32_t recordsReferenced, uint64_t fileBytes);
   void reserve(uint64_t bytes);
@@ -178,6 +192,7 @@ class Segment {
 
   const uint64_t id_;
   const uint32_t dim_;
+  const std::string path_;
   File file_;
 
   std::mutex writing_;

@@ -12,6 +12,9 @@ bool Segment::check(const Mapping& mapping, uint32_t record, Check good, Check b
   const uint8_t known = checks_[record].load(std::memory_order_relaxed);
   if (known & bad) return false;
   if (known & good) return true;
+  std::vector<AbsentPart> absent;
+  collectAbsent(record, absent);
+  if (!absent.empty()) throw AbsentParts(std::move(absent));
   const RecordView view = this->view(mapping, record);
   const bool intact = isDescribed(view, record) && (good == metaGood ? view.metaIntact() : view.dataIntact());
   // Zeros that stand for what could not be read say nothing of the record.

@@ -36,6 +36,7 @@ const everything = Uint8Array.of(3, 0, 0);
 const indexMethods: Readonly<Record<Exclude<keyof NativeIndex, 'close'>, (index: NativeIndex) => unknown>> = {
   createSegment: (index) => index.createSegment(2, newPath()),
   openSegment: (index) => index.openSegment(3, firstPath, { recordsReferenced: 0, sealed: false }),
+  addParts: (index) => index.addParts(1, new Uint8Array(1)),
   append: (index) => index.append(1, clusters.record(5, [4])),
   sync: (index) => index.sync(1),
   seal: (index) => index.seal(1),

@@ -54,7 +54,7 @@ export function observeCluster(metrics: Metrics): ClusterObserver {
   });
   const catchUp = metrics.histogram({
     name: 'cluster_catch_up_seconds',
-    help: 'Time to catch up with the catalog, fetching included: of an index that is `opened`, or of an open one that `follows`.',
+    help: 'Time to catch up with the catalog, with what must be fetched before a search can begin: of an index that is `opened`, or of an open one that `follows`.',
     labelNames: ['kind'],
     buckets: catchUpBucketsSeconds,
   });

@@ -3,7 +3,8 @@
  * it first which generation holds now: it sees every upsert that any node had answered before it came.
  *
  * Nothing is loaded when the index is opened. The first search, as every later one that finds this node behind, fetches
- * what is missing, and waits for it no longer than it has time; the fetching goes on.
+ * what is missing, and waits for it no longer than it has time; the fetching goes on. Token vectors come last: a search
+ * that has chosen its candidates waits for those alone.
  */
 import { ServiceError } from '../../errors.ts';
 import type {
@@ -14,7 +15,7 @@ import type {
   OpenIndex,
   SearchPlans,
 } from '../contract.ts';
-import { fromEngine, unreadRecord } from '../engine/engine-errors.ts';
+import { absentParts, fromEngine, unreadRecord } from '../engine/engine-errors.ts';
 import type { NativeIndex, NativeMatching, NativeRecord } from '../engine/native.ts';
 import type { IndexHead, RecordLocation } from '../../index-state.ts';
 import type { IndexSettings } from '../index-settings.ts';
@@ -28,7 +29,6 @@ import type { ClusterEvents } from './cluster-events.ts';
 import { ClusterMerges } from './cluster-merge.ts';
 import { dropDelta, StagedSegments, type Delta, type DeltaParts } from './deltas.ts';
 import { Follower } from './follower.ts';
-import { uncacheSegment } from './segment-objects.ts';
 import { UpsertGroups, type UpsertParts } from './upsert-groups.ts';
 import { UpsertSession } from './upsert-session.ts';
 
@@ -62,6 +62,8 @@ export class ClusterIndex implements OpenIndex {
   readonly #passed: { readonly atMs: number; readonly generation: number }[] = [];
   #maintenance: Promise<void> | undefined;
   readonly #jobs = new Set<Promise<void>>();
+  /** Background work is given up. */
+  readonly #ended = Promise.withResolvers<void>();
   #failure: unknown;
   #closed = false;
 
@@ -141,10 +143,11 @@ export class ClusterIndex implements OpenIndex {
     timeoutMs: number,
   ): Promise<NativeRecord | undefined> {
     const { segments } = this.#follower;
-    if (!segments.has(segmentId)) await this.#reachHeadBefore(performance.now() + timeoutMs);
+    const endsAt = performance.now() + timeoutMs;
+    if (!segments.has(segmentId)) await this.#reachHeadBefore(endsAt);
     this.#assertUsable();
     try {
-      return await this.#parts.native.readRecord(segmentId, record);
+      return await this.#withParts(endsAt, () => this.#parts.native.readRecord(segmentId, record));
     } catch (error) {
       if (!segments.has(segmentId)) return undefined;
       await this.#mend(error);
@@ -163,6 +166,7 @@ export class ClusterIndex implements OpenIndex {
       search: async (search) => {
         const found = await this.#ask(search, head, (asked) => native.search(asked));
         plans[found.plan] += 1;
+        void this.#follower.fetchRest();
         return found;
       },
       matching: (matching) => this.#ask(matching, head, (asked) => native.matching(asked)),
@@ -188,6 +192,7 @@ export class ClusterIndex implements OpenIndex {
   }
 
   windDown(): void {
+    this.#ended.resolve();
     this.#merges.close();
   }
 
@@ -237,8 +242,10 @@ export class ClusterIndex implements OpenIndex {
       for (;;) {
         this.#assertUsable();
         const { swaps, generation } = this.#follower;
+        const askNow = (): Promise<T> =>
+          ask({ ...asked, generation, timeoutMs: Math.max(1, endsAt - performance.now()) });
         const found = await this.#values.run({ ...asked, generation, endsAt }, () =>
-          ask({ ...asked, generation, timeoutMs: Math.max(1, endsAt - performance.now()) }),
+          this.#withParts(endsAt, askNow),
         );
         // While records move they can be met at both places, or at none; once they have moved, at one.
         if (swaps === this.#follower.swaps) return found;
@@ -251,6 +258,21 @@ export class ClusterIndex implements OpenIndex {
 
   #reachHeadBefore(endsAt: number, asked?: Promise<IndexHead>): Promise<void> {
     return before(endsAt, this.#reachHead(asked), 'the index is being fetched');
+  }
+
+  /** Asks again whenever parts have come that the engine lacked. */
+  async #withParts<T>(endsAt: number, ask: () => Promise<T>): Promise<T> {
+    for (;;) {
+      this.#assertUsable();
+      this.#follower.noteParts();
+      try {
+        return await ask();
+      } catch (error) {
+        const absent = absentParts(error);
+        if (absent === undefined) throw error;
+        await before(endsAt, this.#follower.fetchParts(absent), 'the index is being fetched');
+      }
+    }
   }
 
   async #reachHead(asked?: Promise<IndexHead>): Promise<void> {
@@ -273,11 +295,12 @@ export class ClusterIndex implements OpenIndex {
   /** A local copy that cannot be read is nothing lost: the index begins anew without it. */
   async #mend(error: unknown): Promise<void> {
     const unread = unreadRecord(error);
-    const segment = unread === undefined ? undefined : this.#follower.segments.get(unread.segmentId);
+    if (unread === undefined) return;
+    const segment = this.#follower.segments.get(unread.segmentId);
     if (segment === undefined) return;
     this.#noteBackgroundError('cache', error);
     this.#failure ??= error;
-    await uncacheSegment(this.#parts.cache, segment.blob);
+    await this.#follower.removeCopy(unread.segmentId, segment);
   }
 
   async #maintain(): Promise<void> {
@@ -288,6 +311,7 @@ export class ClusterIndex implements OpenIndex {
     const old = this.#passed.findLastIndex(({ atMs }) => nowMs - atMs >= deathsKeptMs);
     const [forgettable] = this.#passed.splice(0, old + 1).slice(-1);
     if (forgettable !== undefined) await catalog.forgetDeadVersions(forgettable.generation);
+    await Promise.race([this.#follower.fetchRest(), this.#ended.promise]);
     await this.#merges.run();
   }
 

@@ -127,8 +127,10 @@ export class ClusterMerges {
     await follower.reach(await catalog.readHead());
   }
 
+  /** Nothing while segments are being fetched: a merge, and a codebook, read all of them. */
   #due(): readonly MergeableSegment[] {
-    const { settings } = this.#parts;
+    const { settings, follower } = this.#parts;
+    if (!follower.isWhole) return [];
     const segments = this.#mergeable();
     const plan = planMerge(
       segments,

@@ -9,13 +9,14 @@
 import { ServiceError } from '../../errors.ts';
 import type { IndexChanges, IndexHead, NamedSegment } from '../../index-state.ts';
 import { hasCode } from '../../system-errors.ts';
+import { absentParts, type AbsentParts } from '../engine/engine-errors.ts';
 import type { NativeIndex } from '../engine/native.ts';
 import { loadLifespans } from '../segments/load-lifespans.ts';
-import type { BlobCache } from '../storage/blob-cache.ts';
+import type { BlobCache, PartialCopy } from '../storage/blob-cache.ts';
 import type { ClusterIndexCatalog } from './cluster-catalog.ts';
 import type { ClusterEvents } from './cluster-events.ts';
 import type { StagedSegments } from './deltas.ts';
-import { fetchSegment, uncacheSegment } from './segment-objects.ts';
+import { openSegmentCopy, uncacheSegment } from './segment-objects.ts';
 
 export interface FollowerParts {
   readonly native: NativeIndex;
@@ -39,6 +40,9 @@ const nobody = { segmentIds: new Float64Array(), records: new Uint32Array() };
 export class Follower {
   readonly #parts: FollowerParts;
   readonly #segments = new Map<number, FollowedSegment>();
+  /** Segments that are searched while they are being fetched. */
+  readonly #partials = new Map<number, PartialCopy>();
+  readonly #completing = new WeakMap<PartialCopy, Promise<void>>();
   #generation = -1;
   #layout = -1;
   #swaps = 0;
@@ -54,9 +58,14 @@ export class Follower {
     return this.#generation;
   }
 
-  /** The catalog has forgotten what would lead from here to now: only beginning anew helps. */
+  /** Only beginning anew helps: the catalog has forgotten what would lead from here to now, or a copy is damaged. */
   get lost(): boolean {
     return this.#lost;
+  }
+
+  /** All that is open is here. */
+  get isWhole(): boolean {
+    return this.#partials.size === 0;
   }
 
   /** How often records have moved. */
@@ -76,6 +85,45 @@ export class Follower {
       });
       await this.#running;
     }
+  }
+
+  /** What has come since is used from now on. */
+  noteParts(): void {
+    for (const [id, partial] of this.#partials) this.#parts.native.addParts(id, partial.parts);
+  }
+
+  /** Resolves when they have come. */
+  async fetchParts({ segmentIds, parts }: AbsentParts): Promise<void> {
+    const bySegment = Map.groupBy(parts.keys(), (place) => segmentIds[place] ?? 0);
+    await Promise.all(
+      [...bySegment].map(async ([id, places]) => {
+        const partial = this.#partials.get(id);
+        try {
+          await partial?.need(places.map((place) => parts[place] ?? 0));
+        } catch (error) {
+          // Unless a merge has taken it away meanwhile.
+          if (this.#partials.get(id) === partial) throw isUnreadable(error) ? unreadable(error) : error;
+        }
+      }),
+    );
+  }
+
+  /** What no search has waited for. Resolves when there is nothing left to fetch; never rejects. */
+  async fetchRest(): Promise<void> {
+    await Promise.all(
+      [...this.#partials].map(([id, partial]) => {
+        const completing = this.#completing.get(partial) ?? this.#complete(id, partial);
+        this.#completing.set(partial, completing);
+        return completing;
+      }),
+    );
+  }
+
+  /** Its copy cannot be read. */
+  async removeCopy(id: number, { blob }: FollowedSegment): Promise<void> {
+    this.#lost = true;
+    this.#partials.delete(id);
+    await uncacheSegment(this.#parts.cache, blob);
   }
 
   async #catchUp(): Promise<void> {
@@ -102,7 +150,7 @@ export class Follower {
 
   /** Opens what this node does not have and somebody may still see; what it cannot have all of, it has none of. */
   async #openNew(changes: IndexChanges): Promise<readonly NamedSegment[]> {
-    const { native, staged } = this.#parts;
+    const { staged } = this.#parts;
     const needed = new Set(changes.versions.segmentIds);
     const unknown = changes.segments.filter(({ id }) => !this.#segments.has(id));
     const opening = await Promise.allSettled(
@@ -112,28 +160,65 @@ export class Follower {
     );
     const failure = opening.find(({ status }) => status === 'rejected');
     if (failure === undefined) return unknown;
-    for (const { id } of unknown) native.dropSegment(id);
+    for (const { id } of unknown) this.#drop(id);
     throw (failure as PromiseRejectedResult).reason;
   }
 
   /** A local copy that has been damaged, or has been evicted before it was opened, is fetched once more. */
   async #open(segment: NamedSegment): Promise<void> {
-    const { native, cache, onError } = this.#parts;
-    const open = async (): Promise<void> => {
-      const expected = { recordsReferenced: segment.records, sealed: true };
-      await native.openSegment(segment.id, await fetchSegment(cache, segment), expected);
-    };
-    const isUnreadable = (error: unknown): boolean => hasCode(error, 'corrupt', 'ENOENT');
+    const { cache, onError } = this.#parts;
     try {
-      await open();
+      await this.#openCopy(segment);
     } catch (error) {
       if (!isUnreadable(error)) throw error;
       onError(error);
       await uncacheSegment(cache, segment.blob);
-      await open().catch((again: unknown) => {
+      await this.#openCopy(segment).catch((again: unknown) => {
         throw isUnreadable(again) ? unreadable(again) : again;
       });
     }
+  }
+
+  async #openCopy(segment: NamedSegment): Promise<void> {
+    const { native, cache } = this.#parts;
+    const { id } = segment;
+    const { path, partial } = await openSegmentCopy(cache, segment);
+    const expected = { recordsReferenced: segment.records, sealed: true };
+    if (partial === undefined) {
+      await native.openSegment(id, path, expected);
+      return;
+    }
+    for (;;) {
+      try {
+        await native.openSegment(id, path, { ...expected, partial });
+        break;
+      } catch (error) {
+        const absent = absentParts(error);
+        if (absent === undefined) throw error;
+        await partial.need([...absent.parts]);
+      }
+    }
+    this.#partials.set(id, partial);
+  }
+
+  async #complete(id: number, partial: PartialCopy): Promise<void> {
+    const { native, onError } = this.#parts;
+    const isOpen = (): boolean => this.#partials.get(id) === partial;
+    try {
+      await partial.complete();
+      if (!isOpen()) return;
+      native.addParts(id, partial.parts);
+      this.#partials.delete(id);
+    } catch (error) {
+      if (!isOpen()) return;
+      this.#lost = true;
+      onError(error);
+    }
+  }
+
+  #drop(id: number): void {
+    this.#partials.delete(id);
+    this.#parts.native.dropSegment(id);
   }
 
   /** In one turn of the event loop, in this order: what was born becomes visible with the generation, not before. */
@@ -152,11 +237,11 @@ export class Follower {
   }
 
   #dropRemoved({ segments }: IndexChanges): void {
-    const { native, cache, onError } = this.#parts;
+    const { cache, onError } = this.#parts;
     const kept = new Set(segments.map(({ id }) => id));
     for (const [id, { blob }] of this.#segments) {
       if (kept.has(id)) continue;
-      native.dropSegment(id);
+      this.#drop(id);
       this.#segments.delete(id);
       this.#swaps += 1;
       uncacheSegment(cache, blob).catch(onError);
@@ -169,6 +254,10 @@ export class Follower {
       if (segment !== undefined && records > recordsLive) segment.wasteSinceMs ??= sinceMs;
     }
   }
+}
+
+function isUnreadable(error: unknown): boolean {
+  return hasCode(error, 'corrupt', 'ENOENT');
 }
 
 function forgotten(): ServiceError {

@@ -6,10 +6,12 @@ import { randomUUID } from 'node:crypto';
 import type { NamedSegment, SegmentFile } from '../../index-state.ts';
 import type { SegmentInfo } from '../engine/native.ts';
 import { derivedEndings } from '../segments/derived-data.ts';
-import type { BlobCache, CachedFile } from '../storage/blob-cache.ts';
+import type { BlobCache, CachedFile, OpenCopy } from '../storage/blob-cache.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 
 const codebookEnding = '.codebook';
+/** The directory of most segments is in so many parts at their end. */
+const directoryParts = 4;
 
 export function newBlob(indexId: string): string {
   return `${indexId}/${randomUUID()}.seg`;
@@ -29,6 +31,26 @@ export async function fetchSegment(
       .map((file) => cache.fetch(cachedFile(blob, file))),
   );
   return path;
+}
+
+/**
+ * Resolves when it can be opened. What searches read all of is fetched whole: what is derived from it, or the segment
+ * itself where there is nothing of that kind. Otherwise there is no more of the segment than its ends.
+ */
+export async function openSegmentCopy(
+  cache: Pick<BlobCache, 'fetch' | 'open'>,
+  segment: NamedSegment,
+): Promise<OpenCopy> {
+  const { blob, files } = segment;
+  const own = files.find(({ ending }) => ending === '');
+  if (own === undefined || files.length === 1) return { path: await fetchSegment(cache, segment) };
+  const derived = { ...segment, files: files.filter((file) => file !== own) };
+  const opening = cache.open(cachedFile(blob, own)).then(async (copy) => {
+    await copy.partial?.needEnds(directoryParts);
+    return copy;
+  });
+  const [copy] = await Promise.all([opening, fetchSegment(cache, derived)]);
+  return copy;
 }
 
 /** Local copies go; a codebook, which segments share, stays. */

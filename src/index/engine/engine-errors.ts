@@ -11,7 +11,8 @@ export type EngineErrorCode =
   | 'corrupt'
   | 'unsupported_version'
   | 'deadline_exceeded'
-  | 'values_missing';
+  | 'values_missing'
+  | 'absent';
 
 export function hasEngineCode(error: unknown, code: EngineErrorCode): boolean {
   return hasCode(error, code);
@@ -28,6 +29,16 @@ export function unreadRecord(error: unknown): UnreadRecord | undefined {
   return isUnread ? { segmentId: Number(error.segmentId), record: Number(error.record) } : undefined;
 }
 
+/** Columns: part `parts[i]` of the file of segment `segmentIds[i]` was needed, and has not come yet. */
+export interface AbsentParts {
+  readonly segmentIds: Float64Array;
+  readonly parts: Uint32Array;
+}
+
+export function absentParts(error: unknown): AbsentParts | undefined {
+  return hasEngineCode(error, 'absent') ? (error as Error & AbsentParts) : undefined;
+}
+
 /** Operating errors, the system's too, become `ServiceError`s; anything else (a defect) is returned as it is. */
 export function fromEngine(error: unknown): unknown {
   if (unreadRecord(error) !== undefined) {
@@ -39,6 +50,12 @@ export function fromEngine(error: unknown): unknown {
         cause: error,
       },
     );
+  }
+  if (absentParts(error) !== undefined) {
+    return new ServiceError('service_unavailable', 'the index is being fetched', {
+      retryAfterSeconds: 1,
+      cause: error,
+    });
   }
   if (hasEngineCode(error, 'no_space')) return noSpace(error);
   if (hasEngineCode(error, 'no_memory')) {

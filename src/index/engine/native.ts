@@ -1,8 +1,9 @@
 /**
  * The addon's types and its only importer. Everything asynchronous runs on the addon's own threads.
  * Errors are `Error`s with a `code`: `invalid_argument`, `closed`, `io` (with `errno`), `no_space`,
- * `no_memory`, `corrupt`, `unsupported_version`, `deadline_exceeded`, `values_missing`. Those of a record that could not be read (`io`) or is not
- * what was written (`corrupt`) name it: `segmentId`, `record`.
+ * `no_memory`, `corrupt`, `unsupported_version`, `deadline_exceeded`, `values_missing`, `absent`. Those of a record that could not be read (`io`) or is not
+ * what was written (`corrupt`) name it: `segmentId`, `record`. What needs bytes of a segment that have not come yet fails with
+ * `absent`, `segmentIds` and `parts`, and may be tried again once they are there.
  *
  * Handles are closed explicitly (`close()` is idempotent and waits for nothing: work in flight keeps
  * what it reads alive and settles normally); garbage collection is only a backstop. Every method of a
@@ -180,12 +181,20 @@ export interface NativeIndex {
    * version that is alive lies there.
    * A sealed file's footer is verified now, its records on first touch or by `verifyRecord`.
    * `sealed`: the catalog knows it as that; `corrupt` where it has no footer. An active file may turn out to be sealed.
+   * `partial`, of a sealed one: its file, at its full length, is being fetched to another path; what is derived from it lies
+   * beside `path`. `parts` has a bit for each part that has come, the first in the lowest bit of the first byte.
    */
   openSegment(
     segmentId: number,
     path: string,
-    expected: { readonly recordsReferenced: number; readonly sealed: boolean },
+    expected: {
+      readonly recordsReferenced: number;
+      readonly sealed: boolean;
+      readonly partial?: { readonly path: string; readonly partBytes: number; readonly parts: Uint8Array };
+    },
   ): Promise<SegmentInfo>;
+  /** These parts of a segment that was opened as `partial` have come, too. */
+  addParts(segmentId: number, parts: Uint8Array): void;
   /** Writes one record (not yet durable, not yet visible); resolves to its number in the segment. */
   append(segmentId: number, record: NativeRecord): Promise<{ readonly record: number }>;
   /** fdatasync, shared by callers that wait at the same time. After a failure the segment refuses every later append. */

@@ -12,8 +12,10 @@ import { mkdir, readdir, readFile, rename, rm, stat, statfs, utimes } from 'node
 import path from 'node:path';
 import { assertInvariant } from '../../errors.ts';
 import { hasCode, storageUnavailable } from '../../system-errors.ts';
-import type { BlobCache, CachedFile } from './blob-cache.ts';
+import type { BlobCache, CachedFile, OpenCopy } from './blob-cache.ts';
 import type { ObjectStore } from './object-store.ts';
+import { PartialFile } from './partial-file.ts';
+import { turns } from './turns.ts';
 
 export interface BlobCacheOptions {
   readonly directory: string;
@@ -30,6 +32,8 @@ const namePattern = /^[A-Za-z0-9][A-Za-z0-9_-]*\/[A-Za-z0-9][A-Za-z0-9._-]*$/;
 const partial = '.part-';
 /** So much of the bound goes at a time, so that not every file evicts. */
 const evictedShare = 0.1;
+/** Requests for what nobody waits for. */
+const restsAtOnce = 8;
 /** A partial file that is not written any more. */
 const partialAgeMs = 3_600_000;
 
@@ -54,6 +58,9 @@ class LocalBlobCache implements BlobCache {
   readonly #root: string;
   readonly #options: BlobCacheOptions;
   readonly #fetching = new Map<string, Promise<string>>();
+  /** Files that are used while they are being fetched; nothing where there was a whole one. */
+  readonly #partials = new Map<string, Promise<PartialFile | undefined>>();
+  readonly #inTurn = turns(restsAtOnce);
   /** Created and not adopted: they count, and stay. */
   readonly #written = new Set<string>();
   /** Other processes add and remove, too: counted anew by each eviction. */
@@ -75,6 +82,16 @@ class LocalBlobCache implements BlobCache {
     return fetching;
   }
 
+  async open(object: CachedFile): Promise<OpenCopy> {
+    const file = this.#path(object.name);
+    const copy = await (this.#partials.get(object.name) ?? this.#newPartial(object));
+    if (copy === undefined) return { path: file };
+    if (await exists(copy.path)) return { path: file, partial: copy };
+    // It is whole by now, or was taken for one that nobody writes.
+    await this.#discardPartial(object.name);
+    return this.open(object);
+  }
+
   async create(name: string): Promise<string> {
     const file = this.#path(name);
     this.#written.add(file);
@@ -90,6 +107,7 @@ class LocalBlobCache implements BlobCache {
 
   async remove(name: string): Promise<void> {
     const file = this.#path(name);
+    await this.#discardPartial(name);
     await rm(file, { force: true });
     this.#written.delete(file);
   }
@@ -101,6 +119,8 @@ class LocalBlobCache implements BlobCache {
 
   async removeIndex(indexId: string): Promise<void> {
     const folder = path.dirname(this.#path(`${indexId}/any`));
+    for (const name of this.#partials.keys())
+      if (name.startsWith(`${indexId}/`)) await this.#discardPartial(name);
     // A download may add a file meanwhile.
     await rm(folder, { recursive: true, force: true, maxRetries: 3 });
     for (const file of this.#written) if (path.dirname(file) === folder) this.#written.delete(file);
@@ -134,17 +154,9 @@ class LocalBlobCache implements BlobCache {
 
   async #fetch({ name, key, bytes, sha256 }: CachedFile): Promise<string> {
     const file = this.#path(name);
-    const now = new Date();
-    try {
-      await utimes(file, now, (await stat(file)).mtime);
-      this.statistics.hits += 1;
-      return file;
-    } catch (error) {
-      if (!hasCode(error, 'ENOENT')) throw error;
-    }
-    this.statistics.misses += 1;
-    await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
-    const part = `${file}${partial}${randomUUID()}`;
+    await (await this.#partials.get(name))?.complete();
+    if (await this.#isHit(file)) return file;
+    const part = await this.#newPart(file);
     try {
       await this.#options.objects.getFile(key, part, { bytes, sha256 });
     } catch (error) {
@@ -159,9 +171,70 @@ class LocalBlobCache implements BlobCache {
     return file;
   }
 
+  #newPartial(object: CachedFile): Promise<PartialFile | undefined> {
+    const { name } = object;
+    const opening = this.#openPartial(object, () => {
+      forget();
+      this.#keepBound();
+    });
+    const forget = (): void => {
+      if (this.#partials.get(name) === opening) this.#partials.delete(name);
+    };
+    this.#partials.set(name, opening);
+    opening.then((copy) => copy ?? forget(), forget);
+    return opening;
+  }
+
+  async #openPartial(object: CachedFile, onEnd: () => void): Promise<PartialFile | undefined> {
+    const wholePath = this.#path(object.name);
+    await this.#fetching.get(object.name)?.catch(() => undefined);
+    if (await this.#isHit(wholePath)) return undefined;
+    const { objects, onError } = this.#options;
+    const copy = await PartialFile.create({
+      object,
+      path: await this.#newPart(wholePath),
+      wholePath,
+      objects,
+      inTurn: this.#inTurn,
+      onError,
+      onEnd,
+    });
+    this.#added(object.bytes);
+    return copy;
+  }
+
+  async #discardPartial(name: string): Promise<void> {
+    const copy = await this.#partials.get(name)?.catch(() => undefined);
+    this.#partials.delete(name);
+    await copy?.discard();
+  }
+
+  /** Whether the whole file is there, which is used now. */
+  async #isHit(file: string): Promise<boolean> {
+    const now = new Date();
+    try {
+      await utimes(file, now, (await stat(file)).mtime);
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT')) throw error;
+      this.statistics.misses += 1;
+      return false;
+    }
+    this.statistics.hits += 1;
+    return true;
+  }
+
+  async #newPart(file: string): Promise<string> {
+    await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
+    return `${file}${partial}${randomUUID()}`;
+  }
+
   #added(bytes: number): void {
     this.statistics.bytes += bytes;
     this.statistics.files += 1;
+    this.#keepBound();
+  }
+
+  #keepBound(): void {
     if (this.statistics.bytes <= this.#options.bytesMax || this.#isEvicting) return;
     this.#isEvicting = true;
     this.#evictAll()
@@ -199,6 +272,13 @@ class LocalBlobCache implements BlobCache {
     assertInvariant(namePattern.test(name), `file name ${JSON.stringify(name)}`);
     return path.join(this.#root, name);
   }
+}
+
+async function exists(file: string): Promise<boolean> {
+  return stat(file).then(
+    () => true,
+    () => false,
+  );
 }
 
 function lastUse({ atimeMs, mtimeMs }: Stats): number {

@@ -13,6 +13,7 @@ import { pipeline } from 'node:stream/promises';
 import { ServiceError } from '../../errors.ts';
 import { hasCode, storageUnavailable } from '../../system-errors.ts';
 import type { ObjectStore } from './object-store.ts';
+import { turns } from './turns.ts';
 
 const attemptsMax = 4;
 /** What a put keeps in memory is so much, twice. */
@@ -101,7 +102,8 @@ export function openS3ObjectStore(
     try {
       const range = `bytes=${first}-${first + bytes - 1}`;
       const { Body: body } = await client.send(new GetObjectCommand({ ...at(key), Range: range }));
-      return Buffer.from((await body?.transformToByteArray()) ?? []);
+      const content = (await body?.transformToByteArray()) ?? new Uint8Array();
+      return Buffer.from(content.buffer, content.byteOffset, content.byteLength);
     } catch (error) {
       // It ends before.
       if (error instanceof Error && error.name === 'InvalidRange') return Buffer.alloc(0);
@@ -146,24 +148,6 @@ export function openS3ObjectStore(
     },
 
     close: () => client.destroy(),
-  };
-}
-
-/** At most so many at a time, in the order in which they came. */
-function turns(most: number): <T>(work: () => Promise<T>) => Promise<T> {
-  const waiting: (() => void)[] = [];
-  let running = 0;
-  return async (work) => {
-    if (running >= most) await new Promise<void>((resolve) => void waiting.push(resolve));
-    else running += 1;
-    try {
-      return await work();
-    } finally {
-      // Whoever waits takes this turn over.
-      const next = waiting.shift();
-      if (next === undefined) running -= 1;
-      else next();
-    }
   };
 }
 

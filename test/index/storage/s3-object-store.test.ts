@@ -152,10 +152,13 @@ describe('a store that fails', () => {
       proxy.faults = { passBytes: mib, ending };
       const copy = path.join(folder, 'copy');
       await expect(patient.getFile('a', copy, expected)).rejects.toMatchObject(unavailable);
+      await expect(patient.readPart('a', 1, 2 * mib - 1)).rejects.toMatchObject(unavailable);
       expect(await readdir(folder)).toHaveLength(1);
       proxy.faults = {};
       await patient.getFile('a', copy, expected);
       expect(shaOf(await readFile(copy))).toBe(expected.sha256);
+      const part = await patient.readPart('a', 1, 2 * mib - 1);
+      expect(part.equals((await readFile(file)).subarray(1))).toBe(true);
     },
     10_000,
   );

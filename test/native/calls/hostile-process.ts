@@ -9,7 +9,9 @@ import { seededRandom } from '../../support/seeded-random.ts';
 import { Clusters, columns, noLifespans, term } from '../sample.ts';
 
 const codes = new Set(
-  'invalid_argument closed io no_space no_memory corrupt unsupported_version deadline_exceeded'.split(' '),
+  'invalid_argument closed io no_space no_memory corrupt unsupported_version deadline_exceeded absent'.split(
+    ' ',
+  ),
 );
 const ours = 'thrown by a getter';
 const pendingMax = 40;
@@ -68,11 +70,26 @@ async function newIndex() {
   return made;
 }
 
+/** A file of some index as one of which something has come. */
+function partialCopy(): object {
+  const file = path.join(directory, `${random.integer(1, files)}.seg`);
+  return {
+    path: file,
+    partBytes: random.integer(1, 4096),
+    parts: new Uint8Array(random.integer(1, 99)).fill(255),
+  };
+}
+
 function indexCalls(): readonly Call[] {
   const lifespans = { versionIds: Float64Array.of(1), born: Float64Array.of(1), died: Float64Array.of(0) };
   return [
     ['createSegment', [random.integer(3, 9), newPath()]],
     ['openSegment', [random.integer(3, 9), newPath(), { recordsReferenced: 0, sealed: false }]],
+    [
+      'openSegment',
+      [random.integer(3, 9), newPath(), { recordsReferenced: 4, sealed: true, partial: partialCopy() }],
+    ],
+    ['addParts', [random.integer(1, 9), new Uint8Array(1)]],
     ['append', [2, clusters.record(random.integer(0, 99), [2, 3], term(1))]],
     ['sync', [2]],
     ['seal', [random.integer(3, 9)]],
