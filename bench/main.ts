@@ -2,6 +2,7 @@
 import { Command } from 'commander';
 import { capacity } from './capacity/command.ts';
 import { cluster } from './cluster/bench.ts';
+import { cold } from './cold/bench.ts';
 import { encoder } from './encoder/bench.ts';
 import { frontier } from './frontier/bench.ts';
 import { gpu } from './gpu/bench.ts';
@@ -32,6 +33,7 @@ const scenarios = [
   kernel,
   capacity,
   cluster,
+  cold,
   placement,
   encoder,
   gpu,
