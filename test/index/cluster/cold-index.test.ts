@@ -255,6 +255,20 @@ describe('a cold node', () => {
     expect(cold.errors).toEqual([]);
   });
 
+  it('reads a record before the rest has come', async () => {
+    const between = new Between();
+    between.hold('rest');
+    const cold = await newCold(between);
+    const [placed] = await queryDatabase(
+      stage.url,
+      `SELECT s.id, record FROM placements JOIN segments s ON s.id = segment_id
+        WHERE state = 'sealed' AND record = ${documents / 2}`,
+    );
+    const at = { segmentId: Number(placed!['id']), record: Number(placed!['record']) };
+    expect(await cold.index().readRecord(at, 20_000)).toEqual(await warm.index().readRecord(at, 20_000));
+    expect((await copies(cold)).get('partial')).toBeLessThan(0.75 * segment.bytes);
+  });
+
   it('closes an index while it comes', async () => {
     const between = new Between();
     between.hold('rest');
