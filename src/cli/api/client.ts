@@ -90,10 +90,10 @@ export class ApiClient {
     return check(indexListSchema, await this.#send({ method: 'GET', path: '/v1/indexes' })).data;
   }
 
-  /** By name, or else by identifier. */
+  /** By identifier, or else by name. */
   async findIndex(nameOrId: string): Promise<Index | undefined> {
     const data = await this.listIndexes();
-    return data.find((index) => index.name === nameOrId) ?? data.find((index) => index.id === nameOrId);
+    return data.find((index) => index.id === nameOrId) ?? data.find((index) => index.name === nameOrId);
   }
 
   async requireIndex(nameOrId: string): Promise<Index> {

@@ -35,6 +35,9 @@ describe('index rename', () => {
     expect(api.indexes.map(({ name }) => name)).toEqual(['poems', 'films']);
     const { exitCode, document } = await runJson(['index', 'rename', 'books', 'novels'], options);
     expect([exitCode, document.error.code]).toEqual([1, 'not_found']);
+    // An identifier goes before a name that looks like one.
+    await run(['index', 'rename', 'films', id], options);
+    expect((await runJson(['index', 'rename', id, 'plays'], options)).document).toMatchObject({ id });
   });
 });
 
