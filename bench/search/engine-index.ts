@@ -9,10 +9,15 @@ import { mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync, 
 import path from 'node:path';
 import { builtFile } from '../../src/installation.ts';
 import { defaultIndexSettings } from '../../src/index/index-settings.ts';
-import type { NativeEngine, NativeIndex, NativeSearchResult } from '../../src/index/engine/native.ts';
+import type {
+  NativeEngine,
+  NativeIndex,
+  NativeMatching,
+  NativeSearchResult,
+} from '../../src/index/engine/native.ts';
 import { chunksOf, documentsOf, rowOf, rowsOf, tokenVectorsOf, type Corpus, type Query } from './corpus.ts';
 import { memoryBytes } from '../lib/service/process-counters.ts';
-import { termsOf, type Selectivity, termOf } from './filters.ts';
+import { metadataOf, rangeOf, termsOf, type Selectivity, termOf } from './filters.ts';
 
 /** What a search asks beyond its query. */
 export interface SearchSettings {
@@ -20,6 +25,8 @@ export interface SearchSettings {
   readonly topK: number;
   readonly plan: 'auto' | 'exact';
   readonly selectivity: Selectivity | undefined;
+  /** How documents are selected. */
+  readonly by?: 'filter' | 'where';
 }
 
 export interface SealedIndex {
@@ -255,8 +262,28 @@ export class OpenIndex {
       components: false,
       timeoutMs: searchTimeoutMs,
       plan: settings.plan,
-      ...(settings.selectivity === undefined ? {} : { filterTerms: termOf(settings.selectivity) }),
+      ...this.#selection(settings),
     });
+  }
+
+  #selection({ selectivity, by }: SearchSettings): Pick<NativeMatching, 'filterTerms' | 'where'> {
+    if (selectivity === undefined) return {};
+    return by === 'where'
+      ? { where: rangeOf(selectivity, this.#documents) }
+      : { filterTerms: termOf(selectivity) };
+  }
+
+  /** Hands over the values that ranges compare, as the first range of a service does. */
+  async addValues(): Promise<void> {
+    const where = rangeOf(1, this.#documents);
+    for (const { segmentId } of this.#index.segments()) {
+      const { records, versionIds } = await this.#index.recordsWithoutValues(segmentId, generation, where);
+      for (let first = 0; first < records.length; first += valuesInTurn) {
+        const part = versionIds.subarray(first, first + valuesInTurn);
+        const objects = Array.from(part, (version) => metadataOf(version % this.#documents, this.#documents));
+        await this.#index.addValues(segmentId, where, records.subarray(first, first + valuesInTurn), objects);
+      }
+    }
   }
 
   /** Documents by their best returned chunk, best first. */
@@ -288,6 +315,7 @@ export class OpenIndex {
   }
 }
 
+const valuesInTurn = 512;
 let opened = 0;
 /** Sealed versions are born at 1; all changes happen at 2. */
 const generation = 2;

@@ -46,6 +46,7 @@ export async function engineRows(options: EngineRowOptions): Promise<EngineRows>
       rows.push(...(await opened.sweep({ unit })));
     }
     if (wanted.has('filtered')) {
+      onProgress(`values for ranges: ${await opened.addValues()}`);
       for (const selectivity of selectivities) {
         if (selectivity > documentsOf(corpus)) {
           const variant = `maxsimd filtered, 1/${selectivity}`;
@@ -54,7 +55,9 @@ export async function engineRows(options: EngineRowOptions): Promise<EngineRows>
           skipped.push({ variant, reason });
           continue;
         }
-        rows.push(...(await opened.sweep({ selectivity })));
+        // One after the other, so that what else runs is the same for both.
+        for (const by of ['filter', 'where'] as const)
+          rows.push(...(await opened.sweep({ selectivity, by })));
       }
     }
   });
@@ -97,6 +100,7 @@ async function withState(
 
 interface Sweep {
   readonly selectivity?: Selectivity;
+  readonly by?: 'filter' | 'where';
   /** The queries with unit rows, in place of the weighted ones. */
   readonly unit?: readonly Query[];
 }
@@ -114,13 +118,24 @@ class StateRows {
     this.#memoryBefore = memoryBefore;
   }
 
-  async sweep({ selectivity, unit }: Sweep): Promise<readonly SearchRow[]> {
+  /** Returns what it took. */
+  async addValues(): Promise<string> {
+    const { engine, corpus } = this.#options.index;
+    const startedAt = performance.now();
+    const before = engine.memory().takenBytes;
+    await this.#index.addValues();
+    const bytes = (engine.memory().takenBytes - before) / documentsOf(corpus);
+    return `${((performance.now() - startedAt) / 1000).toFixed(2)} s, ${bytes.toFixed(1)} bytes a document`;
+  }
+
+  async sweep({ selectivity, by = 'filter', unit }: Sweep): Promise<readonly SearchRow[]> {
     const queries = unit ?? this.#options.queries;
-    const truth = await this.truth(selectivity, queries);
+    const truth = await this.truth(selectivity, queries, by);
     const rows: SearchRow[] = [];
     for (const candidateK of candidateKs) {
-      const settings: SearchSettings = { candidateK, topK, plan: 'auto', selectivity };
-      const row = await this.#row('maxsimd', settings, truth, queries);
+      const settings: SearchSettings = { candidateK, topK, plan: 'auto', selectivity, by };
+      const variant = by === 'where' ? 'maxsimd where' : 'maxsimd';
+      const row = await this.#row(variant, settings, truth, queries);
       rows.push({
         ...row,
         candidate_k: candidateK,
@@ -139,7 +154,11 @@ class StateRows {
   }
 
   /** Rankings by an exhaustive scan of what is live and matches; kept beside the index. */
-  async truth(selectivity: Selectivity | undefined, queries: readonly Query[]): Promise<readonly Ranking[]> {
+  async truth(
+    selectivity: Selectivity | undefined,
+    queries: readonly Query[],
+    by: 'filter' | 'where' = 'filter',
+  ): Promise<readonly Ranking[]> {
     const rowCount = queries.reduce((sum, { rows }) => sum + rows, 0);
     // Filling the active segment changes no live document.
     const name = [
@@ -149,10 +168,11 @@ class StateRows {
       queries.length,
       rowCount,
       norm1(queries),
+      ...(by === 'where' ? [by] : []),
     ];
     const file = path.join(this.#options.sealed.directory, `truth-${name.join('-')}.json`);
     if (existsSync(file)) return JSON.parse(readFileSync(file, 'utf8')) as readonly Ranking[];
-    const settings: SearchSettings = { candidateK: topK, topK, plan: 'exact', selectivity };
+    const settings: SearchSettings = { candidateK: topK, topK, plan: 'exact', selectivity, by };
     const truth = await rankings(this.#searcher(settings), queries);
     writeFileSync(file, JSON.stringify(truth));
     return truth;

@@ -1,5 +1,6 @@
-/** Filters of the search benchmark: one metadata value for every selectivity, spread evenly over the documents. */
+/** Filters of the search benchmark: one metadata value for every selectivity, spread evenly over the documents; and ranges. */
 import { createHash } from 'node:crypto';
+import { conditionOf } from '../../src/index/terms/condition.ts';
 import { seededRandom } from '../lib/seeded-random.ts';
 
 /** One document in so many matches. */
@@ -22,6 +23,18 @@ export function termsOf(document: number, documents: number): Uint8Array {
 
 export function matches(document: number, documents: number, selectivity: Selectivity): boolean {
   return rankOf(document, documents) % selectivity === 0;
+}
+
+/** The same share of the documents by a range: those of the lowest ranks. */
+export function rangeOf(selectivity: Selectivity, documents: number): Uint8Array {
+  const condition = conditionOf(`{"rank":{"lt":${Math.ceil(documents / selectivity)}}}`, 'where');
+  if (condition === undefined) throw new Error('this is a bug: a range is a condition');
+  return condition;
+}
+
+/** What a range compares. */
+export function metadataOf(document: number, documents: number): string {
+  return `{"rank":${rankOf(document, documents)}}`;
 }
 
 let ranks: Uint32Array = new Uint32Array(0);

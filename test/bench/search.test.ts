@@ -26,6 +26,7 @@ it('measures every state against an exhaustive scan', async () => {
       'maxsimd static empty unit',
       'exhaustive static empty weighted',
       'maxsimd filtered empty weighted',
+      'maxsimd where filtered empty weighted',
       'maxsimd static half weighted',
       'maxsimd static full weighted',
       'maxsimd churned empty weighted',
