@@ -17,7 +17,7 @@ import type {
 } from '../../src/index/engine/native.ts';
 import { chunksOf, documentsOf, rowOf, rowsOf, tokenVectorsOf, type Corpus, type Query } from './corpus.ts';
 import { memoryBytes } from '../lib/service/process-counters.ts';
-import { metadataOf, rangeOf, termsOf, type Selectivity, termOf } from './filters.ts';
+import { metadataOf, rangeOf, selectivities, termsOf, type Selectivity, termOf } from './filters.ts';
 
 /** What a search asks beyond its query. */
 export interface SearchSettings {
@@ -268,14 +268,12 @@ export class OpenIndex {
 
   #selection({ selectivity, by }: SearchSettings): Pick<NativeMatching, 'filterTerms' | 'where'> {
     if (selectivity === undefined) return {};
-    return by === 'where'
-      ? { where: rangeOf(selectivity, this.#documents) }
-      : { filterTerms: termOf(selectivity) };
+    return by === 'where' ? { where: rangeOf(selectivity) } : { filterTerms: termOf(selectivity) };
   }
 
   /** Hands over the values that ranges compare, as the first range of a service does. */
   async addValues(): Promise<void> {
-    const where = rangeOf(1, this.#documents);
+    const where = rangeOf(...selectivities);
     for (const { segmentId } of this.#index.segments()) {
       const { records, versionIds } = await this.#index.recordsWithoutValues(segmentId, generation, where);
       for (let first = 0; first < records.length; first += valuesInTurn) {

@@ -130,7 +130,7 @@ class StateRows {
 
   async sweep({ selectivity, by = 'filter', unit }: Sweep): Promise<readonly SearchRow[]> {
     const queries = unit ?? this.#options.queries;
-    const truth = await this.truth(selectivity, queries, by);
+    const truth = await this.truth(selectivity, queries);
     const rows: SearchRow[] = [];
     for (const candidateK of candidateKs) {
       const settings: SearchSettings = { candidateK, topK, plan: 'auto', selectivity, by };
@@ -154,11 +154,7 @@ class StateRows {
   }
 
   /** Rankings by an exhaustive scan of what is live and matches; kept beside the index. */
-  async truth(
-    selectivity: Selectivity | undefined,
-    queries: readonly Query[],
-    by: 'filter' | 'where' = 'filter',
-  ): Promise<readonly Ranking[]> {
+  async truth(selectivity: Selectivity | undefined, queries: readonly Query[]): Promise<readonly Ranking[]> {
     const rowCount = queries.reduce((sum, { rows }) => sum + rows, 0);
     // Filling the active segment changes no live document.
     const name = [
@@ -168,11 +164,10 @@ class StateRows {
       queries.length,
       rowCount,
       norm1(queries),
-      ...(by === 'where' ? [by] : []),
     ];
     const file = path.join(this.#options.sealed.directory, `truth-${name.join('-')}.json`);
     if (existsSync(file)) return JSON.parse(readFileSync(file, 'utf8')) as readonly Ranking[];
-    const settings: SearchSettings = { candidateK: topK, topK, plan: 'exact', selectivity, by };
+    const settings: SearchSettings = { candidateK: topK, topK, plan: 'exact', selectivity };
     const truth = await rankings(this.#searcher(settings), queries);
     writeFileSync(file, JSON.stringify(truth));
     return truth;

@@ -25,16 +25,18 @@ export function matches(document: number, documents: number, selectivity: Select
   return rankOf(document, documents) % selectivity === 0;
 }
 
-/** The same share of the documents by a range: those of the lowest ranks. */
-export function rangeOf(selectivity: Selectivity, documents: number): Uint8Array {
-  const condition = conditionOf(`{"rank":{"lt":${Math.ceil(documents / selectivity)}}}`, 'where');
+/** The same documents by a range. */
+export function rangeOf(...of: readonly Selectivity[]): Uint8Array {
+  const fields = of.map((selectivity) => `"of ${selectivity}":{"lt":1}`);
+  const condition = conditionOf(`{${fields.join(',')}}`, 'where');
   if (condition === undefined) throw new Error('this is a bug: a range is a condition');
   return condition;
 }
 
-/** What a range compares. */
+/** What ranges compare. */
 export function metadataOf(document: number, documents: number): string {
-  return `{"rank":${rankOf(document, documents)}}`;
+  const rank = rankOf(document, documents);
+  return `{${selectivities.map((selectivity) => `"of ${selectivity}":${rank % selectivity}`).join(',')}}`;
 }
 
 let ranks: Uint32Array = new Uint32Array(0);
