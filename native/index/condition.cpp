@@ -121,14 +121,16 @@ Bitmap recordsMeeting(const Condition& condition, const SegmentSnapshot& snapsho
                       const Checkpoint& checkpoint) {
   const Segment& segment = *snapshot.segment;
   const auto isSeen = [&](uint32_t record) { return segment.lifespan(record).visibleAt(generation); };
-  Segment::TermRecords known;
-  if (!condition.terms.empty()) known = segment.recordsOfEach(condition.terms, snapshot.records, checkpoint);
+  std::vector<Bitmap> carrying(condition.terms.size(), Bitmap(snapshot.records));
+  const auto damaged = segment.visitCarriers(
+      condition.terms, snapshot.records, checkpoint,
+      [&carrying](size_t term, std::span<const uint32_t> records) { setAll(carrying[term], records); });
   std::vector<Bitmap> sets;
   for (const Condition::Step& step : condition.steps) {
     checkpoint();
     Bitmap set(snapshot.records);
     if (step.kind == Condition::Kind::all) set.flip();
-    for (const size_t term : step.terms) setAll(set, known.carrying[term]);
+    for (const size_t term : step.terms) set.add(carrying[term]);
     if (step.kind == Condition::Kind::range && !snapshot.values->addTo(set, step.field, step.range, isSeen)) {
       throw Error(ErrorCode::valuesMissing, "values of a field are not known");
     }
@@ -140,7 +142,7 @@ Bitmap recordsMeeting(const Condition& condition, const SegmentSnapshot& snapsho
     if (step.kind == Condition::Kind::negation) set.flip();
     sets.push_back(std::move(set));
   }
-  setAll(sets.back(), known.damaged);
+  setAll(sets.back(), damaged);
   return std::move(sets.back());
 }
 

@@ -434,22 +434,28 @@ std::vector<uint32_t> Segment::recordsCarrying(std::span<const Term> terms, uint
   return carrying;
 }
 
-Segment::TermRecords Segment::recordsOfEach(std::span<const Term> terms, uint32_t recordCount,
-                                            const Checkpoint& checkpoint) const {
-  if (auto known = postingsOf(terms)) return {std::move(*known), {}};
+std::vector<uint32_t> Segment::visitCarriers(std::span<const Term> terms, uint32_t recordCount,
+                                             const Checkpoint& checkpoint, const VisitCarriers& visit) const {
+  bool known = true;
+  // One list at a time: all of them may be many times as long as the segment.
+  for (size_t t = 0; t < terms.size() && known; ++t) {
+    checkpoint();
+    const auto lists = postingsOf(terms.subspan(t, 1));
+    known = lists.has_value();
+    if (known) visit(t, lists->front());
+  }
+  if (known) return {};
   std::vector<uint64_t> wanted;
   for (const Term& term : terms) wanted.push_back(signatureOf({&term, 1}));
   const auto mayCarry = [&wanted](uint64_t signature) {
     return std::any_of(wanted.begin(), wanted.end(), [signature](uint64_t bits) { return (signature & bits) == bits; });
   };
-  TermRecords found{std::vector<std::vector<uint32_t>>(terms.size()), {}};
-  found.damaged = readTerms(recordCount, checkpoint, mayCarry, [&](uint32_t record, std::span<const Term> all) {
+  return readTerms(recordCount, checkpoint, mayCarry, [&](uint32_t record, std::span<const Term> all) {
     for (const Term& term : all) {
       const auto place = std::lower_bound(terms.begin(), terms.end(), term);
-      if (place != terms.end() && *place == term) found.carrying[size_t(place - terms.begin())].push_back(record);
+      if (place != terms.end() && *place == term) visit(size_t(place - terms.begin()), {&record, 1});
     }
   });
-  return found;
 }
 
 std::vector<uint32_t> Segment::recordsMatching(std::span<const Term> terms, uint32_t recordCount,

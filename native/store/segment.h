@@ -120,14 +120,11 @@ class Segment {
   std::vector<uint32_t> recordsMatching(std::span<const Term> terms, uint32_t recordCount,
                                         const Checkpoint& checkpoint) const;
 
-  struct TermRecords {
-    /// One list a term, in no order.
-    std::vector<std::vector<uint32_t>> carrying;
-    /// Damaged ones: nothing is known of their terms.
-    std::vector<uint32_t> damaged;
-  };
-  /// Likewise, term by term. The terms are distinct and ascending.
-  TermRecords recordsOfEach(std::span<const Term> terms, uint32_t recordCount, const Checkpoint& checkpoint) const;
+  /// Likewise, term by term: calls visit(place of the term, records that carry it) any number of times for each; a record may
+  /// come again. Returns the damaged ones, of whose terms nothing is known. The terms are distinct and ascending.
+  using VisitCarriers = std::function<void(size_t, std::span<const uint32_t>)>;
+  std::vector<uint32_t> visitCarriers(std::span<const Term> terms, uint32_t recordCount, const Checkpoint& checkpoint,
+                                      const VisitCarriers& visit) const;
 
   /// True if intact; the result of the first check is remembered. `data` covers vectors and scales, `meta` the rest.
   bool metaIntact(const Mapping& mapping, uint32_t record) const;

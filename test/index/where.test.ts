@@ -351,4 +351,28 @@ describe('a condition', () => {
     }
     expect(refused).toMatchObject({ code: 'validation_error', issues: [{ path, code }] });
   });
+
+  const letters = (count: number, of: (place: number) => string): string =>
+    Array.from({ length: count }, (_, place) => of(place)).join(',');
+  it.each([
+    ['values', `{"a":{"in":[${letters(256, (n) => `"${String(n).padStart(58, 'x')}"`)}]}}`],
+    ['escapes', `{"a":{"in":[${letters(85, () => `"${String.raw`\n`.repeat(90)}"`)}]}}`],
+    ['a value of fields', `{"a":{"in":[{${letters(1_700, (n) => `"${n.toString(36)}":0`)}}]}}`],
+    ['a value of lists', `{"a":{"in":[[${letters(1_400, () => '[[[[[]]]]]')}]]}}`],
+    [
+      'nested any_of',
+      `{"any_of":[${letters(200, (n) => `{"any_of":[{"any_of":[{"f${n}":{"gt":${n}}}]}]}`)}]}`,
+    ],
+    ['digits', `{"a":{"in":[${letters(50, () => `${'9'.repeat(300)}e-5`)}]}}`],
+  ])('is read within a turn of the event loop, be it of %s', (_name, text) => {
+    expect(Buffer.byteLength(text)).toBeLessThanOrEqual(16_384);
+    const times = Array.from({ length: 5 }, () => {
+      const before = process.cpuUsage();
+      conditionOf(text, 'where');
+      const { user, system } = process.cpuUsage(before);
+      return (user + system) / 1_000;
+    });
+    // It takes 0.3 to 3.
+    expect(Math.min(...times)).toBeLessThan(30);
+  });
 });
