@@ -26,6 +26,29 @@ function helpOf(benchmark: string): string {
   return stdout;
 }
 
+/** Options by command, as the command line completes them. */
+const optionsOf = new Map(
+  [
+    ...spawnSync(process.execPath, ['src/cli/main.ts', 'completion', 'bash'], {
+      cwd: root,
+      encoding: 'utf8',
+    }).stdout.matchAll(/^ {4}'([a-z][^']*)'\) words='([^']*)'/gm),
+  ].map(([, command = '', words = '']) => [command, words.split(' ')] as const),
+);
+
+/** Commands of the command line that a text names and that do not exist, and options of theirs. */
+function unknownCommandsIn(text: string): readonly string[] {
+  const lines = text.matchAll(/(?:npm run maxsimd -- |npx maxsimd |`maxsimd |^maxsimd )([a-z][^`\n]*)/gm);
+  return [...lines].flatMap(([, line = '']) => {
+    const [group = '', word = ''] = line.trim().split(/\s+/);
+    const options = optionsOf.get(`${group} ${word}`) ?? optionsOf.get(group);
+    if (options === undefined) return [group];
+    return [...line.matchAll(/--[a-z][\w-]*/g)]
+      .map(([option]) => option)
+      .filter((option) => !options.includes(option));
+  });
+}
+
 /** The anchors that a renderer makes of the headings. */
 function anchorsOf(file: string): readonly string[] {
   return [...textOf(file).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
@@ -56,6 +79,11 @@ describe.each(documents)('%s', (file) => {
     for (const [, name] of textOf(file).matchAll(/npm run ([\w:-]+)/g)) expect(scripts).toContain(name);
   });
 
+  it('names only commands of the command line and options of theirs that exist', () => {
+    if (/^docs\/(decisions|benchmarks\/log)\//.test(file)) return;
+    expect(unknownCommandsIn(textOf(file))).toEqual([]);
+  });
+
   it('names only benchmarks and options of theirs that exist', () => {
     // The log has commands of their day.
     if (file.startsWith('docs/benchmarks/log/')) return;
@@ -66,6 +94,12 @@ describe.each(documents)('%s', (file) => {
         expect(help, `${file}: ${command}`).toContain(`  ${option} `);
     }
   });
+});
+
+it('a command or an option that does not exist would be found', () => {
+  const text =
+    'npm run maxsimd -- backup a.tar --with-pepper\nmaxsimd serv\n`maxsimd tenant create --name x`\n';
+  expect(unknownCommandsIn(text)).toEqual(['--with-pepper', 'serv']);
 });
 
 it('every generated table stands in one document', () => {
