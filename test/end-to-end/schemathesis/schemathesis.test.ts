@@ -14,8 +14,11 @@ import { makeIndex, put, useStage } from '../../support/running/stage.ts';
 
 const given = process.env['TEST_SCHEMATHESIS'];
 const seconds = given === undefined ? rounds({ short: 0, nightly: 1200 }) : Number(given);
-/** What we decided otherwise: an unknown method is 404, and a schema cannot say all that is 422 (a name twice, an unknown model). */
-const excluded = 'unsupported_method,positive_data_acceptance';
+/**
+ * What we decided otherwise: an unknown method is 404, a schema cannot say all that is 422 (a name twice, an unknown model), and
+ * a document of an upsert that is 200 may stand in `failed`, so that it cannot be got afterwards.
+ */
+const excluded = 'unsupported_method,positive_data_acceptance,ensure_resource_availability';
 const noPython = seconds === 0 ? 'runs every night' : missingPython();
 
 describe.skipIf(noPython !== undefined)('the served document and the service', () => {
