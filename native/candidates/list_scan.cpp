@@ -28,6 +28,8 @@ constexpr float sampleMargin = 4;
 
 /// Chunks that say what a chunk on none of a token's lists is like.
 constexpr uint32_t sampledChunks = 512;
+/// So far ahead the memory of their codes is asked for.
+constexpr uint32_t sampledAhead = 4;
 
 using Visits = std::vector<std::array<float, entryValues>>;
 
@@ -99,13 +101,15 @@ std::vector<uint8_t> entriesOfUnmet(const ShortlistSearch& search, const std::ve
     const ResidualTable& table = coded.table->residual;
     const uint32_t chunks = coded.codes->chunks(), sampled = std::min(chunks, share);
     best.resize(table.tokensPadded);
+    const auto sample = [=](uint32_t s) { return uint32_t(uint64_t(s) * chunks / sampled); };
     for (uint32_t s = 0; s < sampled; ++s) {
-      const CodeSpan codes = coded.codes->of(uint32_t(uint64_t(s) * chunks / sampled));
+      if (s + sampledAhead < sampled) coded.codes->prefetchCodes(sample(s + sampledAhead));
+      const CodeSpan codes = coded.codes->of(sample(s));
       search.loops.highestOfCodes(table.entries, table.codeMask, codes, table.tokensPadded, best.data());
       for (size_t i = 0; i < tokens; ++i) {
-        if (best[i] >= least[i]) continue;
-        sums[i] += best[i];
-        ++counts[i];
+        const uint32_t isUnmet = best[i] < least[i];
+        sums[i] += best[i] * isUnmet;
+        counts[i] += isUnmet;
       }
     }
   }
@@ -179,7 +183,8 @@ std::vector<Probes> chooseProbes(const ShortlistSearch& search, const std::vecto
   return probes;
 }
 
-/// What the chunks of one block gain: the sum in the low bits, above it the last token that added to it.
+/// What the chunks of one block gain: the sum in the low bits, above it the last token that added to it. One a thread; what
+/// it does is not inlined, for the compiler would ask for the thread's own again at every list.
 class Gains {
  public:
   static constexpr uint32_t gainSumBits = 18;
@@ -187,8 +192,10 @@ class Gains {
 
   Gains() : gains_(ChunkCodes::blockChunks) {}
 
-  void collect(const ChunkCodes& codes, uint32_t block, const Probes& probes) {
-    std::fill(gains_.begin(), gains_.end(), 0u);
+  [[gnu::noinline]] void collect(const ChunkCodes& codes, uint32_t block, const Probes& probes) {
+    // No more than the block has chunks: what a damaged list says of others is never read.
+    std::fill_n(gains_.begin(), roundUp(std::min(ChunkCodes::blockChunks, codes.chunks() - block * ChunkCodes::blockChunks)),
+                0u);
     lists_.clear();
     tokens_ = uint32_t(probes.size());
     for (uint32_t i = 0; i < probes.size(); ++i) {
@@ -205,14 +212,15 @@ class Gains {
       const auto [chunks, stamp, added] = lists_[l];
       for (const uint16_t chunk : chunks) {
         const uint32_t gain = gains_[chunk];
-        // The first list of a token is its best one.
-        gains_[chunk] = (gain & ~sumMask) == stamp ? gain : stamp | ((gain & sumMask) + added);
+        // The first list of a token is its best one. Without a branch: whether it is the first cannot be predicted.
+        const uint32_t first = (gain & ~sumMask) != stamp;
+        gains_[chunk] = stamp | ((gain & sumMask) + (added & -first));
       }
     }
   }
 
   /// The selected chunks among the best, in order: from `first` on, where the block starts.
-  std::vector<Shortlisted> best(const CodedSegment& coded, uint32_t first, SumBound& bound) {
+  [[gnu::noinline]] std::vector<Shortlisted> best(const CodedSegment& coded, uint32_t first, SumBound& bound) {
     const Bitmap& selected = coded.selected->chunks;
     const uint32_t chunks = std::min(ChunkCodes::blockChunks, selected.size() - first);
     uint32_t* const sums = gains_.data();

@@ -45,8 +45,8 @@ void prefetchAhead(const std::vector<const CodedSegment*>& places, const std::ve
 }
 
 /// The token vectors of a chunk that may be its best for a query token: the residual codes of the others are not read.
-struct ChosenRuns {
-  std::vector<CodeRun> runs;
+struct ChosenRows {
+  std::vector<ChosenRow> rows;
   uint32_t count = 0;
   std::vector<uint8_t> own;
 
@@ -58,12 +58,12 @@ struct ChosenRuns {
       search.loops.highestOfCodes(table.entries, table.codeMask, codes, table.tokensPadded, own.data());
       highest = own.data();
     }
-    runs.resize(std::max<size_t>(runs.size(), codes.count + 1));
-    count = search.loops.chooseRuns(table, {codes, coded.codes->runs(chunk), coded.codes->rows(chunk)}, highest,
-                                    runs.data());
+    rows.resize(std::max<size_t>(rows.size(), coded.codes->rows(chunk) + rowsTogether));
+    count = search.loops.chooseRows(table, {codes, coded.codes->runs(chunk), coded.codes->rows(chunk)}, highest,
+                                    rows.data());
     const uint8_t* const bytes = coded.codes->residuals(chunk);
     const size_t rowBytes = table.subspaces / 2;
-    for (uint32_t r = 0; r < count; ++r) __builtin_prefetch(bytes + firstRowOf(runs[r]) * rowBytes);
+    for (uint32_t r = 0; r < count; ++r) __builtin_prefetch(bytes + placeOf(rows[r]) * rowBytes);
   }
 };
 
@@ -102,14 +102,14 @@ std::vector<ScoredChunk> scoreByResidualCodes(const ShortlistSearch& search, con
   const auto places = bySelection(search.segments);
   forEachBlock(search, shortlist, [&](size_t first, size_t last) {
     // What is chosen of a chunk is read two chunks later, when it has come from memory.
-    ChosenRuns waiting[aheadOfMemory];
+    ChosenRows waiting[aheadOfMemory];
     for (size_t i = first; i < last + aheadOfMemory; ++i) {
-      ChosenRuns& chosen = waiting[i % aheadOfMemory];
+      ChosenRows& chosen = waiting[i % aheadOfMemory];
       if (i >= first + aheadOfMemory) {
         const Candidate& candidate = shortlist[i - aheadOfMemory].candidate;
         const CodedSegment& coded = *places[candidate.selection];
         const uint32_t sum = search.loops.sumOfResidualMaxima(
-            coded.table->residual, coded.codes->residuals(candidate.chunk), chosen.runs.data(), chosen.count);
+            coded.table->residual, coded.codes->residuals(candidate.chunk), chosen.rows.data(), chosen.count);
         scored[i - aheadOfMemory] = {candidate, coded.table->residualBase + coded.table->residualStep * float(sum)};
       }
       if (i >= last) continue;

@@ -57,14 +57,13 @@ struct CodedChunk {
   uint32_t rows;
 };
 
-/// A code of a chunk and its token vectors, packed so that a loop without branches writes it in one go.
-using CodeRun = uint64_t;
-inline CodeRun codeRun(uint32_t code, uint32_t rows, uint32_t firstRow) {
-  return uint64_t(firstRow) << 32 | rows << 24 | code;
-}
-inline uint32_t codeOf(CodeRun run) { return uint32_t(run) & 0xffffff; }
-inline uint32_t rowsOf(CodeRun run) { return uint8_t(run >> 24); }
-inline uint32_t firstRowOf(CodeRun run) { return uint32_t(run >> 32); }
+/// A token vector of a chunk: its code and its place, packed so that those of one code are written in one go.
+using ChosenRow = uint64_t;
+inline ChosenRow chosenRow(uint32_t code, uint32_t place) { return uint64_t(code) << 32 | place; }
+inline uint32_t codeOf(ChosenRow row) { return uint32_t(row >> 32); }
+inline uint32_t placeOf(ChosenRow row) { return uint32_t(row); }
+/// Token vectors of a code that are written whether it is chosen or not.
+inline constexpr uint32_t rowsTogether = 4;
 
 /// A token's entry at one centroid.
 struct TableHit {
@@ -84,16 +83,16 @@ struct CodeLoops {
   /// Sum over query tokens i < tokensPadded of the largest entries[codes.at(k, codeMask)][i]; <= 512 * 255.
   uint32_t (*sumOfMaxima)(const uint8_t* entries, uint32_t tokensPadded, uint32_t codeMask, const CodeSpan& codes);
 
-  /// The codes, in order, whose token vectors may be the best of their chunk for a query token: for some i
+  /// The token vectors, in order, that may be the best of their chunk for a query token: for some i
   ///   entries[code][i] >= max(1, highest[i] - margins[i])
-  /// `highest` is what `highestOfCodes` makes of the chunk's codes. Returns how many; `chosen` has room for one more than
-  /// there are codes.
-  uint32_t (*chooseRuns)(const ResidualTable& table, const CodedChunk& chunk, const uint8_t* highest, CodeRun* chosen);
+  /// `highest` is what `highestOfCodes` makes of the chunk's codes. Returns how many; `chosen` has room for `rowsTogether`
+  /// more than there are.
+  uint32_t (*chooseRows)(const ResidualTable& table, const CodedChunk& chunk, const uint8_t* highest, ChosenRow* chosen);
 
-  /// Sum over query tokens i of the maximum over the token vectors j of these runs of
+  /// Sum over query tokens i of the maximum over these token vectors j of
   ///   (entries[code(j)][i] * entryFactor >> 8) + sum over subspaces m of residuals[m][codeword(j, m)][i]
   /// `bytes` is u8 [rows of the chunk][subspaces / 2], the codeword of the even subspace in the low half.
-  uint32_t (*sumOfResidualMaxima)(const ResidualTable& table, const uint8_t* bytes, const CodeRun* runs,
+  uint32_t (*sumOfResidualMaxima)(const ResidualTable& table, const uint8_t* bytes, const ChosenRow* rows,
                                   uint32_t count);
 
   /// highest[i] = the largest entries[k][i]: u8 [rows x tokensPadded] to u8 [tokensPadded].

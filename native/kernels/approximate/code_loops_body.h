@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint32_t lanes = tableTokens;
 typedef uint8_t Entries __attribute__((vector_size(lanes), aligned(32)));
-typedef uint16_t Products __attribute__((vector_size(lanes * sizeof(uint16_t))));
+typedef uint16_t Pairs __attribute__((vector_size(lanes)));
 constexpr uint32_t floatLanes = REGISTER_BYTES / sizeof(float);
 typedef float Floats __attribute__((vector_size(REGISTER_BYTES), aligned(4)));
 typedef int32_t Integers __attribute__((vector_size(REGISTER_BYTES)));
@@ -29,8 +29,10 @@ TARGET_INLINE uint32_t sumOf(const Entries& entries);
 /// Integers of 0..255 as bytes.
 TARGET_INLINE Quantized narrow(const Integers (&integers)[rowRegisters]);
 
+/// entries[i] * factor >> 8. Products have 16 bits: those of even and of odd lanes.
 TARGET_INLINE void scale(Entries& entries, uint16_t factor) {
-  entries = __builtin_convertvector((__builtin_convertvector(entries, Products) * factor) >> 8, Entries);
+  const Pairs pairs = Pairs(entries);
+  entries = Entries((pairs & 0xff) * factor >> 8 | ((pairs >> 8) * factor & 0xff00));
 }
 
 constexpr size_t subspaceBytes = size_t(codewords) * tableTokens;
@@ -74,8 +76,8 @@ TARGET_INLINE void highestAt(const uint8_t* entries, uint32_t codeMask, const Co
 
 /// `Stride` is that of the table, or 0: what the compiler knows it unrolls.
 template <uint32_t Stride>
-TARGET_INLINE uint32_t runsWorth(const ResidualTable& table, const CodedChunk& chunk, const uint8_t* highest,
-                                 CodeRun* chosen) {
+TARGET_INLINE uint32_t rowsWorth(const ResidualTable& table, const CodedChunk& chunk, const uint8_t* highest,
+                                 ChosenRow* chosen) {
   const size_t stride = Stride > 0 ? Stride : table.tokensPadded;
   Entries bounds[queryTokensMax / lanes];
   for (uint32_t token = 0; token < stride; token += lanes) {
@@ -89,66 +91,67 @@ TARGET_INLINE uint32_t runsWorth(const ResidualTable& table, const CodedChunk& c
   for (uint32_t k = 0; k < chunk.codes.count; ++k) {
     const uint32_t code = chunk.codes.at(k, table.codeMask), left = chunk.rows - first;
     const uint32_t rows = chunk.runs[k] < left ? chunk.runs[k] : left;
-    // Without a branch: what is chosen cannot be predicted.
-    chosen[count] = codeRun(code, rows, first);
+    // Without a branch: neither what is chosen nor how many a code has can be predicted. Few codes have more.
+    const ChosenRow row = chosenRow(code, first);
+    for (uint32_t r = 0; r < rowsTogether; ++r) chosen[count + r] = row + r;
     uint32_t reaches = 0;
     for (uint32_t token = 0; token < stride; token += lanes)
       reaches |= anyReaches(rowOf(table.entries, code, stride, token), bounds[token / lanes]);
-    count += reaches;
+    const uint32_t taken = rows & -reaches;
+    for (uint32_t r = rowsTogether; r < taken; ++r) chosen[count + r] = row + r;
+    count += taken;
     first += rows;
   }
   return count;
 }
 
-TARGET uint32_t chooseRuns(const ResidualTable& table, const CodedChunk& chunk, const uint8_t* highest,
-                           CodeRun* chosen) {
-  return table.tokensPadded == lanes ? runsWorth<lanes>(table, chunk, highest, chosen)
-                                     : runsWorth<0>(table, chunk, highest, chosen);
+TARGET uint32_t chooseRows(const ResidualTable& table, const CodedChunk& chunk, const uint8_t* highest,
+                           ChosenRow* chosen) {
+  return table.tokensPadded == lanes ? rowsWorth<lanes>(table, chunk, highest, chosen)
+                                     : rowsWorth<0>(table, chunk, highest, chosen);
 }
 
 /// `Subspaces` and `Stride` are those of the table, or 0: what the compiler knows it unrolls.
 template <uint32_t Subspaces, uint32_t Stride>
-TARGET_INLINE uint32_t residualMaxima(const ResidualTable& table, const uint8_t* bytes, const CodeRun* runs,
-                                      uint32_t runCount) {
+TARGET_INLINE uint32_t residualMaxima(const ResidualTable& table, const uint8_t* bytes, const ChosenRow* rows,
+                                      uint32_t count) {
   const size_t stride = Stride > 0 ? Stride : table.tokensPadded;
   const uint32_t subspaces = Subspaces > 0 ? Subspaces : table.subspaces, rowBytes = subspaces / 2;
   uint32_t sum = 0;
   for (uint32_t token = 0; token < stride; token += lanes) {
     const uint8_t* const residuals = table.residuals + token * subspaces * codewords;
     Entries most{};
-    for (const CodeRun* run = runs; run < runs + runCount; ++run) {
-      Entries centroid = rowOf(table.entries, codeOf(*run), stride, token);
-      scale(centroid, table.entryFactor);
-      const uint8_t* next = bytes + size_t(firstRowOf(*run)) * rowBytes;
-      for (uint32_t left = rowsOf(*run); left > 0; --left, next += rowBytes) {
-        // Two sums, for one would wait for itself.
-        Entries even = centroid, odd{};
-        uint32_t b = 0;
-        for (; b + 8 <= rowBytes; b += 8) {
-          uint64_t together;
-          std::memcpy(&together, next + b, sizeof together);
-          addCodewords(together, residuals + b * 2 * subspaceBytes, even, odd);
-        }
-        for (; b < rowBytes; ++b) {
-          const uint8_t* subspace = residuals + b * 2 * subspaceBytes;
-          even += *reinterpret_cast<const Entries*>(subspace + size_t(next[b] & 15) * tableTokens);
-          odd += *reinterpret_cast<const Entries*>(subspace + subspaceBytes + size_t(next[b] >> 4) * tableTokens);
-        }
-        const Entries similarity = even + odd;
-        most = similarity > most ? similarity : most;
+    for (const ChosenRow* row = rows; row < rows + count; ++row) {
+      const uint8_t* const own = bytes + size_t(placeOf(*row)) * rowBytes;
+      // Two sums, for one would wait for itself; the centroid last, for it comes from farther away.
+      Entries even{}, odd{};
+      uint32_t b = 0;
+      for (; b + 8 <= rowBytes; b += 8) {
+        uint64_t together;
+        std::memcpy(&together, own + b, sizeof together);
+        addCodewords(together, residuals + b * 2 * subspaceBytes, even, odd);
       }
+      for (; b < rowBytes; ++b) {
+        const uint8_t* subspace = residuals + b * 2 * subspaceBytes;
+        even += *reinterpret_cast<const Entries*>(subspace + size_t(own[b] & 15) * tableTokens);
+        odd += *reinterpret_cast<const Entries*>(subspace + subspaceBytes + size_t(own[b] >> 4) * tableTokens);
+      }
+      Entries centroid = rowOf(table.entries, codeOf(*row), stride, token);
+      scale(centroid, table.entryFactor);
+      const Entries similarity = even + odd + centroid;
+      most = similarity > most ? similarity : most;
     }
     sum += sumOf(most);
   }
   return sum;
 }
 
-TARGET uint32_t sumOfResidualMaxima(const ResidualTable& table, const uint8_t* bytes, const CodeRun* runs,
+TARGET uint32_t sumOfResidualMaxima(const ResidualTable& table, const uint8_t* bytes, const ChosenRow* rows,
                                     uint32_t count) {
   // 128 dimensions and up to 32 or 64 query tokens are what most models have.
-  if (table.subspaces == 32 && table.tokensPadded == 32) return residualMaxima<32, 32>(table, bytes, runs, count);
-  if (table.subspaces == 32 && table.tokensPadded == 64) return residualMaxima<32, 64>(table, bytes, runs, count);
-  return residualMaxima<0, 0>(table, bytes, runs, count);
+  if (table.subspaces == 32 && table.tokensPadded == 32) return residualMaxima<32, 32>(table, bytes, rows, count);
+  if (table.subspaces == 32 && table.tokensPadded == 64) return residualMaxima<32, 64>(table, bytes, rows, count);
+  return residualMaxima<0, 0>(table, bytes, rows, count);
 }
 
 TARGET uint32_t sumOfMaxima(const uint8_t* entries, uint32_t tokensPadded, uint32_t codeMask, const CodeSpan& codes) {
@@ -265,7 +268,7 @@ TARGET void nearestCodewords(const float* columns, const float* words, uint32_t 
 }
 
 constexpr CodeLoops codeLoops(const char* name) {
-  return {name,           quantizeEntries, sumOfMaxima, chooseRuns,           sumOfResidualMaxima,
+  return {name,           quantizeEntries, sumOfMaxima, chooseRows,           sumOfResidualMaxima,
           highestEntries, highestOfCodes,  collectHits, codewordSimilarities, nearestCodewords};
 }
 

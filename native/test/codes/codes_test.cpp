@@ -121,11 +121,11 @@ const Case finer("codes", "with codewords the approximate MaxSim follows the exa
                        std::vector<uint8_t> highest(residual.tokensPadded);
                        const uint32_t entries = kernel.loops->highestOfCodes(
                            residual.entries, residual.codeMask, of, residual.tokensPadded, highest.data());
-                       std::vector<CodeRun> runs(of.count + 1);
-                       runs.resize(kernel.loops->chooseRuns(residual, {of, codes->runs(c), codes->rows(c)},
-                                                            highest.data(), runs.data()));
-                       const uint32_t steps = kernel.loops->sumOfResidualMaxima(residual, codes->residuals(c), runs.data(),
-                                                                                uint32_t(runs.size()));
+                       std::vector<ChosenRow> rows(codes->rows(c) + rowsTogether);
+                       rows.resize(kernel.loops->chooseRows(residual, {of, codes->runs(c), codes->rows(c)},
+                                                            highest.data(), rows.data()));
+                       const uint32_t steps = kernel.loops->sumOfResidualMaxima(residual, codes->residuals(c), rows.data(),
+                                                                                uint32_t(rows.size()));
                        byCodes.push_back(double(tables.base() + tables.step() * float(entries)) - double(exact));
                        byBoth.push_back(double(table.residualBase + table.residualStep * float(steps)) - double(exact));
                      }

@@ -22,7 +22,7 @@ std::set<const CodeLoops*> comparedLoops() {
   return all;
 }
 
-/// What `chooseRuns` is to choose: places of codes.
+/// The codes whose token vectors `chooseRows` is to choose: their places.
 std::vector<uint32_t> worthy(const ResidualTable& table, const std::vector<uint32_t>& codes) {
   std::vector<uint32_t> chosen;
   for (uint32_t k = 0; k < codes.size(); ++k) {
@@ -65,7 +65,7 @@ const Case plain("codewords", "entries, codewords and residual sums of every ker
     std::vector<uint8_t> runs, bytes;
     for (auto& code : codes) {
       code = uint32_t(random() % centroids);
-      runs.push_back(uint8_t(between(random, 1, 4)));
+      runs.push_back(uint8_t(between(random, 1, 2 * rowsTogether)));
       for (uint32_t b = 0; b < runs.back() * rowBytes; ++b) bytes.push_back(uint8_t(random()));
     }
     std::vector<uint8_t> margins(padded);
@@ -81,18 +81,20 @@ const Case plain("codewords", "entries, codewords and residual sums of every ker
       counts.push_back(std::min<uint32_t>(runs[k], rows - first));
     }
     const PackedCodes packed(random, codes);
-    std::vector<CodeRun> chosen(codes.size() + 1);
+    std::vector<ChosenRow> chosen(rows + rowsTogether);
     std::vector<uint8_t> highestOfChunk(padded);
     CHECK(loops->highestOfCodes(table.entries, table.codeMask, packed.span(), padded, highestOfChunk.data()) ==
           loops->sumOfMaxima(table.entries, padded, table.codeMask, packed.span()));
     chosen.resize(
-        loops->chooseRuns(table, {packed.span(), runs.data(), rows}, highestOfChunk.data(), chosen.data()));
+        loops->chooseRows(table, {packed.span(), runs.data(), rows}, highestOfChunk.data(), chosen.data()));
     const std::vector<uint32_t> places = worthy(table, codes);
-    CHECK(chosen.size() == places.size());
-    for (size_t r = 0; r < places.size(); ++r) {
-      const uint32_t k = places[r];
-      CHECK(codeOf(chosen[r]) == codes[k] && rowsOf(chosen[r]) == counts[k] && firstRowOf(chosen[r]) == firsts[k]);
+    size_t row = 0;
+    for (const uint32_t k : places) {
+      for (uint32_t j = 0; j < counts[k]; ++j, ++row) {
+        CHECK(row < chosen.size() && codeOf(chosen[row]) == codes[k] && placeOf(chosen[row]) == firsts[k] + j);
+      }
     }
+    CHECK(row == chosen.size());
     uint32_t expected = 0;
     for (uint32_t i = 0; i < padded; ++i) {
       uint32_t most = 0;
