@@ -22,7 +22,7 @@ import { activeStates, churnedState, staticState, type IndexState } from '../sea
 import { synthesise } from '../search/synthetic/synthetic.ts';
 import { peerNames, peerPoints } from './peers.ts';
 import { renderFrontier } from './report.ts';
-import { Times, type Point } from './times.ts';
+import { clocks, Times, type Clock, type Point } from './times.ts';
 
 const stateNames = [
   'static',
@@ -35,7 +35,6 @@ const stateNames = [
   '1/10000',
   '1/100000',
 ] as const;
-const clocks = ['wall', 'processor'] as const;
 type StateName = (typeof stateNames)[number];
 
 const settings = {
@@ -48,7 +47,7 @@ const settings = {
   states: names(stateNames, 'states of the index', ['static']),
   kernels: words('kernels to force; without one the best of this machine'),
   threads: integers('1,2', 'threads of the engine'),
-  clock: names(clocks, 'what a search takes', ['wall']),
+  clock: names(['wall', 'processor'], 'what a search takes', ['wall']),
   against: optional('file', 'an older build of the addon, measured in the same rounds'),
   peers: names(peerNames, 'what to measure beside', []),
   seed: integer(1, 'seed of the generated vectors', 0),
@@ -94,6 +93,7 @@ async function run(options: Options): Promise<FrontierReport> {
       for (const threads of options.threads) {
         for await (const point of peerPoints({
           ...options,
+          clock: clockOf(options),
           corpus,
           queries,
           truth: truth!,
@@ -165,7 +165,7 @@ async function ofState(
       const index = await OpenIndex.open({ engine: side.engine, corpus }, sealed, state.changes);
       opened.push({ side, index });
     }
-    const now = options.clock.includes('processor') ? processorMs : (): number => performance.now();
+    const now = clocks[clockOf(options)];
     const of = (candidateK: number, plan: 'auto' | 'exact'): SearchSettings => ({
       candidateK,
       topK,
@@ -215,10 +215,8 @@ async function ofState(
   return points;
 }
 
-/** What all threads of this process took. */
-function processorMs(): number {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1000;
+function clockOf({ clock }: Options): Clock {
+  return clock.includes('processor') ? 'processor' : 'wall';
 }
 
 /** At once: building a peer's index may take an hour. */

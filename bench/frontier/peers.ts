@@ -13,7 +13,7 @@ import { openLance } from '../search/lancedb-peer.ts';
 import { recall, type Ranking } from '../search/measure.ts';
 import { EmbeddingWriter } from '../search/embedding-directory.ts';
 import { documentsOf, rowsOf } from '../search/corpus.ts';
-import { Times, type Point } from './times.ts';
+import { clocks, Times, type Clock, type Point } from './times.ts';
 
 export const peerNames = ['next-plaid', 'tachiom', 'lancedb'] as const;
 export type PeerName = (typeof peerNames)[number];
@@ -26,6 +26,7 @@ export interface PeerOptions {
   /** With rows of length 1: LanceDB knows only cosine. */
   readonly unit: { readonly queries: readonly Query[]; readonly truth: readonly Ranking[] };
   readonly threads: number;
+  readonly clock: Clock;
   readonly rounds: number;
   readonly topK: number;
   readonly cache: string;
@@ -57,13 +58,14 @@ export async function* peerPoints(options: PeerOptions): AsyncGenerator<Point> {
 }
 
 function* ofProgram(peer: 'next-plaid' | 'tachiom', options: PeerOptions): Generator<Point> {
-  const { corpus, queries, truth, threads, rounds, cache, onProgress } = options;
+  const { corpus, queries, truth, threads, clock, rounds, cache, onProgress } = options;
   const [program, ...first] = peer === 'tachiom' ? installTachiom(cache) : buildNextPlaid(cache);
   const embeddings = write(corpus, queries, cache);
   const index = path.join(embeddings, peer);
   const documents = documentOfChunks(corpus);
   onProgress(`${peer}, ${threads} threads`);
-  const printed = execFileSync(program!, [...first, embeddings, index, String(rounds), String(threads)], {
+  const asked = [embeddings, index, String(rounds), String(threads), clock];
+  const printed = execFileSync(program!, [...first, ...asked], {
     env: { ...process.env, RAYON_NUM_THREADS: String(threads) },
     encoding: 'utf8',
     maxBuffer: 2 ** 30,
@@ -88,7 +90,8 @@ function* ofProgram(peer: 'next-plaid' | 'tachiom', options: PeerOptions): Gener
 }
 
 async function* ofLance(options: PeerOptions): AsyncGenerator<Point> {
-  const { corpus, threads, rounds, cache, topK, onProgress } = options;
+  const { corpus, threads, clock, rounds, cache, topK, onProgress } = options;
+  const now = clocks[clock];
   const { queries, truth } = options.unit;
   const installed = path.join(import.meta.dirname, '..', 'search', 'peers');
   installLocked(installed, '0.6 GB', onProgress);
@@ -100,9 +103,9 @@ async function* ofLance(options: PeerOptions): AsyncGenerator<Point> {
     for (const query of queries) found.push(await search(query));
     for (let round = 0; round < rounds; round++) {
       for (const [at, query] of queries.entries()) {
-        const startedAt = performance.now();
+        const startedAt = now();
         await search(query);
-        times.add(at, performance.now() - startedAt);
+        times.add(at, now() - startedAt);
       }
     }
     yield {

@@ -1,6 +1,16 @@
 /** The times of one contender's searches. */
 import { mean, quantile } from '../lib/statistics.ts';
 
+/** What a search takes, in milliseconds: of the clock on the wall, or of all threads of this process. */
+export const clocks = {
+  wall: (): number => performance.now(),
+  processor: (): number => {
+    const { user, system } = process.cpuUsage();
+    return (user + system) / 1000;
+  },
+} as const;
+export type Clock = keyof typeof clocks;
+
 /** One setting of one contender. */
 export interface Point {
   readonly variant: string;
