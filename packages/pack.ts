@@ -37,6 +37,7 @@ function stageProgram(): string {
     cwd: root,
     stdio: 'inherit',
   });
+  copy(path.join(root, 'build'), stage, ['console']);
   copy(root, stage, ['proto', 'README.md', 'CHANGELOG.md']);
   cpSync(path.join(root, 'src/bootstrap/launcher.mjs'), path.join(stage, 'bin/maxsimd.mjs'));
   chmodSync(path.join(stage, 'bin/maxsimd.mjs'), 0o755);

@@ -32,6 +32,11 @@ export function requireOfRuntime(): NodeJS.Require {
   return isCheckout ? requireHere : createRequire(manifestOf(platformPackage));
 }
 
+/** The directory of the console's page. */
+export function consoleDirectory(): string {
+  return isCheckout ? path.join(root, 'build', 'console') : path.join(root, 'console');
+}
+
 /** The directory of the models that come with the program. */
 export function shippedModels(): string {
   return isCheckout ? path.join(root, 'models') : path.dirname(manifestOf(modelPackage));

@@ -16,7 +16,7 @@ const tracked = execFileSync('git', ['ls-files', '--cached', '--others', '--excl
   .filter((file) => file !== '');
 const sources = tracked.filter((file) => file.startsWith('src/') && file.endsWith('.ts'));
 const text = new Map<string, string>();
-for (const file of tracked.filter((name) => /\.(ts|mjs|cc|cpp|h|hpp|c)$/.test(name))) {
+for (const file of tracked.filter((name) => /\.(tsx?|mjs|cc|cpp|h|hpp|c)$/.test(name))) {
   text.set(file, readFileSync(path.join(root, file), 'utf8'));
 }
 
@@ -47,6 +47,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   encoder: [],
   index: [],
   catalog: [],
+  console: [],
   cli: ['catalog', 'encoder', 'index', 'service'],
 };
 
@@ -194,6 +195,15 @@ describe('engines', () => {
       ),
     );
     expect(importers).toHaveLength(1);
+  });
+
+  it('the console imports Preact, types of the client and itself alone', () => {
+    for (const file of tracked.filter((name) => /^src\/console\/.*\.tsx?$/.test(name))) {
+      for (const { specifier } of importsOf(file)) {
+        if (specifier.startsWith('.')) expect(resolved(file, specifier), file).toMatch(/^src\/console\//);
+        else expect(['preact', 'preact/hooks', '@maxsimd/client'], file).toContain(specifier);
+      }
+    }
   });
 
   it('commander is imported by the words of the commands only', () => {

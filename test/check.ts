@@ -19,6 +19,7 @@ export const root = path.resolve(import.meta.dirname, '..');
 export const staticChecks: readonly Step[] = [
   { name: 'generated types', command: 'npm', args: ['run', '--silent', 'types'] },
   { name: 'types', command: 'tsc', args: ['-p', '.'] },
+  { name: 'types of the console', command: 'tsc', args: ['-p', 'src/console'] },
   { name: 'lint', command: 'oxlint', args: ['--type-aware'] },
   { name: 'format', command: 'oxfmt', args: ['--check', '.'] },
 ];

@@ -178,6 +178,9 @@ const configShape = {
     .max(1)
     .default(1)
     .describe('Share of requests that are traced, 0 to 1; a caller’s `traceparent` decides for its own.'),
+  MAXSIMD_CONSOLE: flag
+    .default(true)
+    .describe('Serve a page at `/console` where people look at their indexes, with an API key.'),
   MAXSIMD_LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
     .default('info')

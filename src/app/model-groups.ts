@@ -12,6 +12,8 @@ import type {
   EncodedQuery,
   EncodeDocumentsOptions,
   EncodeOptions,
+  LocatedText,
+  TokenSpans,
   Encoder,
   EncoderModel,
 } from '../encoder/protocol/contract.ts';
@@ -132,6 +134,10 @@ export class ModelGroups implements Encoder {
 
   async countTokens(texts: readonly string[], options: EncodeOptions): Promise<readonly number[]> {
     return this.#use(options, async (encoder) => encoder.countTokens(texts, options));
+  }
+
+  async locateTokens(located: LocatedText, options: EncodeOptions): Promise<TokenSpans> {
+    return this.#use(options, async (encoder) => encoder.locateTokens(located, options));
   }
 
   async encodeQuery(text: string, options: EncodeOptions): Promise<EncodedQuery> {

@@ -14,7 +14,9 @@ import { ConfigError, isClustered, modelFoldersOf, type Config } from './config.
 import { readConfigured } from './configured-file.ts';
 import { findInstalled, installedModels } from '../encoder/model/installed-models.ts';
 import { greetFirstTenant } from './first-tenant.ts';
+import { readConsolePage } from '../http/console/page.ts';
 import { createHttpServer } from '../http/server.ts';
+import { consoleDirectory } from '../installation.ts';
 import { createEngine } from '../index/engine/native.ts';
 import { programVersion } from '../installation.ts';
 import { createLogger, type Logger } from '../logging.ts';
@@ -85,6 +87,7 @@ export async function serve(config: Config): Promise<void> {
       traces,
       drain: draining.signal,
       trustProxy: config.MAXSIMD_TRUST_PROXY,
+      ...(config.MAXSIMD_CONSOLE ? { console: await readConsolePage(consoleDirectory()) } : {}),
       connectionsMax: config.MAXSIMD_HTTP_CONNECTIONS_MAX,
       timeouts: {
         searchMs: config.MAXSIMD_TIMEOUT_SEARCH_MS,

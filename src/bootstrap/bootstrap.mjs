@@ -1,6 +1,6 @@
 /**
- * Makes a bare clone ready to run: installs the packages when the lock changed and builds the addon when
- * `native/` changed, then ends; the npm script that called it goes on with `exec node`, which by then is
+ * Makes a bare clone ready to run: installs the packages when the lock changed, builds the addon when
+ * `native/` changed and the console when `src/console` changed, then ends; the npm script that called it goes on with `exec node`, which by then is
  * the Node 24 that the packages bring. Plain JavaScript: this file alone runs on Node 20.
  *
  * Two first starts at once are serialised by a lock directory that names its owner's process id.
@@ -14,10 +14,12 @@ const root = path.resolve(import.meta.dirname ?? path.dirname(new URL(import.met
 const stamps = path.join(root, 'build', '.bootstrap');
 const lock = path.join(root, '.bootstrap.lock');
 const binaries = path.join(root, 'node_modules', '.bin');
+const consoleBuilder = path.join(root, 'src', 'bootstrap', 'build-console.mjs');
 const oldestNode = [22, 18];
 const lineEveryMs = 5_000;
 const announcements = {
   npm: 'installing packages (once; about a minute)',
+  console: 'building the console (once; seconds)',
   addon: 'building the addon (once; half a minute on eight cores, one to four minutes on two)',
 };
 
@@ -33,12 +35,22 @@ async function main() {
       requireTool('cmake', 'cmake');
       await run(path.join(binaries, 'cmake-js'), ['compile']);
     });
+    await step('console', consoleHash(), pageBuilt(), async () => {
+      await run('node', [consoleBuilder]);
+    });
   });
   requireNode();
 }
 
 function upToDate() {
-  return installed() && stamp('npm') === installHash() && stamp('addon') === addonHash() && built();
+  return (
+    installed() &&
+    stamp('npm') === installHash() &&
+    stamp('addon') === addonHash() &&
+    built() &&
+    stamp('console') === consoleHash() &&
+    pageBuilt()
+  );
 }
 
 /** npm writes this file last. */
@@ -50,6 +62,10 @@ function built() {
   return ['maxsimd.node', 'page-checksums.so'].every((name) =>
     existsSync(path.join(root, 'build', 'Release', name)),
   );
+}
+
+function pageBuilt() {
+  return existsSync(path.join(root, 'build', 'console', 'index.html'));
 }
 
 /** Runs `action` unless the stamp of a former success still matches. */
@@ -77,6 +93,10 @@ function addonHash() {
     [path.join(root, 'CMakeLists.txt'), ...filesUnder(path.join(root, 'native'))],
     installHash(),
   );
+}
+
+function consoleHash() {
+  return hashFiles([consoleBuilder, ...filesUnder(path.join(root, 'src', 'console'))], installHash());
 }
 
 function hashFiles(files, salt = '') {

@@ -4,7 +4,7 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ServiceError } from '../errors.ts';
-import type { Service } from '../service/contract.ts';
+import type { AdmittedRequest, Service } from '../service/contract.ts';
 import type { RequestObserver } from './observation.ts';
 
 /** Deadlines of the work, in milliseconds from the request's arrival. */
@@ -26,12 +26,14 @@ export function admitRequests(
     readonly service: Service;
     readonly observer: RequestObserver;
     readonly timeouts: RouteTimeouts;
+    /** By what a request is admitted. */
+    readonly admit: (request: FastifyRequest) => Promise<AdmittedRequest>;
   },
 ): void {
-  const { service, observer, timeouts } = options;
+  const { service, observer, timeouts, admit } = options;
 
   app.addHook('onRequest', async (request: FastifyRequest, reply: FastifyReply) => {
-    const admitted = await service.admit(request.headers.authorization);
+    const admitted = await admit(request);
     const { deadline } = request.routeOptions.config;
     request.scope.admit(admitted, deadline === 'upsert' ? timeouts.upsertMs : timeouts.searchMs);
     reply.headers({

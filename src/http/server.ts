@@ -33,6 +33,8 @@ import {
   unmatchedRoute,
   type RequestTraces,
 } from './observation.ts';
+import type { ConsolePage } from './console/page.ts';
+import { consoleRoutes } from './console/routes.ts';
 import { describeApi } from './schemas/openapi.ts';
 import { createClientErrorHandler, trackAnswer } from './protocol/protocol.ts';
 import { requestIdHeader, requestIdOf } from './protocol/request-id.ts';
@@ -50,6 +52,8 @@ export interface HttpServerOptions {
   readonly metrics: Metrics;
   /** Absent = requests are not traced. */
   readonly traces?: RequestTraces | undefined;
+  /** With it there is a console at `/console`. */
+  readonly console?: ConsolePage;
   /** With it the server speaks HTTPS. */
   readonly tls?: TlsIdentity;
   /** Believe `X-Forwarded-*`. */
@@ -149,7 +153,12 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Fast
   await app.register(healthRoutes(options.service, drain));
   await app.register(
     async (v1) => {
-      admitRequests(v1, { service: options.service, observer, timeouts });
+      admitRequests(v1, {
+        service: options.service,
+        observer,
+        timeouts,
+        admit: ({ headers }) => options.service.admit(headers.authorization),
+      });
       v1.setNotFoundHandler(() => {
         throw unknownRoute();
       });
@@ -159,6 +168,10 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Fast
     },
     { prefix: '/v1' },
   );
+  if (options.console !== undefined) {
+    const routes = consoleRoutes({ page: options.console, service: options.service, observer, timeouts });
+    await app.register(routes, { prefix: '/console' });
+  }
   await app.ready();
   return app;
 }

@@ -10,6 +10,7 @@ import type { AdmittedRequest } from './contract.ts';
 import { HotCache } from './hot-cache.ts';
 import type { InFlight } from './in-flight.ts';
 import type { Limiter, RateAdmission } from './limits/limiter.ts';
+import { Sessions } from './session.ts';
 import type { UsageRecorder } from './usage/usage-recorder.ts';
 
 export interface AdmissionOptions {
@@ -33,10 +34,12 @@ export class Admission {
   readonly #records = new HotCache<KeyRecord>({ rowsMax: keysMax, maxAgeMs: keyAgeMsMax });
   /** Keys that were found to match their record, for as long as that is kept: every request would pay for the hash. */
   readonly #matched = new WeakMap<KeyRecord, Buffer>();
+  readonly #sessions: Sessions;
   #draining = false;
 
   constructor(options: AdmissionOptions) {
     this.#options = options;
+    this.#sessions = new Sessions(options.keyPepper);
   }
 
   /** From now on nobody is admitted. */
@@ -50,25 +53,47 @@ export class Admission {
 
   async admit(authorization: string | undefined): Promise<AdmittedRequest> {
     if (this.#draining) throw shuttingDown();
-    const tenant = await this.#authenticate(authorization);
+    const { tenant } = await this.#authenticate(authorization);
+    return await this.#admitTenant(tenant);
+  }
+
+  /** Likewise, by a session that `openSession` gave. */
+  async admitSession(session: string | undefined): Promise<AdmittedRequest> {
+    if (this.#draining) throw shuttingDown();
+    const keyId = session === undefined ? undefined : this.#sessions.keyIdOf(session, this.#options.nowMs());
+    const record = keyId === undefined ? undefined : await this.#liveRecord(keyId);
+    if (session === undefined || record === undefined || !this.#sessions.matches(session, record)) {
+      throw unauthenticated('the session has ended; sign in again');
+    }
+    return await this.#admitTenant(record.tenant);
+  }
+
+  /** What stands for the key from now on, for `sessionMs`. */
+  async openSession(authorization: string | undefined): Promise<string> {
+    return this.#sessions.open(await this.#authenticate(authorization), this.#options.nowMs());
+  }
+
+  async #admitTenant(tenant: Tenant): Promise<AdmittedRequest> {
     if (tenant.suspended) throw await this.#refuseSuspended(tenant);
     const rate = await this.#admitRate(tenant);
     return { tenant, rate, permit: await this.#acquireSlot(tenant) };
   }
 
-  async #authenticate(authorization: string | undefined): Promise<Tenant> {
-    const { catalog } = this.#options;
+  async #authenticate(authorization: string | undefined): Promise<KeyRecord> {
     const apiKey = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1];
     if (apiKey === undefined) {
       throw unauthenticated('the API key is missing; send "Authorization: Bearer <API key>"');
     }
     const keyId = parseApiKey(apiKey)?.id;
     if (keyId === undefined) throw unauthenticated();
-    const record = await this.#records.get(keyId, () => catalog.findKey(keyId));
-    if (record === undefined || !this.#matches(apiKey, record) || record.key.revokedAtMs !== undefined) {
-      throw unauthenticated();
-    }
-    return record.tenant;
+    const record = await this.#liveRecord(keyId);
+    if (record === undefined || !this.#matches(apiKey, record)) throw unauthenticated();
+    return record;
+  }
+
+  async #liveRecord(keyId: string): Promise<KeyRecord | undefined> {
+    const record = await this.#records.get(keyId, () => this.#options.catalog.findKey(keyId));
+    return record?.key.revokedAtMs === undefined ? record : undefined;
   }
 
   /** Takes the same time for every wrong key. */

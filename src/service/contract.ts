@@ -183,6 +183,40 @@ export interface UsageSummary {
   readonly remaining: { readonly inputTokens: bigint; readonly documents: number };
 }
 
+export interface IndexDescription {
+  readonly documents: number;
+  readonly segments: readonly {
+    readonly state: 'active' | 'sealed';
+    /** Live ones. */
+    readonly documents: number;
+    readonly records: number;
+    readonly chunks: number;
+    readonly tokenVectors: number;
+    readonly bytes: number;
+    readonly derivedBytes: number;
+    /** Size of the codebook that candidates come from; 0 = its chunks are scored exactly. */
+    readonly centroids: number;
+  }[];
+}
+
+/** A text whose tokens are to be found again: a query, or a chunk of a document. Nothing of it is kept. */
+export interface LocateRequest {
+  /** Whose model and chunking hold; absent: those of a transient score. */
+  readonly indexId?: string | undefined;
+  readonly query: string;
+  readonly document?: { readonly text: string; readonly chunkIndex: number } | undefined;
+}
+
+/** In the order of token indexes: start and end of each in UTF-16 units; equal for tokens that are no text. */
+export type TokenSpanList = readonly (readonly [start: number, end: number])[];
+
+export interface LocatedTokens {
+  /** `undefined` where the model's tokenizer cannot say. */
+  readonly query: TokenSpanList | undefined;
+  /** Likewise where the document has no such chunk, or none was given. */
+  readonly document: TokenSpanList | undefined;
+}
+
 export interface Readiness {
   readonly ready: boolean;
   /** By part: `ok`, `degraded: ` and how, or what is wrong, in a few words fit for the public. */
@@ -197,6 +231,10 @@ export interface Readiness {
 export interface Service {
   /** Key -> tenant (401, 403), then rate (429), then concurrency (429). `authorization` is the raw header value. */
   admit(authorization: string | undefined): Promise<AdmittedRequest>;
+  /** Likewise, by a session in place of a key. */
+  admitSession(session: string | undefined): Promise<AdmittedRequest>;
+  /** A session of the key that is authorized (401). */
+  openSession(authorization: string | undefined): Promise<string>;
   createIndex(context: RequestContext, request: CreateIndexRequest): Promise<IndexRow>;
   listIndexes(context: RequestContext): Promise<readonly IndexRow[]>;
   listIndexPage(context: RequestContext, page: Page<IndexPlace>): Promise<IndexPage>;
@@ -204,6 +242,7 @@ export interface Service {
   renameIndex(context: RequestContext, indexId: string, name: string): Promise<IndexRow>;
   /** Returns the first of them, with the name of the other. */
   swapIndexNames(context: RequestContext, indexId: string, otherId: string): Promise<IndexRow>;
+  describeIndex(context: RequestContext, indexId: string): Promise<IndexDescription>;
   deleteIndex(context: RequestContext, indexId: string): Promise<boolean>;
   upsertDocuments(
     context: RequestContext,
@@ -230,6 +269,7 @@ export interface Service {
   search(context: RequestContext, indexId: string, request: SearchRequest): Promise<RankedResponse>;
   query(context: RequestContext, indexId: string, queries: readonly QueryRequest[]): Promise<QueryResponse>;
   score(context: RequestContext, request: ScoreRequest): Promise<RankedResponse>;
+  locateTokens(context: RequestContext, request: LocateRequest): Promise<LocatedTokens>;
   usage(context: RequestContext): Promise<UsageSummary>;
   /**
    * Counts a `/v1` request in the ledger before its answer leaves, unless the operation's own commit

@@ -10,6 +10,7 @@ import type { SearchRequest, Service } from './contract.ts';
 import { createIndex } from './operations/create-index.ts';
 import { deleteDocument, deleteMatching } from './operations/delete-document.ts';
 import { countDocuments, getDocument, listDocuments, listIndexPage } from './operations/lists.ts';
+import { describeIndex } from './operations/describe-index.ts';
 import { InFlight } from './in-flight.ts';
 import { createStorage, type ClusterBlobs } from './indexes/storage.ts';
 import { Indexes } from './indexes/indexes.ts';
@@ -18,6 +19,7 @@ import type { ServiceParts } from './parts.ts';
 import { PromisedWait } from './limits/promised-wait.ts';
 import { ReadinessProbe } from './readiness.ts';
 import { queryIndex } from './operations/query.ts';
+import { locateTokens } from './operations/locate-tokens.ts';
 import { scoreDocuments } from './operations/score.ts';
 import { searchIndex } from './operations/search.ts';
 import type { ModelChoice } from './indexes/served-models.ts';
@@ -141,12 +143,15 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
 
   return {
     admit: (authorization) => admission.admit(authorization),
+    admitSession: (session) => admission.admitSession(session),
+    openSession: (authorization) => admission.openSession(authorization),
     createIndex: (context, request) => createIndex(parts, context, request),
     listIndexes: (context) => catalog.listIndexes(context.tenant.id),
     listIndexPage: (context, page) => listIndexPage(parts, context, page),
     getIndex: (context, indexId) => indexes.row(context.tenant.id, indexId),
     renameIndex: (context, indexId, name) => indexes.rename(context.tenant.id, indexId, name),
     swapIndexNames: (context, indexId, otherId) => indexes.swapNames(context.tenant.id, indexId, otherId),
+    describeIndex: (context, indexId) => describeIndex(parts, context, indexId),
     deleteIndex: (context, indexId) => indexes.erase(context.tenant.id, indexId),
     upsertDocuments: (context, indexId, documents) => upsertDocuments(parts, context, indexId, documents),
     deleteDocument: (context, indexId, docId) => deleteDocument(parts, context, indexId, docId),
@@ -165,6 +170,7 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
         queryIndex(parts, context, indexId, queries),
       ),
     score: (context, request) => scoreDocuments(parts, context, request),
+    locateTokens: (context, request) => locateTokens(parts, context, request),
     usage: (context) => usageSummary(parts, context),
     countRequest: (context) => usage.countRequest(context),
     readiness: () => readiness.readiness(),

@@ -152,11 +152,6 @@ export interface components {
         readonly Error: {
             readonly error: components["schemas"]["ErrorDetail"];
         };
-        readonly OpenApiDocument: {
-            readonly openapi: string;
-        } & {
-            readonly [key: string]: unknown;
-        };
         readonly RequestUsage: {
             /** @example 3 */
             readonly input_tokens: number;
@@ -331,24 +326,6 @@ export interface components {
             /** @example 3 */
             readonly chunks: number;
         };
-        readonly Health: {
-            /** @constant */
-            readonly status: "ok";
-        };
-        /** @description By part: `ok`, or what is wrong. `objects`, the object store, and `limiter` are there when several nodes share them. A `limiter` that is `degraded` does not make a node unready. */
-        readonly ReadinessChecks: {
-            readonly catalog: string;
-            readonly encoder: string;
-            readonly disk: string;
-            readonly draining: string;
-            readonly objects?: string;
-            readonly limiter?: string;
-        };
-        readonly Readiness: {
-            /** @enum {string} */
-            readonly status: "ready" | "unready";
-            readonly checks: components["schemas"]["ReadinessChecks"];
-        };
         readonly UsageCounts: {
             /**
              * @description Decimal integer; calculate with arbitrary precision.
@@ -402,6 +379,29 @@ export interface components {
             readonly usage: components["schemas"]["UsageCounts"];
             readonly limits: components["schemas"]["TenantLimits"];
             readonly remaining: components["schemas"]["Remaining"];
+        };
+        readonly OpenApiDocument: {
+            readonly openapi: string;
+        } & {
+            readonly [key: string]: unknown;
+        };
+        readonly Health: {
+            /** @constant */
+            readonly status: "ok";
+        };
+        /** @description By part: `ok`, or what is wrong. `objects`, the object store, and `limiter` are there when several nodes share them. A `limiter` that is `degraded` does not make a node unready. */
+        readonly ReadinessChecks: {
+            readonly catalog: string;
+            readonly encoder: string;
+            readonly disk: string;
+            readonly draining: string;
+            readonly objects?: string;
+            readonly limiter?: string;
+        };
+        readonly Readiness: {
+            /** @enum {string} */
+            readonly status: "ready" | "unready";
+            readonly checks: components["schemas"]["ReadinessChecks"];
         };
     };
     responses: never;

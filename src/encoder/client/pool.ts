@@ -15,13 +15,22 @@ import type {
   Encoder,
   EncoderModel,
   EncoderStatistics,
+  LocatedText,
+  TokenSpans,
 } from '../protocol/contract.ts';
 import { UnencodableTexts } from './crash-guard.ts';
 import { type Attempt, encodeOnce, type Unfinished } from './document-client.ts';
-import { Endpoint, type EndpointEvent, type OpenCall } from './endpoint.ts';
-import { CorruptReply, decodeCounts, decodeQuery, refusedDocument, refusedQuery } from './replies.ts';
+import { Endpoint, type EndpointEvent, type OpenCall, type StartUnary } from './endpoint.ts';
+import {
+  CorruptReply,
+  decodeCounts,
+  decodeQuery,
+  decodeSpans,
+  refusedDocument,
+  refusedQuery,
+} from './replies.ts';
 import { isLoss, Tries, unavailable } from './tries.ts';
-import type { CountTokensResponse, GetStatisticsResponse } from '../protocol/wire.ts';
+import type { CountTokensResponse, GetStatisticsResponse, LocateTokensResponse } from '../protocol/wire.ts';
 
 export interface EncoderPoolOptions {
   /** `unix:/path` or `host:port`. */
@@ -135,21 +144,34 @@ class EncoderPool implements Encoder {
   }
 
   async countTokens(texts: readonly string[], options: EncodeOptions): Promise<readonly number[]> {
-    const request = {
-      model: options.model,
-      tenantId: options.tenantId,
-      texts: texts.map((text) => text.toWellFormed()),
-    };
+    const request = { ...target(options), texts: texts.map((text) => text.toWellFormed()) };
+    return this.#ask<CountTokensResponse, readonly number[]>(texts, options, {
+      start: (rpc, limits, answer) => rpc.countTokens(request, limits, answer),
+      decode: ({ tokenCounts }) => [...decodeCounts(tokenCounts, texts.length)],
+    });
+  }
+
+  async locateTokens(located: LocatedText, options: EncodeOptions): Promise<TokenSpans> {
+    const request = { ...target(options), ...located, text: located.text.toWellFormed() };
+    return this.#ask<LocateTokensResponse, TokenSpans>([located.text], options, {
+      start: (rpc, limits, answer) => rpc.locateTokens(request, limits, answer),
+      decode: decodeSpans,
+    });
+  }
+
+  /** Asks one encoder after another what needs no inference. */
+  async #ask<Reply, Result>(
+    texts: readonly string[],
+    options: EncodeOptions,
+    { start, decode }: { readonly start: StartUnary<Reply>; readonly decode: (reply: Reply) => Result },
+  ): Promise<Result> {
     const call = this.#call(options);
     for (;;) {
       const { endpoint, open } = await this.#pick(call, texts);
       try {
-        const reply = await endpoint.unary<CountTokensResponse>(
-          (rpc, limits, answer) => rpc.countTokens(request, limits, answer),
-          options,
-        );
+        const reply = await endpoint.unary(start, options);
         open.answered();
-        return [...decodeCounts(reply.tokenCounts, texts.length)];
+        return decode(reply);
       } catch (error) {
         call.tries.failed(endpoint, error);
       } finally {
@@ -159,7 +181,7 @@ class EncoderPool implements Encoder {
   }
 
   async encodeQuery(text: string, options: EncodeOptions): Promise<EncodedQuery> {
-    const request = { model: options.model, tenantId: options.tenantId, text: text.toWellFormed() };
+    const request = { ...target(options), text: text.toWellFormed() };
     const call = this.#call(options);
     try {
       for (;;) {
@@ -421,4 +443,8 @@ function tokensOf(texts: Iterable<string>): number {
   let tokens = 1;
   for (const text of texts) tokens += text.length / charactersPerToken;
   return tokens;
+}
+
+function target({ model, tenantId }: EncodeOptions): Pick<EncodeOptions, 'model' | 'tenantId'> {
+  return { model, tenantId };
 }

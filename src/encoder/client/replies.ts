@@ -2,12 +2,19 @@
  * What an encoder sent, checked before it is believed. A reply with wrong sizes, unknown indexes or values that are no
  * numbers is a `CorruptReply`: the request fails, and no score is ever computed from it.
  */
-import type { EncodedDocument, EncodedQuery, EncoderModel, EncodeTimings } from '../protocol/contract.ts';
+import type {
+  EncodedDocument,
+  EncodedQuery,
+  EncoderModel,
+  EncodeTimings,
+  TokenSpans,
+} from '../protocol/contract.ts';
 import { areFinite } from '../protocol/finite.ts';
 import {
   alignedCopy,
   type EncodeQueryResponse,
   type GetInfoResponse,
+  type LocateTokensResponse,
   type PartMessage,
 } from '../protocol/wire.ts';
 
@@ -29,6 +36,13 @@ export function decodeCounts(bytes: Uint8Array, count: number): Uint32Array {
   const copy = alignedCopy(bytes, 4);
   ensure(copy !== undefined && copy.byteLength === count * 4, 'token counts');
   return new Uint32Array(copy);
+}
+
+export function decodeSpans(reply: LocateTokensResponse): TokenSpans {
+  const [starts, ends] = [reply.starts, reply.ends].map((bytes) => alignedCopy(bytes, 4));
+  ensure(starts !== undefined && ends?.byteLength === starts.byteLength, 'token spans');
+  const spans = { starts: new Uint32Array(starts), ends: new Uint32Array(ends) };
+  return reply.problem === '' ? spans : { ...spans, problem: reply.problem };
 }
 
 export function decodeQuery(reply: EncodeQueryResponse, dim: number): EncodedQuery {

@@ -72,6 +72,19 @@ export interface EncodedDocument {
   readonly timings: EncodeTimings;
 }
 
+/** Which text token vectors are of: a query, or a chunk of a document. */
+export type LocatedText =
+  | { readonly text: string }
+  | { readonly text: string; readonly chunking: ChunkingParameters; readonly chunkIndex: number };
+
+export interface TokenSpans {
+  /** Why they cannot be located; then there are none. */
+  readonly problem?: string;
+  /** u32 [rows], in UTF-16 units of the text; equal where a token vector is of no text (special tokens). */
+  readonly starts: Uint32Array;
+  readonly ends: Uint32Array;
+}
+
 export interface EncodeDocumentsOptions extends EncodeOptions {
   readonly chunking: ChunkingParameters;
   /**
@@ -98,6 +111,8 @@ export interface Encoder {
     options: Pick<EncodeOptions, 'deadlineMs' | 'signal'>,
   ): Promise<EncoderModel | undefined>;
   countTokens(texts: readonly string[], options: EncodeOptions): Promise<readonly number[]>;
+  /** Where the tokens of a text lie that its token vectors are of. */
+  locateTokens(located: LocatedText, options: EncodeOptions): Promise<TokenSpans>;
   encodeQuery(text: string, options: EncodeOptions): Promise<EncodedQuery>;
   /** Yields whole documents, in any order, each exactly once; bounded bytes in flight. */
   encodeDocuments(texts: readonly string[], options: EncodeDocumentsOptions): AsyncIterable<EncodedDocument>;

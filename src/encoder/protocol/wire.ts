@@ -23,6 +23,8 @@ export type { CountTokensRequest } from './generated/maxsimd/encoder/v1/CountTok
 export type { CountTokensResponse } from './generated/maxsimd/encoder/v1/CountTokensResponse.ts';
 export type { EncodeQueryRequest } from './generated/maxsimd/encoder/v1/EncodeQueryRequest.ts';
 export type { EncodeQueryResponse } from './generated/maxsimd/encoder/v1/EncodeQueryResponse.ts';
+export type { LocateTokensRequest } from './generated/maxsimd/encoder/v1/LocateTokensRequest.ts';
+export type { LocateTokensResponse } from './generated/maxsimd/encoder/v1/LocateTokensResponse.ts';
 export type { GetInfoResponse } from './generated/maxsimd/encoder/v1/GetInfoResponse.ts';
 export type { ModelReference } from './generated/maxsimd/encoder/v1/ModelReference.ts';
 export type { EncoderHandlers } from './generated/maxsimd/encoder/v1/Encoder.ts';
@@ -50,6 +52,8 @@ export const requestBounds = {
   /** That the windows of all documents hold: no body of the service gets there unless they overlap by much. */
   windowTokens: 8 << 20,
   queryBytes: 1 << 20,
+  /** Located in one turn of the event loop. */
+  locatedBytes: 128 << 10,
   identifierLength: 256,
 } as const;
 

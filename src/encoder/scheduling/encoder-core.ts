@@ -7,6 +7,7 @@ import { assertInvariant } from '../../errors.ts';
 import { paddedTexts } from './batch-shape.ts';
 import { chunkingProblem, windowedTokens } from '../model/chunker.ts';
 import { querySequence, type Sequence } from '../model/colbert-rules.ts';
+import { spansOfRows, type LocatedChunk, type RowSpans } from '../model/row-spans.ts';
 import type { ChunkingParameters, EncodeTimings } from '../protocol/contract.ts';
 import { DocumentJob, type DocumentPart } from './document-job.ts';
 import { EncoderFailure } from './encoder-failure.ts';
@@ -105,6 +106,16 @@ export class EncoderCore {
       await turn();
     }
     return counts;
+  }
+
+  /** Where the tokens lie that the rows of a query, or of a chunk of a document, are of; `undefined` where that cannot be said. */
+  locateTokens(
+    { text, chunk }: { readonly text: string; readonly chunk?: LocatedChunk | undefined },
+    request: EncodeRequest,
+  ): RowSpans | undefined {
+    const { model } = this.#model(request);
+    const places = model.tokenizer.locate(text);
+    return places && spansOfRows(model, places, chunk);
   }
 
   async encodeQuery(

@@ -21,6 +21,8 @@ import {
   bytesOf,
   type CountTokensRequest,
   type CountTokensResponse,
+  type LocateTokensRequest,
+  type LocateTokensResponse,
   type EncoderHandlers,
   encoderService,
   type GetInfoResponse,
@@ -56,6 +58,8 @@ interface GrpcCall {
 
 /** A call without a deadline, or with a far one, gets this. */
 const deadlineMsMax = 60 * 60 * 1000;
+
+const empty = Buffer.alloc(0);
 
 export function createEncoderServer(options: EncoderServerOptions): EncoderServer {
   const { core, log } = options;
@@ -97,6 +101,18 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
       }
       const counts = await core.countTokens(request.texts, targeted(request, limits));
       return { tokenCounts: bytesOf(counts) };
+    }),
+
+    LocateTokens: unary<LocateTokensRequest, LocateTokensResponse>(log, async (request, limits) => {
+      if (Buffer.byteLength(request.text) > requestBounds.locatedBytes) {
+        throw new EncoderFailure('invalid', `a text exceeds ${requestBounds.locatedBytes} bytes`);
+      }
+      const { text, chunking, chunkIndex } = request;
+      const chunk = chunking === null ? undefined : { chunking, chunkIndex };
+      const spans = core.locateTokens({ text, chunk }, targeted(request, limits));
+      return spans === undefined
+        ? { starts: empty, ends: empty, problem: 'the tokens of this text cannot be located' }
+        : { starts: bytesOf(spans.starts), ends: bytesOf(spans.ends), problem: '' };
     }),
 
     EncodeQueries: (call: QueriesCall) => {

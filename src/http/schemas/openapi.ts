@@ -63,7 +63,11 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
       },
       security: [{ apiKey: [] }],
     },
-    transform: jsonSchemaTransform,
+    // The console has the routes of the interface again, under its own address.
+    transform: (route) =>
+      route.url.startsWith('/console')
+        ? { schema: { hide: true }, url: route.url }
+        : jsonSchemaTransform(route),
     transformObject: (generated) => completeDocument(addComponents(generated) as Document),
   });
 

@@ -5,12 +5,13 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type {
-  EncodedDocument,
-  EncodedQuery,
   EncodeDocumentsOptions,
   EncodeOptions,
+  EncodedDocument,
+  EncodedQuery,
   Encoder,
   EncoderModel,
+  TokenSpans,
 } from '../../../src/encoder/protocol/contract.ts';
 import { documentVectors, queryVectors, wordDim, wordScaleBits, wordsOf } from './word-vectors.ts';
 
@@ -55,6 +56,14 @@ export class WordEncoder implements Encoder {
 
   async countTokens(texts: readonly string[], _options: EncodeOptions): Promise<readonly number[]> {
     return texts.map((text) => wordsOf(text).length);
+  }
+
+  async locateTokens({ text }: { readonly text: string }): Promise<TokenSpans> {
+    const words = [...text.matchAll(/\S+/g)];
+    return {
+      starts: Uint32Array.from(words, ({ index }) => index),
+      ends: Uint32Array.from(words, ({ index, 0: word }) => index + word.length),
+    };
   }
 
   async encodeQuery(text: string, options: EncodeOptions): Promise<EncodedQuery> {

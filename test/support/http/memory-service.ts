@@ -14,6 +14,7 @@ import type {
 
 export const apiKey = 'qkv_live_test';
 export const authorization = `Bearer ${apiKey}`;
+export const memorySession = 'a session';
 
 export const tenant: Tenant = {
   id: 'tenant-1',
@@ -105,6 +106,21 @@ export function createMemoryService(): MemoryService {
           },
         },
       };
+    },
+    async admitSession(session) {
+      return service.admit(session === memorySession ? authorization : undefined);
+    },
+    async openSession(header) {
+      if (header !== authorization) throw new ServiceError('authentication_failed', 'unknown API key');
+      return memorySession;
+    },
+    async describeIndex(context, indexId) {
+      await enter('describeIndex', context, indexId);
+      return { documents: stored.get(find(indexId).id)?.size ?? 0, segments: [] };
+    },
+    async locateTokens(context, request) {
+      await enter('locateTokens', context, request);
+      return { query: [[0, request.query.length]], document: undefined };
     },
     async createIndex(context, request) {
       await enter('createIndex', context, request);

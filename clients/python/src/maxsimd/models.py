@@ -303,16 +303,6 @@ class Error(BaseModel):
     error: ErrorDetail
 
 
-class OpenApiDocument(BaseModel):
-    model_config = ConfigDict(
-        extra="allow",
-    )
-    __annotations__ = {
-        "__pydantic_extra__": Dict[str, Any],
-    }
-    openapi: str
-
-
 class RequestUsage(BaseModel):
     input_tokens: Annotated[int, Field(examples=[3], ge=0)]
     document_count: Annotated[int, Field(examples=[3], ge=0)]
@@ -512,24 +502,6 @@ class DocumentCount(BaseModel):
     chunks: Annotated[int, Field(examples=[3], ge=0)]
 
 
-class Health(BaseModel):
-    status: Literal["ok"]
-
-
-class ReadinessChecks(BaseModel):
-    catalog: str
-    encoder: str
-    disk: str
-    draining: str
-    objects: str | None = None
-    limiter: str | None = None
-
-
-class Readiness(BaseModel):
-    status: Literal["ready", "unready"]
-    checks: ReadinessChecks
-
-
 class UsageCounts(BaseModel):
     input_tokens: Annotated[
         str,
@@ -581,3 +553,31 @@ class UsageSummary(BaseModel):
     usage: UsageCounts
     limits: TenantLimits
     remaining: Remaining
+
+
+class OpenApiDocument(BaseModel):
+    model_config = ConfigDict(
+        extra="allow",
+    )
+    __annotations__ = {
+        "__pydantic_extra__": Dict[str, Any],
+    }
+    openapi: str
+
+
+class Health(BaseModel):
+    status: Literal["ok"]
+
+
+class ReadinessChecks(BaseModel):
+    catalog: str
+    encoder: str
+    disk: str
+    draining: str
+    objects: str | None = None
+    limiter: str | None = None
+
+
+class Readiness(BaseModel):
+    status: Literal["ready", "unready"]
+    checks: ReadinessChecks

@@ -16,6 +16,7 @@ import { Tokenizer as LibraryTokenizer } from '@huggingface/tokenizers';
 import { setImmediate as turn } from 'node:timers/promises';
 import { z } from 'zod';
 import { bertNormalizer, bertWords, forEachBertWord } from './bert-text.ts';
+import { createPieceLengths, locateBertTokens, type TokenPlaces } from './token-places.ts';
 import { createWordPieces, type WordPieces } from './word-pieces.ts';
 
 export interface Tokenizer {
@@ -27,6 +28,8 @@ export interface Tokenizer {
   encode(text: string): Int32Array;
   /** The same, with turns of the event loop between; rejects with the signal's reason once it is aborted. */
   encodeInSlices(text: string, signal: AbortSignal): Promise<Int32Array>;
+  /** Where each token of `encode` lies in the text; `undefined` where that cannot be said. */
+  locate(text: string): TokenPlaces | undefined;
   /** Id of a vocabulary entry. */
   idOf(token: string): number | undefined;
 }
@@ -91,6 +94,7 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
   const plain = new LibraryTokenizer({ ...options.tokenizer, added_tokens: added }, options.tokenizerConfig);
   const { normalizer, pre_tokenizer: preTokenizer, model } = described;
   let steps = librarySteps(plain);
+  let locate: (text: string) => TokenPlaces | undefined = () => undefined;
   const isBert = normalizer?.type === 'BertNormalizer' && preTokenizer?.type === 'BertPreTokenizer';
   if (isBert) {
     const normalize = bertNormalizer({
@@ -110,6 +114,8 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
         charactersMax: model.max_input_chars_per_word,
       });
       steps = bertSteps(normalize, appendPieces);
+      const pieces = createPieceLengths(plain.model.tokens_to_ids, model.continuing_subword_prefix ?? '##');
+      locate = (text) => locateBertTokens(text, { normalize, appendPieces, pieces, unknownId: unknown });
     }
   }
 
@@ -154,8 +160,20 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
       }
       return finish(ids);
     },
+    locate: (text) => {
+      const wellFormed = text.toWellFormed();
+      const places = lowercaseFirst ? undefined : locate(wellFormed);
+      if (places === undefined) return undefined;
+      const ids: number[] = [];
+      for (const _ of stepsOf(wellFormed, ids)) continue;
+      return isSame(places.ids, ids) ? { ...places, ids: finish(ids) } : undefined;
+    },
     idOf: (token) => withSpecials.token_to_id(token),
   };
+}
+
+function isSame(some: ArrayLike<number>, others: readonly number[]): boolean {
+  return some.length === others.length && others.every((id, place) => some[place] === id);
 }
 
 /** A vocabulary that is a list counts its ids. */

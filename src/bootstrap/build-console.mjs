@@ -1,0 +1,22 @@
+/** Builds the console into `build/console`: one page, one script, one style sheet, nothing from elsewhere. */
+import path from 'node:path';
+import { build } from 'vite';
+
+const root = path.resolve(import.meta.dirname, '../..');
+
+await build({
+  configFile: false,
+  root: path.join(root, 'src', 'console'),
+  base: '/console/',
+  logLevel: 'warn',
+  oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+  build: {
+    outDir: path.join(root, 'build', 'console'),
+    emptyOutDir: true,
+    assetsInlineLimit: 0,
+    modulePreload: false,
+    rolldownOptions: {
+      output: { entryFileNames: 'console.js', assetFileNames: 'console.[ext]' },
+    },
+  },
+});

@@ -1,0 +1,20 @@
+const counts = new Intl.NumberFormat('en');
+const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+
+export function count(value: number | bigint): string {
+  return counts.format(value);
+}
+
+export function bytes(value: number): string {
+  const power = value < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(value) / 10));
+  const scaled = value / 1024 ** power;
+  return `${scaled.toFixed(power === 0 || scaled >= 100 ? 0 : 1)} ${units[power]}`;
+}
+
+export function milliseconds(value: number): string {
+  return `${value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0)} ms`;
+}
+
+export function day(timestamp: string): string {
+  return timestamp.slice(0, 10);
+}

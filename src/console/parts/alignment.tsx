@@ -1,0 +1,168 @@
+/**
+ * Why a chunk has its score: for each token of the query the most similar token of the chunk; the similarities add up to the score.
+ * Texts are not kept by the service: whoever has the document's text may paste it, and sees the words instead of positions.
+ */
+import { useState } from 'preact/hooks';
+import type { Api, LocatedTokens, Result, Spans } from '../api.ts';
+import { Failure } from './failure.tsx';
+import { useLoaded, useWork } from '../work.ts';
+
+export interface AlignmentProps {
+  readonly api: Api;
+  readonly indexId?: string;
+  readonly query: string;
+  readonly result: Result;
+  /** Of the document, where the page has it. */
+  readonly text: string | undefined;
+}
+
+interface Shown {
+  readonly text: string | undefined;
+  readonly located: LocatedTokens;
+}
+
+type Match = NonNullable<Result['components']>['per_query_token'][number];
+
+/** Shades of a match, from none. */
+const shades = 6;
+
+export function Alignment({ api, indexId, query, result, text }: AlignmentProps) {
+  const [pasted, setPasted] = useState('');
+  const [selected, setSelected] = useState<number>();
+  const locate = async (known: string | undefined): Promise<Shown> => {
+    const { body } = await api.tokens({
+      ...(indexId === undefined ? {} : { index_id: indexId }),
+      query,
+      ...(known === undefined ? {} : { document: { text: known, chunk_index: result.chunk_index } }),
+    });
+    return { text: known, located: body };
+  };
+  const first = useLoaded(() => locate(text));
+  const again = useWork(() => locate(pasted));
+  const shown = again.result ?? first.result;
+  const matches = result.components?.per_query_token ?? [];
+  const most = Math.max(...matches.map(({ similarity }) => similarity), Number.EPSILON);
+  const shadeOf = (similarity: number): number =>
+    Math.max(0, Math.min(shades - 1, Math.round((shades - 1) * (similarity / most))));
+  const match = matches.find(({ token_index: token }) => token === selected);
+  const wrongText = shown?.text !== undefined && shown.located.document === null;
+
+  const submit = (event: Event) => {
+    event.preventDefault();
+    again.start();
+  };
+  return (
+    <div class="alignment">
+      <Failure
+        of={again.failure ?? first.failure ?? (wrongText ? 'This text has no such chunk.' : undefined)}
+      />
+      {text === undefined && (
+        <form onSubmit={submit}>
+          <label>
+            Text of the document, to see words in place of positions; it is not kept
+            <textarea
+              rows={3}
+              required
+              value={pasted}
+              onInput={({ currentTarget }) => setPasted(currentTarget.value)}
+            />
+          </label>
+          <button type="submit" disabled={again.busy}>
+            Show
+          </button>
+        </form>
+      )}
+      {shown?.text !== undefined && shown.located.document !== null && (
+        <Document
+          text={shown.text}
+          spans={shown.located.document}
+          matches={matches}
+          match={match}
+          shadeOf={shadeOf}
+        />
+      )}
+      <div class="scroll" tabIndex={0} role="region" aria-label="Matches of query tokens">
+        <table class="matches">
+          <thead>
+            <tr>
+              <th scope="col">Query token</th>
+              <th scope="col">Most similar token of the chunk</th>
+              <th scope="col" class="number">
+                Similarity
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {matches.map(({ token_index: token, document_token_index: position, similarity }) => (
+              <tr key={token} class={token === selected ? 'selected' : undefined}>
+                <th scope="row">
+                  <button
+                    type="button"
+                    class={`token shade-${shadeOf(similarity)}`}
+                    aria-pressed={token === selected}
+                    onClick={() => setSelected(token === selected ? undefined : token)}
+                  >
+                    {wordOf(query, shown?.located.query, token) ?? `token ${token}`}
+                  </button>
+                </th>
+                <td>
+                  {(shown?.text !== undefined && wordOf(shown.text, shown.located.document, position)) ||
+                    `position ${position}`}
+                </td>
+                <td class="number">{similarity.toFixed(4)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </div>
+  );
+}
+
+/** The text, its matched tokens shaded by their best similarity. */
+function Document({
+  text,
+  spans,
+  matches,
+  match,
+  shadeOf,
+}: {
+  text: string;
+  spans: Spans;
+  matches: readonly Match[];
+  match: Match | undefined;
+  shadeOf: (similarity: number) => number;
+}) {
+  const best = new Map<number, number>();
+  for (const { document_token_index: position, similarity } of matches) {
+    best.set(position, Math.max(best.get(position) ?? -Infinity, similarity));
+  }
+  const parts = [];
+  let at = 0;
+  for (const [position, [start, end]] of spans.entries()) {
+    const similarity = best.get(position);
+    if (similarity === undefined || start < at || start === end) continue;
+    const isSelected = match?.document_token_index === position;
+    parts.push(
+      text.slice(at, start),
+      <mark key={position} class={`shade-${shadeOf(similarity)}${isSelected ? ' selected' : ''}`}>
+        {text.slice(start, end)}
+      </mark>,
+    );
+    at = end;
+  }
+  return (
+    <p class="document" aria-label="Text of the document, matched tokens marked">
+      {parts}
+      {text.slice(at)}
+    </p>
+  );
+}
+
+/** `undefined` where it is unknown; tokens of no text have names of their own. */
+function wordOf(text: string, spans: Spans | null | undefined, token: number): string | undefined {
+  const span = spans?.[token];
+  if (span === undefined) return undefined;
+  const [start, end] = span;
+  return start === end ? `special token ${token}` : text.slice(start, end);
+}

@@ -1,0 +1,91 @@
+import { useState } from 'preact/hooks';
+import type { Api, Ranked, Answer } from '../api.ts';
+import { Failure } from './failure.tsx';
+import { Results } from './results.tsx';
+import { useWork } from '../work.ts';
+
+interface Found {
+  readonly query: string;
+  readonly answer: Answer<Ranked>;
+}
+
+export function SearchPanel({ api, indexId }: { api: Api; indexId: string }) {
+  const [query, setQuery] = useState('');
+  const [filter, setFilter] = useState('');
+  const [topK, setTopK] = useState('10');
+  const [candidateK, setCandidateK] = useState('');
+  const search = useWork<Found>(async () => {
+    const answer = await api.search(indexId, {
+      query,
+      return_components: true,
+      ...(topK === '' ? {} : { top_k: Number(topK) }),
+      ...(candidateK === '' ? {} : { candidate_k: Number(candidateK) }),
+      ...(filter.trim() === '' ? {} : { filter: jsonObject(filter) }),
+    });
+    return { query, answer };
+  });
+  const submit = (event: Event) => {
+    event.preventDefault();
+    search.start();
+  };
+  return (
+    <section aria-label="Search">
+      <form class="search" onSubmit={submit}>
+        <label class="wide">
+          Query
+          <input
+            type="search"
+            required
+            value={query}
+            onInput={({ currentTarget }) => setQuery(currentTarget.value)}
+          />
+        </label>
+        <label class="wide">
+          Filter (JSON object)
+          <input
+            class="code"
+            placeholder='{"language": "en"}'
+            value={filter}
+            onInput={({ currentTarget }) => setFilter(currentTarget.value)}
+          />
+        </label>
+        <label>
+          top_k
+          <input
+            type="number"
+            min="1"
+            max="100"
+            value={topK}
+            onInput={({ currentTarget }) => setTopK(currentTarget.value)}
+          />
+        </label>
+        <label>
+          candidate_k
+          <input
+            type="number"
+            min="1"
+            max="500"
+            placeholder="as usual"
+            value={candidateK}
+            onInput={({ currentTarget }) => setCandidateK(currentTarget.value)}
+          />
+        </label>
+        <button type="submit" class="primary" disabled={search.busy}>
+          Search
+        </button>
+      </form>
+      <Failure of={search.failure} />
+      {search.result !== undefined && (
+        <Results api={api} indexId={indexId} query={search.result.query} answer={search.result.answer} />
+      )}
+    </section>
+  );
+}
+
+function jsonObject(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Error('the filter is not JSON');
+  }
+}

@@ -1,0 +1,79 @@
+/** Documents that are not stored, ranked for one query, beside one another. */
+import { useState } from 'preact/hooks';
+import type { Answer, Api, Ranked } from '../api.ts';
+import { Failure } from '../parts/failure.tsx';
+import { Results } from '../parts/results.tsx';
+import { useWork } from '../work.ts';
+
+const documentsMax = 50;
+
+interface Scored {
+  readonly query: string;
+  readonly texts: ReadonlyMap<string, string>;
+  readonly answer: Answer<Ranked>;
+}
+
+export function ScoreView({ api }: { api: Api }) {
+  const [query, setQuery] = useState('');
+  const [documents, setDocuments] = useState<readonly string[]>(['', '']);
+  const score = useWork<Scored>(async () => {
+    const given = documents.map((text, at) => ({ doc_id: `document ${at + 1}`, text }));
+    const answer = await api.score({ query, documents: given, return_components: true });
+    return { query, texts: new Map(given.map(({ doc_id: id, text }) => [id, text])), answer };
+  });
+  const submit = (event: Event) => {
+    event.preventDefault();
+    score.start();
+  };
+  return (
+    <>
+      <h1>Score</h1>
+      <p class="note">Ranks documents for one query. Nothing of them is stored.</p>
+      <form onSubmit={submit}>
+        <label>
+          Query
+          <input
+            type="search"
+            required
+            value={query}
+            onInput={({ currentTarget }) => setQuery(currentTarget.value)}
+          />
+        </label>
+        <div class="documents">
+          {documents.map((text, at) => (
+            <label key={at}>
+              Document {at + 1}
+              <textarea
+                rows={5}
+                required
+                value={text}
+                onInput={({ currentTarget }) => setDocuments(documents.with(at, currentTarget.value))}
+              />
+            </label>
+          ))}
+        </div>
+        <div class="buttons">
+          <button type="submit" class="primary" disabled={score.busy}>
+            Score
+          </button>
+          <button
+            type="button"
+            disabled={documents.length === documentsMax}
+            onClick={() => setDocuments([...documents, ''])}
+          >
+            Add a document
+          </button>
+          <button
+            type="button"
+            disabled={documents.length === 1}
+            onClick={() => setDocuments(documents.slice(0, -1))}
+          >
+            Remove the last
+          </button>
+        </div>
+      </form>
+      <Failure of={score.failure} />
+      {score.result !== undefined && <Results api={api} {...score.result} />}
+    </>
+  );
+}

@@ -1,0 +1,38 @@
+/** Work that a person starts, and what a view loads: its result, whether it goes on, and why it failed. */
+import { useEffect, useRef, useState } from 'preact/hooks';
+
+export interface Work<Result> {
+  readonly result: Result | undefined;
+  readonly busy: boolean;
+  readonly failure: string | undefined;
+  start(): void;
+}
+
+/** When work was started twice, the later one counts. */
+export function useWork<Result>(work: () => Promise<Result>): Work<Result> {
+  const [state, setState] = useState<Omit<Work<Result>, 'start'>>({
+    result: undefined,
+    busy: false,
+    failure: undefined,
+  });
+  const latest = useRef(0);
+  const start = (): void => {
+    const number = ++latest.current;
+    const settle = (next: Partial<typeof state>): void => {
+      if (number === latest.current) setState((before) => ({ ...before, busy: false, ...next }));
+    };
+    setState((before) => ({ ...before, busy: true, failure: undefined }));
+    work().then(
+      (result) => settle({ result }),
+      (error: unknown) => settle({ failure: error instanceof Error ? error.message : String(error) }),
+    );
+  };
+  return { ...state, start };
+}
+
+/** Loads when the view appears. */
+export function useLoaded<Result>(load: () => Promise<Result>): Work<Result> {
+  const work = useWork(load);
+  useEffect(() => work.start(), []);
+  return work;
+}

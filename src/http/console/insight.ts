@@ -1,0 +1,51 @@
+/** What the console shows beyond the interface: what an index is made of, and where in a text its tokens lie. */
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import type { Service } from '../../service/contract.ts';
+import { IndexId, IndexParams, Query, Text } from '../schemas/fields.ts';
+
+/** More than any text has. */
+const chunkIndexMax = 1 << 20;
+
+const AlignBody = z.strictObject({
+  /** Absent: the model and chunking of a transient score. */
+  index_id: IndexId.optional(),
+  query: Query,
+  document: z.strictObject({ text: Text, chunk_index: z.int().min(0).max(chunkIndexMax) }).optional(),
+});
+
+export function insightRoutes(service: Service): FastifyPluginAsyncZod {
+  return async (app) => {
+    app.get('/indexes/:index_id/description', {
+      schema: { operationId: 'describeIndex', params: IndexParams },
+      handler: async ({ params, scope }) => {
+        const { documents, segments } = await scope.run((context) =>
+          service.describeIndex(context, params.index_id),
+        );
+        return {
+          documents,
+          segments: segments.map(({ tokenVectors, derivedBytes, ...segment }) => ({
+            ...segment,
+            token_vectors: tokenVectors,
+            derived_bytes: derivedBytes,
+          })),
+        };
+      },
+    });
+
+    app.post('/tokens', {
+      schema: { operationId: 'locateTokens', body: AlignBody },
+      handler: async ({ body, scope }) => {
+        const { index_id: indexId, query, document } = body;
+        const located = await scope.run((context) =>
+          service.locateTokens(context, {
+            indexId,
+            query,
+            document: document && { text: document.text, chunkIndex: document.chunk_index },
+          }),
+        );
+        return { query: located.query ?? null, document: located.document ?? null };
+      },
+    });
+  };
+}

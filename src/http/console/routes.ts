@@ -1,0 +1,132 @@
+/**
+ * `/console`: a page for people who look at their indexes. The page exchanges an API key for a session in a cookie that its
+ * scripts cannot read, and keeps nothing itself. With the session it uses the routes of the interface that read,
+ * under `/console/v1`; they count, and are limited, like any request of the tenant.
+ *
+ * Cross-site requests: the cookie is `SameSite=Strict`, and what a browser marks as coming from another origin is refused
+ * (Fetch Metadata, w3.org/TR/fetch-metadata).
+ */
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
+import { ServiceError } from '../../errors.ts';
+import type { Service } from '../../service/contract.ts';
+import { sessionMs } from '../../service/session.ts';
+import type { StageTimings } from '../../service/stage-timings.ts';
+import { admitRequests, unknownRoute, type RouteTimeouts } from '../admission.ts';
+import type { RequestObserver } from '../observation.ts';
+import { indexRoutes } from '../routes/indexes.ts';
+import { rankingRoutes } from '../routes/ranking.ts';
+import { usageRoutes } from '../routes/usage.ts';
+import { insightRoutes } from './insight.ts';
+import type { ConsolePage, PageFile } from './page.ts';
+
+export interface ConsoleOptions {
+  readonly page: ConsolePage;
+  readonly service: Service;
+  readonly observer: RequestObserver;
+  readonly timeouts: RouteTimeouts;
+}
+
+const cookieName = 'maxsimd_console';
+/** Operations that are sent by POST and change nothing. */
+const readingOperations = new Set(['search', 'score', 'locateTokens']);
+
+const pageHeaders = {
+  'content-security-policy':
+    "default-src 'none'; connect-src 'self'; img-src 'self'; script-src 'self'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-cache',
+};
+
+export function consoleRoutes(options: ConsoleOptions): FastifyPluginAsync {
+  const { page, service, observer, timeouts } = options;
+  return async (app) => {
+    app.addHook('onRequest', async ({ headers }) => {
+      const site = headers['sec-fetch-site'];
+      const isNavigation = headers['sec-fetch-mode'] === 'navigate';
+      if (site !== undefined && site !== 'same-origin' && !isNavigation) throw foreignOrigin();
+    });
+    servePage(app, page);
+
+    await app.register(async (signIn) => {
+      admitRequests(signIn, {
+        service,
+        observer,
+        timeouts,
+        admit: ({ headers }) => service.admit(headers.authorization),
+      });
+      signIn.post('/session', async (request, reply) => {
+        const session = await service.openSession(request.headers.authorization);
+        return reply
+          .code(204)
+          .header('set-cookie', cookie(request, session, sessionMs / 1000))
+          .send();
+      });
+    });
+    app.delete('/session', async (request, reply) =>
+      reply
+        .code(204)
+        .header('set-cookie', cookie(request, '', 0))
+        .send(),
+    );
+
+    await app.register(
+      async (v1) => {
+        admitRequests(v1, {
+          service,
+          observer,
+          timeouts,
+          admit: (request) => service.admitSession(sessionOf(request)),
+        });
+        v1.addHook('onRequest', async ({ method, routeOptions }) => {
+          const { operationId } = (routeOptions.schema ?? {}) as { readonly operationId?: string };
+          if (method !== 'GET' && !readingOperations.has(operationId ?? '')) throw unknownRoute();
+        });
+        v1.addHook('onSend', async ({ scope }, reply) => {
+          reply.header('server-timing', serverTiming(scope.timings));
+        });
+        v1.setNotFoundHandler(() => {
+          throw unknownRoute();
+        });
+        for (const routes of [indexRoutes, rankingRoutes, usageRoutes, insightRoutes]) {
+          await v1.register(routes(service));
+        }
+      },
+      { prefix: '/v1' },
+    );
+  };
+}
+
+function servePage(app: FastifyInstance, page: ConsolePage): void {
+  const send = (file: PageFile) => async (request: FastifyRequest, reply: FastifyReply) => {
+    reply.headers(pageHeaders).header('etag', file.etag);
+    if (request.headers['if-none-match'] === file.etag) return reply.code(304).send();
+    return reply.type(file.type).send(file.bytes);
+  };
+  for (const [name, file] of page) {
+    app.get(name === 'index.html' ? '' : `/${name}`, send(file));
+  }
+}
+
+/** RFC 6265; `Secure` wherever the browser came by HTTPS. */
+function cookie({ protocol }: FastifyRequest, session: string, seconds: number): string {
+  const secure = protocol === 'https' ? '; Secure' : '';
+  return `${cookieName}=${session}; Path=/console; Max-Age=${seconds}; HttpOnly; SameSite=Strict${secure}`;
+}
+
+function sessionOf({ headers }: FastifyRequest): string | undefined {
+  const pairs = (headers.cookie ?? '').split(/; */);
+  return pairs.find((pair) => pair.startsWith(`${cookieName}=`))?.slice(cookieName.length + 1);
+}
+
+/** Stages of the service so far, in milliseconds (w3.org/TR/server-timing). */
+function serverTiming(timings: StageTimings): string {
+  return timings
+    .entries()
+    .map(([stage, { ms }]) => `${stage};dur=${ms.toFixed(3)}`)
+    .join(', ');
+}
+
+function foreignOrigin(): ServiceError {
+  return new ServiceError('not_found', 'the console answers its own page alone');
+}

@@ -1,0 +1,36 @@
+/** Finds the tokens of a query and of a chunk again in their texts, so that people see what matched. Nothing is kept. */
+import type { ChunkingParameters, EncoderModel, LocatedText } from '../../encoder/protocol/contract.ts';
+import type { LocateRequest, LocatedTokens, RequestContext, TokenSpanList } from '../contract.ts';
+import { defaultModel, modelOfIndex } from '../indexes/served-models.ts';
+import { encodeOptions, type ServiceParts } from '../parts.ts';
+import { chunkingOf } from './create-index.ts';
+
+export async function locateTokens(
+  parts: ServiceParts,
+  context: RequestContext,
+  { indexId, query, document }: LocateRequest,
+): Promise<LocatedTokens> {
+  const { model, chunking } = await modelAndChunking(parts, context, indexId);
+  const options = encodeOptions(context, model);
+  const locate = async (located: LocatedText): Promise<TokenSpanList | undefined> => {
+    const { problem, starts, ends } = await parts.encoder.locateTokens(located, options);
+    return problem === undefined ? Array.from(starts, (start, row) => [start, ends[row]!]) : undefined;
+  };
+  return {
+    query: await locate({ text: query }),
+    document: document && (await locate({ ...document, chunking })),
+  };
+}
+
+async function modelAndChunking(
+  parts: ServiceParts,
+  context: RequestContext,
+  indexId: string | undefined,
+): Promise<{ readonly model: EncoderModel; readonly chunking: ChunkingParameters }> {
+  if (indexId === undefined) {
+    const model = await defaultModel(parts.encoder, parts.defaultModel, context);
+    return { model, chunking: chunkingOf(model) };
+  }
+  const row = await parts.indexes.usableRow(context.tenant.id, indexId);
+  return { model: await modelOfIndex(parts.encoder, row, context), chunking: row.chunking };
+}

@@ -1,0 +1,50 @@
+/**
+ * Sessions of the console: what a browser holds in place of an API key. A session is a text,
+ *
+ *     expiry, 6 bytes | key id, 12 characters | HMAC-SHA-256 of both and of the key's hash      in base64url
+ *
+ * under a secret that is derived from the key pepper (HKDF, RFC 5869), so that every node knows the sessions of all and
+ * keeps none. It ends when it expires, or as soon as its key is revoked or its tenant suspended.
+ */
+import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
+import type { KeyRecord } from '../catalog/contract.ts';
+
+const idLength = 12;
+const payloadBytes = 6 + idLength;
+const macBytes = 32;
+const sessionCharacters = Math.ceil(((payloadBytes + macBytes) * 4) / 3);
+export const sessionMs = 12 * 3_600_000;
+
+export class Sessions {
+  readonly #secret: Uint8Array;
+
+  /** `pepper`: 32 bytes. */
+  constructor(pepper: Uint8Array) {
+    this.#secret = new Uint8Array(hkdfSync('sha256', pepper, '', 'maxsimd console session', 32));
+  }
+
+  open({ key, hash }: KeyRecord, nowMs: number): string {
+    const payload = Buffer.alloc(payloadBytes);
+    payload.writeUIntBE(Math.floor(nowMs) + sessionMs, 0, 6);
+    payload.write(key.id, 6, 'latin1');
+    return Buffer.concat([payload, this.#mac(payload, hash)]).toString('base64url');
+  }
+
+  /** The id of the key that a session of now claims to be of; `undefined` for anything else. */
+  keyIdOf(session: string, nowMs: number): string | undefined {
+    if (session.length !== sessionCharacters) return undefined;
+    const bytes = Buffer.from(session, 'base64url');
+    if (bytes.length !== payloadBytes + macBytes || bytes.readUIntBE(0, 6) <= nowMs) return undefined;
+    return bytes.toString('latin1', 6, payloadBytes);
+  }
+
+  /** Whether the session is of this key. */
+  matches(session: string, { hash }: KeyRecord): boolean {
+    const bytes = Buffer.from(session, 'base64url');
+    return timingSafeEqual(bytes.subarray(payloadBytes), this.#mac(bytes.subarray(0, payloadBytes), hash));
+  }
+
+  #mac(payload: Uint8Array, hash: Uint8Array): Buffer {
+    return createHmac('sha256', this.#secret).update(payload).update(hash).digest();
+  }
+}

@@ -1,0 +1,141 @@
+/** Sessions of the console and what they may do, at the real service. */
+import { describe, expect, test } from 'vitest';
+
+import { makeIndex, put, useStage } from '../support/running/stage.ts';
+
+const stage = useStage();
+
+/** What these tests look at. */
+interface Answered {
+  readonly results?: unknown;
+  readonly error?: unknown;
+}
+
+async function signIn(key: string): Promise<{ readonly cookie: string; readonly header: string }> {
+  const answer = await fetch(`${stage.server.url}/console/session`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}` },
+  });
+  expect(answer.status).toBe(204);
+  const header = answer.headers.get('set-cookie') ?? '';
+  return { cookie: header.split(';')[0] ?? '', header };
+}
+
+async function ask(
+  path: string,
+  {
+    cookie,
+    body,
+    method,
+    headers = {},
+  }: {
+    readonly cookie?: string;
+    readonly body?: unknown;
+    readonly method?: string;
+    readonly headers?: Readonly<Record<string, string>>;
+  },
+): Promise<{ readonly status: number; readonly body: Answered; readonly headers: Headers }> {
+  const answer = await fetch(`${stage.server.url}/console/v1/${path}`, {
+    method: method ?? (body === undefined ? 'GET' : 'POST'),
+    headers: {
+      ...(cookie === undefined ? {} : { cookie }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  return { status: answer.status, body: (await answer.json()) as Answered, headers: answer.headers };
+}
+
+describe('a session', () => {
+  test('is a cookie that no script reads and no other site sends', async () => {
+    const { header } = await signIn(stage.tenant.key);
+    expect(header).toMatch(
+      /^maxsimd_console=[\w-]+; Path=\/console; Max-Age=43200; HttpOnly; SameSite=Strict$/,
+    );
+    expect(header).not.toContain(stage.tenant.key.slice(9, 20));
+  });
+
+  test('reads what its tenant has, with the time of each stage', async () => {
+    const { id } = await makeIndex(stage.client);
+    await put(stage.client, id, [{ doc_id: 'a', text: 'the tide comes in' }]);
+    const { cookie } = await signIn(stage.tenant.key);
+    const found = await ask(`indexes/${id}/search`, { cookie, body: { query: 'tide' } });
+    expect(found.body.results).toMatchObject([{ doc_id: 'a' }]);
+    expect(found.headers.get('server-timing')).toMatch(/^admission;dur=[\d.]+, .*engine;dur=/);
+    const described = await ask(`indexes/${id}/description`, { cookie });
+    expect(described.body).toMatchObject({ documents: 1, segments: [{ chunks: 1 }] });
+    // Nothing is looked at under the key in a header here, nor by the cookie there.
+    expect((await ask('usage', { headers: { authorization: `Bearer ${stage.tenant.key}` } })).status).toBe(
+      401,
+    );
+    const outside = await fetch(`${stage.server.url}/v1/usage`, { headers: { cookie } });
+    expect(outside.status).toBe(401);
+  });
+
+  test('changes nothing', async () => {
+    const { id } = await makeIndex(stage.client);
+    const { cookie } = await signIn(stage.tenant.key);
+    expect((await ask('indexes', { cookie, body: { name: 'x' } })).status).toBe(404);
+    expect((await ask(`indexes/${id}`, { cookie, method: 'DELETE' })).status).toBe(404);
+    const upsert = { documents: [{ doc_id: 'a', text: 'b' }] };
+    expect((await ask(`indexes/${id}/documents`, { cookie, body: upsert })).status).toBe(404);
+  });
+
+  test('of another tenant finds nothing', async () => {
+    const { id } = await makeIndex(stage.client);
+    const other = await stage.newTenant();
+    const { cookie } = await signIn(other.key);
+    const none = { code: 'not_found', message: 'no such index' };
+    expect((await ask(`indexes/${id}/description`, { cookie })).body.error).toEqual(none);
+    expect((await ask('tokens', { cookie, body: { index_id: id, query: 'a' } })).body.error).toEqual(none);
+    expect((await ask('indexes', { cookie })).body).toEqual({ data: [] });
+  });
+
+  test('that is altered in any character is none', async () => {
+    const { cookie } = await signIn(stage.tenant.key);
+    const [name = '', session = ''] = cookie.split('=');
+    for (let at = 0; at < session.length; at += 1) {
+      // The last character has bits that are no part of the bytes.
+      const other = String.fromCharCode((session.charCodeAt(at) & 0x5f) === 0x41 ? 0x4d : 0x41);
+      const altered = `${session.slice(0, at)}${other}${session.slice(at + 1)}`;
+      expect((await ask('usage', { cookie: `${name}=${altered}` })).status, `character ${at}`).toBe(401);
+    }
+    expect((await ask('usage', { cookie: `${name}=` })).status).toBe(401);
+    expect((await ask('usage', {})).status).toBe(401);
+  });
+
+  test('ends with its key and its tenant', async () => {
+    const revoked = await stage.newTenant();
+    const suspended = await stage.newTenant();
+    const { cookie: first } = await signIn(revoked.key);
+    const { cookie: second } = await signIn(suspended.key);
+    await stage.operate('key', 'revoke', revoked.key.slice(9, 21));
+    await stage.operate('tenant', 'suspend', suspended.id);
+    await expect
+      .poll(async () => (await ask('usage', { cookie: first })).status, { timeout: 10_000 })
+      .toBe(401);
+    await expect
+      .poll(async () => (await ask('usage', { cookie: second })).status, { timeout: 10_000 })
+      .toBe(403);
+  });
+
+  test('is of no use to other sites', async () => {
+    const { cookie } = await signIn(stage.tenant.key);
+    for (const site of ['cross-site', 'same-site', 'none']) {
+      const answer = await ask('usage', { cookie, headers: { 'sec-fetch-site': site } });
+      expect(answer.status, site).toBe(404);
+    }
+    expect((await ask('usage', { cookie, headers: { 'sec-fetch-site': 'same-origin' } })).status).toBe(200);
+  });
+});
+
+test('the page takes nothing from elsewhere, and is sent once', async () => {
+  const page = await fetch(`${stage.server.url}/console`);
+  expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
+  expect(await page.text()).not.toMatch(/https?:/);
+  const again = await fetch(`${stage.server.url}/console`, {
+    headers: { 'if-none-match': page.headers.get('etag') ?? '' },
+  });
+  expect(again.status).toBe(304);
+});
