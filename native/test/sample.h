@@ -1,6 +1,7 @@
 // Random records and clustered vectors for tests.
 #pragma once
 
+#include "candidates/index_search.h"
 #include "kernels/approximate/code_span.h"
 #include "kernels/contract.h"
 #include "kernels/half.h"
@@ -92,5 +93,17 @@ class PackedCodes {
   const uint32_t count_, codeBytes_;
   std::vector<uint8_t> bytes_;
 };
+
+/// A search of `tokens` query tokens at generation 1.
+inline IndexSearch searchOf(const std::vector<float>& query, size_t tokens, uint32_t topK, uint32_t candidateK, Plan plan) {
+  IndexSearch request{};
+  request.query = query;
+  request.offsets.resize(tokens);
+  request.topK = topK;
+  request.candidateK = candidateK;
+  request.generation = 1;
+  request.plan = plan;
+  return request;
+}
 
 }  // namespace maxsimd::test

@@ -218,7 +218,7 @@ const Case wide("codes", "more than 65,536 centroids are named by three bytes, a
                   index.publish(1, born, {});
                   const std::vector<float> query = clusters.near(random, 5);
                   const auto found = [&](Plan plan) {
-                    const IndexSearch request{query, {0.0f}, 1, 100, 1, {}, false, plan, {}};
+                    const IndexSearch request = searchOf(query, 1, 1, 100, plan);
                     return search(index, pool, request).results.front();
                   };
                   for (const Plan plan : {Plan::codes, Plan::lists}) {
@@ -310,7 +310,7 @@ const Case scrambled("codes", "codes full of nonsense lead nowhere outside and a
     std::vector<float> query(size_t(5) * dim);
     for (float& component : query) component = float(int32_t(random() % 201) - 100) / 100.0f;
     for (const Plan plan : {Plan::codes, Plan::lists}) {
-      const IndexSearch request{query, std::vector<float>(5, 0.0f), 10, 50, 1, {}, false, plan, {}};
+      const IndexSearch request = searchOf(query, 5, 10, 50, plan);
       CHECK(search(other, pool, request).results.size() >= 10);
     }
   }

@@ -47,7 +47,7 @@ struct FuzzStage {
     query = clusters.near(random, 1);
   }
 
-  IndexSearch request(Plan plan) const { return {query, {0.0f}, 5, 8, 1, {}, false, plan, {}}; }
+  IndexSearch request(Plan plan) const { return searchOf(query, 1, 5, 8, plan); }
 
   /// Opens the segment with whatever lies beside it: codes decide which chunks are scored, never a score.
   void searchByCodes() {

@@ -200,7 +200,7 @@ const Case codesFields("crafted", "no field of codes or of a codebook leads outs
     index.openSegment(7, path, 6);
     index.publish(1, born, {});
     for (const Plan plan : {Plan::codes, Plan::lists}) {
-      const IndexSearch request{query, {0.0f}, 3, 5, 1, {}, false, plan, {}};
+      const IndexSearch request = searchOf(query, 1, 3, 5, plan);
       CHECK(search(index, pool, request).results.size() == 3);
     }
   };
