@@ -16,7 +16,11 @@ describe('What the service does', () => {
     expect(created.name).toBe('bound to its version');
     expect(created.model_version).toBe(server.readyLine.model_version);
     const changes = { model_version: 'another', name: 'renamed' };
-    expectError(await client.send('PATCH', `/v1/indexes/${created.id}`, { body: changes }), 404, 'not_found');
+    expectError(
+      await client.send('PATCH', `/v1/indexes/${created.id}`, { body: changes }),
+      422,
+      'validation_error',
+    );
     expectError(await client.send('PUT', `/v1/indexes/${created.id}`, { body: changes }), 404, 'not_found');
     expect(expectReply(await client.listIndexes(), indexList).data).toContainEqual(created);
   });
