@@ -9,13 +9,19 @@ let root: string;
 
 beforeEach(async () => {
   root = await newDirectory();
-  for (const name of ['src/bootstrap', 'native', 'node_modules/.bin', 'tools']) {
+  for (const name of ['src/bootstrap', 'src/console', 'native', 'node_modules/.bin', 'tools']) {
     mkdirSync(path.join(root, name), { recursive: true });
   }
   const source = path.resolve(import.meta.dirname, '../../src/bootstrap/bootstrap.mjs');
   copyFileSync(source, path.join(root, 'src/bootstrap/bootstrap.mjs'));
   for (const name of ['package-lock.json', '.npmrc', 'CMakeLists.txt'])
     writeFileSync(path.join(root, name), '');
+  writeFileSync(
+    path.join(root, 'src/bootstrap/build-console.mjs'),
+    `import { mkdirSync, writeFileSync } from 'node:fs';
+     mkdirSync('build/console', { recursive: true });
+     writeFileSync('build/console/index.html', '');`,
+  );
   script('tools/npm', 'touch node_modules/.package-lock.json');
   script('tools/cmake', 'true');
 });

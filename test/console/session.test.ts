@@ -134,6 +134,7 @@ test('the page takes nothing from elsewhere, and is sent once', async () => {
   const page = await fetch(`${stage.server.url}/console`);
   expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
   expect(await page.text()).not.toMatch(/https?:/);
+  expect((await fetch(`${stage.server.url}/console/`)).status).toBe(200);
   const again = await fetch(`${stage.server.url}/console`, {
     headers: { 'if-none-match': page.headers.get('etag') ?? '' },
   });

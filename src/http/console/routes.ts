@@ -104,7 +104,7 @@ function servePage(app: FastifyInstance, page: ConsolePage): void {
     return reply.type(file.type).send(file.bytes);
   };
   for (const [name, file] of page) {
-    app.get(name === 'index.html' ? '' : `/${name}`, send(file));
+    app.get(name === 'index.html' ? '/' : `/${name}`, send(file));
   }
 }
 
