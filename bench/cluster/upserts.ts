@@ -7,12 +7,8 @@ import path from 'node:path';
 import type { SharedServices } from '../../deploy/local/cluster.ts';
 import type { ClusterCatalog } from '../../src/catalog/cluster-contract.ts';
 import { openPostgresCatalog } from '../../src/catalog/postgres/open-catalog.ts';
-import { createClusterStorage } from '../../src/index/cluster/cluster-storage.ts';
-import { createEngine } from '../../src/index/engine/native.ts';
 import { defaultIndexSettings } from '../../src/index/index-settings.ts';
-import { openBlobCache } from '../../src/index/storage/local-blob-cache.ts';
-import { openS3ObjectStore } from '../../src/index/storage/s3-object-store.ts';
-import { clusterSegments } from '../../src/service/indexes/cluster-segments.ts';
+import { openNodeIndex } from './node-index.ts';
 import { month, type Target } from './target.ts';
 
 export interface UpsertNode {
@@ -27,13 +23,13 @@ const dim = 128;
 const tokenVectors = 64;
 
 export async function openUpsertNode(
-  { environment }: SharedServices,
+  services: SharedServices,
   { tenantId, indexId }: Target,
   directory: string,
 ): Promise<UpsertNode> {
   await using opening = new AsyncDisposableStack();
   const opened = await openPostgresCatalog({
-    url: environment['MAXSIMD_CATALOG_URL'] ?? '',
+    url: services.environment['MAXSIMD_CATALOG_URL'] ?? '',
     keyPepper: new Uint8Array(32),
   });
   opening.defer(() => opened.close());
@@ -45,32 +41,16 @@ export async function openUpsertNode(
       return opened.commitUpserts(upserts);
     },
   };
-  const failed = (what: unknown): never => {
-    throw new Error('a node failed', { cause: what });
-  };
-  const objects = openS3ObjectStore(environment['MAXSIMD_BLOBS_URL'] ?? '');
-  opening.defer(() => objects.close());
-  const cache = await openBlobCache({
-    directory: path.join(directory, randomUUID()),
-    objects,
-    bytesMax: 2 ** 33,
-    onError: failed,
-  });
-  const engine = createEngine({ threads: 1, kernel: 'auto' });
-  opening.defer(() => engine.close());
-  const index = await createClusterStorage({
-    engine,
-    cache,
-    objects,
-    catalogOf: (id) => clusterSegments(catalog, id, randomUUID()),
-    exactTokenVectorsMax: 0,
-    settings: defaultIndexSettings,
-    onBackgroundError: (_index, _job, error) => failed(error),
-  }).open(indexId, { dim });
-  opening.defer(async () => {
-    index.close();
-    await index.settled();
-  });
+  const index = opening.use(
+    await openNodeIndex(services, {
+      catalog,
+      indexId,
+      dim,
+      directory: path.join(directory, randomUUID()),
+      threads: 1,
+      settings: defaultIndexSettings,
+    }),
+  );
   const node = opening.move();
   return {
     commits: () => commits,

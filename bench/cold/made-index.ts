@@ -1,13 +1,8 @@
 /** An index of made token vectors, written and merged as a node does it, without an encoder. */
-import { randomUUID } from 'node:crypto';
 import type { SharedServices } from '../../deploy/local/cluster.ts';
 import type { ClusterCatalog } from '../../src/catalog/cluster-contract.ts';
-import { createClusterStorage } from '../../src/index/cluster/cluster-storage.ts';
-import { createEngine } from '../../src/index/engine/native.ts';
 import { defaultIndexSettings } from '../../src/index/index-settings.ts';
-import { openBlobCache } from '../../src/index/storage/local-blob-cache.ts';
-import { openS3ObjectStore } from '../../src/index/storage/s3-object-store.ts';
-import { clusterSegments } from '../../src/service/indexes/cluster-segments.ts';
+import { openNodeIndex } from '../cluster/node-index.ts';
 import { month } from '../cluster/target.ts';
 import { seededRandom } from '../lib/seeded-random.ts';
 
@@ -30,25 +25,18 @@ const groupRows = 16;
 const scaleBits = 0x191a;
 
 export async function fillIndex(
-  { environment }: Pick<SharedServices, 'environment'>,
+  services: Pick<SharedServices, 'environment'>,
   catalog: ClusterCatalog,
   { tenantId, indexId, directory, tokenVectors }: MadeIndex,
 ): Promise<void> {
-  const failed = (what: unknown): never => {
-    throw new Error('a node failed', { cause: what });
-  };
-  const objects = openS3ObjectStore(environment['MAXSIMD_BLOBS_URL'] ?? '');
-  const cache = await openBlobCache({ directory, objects, bytesMax: 2 ** 40, onError: failed });
-  const engine = createEngine({ threads: 0, kernel: 'auto' });
-  const index = await createClusterStorage({
-    engine,
-    cache,
-    objects,
-    catalogOf: (id) => clusterSegments(catalog, id, randomUUID()),
-    exactTokenVectorsMax: 0,
+  await using index = await openNodeIndex(services, {
+    catalog,
+    indexId,
+    dim,
+    directory,
+    threads: 0,
     settings: { ...defaultIndexSettings, copyBytesPerSecond: 2 ** 30 },
-    onBackgroundError: (_index, _job, error) => failed(error),
-  }).open(indexId, { dim });
+  });
   const random = seededRandom(1);
   const pool = makePool(random);
   const documentsInAll = Math.ceil(tokenVectors / documentRows);
@@ -83,10 +71,6 @@ export async function fillIndex(
     });
   }
   await index.maintain();
-  index.close();
-  await index.settled();
-  engine.close();
-  objects.close();
 }
 
 function makePool(random: () => number): Int8Array {

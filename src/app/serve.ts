@@ -16,9 +16,8 @@ import { findInstalled, installedModels } from '../encoder/model/installed-model
 import { greetFirstTenant } from './first-tenant.ts';
 import { readConsolePage } from '../http/console/page.ts';
 import { createHttpServer } from '../http/server.ts';
-import { consoleDirectory } from '../installation.ts';
 import { createEngine } from '../index/engine/native.ts';
-import { programVersion } from '../installation.ts';
+import { consoleDirectory, programVersion } from '../installation.ts';
 import { createLogger, type Logger } from '../logging.ts';
 import { isLoopback } from '../loopback.ts';
 import { createMetrics, type Metrics } from '../metrics.ts';

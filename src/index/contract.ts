@@ -44,6 +44,8 @@ export interface IndexReader {
   search(search: Omit<NativeSearch, 'generation'>): Promise<NativeSearchResult>;
   /** Ids of the versions that match, ascending. */
   matching(matching: Omit<NativeMatching, 'generation'>): Promise<Float64Array>;
+  /** As they are once what others have committed is here; 503 when that takes longer. */
+  statistics(timeoutMs: number): Promise<IndexStatistics>;
 }
 
 export interface IndexStatistics {

@@ -208,6 +208,7 @@ export class StoredIndex implements OpenIndex {
         },
         matching: (matching) =>
           this.#ask({ ...matching, generation }, (asked) => this.#parts.native.matching(asked)),
+        statistics: async () => this.statistics(),
       });
     } finally {
       this.#pins.unpin(generation);

@@ -61,6 +61,11 @@ export function assertWanted(context: RequestContext, nowMs: number): void {
   });
 }
 
+/** Milliseconds until the deadline, for work that takes a time and not a moment; never none. */
+export function timeLeftMs({ deadlineMs }: RequestContext, nowMs: number): number {
+  return Math.max(1, deadlineMs - nowMs);
+}
+
 /** Runs one stage and notes its time. */
 export async function timed<T>(context: RequestContext, stage: string, work: () => Promise<T>): Promise<T> {
   const startedAt = performance.now();

@@ -55,6 +55,11 @@ describe.skipIf(reason !== undefined)(
       return page;
     }
 
+    async function signIn(page: Page): Promise<void> {
+      await page.getByLabel('API key').fill(stage.tenant.key);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+    }
+
     test.each(looks)('every view is accessible and fits ($scheme, $width)', async (look) => {
       const page = await openConsole(look);
       const seen = async (view: string): Promise<void> => {
@@ -67,8 +72,7 @@ describe.skipIf(reason !== undefined)(
       };
       await page.getByLabel('API key').waitFor();
       await seen('sign-in');
-      await page.getByLabel('API key').fill(stage.tenant.key);
-      await page.getByRole('button', { name: 'Sign in' }).click();
+      await signIn(page);
       await page.getByRole('link', { name: 'animals' }).waitFor();
       await seen('indexes');
       await page.getByRole('link', { name: 'animals' }).click();
@@ -140,8 +144,7 @@ describe.skipIf(reason !== undefined)(
 
     test('what matched is marked in the text, whatever its letters', async () => {
       const page = await openConsole(looks[0]);
-      await page.getByLabel('API key').fill(stage.tenant.key);
-      await page.getByRole('button', { name: 'Sign in' }).click();
+      await signIn(page);
       await page.getByRole('link', { name: 'Score' }).click();
       await page.getByLabel('Query').fill('naive Zürich');
       await page.getByLabel('Document 1').fill('In ZU\u0308RICH 🎈 they are naïve, 東京 is not.');
@@ -160,8 +163,7 @@ describe.skipIf(reason !== undefined)(
       await page.getByLabel('API key').fill('qkv_live_wrong');
       await page.getByRole('button', { name: 'Sign in' }).click();
       await expect.poll(() => page.getByRole('alert').textContent()).toContain('invalid');
-      await page.getByLabel('API key').fill(stage.tenant.key);
-      await page.getByRole('button', { name: 'Sign in' }).click();
+      await signIn(page);
       await page.getByRole('button', { name: 'Sign out' }).click();
       await page.getByLabel('API key').waitFor();
       await page.reload();
@@ -172,8 +174,7 @@ describe.skipIf(reason !== undefined)(
 
     test('scripts of the page can read neither key nor session', async () => {
       const page = await openConsole(looks[0]);
-      await page.getByLabel('API key').fill(stage.tenant.key);
-      await page.getByRole('button', { name: 'Sign in' }).click();
+      await signIn(page);
       await page.getByRole('link', { name: 'animals' }).waitFor();
       const readable = await page.evaluate(
         'JSON.stringify([document.cookie, { ...localStorage }, { ...sessionStorage }, document.documentElement.outerHTML])',

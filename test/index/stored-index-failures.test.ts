@@ -1,6 +1,6 @@
 /** What an open index promises when something fails. */
 import { open } from 'node:fs/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import type { BlobStore } from '../../src/index/storage/blob-store.ts';
 import {
@@ -9,18 +9,13 @@ import {
   documentAt,
   engineError,
   expected,
-  openHost,
   openStage,
   segmentsOf,
-  type Host,
   type TestDocument,
 } from '../support/stages/index-stage.ts';
+import { useHost } from '../support/stages/use-host.ts';
 
-let host: Host;
-beforeAll(async () => {
-  host = await openHost();
-});
-afterAll(() => host[Symbol.asyncDispose]());
+const host = useHost();
 
 describe('failures', () => {
   const documents: readonly TestDocument[] = [documentAt('a', 0), documentAt('b', 1)];

@@ -1,24 +1,19 @@
 /** What an open index promises while things happen at once, are merged and verified. */
 import { open, readFile, writeFile } from 'node:fs/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   blobsOf,
   derivedFile,
   docIds,
   documentAt,
   engineError,
-  openHost,
   openStage,
   segmentsOf,
-  type Host,
   type Stage,
 } from '../support/stages/index-stage.ts';
+import { useHost } from '../support/stages/use-host.ts';
 
-let host: Host;
-beforeAll(async () => {
-  host = await openHost();
-});
-afterAll(() => host[Symbol.asyncDispose]());
+const host = useHost();
 
 describe('visibility', () => {
   it('begins for both commits in their order when they settle in the other', async () => {

@@ -4,23 +4,13 @@
  */
 import { writeFile } from 'node:fs/promises';
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { conditionOf } from '../../src/index/terms/condition.ts';
 import { rounds } from '../rounds.ts';
-import {
-  documentAt,
-  engineError,
-  openHost,
-  openStage,
-  type Host,
-  type Stage,
-} from '../support/stages/index-stage.ts';
+import { documentAt, engineError, openStage, type Stage } from '../support/stages/index-stage.ts';
+import { useHost } from '../support/stages/use-host.ts';
 
-let host: Host;
-beforeAll(async () => {
-  host = await openHost();
-});
-afterAll(() => host[Symbol.asyncDispose]());
+const host = useHost();
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
 

@@ -5,6 +5,7 @@
 import { useState } from 'preact/hooks';
 import type { Api, LocatedTokens, Result, Spans } from '../api.ts';
 import { Failure } from './failure.tsx';
+import { Field, tied } from './field.tsx';
 import { useLoaded, useWork } from '../work.ts';
 
 export interface AlignmentProps {
@@ -58,15 +59,9 @@ export function Alignment({ api, indexId, query, result, text }: AlignmentProps)
       />
       {text === undefined && (
         <form onSubmit={submit}>
-          <label>
-            Text of the document, to see words in place of positions; it is not kept
-            <textarea
-              rows={3}
-              required
-              value={pasted}
-              onInput={({ currentTarget }) => setPasted(currentTarget.value)}
-            />
-          </label>
+          <Field name="Text of the document, to see words in place of positions; it is not kept">
+            <textarea rows={3} required {...tied(pasted, setPasted)} />
+          </Field>
           <button type="submit" disabled={again.busy}>
             Show
           </button>

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { Api, Ranked, Answer } from '../api.ts';
 import { Failure } from './failure.tsx';
+import { Field, tied } from './field.tsx';
 import { Results } from './results.tsx';
 import { useWork } from '../work.ts';
 
@@ -31,45 +32,18 @@ export function SearchPanel({ api, indexId }: { api: Api; indexId: string }) {
   return (
     <section aria-label="Search">
       <form class="search" onSubmit={submit}>
-        <label class="wide">
-          Query
-          <input
-            type="search"
-            required
-            value={query}
-            onInput={({ currentTarget }) => setQuery(currentTarget.value)}
-          />
-        </label>
-        <label class="wide">
-          Filter (JSON object)
-          <input
-            class="code"
-            placeholder='{"language": "en"}'
-            value={filter}
-            onInput={({ currentTarget }) => setFilter(currentTarget.value)}
-          />
-        </label>
-        <label>
-          top_k
-          <input
-            type="number"
-            min="1"
-            max="100"
-            value={topK}
-            onInput={({ currentTarget }) => setTopK(currentTarget.value)}
-          />
-        </label>
-        <label>
-          candidate_k
-          <input
-            type="number"
-            min="1"
-            max="500"
-            placeholder="as usual"
-            value={candidateK}
-            onInput={({ currentTarget }) => setCandidateK(currentTarget.value)}
-          />
-        </label>
+        <Field name="Query" wide>
+          <input type="search" required {...tied(query, setQuery)} />
+        </Field>
+        <Field name="Filter (JSON object)" wide>
+          <input class="code" placeholder='{"language": "en"}' {...tied(filter, setFilter)} />
+        </Field>
+        <Field name="top_k">
+          <input type="number" min="1" max="100" {...tied(topK, setTopK)} />
+        </Field>
+        <Field name="candidate_k">
+          <input type="number" min="1" max="500" {...tied(candidateK, setCandidateK)} />
+        </Field>
         <button type="submit" class="primary" disabled={search.busy}>
           Search
         </button>

@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { Answer, Api, Ranked } from '../api.ts';
 import { Failure } from '../parts/failure.tsx';
+import { Field, tied } from '../parts/field.tsx';
 import { Results } from '../parts/results.tsx';
 import { useWork } from '../work.ts';
 
@@ -30,26 +31,18 @@ export function ScoreView({ api }: { api: Api }) {
       <h1>Score</h1>
       <p class="note">Ranks documents for one query. Nothing of them is stored.</p>
       <form onSubmit={submit}>
-        <label>
-          Query
-          <input
-            type="search"
-            required
-            value={query}
-            onInput={({ currentTarget }) => setQuery(currentTarget.value)}
-          />
-        </label>
+        <Field name="Query">
+          <input type="search" required {...tied(query, setQuery)} />
+        </Field>
         <div class="documents">
           {documents.map((text, at) => (
-            <label key={at}>
-              Document {at + 1}
+            <Field key={at} name={`Document ${at + 1}`}>
               <textarea
                 rows={5}
                 required
-                value={text}
-                onInput={({ currentTarget }) => setDocuments(documents.with(at, currentTarget.value))}
+                {...tied(text, (changed) => setDocuments(documents.with(at, changed)))}
               />
-            </label>
+            </Field>
           ))}
         </div>
         <div class="buttons">

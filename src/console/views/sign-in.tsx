@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { Api } from '../api.ts';
 import { Failure } from '../parts/failure.tsx';
+import { Field, tied } from '../parts/field.tsx';
 import { useWork } from '../work.ts';
 
 /** The key goes to the service once, and is forgotten here. */
@@ -18,17 +19,9 @@ export function SignIn({ api, onSignedIn }: { api: Api; onSignedIn: () => void }
     <main class="sign-in">
       <form onSubmit={submit}>
         <h1>maxsimd console</h1>
-        <label>
-          API key
-          <input
-            type="password"
-            autocomplete="off"
-            placeholder="qkv_live_…"
-            required
-            value={key}
-            onInput={({ currentTarget }) => setKey(currentTarget.value)}
-          />
-        </label>
+        <Field name="API key">
+          <input type="password" required placeholder="qkv_live_…" {...tied(key, setKey)} />
+        </Field>
         <p class="note">
           The key is exchanged for a session of twelve hours. This browser does not keep it. Requests made
           here count as requests of the tenant.

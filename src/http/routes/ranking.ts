@@ -1,4 +1,5 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import type { z } from 'zod';
 import type { SearchRequest, Service } from '../../service/contract.ts';
 import { addition, admissionErrors, answers } from './answers.ts';
 import { jsonContentType } from '../error-body.ts';
@@ -25,13 +26,7 @@ export function rankingRoutes(service: Service): FastifyPluginAsyncZod {
       },
       handler: async (request, reply) => {
         const { body, params, scope } = request;
-        const search: SearchRequest = {
-          query: body.query,
-          returnComponents: body.return_components ?? false,
-          topK: body.top_k,
-          candidateK: body.candidate_k,
-          filter: body.filter?.text,
-        };
+        const search = searchOf(body);
         const response = await scope.run((context) => service.search(context, params.index_id, search));
         return reply.type(jsonContentType).send(await rankedAnswer(response));
       },
@@ -57,12 +52,8 @@ export function rankingRoutes(service: Service): FastifyPluginAsyncZod {
       handler: async (request, reply) => {
         const { body, params, scope } = request;
         const queries = body.queries.map((query) => ({
-          query: query.query,
-          returnComponents: query.return_components ?? false,
+          ...searchOf(query),
           groupByDocument: query.group_by_document ?? false,
-          topK: query.top_k,
-          candidateK: query.candidate_k,
-          filter: query.filter?.text,
           where: query.where?.text,
         }));
         const response = await scope.run((context) => service.query(context, params.index_id, queries));
@@ -95,5 +86,15 @@ export function rankingRoutes(service: Service): FastifyPluginAsyncZod {
         return reply.type(jsonContentType).send(await rankedAnswer(response));
       },
     });
+  };
+}
+
+function searchOf(body: z.output<typeof SearchBody>): SearchRequest {
+  return {
+    query: body.query,
+    returnComponents: body.return_components ?? false,
+    topK: body.top_k,
+    candidateK: body.candidate_k,
+    filter: body.filter?.text,
   };
 }

@@ -170,6 +170,10 @@ export class ClusterIndex implements OpenIndex {
         return found;
       },
       matching: (matching) => this.#ask(matching, head, (asked) => native.matching(asked)),
+      statistics: async (timeoutMs) => {
+        await this.#reachHeadBefore(performance.now() + timeoutMs, head);
+        return this.statistics();
+      },
     });
   }
 

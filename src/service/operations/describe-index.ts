@@ -1,7 +1,7 @@
 /** What an index is made of: its segments as they are now, for people who look at it. */
 import type { IndexDescription, RequestContext } from '../contract.ts';
 import { modelOfIndex } from '../indexes/served-models.ts';
-import { timed, type ServiceParts } from '../parts.ts';
+import { timed, timeLeftMs, type ServiceParts } from '../parts.ts';
 
 export async function describeIndex(
   parts: ServiceParts,
@@ -11,10 +11,11 @@ export async function describeIndex(
   const row = await timed(context, 'index', () => parts.indexes.usableRow(context.tenant.id, indexId));
   const head = parts.indexes.head(row.id);
   const model = await modelOfIndex(parts.encoder, row, context);
-  // On a snapshot, so that a node has what the others wrote.
+  const timeoutMs = timeLeftMs(context, parts.nowMs());
   const { segments, recordsLive } = await parts.indexes.use(
     row,
-    (stored) => stored.read(() => Promise.resolve(stored.statistics()), head),
+    (stored) =>
+      stored.read((reader) => timed(context, 'statistics', () => reader.statistics(timeoutMs)), head),
     model,
   );
   return {

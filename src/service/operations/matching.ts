@@ -1,7 +1,7 @@
 /** Which documents of an index have certain metadata, without a query. */
 import type { JsonObjectText, RequestContext } from '../contract.ts';
 import { modelOfIndex } from '../indexes/served-models.ts';
-import { timed, type ServiceParts } from '../parts.ts';
+import { timed, timeLeftMs, type ServiceParts } from '../parts.ts';
 import { filtersFor } from './search.ts';
 
 export interface MetadataFilter {
@@ -24,7 +24,7 @@ export async function matchingVersions(
   const row = await timed(context, 'index', () => parts.indexes.usableRow(context.tenant.id, indexId));
   const head = parts.indexes.head(row.id);
   const model = await modelOfIndex(parts.encoder, row, context);
-  const timeoutMs = Math.max(1, context.deadlineMs - parts.nowMs());
+  const timeoutMs = timeLeftMs(context, parts.nowMs());
   return await parts.indexes.use(
     row,
     (stored) =>

@@ -27,6 +27,7 @@ import {
   encoderStages,
   requestUsage,
   timed,
+  timeLeftMs,
   type ServiceParts,
 } from '../parts.ts';
 import { componentsOf } from './ranking.ts';
@@ -167,7 +168,7 @@ async function searchOnce(
       offsets: query.offsets,
       components: search.returnComponents,
       ...(search.groupByDocument === true ? { grouped: true } : {}),
-      timeoutMs: Math.max(1, context.deadlineMs - parts.nowMs()),
+      timeoutMs: timeLeftMs(context, parts.nowMs()),
     }),
   );
   noteEngineTimings(context, found);

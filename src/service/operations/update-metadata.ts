@@ -11,7 +11,7 @@ import { metadataTerms } from '../../index/terms/metadata-terms.ts';
 import { monthOf } from '../calendar-month.ts';
 import type { JsonObjectText, RequestContext } from '../contract.ts';
 import { missingIndex } from '../indexes/indexes.ts';
-import { assertWanted, timed, type ServiceParts } from '../parts.ts';
+import { assertWanted, timed, timeLeftMs, type ServiceParts } from '../parts.ts';
 import { commitVersions } from './commit-versions.ts';
 import { missingDocument } from './lists.ts';
 
@@ -51,7 +51,7 @@ async function replace(
   const { docId, versionId: replaces, chunkCount, tokenVectors } = live;
   return await parts.indexes.useWithoutModel(indexId, async (stored) => {
     const record = await timed(context, 'read', () =>
-      stored.readRecord(live, Math.max(1, context.deadlineMs - parts.nowMs())),
+      stored.readRecord(live, timeLeftMs(context, parts.nowMs())),
     );
     if (record === undefined) return 'document_changed';
     assertInvariant(record.versionId === replaces, 'a record is that of its version');

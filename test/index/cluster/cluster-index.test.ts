@@ -21,6 +21,7 @@ describe('every node', () => {
     const [one, two] = [await stage.newNode(), await stage.newNode()];
     expect(await two.found()).toEqual([]);
     await one.upsert([document('a', 1), document('b', 1)]);
+    expect(await two.statistics()).toMatchObject({ recordsLive: 2 });
     expect(await two.found()).toEqual([shown('a', 1), shown('b', 1)]);
     await two.upsert([document('a', 2)]);
     expect(await one.found()).toEqual([shown('a', 2), shown('b', 1)]);

@@ -1,24 +1,13 @@
 /** Codes and postings of an index whose disk, or whose background work, fails at the wrong moment. */
 import { copyFile, writeFile } from 'node:fs/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { BlobStore } from '../../../src/index/storage/blob-store.ts';
-import {
-  documentAt,
-  engineError,
-  openHost,
-  openStage,
-  type Host,
-  type Stage,
-} from '../../support/stages/index-stage.ts';
+import { documentAt, engineError, openStage, type Stage } from '../../support/stages/index-stage.ts';
+import { useHost } from '../../support/stages/use-host.ts';
 
 const settings = { segmentTokenVectorsMax: 2, codesTokenVectorsMin: 1 };
 
-let host: Host;
-
-beforeAll(async () => {
-  host = await openHost();
-});
-afterAll(() => host[Symbol.asyncDispose]());
+const host = useHost();
 
 function almostFull(blobs: BlobStore): BlobStore {
   return {

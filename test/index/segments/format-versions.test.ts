@@ -3,14 +3,11 @@
  * derived files are built anew.
  */
 import { open, readFile } from 'node:fs/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { documentAt, openHost, openStage, type Host } from '../../support/stages/index-stage.ts';
+import { describe, expect, it } from 'vitest';
+import { documentAt, openStage } from '../../support/stages/index-stage.ts';
+import { useHost } from '../../support/stages/use-host.ts';
 
-let host: Host;
-beforeAll(async () => {
-  host = await openHost();
-});
-afterAll(() => host[Symbol.asyncDispose]());
+const host = useHost();
 
 /** Place of the version in the file header, and in the trailer from the end. */
 const versionPlaces = { segment: 8, footer: -56 } as const;

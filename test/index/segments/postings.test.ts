@@ -1,22 +1,17 @@
 /** What filters look up of a sealed segment: derived, so that its loss costs time and nothing else. */
 import { readFile, rm, writeFile } from 'node:fs/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { termBytes } from '../../../src/index/terms/metadata-terms.ts';
 import {
   derivedFile,
   documentAt,
   engineError,
-  openHost,
   openStage,
-  type Host,
   type Stage,
 } from '../../support/stages/index-stage.ts';
+import { useHost } from '../../support/stages/use-host.ts';
 
-let host: Host;
-beforeAll(async () => {
-  host = await openHost();
-});
-afterAll(() => host[Symbol.asyncDispose]());
+const host = useHost();
 
 describe('postings', () => {
   const found = async (stage: Stage) => (await stage.search({ is: 'a' })).map(({ docId }) => docId);

@@ -14,7 +14,7 @@ import type { ClusterCatalog } from '../../../src/catalog/cluster-contract.ts';
 import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.ts';
 import type { Migration } from '../../../src/catalog/postgres/schema.ts';
 import { createClusterStorage } from '../../../src/index/cluster/cluster-storage.ts';
-import type { IndexStorage, OpenIndex } from '../../../src/index/contract.ts';
+import type { IndexStatistics, IndexStorage, OpenIndex } from '../../../src/index/contract.ts';
 import { createEngine } from '../../../src/index/engine/native.ts';
 import { defaultIndexSettings, type IndexSettings } from '../../../src/index/index-settings.ts';
 import type { BlobCache } from '../../../src/index/storage/blob-cache.ts';
@@ -48,6 +48,7 @@ export interface Node {
   update(docId: string, metadata: TestDocument['metadata'], read?: () => Promise<void>): Promise<boolean>;
   /** Document ids with the metadata of each, in order; every chunk is looked at. */
   found(filter?: Readonly<Record<string, unknown>>): Promise<readonly string[]>;
+  statistics(): Promise<IndexStatistics>;
   /** Closes the index and opens it again. */
   reopen(): Promise<void>;
   close(): Promise<void>;
@@ -253,6 +254,7 @@ async function openNode(
           })
           .toSorted();
       }),
+    statistics: () => index.read((reader) => reader.statistics(20_000)),
     async reopen() {
       index.close();
       await index.settled();

@@ -115,7 +115,7 @@ export async function openHost(kept?: string): Promise<Host> {
 
 /** An index that the catalog has already, or a new one of a new tenant. */
 export async function openStage(
-  host: Host,
+  host: Omit<Host, typeof Symbol.asyncDispose>,
   settings: Partial<IndexSettings> = {},
   known?: Pick<Stage, 'tenantId' | 'indexId'>,
 ): Promise<Stage> {
