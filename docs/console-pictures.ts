@@ -1,0 +1,75 @@
+/**
+ * Makes the pictures of the console in `docs/guide/console`, in Debian's Chromium, of a running service with SciFact in an index:
+ *
+ *     npm run --silent maxsimd -- import DIRECTORY --index scifact
+ *     node docs/console-pictures.ts --corpus DIRECTORY/corpus.jsonl
+ *
+ * with `MAXSIMD_URL` and `MAXSIMD_API_KEY` as for every command.
+ */
+import { createReadStream } from 'node:fs';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { parseArgs } from 'node:util';
+import { chromium, type Page } from 'playwright-core';
+import { documentText, identifierOf } from '../src/cli/beir/directory.ts';
+
+const query = 'Does vitamin D deficiency raise the risk of multiple sclerosis?';
+const looks = [
+  { name: 'wide', colorScheme: 'light', viewport: { width: 1180, height: 820 } },
+  { name: 'narrow', colorScheme: 'dark', viewport: { width: 400, height: 820 } },
+] as const;
+const folder = path.join(import.meta.dirname, 'guide', 'console');
+
+const { values } = parseArgs({
+  options: {
+    corpus: { type: 'string' },
+    index: { type: 'string', default: 'scifact' },
+    url: { type: 'string', default: process.env['MAXSIMD_URL'] ?? 'http://127.0.0.1:8080' },
+  },
+});
+const { corpus, index, url } = values;
+const key = process.env['MAXSIMD_API_KEY'];
+if (corpus === undefined || key === undefined) throw new Error('--corpus and MAXSIMD_API_KEY are needed');
+
+const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
+for (const { name: look, ...options } of looks) {
+  const page = await browser.newPage(options);
+  await page.goto(`${url}/console`);
+  await page.getByLabel('API key').waitFor();
+  await picture(page, 'sign-in', look);
+  await page.getByLabel('API key').fill(key);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('link', { name: index }).waitFor();
+  await picture(page, 'indexes', look);
+  await page.getByRole('link', { name: index }).click();
+  await page.getByText('Token vectors').first().waitFor();
+  await page.getByLabel('Query', { exact: true }).fill(query);
+  await page.getByRole('button', { name: 'Search' }).click();
+  const first = page.locator('.results > li').first();
+  const docId = await first.locator('.doc-id').textContent();
+  await picture(page, 'search', look);
+  await first.getByText('Why this score').click();
+  await first.getByLabel(/^Text of the document/).fill(await textOf(docId ?? '', corpus));
+  await first.getByRole('button', { name: 'Show' }).click();
+  await first.locator('mark').first().waitFor();
+  await first.getByRole('button', { name: 'vitamin', exact: true }).click();
+  await first.locator('.document').scrollIntoViewIfNeeded();
+  await picture(page, 'alignment', look);
+  await page.getByRole('link', { name: 'Usage' }).click();
+  await page.getByRole('meter').first().waitFor();
+  await picture(page, 'usage', look);
+  await page.close();
+}
+await browser.close();
+
+async function picture(page: Page, view: string, look: string): Promise<void> {
+  await page.screenshot({ path: path.join(folder, `${view}-${look}.png`) });
+}
+
+async function textOf(docId: string, file: string): Promise<string> {
+  for await (const line of createInterface({ input: createReadStream(file) })) {
+    const row = JSON.parse(line) as Readonly<Record<string, string>>;
+    if (identifierOf(row) === docId) return documentText(row['title'] ?? '', row['text'] ?? '');
+  }
+  throw new Error(`${file} has no document ${docId}`);
+}
