@@ -63,10 +63,11 @@ export async function openWriter(options: WriterOptions): Promise<Connection> {
   });
   try {
     assertSqliteVersion(connection);
+    // First: to set `auto_vacuum` is a commit, and one that was not synced is lost with a later sync that fails.
+    connection.pragma(`synchronous = ${options.durability === 'power_loss' ? 'FULL' : 'NORMAL'}`);
     // Takes effect in a new database only: pages freed by an erased tenant can be given back.
     connection.pragma('auto_vacuum = INCREMENTAL');
     await enterWalMode(connection, options.busyTimeoutMs);
-    connection.pragma(`synchronous = ${options.durability === 'power_loss' ? 'FULL' : 'NORMAL'}`);
     connection.pragma('wal_autocheckpoint = 0');
     // Deleted customer metadata is overwritten with zeros, freed pages included.
     connection.pragma('secure_delete = ON');

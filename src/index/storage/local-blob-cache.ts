@@ -13,6 +13,7 @@ import path from 'node:path';
 import { assertInvariant } from '../../errors.ts';
 import { hasCode, storageUnavailable } from '../../system-errors.ts';
 import type { BlobCache, CachedFile, OpenCopy } from './blob-cache.ts';
+import { makeDirectory } from './make-directory.ts';
 import type { ObjectStore } from './object-store.ts';
 import { PartialFile } from './partial-file.ts';
 import { turns } from './turns.ts';
@@ -95,7 +96,7 @@ class LocalBlobCache implements BlobCache {
   async create(name: string): Promise<string> {
     const file = this.#path(name);
     this.#written.add(file);
-    await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
+    await makeDirectory(path.dirname(file));
     return file;
   }
 
@@ -224,7 +225,7 @@ class LocalBlobCache implements BlobCache {
   }
 
   async #newPart(file: string): Promise<string> {
-    await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
+    await makeDirectory(path.dirname(file));
     return `${file}${partial}${randomUUID()}`;
   }
 

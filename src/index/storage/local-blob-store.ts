@@ -9,6 +9,7 @@ import path from 'node:path';
 import { assertInvariant } from '../../errors.ts';
 import { hasCode } from '../../system-errors.ts';
 import type { BlobStore } from './blob-store.ts';
+import { makeDirectory } from './make-directory.ts';
 
 /** `<index id>/<file>`: two plain components, so that no name leaves the root. */
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9_-]*\/[A-Za-z0-9][A-Za-z0-9._-]*$/;
@@ -34,7 +35,7 @@ class LocalBlobStore implements BlobStore {
     const file = this.#path(name);
     this.#active.add(name);
     try {
-      await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
+      await makeDirectory(path.dirname(file));
       await syncDirectory(this.#root);
     } catch (error) {
       this.#active.delete(name);

@@ -1,0 +1,56 @@
+/** What a catalog has acknowledged stays, whatever became of the syncs before. */
+import { describe, expect, it } from 'vitest';
+import { openCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
+import { Disk, noDisks } from '../../support/machine/disk.ts';
+import { syncedFiles } from '../../support/machine/disk-state.ts';
+import { generousLimits } from '../../support/stages/catalog-fixture.ts';
+import { openRemoteCatalog, type CatalogProcess } from '../../support/stages/remote-catalog.ts';
+
+if (noDisks !== undefined) console.log(`skipped: ${noDisks}`);
+
+const open = (disk: Disk): Promise<CatalogProcess> => openRemoteCatalog(disk.directory, disk.environment);
+
+async function create({ catalog }: CatalogProcess, id: string): Promise<void> {
+  await catalog.createTenant({ id, name: id, limits: generousLimits });
+}
+
+/** Disks forget what they could not sync: no later sync makes it durable. */
+function failSyncs(disk: Disk, fail: boolean): void {
+  disk.state.set('failedSyncs', fail ? syncedFiles['the log of the catalog'] : 0);
+}
+
+async function expectAfterPowerCut(disk: Disk, ids: readonly string[]): Promise<void> {
+  const left = await openCatalog({ directory: disk.cutPower() });
+  for (const id of ids) expect(await left.getTenant(id), id).toBeDefined();
+  await left.close();
+}
+
+describe.skipIf(noDisks !== undefined)('the catalog loses nothing to a power cut', () => {
+  it('when syncs failed while it was opened', async () => {
+    const disk = await Disk.make({ logged: true });
+    const before = await open(disk);
+    await create(before, 'first');
+    await before.kill();
+    failSyncs(disk, true);
+    const opened = await open(disk).catch(() => undefined);
+    failSyncs(disk, false);
+    const after = opened ?? (await open(disk));
+    await create(after, 'second');
+    await expectAfterPowerCut(disk, ['first', 'second']);
+    await after.kill();
+  });
+
+  it('when a sync failed and the process was killed', async () => {
+    const disk = await Disk.make({ logged: true });
+    const before = await open(disk);
+    await create(before, 'first');
+    failSyncs(disk, true);
+    await expect(create(before, 'refused')).rejects.toThrow('not available');
+    await before.kill();
+    failSyncs(disk, false);
+    const after = await open(disk);
+    await create(after, 'second');
+    await expectAfterPowerCut(disk, ['first', 'second']);
+    await after.kill();
+  });
+});
