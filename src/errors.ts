@@ -14,6 +14,10 @@ export interface ErrorRow {
 export const errorTable = {
   authentication_failed: { httpStatus: 401, condition: 'API key missing, invalid or revoked.' },
   tenant_suspended: { httpStatus: 403, condition: 'Tenant is suspended.' },
+  permission_denied: {
+    httpStatus: 403,
+    condition: 'The API key may only read. An addition: keys that may are made by operators alone.',
+  },
   not_found: { httpStatus: 404, condition: 'Tenant-scoped resource not found.' },
   validation_error: {
     httpStatus: 422,

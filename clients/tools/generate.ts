@@ -4,6 +4,7 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { createRequestObserver } from '../../src/http/observation.ts';
 import { createHttpServer } from '../../src/http/server.ts';
 import { createLogger } from '../../src/logging.ts';
 import { createMetrics } from '../../src/metrics.ts';
@@ -38,8 +39,7 @@ export async function writeDocument(file: string): Promise<void> {
   const app = await createHttpServer({
     // The description calls no operation.
     service: {} as Service,
-    logger: createLogger({ level: 'silent' }),
-    metrics: createMetrics(),
+    observer: createRequestObserver(createLogger({ level: 'silent' }), createMetrics()),
   });
   const answer = await app.inject({ url: '/openapi.json' });
   await app.close();

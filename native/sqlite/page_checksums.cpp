@@ -54,16 +54,25 @@ std::array<uint8_t, checksumBytes> checksumOf(const void* page, int bytes, sqlit
   return {uint8_t(crc), uint8_t(crc >> 8), uint8_t(crc >> 16), uint8_t(crc >> 24)};
 }
 
+/// Whether a page that the file ends before was never written: it lies beyond what the header counts. For any other SQLite
+/// would take zeros.
+bool isNew(const FileState& state, sqlite3_file* file, int bytes, sqlite3_int64 offset) {
+  constexpr int countOffset = 28;
+  sqlite3_int64 fileBytes = 0;
+  if (state.base->xFileSize(file, &fileBytes) != SQLITE_OK) return false;
+  if (fileBytes == 0) return true;
+  std::array<uint8_t, 4> count;
+  if (state.base->xRead(file, count.data(), count.size(), countOffset) != SQLITE_OK) return false;
+  const uint32_t pages = uint32_t(count[0]) << 24 | uint32_t(count[1]) << 16 | uint32_t(count[2]) << 8 | count[3];
+  return offset / bytes >= pages;
+}
+
 int readFile(sqlite3_file* file, void* buffer, int bytes, sqlite3_int64 offset) {
   const FileState& state = stateOf(file);
   const int status = state.base->xRead(file, buffer, bytes, offset);
   if (!state.checked || !isPage(bytes, offset)) return status;
   if (status == SQLITE_IOERR_SHORT_READ) {
-    // A new file has no pages yet. In any other one a page that SQLite asks for was written, whatever is left of the file:
-    // SQLite would take zeros for what is missing.
-    sqlite3_int64 fileBytes = 0;
-    const int sized = state.base->xFileSize(file, &fileBytes);
-    return sized == SQLITE_OK && fileBytes == 0 ? status : SQLITE_IOERR_DATA;
+    return isNew(state, file, bytes, offset) ? status : SQLITE_IOERR_DATA;
   }
   if (status != SQLITE_OK) return status;
   const auto expected = checksumOf(buffer, bytes, offset);

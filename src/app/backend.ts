@@ -33,6 +33,7 @@ export async function openDataDirectory(config: Config, logger: Logger): Promise
     await openCatalog({
       directory,
       owned: true,
+      actor: 'server',
       onBackgroundFailure: (error) => logger.error({ err: error }, 'catalog upkeep failed'),
       onNotice: (notice, cause) => logger.warn({ err: cause }, notice),
     }),

@@ -36,6 +36,7 @@ export async function joinCluster(config: Config, logger: Logger, metrics: Metri
   await using starting = new AsyncDisposableStack();
   const catalog = starting.adopt(
     await openPostgresCatalog({
+      actor: 'server',
       url: config.MAXSIMD_CATALOG_URL,
       keyPepper,
       onBackgroundFailure: onError('catalog'),

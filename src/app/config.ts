@@ -29,6 +29,16 @@ const configShape = {
   MAXSIMD_METRICS_PORT: integer(-1, 65535)
     .default(9464)
     .describe('Port of `/metrics`; 0 = any free port, -1 = off.'),
+  MAXSIMD_ADMIN_HOST: z.string().default('127.0.0.1').describe('Address of the admin API.'),
+  MAXSIMD_ADMIN_PORT: integer(-1, 65535)
+    .default(-1)
+    .describe('Port of the admin API (`/admin/v1`); 0 = any free port (printed), -1 = off.'),
+  MAXSIMD_ADMIN_KEY_FILE: z
+    .string()
+    .default('')
+    .describe(
+      'File with the keys of operators, one in each line, of 32 characters or more: `openssl rand -hex 32 > FILE`.',
+    ),
   MAXSIMD_DATA_DIR: z
     .string()
     .min(1)
@@ -201,7 +211,12 @@ const schema = z.strictObject(configShape);
 export type Config = Readonly<z.output<typeof schema>>;
 
 /** Variables of the command line itself; `serve` ignores them. */
-const commandLineVariables = ['MAXSIMD_URL', 'MAXSIMD_API_KEY'] as const;
+const commandLineVariables = [
+  'MAXSIMD_URL',
+  'MAXSIMD_API_KEY',
+  'MAXSIMD_ADMIN_URL',
+  'MAXSIMD_ADMIN_KEY',
+] as const;
 
 /** Variables of a certificate and of its key. */
 const certificates = [
@@ -238,6 +253,9 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
     if ((config[certificate] === '') !== (config[key] === '')) {
       throw new ConfigError(`bad configuration\n  ${certificate} and ${key} go together`);
     }
+  }
+  if (config.MAXSIMD_ADMIN_PORT !== -1 && config.MAXSIMD_ADMIN_KEY_FILE === '') {
+    throw new ConfigError('bad configuration\n  MAXSIMD_ADMIN_PORT needs MAXSIMD_ADMIN_KEY_FILE');
   }
   if (config.MAXSIMD_ENCODER_TLS_CERT_FILE !== '' && config.MAXSIMD_ENCODER_TLS_CA_FILE === '') {
     throw new ConfigError(

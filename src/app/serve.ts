@@ -7,6 +7,7 @@ import type { AddressInfo, Server } from 'node:net';
 import { hostname, totalmem } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { whyAway } from '../away-reasons.ts';
+import { adminServer, listenForOperators } from './admin.ts';
 import { prepareDataDirectory } from '../catalog/data-directory.ts';
 import type { Catalog } from '../catalog/contract.ts';
 import { openDataDirectory, type Backend } from './backend.ts';
@@ -15,6 +16,7 @@ import { readConfigured } from './configured-file.ts';
 import { findInstalled, installedModels } from '../encoder/model/installed-models.ts';
 import { greetFirstTenant } from './first-tenant.ts';
 import { readConsolePage } from '../http/console/page.ts';
+import { createRequestObserver } from '../http/observation.ts';
 import { createHttpServer } from '../http/server.ts';
 import { createEngine } from '../index/engine/native.ts';
 import { consoleDirectory, programVersion } from '../installation.ts';
@@ -78,24 +80,26 @@ export async function serve(config: Config): Promise<void> {
   registerServiceMetrics(metrics, { service, backend, engine, encoders });
   const traces = await tracesOf(config, logger, metrics);
   const draining = new AbortController();
+  const listener = {
+    observer: createRequestObserver(logger, metrics, traces),
+    drain: draining.signal,
+    trustProxy: config.MAXSIMD_TRUST_PROXY,
+    ...(tls === undefined ? {} : { tls }),
+  };
   const http = starting.adopt(
     await createHttpServer({
+      ...listener,
       service,
-      logger,
-      metrics,
-      traces,
-      drain: draining.signal,
-      trustProxy: config.MAXSIMD_TRUST_PROXY,
       ...(config.MAXSIMD_CONSOLE ? { console: await readConsolePage(consoleDirectory()) } : {}),
       connectionsMax: config.MAXSIMD_HTTP_CONNECTIONS_MAX,
       timeouts: {
         searchMs: config.MAXSIMD_TIMEOUT_SEARCH_MS,
         upsertMs: config.MAXSIMD_TIMEOUT_UPSERT_MS,
       },
-      ...(tls === undefined ? {} : { tls }),
     }),
     (app) => app.close(),
   );
+  const admin = starting.adopt(await adminServer(config, backend, listener), (app) => app?.close());
   const metricsServer = createMetricsServer(metrics, (error) =>
     logger.error({ err: error }, 'metrics could not be read'),
   );
@@ -111,6 +115,7 @@ export async function serve(config: Config): Promise<void> {
   const address = await http.listen({ host: config.MAXSIMD_HTTP_HOST, port: config.MAXSIMD_HTTP_PORT });
   // Fastify, which did not make the listener, takes it for a plain one.
   const url = tls === undefined ? address : address.replace(/^http:/, 'https:');
+  await listenForOperators(admin, config);
   await listenForMetrics(metricsServer, config);
   onShutdown(
     {
@@ -127,7 +132,7 @@ export async function serve(config: Config): Promise<void> {
       await service.drain();
       clearTimeout(cut);
       // Node waits for connections on which no request has come, too: they end with the process.
-      await Promise.race([http.close(), pause(lastAnswersMs)]);
+      await Promise.race([Promise.all([http.close(), admin?.close()]), pause(lastAnswersMs)]);
       await closeNow(metricsServer);
       await traces?.close();
       await encoders.close();
@@ -216,14 +221,17 @@ async function tlsFiles(
   return { cert, key };
 }
 
-/** API keys must not cross a network in the clear by accident, nor operating figures be open to it. */
+/** Keys must not cross a network in the clear by accident, nor operating figures be open to it. */
 function assertSafeListeners(config: Config): void {
-  const { MAXSIMD_HTTP_HOST: host, MAXSIMD_METRICS_HOST: metricsHost } = config;
-  if (!isLoopback(host) && config.MAXSIMD_TLS_CERT_FILE === '' && !config.MAXSIMD_ALLOW_PLAIN_HTTP) {
+  const mayBePlain = config.MAXSIMD_TLS_CERT_FILE !== '' || config.MAXSIMD_ALLOW_PLAIN_HTTP;
+  const hasAdmin = config.MAXSIMD_ADMIN_PORT !== -1;
+  for (const name of ['MAXSIMD_HTTP_HOST', ...(hasAdmin ? (['MAXSIMD_ADMIN_HOST'] as const) : [])] as const) {
+    if (mayBePlain || isLoopback(config[name])) continue;
     throw new ConfigError(
-      `MAXSIMD_HTTP_HOST: ${host} is not a loopback address; give TLS files, or behind a proxy that speaks TLS set MAXSIMD_ALLOW_PLAIN_HTTP=true`,
+      `${name}: ${config[name]} is not a loopback address; give TLS files, or behind a proxy that speaks TLS set MAXSIMD_ALLOW_PLAIN_HTTP=true`,
     );
   }
+  const { MAXSIMD_METRICS_HOST: metricsHost } = config;
   const hasMetrics = config.MAXSIMD_METRICS_PORT !== -1;
   if (hasMetrics && !isLoopback(metricsHost) && !config.MAXSIMD_ALLOW_PLAIN_METRICS) {
     throw new ConfigError(

@@ -29,6 +29,7 @@ export const contentTables = {
     id: 'text',
     tenant_id: 'text',
     hash: 'bytes',
+    access: 'text',
     created_at_ms: 'integer',
     revoked_at_ms: 'integer',
   },
@@ -67,6 +68,24 @@ export const contentTables = {
     document_upserts: 'integer',
     searches: 'integer',
     scores: 'integer',
+  },
+  // After the months: to write those makes days, which these replace.
+  usage_days: {
+    tenant_id: 'text',
+    day: 'text',
+    requests: 'integer',
+    input_tokens: 'integer',
+    document_upserts: 'integer',
+    searches: 'integer',
+    scores: 'integer',
+  },
+  audit_log: {
+    id: 'integer',
+    at_ms: 'integer',
+    actor: 'text',
+    act: 'text',
+    tenant_id: 'text',
+    detail: 'text',
   },
 } as const satisfies Readonly<Record<string, Readonly<Record<string, ColumnKind>>>>;
 

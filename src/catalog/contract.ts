@@ -33,9 +33,13 @@ export interface Tenant {
   readonly createdAtMs: number;
 }
 
+/** `read`: nothing may be changed with it. */
+export type KeyAccess = 'full' | 'read';
+
 export interface ApiKey {
   readonly id: string;
   readonly tenantId: string;
+  readonly access: KeyAccess;
   readonly createdAtMs: number;
   readonly revokedAtMs: number | undefined;
 }
@@ -82,6 +86,39 @@ export interface UsageTotals {
   readonly documents: number;
 }
 
+/** A day in UTC, `YYYY-MM-DD`, with usage. */
+export interface UsageDay extends Omit<UsageTotals, 'documents'> {
+  readonly day: string;
+}
+
+export type AuditAct =
+  | 'tenant_created'
+  | 'tenant_suspended'
+  | 'tenant_resumed'
+  | 'limits_changed'
+  | 'tenant_deleted'
+  | 'key_created'
+  | 'key_revoked'
+  | 'keys_reset';
+
+/** What was done to a tenant or a key. It holds no name and no secret: it stays when the tenant is erased. */
+export interface AuditEntry {
+  readonly id: number;
+  readonly atMs: number;
+  /** Who had the catalog open (`actor` of its opening). */
+  readonly actor: string;
+  readonly act: AuditAct;
+  readonly tenantId: string | undefined;
+  readonly detail: Readonly<Record<string, unknown>>;
+}
+
+export interface AuditQuery {
+  /** Only entries with smaller ids. */
+  readonly before?: number | undefined;
+  readonly limit: number;
+  readonly tenantId?: string | undefined;
+}
+
 export type CommitDeleteResult =
   | { readonly outcome: 'committed'; readonly generation: number; readonly died: DeadVersion }
   | { readonly outcome: 'absent' }
@@ -118,6 +155,7 @@ export interface DocumentCount {
 }
 
 export type IndexPlace = Pick<IndexRow, 'createdAtMs' | 'id'>;
+export type TenantPlace = Pick<Tenant, 'createdAtMs' | 'id'>;
 
 export type RenameIndexResult =
   | { readonly outcome: 'renamed'; readonly index: IndexRow }
@@ -131,15 +169,21 @@ export interface SwapSegmentsInput {
   readonly moves: readonly { readonly versionId: number; readonly to: RecordLocation }[];
 }
 
+export const auditEntriesMax = 100_000;
+/** Who acts that does not say. */
+export const unnamedActor = 'unnamed';
+
 export interface Catalog {
-  // Tenants and keys (the CLI uses these beside a running server).
+  // Tenants and keys (the CLI uses these beside a running server). What changes one is written to the audit log in the
+  // same transaction.
   createTenant(input: {
     readonly id: string;
     readonly name: string;
     readonly limits: TenantLimits;
     readonly key?: { readonly id: string; readonly hash: Uint8Array };
   }): Promise<Tenant>;
-  listTenants(): Promise<readonly Tenant[]>;
+  /** All of them, or those of a page; oldest first. */
+  listTenants(page?: Page<TenantPlace>): Promise<readonly Tenant[]>;
   getTenant(tenantId: string): Promise<Tenant | undefined>;
   setTenantSuspended(tenantId: string, suspended: boolean): Promise<Tenant | undefined>;
   setTenantLimits(tenantId: string, limits: Partial<TenantLimits>): Promise<Tenant | undefined>;
@@ -150,6 +194,8 @@ export interface Catalog {
     readonly id: string;
     readonly tenantId: string;
     readonly hash: Uint8Array;
+    /** Default `full`. */
+    readonly access?: KeyAccess;
   }): Promise<
     | { readonly outcome: 'created'; readonly key: ApiKey }
     | { readonly outcome: 'tenant_missing' }
@@ -158,6 +204,8 @@ export interface Catalog {
   listKeys(tenantId: string): Promise<readonly ApiKey[]>;
   revokeKey(keyId: string): Promise<ApiKey | undefined>;
   findKey(keyId: string): Promise<KeyRecord | undefined>;
+  /** Newest first; the newest `auditEntriesMax` are kept. */
+  listAudit(query: AuditQuery): Promise<readonly AuditEntry[]>;
 
   // Indexes.
   createIndex(
@@ -247,6 +295,11 @@ export interface Catalog {
   recordUsage(event: UsageEvent, inputTokensMax?: bigint): Promise<void>;
   /** Includes every settled write; read at the moment of the call. */
   usageTotals(tenantId: string, month: string): Promise<UsageTotals>;
+  /**
+   * Both days included, oldest first; days without usage are left out. They are kept for 400 days. Usage counts on the day
+   * on which it was written, or on the last of its month where that was over.
+   */
+  usageDays(tenantId: string, from: string, to: string): Promise<readonly UsageDay[]>;
   /** The windows recorded last, in usage of this month or a later one: several a tenant, in no order. */
   rateWindows(month: string): Promise<readonly { readonly tenantId: string; readonly packed: Uint8Array }[]>;
 

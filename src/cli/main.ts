@@ -21,6 +21,8 @@ try {
     config: () => parseConfig(process.env),
     url: process.env['MAXSIMD_URL'] || undefined,
     apiKey: process.env['MAXSIMD_API_KEY'] || undefined,
+    adminUrl: process.env['MAXSIMD_ADMIN_URL'] || undefined,
+    adminKey: process.env['MAXSIMD_ADMIN_KEY'] || undefined,
     stdin: process.stdin,
     stderr: process.stderr,
     interruption: () => {

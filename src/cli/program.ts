@@ -4,6 +4,7 @@
  */
 import { styleText } from 'node:util';
 import { Command, CommanderError } from 'commander';
+import { addAudit } from './commands/audit.ts';
 import { addBackup, addRestore } from './commands/backup.ts';
 import { addCluster } from './commands/cluster.ts';
 import { addCompletion } from './commands/completion.ts';
@@ -44,6 +45,7 @@ export async function runProgram(args: readonly string[], environment: ProgramEn
   addServe(program, environment);
   addTenant(program, environment);
   addKey(program, environment);
+  addAudit(program, environment);
   addIndex(program, environment);
   addCluster(program, environment);
   addBackup(program, environment);

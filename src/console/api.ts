@@ -1,7 +1,7 @@
 /** What the page asks of `/console`. The session is in a cookie that scripts cannot read. */
-import type { Index, IndexList, Ranked, UsageSummary } from '@maxsimd/client';
+import type { Index, IndexList, Ranked, UsageDays, UsageOfDay, UsageSummary } from '@maxsimd/client';
 
-export type { Index, Ranked, UsageSummary };
+export type { Index, Ranked, UsageOfDay, UsageSummary };
 export type Result = Ranked['results'][number];
 
 /** Milliseconds of a stage of the service. */
@@ -81,6 +81,10 @@ export class Api {
 
   usage(): Promise<Answer<UsageSummary>> {
     return this.#get('usage');
+  }
+
+  usageDays(from: string): Promise<Answer<UsageDays>> {
+    return this.#get(`usage/days?from=${from}`);
   }
 
   search(id: string, body: Readonly<Record<string, unknown>>): Promise<Answer<Ranked>> {

@@ -18,3 +18,15 @@ export function milliseconds(value: number): string {
 export function day(timestamp: string): string {
   return timestamp.slice(0, 10);
 }
+
+const dayMs = 86_400_000;
+
+export function daysAgo(days: number): string {
+  return day(new Date(Date.now() - days * dayMs).toISOString());
+}
+
+/** From this day to today, in UTC. */
+export function daysSince(from: string): readonly string[] {
+  const days = Math.floor((Date.now() - Date.parse(from)) / dayMs) + 1;
+  return Array.from({ length: days }, (_, place) => daysAgo(days - 1 - place));
+}

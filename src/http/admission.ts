@@ -17,6 +17,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Which deadline holds for this route; `search` where none is named. */
     readonly deadline?: 'search' | 'upsert';
+    /** It changes nothing although it is no GET. */
+    readonly reads?: boolean;
   }
 }
 
@@ -43,6 +45,9 @@ export function admitRequests(
     });
     // An unknown address is none whatever its body holds.
     if (request.is404) throw unknownRoute();
+    if (admitted.access === 'read' && mayChange(request)) {
+      throw new ServiceError('permission_denied', 'this API key may only read');
+    }
   });
 
   app.addHook('onSend', async (request: FastifyRequest, reply: FastifyReply) => {
@@ -55,6 +60,11 @@ export function admitRequests(
       if (!scope.clientGone) observer.failed(scope, error);
     }
   });
+}
+
+/** Whether the route that was asked for may change something. */
+export function mayChange({ method, routeOptions }: FastifyRequest): boolean {
+  return method !== 'GET' && method !== 'HEAD' && routeOptions.config.reads !== true;
 }
 
 export function unknownRoute(): ServiceError {

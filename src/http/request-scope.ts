@@ -25,6 +25,7 @@ export class RequestScope {
   /** Status of an answer given past the router. */
   protocolStatus: number | undefined;
   #context: RequestContext | undefined;
+  #isAdmitted = false;
   /** To be called once, when the request is over. */
   readonly #releases: (() => void)[] = [];
   #work = 0;
@@ -63,6 +64,11 @@ export class RequestScope {
     return this.#context;
   }
 
+  /** A tenant is, or an operator. */
+  get isAdmitted(): boolean {
+    return this.#isAdmitted;
+  }
+
   get clientGone(): boolean {
     return this.#clientGone.signal.aborted;
   }
@@ -73,7 +79,7 @@ export class RequestScope {
 
   /** Takes over the admission's slot. `timeoutMs` counts from the request's arrival. */
   admit(admitted: AdmittedRequest, timeoutMs: number): void {
-    this.#markStage('admission');
+    this.admitOperator();
     this.#context = {
       requestId: this.requestId,
       tenant: admitted.tenant,
@@ -83,6 +89,12 @@ export class RequestScope {
       timings: this.timings,
     };
     this.atEnd(() => admitted.permit.release());
+  }
+
+  /** Without a tenant: for requests that count nowhere. */
+  admitOperator(): void {
+    this.#markStage('admission');
+    this.#isAdmitted = true;
   }
 
   /** Runs `release` once the response is closed and all work has ended. */

@@ -5,184 +5,57 @@
  * Order of checks: draining, authentication, suspension, rate, concurrency, address, body, fields, existence.
  * The clocks: headers 10 s, body 60 s, then the route's deadline, which counts from the request's arrival.
  */
-import { Socket } from 'node:net';
-import Fastify from 'fastify';
 import type { FastifyInstance } from 'fastify';
-import type { z } from 'zod';
-import { ServiceError } from '../errors.ts';
-import type { Logger } from '../logging.ts';
-import type { Metrics } from '../metrics.ts';
 import type { Service } from '../service/contract.ts';
 import { admitRequests, unknownRoute } from './admission.ts';
-import { acceptJsonBodies } from './body/body.ts';
-import { ConnectionTurns } from './protocol/connection-turns.ts';
-import { answerFrameworkErrors, answerErrors } from './error-answers.ts';
-import { protocolError, validationError } from './error-body.ts';
-import { BodyRoom } from './body/body-room.ts';
-import {
-  bodyBytesMax,
-  largeBodiesBytesMax,
-  largeBodiesOfTenantBytesMax,
-  pathParameterCharactersMax,
-} from './limits.ts';
-import { createListener, defaultHttpTimeouts } from './protocol/listener.ts';
-import type { HttpTimeouts, TlsIdentity } from './protocol/listener.ts';
-import {
-  clientGoneStatus,
-  createRequestObserver,
-  unmatchedRoute,
-  type RequestTraces,
-} from './observation.ts';
+import { createApp, type ListenerOptions } from './app.ts';
 import type { ConsolePage } from './console/page.ts';
 import { consoleRoutes } from './console/routes.ts';
-import { describeApi } from './schemas/openapi.ts';
-import { createClientErrorHandler, trackAnswer } from './protocol/protocol.ts';
-import { requestIdHeader, requestIdOf } from './protocol/request-id.ts';
-import { traceParentOf } from './protocol/trace-parent.ts';
-import { RequestScope } from './request-scope.ts';
+import { bodyBytesMax } from './limits.ts';
+import { defaultHttpTimeouts, type HttpTimeouts } from './protocol/listener.ts';
 import { documentRoutes } from './routes/documents.ts';
 import { healthRoutes } from './routes/health.ts';
 import { indexRoutes } from './routes/indexes.ts';
 import { rankingRoutes } from './routes/ranking.ts';
 import { usageRoutes } from './routes/usage.ts';
+import { describeApi } from './schemas/openapi.ts';
+import { serviceDocument } from './schemas/service-document.ts';
 
-export interface HttpServerOptions {
+export interface HttpServerOptions extends ListenerOptions {
   readonly service: Service;
-  readonly logger: Logger;
-  readonly metrics: Metrics;
-  /** Absent = requests are not traced. */
-  readonly traces?: RequestTraces | undefined;
   /** With it there is a console at `/console`. */
   readonly console?: ConsolePage;
-  /** With it the server speaks HTTPS. */
-  readonly tls?: TlsIdentity;
-  /** Believe `X-Forwarded-*`. */
-  readonly trustProxy?: boolean;
   readonly timeouts?: Partial<HttpTimeouts>;
-  /** Further connections are closed at once; absent = as many as come. */
-  readonly connectionsMax?: number;
-  /** Once aborted, new requests get 503 and connections close after their answer; health stays up. */
-  readonly drain?: AbortSignal;
-}
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    scope: RequestScope;
-  }
-  interface FastifyContextConfig {
-    readonly servesWhileDraining?: boolean;
-  }
 }
 
 /** Built, not listening: `inject()` or `listen()` it. `close()` refuses what is new and waits for what is in flight. */
 export async function createHttpServer(options: HttpServerOptions): Promise<FastifyInstance> {
+  const { service, observer } = options;
   const timeouts = { ...defaultHttpTimeouts, ...options.timeouts };
-  const observer = createRequestObserver(options.logger, options.metrics, options.traces);
-  const turns = new ConnectionTurns();
-  const app: FastifyInstance = Fastify({
-    // Ours, so that no listener of the service lacks the protocol's answers (Fastify adds bare ones for `localhost`).
-    serverFactory: (handler) =>
-      createListener(handler, {
-        tls: options.tls,
-        timeouts,
-        observer,
-        turns,
-        connectionsMax: options.connectionsMax ?? Infinity,
-      }),
-    trustProxy: options.trustProxy ?? false,
-    bodyLimit: bodyBytesMax,
-    routerOptions: { maxParamLength: pathParameterCharactersMax },
-    genReqId: (request) => requestIdOf(request.headers),
-    // Its answer has neither our body nor the request id; the draining hook below gives one that has.
-    return503OnClosing: false,
-    clientErrorHandler: createClientErrorHandler(observer, turns),
-    frameworkErrors: answerFrameworkErrors(observer),
-  });
-
-  const drain = drainSignal(app, options.drain);
-  app.decorateRequest('scope', null as unknown as RequestScope);
-
-  app.addHook('onRequest', async (request, reply) => {
-    reply.header(requestIdHeader, request.id);
-    observer.started();
-    const traceParent = traceParentOf(request.headers);
-    request.scope = new RequestScope({ requestId: request.id, traceParent }, reply.raw, (scope) => {
-      observer.ended(scope, {
-        method: request.method,
-        route: request.routeOptions.url ?? unmatchedRoute,
-        status: scope.protocolStatus ?? (scope.clientGone ? clientGoneStatus : reply.statusCode),
-      });
-    });
-    trackAnswer(request.raw, reply.raw, request.scope);
-    if (drain.aborted && request.routeOptions.config.servesWhileDraining !== true) throw draining();
-    // RFC 9112 section 3.2; Node's own answer would lack our body.
-    if (request.raw.httpVersion === '1.1' && request.headers.host === undefined) {
-      throw protocolError(400, 'the Host header is missing', 'malformed_http');
-    }
-  });
-
-  app.addHook('onSend', async (request, reply) => {
-    // Counts from the last byte taken; Node sets what holds for an idle connection once the answer is out. `inject()`
-    // has no connection.
-    if (request.raw.socket instanceof Socket) request.raw.socket.setTimeout(timeouts.answerMs);
-    // Also what was in hand when draining began.
-    if (drain.aborted) reply.header('connection', 'close');
-  });
-
-  acceptJsonBodies(app, {
-    bytesMax: bodyBytesMax,
-    timeoutMs: timeouts.bodyMs,
-    room: new BodyRoom({
-      bytesMax: largeBodiesBytesMax,
-      tenantBytesMax: largeBodiesOfTenantBytesMax,
-      waitMs: timeouts.bodyWaitMs,
-    }),
-  });
-  app.setValidatorCompiler<z.ZodType>(({ schema }) => (data) => {
-    const result = schema.safeParse(data);
-    return result.success ? { value: result.data } : { error: validationError(result.error) };
-  });
-  // Answers are made by src/http/routes/representations.ts; the schemas describe them, and a test holds the two together.
-  app.setSerializerCompiler(() => (data) => JSON.stringify(data));
-  answerErrors(app, observer);
-  app.setNotFoundHandler(() => {
-    throw unknownRoute();
-  });
-
-  await describeApi(app);
-  await app.register(healthRoutes(options.service, drain));
+  const { app, drain } = createApp({ ...options, timeouts, bodyBytesMax });
+  await describeApi(app, serviceDocument);
+  await app.register(healthRoutes(service, drain));
   await app.register(
     async (v1) => {
       admitRequests(v1, {
-        service: options.service,
+        service,
         observer,
         timeouts,
-        admit: ({ headers }) => options.service.admit(headers.authorization),
+        admit: ({ headers }) => service.admit(headers.authorization),
       });
       v1.setNotFoundHandler(() => {
         throw unknownRoute();
       });
       for (const routes of [indexRoutes, documentRoutes, rankingRoutes, usageRoutes]) {
-        await v1.register(routes(options.service));
+        await v1.register(routes(service));
       }
     },
     { prefix: '/v1' },
   );
   if (options.console !== undefined) {
-    const routes = consoleRoutes({ page: options.console, service: options.service, observer, timeouts });
+    const routes = consoleRoutes({ page: options.console, service, observer, timeouts });
     await app.register(routes, { prefix: '/console' });
   }
   await app.ready();
   return app;
-}
-
-/** Aborts when the owner starts draining or the server is closed. */
-function drainSignal(app: FastifyInstance, given: AbortSignal | undefined): AbortSignal {
-  const closing = new AbortController();
-  app.addHook('preClose', async () => closing.abort());
-  return given === undefined ? closing.signal : AbortSignal.any([given, closing.signal]);
-}
-
-function draining(): ServiceError {
-  return new ServiceError('service_unavailable', 'the service is shutting down', { retryAfterSeconds: 1 });
 }

@@ -53,8 +53,7 @@ export class Admission {
 
   async admit(authorization: string | undefined): Promise<AdmittedRequest> {
     if (this.#draining) throw shuttingDown();
-    const { tenant } = await this.#authenticate(authorization);
-    return await this.#admitTenant(tenant);
+    return await this.#admitTenant(await this.#authenticate(authorization));
   }
 
   /** Likewise, by a session that `openSession` gave. */
@@ -65,7 +64,7 @@ export class Admission {
     if (session === undefined || record === undefined || !this.#sessions.matches(session, record)) {
       throw unauthenticated('the session has ended; sign in again');
     }
-    return await this.#admitTenant(record.tenant);
+    return await this.#admitTenant(record);
   }
 
   /** What stands for the key from now on, for `sessionMs`. */
@@ -73,10 +72,10 @@ export class Admission {
     return this.#sessions.open(await this.#authenticate(authorization), this.#options.nowMs());
   }
 
-  async #admitTenant(tenant: Tenant): Promise<AdmittedRequest> {
+  async #admitTenant({ tenant, key }: KeyRecord): Promise<AdmittedRequest> {
     if (tenant.suspended) throw await this.#refuseSuspended(tenant);
     const rate = await this.#admitRate(tenant);
-    return { tenant, rate, permit: await this.#acquireSlot(tenant) };
+    return { tenant, access: key.access, rate, permit: await this.#acquireSlot(tenant) };
   }
 
   async #authenticate(authorization: string | undefined): Promise<KeyRecord> {

@@ -7,9 +7,11 @@ import type {
   DocumentPage,
   IndexPlace,
   IndexRow,
+  KeyAccess,
   Page,
   StoredDocument,
   Tenant,
+  UsageDay,
 } from '../catalog/contract.ts';
 import type { ConcurrencyPermit } from './limits/limiter.ts';
 import type { StageTimings } from './stage-timings.ts';
@@ -36,6 +38,8 @@ export interface RequestContext {
 
 export interface AdmittedRequest {
   readonly tenant: Tenant;
+  /** What the key may do. */
+  readonly access: KeyAccess;
   readonly rate: { readonly limit: number; readonly remaining: number; readonly resetSeconds: number };
   /** Release when the response is closed and the request's work has ended. */
   readonly permit: ConcurrencyPermit;
@@ -271,6 +275,8 @@ export interface Service {
   score(context: RequestContext, request: ScoreRequest): Promise<RankedResponse>;
   locateTokens(context: RequestContext, request: LocateRequest): Promise<LocatedTokens>;
   usage(context: RequestContext): Promise<UsageSummary>;
+  /** Days in UTC, `YYYY-MM-DD`, both included. */
+  usageDays(context: RequestContext, from: string, to: string): Promise<readonly UsageDay[]>;
   /**
    * Counts a `/v1` request in the ledger before its answer leaves, unless the operation's own commit
    * already did (upsert, delete, search and score count theirs; the context remembers it).

@@ -172,6 +172,7 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
     score: (context, request) => scoreDocuments(parts, context, request),
     locateTokens: (context, request) => locateTokens(parts, context, request),
     usage: (context) => usageSummary(parts, context),
+    usageDays: ({ tenant }, from, to) => catalog.usageDays(tenant.id, from, to),
     countRequest: (context) => usage.countRequest(context),
     readiness: () => readiness.readiness(),
     drain() {

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Catalog } from '../../src/catalog/contract.ts';
+import { describeAdministration } from './administration-conformance.ts';
 import { describeDocuments } from './document-conformance.ts';
 import {
   DocumentWriter,
@@ -41,6 +42,7 @@ export function describeCatalog(name: string, start: () => Promise<CatalogUnderT
     describeKeys(current);
     describeIndexes(current);
     describeUsage(current);
+    describeAdministration(current);
     describeDocuments(current);
     describeSegments(current);
     describeModel(current);

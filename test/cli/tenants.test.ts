@@ -141,6 +141,7 @@ describe('keys', () => {
     expect(second.document).toEqual({
       key_id: expect.any(String),
       api_key: expect.stringMatching(/^qkv_live_/),
+      access: 'full',
     });
     const third = await json('key', 'create', id);
     expect(third.exitCode).toBe(1);

@@ -21,6 +21,8 @@ import type {
   Search,
   StoredDocument,
   UpsertResult,
+  UsageDays,
+  UsageOfDay,
   UsageSummary,
 } from './types.ts';
 import { version } from './version.ts';
@@ -187,6 +189,18 @@ export class Maxsimd {
 
   usage(options?: RequestOptions): Promise<UsageSummary> {
     return this.#get('/v1/usage', options);
+  }
+
+  /** Days in UTC, `YYYY-MM-DD`, both included; this month by default. Days without usage are left out. */
+  async usageDays(
+    range: { readonly from?: string; readonly to?: string } = {},
+    options?: RequestOptions,
+  ): Promise<readonly UsageOfDay[]> {
+    const days: UsageDays = await this.#get(
+      `/v1/usage/days?${new URLSearchParams(range).toString()}`,
+      options,
+    );
+    return days.data;
   }
 
   /** Rejects with a 503 while the service is not ready; sent once. */

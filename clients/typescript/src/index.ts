@@ -23,5 +23,7 @@ export type {
   Search,
   StoredDocument,
   UpsertResult,
+  UsageDays,
+  UsageOfDay,
   UsageSummary,
 } from './types.ts';

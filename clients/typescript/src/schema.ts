@@ -143,7 +143,7 @@ export interface components {
              * @example validation_error
              * @enum {string}
              */
-            readonly code: "authentication_failed" | "tenant_suspended" | "not_found" | "validation_error" | "rate_limit_exceeded" | "concurrency_limit_exceeded" | "usage_limit_exceeded" | "internal_error" | "service_unavailable";
+            readonly code: "authentication_failed" | "tenant_suspended" | "permission_denied" | "not_found" | "validation_error" | "rate_limit_exceeded" | "concurrency_limit_exceeded" | "usage_limit_exceeded" | "internal_error" | "service_unavailable";
             /** @description Diagnostic only. */
             readonly message: string;
             /** @description Field-level validation details. */
@@ -380,10 +380,30 @@ export interface components {
             readonly limits: components["schemas"]["TenantLimits"];
             readonly remaining: components["schemas"]["Remaining"];
         };
-        readonly OpenApiDocument: {
-            readonly openapi: string;
-        } & {
-            readonly [key: string]: unknown;
+        readonly UsageOfDay: {
+            /**
+             * Format: date
+             * @description A day in UTC.
+             * @example 2026-11-23
+             */
+            readonly day: string;
+            /**
+             * @description Decimal integer; calculate with arbitrary precision.
+             * @example 50000000
+             */
+            readonly input_tokens: string;
+            /** @example 3 */
+            readonly requests: number;
+            /** @example 3 */
+            readonly document_upserts: number;
+            /** @example 3 */
+            readonly searches: number;
+            /** @example 3 */
+            readonly scores: number;
+        };
+        readonly UsageDays: {
+            /** @description Days without usage are left out. */
+            readonly data: readonly components["schemas"]["UsageOfDay"][];
         };
         readonly Health: {
             /** @constant */
@@ -402,6 +422,11 @@ export interface components {
             /** @enum {string} */
             readonly status: "ready" | "unready";
             readonly checks: components["schemas"]["ReadinessChecks"];
+        };
+        readonly OpenApiDocument: {
+            readonly openapi: string;
+        } & {
+            readonly [key: string]: unknown;
         };
     };
     responses: never;

@@ -25,4 +25,6 @@ export type Score = Schemas['ScoreInput'];
 export type Search = Schemas['SearchInput'];
 export type StoredDocument = Schemas['StoredDocument'];
 export type UpsertResult = Schemas['UpsertResult'];
+export type UsageDays = Schemas['UsageDays'];
+export type UsageOfDay = Schemas['UsageOfDay'];
 export type UsageSummary = Schemas['UsageSummary'];

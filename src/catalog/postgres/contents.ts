@@ -171,6 +171,7 @@ export function writeContents(database: Database, restored: Restored): Promise<s
     if (named.length !== uploads.length)
       return 'the restore took longer than a day, and its objects are garbage now';
     for (const table of tableNames) {
+      if (table === 'usage_days') await run('DELETE FROM usage_days');
       for await (const rows of contents.rows(table)) await insertRows(queries, table, rows);
     }
     for (let first = 0; first < segments.length; first += batchRows) {
@@ -182,6 +183,8 @@ export function writeContents(database: Database, restored: Restored): Promise<s
     await run(`SELECT setval('ids', greatest($1, (SELECT last_value FROM ids)))`, [contents.nextId]);
     await run(`SELECT setval(pg_get_serial_sequence('indexes', 'index_key'),
       greatest((SELECT max(index_key) FROM indexes), 1))`);
+    await run(`SELECT setval(pg_get_serial_sequence('audit_log', 'id'),
+      greatest((SELECT max(id) FROM audit_log), 1))`);
     // Plans are made for what is there.
     await run('ANALYZE indexes, segments, versions, placements');
     return undefined;

@@ -60,6 +60,54 @@ BEGIN
 END $$;
 `;
 
+/**
+ * What is added to a month is added to a day, too, by whichever release: the days of a month add up to it. The day is today in UTC,
+ * or the last of a month that is over. A tenant has no more than 400 of them.
+ */
+export const usageDays = `
+CREATE TABLE usage_days (
+  tenant_id text NOT NULL REFERENCES tenants (id) ON DELETE CASCADE,
+  day text NOT NULL,
+  requests bigint NOT NULL,
+  input_tokens bigint NOT NULL,
+  document_upserts bigint NOT NULL,
+  searches bigint NOT NULL,
+  scores bigint NOT NULL,
+  PRIMARY KEY (tenant_id, day)
+) WITH (fillfactor = 50);
+
+CREATE FUNCTION add_to_day_1() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  _today date := (now() AT TIME ZONE 'UTC')::date;
+  _day date := _today;
+  _was usage_months%ROWTYPE;
+  _is_new boolean;
+BEGIN
+  IF to_char(_today, 'YYYY-MM') <> NEW.month THEN
+    _day := (NEW.month || '-01')::date + interval '1 month' - interval '1 day';
+  END IF;
+  IF TG_OP = 'UPDATE' THEN _was := OLD; END IF;
+  INSERT INTO usage_days AS u (tenant_id, day, requests, input_tokens, document_upserts, searches, scores)
+  VALUES (NEW.tenant_id, to_char(_day, 'YYYY-MM-DD'), NEW.requests - coalesce(_was.requests, 0),
+    NEW.input_tokens - coalesce(_was.input_tokens, 0), NEW.document_upserts - coalesce(_was.document_upserts, 0),
+    NEW.searches - coalesce(_was.searches, 0), NEW.scores - coalesce(_was.scores, 0))
+  ON CONFLICT (tenant_id, day) DO UPDATE SET
+    requests = u.requests + excluded.requests,
+    input_tokens = u.input_tokens + excluded.input_tokens,
+    document_upserts = u.document_upserts + excluded.document_upserts,
+    searches = u.searches + excluded.searches,
+    scores = u.scores + excluded.scores
+  RETURNING xmax = 0 INTO _is_new;
+  IF _is_new THEN
+    DELETE FROM usage_days WHERE tenant_id = NEW.tenant_id AND day <= to_char(_day - 400, 'YYYY-MM-DD');
+  END IF;
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER usage_by_day AFTER INSERT OR UPDATE ON usage_months
+FOR EACH ROW EXECUTE FUNCTION add_to_day_1();
+`;
+
 /** Where a version of the row `v` lies now, as the row `place`. */
 export const placeNow = `LATERAL (SELECT p.segment_id, p.record FROM placements p JOIN segments s ON s.id = p.segment_id
     WHERE p.version_id = v.version_id AND s.state <> 'replaced' ORDER BY s.state, p.segment_id LIMIT 1) AS place`;

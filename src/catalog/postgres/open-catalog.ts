@@ -7,8 +7,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { explained } from '../../away-reasons.ts';
 import type { CallObserver } from '../../call-observer.ts';
 import type { ClusterCatalog } from '../cluster-contract.ts';
+import { unnamedActor } from '../contract.ts';
 import { ServiceError } from '../../errors.ts';
 import { fingerprintOf } from '../key-pepper.ts';
+import { auditCatalog } from './audit-log.ts';
 import { commitCatalog } from './commits.ts';
 import { openDatabase, type Database } from './database.ts';
 import { documentCatalog } from './reads/documents.ts';
@@ -30,6 +32,8 @@ export interface PostgresCatalogOptions {
   readonly migrations?: readonly Migration[];
   /** Each statement, by name. */
   readonly onCall?: CallObserver;
+  /** Who writes, for the audit log. */
+  readonly actor?: string;
 }
 
 const purgeIntervalMs = 30_000;
@@ -58,7 +62,8 @@ export async function openPostgresCatalog(options: PostgresCatalogOptions): Prom
   let turn: Promise<unknown> = Promise.resolve();
 
   return {
-    ...tenantCatalog(database),
+    ...tenantCatalog(database, options.actor ?? unnamedActor),
+    ...auditCatalog(database),
     ...commitCatalog(database),
     ...documentCatalog(database),
     ...segmentCatalog(database),
@@ -92,6 +97,20 @@ export async function openPostgresCatalog(options: PostgresCatalogOptions): Prom
       };
     },
 
+    async usageDays(tenantId, from, to) {
+      const text = `SELECT day, requests, input_tokens::text AS input_tokens, document_upserts, searches, scores
+        FROM usage_days WHERE tenant_id = $1 AND day BETWEEN $2 AND $3 ORDER BY day`;
+      const rows = await database.rows<UsageDayRow>({ name: 'usage-days', text }, [tenantId, from, to]);
+      return rows.map((row) => ({
+        day: row.day,
+        inputTokens: BigInt(row.input_tokens),
+        requests: row.requests,
+        documentUpserts: row.document_upserts,
+        searches: row.searches,
+        scores: row.scores,
+      }));
+    },
+
     async rateWindows(month) {
       const text = `SELECT tenant_id AS "tenantId", rate_window AS packed FROM usage_months
         WHERE month >= $1 AND rate_window IS NOT NULL`;
@@ -110,6 +129,15 @@ export async function openPostgresCatalog(options: PostgresCatalogOptions): Prom
       return closed;
     },
   };
+}
+
+interface UsageDayRow extends Record<string, unknown> {
+  readonly day: string;
+  readonly requests: number;
+  readonly input_tokens: string;
+  readonly document_upserts: number;
+  readonly searches: number;
+  readonly scores: number;
 }
 
 /** A migration, and the wait for another node's, may take longer than what serves. */

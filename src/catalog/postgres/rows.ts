@@ -1,5 +1,5 @@
 /** Rows as PostgreSQL returns them, and their mapping to the contract's plain data. */
-import type { ApiKey, IndexRow, IndexStatus, Tenant } from '../contract.ts';
+import type { ApiKey, IndexRow, IndexStatus, KeyAccess, Tenant } from '../contract.ts';
 import type { DeadVersion, UsageEvent } from '../../document-commits.ts';
 
 export interface TenantRow {
@@ -35,17 +35,19 @@ export function toTenant(row: TenantRow): Tenant {
 export interface KeyRow {
   readonly key_id: string;
   readonly tenant_id: string;
+  readonly access: KeyAccess;
   readonly created_at_ms: number;
   readonly revoked_at_ms: number | null;
 }
 
-export const keyColumns = `api_keys.id AS key_id, api_keys.tenant_id, api_keys.created_at_ms,
+export const keyColumns = `api_keys.id AS key_id, api_keys.tenant_id, api_keys.access, api_keys.created_at_ms,
   api_keys.revoked_at_ms`;
 
 export function toApiKey(row: KeyRow): ApiKey {
   return {
     id: row.key_id,
     tenantId: row.tenant_id,
+    access: row.access,
     createdAtMs: row.created_at_ms,
     revokedAtMs: row.revoked_at_ms ?? undefined,
   };

@@ -14,6 +14,7 @@ import {
   deleteVersionsFunction,
   replacingFunctions,
   swapFunction,
+  usageDays,
   usageFunction,
 } from './functions.ts';
 
@@ -157,6 +158,24 @@ ${swapFunction}`,
   },
   { worksWith: 1, sql: deleteVersionsFunction },
   { worksWith: 1, sql: replacingFunctions },
+  {
+    // Nodes of the release before take every key for one with full access.
+    worksWith: 1,
+    sql: `
+ALTER TABLE api_keys ADD COLUMN access text NOT NULL DEFAULT 'full' CHECK (access IN ('full', 'read'));
+CREATE INDEX tenants_by_age ON tenants (created_at_ms, id);
+
+CREATE TABLE audit_log (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  at_ms bigint NOT NULL,
+  actor text NOT NULL,
+  act text NOT NULL,
+  tenant_id text,
+  detail text NOT NULL
+);
+CREATE INDEX audit_of_tenant ON audit_log (tenant_id, id);
+${usageDays}`,
+  },
 ];
 
 /** Any number that nothing else in this database locks. */

@@ -1,7 +1,9 @@
 /** Tenants, keys and indexes. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { keyDetail, limitsDetail } from '../audit-detail.ts';
 import type { Catalog, IndexRow, ModelVersionUse } from '../contract.ts';
 import { ServiceError } from '../../errors.ts';
+import { auditLog } from './audit-log.ts';
 import type { Database, Queries } from './database.ts';
 import {
   indexColumns,
@@ -42,14 +44,17 @@ const liveKeysMax = 2;
 /** Indexes read before other work of the thread has its turn: their schemas have 16 KiB. */
 const indexesInTurn = 32;
 
-export function tenantCatalog(database: Database): TenantCatalog {
+/** `actor`: who writes, for the audit log. */
+export function tenantCatalog(database: Database, actor: string): TenantCatalog {
+  const note = auditLog(actor);
   const addKey = (queries: Queries, key: Parameters<Catalog['createKey']>[0]) =>
     queries.rows<KeyRow>(
       {
         name: 'insert-key',
-        text: `INSERT INTO api_keys (id, tenant_id, hash, created_at_ms) VALUES ($1, $2, $3, $4) RETURNING ${keyColumns}`,
+        text: `INSERT INTO api_keys (id, tenant_id, hash, access, created_at_ms) VALUES ($1, $2, $3, $4, $5)
+          RETURNING ${keyColumns}`,
       },
-      [key.id, key.tenantId, Buffer.from(key.hash), Date.now()],
+      [key.id, key.tenantId, Buffer.from(key.hash), key.access ?? 'full', Date.now()],
     );
   /** Whoever counts what a tenant has, to add to it, comes one after the other. */
   const lockTenant = async (queries: Queries, tenantId: string): Promise<boolean> => {
@@ -91,13 +96,20 @@ export function tenantCatalog(database: Database): TenantCatalog {
             createdAtMs,
           ],
         );
-        if (key !== undefined) await addKey(queries, { ...key, tenantId: id });
+        const [row] = key === undefined ? [] : await addKey(queries, { ...key, tenantId: id });
+        await note(queries, 'tenant_created', id, {
+          ...limitsDetail(limits),
+          ...(row && keyDetail(toApiKey(row))),
+        });
         return { id, name, suspended: false, limits, createdAtMs };
       }),
 
-    async listTenants() {
-      const text = `SELECT ${tenantColumns} FROM tenants ORDER BY created_at_ms, id`;
-      return (await database.rows<TenantRow>({ name: 'list-tenants', text })).map(toTenant);
+    async listTenants(page) {
+      const text = `SELECT ${tenantColumns} FROM tenants WHERE (created_at_ms, id) > ($1, $2)
+        ORDER BY created_at_ms, id LIMIT $3`;
+      const { createdAtMs, id } = page?.after ?? { createdAtMs: -1, id: '' };
+      const values = [createdAtMs, id, page?.limit ?? null];
+      return (await database.rows<TenantRow>({ name: 'list-tenants', text }, values)).map(toTenant);
     },
 
     async getTenant(tenantId) {
@@ -106,33 +118,39 @@ export function tenantCatalog(database: Database): TenantCatalog {
       return row && toTenant(row);
     },
 
-    async setTenantSuspended(tenantId, suspended) {
-      const text = `UPDATE tenants SET suspended = $2 WHERE id = $1 RETURNING ${tenantColumns}`;
-      const [row] = await database.rows<TenantRow>({ name: 'suspend-tenant', text }, [tenantId, suspended]);
-      return row && toTenant(row);
-    },
+    setTenantSuspended: (tenantId, suspended) =>
+      database.transaction(async (queries) => {
+        const text = `UPDATE tenants SET suspended = $2 WHERE id = $1 RETURNING ${tenantColumns}`;
+        const [row] = await queries.rows<TenantRow>({ name: 'suspend-tenant', text }, [tenantId, suspended]);
+        if (row === undefined) return undefined;
+        await note(queries, suspended ? 'tenant_suspended' : 'tenant_resumed', tenantId);
+        return toTenant(row);
+      }),
 
-    async setTenantLimits(tenantId, limits) {
-      const [row] = await database.rows<TenantRow>(
-        {
-          name: 'limit-tenant',
-          text: `UPDATE tenants SET
-              requests_per_minute = coalesce($2, requests_per_minute),
-              max_concurrent_requests = coalesce($3, max_concurrent_requests),
-              input_tokens = coalesce($4, input_tokens),
-              documents_max = coalesce($5, documents_max)
-            WHERE id = $1 RETURNING ${tenantColumns}`,
-        },
-        [
-          tenantId,
-          limits.requestsPerMinute,
-          limits.maxConcurrentRequests,
-          limits.inputTokens,
-          limits.documents,
-        ],
-      );
-      return row && toTenant(row);
-    },
+    setTenantLimits: (tenantId, limits) =>
+      database.transaction(async (queries) => {
+        const [row] = await queries.rows<TenantRow>(
+          {
+            name: 'limit-tenant',
+            text: `UPDATE tenants SET
+                requests_per_minute = coalesce($2, requests_per_minute),
+                max_concurrent_requests = coalesce($3, max_concurrent_requests),
+                input_tokens = coalesce($4, input_tokens),
+                documents_max = coalesce($5, documents_max)
+              WHERE id = $1 RETURNING ${tenantColumns}`,
+          },
+          [
+            tenantId,
+            limits.requestsPerMinute,
+            limits.maxConcurrentRequests,
+            limits.inputTokens,
+            limits.documents,
+          ],
+        );
+        if (row === undefined) return undefined;
+        await note(queries, 'limits_changed', tenantId, limitsDetail(limits));
+        return toTenant(row);
+      }),
 
     deleteTenant: (tenantId) =>
       database.transaction(async (queries) => {
@@ -149,6 +167,7 @@ export function tenantCatalog(database: Database): TenantCatalog {
           indexes.map(({ index_key: key }) => key),
         );
         await queries.rows({ name: 'delete-tenant', text: 'DELETE FROM tenants WHERE id = $1' }, [tenantId]);
+        await note(queries, 'tenant_deleted', tenantId, { indexes: indexes.length });
         return { indexIds: indexes.map(({ id }) => id) };
       }),
 
@@ -159,7 +178,9 @@ export function tenantCatalog(database: Database): TenantCatalog {
         const live = await queries.rows({ name: 'live-keys', text }, [key.tenantId]);
         if (live.length >= liveKeysMax) return { outcome: 'too_many_keys' };
         const [row] = await addKey(queries, key);
-        return { outcome: 'created', key: toApiKey(row!) };
+        const created = toApiKey(row!);
+        await note(queries, 'key_created', key.tenantId, keyDetail(created));
+        return { outcome: 'created', key: created };
       }),
 
     async listKeys(tenantId) {
@@ -167,11 +188,19 @@ export function tenantCatalog(database: Database): TenantCatalog {
       return (await database.rows<KeyRow>({ name: 'list-keys', text }, [tenantId])).map(toApiKey);
     },
 
-    async revokeKey(keyId) {
-      const text = `UPDATE api_keys SET revoked_at_ms = coalesce(revoked_at_ms, $2) WHERE id = $1 RETURNING ${keyColumns}`;
-      const [row] = await database.rows<KeyRow>({ name: 'revoke-key', text }, [keyId, Date.now()]);
-      return row && toApiKey(row);
-    },
+    revokeKey: (keyId) =>
+      database.transaction(async (queries) => {
+        const text = `UPDATE api_keys SET revoked_at_ms = $2 WHERE id = $1 AND revoked_at_ms IS NULL RETURNING ${keyColumns}`;
+        const [revoked] = await queries.rows<KeyRow>({ name: 'revoke-key', text }, [keyId, Date.now()]);
+        if (revoked !== undefined) {
+          const key = toApiKey(revoked);
+          await note(queries, 'key_revoked', key.tenantId, keyDetail(key));
+          return key;
+        }
+        const found = `SELECT ${keyColumns} FROM api_keys WHERE id = $1`;
+        const [row] = await queries.rows<KeyRow>({ name: 'get-key', text: found }, [keyId]);
+        return row && toApiKey(row);
+      }),
 
     async findKey(keyId) {
       const text = `SELECT ${keyColumns}, api_keys.hash, ${tenantColumns}

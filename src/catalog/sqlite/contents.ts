@@ -12,7 +12,7 @@ import {
 } from '../contents.ts';
 import { catalogFile } from './catalog-files.ts';
 import { checkpoint, openReader, openWriter, toOperatingError, type Connection } from './connection.ts';
-import { catalogMigrations, migrate } from './schema.ts';
+import { catalogMigrations, migrate, usageMigrations, type Migrations } from './schema.ts';
 import { usageFile } from './usage/usage-store.ts';
 
 /** Rows at a time: a thousand documents with their metadata. */
@@ -23,10 +23,12 @@ export interface StoredContents extends CatalogContents {
   close(): void;
 }
 
-/** The catalog of a data directory that nobody uses. */
-export function readContents(directory: string): StoredContents {
-  const connection = openReader(path.join(directory, catalogFile));
+/** The catalog of a data directory that nobody uses; one of an older program is brought to this one's schema first. */
+export async function readContents(directory: string): Promise<StoredContents> {
+  await upgrade(path.join(directory, catalogFile), catalogMigrations);
   const hasUsage = existsSync(path.join(directory, usageFile));
+  if (hasUsage) await upgrade(path.join(directory, usageFile), usageMigrations);
+  const connection = openReader(path.join(directory, catalogFile));
   if (hasUsage) connection.prepare('ATTACH ? AS ledger').run(path.join(directory, usageFile));
   const { fingerprint, nextId } = connection
     .prepare<[], { fingerprint: Uint8Array; nextId: number }>(
@@ -50,6 +52,20 @@ export function readContents(directory: string): StoredContents {
   };
 }
 
+async function upgrade(file: string, migrations: Migrations): Promise<void> {
+  const connection = await openWriter({
+    path: file,
+    durability: 'process_death',
+    busyTimeoutMs: 0,
+    mustExist: true,
+  });
+  try {
+    migrate(connection, migrations);
+  } finally {
+    connection.close();
+  }
+}
+
 async function* rowsOf(
   connection: Connection,
   table: TableName,
@@ -57,8 +73,8 @@ async function* rowsOf(
 ): AsyncGenerator<readonly Row[]> {
   const columns = columnsOf(table).map(([name]) => name);
   const text =
-    table === 'usage_months'
-      ? usageSql(hasUsage)
+    table === 'usage_months' || table === 'usage_days'
+      ? usageSql(table, hasUsage)
       : `SELECT ${columns.join(', ')} FROM ${table} ${selectFrom(table)}`;
   let batch: Row[] = [];
   for (const row of connection.prepare<[], Row>(text).safeIntegers().raw().iterate()) {
@@ -71,13 +87,14 @@ async function* rowsOf(
 }
 
 /** Both ledgers together. */
-function usageSql(hasUsage: boolean): string {
-  const columns = columnsOf('usage_months').map(([name]) => name);
-  const ledger = hasUsage ? `UNION ALL SELECT ${columns.join(', ')} FROM ledger.usage_months` : '';
-  const sums = columns.slice(2).map((name) => `sum(${name})`);
-  return `SELECT tenant_id, month, ${sums.join(', ')}
-    FROM (SELECT ${columns.join(', ')} FROM main.usage_months ${ledger})
-    WHERE tenant_id IN (SELECT id FROM tenants) GROUP BY tenant_id, month`;
+function usageSql(table: 'usage_months' | 'usage_days', hasUsage: boolean): string {
+  const names = columnsOf(table).map(([name]) => name);
+  const [tenant, period, ...counters] = names;
+  const ledger = hasUsage ? `UNION ALL SELECT ${names.join(', ')} FROM ledger.${table}` : '';
+  const sums = counters.map((name) => `sum(${name})`);
+  return `SELECT ${tenant}, ${period}, ${sums.join(', ')}
+    FROM (SELECT ${names.join(', ')} FROM main.${table} ${ledger})
+    WHERE tenant_id IN (SELECT id FROM tenants) GROUP BY ${tenant}, ${period}`;
 }
 
 /** Makes a new database of it, whole once this resolves; nothing of it is synced. */
@@ -115,5 +132,6 @@ async function insertAll(connection: Connection, table: TableName, contents: Cat
   const insert = connection.prepare(
     `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`,
   );
+  if (table === 'usage_days') connection.exec('DELETE FROM usage_days');
   for await (const rows of contents.rows(table)) for (const row of rows) insert.run(...row);
 }

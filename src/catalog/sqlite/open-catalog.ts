@@ -9,7 +9,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
-import type { Catalog } from '../contract.ts';
+import { unnamedActor, type Catalog } from '../contract.ts';
 import type { UsageEvent } from '../../document-commits.ts';
 import type { IndexState } from '../../index-state.ts';
 import { ServiceError, assertInvariant, invalid } from '../../errors.ts';
@@ -24,8 +24,9 @@ import type { Connection } from './connection.ts';
 import { IdPool } from './operations/id-pool.ts';
 import type { ReadOperations } from './reads/read-operations.ts';
 import { catalogMigrations, migrate } from './schema.ts';
-import { smallReads, usageReads } from './reads/small-reads.ts';
-import type { SmallReads } from './reads/small-reads.ts';
+import { keyReads } from './reads/key-reads.ts';
+import { smallReads, type SmallReads } from './reads/small-reads.ts';
+import { usageReads } from './reads/usage-reads.ts';
 import { ThreadClient } from './threads/thread-client.ts';
 import type { ThreadOptions } from './threads/thread-client.ts';
 import type { ReaderThreadData } from './threads/reader-thread.ts';
@@ -44,6 +45,8 @@ export interface OpenCatalogOptions {
   readonly onBackgroundFailure?: (error: Error) => void;
   /** What the operator should know. For the log. */
   readonly onNotice?: (notice: string, cause?: unknown) => void;
+  /** Who writes, for the audit log. */
+  readonly actor?: string;
 }
 
 export interface SqliteCatalog extends Catalog {
@@ -111,7 +114,7 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
     throw error;
   }
   const usage = opened;
-  const reads = { ...smallReads(connection), ...usageReads(connection, usage) };
+  const reads = { ...smallReads(connection), ...keyReads(connection), ...usageReads(connection, usage) };
 
   const damagedIndexes = new Set<string>();
   const readerThread: ThreadOptions = {
@@ -133,6 +136,7 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
       reserve: reserve.shared,
       busyTimeoutMs,
       maintenanceIntervalMs,
+      actor: options.actor ?? unnamedActor,
     } satisfies WriterThreadData,
     onBackgroundFailure,
   });
@@ -257,17 +261,19 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
 }
 
 /** The reads of the calling thread as the contract has them: failures are rejections. */
-function readsOf(reads: SmallReads) {
+function readsOf(reads: SmallReads & ReturnType<typeof keyReads> & ReturnType<typeof usageReads>) {
   return {
     listTenants: operating(reads.listTenants),
     getTenant: operating(reads.getTenant),
     listKeys: operating(reads.listKeys),
     findKey: operating(reads.findKey),
+    listAudit: operating(reads.listAudit),
     listIndexes: operating(reads.listIndexes),
     getIndex: operating(reads.getIndex),
     listIndexIds: operating(reads.listIndexIds),
     listModelVersions: operating(reads.listModelVersions),
     usageTotals: operating(reads.usageTotals),
+    usageDays: operating(reads.usageDays),
     rateWindows: operating(reads.rateWindows),
   };
 }

@@ -5,15 +5,18 @@
  */
 import path from 'node:path';
 import { ServiceError } from '../../errors.ts';
+import { unnamedActor } from '../contract.ts';
 import { lockDataDirectory } from '../data-directory.ts';
 import { fingerprintOf, keyPepperFile, replaceKeyPepper } from '../key-pepper.ts';
 import { assertNoProblem, catalogFile, inspectCatalogFiles } from './catalog-files.ts';
 import { openWriter, toOperatingError } from './connection.ts';
+import { auditLog } from './operations/audit-log.ts';
+import { catalogMigrations, migrate } from './schema.ts';
 
 const busyTimeoutMs = 10_000;
 
 /** Returns how many keys were live. */
-export async function resetKeys(directory: string): Promise<number> {
+export async function resetKeys(directory: string, actor: string = unnamedActor): Promise<number> {
   const found = await inspectCatalogFiles(directory);
   const problems = found.problems.filter(({ file }) => file !== keyPepperFile);
   assertNoProblem({ ...found, problems }, directory);
@@ -22,7 +25,7 @@ export async function resetKeys(directory: string): Promise<number> {
   try {
     let revoked = 0;
     await replaceKeyPepper(directory, async (pepper) => {
-      revoked = await adopt(path.join(directory, catalogFile), pepper);
+      revoked = await adopt(path.join(directory, catalogFile), pepper, actor);
     });
     return revoked;
   } finally {
@@ -30,7 +33,7 @@ export async function resetKeys(directory: string): Promise<number> {
   }
 }
 
-async function adopt(file: string, pepper: Uint8Array): Promise<number> {
+async function adopt(file: string, pepper: Uint8Array, actor: string): Promise<number> {
   try {
     const connection = await openWriter({
       path: file,
@@ -41,10 +44,13 @@ async function adopt(file: string, pepper: Uint8Array): Promise<number> {
     try {
       return connection
         .transaction(() => {
+          migrate(connection, catalogMigrations);
           connection.prepare('UPDATE catalog SET key_pepper = ?').run(fingerprintOf(pepper));
-          return connection
+          const { changes } = connection
             .prepare('UPDATE api_keys SET revoked_at_ms = ? WHERE revoked_at_ms IS NULL')
-            .run(Date.now()).changes;
+            .run(Date.now());
+          auditLog(connection, actor)('keys_reset', undefined, { keys: changes });
+          return changes;
         })
         .immediate();
     } finally {

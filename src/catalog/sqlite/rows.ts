@@ -1,5 +1,5 @@
 /** Rows as SQLite returns them, and their mapping to the contract's plain data. Used by readers and writers. */
-import type { ApiKey, IndexRow, IndexStatus, Tenant } from '../contract.ts';
+import type { ApiKey, AuditAct, AuditEntry, IndexRow, IndexStatus, KeyAccess, Tenant } from '../contract.ts';
 import type { UsageEvent } from '../../document-commits.ts';
 
 /** Read with safe integers: token totals may exceed 2^53. */
@@ -36,19 +36,41 @@ export function toTenant(row: TenantColumns): Tenant {
 export interface KeyColumns {
   readonly key_id: string;
   readonly tenant_id: string;
+  readonly access: KeyAccess;
   readonly created_at_ms: number | bigint;
   readonly revoked_at_ms: number | bigint | null;
 }
 
-export const keyColumns = `api_keys.id AS key_id, api_keys.tenant_id, api_keys.created_at_ms,
+export const keyColumns = `api_keys.id AS key_id, api_keys.tenant_id, api_keys.access, api_keys.created_at_ms,
   api_keys.revoked_at_ms`;
 
 export function toApiKey(row: KeyColumns): ApiKey {
   return {
     id: row.key_id,
     tenantId: row.tenant_id,
+    access: row.access,
     createdAtMs: Number(row.created_at_ms),
     revokedAtMs: row.revoked_at_ms === null ? undefined : Number(row.revoked_at_ms),
+  };
+}
+
+export interface AuditColumns {
+  readonly id: number;
+  readonly at_ms: number;
+  readonly actor: string;
+  readonly act: AuditAct;
+  readonly tenant_id: string | null;
+  readonly detail: string;
+}
+
+export function toAuditEntry(row: AuditColumns): AuditEntry {
+  return {
+    id: row.id,
+    atMs: row.at_ms,
+    actor: row.actor,
+    act: row.act,
+    tenantId: row.tenant_id ?? undefined,
+    detail: JSON.parse(row.detail) as AuditEntry['detail'],
   };
 }
 
@@ -121,6 +143,13 @@ export function usageParameters(
     event.rateWindow ?? null,
   ];
 }
+
+export interface UsageDayColumns extends UsageColumns {
+  readonly day: string;
+}
+
+export const selectUsageDaysSql = `SELECT day, requests, input_tokens, document_upserts, searches, scores
+  FROM usage_days WHERE tenant_id = ? AND day BETWEEN ? AND ?`;
 
 export const selectUsageSql = `SELECT requests, input_tokens, document_upserts, searches, scores
   FROM usage_months WHERE tenant_id = ? AND month = ?`;

@@ -38,6 +38,42 @@ CREATE TABLE usage_months (
   PRIMARY KEY (tenant_id, month)
 ) STRICT, WITHOUT ROWID;`;
 
+/**
+ * What is added to a month is added to a day, too, whoever adds it: the days of a month add up to it. The day is today, or the
+ * last of a month that is over. A tenant has no more than `usageDaysKept` of them.
+ */
+const usageDaysKept = 400;
+const usageCounters = ['requests', 'input_tokens', 'document_upserts', 'searches', 'scores'];
+const dayOfRow = `CASE WHEN strftime('%Y-%m') = NEW.month THEN date()
+    ELSE date(NEW.month || '-01', '+1 month', '-1 day') END`;
+
+function addToDay(added: (counter: string) => string): string {
+  return `INSERT INTO usage_days (tenant_id, day, ${usageCounters.join(', ')})
+    VALUES (NEW.tenant_id, ${dayOfRow}, ${usageCounters.map(added).join(', ')})
+    ON CONFLICT (tenant_id, day) DO UPDATE SET
+      ${usageCounters.map((counter) => `${counter} = ${counter} + excluded.${counter}`).join(', ')};`;
+}
+
+const usageDays = `
+CREATE TABLE usage_days (
+  tenant_id TEXT NOT NULL,
+  day TEXT NOT NULL,
+  ${usageCounters.map((counter) => `${counter} INTEGER NOT NULL`).join(', ')},
+  PRIMARY KEY (tenant_id, day)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER usage_begins_month AFTER INSERT ON usage_months BEGIN
+  ${addToDay((counter) => `NEW.${counter}`)}
+END;
+CREATE TRIGGER usage_adds_to_month AFTER UPDATE ON usage_months BEGIN
+  ${addToDay((counter) => `NEW.${counter} - OLD.${counter}`)}
+END;
+CREATE TRIGGER usage_is_erased AFTER DELETE ON usage_months BEGIN
+  DELETE FROM usage_days WHERE tenant_id = OLD.tenant_id;
+END;
+CREATE TRIGGER usage_begins_day AFTER INSERT ON usage_days BEGIN
+  DELETE FROM usage_days WHERE tenant_id = NEW.tenant_id AND day <= date(NEW.day, '-${usageDaysKept} days');
+END;`;
+
 /** One row a writer: what its last committed transaction was (see `group-commit.ts`). */
 const commitMarkers = `
 CREATE TABLE commit_markers (
@@ -127,12 +163,26 @@ CREATE TABLE purges (
 ) STRICT;
 ${usageMonths}
 ${commitMarkers}`,
+    `
+ALTER TABLE api_keys ADD COLUMN access TEXT NOT NULL DEFAULT 'full' CHECK (access IN ('full', 'read'));
+CREATE INDEX tenants_by_age ON tenants (created_at_ms, id);
+
+CREATE TABLE audit_log (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  at_ms INTEGER NOT NULL,
+  actor TEXT NOT NULL,
+  act TEXT NOT NULL,
+  tenant_id TEXT,
+  detail TEXT NOT NULL
+) STRICT;
+CREATE INDEX audit_of_tenant ON audit_log (tenant_id, id);
+${usageDays}`,
   ],
 };
 
 export const usageMigrations: Migrations = {
   database: 'usage.db',
-  steps: [usageMonths],
+  steps: [usageMonths, usageDays],
 };
 
 /** Brings a database to the newest version in one transaction, the caller's if there is one. */

@@ -1,6 +1,7 @@
 /** The endpoints the command line uses, typed and checked; unknown response fields are ignored. */
 import { z } from 'zod';
 import { CommandFailure } from '../failure.ts';
+import { checked } from './checked.ts';
 import { exchange, type Answer, type ApiRequest, type Endpoint } from './exchange.ts';
 import { ApiFailure } from './failure.ts';
 import { Retrying, type RetryingOptions } from './retry.ts';
@@ -83,11 +84,11 @@ export class ApiClient {
   }
 
   async usage(signal?: AbortSignal): Promise<Usage> {
-    return check(usageSchema, await this.#send({ method: 'GET', path: '/v1/usage', signal }));
+    return checked(usageSchema, await this.#send({ method: 'GET', path: '/v1/usage', signal }));
   }
 
   async listIndexes(): Promise<readonly Index[]> {
-    return check(indexListSchema, await this.#send({ method: 'GET', path: '/v1/indexes' })).data;
+    return checked(indexListSchema, await this.#send({ method: 'GET', path: '/v1/indexes' })).data;
   }
 
   /** By identifier, or else by name. */
@@ -118,7 +119,7 @@ export class ApiClient {
         path: '/v1/indexes',
         body: JSON.stringify({ name, model: modelName, model_version: version }),
       });
-      return { index: check(indexSchema, answer), created: true };
+      return { index: checked(indexSchema, answer), created: true };
     } catch (error) {
       // A creation is not idempotent: one that lost its answer, or a rival's, shows as a duplicate name.
       const raced =
@@ -138,7 +139,7 @@ export class ApiClient {
       path: `/v1/indexes/${encodeURIComponent(indexId)}`,
       body: JSON.stringify(change),
     });
-    return check(indexSchema, answer);
+    return checked(indexSchema, answer);
   }
 
   async deleteIndex(indexId: string): Promise<void> {
@@ -153,7 +154,7 @@ export class ApiClient {
       body: `{"documents":[${documents.join(',')}]}`,
       signal,
     });
-    return check(upsertSchema, answer);
+    return checked(upsertSchema, answer);
   }
 
   /** `latencyMs` is that of the attempt that succeeded; `body` the whole answer as received. */
@@ -168,23 +169,13 @@ export class ApiClient {
       body: JSON.stringify(query),
       signal,
     });
-    return { ...check(searchSchema, answer), latencyMs: answer.latencyMs, body: answer.body };
+    return { ...checked(searchSchema, answer), latencyMs: answer.latencyMs, body: answer.body };
   }
 
   #send(request: ApiRequest): Promise<Answer> {
     const signal = request.signal ?? this.#signal;
     return this.#retrying.run(() => exchange(this.#endpoint, { ...request, signal }), signal);
   }
-}
-
-function check<T>(schema: z.ZodType<T>, answer: Answer): T {
-  const result = schema.safeParse(answer.body);
-  if (result.success) return result.data;
-  const [issue] = result.error.issues;
-  throw new CommandFailure(
-    'unexpected_response',
-    `unexpected answer: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? ''}`,
-  );
 }
 
 /** The index, if it has the model that is wanted. */

@@ -18,8 +18,11 @@ import { Header } from 'tar';
 import { z } from 'zod';
 
 export const archiveFormat = 'maxsimd backup';
-/** Archives of every version from 1 to this one are read. */
-export const archiveVersion = 1;
+/**
+ * Archives of every version from 1 to this one are read. Version 2 has read-only keys, usage by day and the audit log in its
+ * databases.
+ */
+export const archiveVersion = 2;
 
 export const manifestName = 'maxsimd-backup.json';
 export const checksumsName = 'checksums.json';

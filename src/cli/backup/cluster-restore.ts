@@ -88,7 +88,7 @@ async function restoreTo(restoring: Restoring): Promise<Findings> {
   const { options, work, keyPepper, operator, onBytes } = restoring;
   const { withoutKeyPepper: voidKeys } = options;
   await unpack({ file: options.file, keyPepper: undefined, work, onBytes });
-  const contents = readContents(work);
+  const contents = await readContents(work);
   try {
     if (!voidKeys) assertPepper(options.file, keyPepper, contents.pepperFingerprint);
     const findings = await checked({ ...options, withoutKeyPepper: true }, work);

@@ -3,7 +3,6 @@
  * or the one that several nodes share.
  */
 import path from 'node:path';
-import { generateApiKey, hashApiKey } from '../../catalog/api-key.ts';
 import {
   isDataDirectoryLocked,
   lockDataDirectory,
@@ -15,17 +14,13 @@ import type { Catalog } from '../../catalog/contract.ts';
 import { isClustered, readPepper, type Config } from '../../app/config.ts';
 import { removeBlobs } from '../../index/storage/blob-removal.ts';
 import { openLocalBlobStore } from '../../index/storage/local-blob-store.ts';
+import { administration, type Administration } from '../../service/administration.ts';
 import { CommandFailure } from '../failure.ts';
-import type { NewApiKey } from './keys.ts';
+import { commandLineActor } from './actor.ts';
 
 export interface CatalogAccess {
   readonly catalog: Catalog;
-  readonly newApiKey: () => NewApiKey;
-  /**
-   * Makes physically gone what was deleted: rows, and the files of these indexes. `false`: a server runs, which
-   * has the files open and removes them itself within a minute.
-   */
-  readonly purge: (indexIds: readonly string[]) => Promise<boolean>;
+  readonly administration: Administration;
 }
 
 /** Nodes that share a catalog remove what was deleted themselves. */
@@ -35,17 +30,17 @@ async function withClusterCatalog<T>(
 ): Promise<T> {
   const keyPepper = await readPepper(config.MAXSIMD_KEY_PEPPER_FILE);
   const { openPostgresCatalog } = await import('../../catalog/postgres/open-catalog.ts');
-  const catalog = await openPostgresCatalog({ url: config.MAXSIMD_CATALOG_URL, keyPepper });
+  const catalog = await openPostgresCatalog({
+    url: config.MAXSIMD_CATALOG_URL,
+    keyPepper,
+    actor: commandLineActor(),
+  });
   try {
-    return await work({ catalog, newApiKey: () => newKey(keyPepper), purge: () => Promise.resolve(false) });
+    const purge = (): Promise<boolean> => Promise.resolve(false);
+    return await work({ catalog, administration: administration({ catalog, keyPepper, purge }) });
   } finally {
     await catalog.close();
   }
-}
-
-function newKey(keyPepper: Uint8Array): NewApiKey {
-  const { id, apiKey } = generateApiKey();
-  return { id, apiKey, hash: hashApiKey(apiKey, keyPepper) };
 }
 
 /** Refuses what is for a data directory alone. */
@@ -67,8 +62,8 @@ export async function withCatalog<T>(
   const directory = config.MAXSIMD_DATA_DIR;
   if (create) await prepareDataDirectory(directory);
   else await assertCatalog(directory);
-  const catalog = await openCatalog({ directory, mustExist: !create });
-  const newApiKey = (): NewApiKey => newKey(catalog.keyPepper());
+  const catalog = await openCatalog({ directory, mustExist: !create, actor: commandLineActor() });
+  /** Rows and files, unless a server runs, which has the files open. */
   const purge = async (indexIds: readonly string[]): Promise<boolean> => {
     await catalog.purgeDeleted();
     if (isDataDirectoryLocked(directory)) return false;
@@ -82,7 +77,8 @@ export async function withCatalog<T>(
     }
   };
   try {
-    return await work({ catalog, newApiKey, purge });
+    const keyPepper = catalog.keyPepper();
+    return await work({ catalog, administration: administration({ catalog, keyPepper, purge }) });
   } finally {
     await catalog.close();
   }

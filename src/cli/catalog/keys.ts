@@ -1,54 +1,50 @@
-/** `maxsimd key ...`: API keys of a tenant, straight in the catalog. A key is shown once, when it is made. */
-import type { ApiKey, Catalog } from '../../catalog/contract.ts';
+/** `maxsimd key ...`: API keys of a tenant. A key is shown once, when it is made. */
+import type { ApiKey, KeyAccess } from '../../catalog/contract.ts';
 import { resetKeys } from '../../catalog/sqlite/reset-keys.ts';
+import type { Administration } from '../../service/administration.ts';
+import { commandLineActor } from './actor.ts';
 import { assertCatalog } from './catalog-access.ts';
 import { tenantOf } from './names.ts';
 import { CommandFailure } from '../failure.ts';
 import { fields, table, timestamp, type CommandResult } from '../output.ts';
 
-/** A fresh key: the secret text for its owner, and what the catalog keeps of it. */
-export interface NewApiKey {
-  readonly id: string;
-  readonly apiKey: string;
-  readonly hash: Uint8Array;
-}
-
 export async function createKey(
-  catalog: Catalog,
+  administration: Administration,
   word: string,
-  newApiKey: () => NewApiKey,
+  access: KeyAccess,
 ): Promise<CommandResult> {
-  const { id: tenantId } = await tenantOf(catalog, word);
-  const { id, apiKey, hash } = newApiKey();
-  const result = await catalog.createKey({ id, tenantId, hash });
-  if (result.outcome === 'tenant_missing') {
+  const { id: tenantId } = await tenantOf(administration, word);
+  const created = await administration.createKey(tenantId, access);
+  if (created.outcome === 'tenant_missing') {
     throw new CommandFailure('not_found', `there is no tenant ${tenantId}`);
   }
-  if (result.outcome === 'too_many_keys') {
+  if (created.outcome === 'too_many_keys') {
     throw new CommandFailure('too_many_keys', 'the tenant has two live keys already: revoke one first');
   }
+  const { keyId, apiKey } = created;
   return {
-    document: { key_id: id, api_key: apiKey },
+    document: { key_id: keyId, api_key: apiKey, access },
     text: `${fields([
-      ['key', id],
+      ['key', keyId],
       ['API key', apiKey],
+      ['access', access],
     ])}\nThe key is shown this once.`,
   };
 }
 
-export async function listKeys(catalog: Catalog, word: string): Promise<CommandResult> {
-  const keys = await catalog.listKeys((await tenantOf(catalog, word)).id);
+export async function listKeys(administration: Administration, word: string): Promise<CommandResult> {
+  const keys = await administration.listKeys((await tenantOf(administration, word)).id);
   return {
     document: { data: keys.map(keyDocument) },
     text: table(
-      ['key', 'created', 'revoked'],
-      keys.map((key) => [key.id, timestamp(key.createdAtMs), revokedAt(key) ?? '']),
+      ['key', 'access', 'created', 'revoked'],
+      keys.map((key) => [key.id, key.access, timestamp(key.createdAtMs), revokedAt(key) ?? '']),
     ),
   };
 }
 
-export async function revokeKey(catalog: Catalog, keyId: string): Promise<CommandResult> {
-  const key = await catalog.revokeKey(keyId);
+export async function revokeKey(administration: Administration, keyId: string): Promise<CommandResult> {
+  const key = await administration.revokeKey(keyId);
   if (key === undefined) throw new CommandFailure('not_found', `there is no key ${keyId}`);
   return {
     document: keyDocument(key),
@@ -67,7 +63,7 @@ export async function resetAllKeys({ directory, confirm }: ResetKeys): Promise<C
   if (!(await confirm('Make every API key of every tenant void? [y/N] '))) {
     throw new CommandFailure('not_confirmed', 'nothing was changed');
   }
-  const revoked = await resetKeys(directory);
+  const revoked = await resetKeys(directory, commandLineActor());
   return {
     document: { keys_revoked: revoked },
     text: `there is a new key pepper, and ${revoked} API keys are revoked; make new ones with "maxsimd key create"`,
@@ -78,6 +74,7 @@ function keyDocument(key: ApiKey): object {
   return {
     key_id: key.id,
     tenant_id: key.tenantId,
+    access: key.access,
     created_at: timestamp(key.createdAtMs),
     revoked_at: revokedAt(key) ?? null,
   };

@@ -1,29 +1,20 @@
-/**
- * `maxsimd tenant ...`: straight to the catalog in the data directory, beside a running server or without
- * one. A running server follows within the bounded staleness of its caches (5 s).
- */
-import { randomUUID } from 'node:crypto';
-import type { Catalog, Tenant, TenantLimits } from '../../catalog/contract.ts';
-import { defaultLimits } from '../../catalog/default-limits.ts';
+/** `maxsimd tenant ...`. A running server follows within the bounded staleness of its caches (5 s). */
+import type { Tenant, TenantLimits, UsageDay } from '../../catalog/contract.ts';
+import type { Administration } from '../../service/administration.ts';
 import { CommandFailure } from '../failure.ts';
-import type { NewApiKey } from './keys.ts';
 import { tenantOf } from './names.ts';
 import { fields, table, timestamp, type CommandResult } from '../output.ts';
 
 export interface CreateTenant {
   readonly name: string;
   readonly limits: Partial<TenantLimits>;
-  readonly newApiKey: () => NewApiKey;
 }
 
-export async function createTenant(catalog: Catalog, command: CreateTenant): Promise<CommandResult> {
-  const { id: keyId, apiKey, hash } = command.newApiKey();
-  const tenant = await catalog.createTenant({
-    id: randomUUID(),
-    name: command.name,
-    limits: { ...defaultLimits, ...command.limits },
-    key: { id: keyId, hash },
-  });
+export async function createTenant(
+  administration: Administration,
+  { name, limits }: CreateTenant,
+): Promise<CommandResult> {
+  const { tenant, apiKey } = await administration.createTenant(name, limits);
   return {
     document: {
       tenant_id: tenant.id,
@@ -39,8 +30,8 @@ export async function createTenant(catalog: Catalog, command: CreateTenant): Pro
   };
 }
 
-export async function listTenants(catalog: Catalog): Promise<CommandResult> {
-  const tenants = await catalog.listTenants();
+export async function listTenants(administration: Administration): Promise<CommandResult> {
+  const tenants = await administration.listTenants();
   const rows = tenants.map((tenant) => [
     tenant.id,
     tenant.name,
@@ -59,12 +50,12 @@ export async function listTenants(catalog: Catalog): Promise<CommandResult> {
 }
 
 export async function setSuspended(
-  catalog: Catalog,
+  administration: Administration,
   word: string,
   suspended: boolean,
 ): Promise<CommandResult> {
-  const { id } = await tenantOf(catalog, word);
-  const tenant = present(await catalog.setTenantSuspended(id, suspended), id);
+  const { id } = await tenantOf(administration, word);
+  const tenant = present(await administration.setTenantSuspended(id, suspended), id);
   return {
     document: tenantDocument(tenant),
     text: `tenant ${tenant.id} (${tenant.name}) is ${stateOf(tenant)}; a running server follows within 5 s`,
@@ -73,13 +64,13 @@ export async function setSuspended(
 
 /** Without changes, shows. */
 export async function tenantLimits(
-  catalog: Catalog,
+  administration: Administration,
   word: string,
   changes: Partial<TenantLimits>,
 ): Promise<CommandResult> {
-  const found = await tenantOf(catalog, word);
+  const found = await tenantOf(administration, word);
   const changed = Object.keys(changes).length > 0;
-  const tenant = changed ? present(await catalog.setTenantLimits(found.id, changes), found.id) : found;
+  const tenant = changed ? present(await administration.setTenantLimits(found.id, changes), found.id) : found;
   return {
     document: tenantDocument(tenant),
     text: fields([['tenant', `${tenant.id} (${tenant.name})`], ...limitPairs(tenant.limits)]),
@@ -91,22 +82,57 @@ export interface DeleteTenant {
   readonly tenant: string;
   /** Asks the person; `true` = go on. */
   readonly confirm: (question: string) => Promise<boolean>;
-  /** Removes the files of these indexes; `false` when that is left to a running server. */
-  readonly purge: (indexIds: readonly string[]) => Promise<boolean>;
 }
 
-export async function deleteTenant(catalog: Catalog, command: DeleteTenant): Promise<CommandResult> {
-  const tenant = await tenantOf(catalog, command.tenant);
+export async function deleteTenant(
+  administration: Administration,
+  command: DeleteTenant,
+): Promise<CommandResult> {
+  const tenant = await tenantOf(administration, command.tenant);
   const agreed = await command.confirm(
     `Erase tenant ${tenant.id} (${tenant.name}) with its keys, indexes, documents and usage? [y/N] `,
   );
   if (!agreed) throw new CommandFailure('not_confirmed', 'nothing was erased');
-  const { indexIds } = present(await catalog.deleteTenant(tenant.id), tenant.id);
-  const purged = await command.purge(indexIds);
-  const files = purged ? '' : '; the running server removes their files within a minute';
+  const { indexes, filesRemoved } = present(await administration.deleteTenant(tenant.id), tenant.id);
+  const files = filesRemoved ? '' : '; the running server removes their files within a minute';
   return {
-    document: { tenant_id: tenant.id, deleted: true, indexes: indexIds.length, files_removed: purged },
-    text: `tenant ${tenant.id} (${tenant.name}) and its ${indexIds.length} indexes are erased${files}`,
+    document: { tenant_id: tenant.id, deleted: true, indexes, files_removed: filesRemoved },
+    text: `tenant ${tenant.id} (${tenant.name}) and its ${indexes} indexes are erased${files}`,
+  };
+}
+
+export interface DayRange {
+  /** Days in UTC, `YYYY-MM-DD`, both included. */
+  readonly from: string;
+  readonly to: string;
+}
+
+export async function tenantUsage(
+  administration: Administration,
+  word: string,
+  { from, to }: DayRange,
+): Promise<CommandResult> {
+  const tenant = await tenantOf(administration, word);
+  const days = await administration.usageDays(tenant.id, from, to);
+  const numeric = ['input tokens', 'requests', 'upserted documents', 'searches', 'scores'];
+  const rows = days.map((day) => [
+    day.day,
+    ...[day.inputTokens, day.requests, day.documentUpserts, day.searches, day.scores].map(String),
+  ]);
+  return {
+    document: { tenant_id: tenant.id, from, to, data: days.map(usageDayDocument) },
+    text: table(['day (UTC)', ...numeric], rows, numeric),
+  };
+}
+
+function usageDayDocument(day: UsageDay): object {
+  return {
+    day: day.day,
+    input_tokens: String(day.inputTokens),
+    requests: day.requests,
+    document_upserts: day.documentUpserts,
+    searches: day.searches,
+    scores: day.scores,
   };
 }
 

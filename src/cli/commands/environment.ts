@@ -8,6 +8,8 @@ export interface ProgramEnvironment {
   readonly config: () => Config;
   readonly url: string | undefined;
   readonly apiKey: string | undefined;
+  readonly adminUrl: string | undefined;
+  readonly adminKey: string | undefined;
   readonly stdin: NodeJS.ReadStream;
   readonly stderr: NodeJS.WriteStream;
   /** From now on Ctrl-C and SIGTERM abort this, with an `Interruption`; the second one ends the process. */

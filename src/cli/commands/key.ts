@@ -1,42 +1,45 @@
 /** `maxsimd key`: its words. */
 import type { Command } from 'commander';
-import { assertDataDirectory, withCatalog } from '../catalog/catalog-access.ts';
+import { withAdministration } from '../catalog/administration-access.ts';
 import type { ProgramEnvironment } from './environment.ts';
-import { confirmation, jsonOption } from './options.ts';
+import { adminChoice, confirmation, jsonOption, withAdminOptions, type AdminOptions } from './options.ts';
 
 export function addKey(program: Command, environment: ProgramEnvironment): void {
   const key = program.command('key').description('API keys of a tenant; two may live at once, for rotation');
-  key
-    .command('create')
-    .description('make a key; it is shown this once')
-    .argument('<tenant>', 'id or name')
-    .addOption(jsonOption())
-    .action(async (tenant: string) => {
-      const { createKey } = await import('../catalog/keys.ts');
-      environment.report(
-        await withCatalog(environment.config(), ({ catalog, newApiKey }) =>
-          createKey(catalog, tenant, newApiKey),
-        ),
-      );
-    });
-  key
-    .command('list')
-    .description('keys of a tenant, revoked ones included')
-    .argument('<tenant>', 'id or name')
-    .addOption(jsonOption())
-    .action(async (tenant: string) => {
-      const { listKeys } = await import('../catalog/keys.ts');
-      environment.report(await withCatalog(environment.config(), ({ catalog }) => listKeys(catalog, tenant)));
-    });
-  key
-    .command('revoke')
-    .description('refuse a key from now on (401)')
-    .argument('<key_id>')
-    .addOption(jsonOption())
-    .action(async (keyId: string) => {
-      const { revokeKey } = await import('../catalog/keys.ts');
-      environment.report(await withCatalog(environment.config(), ({ catalog }) => revokeKey(catalog, keyId)));
-    });
+  withAdminOptions(
+    key
+      .command('create')
+      .description('make a key; it is shown this once')
+      .argument('<tenant>', 'id or name')
+      .option('--read-only', 'a key that changes and deletes nothing (403)'),
+  ).action(async (tenant: string, options: AdminOptions & { readOnly?: true }) => {
+    const { createKey } = await import('../catalog/keys.ts');
+    const access = options.readOnly === true ? 'read' : 'full';
+    environment.report(
+      await withAdministration(adminChoice(options, environment), (admin) =>
+        createKey(admin, tenant, access),
+      ),
+    );
+  });
+  withAdminOptions(
+    key
+      .command('list')
+      .description('keys of a tenant, revoked ones included')
+      .argument('<tenant>', 'id or name'),
+  ).action(async (tenant: string, options: AdminOptions) => {
+    const { listKeys } = await import('../catalog/keys.ts');
+    environment.report(
+      await withAdministration(adminChoice(options, environment), (admin) => listKeys(admin, tenant)),
+    );
+  });
+  withAdminOptions(
+    key.command('revoke').description('refuse a key from now on (401)').argument('<key_id>'),
+  ).action(async (keyId: string, options: AdminOptions) => {
+    const { revokeKey } = await import('../catalog/keys.ts');
+    environment.report(
+      await withAdministration(adminChoice(options, environment), (admin) => revokeKey(admin, keyId)),
+    );
+  });
   key
     .command('reset')
     .description('make every key of every tenant void, also where the key pepper is lost')
@@ -44,6 +47,7 @@ export function addKey(program: Command, environment: ProgramEnvironment): void 
     .addOption(jsonOption())
     .addHelpText('after', '\nRefused while a server uses the data directory.')
     .action(async (options: { yes?: true }) => {
+      const { assertDataDirectory } = await import('../catalog/catalog-access.ts');
       const { resetAllKeys } = await import('../catalog/keys.ts');
       const confirm = await confirmation(options, environment);
       const config = environment.config();

@@ -1,6 +1,7 @@
 /** Options that several commands share, and what their values may be. */
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { endpointOf, type Endpoint } from '../api/exchange.ts';
+import type { AdministrationChoice } from '../catalog/administration-access.ts';
 import type { ProgramEnvironment } from './environment.ts';
 
 const urlDefault = 'http://127.0.0.1:8080';
@@ -25,6 +26,27 @@ export function endpointFrom(options: ServiceOptions, environment: ProgramEnviro
     options.key ?? environment.apiKey,
     options.timeout * 1000,
   );
+}
+
+export interface AdminOptions {
+  readonly adminUrl?: string;
+  readonly adminKey?: string;
+}
+
+/** For commands that work on this machine's catalog, or by the admin API of a service elsewhere. */
+export function withAdminOptions(command: Command): Command {
+  return command
+    .option('--admin-url <url>', 'by the admin API of a service at this address (or MAXSIMD_ADMIN_URL)')
+    .option('--admin-key <key>', 'key of an operator (or MAXSIMD_ADMIN_KEY)')
+    .addOption(jsonOption());
+}
+
+export function adminChoice(options: AdminOptions, environment: ProgramEnvironment): AdministrationChoice {
+  return {
+    url: options.adminUrl ?? environment.adminUrl,
+    key: options.adminKey ?? environment.adminKey,
+    config: environment.config,
+  };
 }
 
 /** `--yes`, or a question at the terminal. */
@@ -70,5 +92,12 @@ export function tokenCount(text: string): bigint {
 
 export function nonBlank(text: string): string {
   if (text.trim() === '') throw new InvalidArgumentError('Must not be empty.');
+  return text;
+}
+
+/** A day in UTC. */
+export function day(text: string): string {
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(text) || new Date(`${text}T00:00:00Z`).toJSON()?.slice(0, 10) !== text)
+    throw new InvalidArgumentError('Not a day like 2026-11-23.');
   return text;
 }

@@ -1,84 +1,107 @@
 /** `maxsimd tenant`: its words. */
 import type { Command } from 'commander';
 import type { TenantLimits } from '../../catalog/contract.ts';
-import { withCatalog } from '../catalog/catalog-access.ts';
+import { withAdministration } from '../catalog/administration-access.ts';
 import type { ProgramEnvironment } from './environment.ts';
-import { confirmation, countFromZero, jsonOption, nonBlank, positiveInteger, tokenCount } from './options.ts';
+import {
+  adminChoice,
+  confirmation,
+  countFromZero,
+  day,
+  nonBlank,
+  positiveInteger,
+  tokenCount,
+  withAdminOptions,
+  type AdminOptions,
+} from './options.ts';
 
 export function addTenant(program: Command, environment: ProgramEnvironment): void {
-  const group = program.command('tenant').description('tenants of the data directory');
-  withLimitOptions(
-    group
-      .command('create')
-      .description('make a tenant and its first API key')
-      .requiredOption('--name <name>', 'name of the tenant', nonBlank),
-  )
-    .addOption(jsonOption())
-    .action(async (options: LimitOptions & { name: string }) => {
-      const { createTenant } = await import('../catalog/tenants.ts');
-      environment.report(
-        await withCatalog(
-          environment.config(),
-          ({ catalog, newApiKey }) =>
-            createTenant(catalog, { name: options.name, limits: limitsOf(options), newApiKey }),
-          { create: true },
-        ),
-      );
-    });
-  group
-    .command('list')
-    .description('all tenants')
-    .addOption(jsonOption())
-    .action(async () => {
-      const { listTenants } = await import('../catalog/tenants.ts');
-      environment.report(await withCatalog(environment.config(), ({ catalog }) => listTenants(catalog)));
-    });
+  const group = program.command('tenant').description('tenants: who may use the service, and how much');
+  withAdminOptions(
+    withLimitOptions(
+      group
+        .command('create')
+        .description('make a tenant and its first API key')
+        .requiredOption('--name <name>', 'name of the tenant', nonBlank),
+    ),
+  ).action(async (options: LimitOptions & AdminOptions & { name: string }) => {
+    const { createTenant } = await import('../catalog/tenants.ts');
+    const wanted = { name: options.name, limits: limitsOf(options) };
+    environment.report(
+      await withAdministration(adminChoice(options, environment), (admin) => createTenant(admin, wanted), {
+        create: true,
+      }),
+    );
+  });
+  withAdminOptions(group.command('list').description('all tenants')).action(async (options: AdminOptions) => {
+    const { listTenants } = await import('../catalog/tenants.ts');
+    environment.report(await withAdministration(adminChoice(options, environment), listTenants));
+  });
   for (const [name, suspended] of [
     ['suspend', true],
     ['resume', false],
   ] as const) {
-    group
-      .command(name)
-      .description(suspended ? 'refuse all requests of a tenant (403)' : 'lift a suspension')
-      .argument('<tenant>', 'id or name')
-      .addOption(jsonOption())
-      .action(async (tenant: string) => {
-        const { setSuspended } = await import('../catalog/tenants.ts');
-        environment.report(
-          await withCatalog(environment.config(), ({ catalog }) => setSuspended(catalog, tenant, suspended)),
-        );
-      });
+    withAdminOptions(
+      group
+        .command(name)
+        .description(suspended ? 'refuse all requests of a tenant (403)' : 'lift a suspension')
+        .argument('<tenant>', 'id or name'),
+    ).action(async (tenant: string, options: AdminOptions) => {
+      const { setSuspended } = await import('../catalog/tenants.ts');
+      environment.report(
+        await withAdministration(adminChoice(options, environment), (admin) =>
+          setSuspended(admin, tenant, suspended),
+        ),
+      );
+    });
   }
-  withLimitOptions(
+  withAdminOptions(
+    withLimitOptions(
+      group
+        .command('limits')
+        .description('show the limits of a tenant, or change those given')
+        .argument('<tenant>', 'id or name'),
+    ),
+  ).action(async (tenant: string, options: LimitOptions & AdminOptions) => {
+    const { tenantLimits } = await import('../catalog/tenants.ts');
+    environment.report(
+      await withAdministration(adminChoice(options, environment), (admin) =>
+        tenantLimits(admin, tenant, limitsOf(options)),
+      ),
+    );
+  });
+  withAdminOptions(
     group
-      .command('limits')
-      .description('show the limits of a tenant, or change those given')
-      .argument('<tenant>', 'id or name'),
-  )
-    .addOption(jsonOption())
-    .action(async (tenant: string, options: LimitOptions) => {
-      const { tenantLimits } = await import('../catalog/tenants.ts');
-      environment.report(
-        await withCatalog(environment.config(), ({ catalog }) =>
-          tenantLimits(catalog, tenant, limitsOf(options)),
-        ),
-      );
-    });
-  group
-    .command('delete')
-    .description('erase a tenant with everything it stored')
-    .argument('<tenant>', 'id or name')
-    .option('--yes', 'do not ask')
-    .addOption(jsonOption())
-    .action(async (tenant: string, options: { yes?: true }) => {
-      const { deleteTenant } = await import('../catalog/tenants.ts');
-      const confirm = await confirmation(options, environment);
-      environment.report(
-        await withCatalog(environment.config(), ({ catalog, purge }) =>
-          deleteTenant(catalog, { tenant, confirm, purge }),
-        ),
-      );
-    });
+      .command('usage')
+      .description('what a tenant used, by day')
+      .argument('<tenant>', 'id or name')
+      .option('--from <day>', 'first day (default: the first of this month)', day)
+      .option('--to <day>', 'last day (default: today, in UTC)', day),
+  ).action(async (tenant: string, options: AdminOptions & { from?: string; to?: string }) => {
+    const { tenantUsage } = await import('../catalog/tenants.ts');
+    const today = new Date().toISOString().slice(0, 10);
+    const range = { from: options.from ?? `${today.slice(0, 7)}-01`, to: options.to ?? today };
+    environment.report(
+      await withAdministration(adminChoice(options, environment), (admin) =>
+        tenantUsage(admin, tenant, range),
+      ),
+    );
+  });
+  withAdminOptions(
+    group
+      .command('delete')
+      .description('erase a tenant with everything it stored')
+      .argument('<tenant>', 'id or name')
+      .option('--yes', 'do not ask'),
+  ).action(async (tenant: string, options: AdminOptions & { yes?: true }) => {
+    const { deleteTenant } = await import('../catalog/tenants.ts');
+    const confirm = await confirmation(options, environment);
+    environment.report(
+      await withAdministration(adminChoice(options, environment), (admin) =>
+        deleteTenant(admin, { tenant, confirm }),
+      ),
+    );
+  });
 }
 
 interface LimitOptions {

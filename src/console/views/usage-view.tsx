@@ -1,16 +1,22 @@
 import type { Api } from '../api.ts';
+import { DayPlot } from '../parts/day-plot.tsx';
 import { Fact } from '../parts/fact.tsx';
 import { Failure } from '../parts/failure.tsx';
-import { count, day } from '../format.ts';
+import { count, day, daysAgo } from '../format.ts';
 import { useLoaded } from '../work.ts';
+
+const plottedDays = 30;
 
 export function UsageView({ api }: { api: Api }) {
   const { result, failure } = useLoaded(() => api.usage());
+  const from = daysAgo(plottedDays - 1);
+  const days = useLoaded(() => api.usageDays(from));
+  const plotted = days.result?.body.data;
   const summary = result?.body;
   return (
     <>
       <h1>Usage</h1>
-      <Failure of={failure} />
+      <Failure of={failure ?? days.failure} />
       {summary !== undefined && (
         <>
           <p>
@@ -37,6 +43,19 @@ export function UsageView({ api }: { api: Api }) {
             <Fact name="Requests at a time, at most" value={count(summary.limits.max_concurrent_requests)} />
           </dl>
         </>
+      )}
+      {plotted !== undefined && (
+        <div class="plots">
+          <DayPlot name="Input tokens" from={from} days={plotted} value={(of) => BigInt(of.input_tokens)} />
+          <DayPlot name="Searches" from={from} days={plotted} value={(of) => BigInt(of.searches)} />
+          <DayPlot name="Requests" from={from} days={plotted} value={(of) => BigInt(of.requests)} />
+          <DayPlot
+            name="Documents upserted"
+            from={from}
+            days={plotted}
+            value={(of) => BigInt(of.document_upserts)}
+          />
+        </div>
       )}
     </>
   );

@@ -18,7 +18,7 @@ export interface BodyLimits {
 }
 
 /** Searches among them, which so do not wait behind uploads. */
-const smallBodyBytes = 64 * 1024;
+export const smallBodyBytes = 64 * 1024;
 
 /** Makes JSON in UTF-8 the only body the server takes; an empty one counts as none (some clients send a JSON content type with DELETE). */
 export function acceptJsonBodies(app: FastifyInstance, limits: BodyLimits): void {
@@ -26,7 +26,7 @@ export function acceptJsonBodies(app: FastifyInstance, limits: BodyLimits): void
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', async (request: FastifyRequest, payload: Readable) => {
     // Where nobody is admitted nothing takes a body.
-    if (request.scope.context === undefined) throw unknownRoute();
+    if (!request.scope.isAdmitted) throw unknownRoute();
     assertPlainUtf8(request);
     const bytes = await readBody(request, payload, limits);
     if (bytes.length === 0) return undefined;
@@ -90,6 +90,6 @@ function readBody(request: FastifyRequest, payload: Readable, limits: BodyLimits
 
 async function takeRoom({ scope }: FastifyRequest, bytes: number, room: BodyRoom): Promise<void> {
   const { context } = scope;
-  assertInvariant(context !== undefined, 'only the bodies of admitted requests are read');
+  assertInvariant(context !== undefined, 'only tenants send large bodies');
   scope.atEnd(await room.enter({ tenantId: context.tenant.id, bytes }, context.signal));
 }

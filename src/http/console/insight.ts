@@ -34,6 +34,7 @@ export function insightRoutes(service: Service): FastifyPluginAsyncZod {
     });
 
     app.post('/tokens', {
+      config: { reads: true },
       schema: { operationId: 'locateTokens', body: AlignBody },
       handler: async ({ body, scope }) => {
         const { index_id: indexId, query, document } = body;

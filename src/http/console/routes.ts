@@ -11,7 +11,7 @@ import { ServiceError } from '../../errors.ts';
 import type { Service } from '../../service/contract.ts';
 import { sessionMs } from '../../service/session.ts';
 import type { StageTimings } from '../../service/stage-timings.ts';
-import { admitRequests, unknownRoute, type RouteTimeouts } from '../admission.ts';
+import { admitRequests, mayChange, unknownRoute, type RouteTimeouts } from '../admission.ts';
 import type { RequestObserver } from '../observation.ts';
 import { indexRoutes } from '../routes/indexes.ts';
 import { rankingRoutes } from '../routes/ranking.ts';
@@ -27,9 +27,6 @@ export interface ConsoleOptions {
 }
 
 const cookieName = 'maxsimd_console';
-/** Operations that are sent by POST and change nothing. */
-const readingOperations = new Set(['search', 'score', 'locateTokens']);
-
 const pageHeaders = {
   'content-security-policy':
     "default-src 'none'; connect-src 'self'; img-src 'self'; script-src 'self'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -55,7 +52,7 @@ export function consoleRoutes(options: ConsoleOptions): FastifyPluginAsync {
         timeouts,
         admit: ({ headers }) => service.admit(headers.authorization),
       });
-      signIn.post('/session', async (request, reply) => {
+      signIn.post('/session', { config: { reads: true } }, async (request, reply) => {
         const session = await service.openSession(request.headers.authorization);
         return reply
           .code(204)
@@ -78,9 +75,8 @@ export function consoleRoutes(options: ConsoleOptions): FastifyPluginAsync {
           timeouts,
           admit: (request) => service.admitSession(sessionOf(request)),
         });
-        v1.addHook('onRequest', async ({ method, routeOptions }) => {
-          const { operationId } = (routeOptions.schema ?? {}) as { readonly operationId?: string };
-          if (method !== 'GET' && !readingOperations.has(operationId ?? '')) throw unknownRoute();
+        v1.addHook('onRequest', async (request) => {
+          if (mayChange(request)) throw unknownRoute();
         });
         v1.addHook('onSend', async ({ scope }, reply) => {
           reply.header('server-timing', serverTiming(scope.timings));

@@ -16,6 +16,9 @@ export const admissionErrors = [
   'service_unavailable',
 ] as const satisfies readonly ErrorCode[];
 
+/** And any that changes something. */
+export const changeErrors = [...admissionErrors, 'permission_denied'] as const;
+
 interface DescribedAnswer {
   readonly description: string;
   readonly content: { readonly 'application/json': { readonly schema: z.ZodType } };

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Service } from '../../service/contract.ts';
-import { addition, admissionErrors, answers } from './answers.ts';
+import { addition, admissionErrors, answers, changeErrors } from './answers.ts';
 import { jsonContentType } from '../error-body.ts';
 import { IndexParams, documentInputs } from '../schemas/fields.ts';
 import {
@@ -33,7 +33,7 @@ export function documentRoutes(service: Service): FastifyPluginAsyncZod {
         params: IndexParams,
         body: UpsertBody,
         response: answers({ 200: [UpsertResult, 'Every item was evaluated; inspect `failed`.'] }, [
-          ...admissionErrors,
+          ...changeErrors,
           'not_found',
           'validation_error',
           'usage_limit_exceeded',
@@ -61,7 +61,7 @@ export function documentRoutes(service: Service): FastifyPluginAsyncZod {
         params: IndexParams,
         body: DeleteDocumentsBody,
         response: answers({ 200: [DeletedDocuments, 'Gone; ask again while `more`.'] }, [
-          ...admissionErrors,
+          ...changeErrors,
           'not_found',
           'validation_error',
         ]),
@@ -156,7 +156,7 @@ export function documentRoutes(service: Service): FastifyPluginAsyncZod {
         params: DocumentParams,
         body: UpdateDocumentBody,
         response: answers({ 200: [StoredDocument, 'The document as it is stored now.'] }, [
-          ...admissionErrors,
+          ...changeErrors,
           'not_found',
           'validation_error',
         ]),
@@ -179,7 +179,7 @@ export function documentRoutes(service: Service): FastifyPluginAsyncZod {
         tags: ['documents'],
         params: DocumentParams,
         response: answers({ 200: [Deleted, 'Gone, whether or not it was there.'] }, [
-          ...admissionErrors,
+          ...changeErrors,
           'not_found',
           'validation_error',
         ]),

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { ServiceError } from '../../errors.ts';
 import type { CreateIndexRequest, Service } from '../../service/contract.ts';
-import { addition, admissionErrors, answers } from './answers.ts';
+import { addition, admissionErrors, answers, changeErrors } from './answers.ts';
 import { jsonContentType } from '../error-body.ts';
 import { IndexParams } from '../schemas/fields.ts';
 import {
@@ -25,7 +25,7 @@ export function indexRoutes(service: Service): FastifyPluginAsyncZod {
         tags: ['indexes'],
         body: CreateIndexBody,
         response: answers({ 201: [Index, 'Created; `Location` holds its address.'] }, [
-          ...admissionErrors,
+          ...changeErrors,
           'validation_error',
         ]),
       },
@@ -111,7 +111,7 @@ export function indexRoutes(service: Service): FastifyPluginAsyncZod {
         params: IndexParams,
         body: UpdateIndexBody,
         response: answers({ 200: [Index, 'The index with its new name.'] }, [
-          ...admissionErrors,
+          ...changeErrors,
           'not_found',
           'validation_error',
         ]),
@@ -136,11 +136,7 @@ export function indexRoutes(service: Service): FastifyPluginAsyncZod {
         tags: ['indexes'],
         ...addition,
         params: IndexParams,
-        response: answers({ 200: [Deleted, 'Deleted.'] }, [
-          ...admissionErrors,
-          'not_found',
-          'validation_error',
-        ]),
+        response: answers({ 200: [Deleted, 'Deleted.'] }, [...changeErrors, 'not_found', 'validation_error']),
       },
       handler: async (request) => {
         const { index_id: indexId } = request.params;

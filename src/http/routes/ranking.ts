@@ -10,6 +10,7 @@ import { queryAnswer, rankedAnswer } from './representations.ts';
 export function rankingRoutes(service: Service): FastifyPluginAsyncZod {
   return async (app) => {
     app.post('/indexes/:index_id/search', {
+      config: { reads: true },
       schema: {
         operationId: 'search',
         summary: 'Search an index',
@@ -33,6 +34,7 @@ export function rankingRoutes(service: Service): FastifyPluginAsyncZod {
     });
 
     app.post('/indexes/:index_id/query', {
+      config: { reads: true },
       schema: {
         operationId: 'query',
         summary: 'Search an index with several queries at once',
@@ -62,6 +64,7 @@ export function rankingRoutes(service: Service): FastifyPluginAsyncZod {
     });
 
     app.post('/score', {
+      config: { reads: true },
       schema: {
         operationId: 'score',
         summary: 'Rank request-local documents for one query',

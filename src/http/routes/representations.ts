@@ -18,7 +18,7 @@ import type {
   UsageSummary,
 } from '../../service/contract.ts';
 import type { RequestUsage as RequestUsageSchema } from '../schemas/fields.ts';
-import { cursorOf, indexPlaceText } from '../schemas/pages.ts';
+import { cursorOf, creationPlaceText } from '../schemas/pages.ts';
 import type { UpsertResult } from '../schemas/indexes.ts';
 import type { Components as ComponentsSchema } from '../schemas/ranking.ts';
 import type { UsageSummary as UsageSummarySchema } from '../schemas/usage.ts';
@@ -47,7 +47,7 @@ export function indexText(index: Index): string {
 /** Up to 16 MiB: a thousand indexes with a metadata schema each. `hasMore`: of a page. */
 export function indexListAnswer(indexes: readonly Index[], hasMore?: boolean): Promise<string | Buffer> {
   const last = indexes.at(-1);
-  const tail = hasMore === undefined ? '' : nextCursor(hasMore, last && indexPlaceText(last));
+  const tail = hasMore === undefined ? '' : nextCursor(hasMore, last && creationPlaceText(last));
   return listed('{"data":[', indexes, indexText, `]${tail}}`);
 }
 

@@ -31,7 +31,7 @@ export const ErrorBody = z.strictObject({ error: ErrorDetail }).meta({ id: 'Erro
 export const protocolStatuses = {
   400: 'Malformed HTTP.',
   408: 'The request did not arrive in time.',
-  413: 'The body is larger than 5 MiB.',
+  413: 'The body is too large.',
   414: 'The path is too long.',
   415: 'The body is not `application/json` in UTF-8, or is compressed.',
   417: 'An `Expect` header other than `100-continue`.',

@@ -15,7 +15,7 @@ import {
   customerObject,
   returnedObject,
 } from './fields.ts';
-import { DocumentCursor, IndexCursor, Limit, NextCursor } from './pages.ts';
+import { DocumentCursor, CreationCursor, Limit, NextCursor } from './pages.ts';
 
 const TextRetention = z.enum(['none']);
 
@@ -83,7 +83,7 @@ export const IndexList = z
   .meta({ id: 'IndexList' });
 
 /** Whatever else stands there is ignored, as it always was. */
-export const IndexListQuery = z.object({ limit: Limit, cursor: IndexCursor });
+export const IndexListQuery = z.object({ limit: Limit, cursor: CreationCursor });
 
 export const UpdateIndexBody = z
   .strictObject({

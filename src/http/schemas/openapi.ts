@@ -20,62 +20,55 @@ type Document = Partial<OpenAPIV3_1.Document>;
 type Operation = OpenAPIV3_1.OperationObject;
 type Headers = Record<string, OpenAPIV3_1.HeaderObject>;
 
-const description = `Managed multi-vector (late interaction) retrieval.
-
-Every response carries \`x-request-id\`; a client's own is kept when it matches \`[A-Za-z0-9._-]{1,128}\`. Every
-non-success response has the \`Error\` body; decide behaviour from \`error.code\`. Bodies are JSON in UTF-8, at most
-5 MiB; unknown properties are refused; of an object key given twice the last value counts. Checks run in this
-order: authentication, suspension, rate, concurrency, address, body, fields, existence. A malformed request
-target (400, 414) or header (400, 431) is refused before all of them. Clients ignore unknown response fields.
-
-Additions to the interface specification are marked \`x-maxsimd-addition\`. Operating metrics are served on a
-separate port.`;
-
-const tags = {
-  indexes: 'Named collections of documents, each bound to one model version.',
-  documents: 'What an index holds.',
-  ranking: 'Search in an index, or rank documents of the request.',
-  usage: 'Usage of this month, limits and what remains.',
-  health: 'For load balancers and supervisors; without a key.',
-  reference: 'This description.',
-};
+/** What a document says of its interface, beyond what routes and schemas say themselves. */
+export interface ApiDocument {
+  readonly title: string;
+  /** Markdown. */
+  readonly description: string;
+  /** Name -> what its operations are about. */
+  readonly tags: Readonly<Record<string, string>>;
+  readonly keyDescription: string;
+  /** Addresses that begin so are left out. */
+  readonly hidden?: string;
+  /** Answers at addresses that begin so have headers of the tenant's rate. */
+  readonly rated?: string;
+}
 
 const OpenApiDocument = z.looseObject({ openapi: z.string() }).meta({ id: 'OpenApiDocument' });
 
-export async function describeApi(app: FastifyInstance): Promise<void> {
+export async function describeApi(app: FastifyInstance, api: ApiDocument): Promise<void> {
   const addComponents = createJsonSchemaTransformObject({});
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
       info: {
-        title: 'maxsimd',
+        title: api.title,
         version: apiVersion,
-        description,
+        description: api.description,
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
       // Relative to the document: the host that it was read from.
       servers: [{ url: '/', description: 'This service.' }],
-      tags: Object.entries(tags).map(([name, text]) => ({ name, description: text })),
+      tags: Object.entries(api.tags).map(([name, text]) => ({ name, description: text })),
       components: {
         securitySchemes: {
-          apiKey: { type: 'http', scheme: 'bearer', description: 'An API key, `qkv_live_...`.' },
+          apiKey: { type: 'http', scheme: 'bearer', description: api.keyDescription },
         },
       },
       security: [{ apiKey: [] }],
     },
-    // The console has the routes of the interface again, under its own address.
     transform: (route) =>
-      route.url.startsWith('/console')
+      api.hidden !== undefined && route.url.startsWith(api.hidden)
         ? { schema: { hide: true }, url: route.url }
         : jsonSchemaTransform(route),
-    transformObject: (generated) => completeDocument(addComponents(generated) as Document),
+    transformObject: (generated) => completeDocument(api, addComponents(generated) as Document),
   });
 
   // The page takes nothing from outside: no fonts, no validator badge.
   await app.register(swaggerUi, {
     routePrefix: '/docs',
     uiConfig: { deepLinking: true, defaultModelsExpandDepth: 0, tryItOutEnabled: true },
-    theme: { title: 'maxsimd API' },
+    theme: { title: api.title },
     logo: { type: 'image/svg+xml', content: wordmark, href: '/docs' },
     staticCSP:
       "default-src 'none'; connect-src 'self'; img-src 'self' data:; script-src 'self'; style-src 'self' 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -106,11 +99,12 @@ const wordmark = Buffer.from(
 const methodsWithBody = new Set(['post', 'patch', 'delete']);
 
 /** Adds what every operation has in common, the page, and drops components nothing refers to. */
-function completeDocument(generated: Document): Document {
+function completeDocument({ rated }: ApiDocument, generated: Document): Document {
   const document: Document = { ...generated, paths: { ...generated.paths, '/docs': docsPath } };
   for (const [path, item] of Object.entries(document.paths ?? {})) {
     for (const [method, operation] of Object.entries(item ?? {}) as [string, Operation][]) {
-      completeOperation(operation, path.startsWith('/v1/'), methodsWithBody.has(method));
+      const admitted = rated !== undefined && path.startsWith(rated);
+      completeOperation(operation, admitted, methodsWithBody.has(method));
     }
   }
   return withPlainSchemas(withoutUnusedSchemas(document));
@@ -149,7 +143,7 @@ const retryAfter = {
 } as const;
 
 const statusHeaders: Readonly<Record<string, Headers>> = {
-  201: { location: { description: 'Address of the index.', schema: { type: 'string' } } },
+  201: { location: { description: 'Address of what was made.', schema: { type: 'string' } } },
   401: { 'www-authenticate': { schema: { type: 'string', enum: ['Bearer'] } } },
   429: { 'retry-after': { ...retryAfter, required: true } },
   503: { 'retry-after': retryAfter },

@@ -1,10 +1,15 @@
 /** Lists in pages: how many items, and from where. */
 import { z } from 'zod';
-import type { IndexPlace } from '../../catalog/contract.ts';
 import { pageItemsMax } from '../limits.ts';
 import { addIssue } from './fields.ts';
 
 export const pageItemsDefault = 100;
+
+/** Where a page ends of a list in the order in which its items were made. */
+export interface CreationPlace {
+  readonly createdAtMs: number;
+  readonly id: string;
+}
 
 export const Limit = z.coerce
   .number()
@@ -25,11 +30,18 @@ const Cursor = z.string().transform((text, context) => {
 
 export const DocumentCursor = Cursor.optional().meta({ description });
 
-export const IndexCursor = Cursor.transform((place, context): IndexPlace => {
+export const CreationCursor = Cursor.transform((place, context): CreationPlace => {
   const [, createdAtMs, id] = /^(\d{1,15}) ([0-9a-f-]{36})$/.exec(place) ?? [];
   if (createdAtMs === undefined || id === undefined) return refuse(context);
   return { createdAtMs: Number(createdAtMs), id };
 })
+  .optional()
+  .meta({ description });
+
+/** For a list in the order of falling numbers. */
+export const NumberCursor = Cursor.transform((place, context): number =>
+  /^\d{1,15}$/.test(place) ? Number(place) : refuse(context),
+)
   .optional()
   .meta({ description });
 
@@ -42,7 +54,7 @@ export function cursorOf(place: string): string {
   return Buffer.from(place).toString('base64url');
 }
 
-export function indexPlaceText({ createdAtMs, id }: IndexPlace): string {
+export function creationPlaceText({ createdAtMs, id }: CreationPlace): string {
   return `${createdAtMs} ${id}`;
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { invalid } from '../../errors.ts';
 import { Count, DecimalString, Timestamp } from './fields.ts';
 
 const UsageCounts = z
@@ -12,7 +13,7 @@ const UsageCounts = z
   })
   .meta({ id: 'UsageCounts' });
 
-const TenantLimits = z
+export const TenantLimits = z
   .strictObject({
     input_tokens: DecimalString,
     documents: Count,
@@ -32,3 +33,43 @@ export const UsageSummary = z
     remaining: Remaining,
   })
   .meta({ id: 'UsageSummary' });
+
+/** Kept so long. */
+const usageDaysMax = 400;
+const dayMs = 86_400_000;
+
+const Day = z.iso.date().meta({ description: 'A day in UTC.', example: '2026-11-23' });
+
+export const UsageDaysQuery = z.strictObject({
+  from: Day.optional().meta({ description: 'The first day. Default: the first of this month.' }),
+  to: Day.optional().meta({ description: 'The last day. Default: today.' }),
+});
+
+export interface DayRange {
+  readonly from: string;
+  readonly to: string;
+}
+
+export function dayRange({ from, to }: z.output<typeof UsageDaysQuery>, nowMs: number): DayRange {
+  const today = new Date(nowMs).toISOString().slice(0, 10);
+  const range = { from: from ?? `${today.slice(0, 7)}-01`, to: to ?? today };
+  const days = (Date.parse(range.to) - Date.parse(range.from)) / dayMs + 1;
+  if (days < 1) throw invalid('to', 'must not be before from', 'too_small');
+  if (days > usageDaysMax) throw invalid('from', `must be at most ${usageDaysMax} days before to`, 'too_big');
+  return range;
+}
+
+const UsageOfDay = z
+  .strictObject({
+    day: Day,
+    input_tokens: DecimalString,
+    requests: Count,
+    document_upserts: Count,
+    searches: Count,
+    scores: Count,
+  })
+  .meta({ id: 'UsageOfDay' });
+
+export const UsageDays = z
+  .strictObject({ data: z.array(UsageOfDay).meta({ description: 'Days without usage are left out.' }) })
+  .meta({ id: 'UsageDays' });

@@ -14,14 +14,14 @@ afterAll(() => postgres.stop());
 describeCatalog('PostgreSQL', async () => {
   const url = await newDatabase(postgres);
   const keyPepper = randomBytes(32);
-  let catalog = await openPostgresCatalog({ url, keyPepper });
+  let catalog = await openPostgresCatalog({ url, keyPepper, actor: 'conformance' });
   return {
     get catalog() {
       return catalog;
     },
     async reopen() {
       await catalog.close();
-      catalog = await openPostgresCatalog({ url, keyPepper });
+      catalog = await openPostgresCatalog({ url, keyPepper, actor: 'conformance' });
     },
     dispose: () => catalog.close(),
   };

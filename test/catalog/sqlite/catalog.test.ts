@@ -4,14 +4,14 @@ import { newDirectory } from '../../support/machine/temporary-directory.ts';
 
 describeCatalog('SQLite', async () => {
   const directory = await newDirectory();
-  let catalog = await openCatalog({ directory });
+  let catalog = await openCatalog({ directory, actor: 'conformance' });
   return {
     get catalog() {
       return catalog;
     },
     async reopen() {
       await catalog.close();
-      catalog = await openCatalog({ directory });
+      catalog = await openCatalog({ directory, actor: 'conformance' });
     },
     async dispose() {
       await catalog.close();

@@ -90,7 +90,7 @@ async function withCatalog<T>(config: Config, work: (catalog: ClusterCatalog) =>
 
 /** All rows, in order. */
 async function contentsOf(directory: string): Promise<Readonly<Record<string, readonly string[]>>> {
-  const contents = readContents(directory);
+  const contents = await readContents(directory);
   try {
     const tables: Record<string, readonly string[]> = {};
     for (const table of tableNames) {

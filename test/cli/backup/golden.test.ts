@@ -10,6 +10,7 @@ import {
   answersOf,
   contextOf,
   goldenSettings,
+  kept,
   plainUsage,
   type Golden,
 } from '../../fixtures/backup/golden.ts';
@@ -37,8 +38,10 @@ describe.each(archives)('%s', (archive) => {
     expect(restored.document).toMatchObject({ indexes: golden.tenants.length, problems: [] });
     expect((await runJson(['index', 'verify'], { environment })).document).toMatchObject({ problems: [] });
     await using stage = await openServiceStage(directory, goldenSettings);
-    for (const { id, apiKey, revokedKey, index, answers, usage } of golden.tenants) {
+    for (const one of golden.tenants) {
+      const { id, apiKey, revokedKey, readingKey, index, answers, usage, days, acts } = one;
       expect(plainUsage(await stage.catalog.usageTotals(id, golden.month))).toEqual(usage);
+      expect(await kept(stage.catalog, id)).toMatchObject({ ...(days && { days }), ...(acts && { acts }) });
       const { tenant, permit } = await stage.service.admit(`Bearer ${apiKey}`);
       permit.release();
       expect(tenant.id).toBe(id);
@@ -46,6 +49,11 @@ describe.each(archives)('%s', (archive) => {
         code: 'authentication_failed',
       });
       expect(await answersOf(stage, tenant, index)).toEqual(answers);
+      if (readingKey !== undefined) {
+        const reading = await stage.service.admit(`Bearer ${readingKey}`);
+        reading.permit.release();
+        expect(reading.access).toBe('read');
+      }
       // It goes on where it was.
       const document = { docId: 'd1', text: 'new words', metadata: '{"version":"new"}' };
       await stage.service.upsertDocuments(contextOf(tenant, stage.clock.ms), index.id, [document]);

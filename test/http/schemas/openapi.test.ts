@@ -49,7 +49,7 @@ describe('the document', () => {
     const own = registered.filter((route) => !/^\w+ \/docs\//.test(route) && !route.startsWith('HEAD '));
     const documented = operations().map(({ method, path }) => `${method.toUpperCase()} ${path}`);
     expect(own.toSorted()).toEqual(documented.toSorted());
-    expect(documented).toHaveLength(20);
+    expect(documented).toHaveLength(21);
   });
 
   test('holds every error code and every status of the error table', () => {
@@ -113,6 +113,7 @@ describe('the document', () => {
       'get /v1/indexes/{index_id}/count',
       'get /v1/indexes/{index_id}/documents',
       'get /v1/indexes/{index_id}/documents/{doc_id}',
+      'get /v1/usage/days',
       'patch /v1/indexes/{index_id}',
       'patch /v1/indexes/{index_id}/documents/{doc_id}',
       'post /v1/indexes/{index_id}/documents/delete',

@@ -2,6 +2,7 @@
 import { connect } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify';
+import { createRequestObserver } from '../../../src/http/observation.ts';
 import { createHttpServer } from '../../../src/http/server.ts';
 import type { HttpServerOptions } from '../../../src/http/server.ts';
 import { createLogger } from '../../../src/logging.ts';
@@ -39,7 +40,11 @@ export async function startHttp(options: Partial<HttpServerOptions> = {}): Promi
       },
     },
   });
-  const app = await createHttpServer({ service, logger, metrics, ...options });
+  const app = await createHttpServer({
+    service,
+    observer: createRequestObserver(logger, metrics),
+    ...options,
+  });
   const harness: Harness = {
     app,
     service,

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import type { IndexRow, Tenant } from '../../../src/catalog/contract.ts';
 import { ServiceError } from '../../../src/errors.ts';
 import type {
+  AdmittedRequest,
   DocumentInput,
   RankedResponse,
   RequestContext,
@@ -33,6 +34,7 @@ export interface Call {
 export interface MemoryService extends Service {
   readonly calls: Call[];
   readonly counted: RequestContext[];
+  access: AdmittedRequest['access'];
   permitsHeld: number;
   /** Replaces the next outcomes of `admit`. */
   admitFailure: unknown;
@@ -84,6 +86,7 @@ export function createMemoryService(): MemoryService {
   const service: MemoryService = {
     calls: [],
     counted: [],
+    access: 'full',
     permitsHeld: 0,
     admitFailure: undefined,
     before: () => {},
@@ -98,6 +101,7 @@ export function createMemoryService(): MemoryService {
       let held = true;
       return {
         tenant,
+        access: service.access,
         rate: { limit: 60, remaining: 59, resetSeconds: 59.2 },
         permit: {
           release() {
@@ -237,6 +241,10 @@ export function createMemoryService(): MemoryService {
     async score(context, request) {
       await enter('score', context, request);
       return service.ranked ?? ranked(request.documents);
+    },
+    async usageDays(context, from, to) {
+      await enter('usageDays', context, from, to);
+      return [];
     },
     async usage(context) {
       await enter('usage', context);

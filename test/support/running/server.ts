@@ -191,7 +191,7 @@ function findReadyLine(stdout: string): ReadyLine | undefined {
 }
 
 /** A port that is free now. */
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const probe = createServer();
   const { promise, resolve } = Promise.withResolvers<number>();
   probe.listen(0, '127.0.0.1', () => {

@@ -19,6 +19,7 @@ import { EncoderCore, type InferencePool } from '../../../src/encoder/scheduling
 import { createEncoderServer } from '../../../src/encoder/server/encoder-server.ts';
 import { parseEncoderArguments } from '../../../src/encoder/server/arguments.ts';
 import { tuning } from '../../../src/encoder/server/tuning.ts';
+import { createRequestObserver } from '../../../src/http/observation.ts';
 import { createHttpServer } from '../../../src/http/server.ts';
 import { createEngine } from '../../../src/index/engine/native.ts';
 import { openLocalBlobStore } from '../../../src/index/storage/local-blob-store.ts';
@@ -88,7 +89,7 @@ export async function openOneThreadStage(): Promise<OneThreadStage> {
     },
   });
   opened.defer(() => service.drain());
-  const app = await createHttpServer({ service, logger, metrics: createMetrics() });
+  const app = await createHttpServer({ service, observer: createRequestObserver(logger, createMetrics()) });
   opened.defer(() => app.close());
   const owned = opened.move();
   return { app, apiKey, [Symbol.asyncDispose]: () => owned.disposeAsync() };

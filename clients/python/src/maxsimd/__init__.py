@@ -10,6 +10,7 @@ from .errors import (
     InvalidRequestError,
     MaxsimdError,
     NotFoundError,
+    PermissionDeniedError,
     RateLimitError,
     ServiceUnavailableError,
     TenantSuspendedError,
@@ -35,6 +36,8 @@ from .models import (
     Result,
     StoredDocument,
     UpsertResult,
+    UsageDays,
+    UsageOfDay,
     UsageSummary,
 )
 from .synchronous import Maxsimd
@@ -61,6 +64,7 @@ __all__ = [
     "Maxsimd",
     "MaxsimdError",
     "NotFoundError",
+    "PermissionDeniedError",
     "QueryAnswers",
     "QueryItemInput",
     "QueryResult",
@@ -73,6 +77,8 @@ __all__ = [
     "StoredDocument",
     "TenantSuspendedError",
     "UpsertResult",
+    "UsageDays",
     "UsageLimitError",
+    "UsageOfDay",
     "UsageSummary",
 ]

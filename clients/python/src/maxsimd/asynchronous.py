@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from datetime import date
 from random import random
 from types import TracebackType
 from typing import Any
@@ -27,6 +28,7 @@ from .models import (
     Readiness,
     StoredDocument,
     UpsertResult,
+    UsageOfDay,
     UsageSummary,
 )
 from .retry import is_refused_for_now, repeat_delay
@@ -172,6 +174,10 @@ class AsyncMaxsimd:
 
     async def usage(self) -> UsageSummary:
         return await self._send(calls.usage())
+
+    async def usage_days(self, first: date | None = None, last: date | None = None) -> Sequence[UsageOfDay]:
+        """Days in UTC, both included; this month by default. Days without usage are left out."""
+        return (await self._send(calls.usage_days(first, last))).data
 
     async def readiness(self) -> Readiness:
         """Raises a `ServiceUnavailableError` while the service is not ready; sent once."""

@@ -7,6 +7,7 @@ import platform
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from importlib.metadata import version
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote, urlsplit
@@ -32,6 +33,7 @@ from .models import (
     Readiness,
     StoredDocument,
     UpsertResult,
+    UsageDays,
     UsageSummary,
 )
 
@@ -157,6 +159,12 @@ def score(query: str, documents: Iterable[Document], return_components: bool | N
 
 def usage() -> Call[UsageSummary]:
     return Call("GET", "/v1/usage", UsageSummary, is_safe=True)
+
+
+def usage_days(first: date | None, last: date | None) -> Call[UsageDays]:
+    days = {"from": first, "to": last}
+    query = "&".join(f"{name}={day.isoformat()}" for name, day in days.items() if day is not None)
+    return Call("GET", f"/v1/usage/days?{query}", UsageDays, is_safe=True)
 
 
 def readiness() -> Call[Readiness]:

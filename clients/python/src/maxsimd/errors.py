@@ -47,6 +47,10 @@ class TenantSuspendedError(APIError):
     """The tenant is suspended."""
 
 
+class PermissionDeniedError(APIError):
+    """The API key may only read."""
+
+
 class NotFoundError(APIError):
     """There is no such thing for this tenant."""
 
@@ -92,6 +96,7 @@ class ImportStopped(MaxsimdError):
 error_of_code: dict[str, type[APIError]] = {
     "authentication_failed": AuthenticationError,
     "tenant_suspended": TenantSuspendedError,
+    "permission_denied": PermissionDeniedError,
     "not_found": NotFoundError,
     "validation_error": InvalidRequestError,
     "rate_limit_exceeded": RateLimitError,

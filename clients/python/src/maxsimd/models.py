@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Annotated, Any, Dict, Literal
 from uuid import UUID
 
@@ -290,7 +291,7 @@ class Issue(BaseModel):
 
 class ErrorDetail(BaseModel):
     code: Annotated[
-        Literal["authentication_failed", "tenant_suspended", "not_found", "validation_error", "rate_limit_exceeded", "concurrency_limit_exceeded", "usage_limit_exceeded", "internal_error", "service_unavailable"],
+        Literal["authentication_failed", "tenant_suspended", "permission_denied", "not_found", "validation_error", "rate_limit_exceeded", "concurrency_limit_exceeded", "usage_limit_exceeded", "internal_error", "service_unavailable"],
         Field(description="Decide behaviour from this.", examples=["validation_error"]),
     ]
     message: Annotated[str, Field(description="Diagnostic only.")]
@@ -555,14 +556,26 @@ class UsageSummary(BaseModel):
     remaining: Remaining
 
 
-class OpenApiDocument(BaseModel):
-    model_config = ConfigDict(
-        extra="allow",
-    )
-    __annotations__ = {
-        "__pydantic_extra__": Dict[str, Any],
-    }
-    openapi: str
+class UsageOfDay(BaseModel):
+    day: Annotated[date, Field(description="A day in UTC.", examples=["2026-11-23"])]
+    input_tokens: Annotated[
+        str,
+        Field(
+            description="Decimal integer; calculate with arbitrary precision.",
+            examples=["50000000"],
+            pattern="^\\d+$",
+        ),
+    ]
+    requests: Annotated[int, Field(examples=[3], ge=0)]
+    document_upserts: Annotated[int, Field(examples=[3], ge=0)]
+    searches: Annotated[int, Field(examples=[3], ge=0)]
+    scores: Annotated[int, Field(examples=[3], ge=0)]
+
+
+class UsageDays(BaseModel):
+    data: Annotated[
+        list[UsageOfDay], Field(description="Days without usage are left out.")
+    ]
 
 
 class Health(BaseModel):
@@ -581,3 +594,13 @@ class ReadinessChecks(BaseModel):
 class Readiness(BaseModel):
     status: Literal["ready", "unready"]
     checks: ReadinessChecks
+
+
+class OpenApiDocument(BaseModel):
+    model_config = ConfigDict(
+        extra="allow",
+    )
+    __annotations__ = {
+        "__pydantic_extra__": Dict[str, Any],
+    }
+    openapi: str

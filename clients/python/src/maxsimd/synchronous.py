@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from datetime import date
 from random import random
 from types import TracebackType
 from typing import Any
@@ -29,6 +30,7 @@ from .models import (
     Readiness,
     StoredDocument,
     UpsertResult,
+    UsageOfDay,
     UsageSummary,
 )
 from .retry import is_refused_for_now, repeat_delay
@@ -172,6 +174,10 @@ class Maxsimd:
 
     def usage(self) -> UsageSummary:
         return self._send(calls.usage())
+
+    def usage_days(self, first: date | None = None, last: date | None = None) -> Sequence[UsageOfDay]:
+        """Days in UTC, both included; this month by default. Days without usage are left out."""
+        return (self._send(calls.usage_days(first, last))).data
 
     def readiness(self) -> Readiness:
         """Raises a `ServiceUnavailableError` while the service is not ready; sent once."""

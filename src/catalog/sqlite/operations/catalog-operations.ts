@@ -6,12 +6,13 @@ import { indexOperations } from './index-operations.ts';
 import { purgeOperations } from './purge-operations.ts';
 import { tenantOperations } from './tenant-operations.ts';
 
-export function catalogOperations(connection: Connection) {
+/** `actor`: who writes, for the audit log. */
+export function catalogOperations(connection: Connection, actor: string) {
   const readNextId = connection.prepare<[], number>('SELECT next_id FROM catalog').pluck();
   const advanceNextId = connection.prepare('UPDATE catalog SET next_id = next_id + ?');
   const purge = purgeOperations(connection);
   return {
-    ...tenantOperations(connection),
+    ...tenantOperations(connection, actor),
     ...indexOperations(connection),
     ...documentOperations(connection),
 

@@ -1,9 +1,11 @@
 /** Writes on tenants and keys. Every function runs inside the writer's transaction. */
-import type { ApiKey, Tenant, TenantLimits } from '../../contract.ts';
+import { keyDetail, limitsDetail } from '../../audit-detail.ts';
+import type { ApiKey, KeyAccess, Tenant, TenantLimits } from '../../contract.ts';
 import { assertInvariant } from '../../../errors.ts';
 import type { Connection } from '../connection.ts';
 import { keyColumns, toApiKey, toTenant } from '../rows.ts';
 import type { KeyColumns } from '../rows.ts';
+import { auditLog } from './audit-log.ts';
 import { tenantById } from './statements.ts';
 
 const liveKeysMax = 2;
@@ -12,9 +14,12 @@ export interface NewKey {
   readonly id: string;
   readonly tenantId: string;
   readonly hash: Uint8Array;
+  readonly access?: KeyAccess;
 }
 
-export function tenantOperations(connection: Connection) {
+/** `actor`: who does it, for the audit log. */
+export function tenantOperations(connection: Connection, actor: string) {
+  const note = auditLog(connection, actor);
   const insertTenant = connection.prepare(
     `INSERT INTO tenants (id, name, suspended, requests_per_minute, max_concurrent_requests, input_tokens,
        documents_max, created_at_ms)
@@ -31,7 +36,7 @@ export function tenantOperations(connection: Connection) {
      WHERE id = ?`,
   );
   const insertKey = connection.prepare(
-    'INSERT INTO api_keys (id, tenant_id, hash, created_at_ms) VALUES (?, ?, ?, ?)',
+    'INSERT INTO api_keys (id, tenant_id, hash, access, created_at_ms) VALUES (?, ?, ?, ?, ?)',
   );
   const selectKey = connection.prepare<[string], KeyColumns>(
     `SELECT ${keyColumns} FROM api_keys WHERE id = ?`,
@@ -58,8 +63,9 @@ export function tenantOperations(connection: Connection) {
   };
   const addKey = (key: NewKey): ApiKey => {
     const createdAtMs = Date.now();
-    insertKey.run(key.id, key.tenantId, key.hash, createdAtMs);
-    return { id: key.id, tenantId: key.tenantId, createdAtMs, revokedAtMs: undefined };
+    const { id, tenantId, hash, access = 'full' } = key;
+    insertKey.run(id, tenantId, hash, access, createdAtMs);
+    return { id, tenantId, access, createdAtMs, revokedAtMs: undefined };
   };
 
   return {
@@ -80,7 +86,8 @@ export function tenantOperations(connection: Connection) {
         limits.documents,
         createdAtMs,
       );
-      if (input.key !== undefined) addKey({ ...input.key, tenantId: id });
+      const key = input.key && addKey({ ...input.key, tenantId: id });
+      note('tenant_created', id, { ...limitsDetail(limits), ...(key && keyDetail(key)) });
       return { id, name, suspended: false, limits, createdAtMs };
     },
 
@@ -88,8 +95,10 @@ export function tenantOperations(connection: Connection) {
       readonly tenantId: string;
       readonly suspended: boolean;
     }): Tenant | undefined {
-      updateSuspended.run(input.suspended ? 1 : 0, input.tenantId);
-      return readTenant(input.tenantId);
+      const { tenantId, suspended } = input;
+      const { changes } = updateSuspended.run(suspended ? 1 : 0, tenantId);
+      if (changes > 0) note(suspended ? 'tenant_suspended' : 'tenant_resumed', tenantId);
+      return readTenant(tenantId);
     },
 
     setTenantLimits(input: {
@@ -97,13 +106,14 @@ export function tenantOperations(connection: Connection) {
       readonly limits: Partial<TenantLimits>;
     }): Tenant | undefined {
       const { limits } = input;
-      updateLimits.run(
+      const { changes } = updateLimits.run(
         limits.requestsPerMinute ?? null,
         limits.maxConcurrentRequests ?? null,
         limits.inputTokens ?? null,
         limits.documents ?? null,
         input.tenantId,
       );
+      if (changes > 0) note('limits_changed', input.tenantId, limitsDetail(limits));
       return readTenant(input.tenantId);
     },
 
@@ -114,6 +124,7 @@ export function tenantOperations(connection: Connection) {
       deleteIndexes.run(tenantId);
       deleteUsage.run(tenantId);
       deleteTenantRow.run(tenantId);
+      note('tenant_deleted', tenantId, { indexes: indexIds.length });
       return { indexIds };
     },
 
@@ -125,14 +136,19 @@ export function tenantOperations(connection: Connection) {
       | { readonly outcome: 'too_many_keys' } {
       if (readTenant(input.tenantId) === undefined) return { outcome: 'tenant_missing' };
       if ((countLiveKeys.get(input.tenantId) ?? 0) >= liveKeysMax) return { outcome: 'too_many_keys' };
-      return { outcome: 'created', key: addKey(input) };
+      const key = addKey(input);
+      note('key_created', key.tenantId, keyDetail(key));
+      return { outcome: 'created', key };
     },
 
     revokeKey(keyId: string): ApiKey | undefined {
       const revoked = revoke.run(Date.now(), keyId).changes === 1;
       const row = selectKey.get(keyId);
       assertInvariant(!revoked || row !== undefined, 'a revoked key has a row');
-      return row === undefined ? undefined : toApiKey(row);
+      if (row === undefined) return undefined;
+      const key = toApiKey(row);
+      if (revoked) note('key_revoked', key.tenantId, keyDetail(key));
+      return key;
     },
   };
 }

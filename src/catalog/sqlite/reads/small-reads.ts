@@ -1,38 +1,13 @@
 /**
- * Reads of small, hot tables (tenants, keys, indexes, usage) on the caller's own thread: a prepared
- * point look-up costs some ten microseconds, less than a message to a thread and back. They are
- * synchronous on purpose: `usageTotals` reads at the moment of the call, so that no settled commit can
- * slip between reading the ledger and reserving against it.
+ * Reads of small, hot tables (tenants, indexes) on the caller's own thread: a prepared point look-up costs some ten
+ * microseconds, less than a message to a thread and back. They work with a catalog that an older program made.
  */
 import { setImmediate } from 'node:timers/promises';
-import type {
-  ApiKey,
-  IndexPlace,
-  IndexRow,
-  KeyRecord,
-  ModelVersionUse,
-  Page,
-  Tenant,
-  UsageTotals,
-} from '../../contract.ts';
+import type { IndexPlace, IndexRow, ModelVersionUse, Page, Tenant, TenantPlace } from '../../contract.ts';
 import type { Connection } from '../connection.ts';
-import {
-  indexColumns,
-  keyColumns,
-  tenantColumns,
-  toApiKey,
-  toIndexRow,
-  toTenant,
-  selectRateWindowsSql,
-  selectUsageSql,
-} from '../rows.ts';
-import type { IndexColumns, KeyColumns, RateWindowColumns, TenantColumns, UsageColumns } from '../rows.ts';
+import { indexColumns, tenantColumns, toIndexRow, toTenant } from '../rows.ts';
+import type { IndexColumns, TenantColumns } from '../rows.ts';
 import { tenantById } from '../operations/statements.ts';
-import type { UsageLedger } from '../usage/usage-ledger.ts';
-
-interface KeyRecordColumns extends TenantColumns, KeyColumns {
-  readonly hash: Uint8Array;
-}
 
 interface NameColumns extends Pick<IndexColumns, 'name'> {
   readonly index_key: number;
@@ -44,15 +19,8 @@ const indexesInTurn = 32;
 export function smallReads(catalog: Connection) {
   const tenant = tenantById(catalog);
   const tenants = catalog
-    .prepare<[], TenantColumns>(`SELECT ${tenantColumns} FROM tenants ORDER BY created_at_ms, id`)
-    .safeIntegers();
-  const keys = catalog.prepare<[string], KeyColumns>(
-    `SELECT ${keyColumns} FROM api_keys WHERE tenant_id = ? ORDER BY created_at_ms, id`,
-  );
-  const keyRecord = catalog
-    .prepare<[string], KeyRecordColumns>(
-      `SELECT ${keyColumns}, api_keys.hash, ${tenantColumns}
-       FROM api_keys JOIN tenants ON tenants.id = api_keys.tenant_id WHERE api_keys.id = ?`,
+    .prepare<[number, string, number], TenantColumns>(
+      `SELECT ${tenantColumns} FROM tenants WHERE (created_at_ms, id) > (?, ?) ORDER BY created_at_ms, id LIMIT ?`,
     )
     .safeIntegers();
   const index = catalog.prepare<[string, string], IndexColumns>(
@@ -81,12 +49,9 @@ export function smallReads(catalog: Connection) {
 
   return {
     getTenant,
-    listTenants: (): readonly Tenant[] => tenants.all().map(toTenant),
-    listKeys: (tenantId: string): readonly ApiKey[] => keys.all(tenantId).map(toApiKey),
-
-    findKey: (keyId: string): KeyRecord | undefined => {
-      const row = keyRecord.get(keyId);
-      return row === undefined ? undefined : { key: toApiKey(row), hash: row.hash, tenant: toTenant(row) };
+    listTenants: (page?: Page<TenantPlace>): readonly Tenant[] => {
+      const { createdAtMs, id } = page?.after ?? { createdAtMs: -1, id: '' };
+      return tenants.all(createdAtMs, id, page?.limit ?? -1).map(toTenant);
     },
 
     getIndex: (tenantId: string, indexId: string): IndexRow | undefined => {
@@ -115,34 +80,4 @@ export function smallReads(catalog: Connection) {
   };
 }
 
-/** What was committed with documents, and what the ledger holds. */
-export function usageReads(catalog: Connection, usage: Pick<UsageLedger, 'totals' | 'rateWindows'>) {
-  const documentsStored = catalog
-    .prepare<[string], number>('SELECT documents_stored FROM tenants WHERE id = ?')
-    .pluck();
-  const committedUsage = catalog.prepare<[string, string], UsageColumns>(selectUsageSql).safeIntegers();
-  const rateWindows = catalog.prepare<[string], RateWindowColumns>(selectRateWindowsSql);
-
-  return {
-    rateWindows: (month: string): readonly RateWindowColumns[] => [
-      ...rateWindows.all(month),
-      ...usage.rateWindows(month),
-    ],
-
-    usageTotals: (tenantId: string, month: string): UsageTotals => {
-      const rows = [committedUsage.get(tenantId, month), ...usage.totals(tenantId, month)];
-      const sum = (column: keyof UsageColumns): bigint =>
-        rows.reduce((total, row) => total + (row?.[column] ?? 0n), 0n);
-      return {
-        inputTokens: sum('input_tokens'),
-        requests: Number(sum('requests')),
-        documentUpserts: Number(sum('document_upserts')),
-        searches: Number(sum('searches')),
-        scores: Number(sum('scores')),
-        documents: documentsStored.get(tenantId) ?? 0,
-      };
-    },
-  };
-}
-
-export type SmallReads = ReturnType<typeof smallReads> & ReturnType<typeof usageReads>;
+export type SmallReads = ReturnType<typeof smallReads>;

@@ -24,6 +24,8 @@ export interface WriterThreadData {
   readonly reserve: SharedArrayBuffer;
   readonly busyTimeoutMs: number;
   readonly maintenanceIntervalMs: number;
+  /** Who writes, for the audit log. */
+  readonly actor: string;
 }
 
 /** Bounds how long the first of a group waits for the last. */
@@ -144,7 +146,7 @@ function createWriter(database: Connection): Writer {
   return new Writer({
     connection: database,
     groupCommit,
-    operations: catalogOperations(database),
+    operations: catalogOperations(database, data.actor),
     purge: purgeOperations(database),
     reserve: new SpaceReserve(path.dirname(data.path), data.reserve),
   });

@@ -13,7 +13,7 @@ import type { SpaceReserve } from '../../space-reserve.ts';
 import type { CheckpointOperations } from '../threads/checkpoint-thread.ts';
 import { isBusy, isDamage, isOutOfSpace } from '../connection.ts';
 import { usageColumns } from '../rows.ts';
-import type { RateWindowColumns, UsageColumns } from '../rows.ts';
+import type { RateWindowColumns, UsageColumns, UsageDayColumns } from '../rows.ts';
 import { ThreadClient } from '../threads/thread-client.ts';
 import type { ThreadOptions } from '../threads/thread-client.ts';
 import { UsageStore, setAsideUsage } from './usage-store.ts';
@@ -30,10 +30,17 @@ export interface UsageLedgerOptions {
   readonly onNotice: (notice: string, cause?: unknown) => void;
 }
 
+/** As the triggers of the schema have it. */
+function dayOf(month: string): string {
+  const today = new Date().toISOString().slice(0, 10);
+  const [year = 0, number = 0] = month.split('-').map(Number);
+  return today.startsWith(month) ? today : new Date(Date.UTC(year, number, 0)).toISOString().slice(0, 10);
+}
+
 /** With the time of the sync itself a power cut takes no more than the last second. */
 const upkeepIntervalMs = 500;
-/** A transaction is one frame of the log, rarely more; so many fill 16 MiB and the first page of its index. */
-const restartTransactions = 4_000;
+/** A transaction is two frames of the log, rarely more; so many fill 16 MiB and the first page of its index. */
+const restartTransactions = 2_000;
 /** How long a request waits for its usage to be written, and how often it looks. */
 const patienceMs = 2_000;
 const lookMs = 5;
@@ -112,6 +119,16 @@ export class UsageLedger {
       ...(written === undefined ? [] : [written]),
       ...(waiting === undefined ? [] : [usageColumns(waiting)]),
     ];
+  }
+
+  /** Likewise for days: those of what waits are the days of now. */
+  days(tenantId: string, from: string, to: string): readonly UsageDayColumns[] {
+    const written = this.#erased.has(tenantId) ? [] : this.#read((store) => store.days(tenantId, from, to));
+    const waiting = this.#waiting
+      .ofTenant(tenantId)
+      .map((sum) => ({ ...usageColumns(sum), day: dayOf(sum.month) }))
+      .filter(({ day }) => from <= day && day <= to);
+    return [...written, ...waiting];
   }
 
   /** None while the ledger cannot be opened: a start goes on without them. */

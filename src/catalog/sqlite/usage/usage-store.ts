@@ -22,8 +22,14 @@ import {
   restartLog,
 } from '../connection.ts';
 import type { Connection } from '../connection.ts';
-import { addUsageSql, selectRateWindowsSql, selectUsageSql, usageParameters } from '../rows.ts';
-import type { RateWindowColumns, UsageColumns } from '../rows.ts';
+import {
+  addUsageSql,
+  selectRateWindowsSql,
+  selectUsageDaysSql,
+  selectUsageSql,
+  usageParameters,
+} from '../rows.ts';
+import type { RateWindowColumns, UsageColumns, UsageDayColumns } from '../rows.ts';
 import { migrate, usageMigrations } from '../schema.ts';
 
 export const usageFile = 'usage.db';
@@ -39,6 +45,7 @@ export class UsageStore {
   readonly #write;
   readonly #add;
   readonly #select;
+  readonly #selectDays;
   readonly #selectTenants;
   readonly #selectWindows;
 
@@ -70,6 +77,9 @@ export class UsageStore {
     this.#connection = connection;
     this.#add = connection.prepare(addUsageSql);
     this.#select = connection.prepare<[string, string], UsageColumns>(selectUsageSql).safeIntegers();
+    this.#selectDays = connection
+      .prepare<[string, string, string], UsageDayColumns>(selectUsageDaysSql)
+      .safeIntegers();
     this.#selectTenants = connection
       .prepare<[], string>('SELECT DISTINCT tenant_id FROM usage_months')
       .pluck();
@@ -94,6 +104,10 @@ export class UsageStore {
 
   totals(tenantId: string, month: string): UsageColumns | undefined {
     return this.#select.get(tenantId, month);
+  }
+
+  days(tenantId: string, from: string, to: string): readonly UsageDayColumns[] {
+    return this.#selectDays.all(tenantId, from, to);
   }
 
   rateWindows(month: string): readonly RateWindowColumns[] {

@@ -24,6 +24,10 @@ export class UsageSums {
     return this.#sums.get(keyOf({ tenantId, month }));
   }
 
+  ofTenant(tenantId: string): readonly UsageEvent[] {
+    return this.oldest(this.size).filter((sum) => sum.tenantId === tenantId);
+  }
+
   oldest(count: number): readonly UsageEvent[] {
     return [...this.#sums.values()].slice(0, count);
   }
@@ -33,7 +37,7 @@ export class UsageSums {
   }
 
   eraseTenant(tenantId: string): void {
-    this.remove(this.oldest(this.size).filter((sum) => sum.tenantId === tenantId));
+    this.remove(this.ofTenant(tenantId));
   }
 }
 

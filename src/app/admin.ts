@@ -1,0 +1,42 @@
+/** The admin API of this process, where the configuration asks for one. */
+import type { AddressInfo } from 'node:net';
+import { createAdminServer, type AdminServerOptions } from '../http/admin/server.ts';
+import { OperatorKeys } from '../http/admin/operator-keys.ts';
+import { administration } from '../service/administration.ts';
+import type { Backend } from './backend.ts';
+import { ConfigError, type Config } from './config.ts';
+import { readConfigured } from './configured-file.ts';
+
+export type AdminServer = Awaited<ReturnType<typeof createAdminServer>>;
+
+/** Not yet listening; `undefined`: there is none. */
+export async function adminServer(
+  config: Config,
+  { catalog, keyPepper }: Pick<Backend, 'catalog' | 'keyPepper'>,
+  listener: Omit<AdminServerOptions, 'administration' | 'operators'>,
+): Promise<AdminServer | undefined> {
+  if (config.MAXSIMD_ADMIN_PORT === -1) return undefined;
+  return createAdminServer({
+    ...listener,
+    operators: await operatorKeys(config.MAXSIMD_ADMIN_KEY_FILE),
+    // The service finds what nothing refers to, and removes it.
+    administration: administration({ catalog, keyPepper, purge: () => Promise.resolve(false) }),
+  });
+}
+
+async function operatorKeys(file: string): Promise<OperatorKeys> {
+  const text = await readConfigured('MAXSIMD_ADMIN_KEY_FILE', file);
+  try {
+    return new OperatorKeys(text.toString());
+  } catch (error) {
+    throw new ConfigError(`MAXSIMD_ADMIN_KEY_FILE: ${file}: ${(error as Error).message}`);
+  }
+}
+
+export async function listenForOperators(server: AdminServer | undefined, config: Config): Promise<void> {
+  if (server === undefined) return;
+  const { MAXSIMD_ADMIN_HOST: host, MAXSIMD_ADMIN_PORT: port } = config;
+  await server.listen({ host, port });
+  const address = server.server.address() as AddressInfo;
+  if (port === 0) process.stderr.write(`maxsimd: admin API on port ${address.port}\n`);
+}

@@ -1,0 +1,15 @@
+/** Details of acts, as both catalogs note them. */
+import type { ApiKey, TenantLimits } from './contract.ts';
+
+export function limitsDetail(limits: Partial<TenantLimits>): Readonly<Record<string, unknown>> {
+  return {
+    requests_per_minute: limits.requestsPerMinute,
+    max_concurrent_requests: limits.maxConcurrentRequests,
+    input_tokens: limits.inputTokens === undefined ? undefined : String(limits.inputTokens),
+    documents: limits.documents,
+  };
+}
+
+export function keyDetail({ id, access }: Pick<ApiKey, 'id' | 'access'>): Readonly<Record<string, unknown>> {
+  return { key_id: id, access };
+}

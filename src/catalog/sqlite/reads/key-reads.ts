@@ -1,0 +1,43 @@
+/** Reads of keys, and of what was done to them and to tenants, on the caller's own thread. */
+import type { ApiKey, AuditEntry, AuditQuery, KeyRecord } from '../../contract.ts';
+import type { Connection } from '../connection.ts';
+import { keyColumns, tenantColumns, toApiKey, toAuditEntry, toTenant } from '../rows.ts';
+import type { AuditColumns, KeyColumns, TenantColumns } from '../rows.ts';
+
+interface KeyRecordColumns extends TenantColumns, KeyColumns {
+  readonly hash: Uint8Array;
+}
+
+export function keyReads(catalog: Connection) {
+  const keys = catalog.prepare<[string], KeyColumns>(
+    `SELECT ${keyColumns} FROM api_keys WHERE tenant_id = ? ORDER BY created_at_ms, id`,
+  );
+  const keyRecord = catalog
+    .prepare<[string], KeyRecordColumns>(
+      `SELECT ${keyColumns}, api_keys.hash, ${tenantColumns}
+       FROM api_keys JOIN tenants ON tenants.id = api_keys.tenant_id WHERE api_keys.id = ?`,
+    )
+    .safeIntegers();
+  const auditColumns = 'id, at_ms, actor, act, tenant_id, detail';
+  const audit = catalog.prepare<[number, number], AuditColumns>(
+    `SELECT ${auditColumns} FROM audit_log WHERE id < ? ORDER BY id DESC LIMIT ?`,
+  );
+  const auditOfTenant = catalog.prepare<[string, number, number], AuditColumns>(
+    `SELECT ${auditColumns} FROM audit_log WHERE tenant_id = ? AND id < ? ORDER BY id DESC LIMIT ?`,
+  );
+
+  return {
+    listKeys: (tenantId: string): readonly ApiKey[] => keys.all(tenantId).map(toApiKey),
+
+    findKey: (keyId: string): KeyRecord | undefined => {
+      const row = keyRecord.get(keyId);
+      return row === undefined ? undefined : { key: toApiKey(row), hash: row.hash, tenant: toTenant(row) };
+    },
+
+    listAudit: ({ before = Number.MAX_SAFE_INTEGER, limit, tenantId }: AuditQuery): readonly AuditEntry[] => {
+      const found =
+        tenantId === undefined ? audit.all(before, limit) : auditOfTenant.all(tenantId, before, limit);
+      return found.map(toAuditEntry);
+    },
+  };
+}

@@ -1,0 +1,61 @@
+import type { UsageOfDay } from '../api.ts';
+import { count, daysSince } from '../format.ts';
+
+interface DayPlotProps {
+  readonly name: string;
+  /** The first day, `YYYY-MM-DD`; the last is today. */
+  readonly from: string;
+  /** Days without usage may be missing. */
+  readonly days: readonly UsageOfDay[];
+  readonly value: (day: UsageOfDay) => bigint;
+}
+
+const height = 60;
+const width = 10;
+const gap = 2;
+
+/** One bar a day, in UTC. What each shows can be read, and heard. */
+export function DayPlot({ name, from, days, value }: DayPlotProps) {
+  const byDay = new Map(days.map((of) => [of.day, value(of)]));
+  const bars = daysSince(from).map((day) => ({ day, value: byDay.get(day) ?? 0n }));
+  const most = bars.reduce((highest, bar) => (bar.value > highest ? bar.value : highest), 0n);
+  const total = bars.reduce((sum, bar) => sum + bar.value, 0n);
+  return (
+    <figure class="plot">
+      <figcaption>
+        <strong>{name}</strong>
+        <span>
+          {count(total)} in {bars.length} days, {count(most)} a day at most
+        </span>
+      </figcaption>
+      <svg
+        viewBox={`0 0 ${bars.length * width} ${height}`}
+        preserveAspectRatio="none"
+        role="img"
+        aria-label={name}
+      >
+        {bars.map((bar, place) => {
+          const tall = most === 0n ? 0 : (height * Number((1_000n * bar.value) / most)) / 1_000;
+          return (
+            <rect key={bar.day} x={place * width} y={height - tall} width={width - gap} height={tall}>
+              <title>{`${bar.day}: ${count(bar.value)}`}</title>
+            </rect>
+          );
+        })}
+      </svg>
+      <table class="heard">
+        <caption>{name} by day</caption>
+        <tbody>
+          {bars
+            .filter((bar) => bar.value > 0n)
+            .map((bar) => (
+              <tr key={bar.day}>
+                <th scope="row">{bar.day}</th>
+                <td>{count(bar.value)}</td>
+              </tr>
+            ))}
+        </tbody>
+      </table>
+    </figure>
+  );
+}

@@ -1,0 +1,217 @@
+/** `/admin/v1`: what operators do with tenants and keys, and what became of them. */
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import type { TenantLimits } from '../../catalog/contract.ts';
+import { invalid, ServiceError, type ErrorCode } from '../../errors.ts';
+import type { Administration } from '../../service/administration.ts';
+import { answers } from '../routes/answers.ts';
+import { creationPlaceText, pageItemsDefault } from '../schemas/pages.ts';
+import { dayRange, UsageDays, UsageDaysQuery } from '../schemas/usage.ts';
+import { usageDaysBody, usageDaysDescription } from '../routes/usage.ts';
+import { auditBody, keyBody, page, tenantBody } from './representations.ts';
+import {
+  AuditList,
+  AuditQuery,
+  CreatedKey,
+  CreatedTenant,
+  CreateKeyBody,
+  CreateTenantBody,
+  DeletedTenant,
+  Key,
+  KeyList,
+  KeyParams,
+  Tenant,
+  TenantList,
+  TenantListQuery,
+  TenantParams,
+  UpdateTenantBody,
+} from './schemas.ts';
+
+const errors = [
+  'authentication_failed',
+  'validation_error',
+  'service_unavailable',
+] as const satisfies readonly ErrorCode[];
+const withMissing = [...errors, 'not_found'] as const;
+
+export function adminRoutes(administration: Administration): FastifyPluginAsyncZod {
+  return async (app) => {
+    app.post('/tenants', {
+      schema: {
+        operationId: 'createTenant',
+        summary: 'Make a tenant and its first API key',
+        description: 'Not idempotent: after an answer that was lost, look whether the tenant is there.',
+        tags: ['tenants'],
+        body: CreateTenantBody,
+        response: answers({ 201: [CreatedTenant, 'Made; `Location` holds its address.'] }, errors),
+      },
+      handler: async ({ body }, reply) => {
+        const { tenant, keyId, apiKey } = await administration.createTenant(body.name, limitsOf(body.limits));
+        reply.code(201).header('location', `/admin/v1/tenants/${tenant.id}`);
+        return { ...tenantBody(tenant), key_id: keyId, api_key: apiKey };
+      },
+    });
+
+    app.get('/tenants', {
+      schema: {
+        operationId: 'listTenants',
+        summary: 'List tenants',
+        description: 'In pages.',
+        tags: ['tenants'],
+        querystring: TenantListQuery,
+        response: answers({ 200: [TenantList, 'Tenants, oldest first.'] }, errors),
+      },
+      handler: async ({ query }) => {
+        const { limit = pageItemsDefault, cursor } = query;
+        const found = await administration.listTenants({ after: cursor, limit: limit + 1 });
+        return page(found, limit, tenantBody, creationPlaceText);
+      },
+    });
+
+    app.get('/tenants/:tenant_id', {
+      schema: {
+        operationId: 'getTenant',
+        summary: 'Get a tenant',
+        description: 'With its limits.',
+        tags: ['tenants'],
+        params: TenantParams,
+        response: answers({ 200: [Tenant, 'The tenant.'] }, withMissing),
+      },
+      handler: async ({ params }) =>
+        tenantBody(present(await administration.getTenant(params.tenant_id), 'tenant')),
+    });
+
+    app.patch('/tenants/:tenant_id', {
+      schema: {
+        operationId: 'updateTenant',
+        summary: 'Suspend or resume a tenant, or change its limits',
+        description: 'Services follow within 5 s.',
+        tags: ['tenants'],
+        params: TenantParams,
+        body: UpdateTenantBody,
+        response: answers({ 200: [Tenant, 'The tenant as it is now.'] }, withMissing),
+      },
+      handler: async ({ params, body }) => {
+        const { tenant_id: id } = params;
+        const changed =
+          body.suspended === undefined
+            ? await administration.setTenantLimits(id, limitsOf(body.limits))
+            : await administration.setTenantSuspended(id, body.suspended);
+        return tenantBody(present(changed, 'tenant'));
+      },
+    });
+
+    app.delete('/tenants/:tenant_id', {
+      schema: {
+        operationId: 'deleteTenant',
+        summary: 'Erase a tenant with its keys, indexes, documents and usage',
+        description: 'At once and for good; files are gone within a minute. The audit log stays.',
+        tags: ['tenants'],
+        params: TenantParams,
+        response: answers({ 200: [DeletedTenant, 'Erased.'] }, withMissing),
+      },
+      handler: async ({ params }) => {
+        const { indexes } = present(await administration.deleteTenant(params.tenant_id), 'tenant');
+        return { deleted: true as const, indexes };
+      },
+    });
+
+    app.get('/tenants/:tenant_id/usage', {
+      schema: {
+        operationId: 'usageDays',
+        summary: 'Usage of a tenant by day',
+        description: usageDaysDescription,
+        tags: ['tenants'],
+        params: TenantParams,
+        querystring: UsageDaysQuery,
+        response: answers({ 200: [UsageDays, 'Days, oldest first.'] }, withMissing),
+      },
+      handler: async ({ params, query }) => {
+        const { from, to } = dayRange(query, Date.now());
+        const { id } = present(await administration.getTenant(params.tenant_id), 'tenant');
+        return usageDaysBody(await administration.usageDays(id, from, to));
+      },
+    });
+
+    app.get('/tenants/:tenant_id/keys', {
+      schema: {
+        operationId: 'listKeys',
+        summary: 'List the API keys of a tenant',
+        description: 'Revoked ones included; never their text.',
+        tags: ['keys'],
+        params: TenantParams,
+        response: answers({ 200: [KeyList, 'Keys, oldest first.'] }, withMissing),
+      },
+      handler: async ({ params }) => {
+        const { id } = present(await administration.getTenant(params.tenant_id), 'tenant');
+        return { data: (await administration.listKeys(id)).map(keyBody) };
+      },
+    });
+
+    app.post('/tenants/:tenant_id/keys', {
+      schema: {
+        operationId: 'createKey',
+        summary: 'Make an API key',
+        description: 'Two may live at once, for rotation.',
+        tags: ['keys'],
+        params: TenantParams,
+        body: CreateKeyBody,
+        response: answers({ 201: [CreatedKey, 'Made; its text is shown this once.'] }, withMissing),
+      },
+      handler: async ({ params, body }, reply) => {
+        const created = await administration.createKey(params.tenant_id, body.access ?? 'full');
+        if (created.outcome === 'tenant_missing') throw missing('tenant');
+        if (created.outcome === 'too_many_keys')
+          throw invalid('', 'the tenant has two live keys already: revoke one first', 'too_many_keys');
+        reply.code(201);
+        return { ...keyBody(created.key), api_key: created.apiKey };
+      },
+    });
+
+    app.delete('/keys/:key_id', {
+      schema: {
+        operationId: 'revokeKey',
+        summary: 'Revoke an API key',
+        description: 'Services refuse it (401) within 5 s. Revoking it again changes nothing.',
+        tags: ['keys'],
+        params: KeyParams,
+        response: answers({ 200: [Key, 'The key, revoked.'] }, withMissing),
+      },
+      handler: async ({ params }) => keyBody(present(await administration.revokeKey(params.key_id), 'key')),
+    });
+
+    app.get('/audit', {
+      schema: {
+        operationId: 'listAudit',
+        summary: 'What was done to tenants and keys, by whom and when',
+        description: 'By this API and by command lines; the newest 100,000 acts are kept.',
+        tags: ['audit'],
+        querystring: AuditQuery,
+        response: answers({ 200: [AuditList, 'Acts, newest first.'] }, errors),
+      },
+      handler: async ({ query }) => {
+        const { tenant_id: tenantId, limit = pageItemsDefault, cursor } = query;
+        const found = await administration.listAudit({ tenantId, before: cursor, limit: limit + 1 });
+        return page(found, limit, auditBody, ({ id }) => String(id));
+      },
+    });
+  };
+}
+
+function limitsOf(limits: (typeof CreateTenantBody)['_output']['limits']): Partial<TenantLimits> {
+  const { requests_per_minute, max_concurrent_requests, input_tokens, documents } = limits ?? {};
+  return {
+    ...(requests_per_minute !== undefined && { requestsPerMinute: requests_per_minute }),
+    ...(max_concurrent_requests !== undefined && { maxConcurrentRequests: max_concurrent_requests }),
+    ...(input_tokens !== undefined && { inputTokens: BigInt(input_tokens) }),
+    ...(documents !== undefined && { documents }),
+  };
+}
+
+function present<T>(value: T | undefined, what: 'tenant' | 'key'): T {
+  if (value === undefined) throw missing(what);
+  return value;
+}
+
+function missing(what: 'tenant' | 'key'): ServiceError {
+  return new ServiceError('not_found', `no such ${what}`);
+}

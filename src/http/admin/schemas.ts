@@ -1,0 +1,110 @@
+/** Bodies and answers of the admin API. */
+import { z } from 'zod';
+import { addIssue, Count, DecimalString, Name, Timestamp } from '../schemas/fields.ts';
+import { CreationCursor, Limit, NextCursor, NumberCursor } from '../schemas/pages.ts';
+import { TenantLimits } from '../schemas/usage.ts';
+
+/** The ledger is 64 bits wide. */
+const tokensMax = 2n ** 63n - 1n;
+
+export const TenantParams = z.strictObject({
+  tenant_id: z.string().meta({ description: 'Identifier of the tenant.' }),
+});
+export const KeyParams = z.strictObject({
+  key_id: z.string().meta({ description: 'Identifier of the key, which is no secret.' }),
+});
+
+const LimitChanges = z
+  .strictObject({
+    requests_per_minute: z.int().min(1).optional(),
+    max_concurrent_requests: z.int().min(1).optional(),
+    input_tokens: DecimalString.refine((text) => BigInt(text) <= tokensMax, 'must be below 2^63').optional(),
+    documents: Count.optional(),
+  })
+  .meta({ id: 'LimitChanges', description: 'Those that are given.' });
+
+export const CreateTenantBody = z
+  .strictObject({
+    name: Name.meta({ description: 'For people; several tenants may have the same.', example: 'acme' }),
+    limits: LimitChanges.optional().meta({ description: 'Instead of the defaults.' }),
+  })
+  .meta({ id: 'CreateTenant' });
+
+export const UpdateTenantBody = z
+  .strictObject({
+    suspended: z.boolean().optional().meta({ description: 'All its requests are 403.' }),
+    limits: LimitChanges.optional(),
+  })
+  .superRefine(({ suspended, limits }, context) => {
+    if ((suspended === undefined) === (limits === undefined))
+      addIssue(context, 'invalid', 'must have either suspended or limits');
+  })
+  .meta({ id: 'UpdateTenant', description: 'One of the two.' });
+
+export const TenantListQuery = z.strictObject({ limit: Limit, cursor: CreationCursor });
+
+export const Tenant = z
+  .strictObject({
+    tenant_id: z.string(),
+    name: z.string(),
+    suspended: z.boolean(),
+    limits: TenantLimits,
+    created_at: Timestamp,
+  })
+  .meta({ id: 'Tenant' });
+
+export const TenantList = z
+  .strictObject({ data: z.array(Tenant), next_cursor: NextCursor })
+  .meta({ id: 'TenantList' });
+
+const ApiKeyText = z.string().meta({ description: 'The secret, which is shown this once.' });
+
+export const CreatedTenant = z
+  .strictObject({ ...Tenant.shape, key_id: z.string(), api_key: ApiKeyText })
+  .meta({ id: 'CreatedTenant' });
+
+export const DeletedTenant = z
+  .strictObject({ deleted: z.literal(true), indexes: Count })
+  .meta({ id: 'DeletedTenant' });
+
+const Access = z
+  .enum(['full', 'read'])
+  .meta({ description: '`read`: what changes or deletes something is 403.' });
+
+export const CreateKeyBody = z
+  .strictObject({ access: Access.optional().meta({ description: 'Default `full`.' }) })
+  .meta({ id: 'CreateKey' });
+
+export const Key = z
+  .strictObject({
+    key_id: z.string(),
+    tenant_id: z.string(),
+    access: Access,
+    created_at: Timestamp,
+    revoked_at: Timestamp.nullable(),
+  })
+  .meta({ id: 'Key' });
+
+export const KeyList = z.strictObject({ data: z.array(Key) }).meta({ id: 'KeyList' });
+export const CreatedKey = z.strictObject({ ...Key.shape, api_key: ApiKeyText }).meta({ id: 'CreatedKey' });
+
+export const AuditQuery = z.strictObject({
+  tenant_id: TenantParams.shape.tenant_id.optional().meta({ description: 'Acts on this tenant alone.' }),
+  limit: Limit,
+  cursor: NumberCursor,
+});
+
+const AuditEntry = z
+  .strictObject({
+    id: Count,
+    at: Timestamp,
+    actor: z.string().meta({ description: 'Who: `server` for this API, `cli:USER` for a command line.' }),
+    act: z.string().meta({ example: 'tenant_created' }),
+    tenant_id: z.string().nullable(),
+    detail: z.record(z.string(), z.unknown()).meta({ type: 'object', additionalProperties: true }),
+  })
+  .meta({ id: 'AuditEntry' });
+
+export const AuditList = z
+  .strictObject({ data: z.array(AuditEntry), next_cursor: NextCursor })
+  .meta({ id: 'AuditList' });

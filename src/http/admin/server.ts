@@ -1,0 +1,54 @@
+/**
+ * The admin API: a listener of its own, so that what tenants reach has nothing for operators. Whoever has an operator's key may do
+ * everything here; tenants' limits do not count.
+ */
+import type { FastifyInstance } from 'fastify';
+import type { Administration } from '../../service/administration.ts';
+import { unknownRoute } from '../admission.ts';
+import { createApp, type ListenerOptions } from '../app.ts';
+import { smallBodyBytes } from '../body/body.ts';
+import { defaultHttpTimeouts } from '../protocol/listener.ts';
+import { describeApi, type ApiDocument } from '../schemas/openapi.ts';
+import type { OperatorKeys } from './operator-keys.ts';
+import { adminRoutes } from './routes.ts';
+
+export interface AdminServerOptions extends ListenerOptions {
+  readonly administration: Administration;
+  readonly operators: OperatorKeys;
+}
+
+const adminDocument: ApiDocument = {
+  title: 'maxsimd admin',
+  description: `Tenants, their API keys, limits and usage, and the log of what was done to them. Errors, request ids and pages are as in the
+interface of the service.`,
+  tags: {
+    tenants: 'Who may use the service, how much, and what they used.',
+    keys: 'What tenants send with their requests.',
+    audit: 'What was done here.',
+    reference: 'This description.',
+  },
+  keyDescription: 'The key of an operator, from MAXSIMD_ADMIN_KEY_FILE.',
+};
+
+/** Built, not listening. */
+export async function createAdminServer(options: AdminServerOptions): Promise<FastifyInstance> {
+  const { administration, operators } = options;
+  const { app } = createApp({ ...options, timeouts: defaultHttpTimeouts, bodyBytesMax: smallBodyBytes });
+  await describeApi(app, adminDocument);
+  await app.register(
+    async (v1) => {
+      v1.addHook('onRequest', async (request) => {
+        operators.admit(request.headers.authorization);
+        request.scope.admitOperator();
+        if (request.is404) throw unknownRoute();
+      });
+      v1.setNotFoundHandler(() => {
+        throw unknownRoute();
+      });
+      await v1.register(adminRoutes(administration));
+    },
+    { prefix: '/admin/v1' },
+  );
+  await app.ready();
+  return app;
+}

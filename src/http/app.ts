@@ -1,0 +1,133 @@
+/**
+ * What every listener of ours has in common, whatever its routes are: the protocol's answers, request ids, the life of a
+ * request, JSON bodies, validation and the error body.
+ */
+import { Socket } from 'node:net';
+import Fastify from 'fastify';
+import type { FastifyInstance } from 'fastify';
+import type { z } from 'zod';
+import { ServiceError } from '../errors.ts';
+import { unknownRoute } from './admission.ts';
+import { acceptJsonBodies } from './body/body.ts';
+import { BodyRoom } from './body/body-room.ts';
+import { answerErrors, answerFrameworkErrors } from './error-answers.ts';
+import { protocolError, validationError } from './error-body.ts';
+import { largeBodiesBytesMax, largeBodiesOfTenantBytesMax, pathParameterCharactersMax } from './limits.ts';
+import { clientGoneStatus, unmatchedRoute, type RequestObserver } from './observation.ts';
+import { ConnectionTurns } from './protocol/connection-turns.ts';
+import { createListener, type HttpTimeouts, type TlsIdentity } from './protocol/listener.ts';
+import { createClientErrorHandler, trackAnswer } from './protocol/protocol.ts';
+import { requestIdHeader, requestIdOf } from './protocol/request-id.ts';
+import { traceParentOf } from './protocol/trace-parent.ts';
+import { RequestScope } from './request-scope.ts';
+
+export interface ListenerOptions {
+  /** Hears of every request; one for all listeners of a process. */
+  readonly observer: RequestObserver;
+  /** With it the server speaks HTTPS. */
+  readonly tls?: TlsIdentity;
+  /** Believe `X-Forwarded-*`. */
+  readonly trustProxy?: boolean;
+  /** Further connections are closed at once; absent = as many as come. */
+  readonly connectionsMax?: number;
+  /** Once aborted, new requests get 503 and connections close after their answer; health stays up. */
+  readonly drain?: AbortSignal;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    scope: RequestScope;
+  }
+  interface FastifyContextConfig {
+    readonly servesWhileDraining?: boolean;
+  }
+}
+
+/** Without routes. `drain`: aborted once the owner drains or the server is closed. */
+export function createApp(
+  options: ListenerOptions & { readonly timeouts: HttpTimeouts; readonly bodyBytesMax: number },
+): { readonly app: FastifyInstance; readonly drain: AbortSignal } {
+  const { observer, timeouts, bodyBytesMax } = options;
+  const turns = new ConnectionTurns();
+  const app: FastifyInstance = Fastify({
+    // Ours, so that no listener of the service lacks the protocol's answers (Fastify adds bare ones for `localhost`).
+    serverFactory: (handler) =>
+      createListener(handler, {
+        tls: options.tls,
+        timeouts,
+        observer,
+        turns,
+        connectionsMax: options.connectionsMax ?? Infinity,
+      }),
+    trustProxy: options.trustProxy ?? false,
+    bodyLimit: bodyBytesMax,
+    routerOptions: { maxParamLength: pathParameterCharactersMax },
+    genReqId: (request) => requestIdOf(request.headers),
+    // Its answer has neither our body nor the request id; the draining hook below gives one that has.
+    return503OnClosing: false,
+    clientErrorHandler: createClientErrorHandler(observer, turns),
+    frameworkErrors: answerFrameworkErrors(observer),
+  });
+
+  const drain = drainSignal(app, options.drain);
+  app.decorateRequest('scope', null as unknown as RequestScope);
+
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header(requestIdHeader, request.id);
+    observer.started();
+    const traceParent = traceParentOf(request.headers);
+    request.scope = new RequestScope({ requestId: request.id, traceParent }, reply.raw, (scope) => {
+      observer.ended(scope, {
+        method: request.method,
+        route: request.routeOptions.url ?? unmatchedRoute,
+        status: scope.protocolStatus ?? (scope.clientGone ? clientGoneStatus : reply.statusCode),
+      });
+    });
+    trackAnswer(request.raw, reply.raw, request.scope);
+    if (drain.aborted && request.routeOptions.config.servesWhileDraining !== true) throw draining();
+    // RFC 9112 section 3.2; Node's own answer would lack our body.
+    if (request.raw.httpVersion === '1.1' && request.headers.host === undefined) {
+      throw protocolError(400, 'the Host header is missing', 'malformed_http');
+    }
+  });
+
+  app.addHook('onSend', async (request, reply) => {
+    // Counts from the last byte taken; Node sets what holds for an idle connection once the answer is out. `inject()`
+    // has no connection.
+    if (request.raw.socket instanceof Socket) request.raw.socket.setTimeout(timeouts.answerMs);
+    // Also what was in hand when draining began.
+    if (drain.aborted) reply.header('connection', 'close');
+  });
+
+  acceptJsonBodies(app, {
+    bytesMax: bodyBytesMax,
+    timeoutMs: timeouts.bodyMs,
+    room: new BodyRoom({
+      bytesMax: largeBodiesBytesMax,
+      tenantBytesMax: largeBodiesOfTenantBytesMax,
+      waitMs: timeouts.bodyWaitMs,
+    }),
+  });
+  app.setValidatorCompiler<z.ZodType>(({ schema }) => (data) => {
+    const result = schema.safeParse(data);
+    return result.success ? { value: result.data } : { error: validationError(result.error) };
+  });
+  // Answers are made by src/http/routes/representations.ts; the schemas describe them, and a test holds the two together.
+  app.setSerializerCompiler(() => (data) => JSON.stringify(data));
+  answerErrors(app, observer);
+  app.setNotFoundHandler(() => {
+    throw unknownRoute();
+  });
+  return { app, drain };
+}
+
+/** Aborts when the owner starts draining or the server is closed. */
+function drainSignal(app: FastifyInstance, given: AbortSignal | undefined): AbortSignal {
+  const closing = new AbortController();
+  app.addHook('preClose', async () => closing.abort());
+  return given === undefined ? closing.signal : AbortSignal.any([given, closing.signal]);
+}
+
+function draining(): ServiceError {
+  return new ServiceError('service_unavailable', 'the service is shutting down', { retryAfterSeconds: 1 });
+}

@@ -1,0 +1,92 @@
+/**
+ * What operators do with tenants and keys, wherever they ask from: the admin API and the command line call the same. A running
+ * service follows what was done within the age of its caches.
+ */
+import { randomUUID } from 'node:crypto';
+import { generateApiKey, hashApiKey } from '../catalog/api-key.ts';
+import type { ApiKey, Catalog, KeyAccess, Tenant, TenantLimits } from '../catalog/contract.ts';
+import { defaultLimits } from '../catalog/default-limits.ts';
+
+/** A key that was just made: its text is known now and never again. */
+export interface MadeKey {
+  readonly keyId: string;
+  readonly apiKey: string;
+}
+
+export type KeyCreation =
+  | (MadeKey & { readonly outcome: 'created'; readonly key: ApiKey })
+  | { readonly outcome: 'tenant_missing' }
+  | { readonly outcome: 'too_many_keys' };
+
+export interface TenantDeletion {
+  readonly indexes: number;
+  /** Otherwise the running service removes the files of these indexes within a minute. */
+  readonly filesRemoved: boolean;
+}
+
+/** `undefined`: there is no such tenant, or key. */
+export interface Administration extends Pick<
+  Catalog,
+  | 'listTenants'
+  | 'getTenant'
+  | 'setTenantSuspended'
+  | 'setTenantLimits'
+  | 'listKeys'
+  | 'revokeKey'
+  | 'usageDays'
+  | 'listAudit'
+> {
+  /** With its first key. */
+  createTenant(name: string, limits: Partial<TenantLimits>): Promise<MadeKey & { readonly tenant: Tenant }>;
+  /** Erases the tenant with its keys, indexes, documents and usage. */
+  deleteTenant(tenantId: string): Promise<TenantDeletion | undefined>;
+  createKey(tenantId: string, access: KeyAccess): Promise<KeyCreation>;
+}
+
+export interface AdministrationOptions {
+  readonly catalog: Catalog;
+  /** What API keys are hashed with, 32 bytes. */
+  readonly keyPepper: Uint8Array;
+  /** Removes the files of deleted indexes; `false`: that is left to a running service. */
+  readonly purge: (indexIds: readonly string[]) => Promise<boolean>;
+}
+
+export function administration({ catalog, keyPepper, purge }: AdministrationOptions): Administration {
+  const makeKey = (): MadeKey & { readonly hash: Uint8Array } => {
+    const { id, apiKey } = generateApiKey();
+    return { keyId: id, apiKey, hash: hashApiKey(apiKey, keyPepper) };
+  };
+  return {
+    listTenants: (page) => catalog.listTenants(page),
+    getTenant: (tenantId) => catalog.getTenant(tenantId),
+    setTenantSuspended: (tenantId, suspended) => catalog.setTenantSuspended(tenantId, suspended),
+    setTenantLimits: (tenantId, limits) => catalog.setTenantLimits(tenantId, limits),
+    listKeys: (tenantId) => catalog.listKeys(tenantId),
+    revokeKey: (keyId) => catalog.revokeKey(keyId),
+    usageDays: (tenantId, from, to) => catalog.usageDays(tenantId, from, to),
+    listAudit: (query) => catalog.listAudit(query),
+
+    async createTenant(name, limits) {
+      const { keyId, apiKey, hash } = makeKey();
+      const tenant = await catalog.createTenant({
+        id: randomUUID(),
+        name,
+        limits: { ...defaultLimits, ...limits },
+        key: { id: keyId, hash },
+      });
+      return { tenant, keyId, apiKey };
+    },
+
+    async deleteTenant(tenantId) {
+      const deleted = await catalog.deleteTenant(tenantId);
+      if (deleted === undefined) return undefined;
+      return { indexes: deleted.indexIds.length, filesRemoved: await purge(deleted.indexIds) };
+    },
+
+    async createKey(tenantId, access) {
+      const { keyId, apiKey, hash } = makeKey();
+      const created = await catalog.createKey({ id: keyId, tenantId, hash, access });
+      return created.outcome === 'created' ? { ...created, keyId, apiKey } : created;
+    },
+  };
+}

@@ -1,0 +1,170 @@
+/** What every `Catalog` keeps for operators: access of keys, usage by day, and the log of acts. */
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import type { Catalog } from '../../src/catalog/contract.ts';
+import {
+  DocumentWriter,
+  generousLimits,
+  month,
+  newTenant,
+  usageOf,
+} from '../support/stages/catalog-fixture.ts';
+import type { CatalogUnderTest } from './conformance.ts';
+
+const today = (): string => new Date().toISOString().slice(0, 10);
+/** `month` is over. */
+const lastOfMonth = '2026-10-31';
+
+async function actsOn(catalog: Catalog, tenantId: string): Promise<readonly string[]> {
+  return (await catalog.listAudit({ limit: 100, tenantId })).map(({ act }) => act);
+}
+
+function newKey(tenantId: string) {
+  return { id: randomUUID(), tenantId, hash: new Uint8Array(32) };
+}
+
+export function describeAdministration(current: () => CatalogUnderTest): void {
+  describe('tenants in pages', () => {
+    it('are each listed once, oldest first', async () => {
+      const { catalog } = current();
+      for (let tenants = 0; tenants < 5; tenants += 1) await newTenant(catalog);
+      const all = await catalog.listTenants();
+      const seen = [];
+      let page = await catalog.listTenants({ limit: 2 });
+      while (page.length > 0) {
+        seen.push(...page);
+        page = await catalog.listTenants({ limit: 2, after: page.at(-1) });
+      }
+      expect(seen).toEqual(all);
+    });
+  });
+
+  describe('access of a key', () => {
+    it('is full, or what it was made with', async () => {
+      const under = current();
+      const id = randomUUID();
+      const key = { id: randomUUID(), hash: new Uint8Array(32) };
+      await under.catalog.createTenant({ id, name: 'tenant', limits: generousLimits, key });
+      const reading = newKey(id);
+      expect(await under.catalog.createKey({ ...reading, access: 'read' })).toMatchObject({
+        outcome: 'created',
+        key: { access: 'read' },
+      });
+      await under.reopen();
+      const { catalog } = under;
+      expect((await catalog.listKeys(id)).map(({ access }) => access).toSorted()).toEqual(['full', 'read']);
+      expect((await catalog.findKey(reading.id))?.key.access).toBe('read');
+      expect((await catalog.revokeKey(reading.id))?.access).toBe('read');
+    });
+  });
+
+  describe('usage by day', () => {
+    it('adds up to the month, from whatever wrote it', async () => {
+      const { catalog } = current();
+      const { id } = await newTenant(catalog);
+      const writer = await DocumentWriter.start(catalog, id);
+      await writer.upsert(['a', 'b']);
+      await catalog.recordUsage(usageOf(id, { requests: 2, searches: 1, inputTokens: 2n ** 60n }));
+      await catalog.recordUsage(usageOf(id, { requests: 1, scores: 1, inputTokens: 1n }));
+      const { documents: _stored, ...totals } = await catalog.usageTotals(id, month);
+      // All of it belongs to a month that is over.
+      expect(await catalog.usageDays(id, '2026-10-01', '2026-10-31')).toEqual([
+        { day: lastOfMonth, ...totals },
+      ]);
+      expect(totals).toMatchObject({ searches: 1, scores: 1, inputTokens: 2n ** 60n + 1n });
+    });
+
+    it('is of today, and of the days that are asked for', async () => {
+      const under = current();
+      const { id } = await newTenant(under.catalog);
+      const before = today();
+      const thisMonth = before.slice(0, 7);
+      await under.catalog.recordUsage({ ...usageOf(id, { requests: 1 }), month: thisMonth });
+      await under.catalog.recordUsage(usageOf(id, { requests: 5 }));
+      await under.reopen();
+      const { catalog } = under;
+      const days = await catalog.usageDays(id, '2000-01-01', '2100-01-01');
+      expect(days.map(({ requests }) => requests)).toEqual([5, 1]);
+      expect(days[0]?.day).toBe(lastOfMonth);
+      expect([before, today()]).toContain(days[1]?.day);
+      expect(await catalog.usageDays(id, '2026-10-01', '2026-10-30')).toEqual([]);
+      expect(await catalog.usageDays(randomUUID(), '2000-01-01', '2100-01-01')).toEqual([]);
+    });
+
+    it('is kept for 400 days, and goes with its tenant', async () => {
+      const { catalog } = current();
+      const { id } = await newTenant(catalog);
+      for (const old of ['2025-09', '2024-02', '2025-10', '2026-10']) {
+        await catalog.recordUsage({ ...usageOf(id, { requests: 1 }), month: old });
+      }
+      const days = await catalog.usageDays(id, '2000-01-01', '2100-01-01');
+      expect(days.map(({ day }) => day)).toEqual(['2025-09-30', '2025-10-31', '2026-10-31']);
+      await catalog.deleteTenant(id);
+      expect(await catalog.usageDays(id, '2000-01-01', '2100-01-01')).toEqual([]);
+    });
+  });
+
+  describe('the audit log', () => {
+    it('has each act once, newest first, and stays when its tenant goes', async () => {
+      const under = current();
+      const { catalog } = under;
+      const { id } = await newTenant(catalog, { documents: 7 });
+      const key = newKey(id);
+      await catalog.createKey({ ...key, access: 'read' });
+      await catalog.setTenantSuspended(id, true);
+      await catalog.setTenantSuspended(id, false);
+      await catalog.setTenantLimits(id, { inputTokens: 2n ** 62n });
+      await catalog.revokeKey(key.id);
+      // It is revoked already.
+      await catalog.revokeKey(key.id);
+      await catalog.deleteTenant(id);
+      await under.reopen();
+      const entries = await under.catalog.listAudit({ limit: 100, tenantId: id });
+      expect(entries.map(({ act }) => act)).toEqual([
+        'tenant_deleted',
+        'key_revoked',
+        'limits_changed',
+        'tenant_resumed',
+        'tenant_suspended',
+        'key_created',
+        'tenant_created',
+      ]);
+      expect(entries[2]?.detail).toEqual({ input_tokens: String(2n ** 62n) });
+      expect(entries[5]?.detail).toEqual({ key_id: key.id, access: 'read' });
+      expect(entries[6]?.detail).toMatchObject({ documents: 7, requests_per_minute: 60 });
+      expect(new Set(entries.map(({ actor }) => actor))).toEqual(new Set(['conformance']));
+      const ids = entries.map((entry) => entry.id);
+      expect(ids).toEqual(ids.toSorted((one, other) => other - one));
+    });
+
+    it('has nothing of what did not happen', async () => {
+      const { catalog } = current();
+      const { id } = await newTenant(catalog);
+      const nobody = randomUUID();
+      await catalog.setTenantSuspended(nobody, true);
+      await catalog.setTenantLimits(nobody, { documents: 1 });
+      await catalog.deleteTenant(nobody);
+      await catalog.createKey(newKey(nobody));
+      for (let keys = 0; keys < 3; keys += 1) await catalog.createKey(newKey(id));
+      await expect(catalog.createTenant({ id, name: 'again', limits: generousLimits })).rejects.toThrow(
+        /tenants|UNIQUE/,
+      );
+      expect(await actsOn(catalog, nobody)).toEqual([]);
+      expect(await actsOn(catalog, id)).toEqual(['key_created', 'key_created', 'tenant_created']);
+    });
+
+    it('comes in pages', async () => {
+      const { catalog } = current();
+      const { id } = await newTenant(catalog);
+      for (let times = 0; times < 4; times += 1) await catalog.setTenantSuspended(id, times % 2 === 0);
+      const seen = [];
+      let page = await catalog.listAudit({ limit: 2, tenantId: id });
+      while (page.length > 0) {
+        seen.push(...page);
+        page = await catalog.listAudit({ limit: 2, tenantId: id, before: page.at(-1)?.id });
+      }
+      expect(seen).toEqual(await catalog.listAudit({ limit: 100, tenantId: id }));
+      expect(seen).toHaveLength(5);
+    });
+  });
+}

@@ -1,0 +1,50 @@
+/** An admin API over a catalog of its own. */
+import { randomBytes } from 'node:crypto';
+import type { AddressInfo } from 'node:net';
+import { openCatalog, type SqliteCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
+import { OperatorKeys } from '../../../src/http/admin/operator-keys.ts';
+import { createAdminServer } from '../../../src/http/admin/server.ts';
+import { createRequestObserver } from '../../../src/http/observation.ts';
+import { createLogger } from '../../../src/logging.ts';
+import { createMetrics } from '../../../src/metrics.ts';
+import { administration, type Administration } from '../../../src/service/administration.ts';
+import { newDirectory } from '../../support/machine/temporary-directory.ts';
+
+export interface AdminStage extends AsyncDisposable {
+  readonly app: Awaited<ReturnType<typeof createAdminServer>>;
+  readonly catalog: SqliteCatalog;
+  readonly local: Administration;
+  readonly operatorKey: string;
+  readonly logText: () => string;
+  /** Listens on any free port of the loopback address, once. */
+  url(): Promise<string>;
+}
+
+export async function openAdminStage(): Promise<AdminStage> {
+  const catalog = await openCatalog({ directory: await newDirectory(), actor: 'server' });
+  const purge = () => Promise.resolve(false);
+  const local = administration({ catalog, keyPepper: catalog.keyPepper(), purge });
+  const operatorKey = randomBytes(32).toString('hex');
+  const lines: string[] = [];
+  const logger = createLogger({ level: 'debug', destination: { write: (line) => void lines.push(line) } });
+  const app = await createAdminServer({
+    administration: local,
+    operators: new OperatorKeys(`${randomBytes(32).toString('hex')}\n${operatorKey}\n`),
+    observer: createRequestObserver(logger, createMetrics()),
+  });
+  return {
+    app,
+    catalog,
+    local,
+    operatorKey,
+    logText: () => lines.join(''),
+    async url() {
+      await app.listen({ host: '127.0.0.1', port: 0 });
+      return `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
+    },
+    async [Symbol.asyncDispose]() {
+      await app.close();
+      await catalog.close();
+    },
+  };
+}

@@ -1,0 +1,195 @@
+/** The admin API on the wire: who gets in, what is refused, pages, and that it describes itself. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { OperatorKeys } from '../../../src/http/admin/operator-keys.ts';
+import {
+  AuditList,
+  CreatedKey,
+  CreatedTenant,
+  Key,
+  KeyList,
+  Tenant,
+  TenantList,
+} from '../../../src/http/admin/schemas.ts';
+import { UsageDays } from '../../../src/http/schemas/usage.ts';
+import { openAdminStage, type AdminStage } from './admin-stage.ts';
+
+let stage: AdminStage;
+beforeEach(async () => {
+  stage = await openAdminStage();
+});
+afterEach(async () => stage[Symbol.asyncDispose]());
+
+async function ask(
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE',
+  path: string,
+  payload?: object,
+  key = stage.operatorKey,
+) {
+  const answer = await stage.app.inject({
+    method,
+    url: `/admin/v1${path}`,
+    headers: { authorization: `Bearer ${key}` },
+    ...(payload && { payload }),
+  });
+  return { status: answer.statusCode, headers: answer.headers, body: answer.json<Record<string, never>>() };
+}
+
+const codeOf = ({ body }: { readonly body: object }) => (body as { error?: { code: string } }).error?.code;
+const issueOf = ({ body }: { readonly body: object }) =>
+  (body as { error: { issues: { path: string; code: string }[] } }).error.issues[0];
+
+describe('who gets in', () => {
+  const routes = [
+    ['GET', '/tenants'],
+    ['POST', '/tenants'],
+    ['GET', '/tenants/x'],
+    ['PATCH', '/tenants/x'],
+    ['DELETE', '/tenants/x'],
+    ['GET', '/tenants/x/usage'],
+    ['GET', '/tenants/x/keys'],
+    ['POST', '/tenants/x/keys'],
+    ['DELETE', '/keys/x'],
+    ['GET', '/audit'],
+    ['GET', '/nowhere'],
+  ] as const;
+
+  it.each(routes)('%s %s is for operators alone', async (method, path) => {
+    const { apiKey } = await stage.local.createTenant('tenant', {});
+    for (const key of ['', 'x', apiKey, `${stage.operatorKey}0`, stage.operatorKey.slice(1)]) {
+      const refused = await ask(method, path, undefined, key);
+      expect(refused.status, key).toBe(401);
+      expect(codeOf(refused)).toBe('authentication_failed');
+      expect(refused.headers['www-authenticate']).toBe('Bearer');
+    }
+    expect((await ask(method, path)).status).not.toBe(401);
+  });
+
+  it('has no other address', async () => {
+    expect((await ask('GET', '/nowhere')).status).toBe(404);
+    expect((await stage.app.inject({ url: '/v1/indexes' })).statusCode).toBe(404);
+  });
+
+  it('takes keys of 32 characters or more from a file with one in each line', () => {
+    const key = 'k'.repeat(32);
+    for (const text of ['', '\n \n', 'k'.repeat(31), `${key}\nshort`, `${key} ${key}`, `${key}\u00e9`]) {
+      expect(() => new OperatorKeys(text), text).toThrow(/key/);
+    }
+    const keys = new OperatorKeys(`\r\n${key}\r\n\n${'l'.repeat(40)}`);
+    for (const good of [key, 'l'.repeat(40)]) expect(() => keys.admit(`Bearer ${good}`)).not.toThrow();
+    for (const bad of [undefined, '', 'Bearer ', `Basic ${key}`, `Bearer ${key}${key}`]) {
+      expect(() => keys.admit(bad), bad).toThrow('missing or wrong');
+    }
+    expect(() => new OperatorKeys(`${key}\nsecretive`)).not.toThrow(/secretive/);
+  });
+});
+
+describe('what is refused', () => {
+  it.each([
+    ['POST', '/tenants', {}, 'name', 'invalid_type'],
+    ['POST', '/tenants', { name: '' }, 'name', 'too_small'],
+    ['POST', '/tenants', { name: 'x', more: 1 }, 'more', 'unrecognized_keys'],
+    ['POST', '/tenants', { name: 'x', limits: { documents: -1 } }, 'limits.documents', 'too_small'],
+    [
+      'POST',
+      '/tenants',
+      { name: 'x', limits: { requests_per_minute: 0 } },
+      'limits.requests_per_minute',
+      'too_small',
+    ],
+    [
+      'POST',
+      '/tenants',
+      { name: 'x', limits: { input_tokens: '9223372036854775808' } },
+      'limits.input_tokens',
+      'invalid',
+    ],
+    ['PATCH', '/tenants/x', {}, '', 'invalid'],
+    ['PATCH', '/tenants/x', { suspended: true, limits: {} }, '', 'invalid'],
+    ['GET', '/tenants/x/usage?from=2026-02-30', undefined, 'from', 'invalid_format'],
+    ['GET', '/tenants/x/usage?from=2026-02-02&to=2026-02-01', undefined, 'to', 'too_small'],
+    ['GET', '/tenants/x/usage?from=2024-01-01&to=2026-02-01', undefined, 'from', 'too_big'],
+    ['GET', '/audit?cursor=x', undefined, 'cursor', 'invalid_cursor'],
+    ['GET', '/tenants?limit=0', undefined, 'limit', 'too_small'],
+  ] as const)('%s %s %j', async (method, path, body, where, code) => {
+    const refused = await ask(method, path, body);
+    expect(refused.status).toBe(422);
+    expect(issueOf(refused)).toMatchObject({ path: where, code });
+  });
+
+  it('bodies beyond 64 KiB, and a third live key', async () => {
+    expect((await ask('POST', '/tenants', { name: 'x'.repeat(70_000) })).status).toBe(413);
+    const { tenant } = await stage.local.createTenant('tenant', {});
+    expect((await ask('POST', `/tenants/${tenant.id}/keys`, {})).status).toBe(201);
+    const third = await ask('POST', `/tenants/${tenant.id}/keys`, {});
+    expect(third.status).toBe(422);
+    expect(issueOf(third)?.code).toBe('too_many_keys');
+  });
+
+  it.each(['GET', 'PATCH', 'DELETE'] as const)('%s of a tenant that is not there', async (method) => {
+    const missing = await ask(
+      method,
+      '/tenants/nobody',
+      method === 'PATCH' ? { suspended: true } : undefined,
+    );
+    expect(missing.status).toBe(404);
+    expect(codeOf(missing)).toBe('not_found');
+  });
+});
+
+describe('what is answered', () => {
+  it('is what the document says', async () => {
+    const created = await ask('POST', '/tenants', { name: 'Acme', limits: { input_tokens: '5' } });
+    expect(created.status).toBe(201);
+    const { tenant_id: id, key_id: keyId } = CreatedTenant.parse(created.body);
+    expect(created.headers['location']).toBe(`/admin/v1/tenants/${id}`);
+    expect(Tenant.parse((await ask('GET', `/tenants/${id}`)).body).limits.input_tokens).toBe('5');
+    expect(Tenant.parse((await ask('PATCH', `/tenants/${id}`, { suspended: true })).body).suspended).toBe(
+      true,
+    );
+    expect(TenantList.parse((await ask('GET', '/tenants')).body).data).toHaveLength(1);
+    CreatedKey.parse((await ask('POST', `/tenants/${id}/keys`, { access: 'read' })).body);
+    expect(KeyList.parse((await ask('GET', `/tenants/${id}/keys`)).body).data).toHaveLength(2);
+    expect(Key.parse((await ask('DELETE', `/keys/${keyId}`)).body).revoked_at).not.toBeNull();
+    UsageDays.parse((await ask('GET', `/tenants/${id}/usage`)).body);
+    expect((await ask('DELETE', `/tenants/${id}`)).body).toEqual({ deleted: true, indexes: 0 });
+    expect(AuditList.parse((await ask('GET', '/audit')).body).data).toHaveLength(5);
+  });
+
+  it.each(['/tenants', '/audit'])('%s comes in pages, each item once', async (list) => {
+    const made = [];
+    for (let tenants = 0; tenants < 5; tenants += 1)
+      made.push((await stage.local.createTenant('t', {})).tenant.id);
+    const seen: string[] = [];
+    let cursor: string | null = '';
+    while (cursor !== null) {
+      const { body } = await ask('GET', `${list}?limit=2${cursor && `&cursor=${cursor}`}`);
+      const page = body as unknown as { data: { tenant_id: string }[]; next_cursor: string | null };
+      expect(page.data.length).toBeLessThanOrEqual(2);
+      seen.push(...page.data.map(({ tenant_id: id }) => id));
+      cursor = page.next_cursor;
+    }
+    expect(seen.toSorted()).toEqual(made.toSorted());
+  });
+
+  it('shows a key once, and logs none', async () => {
+    const { api_key: secret, tenant_id: id } = CreatedTenant.parse(
+      (await ask('POST', '/tenants', { name: 'Acme' })).body,
+    );
+    for (const path of [`/tenants/${id}/keys`, '/audit', '/tenants']) {
+      expect(JSON.stringify((await ask('GET', path)).body)).not.toContain(secret);
+    }
+    for (const hidden of [secret, stage.operatorKey]) expect(stage.logText()).not.toContain(hidden);
+    expect(stage.logText()).toContain('/admin/v1/tenants');
+  });
+
+  it('is described in a document of its own, with every route', async () => {
+    const { paths } = (await stage.app.inject({ url: '/openapi.json' })).json<{
+      paths: Record<string, object>;
+    }>();
+    const operations = Object.entries(paths).flatMap(([path, item]) =>
+      path.startsWith('/admin') ? Object.keys(item).map((method) => `${method} ${path}`) : [],
+    );
+    expect(operations).toHaveLength(10);
+    expect((await stage.app.inject({ url: '/docs' })).statusCode).toBe(200);
+  });
+});
