@@ -123,10 +123,10 @@ export class Load {
   ): Promise<void> {
     const node = this.#anyNode(own);
     const { life } = node;
-    const { lost } = this;
-    const value = await this.#ask(node, this.#options.writer, kind, asks, used);
+    let isLost = false;
+    const value = await this.#ask(node, this.#options.writer, kind, asks, used, () => (isLost = true));
     if (value !== undefined) onAnswer();
-    else if (this.lost > lost) await this.#untilNewLife(node, life);
+    else if (isLost) await this.#untilNewLife(node, life);
   }
 
   async #search(node: LoadNode): Promise<void> {
@@ -169,6 +169,7 @@ export class Load {
     kind: Kind,
     asks: NodeAsks[Kind],
     used?: Partial<Counters>,
+    onLost?: () => void,
   ): Promise<NodeAnswers[Kind] | undefined> {
     const counted = used && this.ledger.begin(used);
     try {
@@ -178,8 +179,10 @@ export class Load {
       this.answered[kind] += 1;
       return value;
     } catch (error) {
-      if (error instanceof NodeGone) this.lost += 1;
-      else if (!(error instanceof Refused)) throw error;
+      if (error instanceof NodeGone) {
+        this.lost += 1;
+        onLost?.();
+      } else if (!(error instanceof Refused)) throw error;
       else if (error.code === 'service_unavailable') this.refused += 1;
       // A share of a limit, while Redis is away, is even: two requests in one millisecond may be one too many for any.
       else if (/^(rate|concurrency)_limit_exceeded$/.test(error.code)) this.limited += 1;
