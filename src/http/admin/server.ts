@@ -17,6 +17,9 @@ export interface AdminServerOptions extends ListenerOptions {
   readonly operators: OperatorKeys;
 }
 
+/** Open at a time, idle ones included; further ones are closed at once. */
+const connectionsMax = 100;
+
 const adminDocument: ApiDocument = {
   title: 'maxsimd admin',
   description: `Tenants, their API keys, limits and usage, and the log of what was done to them. Errors, request ids and pages are as in the
@@ -33,7 +36,12 @@ interface of the service.`,
 /** Built, not listening. */
 export async function createAdminServer(options: AdminServerOptions): Promise<FastifyInstance> {
   const { administration, operators } = options;
-  const { app } = createApp({ ...options, timeouts: defaultHttpTimeouts, bodyBytesMax: smallBodyBytes });
+  const { app } = createApp({
+    ...options,
+    timeouts: defaultHttpTimeouts,
+    bodyBytesMax: smallBodyBytes,
+    connectionsMax,
+  });
   await describeApi(app, adminDocument);
   await app.register(
     async (v1) => {
