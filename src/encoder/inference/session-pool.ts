@@ -66,6 +66,11 @@ const heldPerKind = 2;
  * tenth of a second: what is prepared keeps its place before a query of another tenant that comes meanwhile.
  */
 const aheadOfQueryTokensMax = 256;
+/**
+ * On a CPU, for so long after a query, one worker takes no documents: the next query need not wait for the rest of a
+ * run, which nothing can interrupt. Where there is one worker alone it takes both.
+ */
+const keptForQueriesMs = 100;
 
 export class SessionPool {
   readonly provider: 'cpu' | 'cuda';
@@ -75,6 +80,7 @@ export class SessionPool {
   readonly #options: SessionPoolOptions;
   readonly #watchdog: NodeJS.Timeout;
   #nextBatchId = 1;
+  #lastQueryAt = Number.NEGATIVE_INFINITY;
   #closing = false;
   #closed = false;
 
@@ -121,11 +127,14 @@ export class SessionPool {
   #hasPlace(slot: Slot, kind: BatchKind): boolean {
     const ahead = [...slot.flights.values()].filter((flight) => flight.kind === kind);
     if (ahead.length >= heldPerKind) return false;
-    return (
-      kind === 'document' ||
-      this.provider === 'cuda' ||
-      ahead.every(({ paddedTokens }) => paddedTokens <= aheadOfQueryTokensMax)
-    );
+    if (this.provider === 'cuda') return true;
+    if (kind === 'document') return slot !== this.#keptForQueries();
+    return ahead.every(({ paddedTokens }) => paddedTokens <= aheadOfQueryTokensMax);
+  }
+
+  #keptForQueries(): Slot | undefined {
+    const isKept = this.#slots.length > 1 && performance.now() - this.#lastQueryAt < keptForQueriesMs;
+    return isKept ? this.#slots[0] : undefined;
   }
 
   get workers(): number {
@@ -141,6 +150,7 @@ export class SessionPool {
         undefined,
       );
     assertInvariant(slot !== undefined && !this.#closed, 'a batch came to a pool without room');
+    if (batch.kind === 'query') this.#lastQueryAt = performance.now();
     const batchId = this.#nextBatchId++;
     const { promise, resolve, reject } = Promise.withResolvers<BatchResult>();
     slot.flights.set(batchId, {

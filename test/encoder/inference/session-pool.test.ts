@@ -1,4 +1,5 @@
 import { on } from 'node:events';
+import { setTimeout as pause } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { documentSequence } from '../../../src/encoder/model/colbert-rules.ts';
@@ -55,6 +56,28 @@ describe('a worker', () => {
     const short = padded('query', 256);
     expect(pool.hasRoom('query')).toBe(true);
     await short;
+  });
+
+  it('is kept for queries while they come, where there are others', async () => {
+    const { model, batch } = await stage();
+    const pool = await sessionsOfTest(model, 2);
+    const fill = () => {
+      const runs = [];
+      while (pool.hasRoom('document')) runs.push(pool.run(batch('document')));
+      return runs;
+    };
+    const before = fill();
+    expect(before).toHaveLength(4);
+    await Promise.all(before);
+    await pool.run(batch('query'));
+    const beside = fill();
+    expect(beside).toHaveLength(2);
+    expect(pool.hasRoom('query')).toBe(true);
+    await Promise.all(beside);
+    await pause(150);
+    const after = fill();
+    expect(after).toHaveLength(4);
+    await Promise.all(after);
   });
 
   it('runs a document batch after eight query batches at the latest, however many wait', async () => {

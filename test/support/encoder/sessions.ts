@@ -1,16 +1,16 @@
-/** Sessions for the tests: one real worker on the CPU. */
+/** Sessions for the tests: real workers on the CPU. */
 import { onTestFinished } from 'vitest';
 import type { ServedModel } from '../../../src/encoder/model/served-model.ts';
 import { SessionPool } from '../../../src/encoder/inference/session-pool.ts';
 
-/** Closed at the end of the test. */
-export async function sessionsOfTest(model: ServedModel): Promise<SessionPool> {
+/** Closed at the end of the test. Each worker has one thread. */
+export async function sessionsOfTest(model: ServedModel, workers = 1): Promise<SessionPool> {
   const pool = await SessionPool.open({
     models: [model.session],
     provider: 'cpu',
     deviceId: 0,
-    threads: 1,
-    workers: 1,
+    threads: workers,
+    workers,
     stuckMs: 60_000,
     onFatal: (reason) => {
       throw new Error(reason);
