@@ -43,6 +43,10 @@ export function DayPlot({ name, from, days, value }: DayPlotProps) {
           );
         })}
       </svg>
+      <p class="ends" aria-hidden="true">
+        <span>{from}</span>
+        <span>{bars.at(-1)?.day}</span>
+      </p>
       <table class="heard">
         <caption>{name} by day</caption>
         <tbody>
