@@ -61,36 +61,55 @@ const punctuation = new RegExp(`^[\\p{P}!-\\/:-@\\[-\`{-~${formerPunctuation}]$`
  */
 const marksMax = 30;
 const graphemeJoiner = '\u034f';
+/** Of combining class 1: all others of a class but 0 come after it. */
+const lowestMark = '\u0334';
+const partCharacters = 4096;
 
 /** What the normaliser does with a character; 0 is for one that nobody asked for yet, here and below. */
-const roles = { kept: 1, mark: 2, dropped: 3, space: 4, chinese: 5, later: 6 } as const;
+const roles = { kept: 1, mark: 2, dropped: 3, space: 4, chinese: 5, later: 6, stripped: 7 } as const;
 /** What a character is to words: between them, part of one, or one by itself. */
 const kinds = { between: 1, inWord: 2, alone: 3 } as const;
 const kindsKnown = new Uint8Array(0x110000);
 
-export function bertNormalizer(options: BertNormalizerOptions): (text: string) => string {
+export interface BertNormalizer {
+  (text: string): string;
+  /** The parts of the normalised text, each about 1 ms of work, whatever the text holds. */
+  parts(text: string): Generator<string, void, undefined>;
+}
+
+export function bertNormalizer(options: BertNormalizerOptions): BertNormalizer {
   const rolesKnown = new Uint8Array(0x110000);
-  return (text) => {
-    if (plainAscii.test(text)) {
-      const cleaned = options.cleanText ? text.replace(asciiWhiteSpace, ' ') : text;
-      return options.lowercase ? cleaned.toLowerCase() : cleaned;
+
+  /** Appends what `text[from, ...)` becomes, up to some character beyond `enough` that may begin a part; returns its place. */
+  const normalizePart = (text: string, from: number, into: string[]): number => {
+    const enough = from + partCharacters;
+    const ascii = text.slice(from, enough);
+    if (plainAscii.test(ascii)) {
+      const cleaned = options.cleanText ? ascii.replace(asciiWhiteSpace, ' ') : ascii;
+      into.push(options.lowercase ? cleaned.toLowerCase() : cleaned);
+      return enough;
     }
-    let result = '';
     let run = '';
-    let from = 0;
     let marks = 0;
-    for (let at = 0, next = 0; at < text.length; at = next) {
+    let at = from;
+    for (let next = at; at < text.length; at = next) {
       const code = text.codePointAt(at)!;
       next = at + (code > 0xffff ? 2 : 1);
       const role = (rolesKnown[code] ||= roleOf(code, options));
+      if (role === roles.mark && marks < marksMax) {
+        marks += 1;
+        continue;
+      }
+      // NFD moves nothing over this character, or over the joiner that ends a run of marks.
+      const isLeftOut = role === roles.dropped || role === roles.stripped;
+      if (at >= enough && !isLeftOut) break;
       if (role === roles.kept) {
         marks = 0;
         continue;
       }
-      if (role === roles.mark && marks++ < marksMax) continue;
       run += text.slice(from, at);
       from = next;
-      if (role === roles.dropped) continue;
+      if (isLeftOut) continue;
       marks = 0;
       if (role === roles.space) run += ' ';
       else if (role === roles.chinese) run += ` ${text.slice(at, next)} `;
@@ -100,12 +119,22 @@ export function bertNormalizer(options: BertNormalizerOptions): (text: string) =
         marks = 1;
       } else {
         // Neither dropped nor decomposed: passes between the runs.
-        result += finished(run, options) + text.slice(at, next);
+        into.push(finished(run, options), text.slice(at, next));
         run = '';
       }
     }
-    return result + finished(run + text.slice(from), options);
+    into.push(finished(run + text.slice(from, at), options));
+    return at;
   };
+
+  function* parts(text: string): Generator<string, void, undefined> {
+    const part: string[] = [];
+    for (let from = 0; from < text.length; part.length = 0) {
+      from = normalizePart(text, from, part);
+      yield part.join('');
+    }
+  }
+  return Object.assign((text: string) => [...parts(text)].join(''), { parts });
 }
 
 /**
@@ -144,7 +173,15 @@ function roleOf(code: number, options: BertNormalizerOptions): number {
   if (options.cleanText && isDropped(character, code)) return roles.dropped;
   if (options.cleanText && isSpace(character, code)) return roles.space;
   if (options.chineseCharacters && isChinese(code)) return roles.chinese;
-  return options.stripAccents && mark.test(character) ? roles.mark : roles.kept;
+  if (!options.stripAccents || !mark.test(character)) return roles.kept;
+  return isOnlyStripped(character) ? roles.stripped : roles.mark;
+}
+
+/** Whether a mark may be left out before NFD: it leaves nothing, and none is kept in its place by it (its combining class is not 0). */
+function isOnlyStripped(character: string): boolean {
+  const decomposed = character.normalize('NFD');
+  const isReordered = (decomposed + lowestMark).normalize('NFD') === lowestMark + decomposed;
+  return isReordered && decomposed.replace(nonspacingMarks, '') === '';
 }
 
 function kindOf(code: number): number {

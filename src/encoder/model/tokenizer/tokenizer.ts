@@ -15,7 +15,7 @@
 import { Tokenizer as LibraryTokenizer } from '@huggingface/tokenizers';
 import { setImmediate as turn } from 'node:timers/promises';
 import { z } from 'zod';
-import { bertNormalizer, bertWords, forEachBertWord } from './bert-text.ts';
+import { bertNormalizer, bertWords, forEachBertWord, type BertNormalizer } from './bert-text.ts';
 import { createPieceLengths, locateBertTokens, type TokenPlaces } from './token-places.ts';
 import { createWordPieces, type WordPieces } from './word-pieces.ts';
 
@@ -78,8 +78,6 @@ type Steps = (text: string, ids: number[]) => Generator<void, void, undefined>;
 const turnMs = 2;
 /** Characters of a step: about 1 ms of work. */
 const stepCharacters = 4096;
-/** Neither a mark, which belongs to what is before it, nor a character that may be dropped from between the two. */
-const base = /[\p{L}\p{N}\p{P}\p{S}\p{Z}]/gu;
 /** The library takes some 10 us a character. A slice ends before a space that follows something else, where there is one. */
 const librarySlices = /[^]{1,1024}$|[^]{1,1024}(?<=\S)(?= )|[^]{1,1024}/gu;
 
@@ -182,16 +180,14 @@ function hasUsableIds(vocabulary: unknown): boolean {
   return Object.values(vocabulary).every((id) => Number.isInteger(id) && id >= 0 && id <= tokenIdMax);
 }
 
-function bertSteps(normalize: (text: string) => string, appendPieces: WordPieces): Steps {
+function bertSteps(normalize: BertNormalizer, appendPieces: WordPieces): Steps {
   return function* (text, ids) {
-    const slices: string[] = [];
-    for (let from = 0; from < text.length; yield) {
-      base.lastIndex = from + stepCharacters;
-      const to = base.exec(text)?.index ?? text.length;
-      slices.push(normalize(text.slice(from, to)));
-      from = to;
+    const parts: string[] = [];
+    for (const part of normalize.parts(text)) {
+      parts.push(part);
+      yield;
     }
-    const normal = slices.join('');
+    const normal = parts.join('');
     const take = (from: number, to: number): void => appendPieces(normal, from, to, ids);
     for (let from = 0; from < normal.length; yield) {
       from = forEachBertWord(normal, { from, enough: from + stepCharacters }, take);

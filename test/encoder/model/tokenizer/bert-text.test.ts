@@ -42,6 +42,23 @@ describe('the normaliser of BERT tokenizers', () => {
     );
   });
 
+  it('gives long texts in short parts that are the whole', () => {
+    const texts = fc.array(fc.oneof(anyCharacter, fc.constantFrom(...marks), fc.constant('e')), {
+      minLength: 1,
+      maxLength: 30,
+    });
+    fc.assert(
+      fc.property(texts, (characters) => {
+        const text = characters.join('').repeat(Math.ceil(12_000 / characters.length));
+        const parts = [...normalize.parts(text)];
+        expect(parts.join('')).toBe(plainly(text));
+        // What is only left out costs next to nothing, and makes no part.
+        expect(parts.length).toBeGreaterThanOrEqual(parts.join('') === '' ? 1 : 2);
+      }),
+      { numRuns: 100 },
+    );
+  });
+
   it('strips runs of marks of any length', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...nonspacingMarks), { minLength: 31, maxLength: 200 }), (run) => {
