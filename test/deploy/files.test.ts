@@ -43,6 +43,7 @@ const fewest = { blobs: { url: 's3://bucket/prefix' } };
 const most = {
   blobs: { ...fewest.blobs, endpoint: 'https://store.example', credentialsSecretName: 'store' },
   authoritiesSecretName: 'authorities',
+  operatorsSecretName: 'operators',
   imagePullSecrets: [{ name: 'registry' }],
   serviceAccount: { annotations: { role: 'maxsimd' } },
   service: { annotations: { internal: 'true' } },
@@ -91,6 +92,10 @@ async function checkUnits(folder: string): Promise<void> {
     const text = readFileSync(path.join(folder, 'systemd', unit), 'utf8');
     const file = path.join(folder, name);
     writeFileSync(file, text.replaceAll('/opt/maxsimd', installed));
+    if (unit.startsWith('maxsimd-node')) {
+      mkdirSync(`${file}.d`);
+      cpSync(path.join(folder, 'systemd/maxsimd-node-admin.conf'), `${file}.d/admin.conf`);
+    }
     // It exits with 0 where it does not know a setting.
     const command = `${programs.systemdAnalyze} verify --man=no ${file} 2>&1`;
     const found = await run('sh', ['-c', command], folder);
@@ -152,6 +157,13 @@ const checks: readonly Check[] = [
     of: 'ProtectSystem',
     by: 'ProtectSytem',
     says: 'ProtectSytem',
+  },
+  {
+    file: 'systemd/maxsimd-node-admin.conf',
+    run: checkUnits,
+    of: 'LoadCredential',
+    by: 'LoadCredentail',
+    says: 'LoadCredentail',
   },
   {
     file: 'systemd/maxsimd-encoder.service',
@@ -256,6 +268,7 @@ describe('what nodes and encoders are given', () => {
     const environment = Object.fromEntries((node?.env ?? []).map(({ name, value = '' }) => [name, value]));
     expect(environment).toMatchObject({
       MAXSIMD_LOG_LEVEL: 'warn',
+      MAXSIMD_ADMIN_PORT: '9465',
       MAXSIMD_ENCODERS: 'release-encoder-0.release-encoder:50051,release-encoder-1.release-encoder:50051',
     });
     expect(() => parseConfig({ ...environment, ...secrets })).not.toThrow();
@@ -269,12 +282,18 @@ describe('what nodes and encoders are given', () => {
       readFileSync(path.join(deploy, 'systemd', unit), 'utf8')
         .replaceAll('\\\n', '')
         .replaceAll('%i', '8081');
-    const assigned = [...lines('maxsimd-node@.service').matchAll(/^Environment=(.+)$/gm)].flatMap(
-      ([, pairs = '']) => pairs.split(' ').map((pair) => pair.split('=') as [string, string]),
+    const assigned = ['maxsimd-node@.service', 'maxsimd-node-admin.conf'].flatMap((unit) =>
+      [...lines(unit).matchAll(/^Environment=(.+)$/gm)].flatMap(([, pairs = '']) =>
+        pairs.split(' ').map((pair) => pair.split('=') as [string, string]),
+      ),
     );
     const shared = { MAXSIMD_BLOBS_URL: 's3://bucket/prefix', ...secrets };
     const config = parseConfig({ ...Object.fromEntries(assigned), ...shared });
-    expect(config).toMatchObject({ MAXSIMD_HTTP_PORT: 8081, MAXSIMD_METRICS_PORT: 18081 });
+    expect(config).toMatchObject({
+      MAXSIMD_HTTP_PORT: 8081,
+      MAXSIMD_METRICS_PORT: 18081,
+      MAXSIMD_ADMIN_PORT: 28081,
+    });
     const [, options = ''] = /^ExecStart=.*main\.js (.+)$/m.exec(lines('maxsimd-encoder.service')) ?? [];
     expect(() => parseEncoderArguments(options.trim().split(/ +/))).not.toThrow();
   });
