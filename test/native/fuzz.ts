@@ -19,6 +19,7 @@ const targets = {
   codes: 'fuzzCodes',
   'codebook-file': 'fuzzCodebookFile',
   codebook: 'fuzzCodebook',
+  condition: 'fuzzCondition',
 };
 /** Inputs that are kept are short: the corpus stays at some kilobytes. */
 const keptBytesMax = 48;

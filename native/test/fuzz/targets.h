@@ -1,6 +1,7 @@
-// Readers of files as functions of fuzzed bytes: run by libFuzzer (entry/entry.cpp), and with what it found once, in every
-// run of the tests (replay_test.cpp). Each begins with sound files, changes one as the bytes say, and sets its checksums
-// right, or no change would get past them. What is wrong ends the process. True = the changed file was taken for sound.
+// Readers of files and of requests as functions of fuzzed bytes: run by libFuzzer (entry/entry.cpp), and with what it found
+// once, in every run of the tests (replay_test.cpp). Those of files begin with sound ones, change one as the bytes say, and
+// set its checksums right, or no change would get past them. What is wrong ends the process. True = the bytes were taken for
+// sound.
 #pragma once
 
 #include "test/crafted.h"
@@ -15,6 +16,7 @@ bool fuzzPostings(std::span<const uint8_t> bytes);
 bool fuzzCodes(std::span<const uint8_t> bytes);
 bool fuzzCodebookFile(std::span<const uint8_t> bytes);
 bool fuzzCodebook(std::span<const uint8_t> bytes);
+bool fuzzCondition(std::span<const uint8_t> bytes);
 
 struct FuzzTarget {
   const char* name;
@@ -27,6 +29,7 @@ inline constexpr FuzzTarget fuzzTargets[] = {
     {"codes", fuzzCodes},
     {"codebook-file", fuzzCodebookFile},
     {"codebook", fuzzCodebook},
+    {"condition", fuzzCondition},
 };
 
 /// Fuzzed bytes as choices and as changes of a file.

@@ -1,0 +1,27 @@
+// What comes with a request and from the catalog: the bytes of a condition, and the text of metadata.
+#include "index/condition.h"
+#include "index/json_values.h"
+#include "test/fuzz/targets.h"
+
+namespace maxsimd::test {
+
+bool fuzzCondition(std::span<const uint8_t> given) {
+  const std::string_view text{reinterpret_cast<const char*>(given.data()), given.size()};
+  for (const JsonMember& member : membersOf(text)) {
+    CHECK(stringOf(member.name).size() <= 3 * member.name.size());
+    const auto key = valueKey(member.value);
+    CHECK(!key || (key->size() <= valueKeyBytesMax && *key >= numberKeys && *key < behindKeys));
+  }
+  try {
+    const Condition condition = readCondition(given);
+    for (const Condition::Step& step : condition.steps) {
+      for (const size_t term : step.terms) CHECK(term < condition.terms.size());
+    }
+    return true;
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::invalidArgument);
+    return false;
+  }
+}
+
+}  // namespace maxsimd::test

@@ -1,0 +1,177 @@
+// Keys of metadata values beside the values themselves, and columns of them beside plain lists.
+#include "index/field_values.h"
+#include "index/json_values.h"
+#include "test/check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+namespace maxsimd::test {
+namespace {
+
+/// value / 10^8
+struct Number {
+  __int128 value;
+  std::string token;
+};
+
+/// One of the ways to write mantissa * 10^power.
+Number someNumber(Random& random) {
+  constexpr int powerMost = 8;
+  const auto mantissa = int64_t(random() % uint64_t(std::pow(10, between(random, 0, 15))));
+  const bool negative = between(random, 0, 1);
+  int power = int(between(random, 0, 2 * powerMost)) - powerMost;
+  __int128 value = mantissa;
+  for (int times = power + powerMost; times > 0; --times) value *= 10;
+
+  std::string digits = std::to_string(mantissa);
+  for (uint32_t zeros = between(random, 0, 3); zeros > 0; --zeros, --power) digits += '0';
+  if (between(random, 0, 1)) {
+    const uint32_t places = between(random, 1, 20);
+    while (digits.size() <= places) digits.insert(0, "0");
+    digits.insert(digits.size() - places, ".");
+    power += int(places);
+  }
+  if (power != 0 || between(random, 0, 3) == 0) {
+    digits += between(random, 0, 1) ? 'e' : 'E';
+    if (power >= 0 && between(random, 0, 1)) digits += '+';
+    digits += std::to_string(power);
+  }
+  return {negative ? -value : value, (negative ? "-" : "") + digits};
+}
+
+const Case numbersInOrder("values", "keys of numbers are in the order of their exact values, however written", [](Random& random) {
+  for (int round = 0; round < rounds(200'000); ++round) {
+    const Number a = someNumber(random), b = someNumber(random);
+    const auto x = valueKey(a.token), y = valueKey(b.token);
+    CHECK(x && y && *x >= numberKeys && *x < stringKeys);
+    CHECK((*x < *y) == (a.value < b.value) && (*x == *y) == (a.value == b.value));
+  }
+  CHECK(!valueKey("1e30001") && !valueKey("-1e-99999999999999999999") && valueKey("0e99999999999"));
+});
+
+using Points = std::vector<uint32_t>;
+
+Points somePoints(Random& random) {
+  Points points(between(random, 0, 4));
+  for (uint32_t& point : points) {
+    switch (between(random, 0, 4)) {
+      case 0: point = between(random, 0x20, 0x7e); break;
+      case 1: point = between(random, 0x80, 0x7ff); break;
+      case 2: point = between(random, 0xe000, 0xffff); break;
+      case 3: point = between(random, 0x10000, 0x10ffff); break;
+      default: point = 'a';
+    }
+  }
+  return points;
+}
+
+/// Each code point as it is or as an escape, which for those beyond 0xffff is a pair of surrogates.
+std::string tokenOf(Random& random, const Points& points) {
+  std::string token = "\"";
+  const auto escape = [&token](uint32_t unit) {
+    char text[8];
+    std::snprintf(text, sizeof text, "\\u%04x", unit);
+    token += text;
+  };
+  for (const uint32_t point : points) {
+    if (point < 0x80 && point != '"' && point != '\\' && between(random, 0, 1)) token += char(point);
+    else if (point < 0x10000) escape(point);
+    else escape(0xd800 + ((point - 0x10000) >> 10)), escape(0xdc00 + ((point - 0x10000) & 0x3ff));
+  }
+  return token + '"';
+}
+
+const Case stringsInOrder("values", "keys of strings are in the order of their code points", [](Random& random) {
+  for (int round = 0; round < rounds(100'000); ++round) {
+    const Points a = somePoints(random), b = somePoints(random);
+    const auto x = valueKey(tokenOf(random, a)), y = valueKey(tokenOf(random, b));
+    CHECK(x && y && *x >= stringKeys && *x < behindKeys);
+    CHECK((*x < *y) == (a < b) && (*x == *y) == (a == b));
+  }
+  CHECK(valueKey('"' + std::string(valueKeyBytesMax - 1, 'a') + '"'));
+  CHECK(!valueKey('"' + std::string(valueKeyBytesMax, 'a') + '"'));
+  for (const char* token : {"true", "null", "[1]", "{}", ""}) CHECK(!valueKey(token));
+});
+
+const Case membersInOrder("values", "members of an object are found whatever they hold", [](Random&) {
+  const auto members = membersOf(R"({"a":"},\"","b":[1,{"c":"]"}],"":{"a":{}},"a":-1.5e3})");
+  CHECK(members.size() == 4);
+  CHECK(members[0].value == R"("},\"")" && members[1].value == R"([1,{"c":"]"}])" && members[2].value == R"({"a":{}})");
+  CHECK(members[2].name == R"("")" && members[3].name == R"("a")" && members[3].value == "-1.5e3");
+  CHECK(membersOf("{}").empty() && membersOf("").empty());
+});
+
+using Keys = std::vector<std::optional<std::string>>;
+
+Bitmap plainly(const Keys& keys, const KeyRange& range) {
+  Bitmap records(uint32_t(keys.size()));
+  for (uint32_t record = 0; record < keys.size(); ++record) {
+    if (keys[record] && !range.isBelow(*keys[record]) && !range.isAbove(*keys[record])) records.set(record);
+  }
+  return records;
+}
+
+bool isSame(const Bitmap& some, const Bitmap& others) {
+  for (uint32_t record = 0; record < some.size(); ++record) {
+    if (some.test(record) != others.test(record)) return false;
+  }
+  return some.size() == others.size();
+}
+
+const Case ranges("values", "a column finds what a scan of its values finds", [](Random& random) {
+  const uint32_t records = between(random, 1, uint32_t(rounds(30'000)));
+  Keys keys(records);
+  FieldColumn column;
+  std::vector<uint32_t> order(records);
+  for (uint32_t record = 0; record < records; ++record) order[record] = record;
+  std::shuffle(order.begin(), order.end(), random);
+  const auto someKey = [&random] {
+    return between(random, 0, 1) ? valueKey(std::to_string(between(random, 0, 500)))
+                                 : valueKey(tokenOf(random, somePoints(random)));
+  };
+  for (const uint32_t record : order) {
+    if (between(random, 0, 9) > 0) keys[record] = someKey();
+    CHECK(!column.knows(record));
+    column.add(record, keys[record] ? &*keys[record] : nullptr);
+    CHECK(column.knows(record));
+  }
+  CHECK(column.isComplete(records, [](uint32_t) { return true; }));
+  CHECK(!column.isComplete(records + 1, [](uint32_t) { return true; }));
+  CHECK(column.isComplete(records + 1, [&](uint32_t record) { return record < records; }));
+  for (int round = 0; round < 50; ++round) {
+    const KeyRange range{*someKey(), *someKey(), bool(between(random, 0, 1)), bool(between(random, 0, 1))};
+    Bitmap found(records);
+    column.addTo(found, range);
+    CHECK(isSame(found, plainly(keys, range)));
+  }
+});
+
+const Case columnsForgotten("values", "values are known by field, once for each record, and the oldest field is forgotten", [](Random&) {
+  FieldValues values;
+  const auto always = [](uint32_t) { return true; };
+  const std::vector<std::string> year{"year"};
+  const KeyRange all{std::string(numberKeys), std::string(stringKeys), false, true};
+  const auto found = [&](const std::string& field) {
+    Bitmap records(3);
+    const bool isKnown = values.addTo(records, field, all, always);
+    return std::pair(isKnown, int(records.test(0)) + records.test(1) + records.test(2));
+  };
+  CHECK(values.lacking(year, 3, always).size() == 3 && !found("year").first);
+  const std::vector<uint32_t> first{0, 2}, second{1};
+  const std::vector<std::string> objects{R"({"year":1,"year":"x"})", R"({"ye\u0061r":7})"}, others{R"({"other":1})"};
+  values.add(year, first, objects);
+  CHECK(values.lacking(year, 3, always) == second && !found("year").first);
+  values.add(year, second, others);
+  // The last of a name given twice counts, and here is no number.
+  CHECK(values.lacking(year, 3, always).empty() && found("year") == std::pair(true, 1));
+  for (size_t n = 0; n < FieldValues::columnsMax; ++n) {
+    const std::vector<std::string> field{"f" + std::to_string(n)};
+    values.add(field, second, others);
+  }
+  CHECK(!found("year").first && values.lacking(year, 3, always).size() == 3);
+});
+
+}  // namespace
+}  // namespace maxsimd::test
