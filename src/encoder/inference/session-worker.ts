@@ -6,6 +6,7 @@
  * delays a query that came later only after `queryBurstMax` query batches in a row.
  */
 import type * as OnnxRuntime from 'onnxruntime-node';
+import { setPriority } from 'node:os';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { assertInvariant } from '../../errors.ts';
 import { requireOfRuntime } from '../../installation.ts';
@@ -24,6 +25,12 @@ const require = requireOfRuntime();
 const { InferenceSession, Tensor } = require('onnxruntime-node') as typeof OnnxRuntime;
 const port = parentPort;
 const data = workerData as SessionWorkerData;
+
+/**
+ * Niceness of a thread that runs a model on the CPU. Event loops on the same cores go first: they need little, and everybody
+ * waits for them (docs/decisions/0127).
+ */
+const niceness = 5;
 
 /** Query batches in a row while a document batch waits; then it goes first. */
 const queryBurstMax = 8;
@@ -48,6 +55,8 @@ async function open(): Promise<OnnxRuntime.InferenceSession[]> {
     try {
       const problem = provider === 'cuda' ? cudaProblem() : undefined;
       if (problem !== undefined) throw new Error(problem);
+      // On Linux of this thread alone, and of the threads that ONNX Runtime starts from it.
+      if (provider === 'cpu') setPriority(niceness);
       const opened = await Promise.all(data.models.map(async (model) => createSession(model, provider)));
       reply({ type: 'ready', provider, fallback });
       return opened;
