@@ -181,7 +181,7 @@ async function openSealed(
   for (let segment = 0; segment + 1 < segmentStarts.length; segment++) {
     const [first, end] = [segmentStarts[segment]!, segmentStarts[segment + 1]!];
     const file = segmentFile(directory, segment + 1);
-    await index.openSegment(segment + 1, file, { recordsReferenced: end - first, sealed: false });
+    await index.openSegment(segment + 1, file, { recordsReferenced: end - first, sealed: true });
     segmentIds.fill(segment + 1, first, end);
     for (let document = first; document < end; document++) records[document] = document - first;
   }

@@ -62,7 +62,7 @@ class Index {
   const IndexOptions& options() const { return options_; }
 
   void createSegment(uint64_t id, const std::string& path);
-  SegmentInfo openSegment(uint64_t id, const std::string& path, uint32_t recordsReferenced, bool sealed = false,
+  SegmentInfo openSegment(uint64_t id, const std::string& path, uint32_t recordsReferenced, bool sealed,
                           const PartialCopy* partial = nullptr);
   /// Segment::addParts.
   void addParts(uint64_t id, std::span<const uint8_t> bits) { find(id)->addParts(bits); }

@@ -49,8 +49,9 @@
 //   56     4    footerCrc: crc32c of [footerOffset, fileBytes - 64)
 //   60     4    zero
 //
-// The footer is synced before the trailer is written, so that a crash while sealing leaves an active file,
-// and a trailer with a bad footer is damage. The data of the last record is followed by at least 64 readable
+// The footer is synced before the trailer is written, and the trailer before the catalog says that the segment is
+// sealed. Until then it is active: a footer that is there may not be durable and is cut off. Afterwards a missing or
+// damaged one is damage. The data of the last record is followed by at least 64 readable
 // bytes (preallocated space or the footer): kernels may read a little past a row.
 #pragma once
 

@@ -116,16 +116,16 @@ std::shared_ptr<Segment> Segment::open(uint64_t id, const std::string& path, uin
     segment->file_.isBeingFetched(std::make_shared<PresentParts>(id, bytes, partial->partBytes, partial->parts));
   }
   checkFileHeader(segment->file_, id, dim, bytes);
-  if (const auto footer = readFooter(segment->file_, bytes, dim)) {
-    if (footer->records.size() < recordsReferenced) {
-      throw Error(ErrorCode::corrupt, path + ": fewer records than are referenced");
-    }
-    segment->openSealed(*footer, bytes);
-  } else if (sealed) {
-    throw Error(ErrorCode::corrupt, path + ": the footer of a sealed segment is missing");
-  } else {
+  if (!sealed) {
     segment->openActive(recordsReferenced, bytes);
+    return segment;
   }
+  const auto footer = readFooter(segment->file_, bytes, dim);
+  if (!footer) throw Error(ErrorCode::corrupt, path + ": the footer of a sealed segment is missing");
+  if (footer->records.size() < recordsReferenced) {
+    throw Error(ErrorCode::corrupt, path + ": fewer records than are referenced");
+  }
+  segment->openSealed(*footer, bytes);
   return segment;
 }
 

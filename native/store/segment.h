@@ -78,11 +78,12 @@ class Segment {
  public:
   /// New file with its directory entry durable.
   static std::shared_ptr<Segment> create(uint64_t id, const std::string& path, uint32_t dim);
-  /// Sealed if it has a footer; otherwise active, and whatever follows `recordsReferenced` records is cut off. One that is
-  /// known to be `sealed` is never taken for an active one: `corrupt` without its footer. `partial`, of a sealed one: its
-  /// file has not come whole; whatever needs what has not come throws `AbsentParts`.
+  /// `sealed`: whether its seal was noted elsewhere; then it is `corrupt` without its footer. Otherwise it is active, and
+  /// whatever follows `recordsReferenced` records is cut off, a footer too: that it can be read does not say that it is
+  /// durable. `partial`, of a sealed one: its file has not come whole; whatever needs what has not come throws
+  /// `AbsentParts`.
   static std::shared_ptr<Segment> open(uint64_t id, const std::string& path, uint32_t dim, uint32_t recordsReferenced,
-                                       bool sealed = false, const PartialCopy* partial = nullptr);
+                                       bool sealed, const PartialCopy* partial = nullptr);
 
   uint64_t id() const { return id_; }
   uint32_t dim() const { return dim_; }

@@ -158,11 +158,6 @@ async function openSegments(
     segment.tokenVectors = info.tokenVectors;
     segment.termBytes = info.termBytes;
     segments.set(entry.id, segment);
-    // The process ended between sealing the file and noting it.
-    if (info.state === 'sealed' && entry.state === 'active') {
-      await blobs.seal(entry.blob);
-      await catalog.sealSegment(entry.id, info.records);
-    }
   }
   return segments;
 }

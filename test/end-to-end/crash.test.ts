@@ -2,7 +2,7 @@
  * `kill -9` of the api process in the middle of imports, again and again. After each restart: no
  * acknowledged document missing, no deleted one back, no half document, and a ledger that holds what was
  * acknowledged and no more than what was in flight besides. Segments are small, so that merges go on all the
- * time and are struck as well.
+ * time and are struck as well. The encoder is a process of its own, which stays: a round does not wait for its start.
  */
 import { existsSync } from 'node:fs';
 import { readdir, rm, stat, truncate } from 'node:fs/promises';
@@ -12,6 +12,7 @@ import { z } from 'zod';
 
 import { openCatalogReader } from '../../src/catalog/sqlite/reads/catalog-reader.ts';
 import { rounds } from '../rounds.ts';
+import { defaultModel, spawnEncoders, type SpawnedEncoders } from '../support/encoder/encoders.ts';
 import { connect, expectReply, type Client } from '../support/running/client.ts';
 import { createTenant, runCommand } from '../support/running/command-line.ts';
 import { eventually } from '../support/running/eventually.ts';
@@ -25,8 +26,6 @@ import { ranked, type ResultItem } from '../support/running/wire.ts';
 const kills = rounds({ short: 25, nightly: 2_000 });
 const writers = 4;
 const documentsPerWriter = 10;
-/** A few documents. */
-const env = { MAXSIMD_SEGMENT_TOKEN_VECTORS: '256' };
 const sealedSegmentsMax = 8;
 const query = { text: textOfTokens(3), tokens: 3n };
 
@@ -37,6 +36,9 @@ describe('kill -9 of the api process', () => {
     Array.from({ length: documentsPerWriter }, (__, position) => `w${writer}-${position}`),
   ).flat();
   let scratch: Scratch;
+  let encoders: SpawnedEncoders;
+  /** A segment holds a few documents. */
+  let env: Readonly<Record<string, string>>;
   let server: ServerProcess;
   let client: Client;
   /** Writes whose answer never came: the crash struck after, or before, their commit. */
@@ -51,6 +53,12 @@ describe('kill -9 of the api process', () => {
 
   beforeAll(async () => {
     scratch = await makeScratch();
+    encoders = await spawnEncoders({ modelDirectories: [defaultModel] });
+    await encoders.supervisor.ready;
+    env = {
+      MAXSIMD_SEGMENT_TOKEN_VECTORS: '256',
+      MAXSIMD_ENCODERS: encoders.supervisor.addresses.join(','),
+    };
     server = await startServer({ scratch, env });
     ({ key, client } = await createTenant(server));
     summaryCountsItself = (await readUsage(client)).usage.requests;
@@ -62,6 +70,7 @@ describe('kill -9 of the api process', () => {
 
   afterAll(async () => {
     await server?.stop();
+    await encoders?.supervisor.close();
     await scratch.remove();
   });
 

@@ -283,7 +283,10 @@ describe('lifespans', () => {
             index.close();
             index = engine.createIndex(options);
             for (const [id, file] of paths)
-              await index.openSegment(id, file, { recordsReferenced: records.get(id)!, sealed: false });
+              await index.openSegment(id, file, {
+                recordsReferenced: records.get(id)!,
+                sealed: id !== active,
+              });
             index.loadLifespans({
               segmentIds: Float64Array.from(versions, (version) => version.segment),
               records: Uint32Array.from(versions, (version) => version.record),

@@ -211,7 +211,7 @@ const Case wide("codes", "more than 65,536 centroids are named by three bytes, a
 
                   Pool pool(2);
                   Index index(kernel, {dim, 0});
-                  index.openSegment(7, segment->path(), segment->recordCount());
+                  index.openSegment(7, segment->path(), segment->recordCount(), true);
                   CHECK(index.segments().front().centroids > 65'536);
                   std::vector<Index::LifespanChange> born;
                   for (uint32_t r = 0; r < segment->recordCount(); ++r) born.push_back({7, r});
@@ -304,7 +304,7 @@ const Case scrambled("codes", "codes full of nonsense lead nowhere outside and a
     CHECK(inspectCodes(file.path(), false).damage.empty());
     CHECK(!inspectCodes(file.path(), true).damage.empty());
     Index other(kernel, {dim, 0});
-    other.openSegment(7, path, 300);
+    other.openSegment(7, path, 300, true);
     CHECK(other.segments().front().centroids > 0);
     other.publish(1, born, {});
     std::vector<float> query(size_t(5) * dim);
@@ -338,7 +338,7 @@ const Case shared("codes", "segments share one codebook file, and a damaged one 
   const auto openedAnew = [&](std::vector<size_t> segments) {
     Index other(kernel, {dim, 0});
     uint32_t coded = 0;
-    for (const size_t s : segments) coded += uint32_t(other.openSegment(s + 1, paths[s], 100).centroids > 0);
+    for (const size_t s : segments) coded += uint32_t(other.openSegment(s + 1, paths[s], 100, true).centroids > 0);
     return coded;
   };
   CHECK(openedAnew({0, 1, 2}) == 3);

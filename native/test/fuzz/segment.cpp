@@ -60,7 +60,7 @@ void use(FuzzStage& stage, Index& index, bool isSealed) {
 bool fuzzSegment(std::span<const uint8_t> given) {
   static FuzzStage stage;
   FuzzInput input(given);
-  const bool isSealed = input.take(1) % 2 == 0, isExpectedSealed = input.take(1) % 4 == 0;
+  const bool isSealed = input.take(1) % 2 == 0, isExpectedSealed = input.take(1) % 4 != 3;
   const auto recordsReferenced = uint32_t(input.take(1) % (FuzzStage::records + 2));
   const bool leavesHeader = input.leavesDamaged(), leavesRecords = input.leavesDamaged(),
              leavesFooter = input.leavesDamaged();

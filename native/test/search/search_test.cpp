@@ -309,7 +309,7 @@ const Case damage("search", "damage in a sealed record rejects the search that t
     file.put(char(0x55));
     file.seekg(0, std::ios::end);
   }
-  fixture.index->openSegment(1, path, 10);
+  fixture.index->openSegment(1, path, 10, true);
   std::vector<Index::LifespanLoad> lifespans;
   for (uint32_t r = 0; r < 10; ++r) lifespans.push_back({{1, r}, r, 1, generationNever});
   fixture.index->loadLifespans(lifespans);
@@ -344,7 +344,7 @@ const Case dropped("concurrency", "opening a segment answers though it is droppe
   for (int round = 0; round < 5; ++round) {
     std::atomic<bool> answered{false};
     std::thread opener([&] {
-      CHECK(fixture.index->openSegment(1, path, records).counts.records == records);
+      CHECK(fixture.index->openSegment(1, path, records, false).counts.records == records);
       answered = true;
     });
     while (!answered) {

@@ -92,7 +92,7 @@ struct Files {
   void look(const Bytes& bytes) const {
     writeFile(path, bytes);
     reads([&] { inspectSegment(path, records, {0, UINT64_MAX}); });
-    reads([&] { readThrough(*Segment::open(7, path, dim, records)); });
+    for (const bool sealed : {true, false}) reads([&] { readThrough(*Segment::open(7, path, dim, records, sealed)); });
   }
 };
 
@@ -115,7 +115,7 @@ const Case wrappedFooter("crafted", "a footer that would start before its file i
   put(bytes, trailer + 36, uint32_t(0));
   mendHeader(bytes, trailer);
   writeFile(files.path, bytes);
-  CHECK_ERROR(Segment::open(7, files.path, dim, 0), ErrorCode::corrupt);
+  CHECK_ERROR(Segment::open(7, files.path, dim, 0, true), ErrorCode::corrupt);
   CHECK_ERROR(inspectSegment(files.path, 0, {0, UINT64_MAX}), ErrorCode::corrupt);
 });
 
@@ -159,7 +159,7 @@ const Case postingsFields("crafted", "no field of a file of postings leads outsi
   const auto look = [&](const Bytes& bytes) {
     writeFile(path, bytes);
     reads([&] { inspectPostings(path, true); });
-    readThrough(*Segment::open(7, files.path, dim, records));
+    readThrough(*Segment::open(7, files.path, dim, records, true));
   };
   const uint64_t offsets = 64 + alignSection(2 * termBytes), postings = offsets + 2 * 64;
   const auto mend = [&](Bytes& bytes) {
@@ -197,7 +197,7 @@ const Case codesFields("crafted", "no field of codes or of a codebook leads outs
     writeFile(file, bytes);
     reads([&] { inspectCodes(codes, true); });
     Index index(kernel, {dim, 0});
-    index.openSegment(7, path, 6);
+    index.openSegment(7, path, 6, true);
     index.publish(1, born, {});
     for (const Plan plan : {Plan::codes, Plan::lists}) {
       const IndexSearch request = searchOf(query, 1, 3, 5, plan);

@@ -135,7 +135,7 @@ struct Stage {
   /// Opened anew: no record has been checked yet.
   void reopen() {
     index.dropSegment(1);
-    index.openSegment(1, path(), records);
+    index.openSegment(1, path(), records, true);
     std::vector<Index::LifespanLoad> lifespans;
     for (uint32_t r = 0; r < records; ++r) lifespans.push_back({{1, r}, r + 1, 1, generationNever});
     index.loadLifespans(lifespans);
@@ -293,7 +293,7 @@ const Case deadInActive("unread", "an active segment opens beside a damaged reco
     putBytes(path, bytes);
     Engine engine(1, "auto");
     Index index(engine.kernel(), IndexOptions{dim, exactMax});
-    CHECK(index.openSegment(1, path, 3).counts.records == 3);
+    CHECK(index.openSegment(1, path, 3, false).counts.records == 3);
     const std::vector<Index::LifespanLoad> lifespans{{{1, 0}, 1, 1, generationNever}, {{1, 1}, 2, 1, died}};
     if (died == generationNever) {
       CHECK_ERROR(index.loadLifespans(lifespans), ErrorCode::corrupt);

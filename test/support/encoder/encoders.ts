@@ -29,10 +29,15 @@ export interface Encoders {
   close(): Promise<void>;
 }
 
+export interface SpawnedEncoders {
+  readonly supervisor: EncoderSupervisor;
+  readonly logs: string[];
+}
+
 /** Spawns one encoder of the tiny model, where nothing else is said, and does not wait for it. */
 export async function spawnEncoders(
   options: Partial<EncoderSupervisorOptions> = {},
-): Promise<{ readonly supervisor: EncoderSupervisor; readonly logs: string[] }> {
+): Promise<SpawnedEncoders> {
   const logs: string[] = [];
   const supervisor = await superviseEncoders({
     processes: 1,
