@@ -52,7 +52,7 @@ it('a footer that starts before its file is `corrupt`', async () => {
   mendHeader(file, trailer);
   writeFileSync(name, file);
   const index = engine.createIndex({ dim: 8, exactTokenVectorsMax: 0 });
-  await expect(index.openSegment(1, name, { recordsReferenced: 0, sealed: false })).rejects.toMatchObject({
+  await expect(index.openSegment(1, name, { recordsReferenced: 0, sealed: true })).rejects.toMatchObject({
     code: 'corrupt',
   });
   index.close();

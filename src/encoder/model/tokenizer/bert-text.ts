@@ -61,7 +61,7 @@ const punctuation = new RegExp(`^[\\p{P}!-\\/:-@\\[-\`{-~${formerPunctuation}]$`
  */
 const marksMax = 30;
 const graphemeJoiner = '\u034f';
-/** Of combining class 1: all others of a class but 0 come after it. */
+/** Its combining class is 1: all others of a class but 0 come after it. */
 const lowestMark = '\u0334';
 const partCharacters = 4096;
 
