@@ -7,9 +7,11 @@
  * index or the way to them.
  */
 import Database from 'better-sqlite3';
+import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError, assertInvariant } from '../../errors.ts';
 import { builtFile } from '../../installation.ts';
+import { syncDirectory } from '../sync-directory.ts';
 
 export type Connection = Database.Database;
 
@@ -68,6 +70,7 @@ export async function openWriter(options: WriterOptions): Promise<Connection> {
     // Takes effect in a new database only: pages freed by an erased tenant can be given back.
     connection.pragma('auto_vacuum = INCREMENTAL');
     await enterWalMode(connection, options.busyTimeoutMs);
+    await syncNames(path.dirname(options.path));
     connection.pragma('wal_autocheckpoint = 0');
     // Deleted customer metadata is overwritten with zeros, freed pages included.
     connection.pragma('secure_delete = ON');
@@ -119,6 +122,15 @@ export function restartLog(connection: Connection): boolean {
   const version = connection.pragma('user_version', { simple: true }) as number;
   connection.pragma(`user_version = ${version}`);
   return busy === 0;
+}
+
+/** SQLite syncs the name of a new log too, but goes on where that fails: a power cut then takes the log and its commits. */
+async function syncNames(directory: string): Promise<void> {
+  try {
+    await syncDirectory(directory);
+  } catch (error) {
+    throw new Database.SqliteError((error as Error).message, 'SQLITE_IOERR_DIR_FSYNC');
+  }
 }
 
 /** SQLite does not call the busy handler for the change of journal mode, so two first openers retry here. */

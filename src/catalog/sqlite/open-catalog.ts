@@ -15,7 +15,6 @@ import type { IndexState } from '../../index-state.ts';
 import { ServiceError, assertInvariant, invalid } from '../../errors.ts';
 import { createKeyPepper, fingerprintOf } from '../key-pepper.ts';
 import { SpaceReserve } from '../space-reserve.ts';
-import { syncDirectory } from '../sync-directory.ts';
 import { assertNoProblem, catalogFile, inspectCatalogFiles } from './catalog-files.ts';
 import type { CatalogOperations } from './operations/catalog-operations.ts';
 import type { CheckpointThreadData } from './threads/checkpoint-thread.ts';
@@ -107,7 +106,6 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
       },
       onNotice,
     });
-    await syncDirectory(directory);
   } catch (error) {
     connection.close();
     await opened?.close();

@@ -15,8 +15,12 @@ async function create({ catalog }: CatalogProcess, id: string): Promise<void> {
 }
 
 /** Disks forget what they could not sync: no later sync makes it durable. */
-function failSyncs(disk: Disk, fail: boolean): void {
-  disk.state.set('failedSyncs', fail ? syncedFiles['the log of the catalog'] : 0);
+function failSyncs(
+  disk: Disk,
+  fail: boolean,
+  kind: keyof typeof syncedFiles = 'the log of the catalog',
+): void {
+  disk.state.set('failedSyncs', fail ? syncedFiles[kind] : 0);
 }
 
 async function expectAfterPowerCut(disk: Disk, ids: readonly string[]): Promise<void> {
@@ -52,5 +56,27 @@ describe.skipIf(noDisks !== undefined)('the catalog loses nothing to a power cut
     await create(after, 'second');
     await expectAfterPowerCut(disk, ['first', 'second']);
     await after.kill();
+  });
+
+  it('when the name of its log could not be synced', async () => {
+    const disk = await Disk.make({ logged: true });
+    const opened = await open(disk);
+    failSyncs(disk, true, 'directories');
+    await expect(create(opened, 'refused')).rejects.toThrow('restart the service');
+    failSyncs(disk, false, 'directories');
+    await opened.kill();
+    const after = await open(disk);
+    await create(after, 'second');
+    await expectAfterPowerCut(disk, ['second']);
+    await after.kill();
+  });
+
+  it('when the names in its directory cannot be synced: it is not opened', async () => {
+    const disk = await Disk.make({ logged: true });
+    await (await open(disk)).kill();
+    failSyncs(disk, true, 'directories');
+    await expect(open(disk)).rejects.toThrow('not available now (SQLITE_IOERR_DIR_FSYNC)');
+    failSyncs(disk, false, 'directories');
+    await (await open(disk)).kill();
   });
 });
