@@ -1,0 +1,57 @@
+// A lane of a warp on the device, sm_80 and newer.
+#pragma once
+
+#include <cstdint>
+#include <cuda_fp16.h>
+
+namespace maxsimd::cuda {
+
+struct DeviceWarp {
+  using U32 = uint32_t;
+  using I32 = int32_t;
+  using F32 = float;
+  struct Quad {
+    uint32_t words[4];
+  };
+
+  static __device__ __forceinline__ uint32_t lane() { return threadIdx.x % 32; }
+  static __device__ __forceinline__ float f32(float value) { return value; }
+  static __device__ __forceinline__ int32_t i32(int32_t value) { return value; }
+  static __device__ __forceinline__ uint32_t least(uint32_t a, uint32_t b) { return min(a, b); }
+  static __device__ __forceinline__ float greater(float a, float b) { return fmaxf(a, b); }
+  // These two are never fused.
+  static __device__ __forceinline__ float product(float a, float b) { return __fmul_rn(a, b); }
+  static __device__ __forceinline__ float sum(float a, float b) { return __fadd_rn(a, b); }
+  static __device__ __forceinline__ float toFloat(int32_t a) { return __int2float_rn(a); }
+
+  /// Document rows: each is read once a pass, past the first cache.
+  static __device__ __forceinline__ Quad stream(const int8_t* base, uint32_t offset) {
+    return quad(__ldcs(reinterpret_cast<const uint4*>(base + offset)));
+  }
+  /// Query rows: the same for every chunk.
+  static __device__ __forceinline__ Quad keep(const int8_t* base, uint32_t offset) {
+    return quad(*reinterpret_cast<const uint4*>(base + offset));
+  }
+  static __device__ __forceinline__ float half(const uint16_t* base, uint32_t offset) {
+    return __half2float(__ushort_as_half(__ldcs(base + offset)));
+  }
+  static __device__ __forceinline__ float read(const float* base, uint32_t offset) { return base[offset]; }
+  static __device__ __forceinline__ float exchange(float a, uint32_t distance) {
+    return __shfl_xor_sync(0xffffffff, a, distance);
+  }
+  static __device__ __forceinline__ void store(float* to, float value) {
+    if (lane() == 0) *to = value;
+  }
+
+  static __device__ __forceinline__ void multiply(int32_t (&products)[4], uint32_t a0, uint32_t a1, uint32_t a2,
+                                                  uint32_t a3, uint32_t b0, uint32_t b1) {
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+r"(products[0]), "+r"(products[1]), "+r"(products[2]), "+r"(products[3])
+        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+  }
+
+ private:
+  static __device__ __forceinline__ Quad quad(uint4 words) { return {{words.x, words.y, words.z, words.w}}; }
+};
+
+}  // namespace maxsimd::cuda

@@ -1,0 +1,128 @@
+// The program of a warp, emulated, against the scalar kernel of the CPU, bit by bit; and the selection against a sort.
+//   build/cuda/emulation [SEED] [ROUNDS]
+#include "emulated_warp.h"
+#include "selection.h"
+#include "warp_program.h"
+
+#include "kernels/contract.h"
+#include "kernels/dispatch.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <vector>
+
+using namespace maxsimd;
+using namespace maxsimd::cuda;
+
+namespace {
+
+using Random = std::mt19937_64;
+
+uint32_t below(Random& random, uint32_t end) { return uint32_t(random() % end); }
+
+/// Chunks of uneven lengths, and queries of any bytes; extremes often.
+struct Case {
+  uint32_t dim, chunks, queries, tokens, blocks;
+  std::vector<int8_t> vectors, queryVectors;
+  std::vector<uint16_t> scales;
+  std::vector<uint64_t> starts{0};
+  std::vector<float> queryScales, offsets;
+
+  Case(Random& random, uint32_t rowBytes) : dim(rowBytes) {
+    chunks = 1 + below(random, 6);
+    queries = 1 + below(random, 5);
+    tokens = 1 + below(random, below(random, 4) == 0 ? queryTokensMax : 40);
+    blocks = (tokens + blockTokens - 1) / blockTokens;
+    const bool extreme = below(random, 4) == 0;
+    const auto value = [&] { return int8_t(extreme ? (below(random, 2) == 0 ? -128 : 127) : below(random, 256)); };
+    for (uint32_t chunk = 0; chunk < chunks; ++chunk) starts.push_back(starts.back() + 1 + below(random, 70));
+    for (uint64_t n = 0; n < starts.back() * dim; ++n) vectors.push_back(value());
+    // Small integers are often equal maxima.
+    for (uint64_t n = 0; n < starts.back(); ++n) scales.push_back(below(random, 8) == 0 ? 0 : floatToHalf(float(below(random, 1000)) / 65536.0f));
+    const uint32_t padded = blocks * blockTokens;
+    queryVectors.resize(size_t(queries) * padded * dim);
+    queryScales.resize(size_t(queries) * padded);
+    offsets.resize(size_t(queries) * padded);
+    for (uint32_t query = 0; query < queries; ++query) {
+      for (uint32_t token = 0; token < tokens; ++token) {
+        const size_t at = size_t(query) * padded + token;
+        for (uint32_t d = 0; d < dim; ++d) queryVectors[at * dim + d] = value();
+        queryScales[at] = float(random() % 10'000) / 65'537.0f;
+        offsets[at] = float(random() % 1000) / 999.0f - 0.5f;
+      }
+    }
+  }
+
+  Documents documents() const { return {vectors.data(), scales.data(), starts.data(), chunks}; }
+  Queries all() const { return {queryVectors.data(), queryScales.data(), offsets.data(), queries, blocks}; }
+
+  float wanted(uint32_t query, uint32_t chunk) const {
+    const uint32_t padded = blocks * blockTokens;
+    const PackedQuery packed = {dim, tokens, paddedTokens(tokens), queryVectors.data() + size_t(query) * padded * dim,
+                                queryScales.data() + size_t(query) * padded, offsets.data() + size_t(query) * padded};
+    const Chunk one = {vectors.data() + starts[chunk] * dim, scales.data() + starts[chunk],
+                       uint32_t(starts[chunk + 1] - starts[chunk])};
+    float score;
+    scalarKernel.maxsim(packed, &one, 1, &score);
+    return score;
+  }
+};
+
+template <uint32_t Steps, uint32_t AtOnce>
+uint64_t check(Random& random) {
+  const Case one(random, Steps * stepBytes);
+  std::vector<float> scores(size_t(one.queries) * one.chunks, -1.0f);
+  for (uint32_t chunk = 0; chunk < one.chunks; ++chunk) {
+    WarpProgram<EmulatedWarp, Steps, AtOnce>(one.documents(), one.all()).score(chunk, scores.data());
+  }
+  for (uint32_t query = 0; query < one.queries; ++query) {
+    for (uint32_t chunk = 0; chunk < one.chunks; ++chunk) {
+      const float found = scores[size_t(query) * one.chunks + chunk], wanted = one.wanted(query, chunk);
+      if (std::memcmp(&found, &wanted, 4) == 0) continue;
+      std::printf("dim %u, %u at once, %u tokens, query %u, chunk %u: %.9g, not %.9g\n", one.dim, AtOnce, one.tokens, query,
+                  chunk, found, wanted);
+      std::exit(1);
+    }
+  }
+  return scores.size();
+}
+
+void checkSelection(Random& random) {
+  std::vector<uint64_t> keys;
+  const uint32_t count = 1 + below(random, 5000), kinds = 1 + below(random, 3000);
+  for (uint32_t chunk = 0; chunk < count; ++chunk) {
+    keys.push_back(keyOf(float(int32_t(below(random, kinds)) - int32_t(kinds / 2)) / 64.0f, chunk));
+  }
+  const uint32_t k = 1 + below(random, count);
+  Selection selection = {0, k};
+  for (uint32_t pass = 0; pass < passes; ++pass) {
+    std::vector<uint32_t> counts(digits);
+    for (const uint64_t key : keys) {
+      if (begins(key, selection, pass)) counts[digitOf(key, pass)] += 1;
+    }
+    choose(selection, counts.data(), pass);
+  }
+  std::sort(keys.begin(), keys.end(), std::greater<>());
+  if (selection.prefix == keys[k - 1] && chunkOf(keyOf(-1.5f, k)) == k && scoreOf(keyOf(-1.5f, k)) == -1.5f) return;
+  std::printf("selection of %u of %u: %llx, not %llx\n", k, count, (unsigned long long)selection.prefix,
+              (unsigned long long)keys[k - 1]);
+  std::exit(1);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const uint64_t seed = count > 1 ? std::strtoull(arguments[1], nullptr, 10) : std::random_device{}();
+  const int rounds = count > 2 ? std::atoi(arguments[2]) : 100;
+  std::printf("seed %llu\n", (unsigned long long)seed);
+  Random random(seed);
+  uint64_t scores = 0;
+  for (int round = 0; round < rounds; ++round) {
+    scores += check<1, 1>(random) + check<2, 1>(random) + check<2, 4>(random) + check<6, 2>(random) + check<16, 1>(random);
+    checkSelection(random);
+  }
+  std::printf("%llu scores are those of the scalar kernel to the last bit\n", (unsigned long long)scores);
+}
