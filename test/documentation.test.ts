@@ -1,7 +1,8 @@
 /** Compares the documents with the program: generated tables, links and anchors, commands, sizes. */
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { tableNames, withTables } from '../docs/tables.ts';
 
@@ -14,17 +15,22 @@ const documents = execFileSync('git', ['ls-files', '--cached', '--others', '--ex
   .filter((file) => file !== '' && existsSync(path.join(root, file)));
 const textOf = (file: string): string => readFileSync(path.join(root, file), 'utf8');
 
-const helps = new Map<string, string>();
-
-/** What a benchmark says of its options; nothing of one that does not exist. */
-function helpOf(benchmark: string): string {
-  const known = helps.get(benchmark);
-  if (known !== undefined) return known;
-  const args = ['bench/main.ts', benchmark, '--help'];
-  const { stdout } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' });
-  helps.set(benchmark, stdout);
-  return stdout;
-}
+const benchmarkLines = /npm run bench -- ([a-z][\w-]*)[^`\n]*/g;
+// The log has commands of their day.
+const withBenchmarks = documents.filter((file) => !file.startsWith('docs/benchmarks/log/'));
+const benchmarks = new Set(
+  withBenchmarks.flatMap((file) => [...textOf(file).matchAll(benchmarkLines)].map(([, name = '']) => name)),
+);
+/** What each benchmark says of its options; nothing of one that does not exist. */
+const helps = new Map(
+  await Promise.all(
+    [...benchmarks].map(async (name) => {
+      const args = ['bench/main.ts', name, '--help'];
+      const help = await promisify(execFile)(process.execPath, args, { cwd: root }).catch(() => undefined);
+      return [name, help?.stdout ?? ''] as const;
+    }),
+  ),
+);
 
 /** Options by command, as the command line completes them. */
 const optionsOf = new Map(
@@ -85,10 +91,9 @@ describe.each(documents)('%s', (file) => {
   });
 
   it('names only benchmarks and options of theirs that exist', () => {
-    // The log has commands of their day.
-    if (file.startsWith('docs/benchmarks/log/')) return;
-    for (const [command, name = ''] of textOf(file).matchAll(/npm run bench -- ([a-z][\w-]*)[^`\n]*/g)) {
-      const help = helpOf(name);
+    if (!withBenchmarks.includes(file)) return;
+    for (const [command, name = ''] of textOf(file).matchAll(benchmarkLines)) {
+      const help = helps.get(name);
       expect(help, `${file}: ${name}`).toContain(`Usage: npm run bench -- ${name}`);
       for (const [option] of command.matchAll(/--[a-z][\w-]*/g))
         expect(help, `${file}: ${command}`).toContain(`  ${option} `);

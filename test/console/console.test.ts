@@ -87,8 +87,9 @@ describe.skipIf(reason !== undefined)(
       await page.getByRole('button', { name: 'insects' }).click();
       await seen('search');
       await page.getByRole('link', { name: 'Score' }).click();
-      await page.getByLabel('Query').fill('insects');
+      // The view of before has a field for a query, too.
       await page.getByLabel('Document 1').fill('Bees dance.');
+      await page.getByLabel('Query').fill('insects');
       await page.getByLabel('Document 2').fill('Whales sing.');
       await page.getByRole('button', { name: 'Score', exact: true }).click();
       await page.getByText('Why this score').first().click();
@@ -146,8 +147,8 @@ describe.skipIf(reason !== undefined)(
       const page = await openConsole(looks[0]);
       await signIn(page);
       await page.getByRole('link', { name: 'Score' }).click();
-      await page.getByLabel('Query').fill('naive Zürich');
       await page.getByLabel('Document 1').fill('In ZU\u0308RICH 🎈 they are naïve, 東京 is not.');
+      await page.getByLabel('Query').fill('naive Zürich');
       await page.getByRole('button', { name: 'Remove the last' }).click();
       await page.getByRole('button', { name: 'Score', exact: true }).click();
       await page.getByText('Why this score').click();

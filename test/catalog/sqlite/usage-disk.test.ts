@@ -90,13 +90,18 @@ describe.skipIf(noDisks !== undefined)('usage', () => {
       for (let burst = 0; burst < 9; burst++) await record(catalog, 250);
       recorded += 9 * 250;
       const began = performance.now();
-      await eventually(() => (requestsAfterPowerCut(disk) === recorded ? true : undefined), {
-        withinMs: 10_000,
-        everyMs: 50,
-        what: 'everything recorded survives a power cut',
-      });
-      // A second, and what this machine takes to look.
-      expect(performance.now() - began).toBeLessThan(2_000);
+      let lackedAt = began;
+      await eventually(
+        () => {
+          const looksAt = performance.now();
+          if (requestsAfterPowerCut(disk) === recorded) return true;
+          lackedAt = looksAt;
+          return undefined;
+        },
+        { withinMs: 10_000, everyMs: 50, what: 'everything recorded survives a power cut' },
+      );
+      // A second, and the turns that a busy machine gives late.
+      expect(lackedAt - began).toBeLessThan(2_000);
     }
     await kill();
   });

@@ -1,7 +1,7 @@
 /** What `maxsimd index verify`, `index inspect` and `cluster status` say of what several nodes share. */
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { inspectObjects } from '../../../src/cli/cluster/inspect-objects.ts';
 import { clusterStatus } from '../../../src/cli/cluster/status.ts';
 import { verifyObjects } from '../../../src/cli/cluster/verify-objects.ts';
@@ -216,6 +216,8 @@ describe('cluster status', () => {
     await one.upsert([documentAt('a', 1)]);
     await two.found();
     await one.upsert([documentAt('b', 2)]);
+    // With a search it has followed its own commit.
+    await one.found();
     await own.catalog.createSegment({ id: 1_000_000, indexId: own.indexId, blob: `${own.indexId}/late.seg` });
     const report = async (node: Node) =>
       JSON.stringify(
@@ -237,9 +239,12 @@ describe('cluster status', () => {
       live: true,
       report: { version: '1.2.3', cache, indexes: { open: 1, behind_max: behind } },
     });
-    // A writer has the name of its next delta made beforehand.
-    const uploads = (await queryDatabase(own.url, `SELECT FROM segments WHERE state = 'uploading'`)).length;
-    expect(uploads).toBeGreaterThan(0);
+    // Beside the late one: a writer has the name of its next delta made beforehand, while its last commit is answered.
+    const uploads = 2;
+    await vi.waitFor(async () => {
+      const rows = await queryDatabase(own.url, `SELECT FROM segments WHERE state = 'uploading'`);
+      expect(rows).toHaveLength(uploads);
+    }, 10_000);
     const { document, text } = await clusterStatus(own.config);
     expect(document).toMatchObject({
       tenants: 1,
@@ -248,7 +253,7 @@ describe('cluster status', () => {
       nodes: [
         node('host:1', 0),
         node('host:2', 1),
-        { name: 'host:3', live: false, seen_seconds_ago: 60, report: null },
+        { name: 'host:3', live: false, seen_seconds_ago: expect.closeTo(60, -1), report: null },
       ],
       segments: [
         { state: 'uploading', segments: uploads, objects: 0, bytes: 0 },
@@ -258,7 +263,7 @@ describe('cluster status', () => {
       merge_leases: [{ index_id: own.indexId, node: 'host:2', fence: lease!.fence }],
     });
     for (const words of [
-      /host:3 +lost +60 +\?/,
+      /host:3 +lost +6\d +\?/,
       /named +2 +2/,
       new RegExp(`being put +${uploads}`),
       /host:2 +1 +20/,
@@ -278,7 +283,7 @@ describe('cluster status', () => {
           segments: uploads + 2,
           objects: 2,
           bytes: expect.any(Number),
-          oldest_seconds: 90,
+          oldest_seconds: expect.closeTo(90, -1),
         },
       ],
       merge_leases: [],

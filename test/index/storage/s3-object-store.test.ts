@@ -146,7 +146,7 @@ describe('a store that fails', () => {
   it.each(['cut', 'silence'] as const)(
     'in the middle of a body by %s leaves nothing, and the next try succeeds',
     async (ending) => {
-      const patient = open({ idleMsMax: 300 });
+      const patient = open({ idleMsMax: 800 });
       const { file, ...expected } = await newFile(2 * mib);
       await patient.putFile('a', file);
       proxy.faults = { passBytes: mib, ending };
@@ -160,7 +160,7 @@ describe('a store that fails', () => {
       const part = await patient.readPart('a', 1, 2 * mib - 1);
       expect(part.equals((await readFile(file)).subarray(1))).toBe(true);
     },
-    10_000,
+    30_000,
   );
 
   it('by saying nothing is away after a while', async () => {
@@ -203,7 +203,7 @@ it('a store is asked whether it takes and gives objects, at most every few secon
 });
 
 it('files beyond those that are under way wait their turn, however long that takes', async () => {
-  const narrow = open({ filesAtOnce: 3, connectMsMax: 200, idleMsMax: 400 });
+  const narrow = open({ filesAtOnce: 3, connectMsMax: 1_000, idleMsMax: 1_200 });
   const { file, ...expected } = await newFile(10);
   await narrow.putFile('a', file);
   proxy.faults = { delayMs: 150 };
