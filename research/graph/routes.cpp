@@ -1,7 +1,7 @@
 #include "routes.h"
 
 #include "codes/nearest.h"
-#include "kernels/approximate/maxsim_residual_codes.h"
+#include "kernels/approximate/code_loops.h"
 #include "kernels/half.h"
 #include "runtime/query.h"
 
@@ -59,8 +59,8 @@ Found byProducts(const maxsimd::Kernel& kernel, const Centroids& centroids, cons
   for (uint32_t first = 0; first < all; first += blockCentroids) {
     const uint32_t rows = std::min(blockCentroids, all - first);
     kernel.similarities(query.packed(), centroids.chunk(first, first + rows), similarities.data());
-    maxsimd::quantizeEntries(similarities.data(), rows, stride, stride, floors.data(), factors.data(),
-                             table.data() + size_t(first) * width, width);
+    kernel.loops->quantizeEntries(similarities.data(), rows, stride, stride, floors.data(), factors.data(),
+                                  table.data() + size_t(first) * width, width);
   }
   std::vector<uint32_t> met(size_t(width) * entryValues, 0);
   for (uint32_t k = 0; k < all; k += sampledEvery) {
@@ -74,8 +74,8 @@ Found byProducts(const maxsimd::Kernel& kernel, const Centroids& centroids, cons
   constexpr uint32_t together = 65536;
   for (uint32_t first = 0; first < all; first += together) {
     hits.clear();
-    maxsimd::collectHits(table.data() + size_t(first) * width, std::min(together, all - first), width, least.data(),
-                         hits);
+    kernel.loops->collectHits(table.data() + size_t(first) * width, std::min(together, all - first), width,
+                              least.data(), hits);
     for (const auto& hit : hits) scored[hit.token].push_back({float(hit.entry), first + hit.code});
   }
   Found found;
