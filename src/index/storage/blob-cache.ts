@@ -33,7 +33,7 @@ export interface OpenCopy {
 }
 
 export interface BlobCache {
-  /** Absolute local path of the whole, verified file, downloaded if it is not there; callers that come together share a download. Rejects as `ObjectStore.getFile`, and with code `no_space`. */
+  /** Absolute local path of the whole, verified file, downloaded if it is not there; callers that come together share a download. It may be evicted before it is opened: fetch it once more then. Rejects as `ObjectStore.getFile`, and with code `no_space`. */
   fetch(file: CachedFile): Promise<string>;
   /** The same file, to be read while it is being fetched: nothing of it need be there. Callers share what comes. */
   open(file: CachedFile): Promise<OpenCopy>;
