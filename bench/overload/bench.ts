@@ -61,8 +61,7 @@ interface OverloadReport {
 
 interface Soak {
   readonly minutes: number;
-  readonly failed: number;
-  readonly requests: number;
+  readonly statuses: Readonly<Record<string, number>>;
   readonly resident_mib: readonly number[];
   readonly descriptors: readonly number[];
   /** Slope of a line through the second half of what was resident, as a share of its mean. */
@@ -121,7 +120,7 @@ function render({
     ...(long === null
       ? []
       : [
-          `soak of ${long.minutes} min: ${long.failed} of ${long.requests} failed; resident ${long.resident_mib.at(0)?.toFixed(0)} to ${long.resident_mib.at(-1)?.toFixed(0)} MiB, ${(100 * long.resident_growth_per_hour).toFixed(2)}% an hour; descriptors ${long.descriptors.at(0)} to ${long.descriptors.at(-1)}`,
+          `soak of ${long.minutes} min: statuses ${JSON.stringify(long.statuses)}; resident ${long.resident_mib.at(0)?.toFixed(0)} to ${long.resident_mib.at(-1)?.toFixed(0)} MiB, ${(100 * long.resident_growth_per_hour).toFixed(2)}% an hour; descriptors ${long.descriptors.at(0)} to ${long.descriptors.at(-1)}`,
         ]),
     '',
   ].join('\n');
@@ -239,11 +238,9 @@ async function soak(
   const outcome = await load(target, { ratePerSecond, seconds: soakMinutes * 60, mix: 'search=9,upsert=1' });
   over.abort();
   await watching;
-  const requests = sum(Object.values(outcome.statuses));
   return {
     minutes: soakMinutes,
-    requests,
-    failed: requests - (outcome.statuses['200'] ?? 0),
+    statuses: outcome.statuses,
     resident_mib: resident,
     descriptors,
     resident_growth_per_hour: growthPerHour(resident.slice(Math.floor(resident.length / 2))),
