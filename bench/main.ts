@@ -14,6 +14,7 @@ import { memory } from './memory/bench.ts';
 import { newcomer } from './newcomer/bench.ts';
 import { overload } from './overload/bench.ts';
 import { placement } from './placement/bench.ts';
+import { retrieval } from './retrieval/bench.ts';
 import { search } from './search/bench.ts';
 import { searchEmbed } from './search/embed.ts';
 import { searchFit } from './search/synthetic/fit-statistics.ts';
@@ -38,6 +39,7 @@ const scenarios = [
   encoder,
   gpu,
   host,
+  retrieval,
   search,
   frontier,
   stages,

@@ -3,16 +3,18 @@
  * half from the lowest until one misses the target (or requests fail) twice, then the gap is halved a few
  * times. An interrupt ends the run within the current step; the steps before it are still reported.
  */
-import { beir, files, integer, positiveNumber, positiveNumbers, optional } from '../lib/options.ts';
+import { beir, files, flag, integer, positiveNumber, positiveNumbers, optional } from '../lib/options.ts';
 import type { OptionsOf } from '../lib/benchmark.ts';
 import { maximum, percentiles, quantile } from '../lib/statistics.ts';
-import { readTexts, type Texts } from '../lib/texts.ts';
+import { multiplied, readTexts, type Texts } from '../lib/texts.ts';
 import { watchGpu, type GpuWatch } from './gpu-watch.ts';
 import { runLoad, type RequestBody, type Sample } from './load.ts';
-import { observe, resourcesBetween } from './observe.ts';
+import { observe, resourcesBetween, together } from './observe.ts';
+import { searchOneByOne } from './one-client.ts';
 import type { Progress } from './progress.ts';
-import { formatNumber, reportOf, type CapacityReport, type StepReport } from './report.ts';
+import { formatNumber, reportOf, type CapacityReport, type OneClient, type StepReport } from './report.ts';
 import { parseMix, schedule, type Arrival, type Operation } from './schedule.ts';
+import { whenAtRest } from '../lib/service/rest.ts';
 import { closing, openTarget, type Target } from '../lib/service/target.ts';
 
 export const settings = {
@@ -27,7 +29,11 @@ export const settings = {
   firstRate: positiveNumber(5, 'requests a second to begin with'),
   rates: positiveNumbers('', 'requests a second to measure in order; none: they rise to the capacity'),
   beir,
-  documents: integer(500, 'documents stored before'),
+  documents: integer(500, 'documents stored before; halves of texts are joined where there are too few'),
+  storesAtOnce: integer(1, 'requests at a time that store them'),
+  rest: flag('waits until the service has finished what it does in the background for what was stored'),
+  oneClient: integer(0, 'searches of one client, one after another, before the rates', 0),
+  services: integer(1, 'services of our own, each with its encoders and data, that share the requests'),
   seed: integer(1, 'seed of the arrivals', 0),
   url: optional('url', 'a service that runs, in place of one of our own'),
   key: optional('key', 'its API key'),
@@ -48,7 +54,7 @@ export interface Control {
 
 interface Run {
   readonly options: CapacityOptions & Control;
-  readonly target: Target;
+  readonly targets: readonly Target[];
   readonly texts: Texts;
   readonly gpu: GpuWatch;
 }
@@ -63,9 +69,12 @@ const requestsMin = 100;
 
 export async function runCapacityBench(options: CapacityOptions & Control): Promise<CapacityReport> {
   const { progress, signal } = options;
-  const texts = await readTexts(options.documents, options.beir);
+  if (options.url !== undefined && options.services > 1) throw new Error('--url is of one service');
+  const texts = multiplied(await readTexts(options.documents, options.beir), options.documents);
   const rows: StepReport[] = [];
   let model = '';
+  let storedSeconds = 0;
+  let oneClient: OneClient | null = null;
   const report = (interrupted: boolean): CapacityReport =>
     reportOf({
       command: options.command,
@@ -77,26 +86,32 @@ export async function runCapacityBench(options: CapacityOptions & Control): Prom
         texts: texts.name,
         model,
         seed: options.seed,
+        services: options.services,
       },
+      stored_seconds: storedSeconds,
+      one_client: oneClient,
       rows,
       interrupted,
     });
   progress.tell(`storing ${texts.documents.length} documents of ${texts.name}`);
   const gpu = watchGpu();
   try {
-    const target = await openTarget({
-      texts: texts.documents,
-      remote:
-        options.url === undefined
-          ? undefined
-          : { url: options.url, apiKey: options.key ?? '', metricsUrl: options.metricsUrl },
-      environment: options.environment,
-      signal,
-      onStored: (stored) => progress.show(`${stored} of ${texts.documents.length} stored`),
-    });
-    model = target.model;
-    const run = { options, target, texts, gpu };
-    await closing([target], async () => {
+    const targets: Target[] = [];
+    const run = { options, targets, texts, gpu };
+    await closing(targets, async () => {
+      const startedMs = performance.now();
+      while (targets.length < options.services) targets.push(await openOne(options, texts));
+      storedSeconds = (performance.now() - startedMs) / 1000;
+      const [first] = targets as [Target, ...Target[]];
+      model = first.model;
+      if (options.rest) {
+        progress.tell('waiting until the service is at rest');
+        for (const { processId } of targets) await whenAtRest(processId, signal);
+      }
+      if (options.oneClient > 0) {
+        progress.tell(`${options.oneClient} searches of one client`);
+        oneClient = await searchOneByOne(first, texts.queries, options.oneClient);
+      }
       // The first requests pay for cold caches and are not reported.
       await measure(run, Math.min(options.firstRate, 5), Math.min(options.stepSeconds, 5));
       await climb(options, async (rate) => {
@@ -121,6 +136,18 @@ export async function runCapacityBench(options: CapacityOptions & Control): Prom
   } finally {
     gpu.close();
   }
+}
+
+async function openOne(options: CapacityOptions & Control, { documents }: Texts): Promise<Target> {
+  const { url, key: apiKey = '', metricsUrl, storesAtOnce, environment, signal, progress } = options;
+  return openTarget({
+    texts: documents,
+    storesAtOnce,
+    remote: url === undefined ? undefined : { url, apiKey, metricsUrl },
+    environment,
+    signal,
+    onStored: (stored) => progress.show(`${stored} of ${documents.length} stored`),
+  });
 }
 
 /** The outcome of one rate; undefined = interrupted. */
@@ -159,7 +186,7 @@ export async function climb(
 }
 
 async function measure(run: Run, rate: number, seconds: number): Promise<StepReport> {
-  const { options, target, texts, gpu } = run;
+  const { options, targets, texts, gpu } = run;
   const arrivals = schedule({
     ratePerSecond: rate,
     durationMs: seconds * 1000,
@@ -167,34 +194,44 @@ async function measure(run: Run, rate: number, seconds: number): Promise<StepRep
     seed: options.seed,
   });
   let answered = 0;
-  const before = await observe(target.metricsUrl, target.processId);
+  const observeAll = async () =>
+    Promise.all(targets.map(async ({ metricsUrl, processId }) => observe(metricsUrl, processId)));
+  const before = await observeAll();
   gpu.take();
   const started = performance.now();
-  const { samples, sendLagsMs } = await runLoad({
-    url: target.url,
-    apiKey: target.apiKey,
-    arrivals,
-    bodyOf: (arrival) => bodyOf(arrival, target, texts),
-    outstandingMax,
-    timeoutMs: 60_000,
-    signal: AbortSignal.any([options.signal, target.ended]),
-    onSample: (sample, outstanding) => {
-      answered += 1;
-      options.progress.show(
-        `${formatNumber(rate)}/s: ${answered} of ${arrivals.length} answered, ${outstanding} open, last ${formatNumber(sample.latencyMs)} ms`,
-      );
-    },
-  });
+  const loads = await Promise.all(
+    targets.map(async (target, turn) =>
+      runLoad({
+        url: target.url,
+        apiKey: target.apiKey,
+        arrivals: arrivals.filter((_, i) => i % targets.length === turn),
+        bodyOf: (arrival) => bodyOf(arrival, target, texts),
+        outstandingMax,
+        timeoutMs: 60_000,
+        signal: AbortSignal.any([options.signal, ...targets.map(({ ended }) => ended)]),
+        onSample: (sample, outstanding) => {
+          answered += 1;
+          options.progress.show(
+            `${formatNumber(rate)}/s: ${answered} of ${arrivals.length} answered, ${outstanding} open, last ${formatNumber(sample.latencyMs)} ms`,
+          );
+        },
+      }),
+    ),
+  );
   const elapsedSeconds = (performance.now() - started) / 1000;
-  target.ended.throwIfAborted();
-  const after = await observe(target.metricsUrl, target.processId);
+  for (const { ended } of targets) ended.throwIfAborted();
+  const after = await observeAll();
+  const gpuUse = gpu.take();
   return stepReport({
     rate,
-    samples,
+    samples: loads.flatMap(({ samples }) => samples),
     elapsedSeconds,
     p99Ms: options.p99Ms,
-    sendLagMsP99: quantile(sendLagsMs, 0.99),
-    resources: resourcesBetween(before, after, gpu.take()),
+    sendLagMsP99: quantile(
+      loads.flatMap(({ sendLagsMs }) => sendLagsMs),
+      0.99,
+    ),
+    resources: together(before.map((each, at) => resourcesBetween(each, after[at]!, gpuUse))),
   });
 }
 

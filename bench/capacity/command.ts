@@ -50,6 +50,7 @@ function render({
   capacity_per_second: rate,
   settings: { p99_ms },
   rows,
+  one_client: oneClient,
   verdict,
   interrupted,
 }: CapacityReport): string {
@@ -58,16 +59,26 @@ function render({
   const indexes = rows.at(-1)?.resources.indexes;
   return [
     `${found} at p99 <= ${p99_ms} ms${cut}; gave out: ${verdict.resource} (${verdict.reason})\n`,
+    ...(oneClient === null
+      ? []
+      : [
+          `one client: p50 ${formatNumber(oneClient.latency_ms.p50)} ms, p99 ${formatNumber(oneClient.latency_ms.p99)} ms of ${oneClient.searches} searches\n`,
+        ]),
     ...(indexes === undefined ? [] : [`${describeIndexes(indexes)}\n`]),
   ].join('');
 }
 
 /** Small indexes are scored exactly, larger ones by codes or lists, whichever is estimated to cost less. */
-function describeIndexes({ diskBytesPerTokenVector, memoryBytesPerTokenVector, plans }: IndexUse): string {
+function describeIndexes({
+  chunks,
+  diskBytesPerTokenVector,
+  memoryBytesPerTokenVector,
+  plans,
+}: IndexUse): string {
   const searches = Object.entries(plans)
     .filter(([, count]) => count > 0)
     .map(([plan, count]) => `${count} ${planMeanings[plan] ?? plan}`);
-  return `a token vector: ${formatNumber(diskBytesPerTokenVector)} bytes on disk, ${formatNumber(memoryBytesPerTokenVector)} in memory; searches: ${searches.join(', ') || 'none'}`;
+  return `${chunks} chunks; a token vector: ${formatNumber(diskBytesPerTokenVector)} bytes on disk, ${formatNumber(memoryBytesPerTokenVector)} in memory; searches: ${searches.join(', ') || 'none'}`;
 }
 
 const planMeanings: Readonly<Record<string, string>> = {

@@ -9,6 +9,7 @@ import {
   threadCounters,
 } from '../lib/service/process-counters.ts';
 import { scrape } from '../lib/service/metrics.ts';
+import { maximum, mean, sum } from '../lib/statistics.ts';
 import type { GpuUse } from './gpu-watch.ts';
 
 export interface Observation {
@@ -52,6 +53,7 @@ export interface StepResources {
 }
 
 export interface IndexUse {
+  readonly chunks: number;
   readonly diskBytesPerTokenVector: number;
   /** What the engine keeps: directories, codebooks and codes. Rows are left to the page cache. */
   readonly memoryBytesPerTokenVector: number;
@@ -109,19 +111,47 @@ export function resourcesBetween(
   };
 }
 
+/** Of several services on one machine: the busiest event loop, all other threads, the mean request, and the indexes of the first. */
+export function together(services: readonly StepResources[]): StepResources {
+  const [first, ...others] = services;
+  if (first === undefined) throw new Error('this is a bug: no service');
+  if (others.length === 0) return first;
+  const of = (
+    pick: (resources: StepResources) => number | undefined,
+    combine: (values: readonly number[]) => number,
+  ): number | undefined => {
+    const values = services.map(pick).filter((value) => value !== undefined);
+    return values.length === 0 ? undefined : combine(values);
+  };
+  const stages = new Set(services.flatMap(({ stagesMs }) => Object.keys(stagesMs)));
+  return {
+    ...first,
+    stagesMs: Object.fromEntries(
+      [...stages].map((stage) => [stage, of(({ stagesMs }) => stagesMs[stage], mean)!]),
+    ),
+    eventLoopCores: of(({ eventLoopCores }) => eventLoopCores, maximum),
+    engineCores: of(({ engineCores }) => engineCores, sum),
+    apiCores: of(({ apiCores }) => apiCores, sum),
+    encoderCores: of(({ encoderCores }) => encoderCores, sum),
+    eventLoopDelayP99Ms: of(({ eventLoopDelayP99Ms }) => eventLoopDelayP99Ms, maximum),
+    diskBytesPerSecond: of(({ diskBytesPerSecond }) => diskBytesPerSecond, sum),
+  };
+}
+
 function indexesOf({ metrics }: Observation, delta: (name: string) => number): IndexUse | undefined {
   const tokenVectors = metrics.get('maxsimd_store_token_vectors') ?? 0;
   if (tokenVectors === 0) return undefined;
-  const sum = (...names: readonly string[]): number =>
-    names.reduce((total, name) => total + (metrics.get(`maxsimd_${name}`) ?? 0), 0);
+  const total = (...names: readonly string[]): number =>
+    sum(names.map((name) => metrics.get(`maxsimd_${name}`) ?? 0));
   const plans = ['exact', 'codes', 'lists'].map((plan) => [
     plan,
     delta(`maxsimd_engine_searches_total{plan="${plan}"}`),
   ]);
   return {
-    diskBytesPerTokenVector: sum('store_disk_bytes', 'store_derived_bytes') / tokenVectors,
+    chunks: total('store_chunks'),
+    diskBytesPerTokenVector: total('store_disk_bytes', 'store_derived_bytes') / tokenVectors,
     memoryBytesPerTokenVector:
-      sum('engine_memory_bytes{kind="taken"}', 'engine_memory_bytes{kind="codes"}') / tokenVectors,
+      total('engine_memory_bytes{kind="taken"}', 'engine_memory_bytes{kind="codes"}') / tokenVectors,
     plans: Object.fromEntries(plans) as Record<string, number>,
   };
 }
@@ -148,14 +178,14 @@ function countersOf(apiProcessId: number): Counters {
   const api = processCounters(apiProcessId);
   const threads = threadCounters(apiProcessId);
   const encoders = childProcesses(apiProcessId).map(processCounters);
-  const sum = (pick: (counters: ReturnType<typeof processCounters>) => number): number =>
-    encoders.reduce((total, counters) => total + pick(counters), 0);
+  const ofEncoders = (pick: (counters: ReturnType<typeof processCounters>) => number): number =>
+    sum(encoders.map(pick));
   return {
     eventLoopSeconds: threads.mainSeconds,
     engineSeconds: threads.secondsByName.get(engineThread) ?? 0,
     apiSeconds: api.cpuSeconds,
-    encoderSeconds: sum(({ cpuSeconds }) => cpuSeconds),
+    encoderSeconds: ofEncoders(({ cpuSeconds }) => cpuSeconds),
     machineSeconds: machineSeconds(),
-    writtenBytes: api.writtenBytes + sum(({ writtenBytes }) => writtenBytes),
+    writtenBytes: api.writtenBytes + ofEncoders(({ writtenBytes }) => writtenBytes),
   };
 }

@@ -36,7 +36,7 @@ export function renderHtml(report: CapacityReport): string {
 <h1>maxsimd capacity</h1>
 <small>${escape(environment.cpu)}, ${environment.cores} cores; commit ${escape(environment.commit)}; ${escape(environment.date)}<br><code>${escape(environment.command)}</code></small>
 <p class="big">${capacity}</p>
-<p>at p99 &le; ${settings.p99_ms} ms; mix: ${escape(mix)}; ${settings.documents} documents of ${escape(settings.texts)}; ${escape(settings.model)}.<br>
+<p>${settings.services > 1 ? `of ${settings.services} services ` : ''}at p99 &le; ${settings.p99_ms} ms; mix: ${escape(mix)}; ${settings.documents} documents of ${escape(settings.texts)}; ${escape(settings.model)}.<br>
 What gave out: <b>${verdict.resource}</b> (${escape(verdict.reason)}).${report.interrupted ? '<br><b>The run was interrupted: these are the steps it had ended.</b>' : ''}</p>
 <div class="charts">${chartsOf(report).join('')}</div>
 <h2>Steps</h2>

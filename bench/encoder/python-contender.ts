@@ -16,11 +16,12 @@ export interface PythonOptions {
   readonly modelDirectory: string;
   readonly threads: number;
   readonly device: 'cpu' | `cuda:${number}`;
+  readonly precision: 'f32' | 'f16';
 }
 
-export function openPython({ peer, modelDirectory, threads, device }: PythonOptions): Contender {
+export function openPython({ peer, modelDirectory, threads, device, precision }: PythonOptions): Contender {
   return new Python(
-    spawn(peer.interpreter, [peer.script, modelDirectory, String(threads), device], {
+    spawn(peer.interpreter, [peer.script, modelDirectory, String(threads), device, precision], {
       stdio: ['pipe', 'pipe', 'inherit'],
     }),
     device === 'cpu' ? batchSizes.cpu : batchSizes.cuda,

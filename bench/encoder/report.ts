@@ -45,6 +45,8 @@ export interface EncoderReport {
     readonly model: string;
     /** `cpu` or `cuda:N`. */
     readonly device: string;
+    /** Encoder processes of ours. */
+    readonly processes: number;
     readonly source: string;
     readonly texts: number;
     readonly rounds: number;
@@ -94,7 +96,7 @@ export function renderTable({ environment, settings, rows, skipped, ratio_detail
   const runtimes = Object.entries(settings.runtimes).map(([side, version]) => `${side} ${version}`);
   return [
     `${environment.cpu}, ${environment.threads.join(', ')} threads, commit ${environment.commit}`,
-    `${settings.model} on ${settings.device}; ${settings.source}; ${settings.texts} texts, ${settings.rounds} rounds; ${runtimes.join(', ')}`,
+    `${settings.model} on ${settings.device}, encoder processes: ${settings.processes}; ${settings.source}; ${settings.texts} texts, ${settings.rounds} rounds; ${runtimes.join(', ')}`,
     '',
     ...markdownTable(header, lines),
     '',

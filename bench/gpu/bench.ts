@@ -1,8 +1,8 @@
 /**
  * `npm run bench -- gpu`: what a device gives through onnxruntime-node before any service is around it. First whether every
  * node of the graph runs on the device and whether its rows are those of the CPU graph, alone and in a batch; then the
- * rate over batch sizes, with the size to set, and what taking the outputs back costs: the same runs with the int8 rows,
- * with f32 rows, and with next to nothing copied out.
+ * rate over batch sizes, with its share of the device's peak and the size to set, and what taking the outputs back costs: the same
+ * runs with the int8 rows, with f32 rows, and with next to nothing copied out.
  */
 import { InferenceSession, type Tensor } from 'onnxruntime-node';
 import { parseConfig } from '../../src/app/config.ts';
@@ -12,18 +12,27 @@ import { loadModel, type ServedModel } from '../../src/encoder/model/served-mode
 import { modelDirectoryOf } from '../../src/app/model-choice.ts';
 import { agreementOf, type Agreement } from '../lib/model/agreement.ts';
 import { type Device, deviceName } from '../lib/model/device.ts';
-import { feedsOf, openSession, settingsFor } from '../lib/model/onnxruntime-session.ts';
+import { type Feeds, feedsOf, openSession, settingsFor } from '../lib/model/onnxruntime-session.ts';
 import { describeEnvironment, type Environment } from '../lib/environment.ts';
-import { beir, device, integer, integers } from '../lib/options.ts';
+import { beir, device, integer, integers, positiveNumber } from '../lib/options.ts';
 import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
 import { spread, type Spread } from '../lib/statistics.ts';
 import { markdownTable, spreadText } from '../lib/table.ts';
 import { chunkTokensMax, readTexts } from '../lib/texts.ts';
+import { nodesOf, type NodeTimes } from './nodes.ts';
 
 const settings = {
   device: device('cuda:0'),
   rounds: integer(20, 'runs of each batch'),
   batchTokens: integers('1024,2048,4096,8192,16384,32768,65536', 'padded tokens of the batches to measure'),
+  peakTflops: positiveNumber(
+    989,
+    'f16 operations of the device at its best, in units of 10^12 a second (989: H100 and H200 SXM)',
+  ),
+  tokenMflop: positiveNumber(
+    24,
+    'operations of the model for a token, in millions (24: the default model, in texts of 272)',
+  ),
   beir,
 };
 
@@ -42,6 +51,8 @@ interface GpuRow {
   readonly output_bytes: number;
   readonly milliseconds: Spread;
   readonly tokens_per_second: number;
+  /** Of what the device could give at its best. */
+  readonly share_of_peak: number;
 }
 
 interface GpuReport {
@@ -51,9 +62,13 @@ interface GpuReport {
     readonly graph: string;
     readonly device: string;
     readonly onnxruntime: string;
+    readonly peak_tflops: number;
+    readonly token_mflop: number;
   };
   /** Null: every node runs on the device. Otherwise the runtime's words. */
   readonly nodes_elsewhere: string | null;
+  /** One batch of the first size. */
+  readonly nodes: readonly NodeTimes[];
   /** `output` rows of this device's graph with those of the CPU's, on the CPU. */
   readonly agreement_with_cpu_graph: Agreement;
   /** int8 rows of texts alone and among others. */
@@ -98,8 +113,9 @@ async function measureDevice(options: OptionsOf<typeof settings>): Promise<GpuRe
   const rates: BatchRate[] = [];
   for (const tokens of batchTokens) {
     onProgress(`batches of ${tokens} padded tokens`);
-    const measured = await measure(session, model, texts, tokens, rounds);
-    rows.push(...measured);
+    const measured = await measure(session, model, batchOf(model, texts, tokens), rounds);
+    const shareOf = (rate: number): number => (rate * options.tokenMflop) / (options.peakTflops * 1e6);
+    rows.push(...measured.map((row) => ({ ...row, share_of_peak: shareOf(row.tokens_per_second) })));
     rates.push({ batchTokens: tokens, tokensPerSecond: measured[0]!.tokens_per_second });
   }
   return {
@@ -109,8 +125,14 @@ async function measureDevice(options: OptionsOf<typeof settings>): Promise<GpuRe
       graph: model.session.graphs[given.provider].sha256,
       device: deviceName(given),
       onnxruntime: runtimeVersion(),
+      peak_tflops: options.peakTflops,
+      token_mflop: options.tokenMflop,
     },
     nodes_elsewhere: elsewhere,
+    nodes: await nodesOf(
+      settingsFor(model, given),
+      batchOf(model, texts, batchTokens[0] ?? textLength).feeds,
+    ),
     agreement_with_cpu_graph: agreement,
     alone_and_in_batch: independence,
     rows,
@@ -193,19 +215,27 @@ async function aloneAndInBatch(
   };
 }
 
-/** The three sets of outputs in turn within a round. */
-async function measure(
-  session: InferenceSession,
-  { session: names, dim }: ServedModel,
+/** Texts of one length, so many as fit. */
+function batchOf(
+  { session: { usesTokenTypeIds } }: ServedModel,
   texts: readonly Int32Array[],
   batchTokens: number,
-  rounds: number,
-): Promise<readonly GpuRow[]> {
+): { readonly tokens: number; readonly feeds: Feeds } {
   const count = Math.max(1, Math.floor(batchTokens / textLength));
   const ids = new Int32Array(count * textLength);
   const stream = texts.flatMap((each) => [...each]);
   for (let at = 0; at < ids.length; at++) ids[at] = stream[at % stream.length]!;
-  const feeds = feedsOf({ ids, texts: count, length: textLength }, names.usesTokenTypeIds);
+  const feeds = feedsOf({ ids, texts: count, length: textLength }, usesTokenTypeIds);
+  return { tokens: ids.length, feeds };
+}
+
+/** The three sets of outputs in turn within a round. */
+async function measure(
+  session: InferenceSession,
+  { session: names, dim }: ServedModel,
+  { tokens, feeds }: ReturnType<typeof batchOf>,
+  rounds: number,
+): Promise<readonly Omit<GpuRow, 'share_of_peak'>[]> {
   const sets = [
     { outputs: 'int8', fetches: [names.int8Output, names.scaleOutput], bytes: dim + 4 },
     { outputs: 'f32', fetches: ['output'], bytes: dim * 4 },
@@ -225,28 +255,30 @@ async function measure(
   return sets.map(({ outputs, bytes }) => {
     const milliseconds = spread(times.get(outputs) ?? []);
     return {
-      batch_tokens: ids.length,
+      batch_tokens: tokens,
       outputs,
-      output_bytes: bytes * ids.length,
+      output_bytes: bytes * tokens,
       milliseconds,
-      tokens_per_second: Math.round((ids.length / milliseconds.median) * 1000),
+      tokens_per_second: Math.round((tokens / milliseconds.median) * 1000),
     };
   });
 }
 
 function render(report: GpuReport): string {
   const { settings: chosen, rows, agreement_with_cpu_graph: agreement, alone_and_in_batch: alone } = report;
-  const header = ['padded tokens', 'outputs', 'KiB out', 'ms, median (min..max)', 'tokens/s'];
+  const header = ['padded tokens', 'outputs', 'KiB out', 'ms, median (min..max)', 'tokens/s', 'of the peak'];
   const table = rows.map((row) => [
     row.batch_tokens,
     row.outputs,
     (row.output_bytes / 1024).toFixed(0),
     spreadText(row.milliseconds, 2),
     row.tokens_per_second,
+    `${(row.share_of_peak * 100).toFixed(1)}%`,
   ]);
+  const providers = new Set(report.nodes.map(({ provider }) => provider));
   return [
     `${chosen.model} on ${chosen.device}, onnxruntime ${chosen.onnxruntime}, graph ${chosen.graph.slice(0, 12)}`,
-    `nodes on another device: ${report.nodes_elsewhere ?? 'none'}`,
+    `nodes on another device: ${report.nodes_elsewhere ?? 'none'}; nodes ran on ${[...providers].join(', ')}`,
     `cosine to the CPU graph: mean ${agreement.mean_cosine.toFixed(5)}, minimum ${agreement.minimum_cosine.toFixed(5)}`,
     `alone and in a batch: ${(alone.differing_share * 100).toFixed(3)}% of int8 components differ, by ${alone.steps_max} steps at most`,
     '',

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect, it, onTestFinished } from 'vitest';
-import { readTexts } from './texts.ts';
+import { multiplied, readTexts } from './texts.ts';
 
 it('of a BEIR directory are its first documents, titles in front, and all its queries', async () => {
   const directory = mkdtempSync(path.join(tmpdir(), 'maxsimd-test-'));
@@ -31,4 +31,14 @@ it('of the installed packages are as many as asked for, and a query begins each'
     expect(query.split(' ')).toHaveLength(6 + (at % 10));
     expect(documents[at]!.startsWith(`${query} `)).toBe(true);
   }
+});
+
+it('are made of halves where there are too few', () => {
+  const texts = { name: 'two', documents: ['a b c d', 'e f g'], queries: ['q'] };
+  expect(multiplied(texts, 2)).toEqual(texts);
+  expect(multiplied(texts, 5)).toEqual({
+    name: 'two, 2 documents multiplied',
+    documents: ['a b c d', 'e f g', 'a b f g', 'e c d', 'a b c d'],
+    queries: ['q'],
+  });
 });

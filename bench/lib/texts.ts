@@ -39,6 +39,27 @@ export async function readTexts(count: number, beir: string | undefined): Promis
   return { name: 'the installed packages', documents, queries };
 }
 
+/**
+ * As many documents as asked for: where there are fewer, the first half of each is joined with the second half of another, round after
+ * round.
+ */
+export function multiplied({ name, documents, queries }: Texts, count: number): Texts {
+  const first = (words: readonly string[]): readonly string[] => words.slice(0, words.length / 2);
+  const second = (words: readonly string[]): readonly string[] => words.slice(words.length / 2);
+  const wordsAt = (at: number): readonly string[] => documents[at % documents.length]!.split(' ');
+  const made = Array.from({ length: Math.max(0, count - documents.length) }, (_, i) => {
+    const round = 1 + Math.floor(i / documents.length);
+    return [...first(wordsAt(i)), ...second(wordsAt(i + round))].join(' ');
+  });
+  return made.length === 0
+    ? { name, documents, queries }
+    : {
+        name: `${name}, ${documents.length} documents multiplied`,
+        documents: [...documents, ...made],
+        queries,
+      };
+}
+
 /** The objects of a part of a BEIR directory (arXiv 2104.08663), plain or gzipped, a line each. */
 async function* beirLines(beir: string, part: 'corpus' | 'queries') {
   const plain = path.join(beir, `${part}.jsonl`);

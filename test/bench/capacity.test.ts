@@ -164,6 +164,23 @@ it('measures a real service and reports also when it is interrupted', async () =
   expect(compared.printed).toContain('| rate/s | A p50 ms |');
 }, 120_000);
 
+it('takes one client first, and shares the rates among several services', async () => {
+  const json = path.join(await newDirectory(), 'report.json');
+  const args =
+    '--services 2 --stores-at-once 2 --rest --one-client 10 --documents 30 --rates 40 --step-seconds 1';
+  const ended = await watched(['capacity', ...args.split(' '), '--json', json], () => undefined);
+  expect(ended.code, ended.reported).toBe(0);
+  expect(ended.left).toEqual([]);
+  expect(ended.printed).toMatch(/one client: p50 .* of 10 searches/);
+  const report = reportIn(json);
+  expect(report).toMatchObject({
+    settings: { services: 2 },
+    stored_seconds: expect.any(Number) as number,
+    one_client: { searches: 10, latency_ms: { p99: expect.any(Number) as number } },
+  });
+  expect(report.rows.map(({ failed }) => failed)).toEqual([0]);
+}, 120_000);
+
 async function addressOf(server: Server): Promise<string> {
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve);

@@ -35,3 +35,17 @@ it('measures every side on the same tokens, with vectors that agree', async () =
   ]);
   expect(printed).toContain('packed_one_session');
 }, 120_000);
+
+it('shares the texts among several processes of ours', async () => {
+  const { report } = await runBenchmark<{
+    readonly rows: readonly {
+      readonly contender: string;
+      readonly settings: string;
+      readonly agreement_with_ours: { readonly minimum_cosine: number };
+    }[];
+  }>('encoder', ...'--processes 2 --texts 5 --rounds 1 --mixes documents_short --no-peers'.split(' '));
+  const ours = report.rows.find(({ contender }) => contender === 'maxsimd');
+  expect(ours?.settings).toMatch(/^2 processes, each gRPC/);
+  const loop = report.rows.find(({ contender }) => contender === 'onnxruntime_loop');
+  expect(loop?.agreement_with_ours.minimum_cosine).toBeGreaterThan(0.99);
+}, 120_000);

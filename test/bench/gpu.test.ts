@@ -5,6 +5,7 @@ import { runBenchmark } from '../support/run-benchmark.ts';
 
 interface Report {
   readonly agreement_with_cpu_graph: { readonly minimum_cosine: number };
+  readonly nodes: readonly { readonly provider: string; readonly nodes: number }[];
   readonly rows: readonly { readonly outputs: string; readonly tokens_per_second: number }[];
 }
 
@@ -20,6 +21,7 @@ describe('the GPU benchmark', () => {
     });
     expect(report.agreement_with_cpu_graph.minimum_cosine).toBeGreaterThan(0.9999);
     expect(report.rows.map(({ outputs }) => outputs)).toEqual(['int8', 'f32', 'weights only']);
+    expect(new Set(report.nodes.map(({ provider }) => provider))).toEqual(new Set(['CPUExecutionProvider']));
     for (const row of report.rows) expect(row.tokens_per_second).toBeGreaterThan(0);
     expect(printed).toContain('nodes on another device: none');
     expect(printed).toContain('MAXSIMD_BATCH_TOKENS=272 is');

@@ -1,6 +1,9 @@
 /** Tiny runs of the benchmarks that start a service, so that they keep running. */
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { expect, it } from 'vitest';
 import { rounds } from '../rounds.ts';
+import { newDirectory } from '../support/machine/temporary-directory.ts';
 import { runBenchmark, runServiceBenchmark } from '../support/run-benchmark.ts';
 
 type Numbers = Readonly<Record<string, number>>;
@@ -93,3 +96,22 @@ it('the service is asked for more than it can answer, and then for little again'
   expect(report.overload.refusal_ms?.['p50'] ?? 0).toBeLessThan(refusalMsMax);
   expect(printed).toContain('recovery');
 }, 240_000);
+
+it('a collection is imported and evaluated', async () => {
+  const directory = await newDirectory();
+  const write = (name: string, ...lines: readonly string[]): void =>
+    writeFileSync(path.join(directory, name), lines.map((line) => `${line}\n`).join(''));
+  write('corpus.jsonl', '{"_id":"a","text":"boats on the lake"}', '{"_id":"b","text":"snow in the hills"}');
+  write('queries.jsonl', '{"_id":"1","text":"boats on the lake"}');
+  write('qrels.tsv', 'query-id\tcorpus-id\tscore', '1\ta\t1');
+  const { report, printed } = await runServiceBenchmark<Numbers>('retrieval', '--beir', directory);
+  expect(report).toMatchObject({
+    settings: { providers: ['cpu'] },
+    documents: 2,
+    failed_documents: 0,
+    queries: 1,
+    recall_at_100: 1,
+  });
+  expect(report['import_seconds']).toBeGreaterThan(0);
+  expect(printed).toContain('2 documents, 0 failed');
+}, 120_000);

@@ -1,7 +1,8 @@
-/** Entry of a process that holds the peers of one library; a small remote procedure call over the IPC channel. */
+/** Entry of a process that holds the sides of one library; a small remote procedure call over the IPC channel. */
 import { z } from 'zod';
 import { loadModel } from '../../../src/encoder/model/served-model.ts';
 import type { Contender, Mix } from '../contender.ts';
+import { openPair } from '../maxsimd-contender.ts';
 import { openLoopPeer } from './onnxruntime-loop.ts';
 import { openOneSession, openSessionPerCore } from './packed-peer.ts';
 import type { PeerReply, PeerRequest } from '../peer-contender.ts';
@@ -9,7 +10,7 @@ import { openTransformersPeers } from './transformers-peer.ts';
 
 const given = z
   .tuple([
-    z.enum(['onnxruntime', 'transformers']),
+    z.enum(['onnxruntime', 'transformers', 'maxsimd']),
     z.string(),
     z.string(),
     z.enum(['cpu', 'cuda']),
@@ -23,7 +24,7 @@ const opened = open();
 process.on('message', (request: PeerRequest) => {
   void answer(request).then((reply) => process.send?.(reply));
 });
-process.on('disconnect', () => process.exit(0));
+process.on('disconnect', () => void end());
 
 async function open(): Promise<Readonly<Record<string, Contender>>> {
   const [library, modelDirectory, peersDirectory, provider, index, threads, exportDirectory] = given;
@@ -32,11 +33,17 @@ async function open(): Promise<Readonly<Record<string, Contender>>> {
     return openTransformersPeers(modelDirectory, peersDirectory, threads, exportDirectory || undefined);
   }
   const model = await loadModel(modelDirectory);
+  if (library === 'maxsimd') return { maxsimd: await openPair({ modelDirectory, model, device }) };
   return {
     packed_session_per_core: openSessionPerCore(model, device),
     packed_one_session: openOneSession(model, device),
     onnxruntime_loop: await openLoopPeer(model, device),
   };
+}
+
+async function end(): Promise<void> {
+  await Promise.all(Object.values(await opened).map(async (contender) => contender.close()));
+  process.exit(0);
 }
 
 async function answer({ id, contender, method, argument }: PeerRequest): Promise<PeerReply> {

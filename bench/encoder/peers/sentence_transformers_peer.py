@@ -1,6 +1,6 @@
 """sentence-transformers on the source weights of the default model: the f32 side, and the reference for accuracy.
 
-Usage: sentence_transformers_peer.py MODEL_DIRECTORY THREADS DEVICE. One JSON request a line on standard input, one JSON
+Usage: sentence_transformers_peer.py MODEL_DIRECTORY THREADS DEVICE f32|f16. One JSON request a line on standard input, one JSON
 reply a line on standard output. Token embeddings come from `encode`, then our graph's projection and an L2 norm, so
 that the work and the result are those of the other sides.
 
@@ -27,11 +27,13 @@ POSITIONS = 512
 
 
 def main() -> None:
-    directory, threads, device = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    directory, threads, device, precision = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
     torch.set_num_threads(threads)
     model = SentenceTransformer(str(source_directory()), device=device)
     model.max_seq_length = POSITIONS
-    peer = Peer(model, torch.from_numpy(projection(directory / "model.onnx")).to(device))
+    if precision == "f16":
+        model.half()
+    peer = Peer(model, torch.from_numpy(projection(directory / "model.onnx")).to(device), precision)
     methods = {"prepare": peer.prepare, "round": peer.round, "vectors": peer.vectors}
     for line in sys.stdin:
         request = json.loads(line)
@@ -57,8 +59,8 @@ def projection(graph: Path):
 
 
 class Peer:
-    def __init__(self, model: SentenceTransformer, projection: torch.Tensor) -> None:
-        self._model, self._projection = model, projection
+    def __init__(self, model: SentenceTransformer, projection: torch.Tensor, precision: str) -> None:
+        self._model, self._projection, self._precision = model, projection, precision
         self._texts: list[str] = []
         self._batch_size = 1
 
@@ -73,7 +75,7 @@ class Peer:
                 self._encode(some, size)
                 best[size] = min(best.get(size, float("inf")), time.perf_counter() - start)
         self._batch_size = min(best, key=best.__getitem__)
-        return f"f32, batches of {self._batch_size}, best of {', '.join(map(str, batch_sizes))}"
+        return f"{self._precision}, batches of {self._batch_size}, best of {', '.join(map(str, batch_sizes))}"
 
     def round(self) -> dict:
         wall, cpu = time.perf_counter(), time.process_time()
@@ -89,7 +91,7 @@ class Peer:
             texts, batch_size=batch_size, output_value="token_embeddings", show_progress_bar=False
         )
         with torch.inference_mode():
-            rows = torch.nn.functional.normalize(torch.cat(hidden) @ self._projection, dim=-1).cpu()
+            rows = torch.nn.functional.normalize(torch.cat(hidden).float() @ self._projection, dim=-1).cpu()
             return list(rows.split([len(each) for each in hidden]))
 
 

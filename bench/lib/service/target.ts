@@ -17,6 +17,8 @@ export interface Target {
 export interface TargetOptions extends ServerOptions {
   /** Texts to store; queries and new documents are made of them too. */
   readonly texts: readonly string[];
+  /** Requests at a time that store them; one if absent. */
+  readonly storesAtOnce?: number;
   readonly remote:
     | { readonly url: string; readonly apiKey: string; readonly metricsUrl: string | undefined }
     | undefined;
@@ -85,15 +87,25 @@ async function closeAfter(
   return reason;
 }
 
-async function store({ texts, signal, onStored }: TargetOptions, service: Service, indexId: string) {
-  for (let from = 0; from < texts.length; from += batchSize) {
-    const documents = texts
-      .slice(from, from + batchSize)
-      .map((text, i) => ({ doc_id: `document-${from + i}`, text }));
-    signal?.throwIfAborted();
-    await call(service, 'POST', `/v1/indexes/${indexId}/documents`, { documents });
-    onStored?.(from + documents.length);
-  }
+async function store(
+  { texts, storesAtOnce = 1, signal, onStored }: TargetOptions,
+  service: Service,
+  indexId: string,
+): Promise<void> {
+  let next = 0;
+  let stored = 0;
+  const storeInTurn = async (): Promise<void> => {
+    while (next < texts.length) {
+      const from = next;
+      next += batchSize;
+      const documents = texts.slice(from, next).map((text, i) => ({ doc_id: `document-${from + i}`, text }));
+      signal?.throwIfAborted();
+      await call(service, 'POST', `/v1/indexes/${indexId}/documents`, { documents });
+      stored += documents.length;
+      onStored?.(stored);
+    }
+  };
+  await Promise.all(Array.from({ length: storesAtOnce }, storeInTurn));
 }
 
 /** The answer's JSON; any error status throws. */

@@ -1,0 +1,17 @@
+/** When a service has finished what it does in the background. */
+import { setTimeout as elapse } from 'node:timers/promises';
+import { processCounters } from './process-counters.ts';
+
+const intervalMs = 3000;
+/** Share of one core that timers and metrics may take. */
+const restShare = 0.1;
+
+/** Resolves after the first three seconds in which the process used a tenth of a core at most; at once for a service elsewhere. */
+export async function whenAtRest(processId: number | undefined, signal?: AbortSignal): Promise<void> {
+  if (processId === undefined) return;
+  for (;;) {
+    const before = processCounters(processId).cpuSeconds;
+    await elapse(intervalMs, undefined, { signal });
+    if (processCounters(processId).cpuSeconds - before <= (restShare * intervalMs) / 1000) return;
+  }
+}
