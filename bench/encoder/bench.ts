@@ -11,7 +11,7 @@ import { modelDirectoryOf } from '../../src/app/model-choice.ts';
 import { describeEnvironment } from '../lib/environment.ts';
 import { type Device, deviceName } from '../lib/model/device.ts';
 import { installedVersion, installLocked } from '../lib/install-locked.ts';
-import { beir, device, integer, names, optional, without } from '../lib/options.ts';
+import { beir, device, flag, integer, names, optional, without } from '../lib/options.ts';
 import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
 import { readTexts } from '../lib/texts.ts';
 import { pairedRatios, spread, type Spread } from '../lib/statistics.ts';
@@ -43,6 +43,7 @@ const settings = {
     1,
     'encoder processes of ours, each with a client process of its own where there are several',
   ),
+  alone: flag('measures our side alone'),
   peers: without('leaves out the peers that are not among our own dependencies'),
   export: optional(
     'directory',
@@ -115,7 +116,7 @@ async function run(options: Options): Promise<EncoderReport> {
   const model = await loadModel(modelDirectory);
   const found = await readTexts(options.texts * 4, options.beir);
   const source = { documents: found.documents, queries: options.beir === undefined ? [] : found.queries };
-  const mixes = makeMixes(model, { ...options, source }).filter(({ name }) => options.mixes.includes(name));
+  const mixes = makeMixes(model, { ...options, source });
   const { contenders, skipped, runtimes } = await openSides(options, modelDirectory, model);
   try {
     const rows: EncoderRow[] = [];
@@ -146,7 +147,7 @@ async function run(options: Options): Promise<EncoderReport> {
 }
 
 async function openSides(
-  { device: given, processes, peers, python, export: exportDirectory, onProgress }: Options,
+  { device: given, processes, alone, peers, python, export: exportDirectory, onProgress }: Options,
   modelDirectory: string,
   model: ServedModel,
 ): Promise<Sides> {
@@ -155,6 +156,7 @@ async function openSides(
   const runtimes: Record<string, string> = { 'onnxruntime-node': runtimeVersion() };
   const process = { modelDirectory, peersDirectory, device: given };
   contenders.set(ours, await openMaxsimd(model, process, processes));
+  if (alone) return { contenders, skipped, runtimes };
   const bareNames = ['packed_session_per_core', 'packed_one_session', 'onnxruntime_loop'];
   // A GPU is not shared out by core.
   const bare = given.provider === 'cpu' ? bareNames : bareNames.slice(1);

@@ -24,28 +24,32 @@ export interface MixOptions {
   /** Texts of a mix; queries are short and come four times as many. */
   readonly texts: number;
   readonly seed: number;
+  /** Names of the mixes to make. */
+  readonly mixes: readonly string[];
 }
 
 export function makeMixes(model: ServedModel, options: MixOptions): readonly Mix[] {
-  const { source, seed } = options;
-  return mixShapes.map((shape) => {
-    const count = options.texts * (shape.kind === 'query' ? 4 : 1);
-    const texts =
-      shape.kind === 'query' && source.queries.length > 0
-        ? Array.from({ length: count }, (_, i) => source.queries[i % source.queries.length] ?? '')
-        : cutTexts(model, source.documents, shape.tokens, count, seed);
-    const tokens = texts.map((text) => model.tokenizer.encode(text));
-    return {
-      name: shape.name,
-      kind: shape.kind,
-      inFlight: shape.inFlight,
-      texts,
-      sequences: tokens.map(
-        (ids) => (shape.kind === 'query' ? querySequence : documentSequence)(model.rules, ids).ids,
-      ),
-      contentTokens: tokens.reduce((sum, ids) => sum + ids.length, 0),
-    };
-  });
+  const { source, seed, mixes } = options;
+  return mixShapes
+    .filter(({ name }) => mixes.includes(name))
+    .map((shape) => {
+      const count = options.texts * (shape.kind === 'query' ? 4 : 1);
+      const texts =
+        shape.kind === 'query' && source.queries.length > 0
+          ? Array.from({ length: count }, (_, i) => source.queries[i % source.queries.length] ?? '')
+          : cutTexts(model, source.documents, shape.tokens, count, seed);
+      const tokens = texts.map((text) => model.tokenizer.encode(text));
+      return {
+        name: shape.name,
+        kind: shape.kind,
+        inFlight: shape.inFlight,
+        texts,
+        sequences: tokens.map(
+          (ids) => (shape.kind === 'query' ? querySequence : documentSequence)(model.rules, ids).ids,
+        ),
+        contentTokens: tokens.reduce((sum, ids) => sum + ids.length, 0),
+      };
+    });
 }
 
 /** Consecutive runs of words, none longer than asked for and none empty: a word that is too long for a text of its own is left out. */

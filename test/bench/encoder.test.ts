@@ -37,15 +37,21 @@ it('measures every side on the same tokens, with vectors that agree', async () =
 }, 120_000);
 
 it('shares the texts among several processes of ours', async () => {
+  const mix = ['--mixes', 'documents_short', '--texts', '5', '--rounds', '1', '--processes', '2'];
   const { report } = await runBenchmark<{
     readonly rows: readonly {
       readonly contender: string;
       readonly settings: string;
       readonly agreement_with_ours: { readonly minimum_cosine: number };
     }[];
-  }>('encoder', ...'--processes 2 --texts 5 --rounds 1 --mixes documents_short --no-peers'.split(' '));
-  const ours = report.rows.find(({ contender }) => contender === 'maxsimd');
-  expect(ours?.settings).toMatch(/^2 processes, each gRPC/);
+  }>('encoder', ...mix, '--no-peers');
+  const [ours] = report.rows;
+  expect(ours).toMatchObject({
+    contender: 'maxsimd',
+    settings: expect.stringMatching(/^2 processes, each gRPC/) as string,
+  });
   const loop = report.rows.find(({ contender }) => contender === 'onnxruntime_loop');
   expect(loop?.agreement_with_ours.minimum_cosine).toBeGreaterThan(0.99);
+  const alone = await runBenchmark<{ readonly rows: readonly object[] }>('encoder', ...mix, '--alone');
+  expect(alone.report.rows).toMatchObject([{ contender: 'maxsimd' }]);
 }, 120_000);

@@ -3,13 +3,18 @@ import { setTimeout as elapse } from 'node:timers/promises';
 import { processCounters } from './process-counters.ts';
 
 const intervalMs = 3000;
+/** What goes on for longer is measured along with the rest. */
+const waitMsMax = 240_000;
 /** Share of one core that timers and metrics may take. */
 const restShare = 0.1;
 
-/** Resolves after the first three seconds in which the process used a tenth of a core at most; at once for a service elsewhere. */
+/**
+ * Resolves after the first three seconds in which the process used a tenth of a core at most, or after four minutes; at once for a
+ * service elsewhere.
+ */
 export async function whenAtRest(processId: number | undefined, signal?: AbortSignal): Promise<void> {
   if (processId === undefined) return;
-  for (;;) {
+  for (const startedAt = performance.now(); performance.now() - startedAt < waitMsMax;) {
     const before = processCounters(processId).cpuSeconds;
     await elapse(intervalMs, undefined, { signal });
     if (processCounters(processId).cpuSeconds - before <= (restShare * intervalMs) / 1000) return;
