@@ -111,7 +111,7 @@ export function resourcesBetween(
   };
 }
 
-/** Of several services on one machine: the busiest event loop, all other threads, the mean request, and the indexes of the first. */
+/** Several services on one machine as one: the busiest event loop, all other threads, the mean request, the indexes of the first. */
 export function together(services: readonly StepResources[]): StepResources {
   const [first, ...others] = services;
   if (first === undefined) throw new Error('this is a bug: no service');

@@ -51,7 +51,7 @@ interface GpuRow {
   readonly output_bytes: number;
   readonly milliseconds: Spread;
   readonly tokens_per_second: number;
-  /** Of what the device could give at its best. */
+  /** A share of what the device could give at its best. */
   readonly share_of_peak: number;
 }
 

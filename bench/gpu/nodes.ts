@@ -22,7 +22,7 @@ const profileEvents = z.array(
   }),
 );
 
-/** The second run is told: the first one also reserves memory. */
+/** The second run counts: the first one also reserves memory. */
 export async function nodesOf({ graphFile, device }: SessionSettings, feeds: Feeds): Promise<NodeTimes[]> {
   using folder = scratchFolder('nodes');
   const session = await InferenceSession.create(graphFile, {
