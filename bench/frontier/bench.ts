@@ -1,7 +1,7 @@
 /**
  * `npm run bench -- frontier`: what recall costs. One run over embeddings of real text (`search-embed` makes them) or
- * generated ones, the whole range of `candidate_k`, every kernel and number of threads asked for, and, where asked for, an
- * older build of the addon and other engines, on the same vectors and queries.
+ * generated ones, the whole range of `candidate_k`, every kernel and number of threads asked for, and, where asked for, other
+ * checkouts with codes of their own, and other engines, on the same vectors and queries.
  *
  * The judge is an exhaustive scan of the same int8 vectors; documents count by their best chunk. Sides take turns at every
  * query, the first of them changing, and a query's time is the least of its rounds: other work on the machine only ever
@@ -12,7 +12,7 @@ import path from 'node:path';
 import { createEngine, type KernelName, type NativeEngine } from '../../src/index/engine/native.ts';
 import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
 import { describeEnvironment, root, type Environment } from '../lib/environment.ts';
-import { directory, integer, integers, names, optional, words } from '../lib/options.ts';
+import { directory, integer, integers, names, words } from '../lib/options.ts';
 import { chunksOf, spread, tokenVectorsOf, type Corpus, type Query } from '../search/corpus.ts';
 import { openEmbeddings } from '../search/embedding-directory.ts';
 import { buildSealed, indexDirectory, OpenIndex, type SearchSettings } from '../search/engine-index.ts';
@@ -48,7 +48,7 @@ const settings = {
   kernels: words('kernels to force; without one the best of this machine'),
   threads: integers('1,2', 'threads of the engine'),
   clock: names(['wall', 'processor'], 'what a search takes', ['wall']),
-  against: optional('file', 'an older build of the addon, measured in the same rounds'),
+  against: words('folders of other checkouts, built and installed, measured in the same rounds'),
   peers: names(peerNames, 'what to measure beside', []),
   seed: integer(1, 'seed of the generated vectors', 0),
   cache: directory(
@@ -130,18 +130,45 @@ interface Side {
   readonly kernel: string;
   readonly threads: number;
   readonly engine: NativeEngine;
+  readonly checkout: Checkout;
 }
 
-/** Every kernel at every number of threads, of this build and the older one. */
-function sidesOf({ kernels, threads, against }: Options): readonly Side[] {
-  const builds = [{ name: 'maxsimd', file: undefined as string | undefined }];
-  if (against !== undefined) builds.push({ name: 'maxsimd before', file: path.resolve(against) });
+/** What is measured of a checkout: its engine, and how an index of it is built and opened. */
+interface Checkout {
+  readonly name: string;
+  readonly createEngine: typeof createEngine;
+  readonly buildSealed: typeof buildSealed;
+  readonly OpenIndex: typeof OpenIndex;
+  /** Its indexes are kept there, for codes of one build are not those of another. */
+  readonly folder: string;
+}
+
+async function checkoutAt(folder: string): Promise<Checkout> {
+  const checkout = path.resolve(folder);
+  type Engine = Pick<Checkout, 'createEngine'>;
+  type Indexes = Pick<Checkout, 'buildSealed' | 'OpenIndex'>;
+  const engine = (await import(path.join(checkout, 'src/index/engine/native.ts'))) as Engine;
+  const indexes = (await import(path.join(checkout, 'bench/search/engine-index.ts'))) as Indexes;
+  const name = path.basename(checkout);
+  return {
+    name: `maxsimd of ${name}`,
+    createEngine: engine.createEngine,
+    buildSealed: indexes.buildSealed,
+    OpenIndex: indexes.OpenIndex,
+    folder: `against-${name}`,
+  };
+}
+
+/** Every kernel at every number of threads, of this checkout and the others. */
+async function sidesOf({ kernels, threads, against }: Options): Promise<readonly Side[]> {
+  const own: Checkout = { name: 'maxsimd', createEngine, buildSealed, OpenIndex, folder: '' };
+  const checkouts = [own, ...(await Promise.all(against.map(checkoutAt)))];
   const forced = kernels.length > 0 ? (kernels as readonly KernelName[]) : (['auto'] as const);
   return forced.flatMap((kernel) =>
     threads.flatMap((count) =>
-      builds.map(({ name, file }) => {
-        const engine = createEngine({ threads: Math.min(count, cpus().length), kernel }, file);
-        return { name, kernel: engine.info.kernel, threads: count, engine };
+      checkouts.map((checkout) => {
+        const engine = checkout.createEngine({ threads: Math.min(count, cpus().length), kernel });
+        return { name: checkout.name, kernel: engine.info.kernel, threads: count, engine, checkout };
       }),
     ),
   );
@@ -154,15 +181,19 @@ async function ofState(
   name: StateName,
 ): Promise<readonly Point[]> {
   const { onProgress } = options;
-  const sides = sidesOf(options);
-  const folder = indexDirectory(options.cache, corpus);
-  const sealed = await buildSealed({ engine: sides[0]!.engine, corpus }, folder, onProgress);
+  const sides = await sidesOf(options);
   const { state, selectivity } = stateOf(name, corpus, options.seed);
   const opened: { readonly side: Side; readonly index: OpenIndex }[] = [];
   const points: Point[] = [];
   try {
     for (const side of sides) {
-      const index = await OpenIndex.open({ engine: side.engine, corpus }, sealed, state.changes);
+      const folder = indexDirectory(path.join(options.cache, side.checkout.folder), corpus);
+      const sealed = await side.checkout.buildSealed({ engine: side.engine, corpus }, folder, onProgress);
+      const index = await side.checkout.OpenIndex.open(
+        { engine: side.engine, corpus },
+        sealed,
+        state.changes,
+      );
       opened.push({ side, index });
     }
     const now = clocks[clockOf(options)];

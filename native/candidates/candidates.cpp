@@ -1,6 +1,7 @@
 #include "candidates/candidates.h"
 
 #include "candidates/code_scan.h"
+#include "codes/codebook_fit.h"
 #include "candidates/list_scan.h"
 #include "candidates/query_tables.h"
 #include "candidates/index_search.h"
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <string>
 
@@ -19,6 +21,9 @@ namespace {
 /// more of the best ten than they save (docs/benchmarks/frontier.md).
 constexpr uint32_t shortlistBase = 240;
 constexpr uint32_t shortlistPerCandidate = 7;
+/// Codes of fine centroids tell few chunks apart so well that half as many hold the same share, some more where many
+/// candidates are asked for; of so many chunks they need all.
+constexpr double fewestOfFine = 0.5, fewestOfFineForMany = 0.6, chunksOfFine = 80'000;
 /// Lists know a chunk by some of its codes only: from twice to three times the shortlist is looked at by all of theirs, as
 /// it is a smaller share of so many chunks and more.
 constexpr double fewListed = 2, manyListed = 3, chunksOfFewListed = 50'000;
@@ -35,11 +40,13 @@ constexpr uint64_t budgetTokens = 32;
 
 /// Some 99 in 100 of the best ten by exact MaxSim are among so many by codes (docs/architecture/candidates.md), and
 /// chunks that nearly tie grow with the index.
-uint32_t shortlistFor(uint32_t candidateK, uint64_t selected) {
-  const uint32_t few = shortlistBase + shortlistPerCandidate * candidateK;
+uint32_t shortlistFor(uint32_t candidateK, uint64_t selected, uint32_t centroids) {
   const double deep = double(std::clamp(candidateK, fewCandidates, manyCandidates) - fewCandidates) /
                       (manyCandidates - fewCandidates);
-  const double power = growth + (growthOfMany - growth) * deep;
+  const double fewest = centroids < fineCentroids ? 1 : std::lerp(fewestOfFine, fewestOfFineForMany, deep);
+  const double few = std::clamp(double(selected) / chunksOfFine, fewest, 1.0) *
+                     (shortlistBase + shortlistPerCandidate * candidateK);
+  const double power = std::lerp(growth, growthOfMany, deep);
   return uint32_t(few * std::pow(std::max(1.0, double(selected) / manyChunks), power));
 }
 
@@ -182,7 +189,9 @@ CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& sel
   const ShortlistSearch search{segments, query.tokens, *kernel.loops, age, pool, request.deadline};
   uint64_t selected = 0;
   for (const CodedSegment& coded : segments) selected += coded.selected->count;
-  const uint32_t count = shortlistFor(request.candidateK, selected);
+  uint32_t centroids = std::numeric_limits<uint32_t>::max();
+  for (const Codebook* codebook : codebooks) centroids = std::min(centroids, codebook->count());
+  const uint32_t count = shortlistFor(request.candidateK, selected, centroids);
   const ListBreadth breadth = breadthFor(count, selected);
   std::vector<Shortlisted> shortlist;
   thread_local HighestEntries ownHighest;

@@ -26,8 +26,11 @@ struct TokenSample {
   uint32_t rows = 0;
 };
 
-/// Centroids for so many token vectors.
-uint32_t centroidsFor(uint64_t rows);
+/// Codes of so many centroids tell chunks apart so well that a shortlist may be half as long (docs/benchmarks/frontier.md).
+inline constexpr uint32_t fineCentroids = 16384;
+
+/// Centroids for so many token vectors; `fineFrom` is what the kernel says.
+uint32_t centroidsFor(uint64_t rows, uint64_t fineFrom);
 
 /// `sample` holds at least one row. Fits at most `count` centroids, never
 /// more than rows. The same sample gives the same codebook.

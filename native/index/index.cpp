@@ -187,7 +187,7 @@ std::shared_ptr<const Codebook> Index::codebookFor(const std::shared_ptr<const S
   }
   rows = std::max(rows, segment->counts().rows);
   if (newest != nullptr && !outgrown(*newest, rows, segment, deadline)) return newest;
-  const uint32_t count = centroidsFor(rows);
+  const uint32_t count = centroidsFor(rows, kernel_.fineCentroidsFrom);
   const uint32_t sampled = std::min(count * sampleRowsPerCentroid, sampleRowsMost);
   const MemoryShare fitting(uint64_t(sampled) * (options_.dim + sizeof(uint16_t)) * fitCopies);
   TokenSample sample = sampleTokenVectors(sources, sampled, deadline);

@@ -1,10 +1,9 @@
 /** The frontier benchmark runs, end to end on a small synthetic corpus. */
-import { cpSync } from 'node:fs';
+import { mkdirSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from 'vitest';
-import { builtFile } from '../../src/installation.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
-import { runBenchmark } from '../support/run-benchmark.ts';
+import { root, runBenchmark } from '../support/run-benchmark.ts';
 
 interface Report {
   readonly corpora: readonly {
@@ -13,17 +12,18 @@ interface Report {
   }[];
 }
 
-it('measures kernels, threads and states beside an older build', async () => {
+it('measures kernels, threads and states beside another checkout', async () => {
   const directory = await newDirectory();
-  const older = path.join(directory, 'older.node');
-  cpSync(builtFile('maxsimd.node'), older);
+  const older = path.join(directory, 'older');
+  mkdirSync(older);
+  for (const part of ['src', 'bench']) symlinkSync(path.join(root, part), path.join(older, part));
   const options =
     '--chunks 2000 --mean-rows 24 --queries 10 --rounds 1 --candidate-k 20,200 --threads 1 --kernels scalar,auto';
   const states = ['--states', 'static,churned,1/10', '--against', older, '--cache', directory];
   const { report, printed } = await runBenchmark<Report>('frontier', ...options.split(' '), ...states);
   const { points } = report.corpora[0]!;
   expect(points).toHaveLength(3 * 2 * 2 * 2);
-  expect(new Set(points.map(({ variant }) => variant))).toEqual(new Set(['maxsimd', 'maxsimd before']));
+  expect(new Set(points.map(({ variant }) => variant))).toEqual(new Set(['maxsimd', 'maxsimd of older']));
   expect(new Set(points.map(({ state }) => state))).toEqual(new Set(['static', 'churned', '1/10']));
   expect(points.some(({ kernel }) => kernel === 'scalar')).toBe(true);
   for (const point of points) {

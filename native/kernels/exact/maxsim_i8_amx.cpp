@@ -22,6 +22,7 @@ constexpr uint32_t tileRows = 16;
 constexpr uint32_t tileTokens = 16;
 constexpr uint32_t tileDims = 64;
 constexpr uint32_t tileBytes = 1024;
+constexpr uint64_t fineCentroidsFrom = 512 << 10;
 
 std::atomic<uint64_t> calls{0};
 
@@ -258,10 +259,12 @@ TARGET void similarities(const PackedQuery& query, const Chunk& chunk, float* ou
 #if defined(MAXSIMD_TILES_HEADER)
 extern const Kernel amxEmulatedKernel;
 const Kernel amxEmulatedKernel = {"amx with emulated tiles", [](const CpuFeatures& cpu) { return cpu.avx512vnni; },
-                                  packedBytes, pack, maxsim, best, similarities, dot, &calls, &avx512CodeLoops};
+                                  packedBytes, pack, maxsim, best, similarities, dot, &calls, &avx512CodeLoops,
+                          fineCentroidsFrom};
 #else
 const Kernel amxKernel = {"amx", [](const CpuFeatures& cpu) { return cpu.amx; },
-                          packedBytes, pack, maxsim, best, similarities, dot, &calls, &avx512CodeLoops};
+                          packedBytes, pack, maxsim, best, similarities, dot, &calls, &avx512CodeLoops,
+                          fineCentroidsFrom};
 #endif
 
 }  // namespace maxsimd

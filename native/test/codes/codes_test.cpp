@@ -195,8 +195,9 @@ const Case described("codes", "codes and lists say the same, and what assigning 
                      });
 
 const Case sized("codes", "a codebook grows with the index, and slower beyond 65,536 centroids", [](Random&) {
-  const auto millions = [](double rows) { return centroidsFor(uint64_t(rows * 1e6)); };
-  CHECK(centroidsFor(1) == 256 && millions(5) == 16'384 && millions(30) == 65'536);
+  const auto millions = [](double rows) { return centroidsFor(uint64_t(rows * 1e6), 2'000'000); };
+  CHECK(centroidsFor(1, 2) == 256 && millions(0.3) == 4096 && millions(1.9) == 8192 && millions(2) == fineCentroids);
+  CHECK(millions(5) == 16'384 && millions(30) == 65'536);
   CHECK(millions(268) == 65'536 && millions(269) == 131'072 && millions(512) == 131'072);
   CHECK(millions(1000) == 262'144 && millions(100'000) == 524'288);
 });
