@@ -80,8 +80,7 @@ def cache(name: str) -> Path:
 
 
 def load(directory: Path) -> Collection:
-    with gzip.open(directory / "corpus.jsonl.gz", "rt", encoding="utf-8") as lines:
-        documents = [json.loads(line) for line in lines]
+    documents = jsonl(directory / "corpus.jsonl.gz")
     queries = [json.loads(line) for line in (directory / "queries.jsonl").read_text("utf-8").splitlines()]
     number = {document["id"]: at for at, document in enumerate(documents)}
     gains: dict[str, dict[int, float]] = {}
@@ -97,6 +96,11 @@ def load(directory: Path) -> Collection:
         [query["text"] for query in queries],
         gains,
     )
+
+
+def jsonl(path: Path) -> list[dict]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
 
 
 def systems(collection: Collection, tokenizer: encoder.Tokenizer):

@@ -35,14 +35,14 @@ DISCOUNT = 1 / np.log2(np.arange(2, 12))
 
 
 def collections(data: Path) -> dict[str, evaluate.Collection]:
-    medquad = text_sets.jsonl(data / "training" / "medquad.jsonl.gz")
-    natural = text_sets.jsonl(data / "training" / "qed-nq-dev.jsonl.gz")
+    medquad = evaluate.jsonl(data / "training" / "medquad.jsonl.gz")
+    natural = evaluate.jsonl(data / "training" / "qed-nq-dev.jsonl.gz")
 
     def halves(name: str, texts: list[str], queries: int) -> evaluate.Collection:
         return text_sets.halves(name, texts, HALF_WORDS, DOCUMENTS_MAX, queries)
 
     def texts(name: str) -> list[str]:
-        return [document["text"] for document in text_sets.jsonl(data / name / "corpus.jsonl.gz")]
+        return [document["text"] for document in evaluate.jsonl(data / name / "corpus.jsonl.gz")]
 
     def questions(name: str, pairs: list[dict]) -> evaluate.Collection:
         drawn = [(pair["query"], pair["positive"]) for pair in pairs]

@@ -7,23 +7,15 @@ is left out: pages made from one form would have many right answers. Each of the
 
 from __future__ import annotations
 
-import gzip
-import json
 import random
 import re
 from collections.abc import Iterable
-from pathlib import Path
 
 from evaluate import Collection
 
 SEED = 20260101
 RUN_WORDS = 8
 SHARED_MAX = 1 / 3
-
-
-def jsonl(path: Path) -> list[dict]:
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
 
 
 def halves(name: str, texts: Iterable[str], words: range, documents_max: int, queries_max: int) -> Collection:

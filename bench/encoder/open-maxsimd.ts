@@ -21,8 +21,7 @@ export async function openMaxsimd(
   return shared(Array.from({ length: processes }, open));
 }
 
-function shared(pairs: readonly [Contender, ...Contender[]] | readonly Contender[]): Contender {
-  const [first] = pairs as readonly [Contender, ...Contender[]];
+function shared(pairs: readonly Contender[]): Contender {
   return {
     prepare: async (mix) => {
       const chosen = await Promise.all(
@@ -38,7 +37,7 @@ function shared(pairs: readonly [Contender, ...Contender[]] | readonly Contender
       return { wallSeconds, cpuSeconds: Number.isNaN(cpuSeconds) ? undefined : cpuSeconds };
     },
     // The first texts of a mix are those of the first pair.
-    vectors: async (texts) => first.vectors(texts),
+    vectors: async (texts) => pairs[0]!.vectors(texts),
     close: async () => {
       await Promise.all(pairs.map(async (pair) => pair.close()));
     },

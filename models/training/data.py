@@ -13,9 +13,7 @@ the first `PASSAGE_TOKENS` word pieces of a text; equal texts are one passage.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -23,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import encoder
+import evaluate
 import fit_text
 
 FILES = {"medical": "medquad.jsonl.gz", "natural": "qed-nq-dev.jsonl.gz", "squad": "squad-nqg-sentences.jsonl.gz"}
@@ -102,10 +101,8 @@ def contents(tokenizer: encoder.Tokenizer, texts: list[str], tokens: int) -> lis
 
 def _pairs(file: Path) -> Iterator[tuple[str, str]]:
     brackets = {"-lrb-": "(", "-rrb-": ")", "-lsb-": "[", "-rsb-": "]", "``": '"', "''": '"'}
-    with gzip.open(file, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            pair = json.loads(line)
-            yield tuple(" ".join(brackets.get(word, word) for word in pair[part].split()) for part in ("query", "positive"))
+    for pair in evaluate.jsonl(file):
+        yield tuple(" ".join(brackets.get(word, word) for word in pair[part].split()) for part in ("query", "positive"))
 
 
 def _claim(text: str, frequency: Counter[str]) -> tuple[str | None, str]:

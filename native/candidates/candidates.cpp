@@ -1,11 +1,11 @@
 #include "candidates/candidates.h"
 
 #include "candidates/code_scan.h"
-#include "codes/codebook_fit.h"
 #include "candidates/list_scan.h"
 #include "candidates/query_tables.h"
 #include "candidates/index_search.h"
 #include "candidates/shortlist_scores.h"
+#include "codes/codebook_fit.h"
 #include "files/error.h"
 
 #include <algorithm>
