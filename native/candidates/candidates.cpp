@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <string>
 
@@ -21,9 +20,9 @@ namespace {
 /// more of the best ten than they save (docs/benchmarks/frontier.md).
 constexpr uint32_t shortlistBase = 240;
 constexpr uint32_t shortlistPerCandidate = 7;
-/// Codes of fine centroids tell few chunks apart so well that half as many hold the same share, some more where many
-/// candidates are asked for; of so many chunks they need all.
-constexpr double fewestOfFine = 0.5, fewestOfFineForMany = 0.6, chunksOfFine = 80'000;
+/// Codes of finer centroids than usual tell chunks apart so well that fewer hold the same best: the fewer, the more of a
+/// token vector its centroid is (docs/benchmarks/frontier.md).
+constexpr double fewOfFine = 0.61, shareOfFew = 0.8, fewerPerShare = 10.0 / 3, fewestOfFine = 0.5;
 /// Lists know a chunk by some of its codes only: from twice to three times the shortlist is looked at by all of theirs, as
 /// it is a smaller share of so many chunks and more.
 constexpr double fewListed = 2, manyListed = 3, chunksOfFewListed = 50'000;
@@ -38,14 +37,18 @@ constexpr double growthOfMany = 0.65;
 /// The budget of an exact scan is stated for this many query tokens.
 constexpr uint64_t budgetTokens = 32;
 
+/// Of the usual shortlist, with this codebook.
+double partNeeded(const CodebookData& data) {
+  if (data.count() <= usualCentroids(data.fittedRows)) return 1;
+  return std::clamp(fewOfFine - fewerPerShare * (double(data.share) - shareOfFew), fewestOfFine, 1.0);
+}
+
 /// Some 99 in 100 of the best ten by exact MaxSim are among so many by codes (docs/architecture/candidates.md), and
 /// chunks that nearly tie grow with the index.
-uint32_t shortlistFor(uint32_t candidateK, uint64_t selected, uint32_t centroids) {
+uint32_t shortlistFor(uint32_t candidateK, uint64_t selected, double partNeeded) {
   const double deep = double(std::clamp(candidateK, fewCandidates, manyCandidates) - fewCandidates) /
                       (manyCandidates - fewCandidates);
-  const double fewest = centroids < fineCentroids ? 1 : std::lerp(fewestOfFine, fewestOfFineForMany, deep);
-  const double few = std::clamp(double(selected) / chunksOfFine, fewest, 1.0) *
-                     (shortlistBase + shortlistPerCandidate * candidateK);
+  const double few = partNeeded * (shortlistBase + shortlistPerCandidate * candidateK);
   const double power = std::lerp(growth, growthOfMany, deep);
   return uint32_t(few * std::pow(std::max(1.0, double(selected) / manyChunks), power));
 }
@@ -87,16 +90,23 @@ std::shared_ptr<const LiveChunks> filtered(const Segment& segment, const LiveChu
   return left;
 }
 
-/// Keeps the `count` best, best first.
+/// Keeps the `count` best, best first. Ages lie far apart in memory, so they are asked for where scores tie at the end only.
 void keepBest(std::vector<ScoredChunk>& scored, size_t count, const AgeOf& ageOf) {
-  const auto isBetter = [&ageOf](const ScoredChunk& a, const ScoredChunk& b) {
-    return a.score != b.score ? a.score > b.score : ageOf(a.candidate) < ageOf(b.candidate);
+  const auto isOlder = [&ageOf](const ScoredChunk& a, const ScoredChunk& b) {
+    return ageOf(a.candidate) < ageOf(b.candidate);
   };
   if (scored.size() > count) {
-    std::nth_element(scored.begin(), scored.begin() + long(count), scored.end(), isBetter);
+    const auto end = scored.begin() + long(count);
+    std::nth_element(scored.begin(), end - 1, scored.end(), [](const auto& a, const auto& b) { return a.score > b.score; });
+    const float least = end[-1].score;
+    const auto tied = std::partition(scored.begin(), end, [=](const auto& one) { return one.score > least; });
+    const auto worse = std::partition(end, scored.end(), [=](const auto& one) { return one.score == least; });
+    std::nth_element(tied, end, worse, isOlder);
     scored.resize(count);
   }
-  std::sort(scored.begin(), scored.end(), isBetter);
+  std::sort(scored.begin(), scored.end(), [&isOlder](const ScoredChunk& a, const ScoredChunk& b) {
+    return a.score != b.score ? a.score > b.score : isOlder(a, b);
+  });
 }
 
 }  // namespace
@@ -189,9 +199,9 @@ CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& sel
   const ShortlistSearch search{segments, query.tokens, *kernel.loops, age, pool, request.deadline};
   uint64_t selected = 0;
   for (const CodedSegment& coded : segments) selected += coded.selected->count;
-  uint32_t centroids = std::numeric_limits<uint32_t>::max();
-  for (const Codebook* codebook : codebooks) centroids = std::min(centroids, codebook->count());
-  const uint32_t count = shortlistFor(request.candidateK, selected, centroids);
+  double part = 0;
+  for (const Codebook* codebook : codebooks) part = std::max(part, partNeeded(codebook->data()));
+  const uint32_t count = shortlistFor(request.candidateK, selected, part);
   const ListBreadth breadth = breadthFor(count, selected);
   std::vector<Shortlisted> shortlist;
   thread_local HighestEntries ownHighest;

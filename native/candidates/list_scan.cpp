@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <numeric>
 
 namespace maxsimd {
 namespace {
@@ -197,7 +196,6 @@ class Gains {
     std::fill_n(gains_.begin(), roundUp(std::min(ChunkCodes::blockChunks, codes.chunks() - block * ChunkCodes::blockChunks)),
                 0u);
     lists_.clear();
-    tokens_ = uint32_t(probes.size());
     for (uint32_t i = 0; i < probes.size(); ++i) {
       for (const Probe& probe : probes[i]) {
         const auto chunks = codes.list(block, probe.code);
@@ -222,23 +220,9 @@ class Gains {
   /// The selected chunks among the best, in order: from `first` on, where the block starts.
   [[gnu::noinline]] std::vector<Shortlisted> best(const CodedSegment& coded, uint32_t first, SumBound& bound) {
     const Bitmap& selected = coded.selected->chunks;
-    const uint32_t chunks = std::min(ChunkCodes::blockChunks, selected.size() - first);
-    uint32_t* const sums = gains_.data();
-    for (uint32_t c = 0; c < ChunkCodes::blockChunks && c < chunks; c += Bitmap::wordBits) {
-      for (uint32_t i = 0; i < Bitmap::wordBits; ++i) sums[c + i] &= sumMask;
-      for (uint64_t others = ~selected.word((first + c) / Bitmap::wordBits); others != 0; others &= others - 1)
-        sums[c + uint32_t(std::countr_zero(others))] = 0;
-    }
-    const uint32_t least = std::max(1u, bound.add(count(chunks)));
-    std::vector<Shortlisted> shortlist;
-    for (uint32_t c = 0; c < roundUp(chunks); c += Bitmap::wordBits) {
-      uint32_t most = 0;
-      for (uint32_t i = 0; i < Bitmap::wordBits; ++i) most = std::max(most, sums[c + i]);
-      for (uint32_t i = 0; i < Bitmap::wordBits && most >= least; ++i) {
-        if (sums[c + i] >= least) shortlist.push_back({sums[c + i], {coded.selection, first + c + i}});
-      }
-    }
-    return shortlist;
+    const std::span sums(gains_.data(), roundUp(std::min(ChunkCodes::blockChunks, selected.size() - first)));
+    for (uint32_t& sum : sums) sum &= sumMask;
+    return bestOfBlock({sums, selected, first, coded.selection}, bound);
   }
 
  private:
@@ -250,27 +234,10 @@ class Gains {
   /// Lists are short and far apart: the memory of so many is asked for ahead.
   static constexpr size_t prefetchedLists = 8;
 
-  /// Side by side, because the same one again and again would wait for itself.
-  const SumCounts& count(uint32_t chunks) {
-    constexpr uint32_t lanes = 4;
-    const uint32_t counts = sumCountsFor(tokens_);
-    lanes_.assign(size_t(counts) * lanes, 0);
-    for (uint32_t c = 0; c < roundUp(chunks); c += lanes) {
-      for (uint32_t l = 0; l < lanes; ++l) ++lanes_[(gains_[c + l] >> sumsPerCountBits) * lanes + l];
-    }
-    counts_.resize(counts);
-    for (size_t i = 0; i < counts; ++i)
-      counts_[i] = std::accumulate(lanes_.begin() + long(i * lanes), lanes_.begin() + long((i + 1) * lanes), 0u);
-    return counts_;
-  }
-
   static uint32_t roundUp(uint32_t chunks) { return (chunks + Bitmap::wordBits - 1) & ~(Bitmap::wordBits - 1); }
 
   std::vector<uint32_t> gains_;
   std::vector<List> lists_;
-  std::vector<uint32_t> lanes_;
-  SumCounts counts_;
-  uint32_t tokens_ = 0;
 };
 static_assert(uint64_t(queryTokensMax) * entryValues <= Gains::sumMask &&
               (queryTokensMax + 1) < (1u << (32 - Gains::gainSumBits)));

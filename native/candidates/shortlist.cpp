@@ -1,9 +1,70 @@
 #include "candidates/shortlist.h"
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 
 namespace maxsimd {
+namespace {
+
+/// One word of chunks in so many is sampled, and a guess is to leave some more chunks than are wanted.
+constexpr uint32_t sampledWords = 16;
+constexpr double guessMargin = 1.3;
+
+/// From which sum on the block is expected to have more chunks than are wanted in all.
+uint32_t guessBound(const BlockSums& block, const SumBound& bound) {
+  SumCounts counts = bound.noCounts();
+  for (size_t c = 0; c < block.sums.size(); c += sampledWords * Bitmap::wordBits) {
+    for (const uint32_t sum : block.sums.subspan(c, Bitmap::wordBits)) ++counts[sum >> sumsPerCountBits];
+  }
+  double expected = 0;
+  for (size_t i = counts.size(); i-- > 1;) {
+    expected += counts[i] * sampledWords;
+    if (expected >= double(bound.wanted()) * guessMargin) return uint32_t(i) << sumsPerCountBits;
+  }
+  return 0;
+}
+
+std::vector<Shortlisted> reaching(const BlockSums& block, uint32_t least) {
+  // One more than the block has: where the next would stand.
+  thread_local std::vector<uint32_t> ownPlaces;
+  ownPlaces.resize(std::max(ownPlaces.size(), block.sums.size() + 1));
+  uint32_t* const places = ownPlaces.data();
+  const uint32_t* const sums = block.sums.data();
+  size_t count = 0;
+  for (size_t c = 0; c < block.sums.size(); c += Bitmap::wordBits) {
+    uint32_t most = 0;
+    for (size_t i = c; i < c + Bitmap::wordBits; ++i) most = std::max(most, sums[i]);
+    if (most < least) continue;
+    // Without a branch: which chunks are among the best cannot be predicted.
+    for (size_t i = c; i < c + Bitmap::wordBits; ++i) {
+      places[count] = uint32_t(i);
+      count += sums[i] >= least;
+    }
+  }
+  std::vector<Shortlisted> shortlist(count);
+  for (size_t i = 0; i < count; ++i) shortlist[i] = {sums[places[i]], {block.selection, block.first + places[i]}};
+  return shortlist;
+}
+
+}  // namespace
+
+std::vector<Shortlisted> bestOfBlock(const BlockSums& block, SumBound& bound) {
+  for (size_t c = 0; c < block.sums.size(); c += Bitmap::wordBits) {
+    for (uint64_t others = ~block.selected.word((block.first + c) / Bitmap::wordBits); others != 0; others &= others - 1)
+      block.sums[c + size_t(std::countr_zero(others))] = 0;
+  }
+  const uint32_t known = std::max(1u, bound.known());
+  const uint32_t guess = std::max(known, guessBound(block, bound));
+  std::vector<Shortlisted> best = reaching(block, guess);
+  // It is a bound only if it leaves as many as are wanted in all.
+  if (guess > known && best.size() < bound.wanted()) best = reaching(block, known);
+  SumCounts counts = bound.noCounts();
+  for (const Shortlisted& shortlisted : best) ++counts[shortlisted.sum >> sumsPerCountBits];
+  const uint32_t least = bound.add(counts);
+  std::erase_if(best, [least](const Shortlisted& shortlisted) { return shortlisted.sum < least; });
+  return best;
+}
 
 uint32_t SumBound::add(std::span<const uint32_t> counts) {
   const std::lock_guard lock(mutex_);
@@ -11,9 +72,11 @@ uint32_t SumBound::add(std::span<const uint32_t> counts) {
   size_t found = 0;
   for (size_t i = counts_.size(); i-- > 0;) {
     found += counts_[i];
-    if (found >= count_) return uint32_t(i) << sumsPerCountBits;
+    if (found < count_) continue;
+    bound_.store(uint32_t(i) << sumsPerCountBits, std::memory_order_relaxed);
+    break;
   }
-  return 0;
+  return known();
 }
 
 std::vector<Shortlisted> bestOf(const std::vector<std::vector<Shortlisted>>& parts, uint32_t tokens, size_t count,
@@ -29,25 +92,27 @@ std::vector<Shortlisted> bestOf(const std::vector<std::vector<Shortlisted>>& par
   if (all > count) {
     for (least = uint32_t(having.size() - 1); better + having[least] < count; --least) better += having[least];
   }
-  // The youngest of those with the least sum that is among the best, if not all of them are.
+  // The youngest of those with the least sum that is among the best, if not all of them are; the ages of all with that sum.
   std::optional<Age> youngest;
+  std::vector<Age> ages;
   if (better + having[least] > count) {
-    std::vector<Age> ages;
     for (const auto& part : parts) {
       for (const Shortlisted& shortlisted : part) {
         if (shortlisted.sum == least) ages.push_back(ageOf(shortlisted.candidate));
       }
     }
-    const auto last = ages.begin() + long(count - better - 1);
-    std::nth_element(ages.begin(), last, ages.end());
+    std::vector<Age> sorted = ages;
+    const auto last = sorted.begin() + long(count - better - 1);
+    std::nth_element(sorted.begin(), last, sorted.end());
     youngest = *last;
   }
+  size_t tied = 0;
   std::vector<Shortlisted> best;
   best.reserve(std::min(all, count));
   for (const auto& part : parts) {
     for (const Shortlisted& shortlisted : part) {
       if (shortlisted.sum < least) continue;
-      if (shortlisted.sum == least && youngest && ageOf(shortlisted.candidate) > *youngest) continue;
+      if (shortlisted.sum == least && youngest && ages[tied++] > *youngest) continue;
       best.push_back(shortlisted);
     }
   }

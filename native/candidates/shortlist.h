@@ -8,6 +8,7 @@
 #include "runtime/pool.h"
 #include "candidates/query_tables.h"
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -62,14 +63,33 @@ class SumBound {
  public:
   SumBound(uint32_t tokens, size_t count) : count_(count), counts_(sumCountsFor(tokens), 0) {}
 
+  /// 0 as long as fewer chunks were added than are wanted.
+  uint32_t known() const { return bound_.load(std::memory_order_relaxed); }
+  size_t wanted() const { return count_; }
+  SumCounts noCounts() const { return SumCounts(counts_.size(), 0); }
   /// Adds a part's chunks; returns the bound.
   uint32_t add(std::span<const uint32_t> counts);
 
  private:
   const size_t count_;
+  std::atomic<uint32_t> bound_{0};
   std::mutex mutex_;
   SumCounts counts_;
 };
+
+/// Chunks of one selection that lie side by side.
+struct BlockSums {
+  /// u32 [chunks, in whole words of the bitmap]; 0 behind the last.
+  std::span<uint32_t> sums;
+  const Bitmap& selected;
+  /// Chunk of sums[0], at the start of a word.
+  uint32_t first;
+  uint32_t selection;
+};
+
+/// Those of the selected ones that are among the best of all as far as is known, in order; none whose sum is 0. Sums of
+/// chunks that are not selected become 0.
+std::vector<Shortlisted> bestOfBlock(const BlockSums& block, SumBound& bound);
 
 /// The best `count` of all parts, in their order; of equal sums the oldest.
 std::vector<Shortlisted> bestOf(const std::vector<std::vector<Shortlisted>>& parts, uint32_t tokens, size_t count,

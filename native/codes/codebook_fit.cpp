@@ -228,12 +228,15 @@ void fitCodewords(const Kernel& kernel, CodebookData& data, const TokenSample& t
 
 }  // namespace
 
-uint32_t centroidsFor(uint64_t rows, uint64_t fineFrom) {
-  const uint64_t fine = rows >= fineFrom ? fineCentroids : 0;
+uint32_t usualCentroids(uint64_t rows) {
   const uint64_t cheap = std::bit_floor(std::min<uint64_t>(rows / rowsPerCheapCentroid, cheapCentroids));
   const uint64_t usual = std::min<uint64_t>(std::bit_ceil(rows / rowsPerCentroid + 1), dearCentroids);
-  const uint64_t wanted = std::max({fine, cheap, usual, std::bit_ceil(rows / rowsPerDearCentroid)});
+  const uint64_t wanted = std::max({cheap, usual, std::bit_ceil(rows / rowsPerDearCentroid)});
   return uint32_t(std::clamp<uint64_t>(wanted, centroidsFewest, centroidsMost));
+}
+
+uint32_t centroidsFor(uint64_t rows, uint64_t fineFrom) {
+  return std::max(usualCentroids(rows), rows >= fineFrom ? fineCentroids : 0);
 }
 
 CodebookData fitCodebook(const Kernel& kernel, uint32_t dim, TokenSample tokens, uint32_t count,

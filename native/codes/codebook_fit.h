@@ -26,10 +26,13 @@ struct TokenSample {
   uint32_t rows = 0;
 };
 
-/// Codes of so many centroids tell chunks apart so well that a shortlist may be half as long (docs/benchmarks/frontier.md).
+/// Codes of so many centroids tell chunks apart so well that shortlists may be shorter (docs/benchmarks/frontier.md).
 inline constexpr uint32_t fineCentroids = 16384;
 
-/// Centroids for so many token vectors; `fineFrom` is what the kernel says.
+/// Centroids for so many token vectors, wherever products with them are dear.
+uint32_t usualCentroids(uint64_t rows);
+
+/// Likewise, and the fine ones from `fineFrom` token vectors on, which the kernel says.
 uint32_t centroidsFor(uint64_t rows, uint64_t fineFrom);
 
 /// `sample` holds at least one row. Fits at most `count` centroids, never

@@ -198,6 +198,7 @@ const Case sized("codes", "a codebook grows with the index, and slower beyond 65
   const auto millions = [](double rows) { return centroidsFor(uint64_t(rows * 1e6), 2'000'000); };
   CHECK(centroidsFor(1, 2) == 256 && millions(0.3) == 4096 && millions(1.9) == 8192 && millions(2) == fineCentroids);
   CHECK(millions(5) == 16'384 && millions(30) == 65'536);
+  CHECK(usualCentroids(1'900'000) == 8192 && usualCentroids(4'100'000) == 8192 && usualCentroids(4'200'000) == 16'384);
   CHECK(millions(268) == 65'536 && millions(269) == 131'072 && millions(512) == 131'072);
   CHECK(millions(1000) == 262'144 && millions(100'000) == 524'288);
 });

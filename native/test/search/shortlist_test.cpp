@@ -1,4 +1,4 @@
-// The best of several parts, against sorting all of them.
+// The best of several parts, against sorting all of them, and of blocks.
 #include "candidates/shortlist.h"
 #include "test/sample.h"
 
@@ -58,6 +58,38 @@ const Case bounded("shortlist", "the best and oldest of all parts are found, wha
       std::erase_if(parts[p], [=](const Shortlisted& shortlisted) { return shortlisted.sum < least; });
     }
     CHECK(same(bestOf(parts, tokens, count, ageOf)));
+  }
+});
+
+const Case ofBlocks("shortlist", "the best of blocks are found, wherever in them they lie", [](Random& random) {
+  for (int round = 0; round < 100; ++round) {
+    const uint32_t tokens = between(random, 1, 40), most = tokens * entryMax, chunks = between(random, 1, 20'000);
+    const uint32_t blockChunks = 64 * between(random, 1, 120);
+    const size_t count = between(random, 1, 600);
+    // The best of some blocks lie in words that a sample does not see, those of others in no others.
+    const uint32_t bestWords = between(random, 0, 2);
+    Bitmap selected(chunks);
+    std::vector<uint32_t> sums((chunks + 63) / 64 * 64, 0);
+    std::vector<Shortlisted> expected;
+    for (uint32_t c = 0; c < chunks; ++c) {
+      const bool seen = c % blockChunks / 64 % 16 == 0, low = bestWords == 1 ? seen : bestWords == 2 && !seen;
+      sums[c] = uint32_t(random() % (low ? most / 8 + 1 : most + 1));
+      if (random() % 4 == 0) continue;
+      selected.set(c);
+      if (sums[c] > 0) expected.push_back({sums[c], {3, c}});
+    }
+    SumBound bound(tokens, count);
+    std::vector<std::vector<Shortlisted>> parts;
+    for (uint32_t first = 0; first < chunks; first += blockChunks) {
+      const std::span block = std::span(sums).subspan(first).first(std::min<size_t>(blockChunks, sums.size() - first));
+      parts.push_back(bestOfBlock({block, selected, first, 3}, bound));
+    }
+    const AgeOf ageOf = [](const Candidate& candidate) { return Age{candidate.chunk, 0}; };
+    const std::vector<Shortlisted> found = bestOf(parts, tokens, count, ageOf);
+    const std::vector<Shortlisted> best = bestOf({expected}, tokens, count, ageOf);
+    CHECK(std::equal(found.begin(), found.end(), best.begin(), best.end(), [](const auto& a, const auto& b) {
+      return a.sum == b.sum && a.candidate.chunk == b.candidate.chunk;
+    }));
   }
 });
 
