@@ -2,7 +2,7 @@
  * The facade's end of a catalog thread: typed requests, answers by number. The thread keeps the process
  * alive only while a request is open. A thread that dies takes its open requests with it, and what became
  * of them is unknown: the client answers `service_unavailable` from then on, and the next start reads the
- * truth from the file.
+ * truth from the file. One that could not open its file has begun no request: the next one starts it again.
  */
 import { Worker } from 'node:worker_threads';
 import { ServiceError } from '../../../errors.ts';
@@ -30,6 +30,7 @@ export class ThreadClient<Served extends Operations> {
   readonly #options: ThreadOptions;
   readonly #pending = new Map<number, Pending>();
   #worker: Worker | undefined;
+  #hasOpened = false;
   #lastNumber = 0;
   #dead: ServiceError | undefined;
   #closed: Promise<void> | undefined;
@@ -68,8 +69,8 @@ export class ThreadClient<Served extends Operations> {
     });
     worker.unref();
     worker.on('message', (event: ThreadEvent) => this.#receive(event));
-    worker.on('error', (error) => this.#die(error));
-    worker.on('exit', () => this.#die(new Error('the thread has ended')));
+    worker.on('error', (error) => this.#die(worker, error));
+    worker.on('exit', () => this.#die(worker, new Error('the thread has ended')));
     return worker;
   }
 
@@ -83,6 +84,10 @@ export class ThreadClient<Served extends Operations> {
   }
 
   #receive(event: ThreadEvent): void {
+    if (event.kind === 'opened') {
+      this.#hasOpened = true;
+      return;
+    }
     if (event.kind === 'background_failure') {
       this.#options.onBackgroundFailure(fromFailure(event.failure));
       return;
@@ -102,16 +107,16 @@ export class ThreadClient<Served extends Operations> {
     else pending?.reject(fromFailure(reply.failure));
   }
 
-  #die(cause: unknown): void {
-    this.#dead ??= new ServiceError(
-      'service_unavailable',
-      'a thread of the catalog died; restart the service',
-      {
-        retryAfterSeconds: 5,
-        cause,
-      },
-    );
-    for (const { reject } of this.#pending.values()) reject(this.#dead);
+  #die(worker: Worker, cause: unknown): void {
+    // Both its error and its end tell of a death, and the next thread may be there by then.
+    if (worker !== this.#worker || this.#dead !== undefined) return;
+    const what = this.#hasOpened
+      ? 'a thread of the catalog died; restart the service'
+      : 'a thread of the catalog could not open its file';
+    const failure = new ServiceError('service_unavailable', what, { retryAfterSeconds: 5, cause });
+    if (this.#hasOpened) this.#dead = failure;
+    else this.#worker = undefined;
+    for (const { reject } of this.#pending.values()) reject(failure);
     this.#pending.clear();
   }
 }

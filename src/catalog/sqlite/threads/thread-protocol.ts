@@ -15,6 +15,8 @@ export interface ThreadRequest {
 export type ThreadMessage = ThreadRequest | { readonly kind: 'finish' };
 
 export type ThreadEvent =
+  /** The thread has its file; what it is asked for begins now. */
+  | { readonly kind: 'opened' }
   | { readonly kind: 'replies'; readonly replies: readonly ThreadReply[] }
   /** Work nobody waits for has failed and will be tried again. */
   | { readonly kind: 'background_failure'; readonly failure: Failure }

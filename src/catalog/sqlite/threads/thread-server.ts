@@ -36,6 +36,7 @@ export function serveRequests({ port, reopen, onDamage, transferred, ...given }:
       answer(message);
     }
   });
+  send({ kind: 'opened' });
 
   function answer(request: ThreadRequest): void {
     const { number, operation } = request;

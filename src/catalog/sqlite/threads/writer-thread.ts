@@ -52,6 +52,7 @@ port.on('message', (first: ThreadMessage) => {
   for (const request of requests) if (request.operation === 'truncateWal') answerTruncate(request);
   if (messages.some(({ kind }) => kind === 'finish')) finish();
 });
+send({ kind: 'opened' });
 const maintenance = setInterval(maintain, data.maintenanceIntervalMs);
 maintain();
 
