@@ -139,7 +139,7 @@ interface Checkout {
   readonly createEngine: typeof createEngine;
   readonly buildSealed: typeof buildSealed;
   readonly OpenIndex: typeof OpenIndex;
-  /** Its indexes are kept there, for codes of one build are not those of another. */
+  /** Its indexes are kept there, a folder a kernel: codes of one build or kernel are not those of another. */
   readonly folder: string;
 }
 
@@ -187,7 +187,7 @@ async function ofState(
   const points: Point[] = [];
   try {
     for (const side of sides) {
-      const folder = indexDirectory(path.join(options.cache, side.checkout.folder), corpus);
+      const folder = indexDirectory(path.join(options.cache, side.checkout.folder, side.kernel), corpus);
       const sealed = await side.checkout.buildSealed({ engine: side.engine, corpus }, folder, onProgress);
       const index = await side.checkout.OpenIndex.open(
         { engine: side.engine, corpus },
@@ -268,7 +268,7 @@ async function truthsOf(
   const engine = createEngine({ threads: 0, kernel: 'auto' });
   const sealed = await buildSealed(
     { engine, corpus },
-    indexDirectory(options.cache, corpus),
+    indexDirectory(path.join(options.cache, engine.info.kernel), corpus),
     options.onProgress,
   );
   const index = await OpenIndex.open({ engine, corpus }, sealed, staticState.changes);

@@ -188,6 +188,9 @@ void Mapping::expectScattered(bool scattered) const {
 
 bool Mapping::lock() const {
 #if defined(__linux__)
+  // What is read here and there of much memory waits for translations of addresses (docs/benchmarks/large.md). File systems
+  // without large pages ignore it.
+  madvise(const_cast<uint8_t*>(base_), bytes_, MADV_HUGEPAGE);
   return mlock2(base_, bytes_, MLOCK_ONFAULT) == 0;
 #else
   return false;
@@ -197,6 +200,8 @@ bool Mapping::lock() const {
 void Mapping::unlock() const {
 #if defined(__linux__)
   munlock(base_, bytes_);
+  // A read brings in no more than its own page then.
+  madvise(const_cast<uint8_t*>(base_), bytes_, MADV_NOHUGEPAGE);
 #endif
 }
 

@@ -33,7 +33,8 @@ class Mapping {
   std::optional<uint64_t> failure() const;
   /// Whether reads go here and there: a fault then brings in its page, and nothing around it takes the place of others.
   void expectScattered(bool scattered) const;
-  /// Pages stay in memory once they are there, until `unlock`. False if the system does not allow it.
+  /// Pages stay in memory once they are there, until `unlock`, in large ones where the system has them. False if it does
+  /// not allow it.
   bool lock() const;
   void unlock() const;
   /// Lets go of the pages around [offset, offset + bytes), so that the page cache may drop them.
