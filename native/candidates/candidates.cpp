@@ -37,7 +37,7 @@ constexpr double growthOfMany = 0.65;
 /// The budget of an exact scan is stated for this many query tokens.
 constexpr uint64_t budgetTokens = 32;
 
-/// Of the usual shortlist, with this codebook.
+/// How much of the usual shortlist this codebook needs.
 double partNeeded(const CodebookData& data) {
   if (data.count() <= usualCentroids(data.fittedRows)) return 1;
   return std::clamp(fewOfFine - fewerPerShare * (double(data.share) - shareOfFew), fewestOfFine, 1.0);
