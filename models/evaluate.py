@@ -136,7 +136,8 @@ def systems(collection: Collection, tokenizer: encoder.Tokenizer):
     yield "maxsim f32-128, token weights", report(exact)
 
     for name, file in (("maxsim shipped int8", build.INT8), ("maxsim shipped f16", build.F16)):
-        rows, query_rows, speed = shipped(documents, queries, cache(collection.name) / "shipped.npy", file)
+        kept = cache(collection.name) / "shipped.npy"
+        rows, query_rows, speed = shipped(documents, queries, kept, build.TARGET / file, BATCH_TOKENS[file])
         scores = total(maxsim(query_rows, lambda a, b: rows[a:b].astype(np.float32)), 1.0)
         yield name, report(scores) | speed | {"top-10 chunks shared with f32-128": overlap(exact, scores)}
 
@@ -167,11 +168,10 @@ def reference_states(reference, wanted: Chunks, path: Path) -> np.ndarray:
     return np.load(path, mmap_mode="r")
 
 
-def shipped(documents: Chunks, queries: Chunks, path: Path, file: str) -> tuple[np.ndarray, np.ndarray, dict]:
+def shipped(documents: Chunks, queries: Chunks, path: Path, file: Path, batch_tokens: int) -> tuple[np.ndarray, np.ndarray, dict]:
     """Document rows as served (int8 times scale, f16 here), weighted query rows f32, and the speed."""
-    running = encoder.session(build.TARGET / file)
-    digest = build.checksum(build.TARGET / file)["sha256"]
-    batch_tokens = BATCH_TOKENS[file]
+    running = encoder.session(file)
+    digest = build.checksum(file)["sha256"]
     path = path.with_suffix(f".{digest[:12]}.npy")
     query_rows = np.empty((int(queries.offsets[-1]), fit.DIM), np.float32)
     for number, (rows, weight) in encoder.run(running, queries.sequences, ["output", "token_weight"], batch_tokens):
@@ -224,7 +224,8 @@ def bm25(collection: Collection, k1: float, b: float, stem: bool, stopwords: str
     index = bm25s.BM25(method="lucene", k1=k1, b=b)
     index.index(bm25s.tokenize(collection.document_texts, **options), show_progress=False)
     tokens = bm25s.tokenize(collection.query_texts, return_ids=False, **options)
-    return np.stack([index.get_scores(query) for query in tokens])
+    nothing = np.zeros(len(collection.document_texts), np.float32)  # a query of stop words alone
+    return np.stack([index.get_scores(query) if query else nothing for query in tokens])
 
 
 def quality(collection: Collection, scores: np.ndarray) -> dict:

@@ -17,6 +17,7 @@ import inspect
 import json
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from zipfile import ZipFile
@@ -32,7 +33,7 @@ def passages(wheels: Path) -> list[Passage]:
     """All passages of the wheels in a directory; the order depends on the texts alone."""
     found: list[Passage] = []
     for wheel in sorted(wheels.glob("*.whl")):
-        own = {passage for text in _texts(wheel) if (passage := _passage(text))}
+        own = {passage for _, text in _texts(wheel) if (passage := _passage(text))}
         size = 0
         for passage in sorted(own, key=_shuffle):
             size += len(passage[0]) + len(passage[1])
@@ -42,11 +43,24 @@ def passages(wheels: Path) -> list[Passage]:
     return sorted(set(found), key=_shuffle)
 
 
+def headings(wheels: Path) -> list[Passage]:
+    """(heading, body) of what is documented under a name of two words or more that nothing else has."""
+    named = {
+        (" ".join(words).lower(), passage[1])
+        for wheel in sorted(wheels.glob("*.whl"))
+        for name, text in _texts(wheel)
+        if len(words := re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)) >= 2 and (passage := _passage(text))
+    }
+    count = Counter(heading for heading, _ in named)
+    return sorted((passage for passage in named if count[passage[0]] == 1), key=_shuffle)
+
+
 def _shuffle(passage: Passage) -> bytes:
     return hashlib.sha256("\n".join(passage).encode()).digest()
 
 
-def _texts(wheel: Path) -> Iterator[str]:
+def _texts(wheel: Path) -> Iterator[tuple[str, str]]:
+    """(name of what is documented, or empty; text)"""
     with ZipFile(wheel) as archive:
         for name in archive.namelist():
             if "/tests/" in name or "/test/" in name:
@@ -54,13 +68,13 @@ def _texts(wheel: Path) -> Iterator[str]:
             if name.endswith(".py"):
                 yield from _docstrings(archive.read(name))
             elif name.endswith(".dist-info/METADATA"):
-                yield archive.read(name).decode("utf-8", "replace").partition("\n\n")[2]
+                yield "", archive.read(name).decode("utf-8", "replace").partition("\n\n")[2]
             elif name.startswith("botocore/data/") and "service-2.json" in name:
                 raw = archive.read(name)
                 yield from _documentation(json.loads(gzip.decompress(raw) if name.endswith(".gz") else raw))
 
 
-def _docstrings(source: bytes) -> Iterator[str]:
+def _docstrings(source: bytes) -> Iterator[tuple[str, str]]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -70,16 +84,16 @@ def _docstrings(source: bytes) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             if text := ast.get_docstring(node):
-                yield inspect.cleandoc(text)
+                yield getattr(node, "name", ""), inspect.cleandoc(text)
 
 
-def _documentation(node: object) -> Iterator[str]:
+def _documentation(node: object, name: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(node, dict):
         text = node.get("documentation")
         if isinstance(text, str):
-            yield html.unescape(re.sub(r"<[^>]+>", " ", re.sub(r"</p>|<br */?>", "\n\n", text)))
-        for child in node.values():
-            yield from _documentation(child)
+            yield name, html.unescape(re.sub(r"<[^>]+>", " ", re.sub(r"</p>|<br */?>", "\n\n", text)))
+        for key, child in node.items():
+            yield from _documentation(child, key)
     elif isinstance(node, list):
         for child in node:
             yield from _documentation(child)

@@ -1,11 +1,15 @@
 """What the model learns from and is chosen by: queries, each with the passage that answers it.
 
-Five sources, none of them SciFact or Cranfield or derived from them:
+Seven sources, none of them SciFact or Cranfield or derived from them:
 
     medical   MedQuAD questions and answers            squad   SQuAD questions and the sentence that answers each
     natural   Natural Questions with paragraphs (QED)  title   first paragraph and rest of the fit text (`fit_text.py`)
     claim     a sentence out of a medical or natural passage, for the passage without that sentence: queries without
               people (inverse cloze task, Lee et al., arXiv:1906.00300)
+    heading   the name of what is documented, as words, for the rest of a fit text
+    dropped   a claim without two words in five
+
+The last two are for training only: development is the mean over the other five.
 
 A passage is held back for development if its hash says so, with every query that asks for it: one in ten. Passages are
 the first `PASSAGE_TOKENS` word pieces of a text; equal texts are one passage.
@@ -26,6 +30,7 @@ import fit_text
 
 FILES = {"medical": "medquad.jsonl.gz", "natural": "qed-nq-dev.jsonl.gz", "squad": "squad-nqg-sentences.jsonl.gz"}
 SOURCES = (*FILES, "title", "claim")
+TRAINED_ONLY = ("heading", "dropped")
 PASSAGE_TOKENS, QUERY_TOKENS = 190, 48
 DEVELOPMENT_SHARE = 0.1
 # Most passages of one group, in the order of their hashes: what two cores encode in minutes.
@@ -33,6 +38,7 @@ PASSAGES_MAX = 3500
 # Passages of one development collection, and its queries: those held back, then others, in the order of their hashes.
 DEVELOPMENT_PASSAGES, DEVELOPMENT_QUERIES = 1500, 400
 SENTENCES_MIN, SENTENCE_WORDS = 4, range(7, 31)
+DROPPED_SHARE = 0.4
 
 
 @dataclass(frozen=True)
@@ -83,7 +89,10 @@ def load(directory: Path, wheels: Path) -> Data:
                 passages.append(rest)
                 groups.append(group)
             queries.append(Query(query, group, known[group, text]))
-    return Data(passages, groups, list(dict.fromkeys(queries)))
+    dropped = [Query(_dropped(query.text), "dropped", query.passage) for query in queries if query.source == "claim"]
+    named = [(heading, known.get(("title", text))) for heading, text in fit_text.headings(wheels)]
+    headings = [Query(heading, "heading", number) for heading, number in named if number is not None]
+    return Data(passages, groups, list(dict.fromkeys([*queries, *headings, *dropped])))
 
 
 def share(text: str) -> float:
@@ -113,3 +122,7 @@ def _claim(text: str, frequency: Counter[str]) -> tuple[str | None, str]:
         return None, text
     claim = min(fitting, key=share)
     return claim, " ".join(text.replace(claim, " ", 1).split())
+
+
+def _dropped(text: str) -> str:
+    return " ".join(word for at, word in enumerate(text.split()) if share(f"{at} {text}") >= DROPPED_SHARE)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import torch
@@ -27,23 +28,22 @@ class Plan:
     loss: str  # distil, contrast or both
     teacher: tuple[float, float, float]  # shares of BM25, single vector, MaxSim
     steps: int = 200  # over which the rate falls to nothing
-    stop: int | None = None  # the last step, if before that
     rate: float = 2e-4
     straying: float = STRAYING
     batch: int = 16
     ways: int = 8
 
 
-def batches(lists: list[Lists], plan: Plan) -> Iterator[tuple[np.ndarray, np.ndarray, torch.Tensor]]:
+def batches(lists: list[Lists], plan: Plan, seed: int = SEED) -> Iterator[tuple[np.ndarray, np.ndarray, torch.Tensor]]:
     """Queries [batch], candidates [batch, ways], teacher [batch, ways] of one source a batch; sources in proportion.
 
-    The ways are the right passage and others of its list, drawn anew for every batch.
+    The ways are the right passage and others of its list, drawn anew for every batch. Without end.
     """
-    random = np.random.default_rng(SEED)
+    random = np.random.default_rng(seed)
     sizes = np.array([len(one.queries) for one in lists], float)
     queues: list[list[int]] = [[] for _ in lists]
     teachers = [one.teacher(plan.teacher) for one in lists]
-    for _ in range(plan.stop or plan.steps):
+    while True:
         at = random.choice(len(lists), p=sizes / sizes.sum())
         if len(queues[at]) < plan.batch:
             queues[at] = random.permutation(len(lists[at].queries)).tolist()
@@ -53,12 +53,12 @@ def batches(lists: list[Lists], plan: Plan) -> Iterator[tuple[np.ndarray, np.nda
         yield lists[at].queries[picked], lists[at].candidates[np.ix_(picked, ways)], teacher
 
 
-def loss(plan: Plan, logits: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+def loss(plan: Plan, logits: torch.Tensor, teacher: torch.Tensor, others: torch.Tensor | None = None) -> torch.Tensor:
     total = torch.zeros(())
     if plan.loss != "contrast":
         total = total + distilled(logits, teacher)
     if plan.loss != "distil":
-        total = total + contrasted(logits, teacher)
+        total = total + contrasted(logits, teacher, others)
     return total
 
 
@@ -74,7 +74,7 @@ def train(
     student = Student(plan.form)
     optimiser = torch.optim.Adam(student.groups(plan.rate))
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: min(1, (step + 1) / 50) * (1 - step / plan.steps))
-    for asked, candidates, teacher in batches(lists, plan):
+    for asked, candidates, teacher in islice(batches(lists, plan), plan.steps):
         query_states, _ = queries.gathered(asked)
         query_pieces = pieces(query_ids, asked)
         states, real = passages.gathered(candidates.ravel())

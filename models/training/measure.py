@@ -59,22 +59,19 @@ def _measured(loaded: evaluate.Collection, windows: list[list[encoder.Pieces]], 
     return Measured(loaded, evaluate.chunks(windows), evaluate.chunks(queries))
 
 
-def states(network: Network, sequences: list[encoder.Pieces], layers: tuple[int, ...] = (LAYERS,)) -> list[np.ndarray]:
-    """States of framed sequences behind some of the layers, f16 [tokens, 384] each; computed in bf16."""
+def states(network: Network, sequences: list[encoder.Pieces], layer: int = LAYERS) -> np.ndarray:
+    """States of framed sequences behind a layer, f16 [tokens, 384]; computed in bf16."""
     narrow = copy.deepcopy(network).bfloat16()
     lengths = np.array([len(sequence) for sequence in sequences])
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    found = [np.empty((int(offsets[-1]), HIDDEN), np.float16) for _ in layers]
+    rows = np.empty((int(offsets[-1]), HIDDEN), np.float16)
     with torch.inference_mode():
         for numbers in batches(lengths):
             ids, mask = padded([sequences[number][1:-1] for number in numbers])
-            x, behind = narrow(ids, mask, 0), 0
-            for rows, layer in zip(found, layers):
-                x, behind = narrow.through(x, mask, behind, layer), layer
-                hidden = x.half().numpy()
-                for row, number in enumerate(numbers):
-                    rows[offsets[number] : offsets[number + 1]] = hidden[row, : lengths[number]]
-    return found
+            hidden = narrow(ids, mask, layer).half().numpy()
+            for row, number in enumerate(numbers):
+                rows[offsets[number] : offsets[number + 1]] = hidden[row, : lengths[number]]
+    return rows
 
 
 def raised(network: Network, rows: np.ndarray, offsets: np.ndarray, first: int) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Everything that training and measuring read again and again, computed once and kept in a directory.
 
     texts          passages and queries as word pieces
-    states         of passages, queries and collections, behind layer 3 and behind the last
+    states         of passages, queries and collections, behind the layers that are asked for
     lists          candidates and the scores of the three teachers
 """
 
@@ -17,20 +17,20 @@ import numpy as np
 
 import data
 import encoder
-import finetune
 import measure
+import mining
 import source
 import teacher
 from network import Embedding, Network
 from states import States
+from student import Student
 
 MEASURED_ONLY = ("cranfield", "scifact")
-LAYERS = (finetune.FIRST, source.LAYERS)
 
 
 @dataclass
 class Prepared:
-    """`texts`, `passages`, `queries` are of the training data; states are by layer."""
+    """`texts` is the training data, `passage_ids` and `query_ids` are its word pieces."""
 
     directory: Path
     datasets: Path
@@ -45,45 +45,53 @@ class Prepared:
         queries = [query.text for query in self.texts.queries]
         self.passage_ids = self._kept("passages.pkl", lambda: self._framed(self.texts.passages, data.PASSAGE_TOKENS))
         self.query_ids = self._kept("queries.pkl", lambda: self._framed(queries, data.QUERY_TOKENS))
-        self.passages = self._states("passages", self.passage_ids)
-        self.queries = self._states("queries", self.query_ids)
 
-    def lists(self) -> list[teacher.Lists]:
-        def find(name: str) -> teacher.Lists:
-            last = source.LAYERS
-            ids = [self.query_ids.values[start:after, 0] for start, after in zip(self.query_ids.offsets, self.query_ids.offsets[1:])]
-            return teacher.lists(self.texts, self.passages[last], self.queries[last], ids, name)
+    def passages(self, layer: int = source.LAYERS) -> States:
+        return self._states("passages", self.passage_ids, layer)
 
-        return [self._kept(f"lists.{name}.pkl", lambda: find(name)) for name in data.SOURCES]
+    def queries(self, layer: int = source.LAYERS) -> States:
+        return self._states("queries", self.query_ids, layer)
+
+    def lists(self, sources: tuple[str, ...] = data.SOURCES) -> list[teacher.Lists]:
+        return [self._kept(f"lists.{name}.pkl", lambda: self._lists(name)) for name in sources]
+
+    def own_lists(self, network: Network, student: Student, first: int, number: int, sources: tuple[str, ...]) -> list[teacher.Lists]:
+        """Lists of what the model finds first as it is now, for other queries in every round."""
+        find = mining.finder(network, student, first, self.passages(first), self.queries(first), self.query_ids)
+        return [self._lists(name, find, mining.among(number)) for name in sources]
 
     def development(self, layer: int = source.LAYERS) -> dict[str, measure.Bench]:
         """By source: the collection of what is held back, with states behind a layer."""
         found = {}
         for name in data.SOURCES:
             measured, numbers = self._kept(f"development.{name}.pkl", lambda: measure.development(self.texts, name, self.tokenizer))
-            queries = self._states(f"development.{name}", _ids(measured.queries.sequences))[layer]
-            found[name] = measure.Bench(measured, self.passages[layer].joined(numbers), queries.values)
+            queries = self._states(f"development.{name}", _ids(measured.queries.sequences), layer)
+            found[name] = measure.Bench(measured, self.passages(layer).part(numbers).values, queries.values)
         return found
 
-    def collection(self, name: str, network: Network | None = None) -> measure.Bench:
-        """SciFact or Cranfield with the states of the network as it starts (kept), or as it is now."""
+    def collection(self, name: str, layer: int = source.LAYERS) -> measure.Bench:
+        """SciFact or Cranfield, with states behind a layer."""
         measured = self._kept(f"{name}.pkl", lambda: measure.collection(self.datasets / name, self.tokenizer))
         parts = {"documents": measured.documents.sequences, "queries": measured.queries.sequences}
-        if network:
-            return measure.Bench(measured, *(measure.states(network, part)[0] for part in parts.values()))
-        rows = [self._kept(f"{name}.{part}.npy", lambda: measure.states(self.network, parts[part])[0]) for part in parts]
+        rows = [self._states(f"{name}.{part}", _ids(sequences), layer).values for part, sequences in parts.items()]
         return measure.Bench(measured, *rows)
+
+    def _lists(self, name: str, *choice: object) -> teacher.Lists:
+        ids = self.query_ids
+        pieces = [ids.values[start:after, 0] for start, after in zip(ids.offsets, ids.offsets[1:])]
+        return teacher.lists(self.texts, self.passages(), self.queries(), pieces, name, *choice)
 
     def _framed(self, texts: list[str], tokens: int) -> States:
         return _ids([encoder.framed(content) for content in data.contents(self.tokenizer, texts, tokens)])
 
-    def _states(self, name: str, ids: States) -> dict[int, States]:
-        files = [self.directory / f"{name}.{layer}.npy" for layer in LAYERS]
-        if not all(file.exists() for file in files):
+    def _states(self, name: str, ids: States, layer: int) -> States:
+        """States of the network as it starts."""
+
+        def compute() -> np.ndarray:
             sequences = [ids.values[start:after, 0].tolist() for start, after in zip(ids.offsets, ids.offsets[1:])]
-            for file, rows in zip(files, measure.states(self.network, sequences, LAYERS)):
-                np.save(file, rows)
-        return {layer: States(np.load(file, mmap_mode="c"), ids.offsets) for layer, file in zip(LAYERS, files)}
+            return measure.states(self.network, sequences, layer)
+
+        return States(self._kept(f"{name}.{layer}.npy", compute), ids.offsets)
 
     def _kept(self, name: str, make: Callable[[], object]) -> object:
         path = self.directory / name

@@ -87,10 +87,10 @@ class Student(nn.Module):
 
 def late_interaction(queries: torch.Tensor, weights: torch.Tensor, documents: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
     """Mean best match by weight, [queries, ways]: from [queries, tokens, dim], their weights,
-    [queries, ways, tokens, dim] and which of those tokens are real."""
+    [queries, ways, tokens, dim] and which of those tokens are real; or [1, ways, tokens, dim], the same for all queries."""
     batch, ways, tokens, dim = documents.shape
     products = queries @ documents.reshape(batch, ways * tokens, dim).transpose(1, 2)
-    products = products.view(batch, -1, ways, tokens).masked_fill(~real[:, None], -1)
+    products = products.view(len(queries), -1, ways, tokens).masked_fill(~real[:, None], -1)
     best = products.amax(-1).float()
     return (best * weights[:, :, None]).sum(1) / weights.sum(1)[:, None].clamp_min(1e-6)
 
@@ -100,8 +100,19 @@ def distilled(logits: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
     return functional.kl_div(logits.log_softmax(-1), (SHARPNESS * teacher).log_softmax(-1), log_target=True, reduction="batchmean")
 
 
-def contrasted(logits: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+def contrasted(logits: torch.Tensor, teacher: torch.Tensor, others: torch.Tensor | None = None) -> torch.Tensor:
     """Cross entropy of the right passage, the first; passages that the teacher puts before it are left out: many of them
-    answer as well."""
-    false = teacher > teacher[:, :1]
-    return -logits.masked_fill(false, -torch.inf).log_softmax(-1)[:, 0].mean()
+    answer as well. `others` are logits of further passages, all of them wrong."""
+    logits = logits.masked_fill(teacher > teacher[:, :1], -torch.inf)
+    every = logits if others is None else torch.cat([logits, others], dim=1)
+    return -every.log_softmax(-1)[:, 0].mean()
+
+
+def parted(logits: torch.Tensor, candidates: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of logits [queries, queries * ways], every query with the candidates [queries, ways] of all: those of its own list, and
+    the others [queries, queries * ways], in which its list and its right passage are left out."""
+    rows = torch.arange(len(candidates))
+    every = logits.view(len(candidates), *candidates.shape)
+    wrong = torch.from_numpy(candidates[None] != candidates[:, :1, None])
+    wrong[rows, rows] = False
+    return every[rows, rows], every.masked_fill(~wrong, -torch.inf).flatten(1)

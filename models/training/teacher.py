@@ -1,8 +1,8 @@
 """The teacher: BM25, the single vector and MaxSim over all 384 dimensions, and their sum.
 
     of whole collections  for measuring the teacher itself before anything learns from it
-    of lists              for training: the passage a query asks for, then those that BM25 and the single vector find
-                          first, with the scores of all three
+    of lists              for training: the passage a query asks for, then those that BM25 and the single vector (or
+                          any other system) find first, with the scores of all three
 
 Scores of the three are brought to one size within a query (mean 0, deviation 1 over its best candidates) and added
 with `SHARES`; reciprocal ranks (Cormack et al., 2009) are the other form that was measured.
@@ -10,6 +10,7 @@ with `SHARES`; reciprocal ranks (Cormack et al., 2009) are the other form that w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,8 @@ SHARES = (0.25, 0.25, 0.5)
 SHARES_MEASURED = (SHARES, (0.2, 0, 0.8), (0.35, 0.15, 0.5), (0.3, 0, 0.7), (0, 0.3, 0.7), (0.4, 0, 0.6), (0.15, 0.15, 0.7))
 BEST, RANK_OFFSET = 100, 60
 QUERIES_MAX, WAYS, SEED = 4000, 24, 20261124
+# Numbers of queries and of passages -> scores [queries, passages].
+Find = Callable[[list[int], list[int]], np.ndarray]
 BM25 = evaluate.BM25["BM25, stemmed, stop words out (k1 1.5, b 0.75)"]
 
 
@@ -87,10 +90,19 @@ def candidates(first: np.ndarray, others: list[np.ndarray], ways: int, random: n
     return found
 
 
-def lists(own: data.Data, states: States, query_states: States, query_ids: list[encoder.Pieces], source: str) -> Lists:
-    """Lists for the training queries of one source, searched within the passages that are not held back."""
+def lists(
+    own: data.Data,
+    states: States,
+    query_states: States,
+    query_ids: list[encoder.Pieces],
+    source: str,
+    find: Find | None = None,
+    among: slice = slice(QUERIES_MAX),
+) -> Lists:
+    """Lists for the training queries of one source, or some `among` them, searched within the passages that are not held
+    back; candidates are what `find` puts first, or BM25 and the single vector."""
     picked = [at for at, query in enumerate(own.queries) if query.source == source and not own.development(query.passage)]
-    picked = sorted(picked, key=lambda at: data.share(own.queries[at].text))[:QUERIES_MAX]
+    picked = sorted(picked, key=lambda at: data.share(own.queries[at].text))[among]
     queries = [own.queries[at] for at in picked]
     groups = {own.groups[query.passage] for query in queries}
     corpus = [at for at, group in enumerate(own.groups) if group in groups and not own.development(at)]
@@ -101,7 +113,7 @@ def lists(own: data.Data, states: States, query_states: States, query_ids: list[
     single = query_states.pooled(picked) @ states.pooled(corpus).T
     first = np.array([place[query.passage] for query in queries])
     random = np.random.default_rng(SEED)
-    columns = candidates(first, [lexical, single], WAYS, random)
+    columns = candidates(first, [find(picked, corpus)] if find else [lexical, single], WAYS, random)
     found = np.empty((*columns.shape, len(SYSTEMS)), np.float32)
     table = fit.token_weights()
     for row, at in enumerate(picked):
