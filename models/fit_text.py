@@ -19,6 +19,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -29,7 +30,8 @@ BODY_CHARACTERS_MAX = 6_000
 Passage = tuple[str, str]
 
 
-def passages(wheels: Path) -> list[Passage]:
+@cache
+def passages(wheels: Path) -> tuple[Passage, ...]:
     """All passages of the wheels in a directory; the order depends on the texts alone."""
     found: list[Passage] = []
     for wheel in sorted(wheels.glob("*.whl")):
@@ -40,7 +42,7 @@ def passages(wheels: Path) -> list[Passage]:
             if size > CHARACTERS_MAX:
                 break
             found.append(passage)
-    return sorted(set(found), key=_shuffle)
+    return tuple(sorted(set(found), key=_shuffle))
 
 
 def headings(wheels: Path) -> list[Passage]:

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Trains and measures the rows of the model card's training table, on two cores and without a GPU:
 #   models/train.sh DATASETS OUT [ROW...]
-# DATASETS holds `training/`, `scifact/` and `cranfield/`; OUT keeps states, rows and learned numbers (5 GB). Needs Python 3.11 or newer,
-# a package index for pip and 12 GB of disk. `training/train.py` says what a row is.
+# DATASETS holds `training/`, `scifact/` and `cranfield/`; OUT keeps states, rows and learned numbers (9 GB). Needs Python 3.11 or newer,
+# a package index for pip and 16 GB of disk. `training/train.py` says what a row is.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 venv="$here/training/.venv"

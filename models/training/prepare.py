@@ -56,7 +56,9 @@ class Prepared:
         return [self._kept(f"lists.{name}.pkl", lambda: self._lists(name)) for name in sources]
 
     def own_lists(self, network: Network, student: Student, first: int, number: int, sources: tuple[str, ...]) -> list[teacher.Lists]:
-        """Lists of what the model finds first as it is now, for other queries in every round."""
+        """Lists of what the model finds first as it is now, for other queries in every round. In the first round it is the
+        start, whose last states are kept."""
+        first = first if number else source.LAYERS
         find = mining.finder(network, student, first, self.passages(first), self.queries(first), self.query_ids)
         return [self._lists(name, find, mining.among(number)) for name in sources]
 
