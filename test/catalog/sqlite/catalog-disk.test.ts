@@ -62,12 +62,14 @@ describe.skipIf(noDisks !== undefined)('the catalog loses nothing to a power cut
     const disk = await Disk.make({ logged: true });
     const opened = await open(disk);
     failSyncs(disk, true, 'directories');
-    await expect(create(opened, 'refused')).rejects.toThrow('restart the service');
+    await expect(create(opened, 'refused')).rejects.toThrow('could not open its file');
     failSyncs(disk, false, 'directories');
+    await create(opened, 'second');
+    await expectAfterPowerCut(disk, ['second']);
     await opened.kill();
     const after = await open(disk);
-    await create(after, 'second');
-    await expectAfterPowerCut(disk, ['second']);
+    await create(after, 'third');
+    await expectAfterPowerCut(disk, ['second', 'third']);
     await after.kill();
   });
 
