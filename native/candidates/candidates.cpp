@@ -45,10 +45,10 @@ double partNeeded(const CodebookData& data) {
 
 /// Some 99 in 100 of the best ten by exact MaxSim are among so many by codes (docs/architecture/candidates.md), and
 /// chunks that nearly tie grow with the index.
-uint32_t shortlistFor(uint32_t candidateK, uint64_t selected, double partNeeded) {
+uint32_t shortlistFor(uint32_t candidateK, uint64_t selected, double part) {
   const double deep = double(std::clamp(candidateK, fewCandidates, manyCandidates) - fewCandidates) /
                       (manyCandidates - fewCandidates);
-  const double few = partNeeded * (shortlistBase + shortlistPerCandidate * candidateK);
+  const double few = part * (shortlistBase + shortlistPerCandidate * candidateK);
   const double power = std::lerp(growth, growthOfMany, deep);
   return uint32_t(few * std::pow(std::max(1.0, double(selected) / manyChunks), power));
 }

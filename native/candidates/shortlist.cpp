@@ -13,7 +13,7 @@ constexpr double guessMargin = 1.3;
 
 /// From which sum on the block is expected to have more chunks than are wanted in all.
 uint32_t guessBound(const BlockSums& block, const SumBound& bound) {
-  SumCounts counts = bound.noCounts();
+  SumCounts counts = bound.emptyCounts();
   for (size_t c = 0; c < block.sums.size(); c += sampledWords * Bitmap::wordBits) {
     for (const uint32_t sum : block.sums.subspan(c, Bitmap::wordBits)) ++counts[sum >> sumsPerCountBits];
   }
@@ -59,7 +59,7 @@ std::vector<Shortlisted> bestOfBlock(const BlockSums& block, SumBound& bound) {
   std::vector<Shortlisted> best = reaching(block, guess);
   // It is a bound only if it leaves as many as are wanted in all.
   if (guess > known && best.size() < bound.wanted()) best = reaching(block, known);
-  SumCounts counts = bound.noCounts();
+  SumCounts counts = bound.emptyCounts();
   for (const Shortlisted& shortlisted : best) ++counts[shortlisted.sum >> sumsPerCountBits];
   const uint32_t least = bound.add(counts);
   std::erase_if(best, [least](const Shortlisted& shortlisted) { return shortlisted.sum < least; });
@@ -72,7 +72,7 @@ uint32_t SumBound::add(std::span<const uint32_t> counts) {
   size_t found = 0;
   for (size_t i = counts_.size(); i-- > 0;) {
     found += counts_[i];
-    if (found < count_) continue;
+    if (found < wanted_) continue;
     bound_.store(uint32_t(i) << sumsPerCountBits, std::memory_order_relaxed);
     break;
   }

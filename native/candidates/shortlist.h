@@ -57,21 +57,21 @@ using SumCounts = std::vector<uint32_t>;
 inline constexpr uint32_t sumsPerCountBits = 3;
 inline uint32_t sumCountsFor(uint32_t tokens) { return (tokens * entryMax >> sumsPerCountBits) + 1; }
 
-/// From which sum on chunks are among the best `count`, as far as is known: it only ever rises, so that parts of a
+/// From which sum on chunks are among the best `wanted`, as far as is known: it only ever rises, so that parts of a
 /// search that end later hand on less.
 class SumBound {
  public:
-  SumBound(uint32_t tokens, size_t count) : count_(count), counts_(sumCountsFor(tokens), 0) {}
+  SumBound(uint32_t tokens, size_t wanted) : wanted_(wanted), counts_(sumCountsFor(tokens), 0) {}
 
   /// 0 as long as fewer chunks were added than are wanted.
   uint32_t known() const { return bound_.load(std::memory_order_relaxed); }
-  size_t wanted() const { return count_; }
-  SumCounts noCounts() const { return SumCounts(counts_.size(), 0); }
+  size_t wanted() const { return wanted_; }
+  SumCounts emptyCounts() const { return SumCounts(counts_.size(), 0); }
   /// Adds a part's chunks; returns the bound.
   uint32_t add(std::span<const uint32_t> counts);
 
  private:
-  const size_t count_;
+  const size_t wanted_;
   std::atomic<uint32_t> bound_{0};
   std::mutex mutex_;
   SumCounts counts_;
