@@ -10,7 +10,8 @@ import { installServers } from './install.ts';
 import { startPostgres, type RunningPostgres } from './postgres.ts';
 import { startRedis, type RunningRedis } from './redis.ts';
 import { startSeaweed, type RunningSeaweed } from './seaweedfs.ts';
-import { freePort, startServer, type RunningServer } from './server-process.ts';
+import { freePort } from './free-port.ts';
+import { startServer, type RunningServer } from './server-process.ts';
 
 export interface ClusterOptions {
   /** Made if it is missing, and new; every parent must be open to all users. */

@@ -3,7 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
-import { freePort, startServer, type RunningServer } from './server-process.ts';
+import { freePort } from './free-port.ts';
+import { startServer, type RunningServer } from './server-process.ts';
 
 export interface SeaweedOptions {
   /** The program `weed`. */

@@ -2,7 +2,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { createConnection, createServer, type AddressInfo } from 'node:net';
+import { createConnection } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 
 export interface RunningServer {
@@ -30,7 +30,7 @@ export interface ServerCommand {
   readonly probe?: () => Promise<void>;
 }
 
-const readyMsMax = 60_000;
+const readyMsMax = 120_000;
 const stopMsMax = 10_000;
 const pollMs = 25;
 
@@ -102,17 +102,4 @@ async function connects(port: number): Promise<void> {
   } finally {
     socket.destroy();
   }
-}
-
-/** Free a moment ago: whoever binds it next has it. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  const listening = Promise.withResolvers<void>();
-  server.listen(0, '127.0.0.1', listening.resolve);
-  await listening.promise;
-  const { port } = server.address() as AddressInfo;
-  const closed = Promise.withResolvers<void>();
-  server.close(() => closed.resolve());
-  await closed.promise;
-  return port;
 }

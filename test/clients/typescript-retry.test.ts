@@ -55,8 +55,16 @@ describe('safe requests', () => {
 });
 
 describe('a request that is not safe to repeat', () => {
+  test('is sent again after 503 where it can be done only once', async () => {
+    answerFirst(errorReply(503, 'service_unavailable', { retryAfter: 1 }));
+    expect(await connect().createIndex({ name: 'one' })).toMatchObject({ name: 'one' });
+    expect(waits[0]).toBeGreaterThanOrEqual(1000);
+    double.intercept = () => errorReply(503, 'service_unavailable', { retryAfter: 1 });
+    await expect(connect().deleteIndex(index)).rejects.toMatchObject({ status: 503 });
+    expect(double.requests).toHaveLength(3);
+  });
+
   test.each([
-    ['503', errorReply(503, 'service_unavailable', { retryAfter: 1 })],
     ['500', errorReply(500, 'internal_error')],
     ['a cut connection', { cut: true } as const],
   ])('is sent once: %s', async (_name, reply) => {

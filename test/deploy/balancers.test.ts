@@ -9,7 +9,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startHaproxy } from '../../deploy/local/haproxy.ts';
 import { installChecks, installServers, type CheckPrograms } from '../../deploy/local/install.ts';
-import { freePort, startServer, type RunningServer } from '../../deploy/local/server-process.ts';
+import { freePort } from '../../deploy/local/free-port.ts';
+import { startServer, type RunningServer } from '../../deploy/local/server-process.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
 import { nginxIn } from './nginx-sample.ts';
 

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { installServers } from '../../deploy/local/install.ts';
 import { startPostgres } from '../../deploy/local/postgres.ts';
-import { freePort } from '../../deploy/local/server-process.ts';
+import { freePort } from '../../deploy/local/free-port.ts';
 import { queryDatabase, serversMs } from '../support/cluster/servers.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
 import { repositoryRoot } from '../support/running/server.ts';

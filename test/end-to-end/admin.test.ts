@@ -4,16 +4,11 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { freePort } from '../../deploy/local/free-port.ts';
 import { call, connect } from '../support/running/client.ts';
 import { runCommand } from '../support/running/command-line.ts';
 import { eventually, within } from '../support/running/eventually.ts';
-import {
-  freePort,
-  launchServer,
-  makeScratch,
-  startServer,
-  type ServerProcess,
-} from '../support/running/server.ts';
+import { launchServer, makeScratch, startServer, type ServerProcess } from '../support/running/server.ts';
 import { makeIndex, put } from '../support/running/stage.ts';
 
 /** Services follow what operators do within so long. */

@@ -1,9 +1,9 @@
 /** A server of a benchmark's own, on a fresh data directory. However the benchmark ends, the server and its files go with it. */
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
-import { createServer } from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
+import { freePort } from '../../../deploy/local/free-port.ts';
 import { endWithThisProcess, scratchFolder } from '../endings.ts';
 import { root } from '../environment.ts';
 
@@ -139,13 +139,4 @@ function watched(server: ChildProcess): Pick<ServerProcess, 'ended' | 'close'> {
       await exited.promise;
     },
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
 }

@@ -97,9 +97,27 @@ def test_a_request_is_given_up_when_the_next_wait_would_pass_the_bound() -> None
     assert len(double.requests) == 1
 
 
-@pytest.mark.parametrize(
-    "reply", [error(503, "service_unavailable", 1), error(500, "internal_error"), httpx.ReadError("gone")]
-)
+def test_creating_an_index_waits_for_a_model_that_is_being_loaded() -> None:
+    index = {
+        "id": INDEX,
+        "name": "one",
+        "model": "m",
+        "model_version": "1",
+        "text_retention": "none",
+        "chunking": {"strategy": "token_window", "max_tokens": 8, "overlap_tokens": 1, "minimum_chunk_tokens": 2},
+        "metadata_schema": {},
+        "status": "ready",
+        "created_at": "2026-01-01T00:00:00Z",
+    }
+    double = Double(error(503, "service_unavailable", 1), httpx.Response(200, json=index))
+    assert double.client().create_index("one").name == "one"
+    refused = Double(error(503, "service_unavailable", 1))
+    with pytest.raises(ServiceUnavailableError):
+        refused.client().delete_index(INDEX)
+    assert len(refused.requests) == 1
+
+
+@pytest.mark.parametrize("reply", [error(500, "internal_error"), httpx.ReadError("gone")])
 def test_creating_and_deleting_an_index_are_sent_once(reply: Reply) -> None:
     double = Double(reply)
     with pytest.raises(MaxsimdError):

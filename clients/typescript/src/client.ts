@@ -66,9 +66,13 @@ export class Maxsimd {
     });
   }
 
-  /** Sent once: a second one would be refused for the name of the first. */
+  /** Sent again after 503 (a model that is being loaded), not after a lost answer: the name may be taken by then. */
   createIndex(body: CreateIndex, options?: RequestOptions): Promise<Index> {
-    return this.#post('/v1/indexes', body, false, options);
+    const text = JSON.stringify(body);
+    return this.#transport.send(
+      { method: 'POST', path: '/v1/indexes', body: text, isSafe: false, isUnique: true },
+      options,
+    );
   }
 
   /** All of them, oldest first. */

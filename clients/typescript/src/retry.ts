@@ -4,7 +4,8 @@
  * (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
  *
  * A request that is not safe to repeat is sent again only when the service certainly did not carry it out: it was
- * refused for its rate or concurrency (429), or no connection was made.
+ * refused for its rate or concurrency (429), or no connection was made. One that can be done only once is sent again
+ * after 503 too, most of which are said before anything is done.
  */
 import { ApiError, ConnectionError } from './errors.ts';
 
@@ -23,7 +24,7 @@ export function isRefusedForNow(error: unknown): boolean {
 /** Milliseconds before attempt `attempts + 1`; `undefined` = give up. `random` is uniform in [0, 1). */
 export function repeatDelayMs(
   error: unknown,
-  request: { readonly attempts: number; readonly isSafe: boolean },
+  request: { readonly attempts: number; readonly isSafe: boolean; readonly isUnique?: boolean },
   random: () => number,
 ): number | undefined {
   const backoffMs =
@@ -33,7 +34,7 @@ export function repeatDelayMs(
   if (!(error instanceof ApiError)) return undefined;
   const retryAfterMs = (error.retryAfterSeconds ?? 0) * 1000;
   if (isRefusedForNow(error)) return Math.max(1000, retryAfterMs) + random() * jitterMsMax;
-  if (!request.isSafe) return undefined;
+  if (!request.isSafe && !(request.isUnique === true && error.status === 503)) return undefined;
   if (passing.has(error.status)) return Math.max(100, retryAfterMs) + backoffMs;
   if (error.status >= 500 && request.attempts < brokenAttemptsMax) return 100 + backoffMs;
   return undefined;

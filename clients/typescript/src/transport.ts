@@ -30,6 +30,8 @@ export interface ApiRequest {
   readonly body?: string;
   /** Whether doing it twice is as good as doing it once. */
   readonly isSafe: boolean;
+  /** Whether a second one would be refused once the first was done; then it is sent again after 503. */
+  readonly isUnique?: boolean;
   /** Waits for as long as the rate and concurrency limits ask; otherwise within `retryMsMax`. */
   readonly isPatient?: boolean;
   /** Called before each wait, beside the client's own. */
@@ -52,7 +54,7 @@ export class Transport {
       try {
         return (await this.#attempt(request, options)) as Answer;
       } catch (error) {
-        const delayMs = repeatDelayMs(error, { attempts, isSafe: request.isSafe }, Math.random);
+        const delayMs = repeatDelayMs(error, { ...request, attempts }, Math.random);
         const waits = request.isPatient === true && isRefusedForNow(error);
         const elapsedMs = performance.now() - startedMs;
         if (delayMs === undefined || (!waits && elapsedMs + delayMs > this.#settings.retryMsMax)) throw error;

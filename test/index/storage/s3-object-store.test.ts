@@ -4,7 +4,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { RunningSeaweed } from '../../../deploy/local/seaweedfs.ts';
-import { freePort } from '../../../deploy/local/server-process.ts';
+import { freePort } from '../../../deploy/local/free-port.ts';
 import type { ObjectStore } from '../../../src/index/storage/object-store.ts';
 import { openS3ObjectStore, type S3Options } from '../../../src/index/storage/s3-object-store.ts';
 import { serversMs, startTestSeaweed } from '../../support/cluster/servers.ts';

@@ -1,7 +1,7 @@
 /** Three nodes of the tests' cluster as one server: every request goes to another node than the last. */
 import { startHaproxy } from '../../../deploy/local/haproxy.ts';
 import { installServers } from '../../../deploy/local/install.ts';
-import { freePort } from '../../../deploy/local/server-process.ts';
+import { freePort } from '../../../deploy/local/free-port.ts';
 import { startServer, type ServerOptions, type ServerProcess } from '../running/server.ts';
 
 export async function startNodes(options: ServerOptions): Promise<ServerProcess> {

@@ -6,7 +6,7 @@ import { installServers } from '../../../deploy/local/install.ts';
 import { startPostgres, type PostgresOptions, type RunningPostgres } from '../../../deploy/local/postgres.ts';
 import { startRedis, type RunningRedis } from '../../../deploy/local/redis.ts';
 import { startSeaweed, type RunningSeaweed, type SeaweedOptions } from '../../../deploy/local/seaweedfs.ts';
-import { freePort } from '../../../deploy/local/server-process.ts';
+import { freePort } from '../../../deploy/local/free-port.ts';
 import { newDirectory } from '../machine/temporary-directory.ts';
 
 /** Installing and starting them. */

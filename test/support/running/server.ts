@@ -4,12 +4,12 @@
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
 import { afterAll } from 'vitest';
 
+import { freePort } from '../../../deploy/local/free-port.ts';
 import { within } from './eventually.ts';
 
 export const repositoryRoot = path.resolve(import.meta.dirname, '../../..');
@@ -188,16 +188,4 @@ function findReadyLine(stdout: string): ReadyLine | undefined {
     .split('\n')
     .find((candidate) => candidate.startsWith('{"event":"ready"') && candidate.endsWith('}'));
   return line === undefined ? undefined : (JSON.parse(line) as ReadyLine);
-}
-
-/** A port that is free now. */
-export async function freePort(): Promise<number> {
-  const probe = createServer();
-  const { promise, resolve } = Promise.withResolvers<number>();
-  probe.listen(0, '127.0.0.1', () => {
-    const address = probe.address();
-    if (address === null || typeof address === 'string') throw new Error('this is a bug: a TCP address');
-    probe.close(() => resolve(address.port));
-  });
-  return promise;
 }

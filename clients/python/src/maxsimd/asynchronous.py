@@ -89,7 +89,7 @@ class AsyncMaxsimd:
         metadata_schema: Mapping[str, Any] | None = None,
         chunking: ChunkingOptionsInput | Mapping[str, Any] | None = None,
     ) -> Index:
-        """Sent once: a second one would be refused for the name of the first."""
+        """Sent again after 503 (a model that is being loaded), not after a lost answer: the name may be taken by then."""
         return await self._send(calls.create_index(name, model, metadata_schema, chunking))
 
     async def list_indexes(self) -> list[Index]:
@@ -208,7 +208,9 @@ class AsyncMaxsimd:
             try:
                 return await self._attempt(call)
             except Exception as error:
-                delay = repeat_delay(error, attempts=attempts, is_safe=call.is_safe, random=random)
+                delay = repeat_delay(
+                    error, attempts=attempts, is_safe=call.is_safe, is_unique=call.is_unique, random=random
+                )
                 waits = call.is_patient and is_refused_for_now(error)
                 elapsed = time.monotonic() - started
                 if delay is None or (not waits and elapsed + delay > self._retry_seconds_max):

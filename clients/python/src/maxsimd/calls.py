@@ -50,6 +50,8 @@ class Call(Generic[Answer]):
     is_safe: bool
     """Whether doing it twice is as good as doing it once."""
     body: bytes | None = None
+    is_unique: bool = False
+    """Whether a second one would be refused once the first was done; then it is sent again after 503."""
     is_patient: bool = False
     """Waits for as long as the rate and concurrency limits ask; otherwise within the client's bound."""
 
@@ -61,7 +63,7 @@ def create_index(
     chunking: ChunkingOptionsInput | Mapping[str, Any] | None,
 ) -> Call[Index]:
     fields = {"name": name, "model": model, "metadata_schema": metadata_schema, "chunking": chunking}
-    return Call("POST", "/v1/indexes", Index, is_safe=False, body=_body(fields))
+    return Call("POST", "/v1/indexes", Index, is_safe=False, is_unique=True, body=_body(fields))
 
 
 def list_indexes() -> Call[IndexList]:

@@ -5,7 +5,8 @@ one. Without it: exponential backoff with full jitter
 (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
 
 A request that is not safe to repeat is sent again only when the service certainly did not carry it out: it was refused
-for its rate or concurrency (429), or no connection was made.
+for its rate or concurrency (429), or no connection was made. One that can be done only once is sent again after 503 too,
+most of which are said before anything is done.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ def is_refused_for_now(error: Exception) -> bool:
     return isinstance(error, APIError) and error.status == 429 and error.code != "usage_limit_exceeded"
 
 
-def repeat_delay(error: Exception, *, attempts: int, is_safe: bool, random: Callable[[], float]) -> float | None:
+def repeat_delay(
+    error: Exception, *, attempts: int, is_safe: bool, is_unique: bool = False, random: Callable[[], float]
+) -> float | None:
     """Seconds before attempt `attempts + 1`; `None` = give up. `random` is uniform in [0, 1)."""
     backoff = random() * min(_BACKOFF_MAX, ldexp(_BACKOFF_BASE, min(attempts - 1, 16)))
     if isinstance(error, ConnectionFailed):
@@ -38,7 +41,7 @@ def repeat_delay(error: Exception, *, attempts: int, is_safe: bool, random: Call
     retry_after = error.retry_after_seconds or 0.0
     if is_refused_for_now(error):
         return max(1.0, retry_after) + random() * _JITTER_MAX
-    if not is_safe:
+    if not is_safe and not (is_unique and error.status == 503):
         return None
     if error.status in _PASSING:
         return max(0.1, retry_after) + backoff

@@ -92,7 +92,7 @@ class Maxsimd:
         metadata_schema: Mapping[str, Any] | None = None,
         chunking: ChunkingOptionsInput | Mapping[str, Any] | None = None,
     ) -> Index:
-        """Sent once: a second one would be refused for the name of the first."""
+        """Sent again after 503 (a model that is being loaded), not after a lost answer: the name may be taken by then."""
         return self._send(calls.create_index(name, model, metadata_schema, chunking))
 
     def list_indexes(self) -> list[Index]:
@@ -213,7 +213,9 @@ class Maxsimd:
             try:
                 return self._attempt(call)
             except Exception as error:
-                delay = repeat_delay(error, attempts=attempts, is_safe=call.is_safe, random=random)
+                delay = repeat_delay(
+                    error, attempts=attempts, is_safe=call.is_safe, is_unique=call.is_unique, random=random
+                )
                 waits = call.is_patient and is_refused_for_now(error)
                 elapsed = time.monotonic() - started
                 if delay is None or (not waits and elapsed + delay > self._retry_seconds_max):
