@@ -23,7 +23,7 @@ QueryTables::QueryTables(const Kernel& kernel, const PackedQuery& query, std::sp
     : kernel_(kernel),
       query_(query),
       tokens_(query.tokens),
-      tokensPadded_((query.tokens + tableTokens - 1) / tableTokens * tableTokens),
+      tokensPadded_(tableTokens(query.tokens)),
       floors_(query.tokensPadded, 0.0f),
       tables_(codebooks.size()) {
   const uint32_t stride = query.tokensPadded;
@@ -147,12 +147,13 @@ void QueryTables::refine(const CodebookData& data, CodebookTable& table) const {
   table.residual.entryFactor = uint16_t(std::min(65535.0f, step_ / table.residualStep * 256.0f));
   std::vector<float> factors(stride, 0.0f);
   std::fill_n(factors.begin(), tokens_, 1.0f / table.residualStep);
-  for (uint32_t first = 0; first < stride; first += tableTokens) {
+  const uint32_t group = std::min(tokensPadded_, manyTokens);
+  for (uint32_t first = 0; first < stride; first += group) {
     for (uint32_t m = 0; m < subspaces; ++m) {
       kernel_.loops->quantizeEntries(
-          dots.data() + size_t(m) * codewords * stride + first, codewords, stride,
-          std::min(tableTokens, stride - first), least.data() + size_t(m) * stride + first, factors.data() + first,
-          table.residuals.data() + (size_t(first) * subspaces + size_t(m) * tableTokens) * codewords, tableTokens);
+          dots.data() + size_t(m) * codewords * stride + first, codewords, stride, std::min(group, stride - first),
+          least.data() + size_t(m) * stride + first, factors.data() + first,
+          table.residuals.data() + (size_t(first) * subspaces + size_t(m) * group) * codewords, group);
     }
   }
 }

@@ -56,7 +56,7 @@ class QueryTables {
   const Kernel& kernel_;
   const PackedQuery& query_;
   const uint32_t tokens_;
-  /// The length of a table's rows: tokens rounded up to `tableTokens`.
+  /// The length of a table's rows: `tableTokens` of the query's.
   const uint32_t tokensPadded_;
   /// One for each token, in the units of exact MaxSim: f32 [query.tokensPadded].
   std::vector<float> floors_;

@@ -18,8 +18,13 @@ namespace maxsimd {
 inline constexpr uint32_t queryTokensMax = 512;
 
 inline constexpr uint32_t codewords = 16;
-/// Query tokens whose tables lie together.
-inline constexpr uint32_t tableTokens = 32;
+/// Tables are as wide as this for queries of so few tokens, which most are: half of a wider table would be padding,
+inline constexpr uint32_t fewTokens = 16;
+/// and for all others a multiple of this: so many query tokens have their codewords together.
+inline constexpr uint32_t manyTokens = 32;
+constexpr uint32_t tableTokens(uint32_t tokens) {
+  return tokens <= fewTokens ? fewTokens : (tokens + manyTokens - 1) / manyTokens * manyTokens;
+}
 /// Token vectors that find their codewords together.
 inline constexpr uint32_t rowLanes = 16;
 
@@ -32,7 +37,7 @@ constexpr uint32_t subspacesOf(uint32_t dim) {
 }
 static_assert(subspacesOf(128) == 32 && subspacesOf(1) == 2 && subspacesOf(1024) == 64);
 
-/// A query's tables; `tokensPadded` is a multiple of `tableTokens`.
+/// A query's tables; `tokensPadded` is `tableTokens` of its tokens.
 struct ResidualTable {
   uint32_t tokensPadded;
   uint32_t subspaces;
@@ -42,8 +47,8 @@ struct ResidualTable {
   uint32_t codeMask;
   /// An entry counts entryFactor / 256 steps of `residuals`, at most 255 for the largest entry.
   uint16_t entryFactor;
-  /// u8 [tokensPadded / tableTokens][subspaces][16][tableTokens], 64-byte aligned; a sum over subspaces and the largest
-  /// entry is at most 255.
+  /// u8 [groups][subspaces][16][tokens of a group: 16 or 32], 64-byte aligned; a sum over subspaces and the largest entry
+  /// is at most 255.
   const uint8_t* residuals;
   /// u8 [tokensPadded]: how far below the highest entry of a chunk's codes a token vector may still be its best.
   const uint8_t* margins;

@@ -10,7 +10,11 @@
 namespace maxsimd {
 namespace {
 
-TARGET_INLINE bool anyReaches(const Entries& row, const Entries& bound) {
+TARGET_INLINE bool anyReaches(const Entries<fewTokens>& row, const Entries<fewTokens>& bound) {
+  return _mm_movemask_epi8(__m128i(row >= bound)) != 0;
+}
+
+TARGET_INLINE bool anyReaches(const Entries<manyTokens>& row, const Entries<manyTokens>& bound) {
   return _mm256_movemask_epi8(__m256i(row >= bound)) != 0;
 }
 

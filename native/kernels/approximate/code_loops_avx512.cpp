@@ -10,7 +10,11 @@
 namespace maxsimd {
 namespace {
 
-TARGET_INLINE bool anyReaches(const Entries& row, const Entries& bound) {
+TARGET_INLINE bool anyReaches(const Entries<fewTokens>& row, const Entries<fewTokens>& bound) {
+  return _mm_cmpge_epu8_mask(__m128i(row), __m128i(bound)) != 0;
+}
+
+TARGET_INLINE bool anyReaches(const Entries<manyTokens>& row, const Entries<manyTokens>& bound) {
   return _mm256_cmpge_epu8_mask(__m256i(row), __m256i(bound)) != 0;
 }
 

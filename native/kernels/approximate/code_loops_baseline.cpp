@@ -7,22 +7,44 @@
 namespace maxsimd {
 namespace {
 
-TARGET_INLINE bool anyReaches(const Entries& row, const Entries& bound) {
+TARGET_INLINE bool anyReaches(const Entries<fewTokens>& row, const Entries<fewTokens>& bound) {
   const auto reached = row >= bound;
-  uint64_t words[lanes / 8];
+  uint64_t words[2];
   std::memcpy(words, &reached, sizeof words);
-  uint64_t any = 0;
-  for (const uint64_t word : words) any |= word;
-  return any != 0;
+  return (words[0] | words[1]) != 0;
 }
 
-/// Bytes to words of 16 bits, four of them in each of four lanes; a product adds up the four of a lane.
-TARGET_INLINE uint32_t sumOf(const Entries& entries) {
-  typedef uint64_t Lanes __attribute__((vector_size(lanes)));
-  constexpr uint64_t lowBytes = 0x00ff00ff00ff00ff, ones = 0x0001000100010001;
-  const auto bytes = reinterpret_cast<const Lanes&>(entries);
-  const Lanes words = (bytes & lowBytes) + (bytes >> 8 & lowBytes);
-  return uint32_t((words[0] + words[1] + words[2] + words[3]) * ones >> 48);
+TARGET_INLINE bool anyReaches(const Entries<manyTokens>& row, const Entries<manyTokens>& bound) {
+  const auto reached = row >= bound;
+  uint64_t words[4];
+  std::memcpy(words, &reached, sizeof words);
+  return (words[0] | words[1] | words[2] | words[3]) != 0;
+}
+
+/// Words of 16 bits, four in each element of two.
+typedef uint64_t Words __attribute__((vector_size(16)));
+
+/// Of bytes, the sums of even and odd ones.
+TARGET_INLINE Words pairSums(const uint8_t* bytes) {
+  constexpr uint64_t lowBytes = 0x00ff00ff00ff00ff;
+  Words both;
+  std::memcpy(&both, bytes, sizeof both);
+  return (both & lowBytes) + (both >> 8 & lowBytes);
+}
+
+/// A product adds up the four words of an element.
+TARGET_INLINE uint32_t sumOfWords(const Words& words) {
+  constexpr uint64_t ones = 0x0001000100010001;
+  return uint32_t((words[0] + words[1]) * ones >> 48);
+}
+
+TARGET_INLINE uint32_t sumOf(const Entries<fewTokens>& entries) {
+  return sumOfWords(pairSums(reinterpret_cast<const uint8_t*>(&entries)));
+}
+
+TARGET_INLINE uint32_t sumOf(const Entries<manyTokens>& entries) {
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(&entries);
+  return sumOfWords(pairSums(bytes) + pairSums(bytes + 16));
 }
 
 /// The even halves of two registers, which pack instructions take, twice.

@@ -14,9 +14,18 @@
 namespace maxsimd {
 namespace {
 
-constexpr uint32_t lanes = tableTokens;
-typedef uint8_t Entries __attribute__((vector_size(lanes), aligned(32)));
-typedef uint16_t Pairs __attribute__((vector_size(lanes)));
+/// Entries of so many query tokens.
+template <uint32_t Lanes>
+struct Vectors {
+  typedef uint8_t Entries __attribute__((vector_size(Lanes)));
+  typedef uint16_t Pairs __attribute__((vector_size(Lanes)));
+};
+template <uint32_t Lanes>
+using Entries = typename Vectors<Lanes>::Entries;
+
+/// Below, `Stride` is the length of a table's rows, so that the compiler can unroll what goes along them, or 0 for any
+/// multiple of `manyTokens`.
+constexpr uint32_t lanesOf(uint32_t stride) { return stride == fewTokens ? fewTokens : manyTokens; }
 constexpr uint32_t floatLanes = REGISTER_BYTES / sizeof(float);
 typedef float Floats __attribute__((vector_size(REGISTER_BYTES), aligned(4)));
 typedef int32_t Integers __attribute__((vector_size(REGISTER_BYTES)));
@@ -24,68 +33,73 @@ typedef uint8_t Quantized __attribute__((vector_size(rowLanes)));
 constexpr uint32_t rowRegisters = rowLanes / floatLanes;
 
 /// Whether row[i] >= bound[i] for any i.
-TARGET_INLINE bool anyReaches(const Entries& row, const Entries& bound);
-TARGET_INLINE uint32_t sumOf(const Entries& entries);
+TARGET_INLINE bool anyReaches(const Entries<fewTokens>& row, const Entries<fewTokens>& bound);
+TARGET_INLINE bool anyReaches(const Entries<manyTokens>& row, const Entries<manyTokens>& bound);
+TARGET_INLINE uint32_t sumOf(const Entries<fewTokens>& entries);
+TARGET_INLINE uint32_t sumOf(const Entries<manyTokens>& entries);
 /// Integers of 0..255 as bytes.
 TARGET_INLINE Quantized narrow(const Integers (&integers)[rowRegisters]);
 
 /// entries[i] * factor >> 8. Products have 16 bits: those of even and of odd lanes.
-TARGET_INLINE void scale(Entries& entries, uint16_t factor) {
-  const Pairs pairs = Pairs(entries);
-  entries = Entries((pairs & 0xff) * factor >> 8 | ((pairs >> 8) * factor & 0xff00));
+template <uint32_t Lanes>
+TARGET_INLINE void scale(Entries<Lanes>& entries, uint16_t factor) {
+  const auto pairs = typename Vectors<Lanes>::Pairs(entries);
+  entries = Entries<Lanes>((pairs & 0xff) * factor >> 8 | ((pairs >> 8) * factor & 0xff00));
 }
 
-constexpr size_t subspaceBytes = size_t(codewords) * tableTokens;
-
-/// Adds what the codewords of 16 subspaces, 8 bytes, contribute. A codeword's place in the table is its number times
-/// `tableTokens`: one shift and one mask.
-TARGET_INLINE void addCodewords(uint64_t bytes, const uint8_t* table, Entries& even, Entries& odd) {
-  constexpr uint64_t mask = 15 * tableTokens;
-  constexpr int times = std::countr_zero(tableTokens);
+/// Adds what the codewords of 16 subspaces, 8 bytes, contribute. A codeword's place in the table is its number times the
+/// lanes: one shift and one mask.
+template <uint32_t Lanes>
+TARGET_INLINE void addCodewords(uint64_t bytes, const uint8_t* table, Entries<Lanes>& even, Entries<Lanes>& odd) {
+  constexpr uint64_t mask = 15 * Lanes;
+  constexpr size_t subspaceBytes = size_t(codewords) * Lanes;
+  constexpr int times = std::countr_zero(Lanes);
 #pragma GCC unroll 8
   for (int b = 0; b < 8; ++b, table += 2 * subspaceBytes) {
     const int low = 8 * b - times, high = low + 4;
-    even += *reinterpret_cast<const Entries*>(table + ((low < 0 ? bytes << -low : bytes >> low) & mask));
-    odd +=
-        *reinterpret_cast<const Entries*>(table + subspaceBytes + ((high < 0 ? bytes << -high : bytes >> high) & mask));
+    even += *reinterpret_cast<const Entries<Lanes>*>(table + ((low < 0 ? bytes << -low : bytes >> low) & mask));
+    odd += *reinterpret_cast<const Entries<Lanes>*>(table + subspaceBytes +
+                                                    ((high < 0 ? bytes << -high : bytes >> high) & mask));
   }
 }
 
-TARGET_INLINE const Entries& rowOf(const uint8_t* entries, uint32_t code, size_t stride, uint32_t token) {
-  return *reinterpret_cast<const Entries*>(entries + code * stride + token);
+template <uint32_t Lanes>
+TARGET_INLINE const Entries<Lanes>& rowOf(const uint8_t* entries, uint32_t code, size_t stride, uint32_t token) {
+  return *reinterpret_cast<const Entries<Lanes>*>(entries + code * stride + token);
 }
 
 /// highest[i] of the tokens from `token` on.
+template <uint32_t Lanes>
 TARGET_INLINE void highestAt(const uint8_t* entries, uint32_t codeMask, const CodeSpan& codes, size_t tokensPadded,
-                             uint32_t token, Entries& highest) {
+                             uint32_t token, Entries<Lanes>& highest) {
   // Two, for one would wait for itself.
-  Entries even{}, odd{};
+  Entries<Lanes> even{}, odd{};
   uint32_t k = 0;
   for (; k + 2 <= codes.count; k += 2) {
-    const Entries& a = rowOf(entries, codes.at(k, codeMask), tokensPadded, token);
-    const Entries& b = rowOf(entries, codes.at(k + 1, codeMask), tokensPadded, token);
+    const auto& a = rowOf<Lanes>(entries, codes.at(k, codeMask), tokensPadded, token);
+    const auto& b = rowOf<Lanes>(entries, codes.at(k + 1, codeMask), tokensPadded, token);
     even = a > even ? a : even;
     odd = b > odd ? b : odd;
   }
   if (k < codes.count) {
-    const Entries& a = rowOf(entries, codes.at(k, codeMask), tokensPadded, token);
+    const auto& a = rowOf<Lanes>(entries, codes.at(k, codeMask), tokensPadded, token);
     even = a > even ? a : even;
   }
   highest = even > odd ? even : odd;
 }
 
-/// `Stride` is that of the table, or 0: what the compiler knows it unrolls.
 template <uint32_t Stride>
 TARGET_INLINE uint32_t rowsWorth(const ResidualTable& table, const CodedChunk& chunk, const uint8_t* highest,
                                  ChosenRow* chosen) {
+  constexpr uint32_t lanes = lanesOf(Stride);
   const size_t stride = Stride > 0 ? Stride : table.tokensPadded;
-  Entries bounds[queryTokensMax / lanes];
+  Entries<lanes> bounds[Stride > 0 ? Stride / lanes : queryTokensMax / lanes];
   for (uint32_t token = 0; token < stride; token += lanes) {
-    Entries most, margin;
+    Entries<lanes> most, margin;
     std::memcpy(&most, highest + token, sizeof most);
     std::memcpy(&margin, table.margins + token, sizeof margin);
     // Padding tokens have entries of 0.
-    bounds[token / lanes] = most > margin ? most - margin : Entries{} + 1;
+    bounds[token / lanes] = most > margin ? most - margin : Entries<lanes>{} + 1;
   }
   uint32_t count = 0, first = 0;
   for (uint32_t k = 0; k < chunk.codes.count; ++k) {
@@ -96,7 +110,7 @@ TARGET_INLINE uint32_t rowsWorth(const ResidualTable& table, const CodedChunk& c
     for (uint32_t r = 0; r < rowsTogether; ++r) chosen[count + r] = row + r;
     uint32_t reaches = 0;
     for (uint32_t token = 0; token < stride; token += lanes)
-      reaches |= anyReaches(rowOf(table.entries, code, stride, token), bounds[token / lanes]);
+      reaches |= anyReaches(rowOf<lanes>(table.entries, code, stride, token), bounds[token / lanes]);
     const uint32_t taken = rows & -reaches;
     for (uint32_t r = rowsTogether; r < taken; ++r) chosen[count + r] = row + r;
     count += taken;
@@ -107,38 +121,41 @@ TARGET_INLINE uint32_t rowsWorth(const ResidualTable& table, const CodedChunk& c
 
 TARGET uint32_t chooseRows(const ResidualTable& table, const CodedChunk& chunk, const uint8_t* highest,
                            ChosenRow* chosen) {
-  return table.tokensPadded == lanes ? rowsWorth<lanes>(table, chunk, highest, chosen)
-                                     : rowsWorth<0>(table, chunk, highest, chosen);
+  if (table.tokensPadded == fewTokens) return rowsWorth<fewTokens>(table, chunk, highest, chosen);
+  if (table.tokensPadded == manyTokens) return rowsWorth<manyTokens>(table, chunk, highest, chosen);
+  return rowsWorth<0>(table, chunk, highest, chosen);
 }
 
-/// `Subspaces` and `Stride` are those of the table, or 0: what the compiler knows it unrolls.
+/// `Subspaces` are those of the table, or 0 for any number.
 template <uint32_t Subspaces, uint32_t Stride>
 TARGET_INLINE uint32_t residualMaxima(const ResidualTable& table, const uint8_t* bytes, const ChosenRow* rows,
                                       uint32_t count) {
+  constexpr uint32_t lanes = lanesOf(Stride);
+  constexpr size_t subspaceBytes = size_t(codewords) * lanes;
   const size_t stride = Stride > 0 ? Stride : table.tokensPadded;
   const uint32_t subspaces = Subspaces > 0 ? Subspaces : table.subspaces, rowBytes = subspaces / 2;
   uint32_t sum = 0;
   for (uint32_t token = 0; token < stride; token += lanes) {
     const uint8_t* const residuals = table.residuals + token * subspaces * codewords;
-    Entries most{};
+    Entries<lanes> most{};
     for (const ChosenRow* row = rows; row < rows + count; ++row) {
       const uint8_t* const own = bytes + size_t(placeOf(*row)) * rowBytes;
       // Two sums, for one would wait for itself; the centroid last, for it comes from farther away.
-      Entries even{}, odd{};
+      Entries<lanes> even{}, odd{};
       uint32_t b = 0;
       for (; b + 8 <= rowBytes; b += 8) {
         uint64_t together;
         std::memcpy(&together, own + b, sizeof together);
-        addCodewords(together, residuals + b * 2 * subspaceBytes, even, odd);
+        addCodewords<lanes>(together, residuals + b * 2 * subspaceBytes, even, odd);
       }
       for (; b < rowBytes; ++b) {
         const uint8_t* subspace = residuals + b * 2 * subspaceBytes;
-        even += *reinterpret_cast<const Entries*>(subspace + size_t(own[b] & 15) * tableTokens);
-        odd += *reinterpret_cast<const Entries*>(subspace + subspaceBytes + size_t(own[b] >> 4) * tableTokens);
+        even += *reinterpret_cast<const Entries<lanes>*>(subspace + size_t(own[b] & 15) * lanes);
+        odd += *reinterpret_cast<const Entries<lanes>*>(subspace + subspaceBytes + size_t(own[b] >> 4) * lanes);
       }
-      Entries centroid = rowOf(table.entries, codeOf(*row), stride, token);
-      scale(centroid, table.entryFactor);
-      const Entries similarity = even + odd + centroid;
+      Entries<lanes> centroid = rowOf<lanes>(table.entries, codeOf(*row), stride, token);
+      scale<lanes>(centroid, table.entryFactor);
+      const Entries<lanes> similarity = even + odd + centroid;
       most = similarity > most ? similarity : most;
     }
     sum += sumOf(most);
@@ -148,52 +165,70 @@ TARGET_INLINE uint32_t residualMaxima(const ResidualTable& table, const uint8_t*
 
 TARGET uint32_t sumOfResidualMaxima(const ResidualTable& table, const uint8_t* bytes, const ChosenRow* rows,
                                     uint32_t count) {
-  // 128 dimensions and up to 32 or 64 query tokens are what most models have.
-  if (table.subspaces == 32 && table.tokensPadded == 32) return residualMaxima<32, 32>(table, bytes, rows, count);
-  if (table.subspaces == 32 && table.tokensPadded == 64) return residualMaxima<32, 64>(table, bytes, rows, count);
-  return residualMaxima<0, 0>(table, bytes, rows, count);
-}
-
-TARGET uint32_t sumOfMaxima(const uint8_t* entries, uint32_t tokensPadded, uint32_t codeMask, const CodeSpan& codes) {
-  uint32_t sum = 0;
-  for (uint32_t token = 0; token < tokensPadded; token += lanes) {
-    Entries highest;
-    highestAt(entries, codeMask, codes, tokensPadded, token, highest);
-    sum += sumOf(highest);
+  // 128 dimensions and up to 64 query tokens are what most models have.
+  if (table.subspaces == 32) {
+    if (table.tokensPadded == fewTokens) return residualMaxima<32, fewTokens>(table, bytes, rows, count);
+    if (table.tokensPadded == manyTokens) return residualMaxima<32, manyTokens>(table, bytes, rows, count);
+    if (table.tokensPadded == 2 * manyTokens) return residualMaxima<32, 2 * manyTokens>(table, bytes, rows, count);
   }
-  return sum;
+  return table.tokensPadded == fewTokens ? residualMaxima<0, fewTokens>(table, bytes, rows, count)
+                                         : residualMaxima<0, 0>(table, bytes, rows, count);
 }
 
-TARGET uint32_t highestOfCodes(const uint8_t* entries, uint32_t codeMask, const CodeSpan& codes, uint32_t tokensPadded,
-                               uint8_t* highest) {
+/// The highest are kept where `highest` is not null.
+template <uint32_t Stride>
+TARGET_INLINE uint32_t sumOfHighest(const uint8_t* entries, uint32_t codeMask, const CodeSpan& codes,
+                                    uint32_t tokensPadded, uint8_t* highest) {
+  constexpr uint32_t lanes = lanesOf(Stride);
+  const uint32_t stride = Stride > 0 ? Stride : tokensPadded;
   uint32_t sum = 0;
-  for (uint32_t token = 0; token < tokensPadded; token += lanes) {
-    Entries most;
-    highestAt(entries, codeMask, codes, tokensPadded, token, most);
-    std::memcpy(highest + token, &most, sizeof most);
+  for (uint32_t token = 0; token < stride; token += lanes) {
+    Entries<lanes> most;
+    highestAt<lanes>(entries, codeMask, codes, stride, token, most);
+    if (highest != nullptr) std::memcpy(highest + token, &most, sizeof most);
     sum += sumOf(most);
   }
   return sum;
 }
 
-TARGET void highestEntries(const uint8_t* entries, uint32_t rows, uint32_t tokensPadded, uint8_t* highest) {
+TARGET uint32_t sumOfMaxima(const uint8_t* entries, uint32_t tokensPadded, uint32_t codeMask, const CodeSpan& codes) {
+  return tokensPadded == fewTokens ? sumOfHighest<fewTokens>(entries, codeMask, codes, tokensPadded, nullptr)
+                                   : sumOfHighest<0>(entries, codeMask, codes, tokensPadded, nullptr);
+}
+
+TARGET uint32_t highestOfCodes(const uint8_t* entries, uint32_t codeMask, const CodeSpan& codes, uint32_t tokensPadded,
+                               uint8_t* highest) {
+  return tokensPadded == fewTokens ? sumOfHighest<fewTokens>(entries, codeMask, codes, tokensPadded, highest)
+                                   : sumOfHighest<0>(entries, codeMask, codes, tokensPadded, highest);
+}
+
+template <uint32_t Stride>
+TARGET_INLINE void highestOfRows(const uint8_t* entries, uint32_t rows, uint32_t tokensPadded, uint8_t* highest) {
+  constexpr uint32_t lanes = lanesOf(Stride);
   for (uint32_t token = 0; token < tokensPadded; token += lanes) {
-    Entries most{};
+    Entries<lanes> most{};
     for (uint32_t k = 0; k < rows; ++k) {
-      const Entries& row = rowOf(entries, k, tokensPadded, token);
+      const auto& row = rowOf<lanes>(entries, k, tokensPadded, token);
       most = row > most ? row : most;
     }
     std::memcpy(highest + token, &most, sizeof most);
   }
 }
 
-TARGET void collectHits(const uint8_t* entries, uint32_t rows, uint32_t tokensPadded, const uint8_t* least,
-                        std::vector<TableHit>& hits) {
+TARGET void highestEntries(const uint8_t* entries, uint32_t rows, uint32_t tokensPadded, uint8_t* highest) {
+  if (tokensPadded == fewTokens) highestOfRows<fewTokens>(entries, rows, tokensPadded, highest);
+  else highestOfRows<0>(entries, rows, tokensPadded, highest);
+}
+
+template <uint32_t Stride>
+TARGET_INLINE void hitsOfRows(const uint8_t* entries, uint32_t rows, uint32_t tokensPadded, const uint8_t* least,
+                              std::vector<TableHit>& hits) {
+  constexpr uint32_t lanes = lanesOf(Stride);
   for (uint32_t k = 0; k < rows; ++k, entries += tokensPadded) {
     for (uint32_t token = 0; token < tokensPadded; token += lanes) {
-      Entries bound;
+      Entries<lanes> bound;
       std::memcpy(&bound, least + token, sizeof bound);
-      const auto& row = *reinterpret_cast<const Entries*>(entries + token);
+      const auto& row = *reinterpret_cast<const Entries<lanes>*>(entries + token);
       // All bits of a lane set where an entry is high enough, and padding tokens with their bound of 0 left out.
       const auto enough = (row >= bound) & (bound > 0);
       uint64_t words[lanes / 8];
@@ -206,6 +241,12 @@ TARGET void collectHits(const uint8_t* entries, uint32_t rows, uint32_t tokensPa
       }
     }
   }
+}
+
+TARGET void collectHits(const uint8_t* entries, uint32_t rows, uint32_t tokensPadded, const uint8_t* least,
+                        std::vector<TableHit>& hits) {
+  if (tokensPadded == fewTokens) hitsOfRows<fewTokens>(entries, rows, tokensPadded, least, hits);
+  else hitsOfRows<0>(entries, rows, tokensPadded, least, hits);
 }
 
 TARGET void codewordSimilarities(const float* words, uint32_t width, const float* columns, uint32_t stride,

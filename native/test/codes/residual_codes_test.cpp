@@ -39,7 +39,7 @@ std::vector<uint32_t> worthy(const ResidualTable& table, const std::vector<uint3
 
 const Case plain("codewords", "entries, codewords and residual sums of every kernel match plain loops", [](Random& random) {
   for (const CodeLoops* loops : comparedLoops()) for (int round = 0; round < 60; ++round) {
-    const uint32_t tokens = between(random, 1, 70), stride = paddedTokens(tokens), padded = (stride + 31) & ~31u;
+    const uint32_t tokens = between(random, 1, 70), stride = paddedTokens(tokens), padded = tableTokens(tokens);
     const uint32_t rowBytes = between(random, 1, 32), subspaces = 2 * rowBytes, centroids = between(random, 1, 300);
     std::uniform_real_distribution<float> value(-1.5f, 1.5f);
     std::vector<float> similarities(size_t(centroids) * stride), floors(stride), factors(stride);
@@ -103,8 +103,8 @@ const Case plain("codewords", "entries, codewords and residual sums of every ker
           const uint8_t* next = bytes.data() + (firsts[k] + j) * rowBytes;
           uint32_t similarity = uint32_t(entries[codes[k] * padded + i]) * factor >> 8;
           for (uint32_t m = 0; m < subspaces; ++m) {
-            const uint32_t codeword = next[m / 2] >> (m % 2 * 4) & 15, group = i / tableTokens;
-            similarity += residuals[((group * subspaces + m) * codewords + codeword) * tableTokens + i % tableTokens];
+            const uint32_t codeword = next[m / 2] >> (m % 2 * 4) & 15, width = std::min(padded, manyTokens);
+            similarity += residuals[((i / width * subspaces + m) * codewords + codeword) * width + i % width];
           }
           most = std::max(most, similarity);
         }
