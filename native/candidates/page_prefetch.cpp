@@ -1,6 +1,7 @@
 #include "candidates/page_prefetch.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,9 +47,27 @@ class Pages {
   uintptr_t first_ = 0, end_ = 0;
 };
 
+/// Whether a disk has lately been read for this thread, in a page fault or because it asked. One that has just begun counts as
+/// one that has read.
+bool readsDisk() {
+#if defined(__linux__)
+  thread_local long readsBefore = -1;
+  thread_local uint32_t callsLeft = 0;
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  const long reads = usage.ru_majflt + usage.ru_inblock;
+  if (reads != readsBefore) callsLeft = callsAfterRead;
+  readsBefore = reads;
+  if (callsLeft == 0) return false;
+  --callsLeft;
+#endif
+  return true;
+}
+
 }  // namespace
 
 void prefetchPages(const std::vector<Selection>& selections, const Candidate* candidates, size_t count) {
+  if (!readsDisk()) return;
   Pages vectors, scales, records;
   for (size_t i = 0; i < count; ++i) {
     const Candidate& candidate = candidates[i];

@@ -225,9 +225,9 @@ const Case ties("search", "of equal scores the oldest versions are found, wherev
            std::inner_product(vector.begin(), vector.end(), rare.begin(), 0.0);
   };
   // A vector between the two may come before what has the common one alone.
-  const auto worse = [&] {
+  const auto worse = [&](uint32_t cluster) {
     for (;;) {
-      const auto vector = clusters.near(random, uint32_t(random() % 150));
+      const auto vector = clusters.near(random, cluster);
       if (scoreOf(vector) < scoreOf(common) - 0.1) return vector;
     }
   };
@@ -240,7 +240,8 @@ const Case ties("search", "of equal scores the oldest versions are found, wherev
     else if (i < alike + better)
       records.push_back(recordOf(versions[i], {common, rare}, true));
     else
-      records.push_back(recordOf(versions[i], {worse()}, true));
+      // Many are near the rare vector: what no centroid is near is the common one to codes.
+      records.push_back(recordOf(versions[i], {worse(i % 8 == 0 ? 2 : uint32_t(random() % 150))}, true));
   }
   std::sort(versions.begin(), versions.begin() + alike);
   std::sort(versions.begin() + alike, versions.begin() + alike + better);
