@@ -8,7 +8,7 @@
 namespace maxsimd {
 
 /// Calls of a thread that ask for pages after a disk was read for it.
-inline constexpr uint32_t callsAfterRead = 10'000;
+inline constexpr uint32_t callsAfterRead = 1'000;
 
 /// Asks for all pages of the candidates at once: read one after the other by page faults, each waits for the disk and
 /// drags a window of its neighbours along. Where everything is in memory that costs half a microsecond a candidate, up to a

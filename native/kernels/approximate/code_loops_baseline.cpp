@@ -24,7 +24,7 @@ TARGET_INLINE bool anyReaches(const Entries<manyTokens>& row, const Entries<many
 /// Words of 16 bits, four in each element of two.
 typedef uint64_t Words __attribute__((vector_size(16)));
 
-/// Of bytes, the sums of even and odd ones.
+/// Each even byte plus the odd one behind it.
 TARGET_INLINE Words pairSums(const uint8_t* bytes) {
   constexpr uint64_t lowBytes = 0x00ff00ff00ff00ff;
   Words both;
