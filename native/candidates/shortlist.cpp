@@ -10,6 +10,9 @@ namespace {
 /// One word of chunks in so many is sampled, and a guess is to leave some more chunks than are wanted.
 constexpr uint32_t sampledWords = 16;
 constexpr double guessMargin = 1.3;
+/// All that tie with the last of the best are kept, up to such a part more than are wanted: to look up their ages, which lie
+/// far apart in memory, takes longer than to look at these chunks.
+constexpr size_t tiedPart = 16;
 
 /// From which sum on the block is expected to have more chunks than are wanted in all.
 uint32_t guessBound(const BlockSums& block, const SumBound& bound) {
@@ -95,7 +98,7 @@ std::vector<Shortlisted> bestOf(const std::vector<std::vector<Shortlisted>>& par
   // The youngest of those with the least sum that is among the best, if not all of them are; the ages of all with that sum.
   std::optional<Age> youngest;
   std::vector<Age> ages;
-  if (better + having[least] > count) {
+  if (better + having[least] > count + count / tiedPart) {
     for (const auto& part : parts) {
       for (const Shortlisted& shortlisted : part) {
         if (shortlisted.sum == least) ages.push_back(ageOf(shortlisted.candidate));

@@ -91,7 +91,8 @@ struct BlockSums {
 /// chunks that are not selected become 0.
 std::vector<Shortlisted> bestOfBlock(const BlockSums& block, SumBound& bound);
 
-/// The best `count` of all parts, in their order; of equal sums the oldest.
+/// The best `count` of all parts, in their order, and what ties with the last of them if that is a sixteenth more at most:
+/// else the oldest of equal sums.
 std::vector<Shortlisted> bestOf(const std::vector<std::vector<Shortlisted>>& parts, uint32_t tokens, size_t count,
                              const AgeOf& ageOf);
 
