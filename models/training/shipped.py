@@ -41,13 +41,16 @@ def quality(prepared: Prepared, learned: Path) -> dict:
 
 def _loaded(prepared: Prepared, learned: Path) -> tuple[Network, Student]:
     values = load_file(learned)
-    parts = {part: {key.removeprefix(f"{part}."): value for key, value in values.items() if key.startswith(f"{part}.")} for part in ("head", "network")}
-    own = parts["head"].keys()
-    student = Student(Form(residual="down" in own, embedding="embedding" in own, pieces="pieces" in own, context="context" in own))
-    student.load_state_dict(parts["head"])
+    head, trained = _part(values, "head"), _part(values, "network")
+    student = Student(Form(residual="down" in head, embedding="embedding" in head, pieces="pieces" in head, context="context" in head))
+    student.load_state_dict(head)
     network = Network(prepared.weights)
-    network.load_state_dict(parts["network"] or network.state_dict())
+    network.load_state_dict(trained or network.state_dict())
     return network, student
+
+
+def _part(values: dict[str, torch.Tensor], name: str) -> dict[str, torch.Tensor]:
+    return {key.removeprefix(f"{name}."): value for key, value in values.items() if key.startswith(f"{name}.")}
 
 
 def _head(prepared: Prepared, network: Network, student: Student) -> graph.Head:
