@@ -101,7 +101,7 @@ export class Maxsimd {
 
   /** 1 to 50 documents; look at `failed`. `import` takes any number. */
   upsert(indexId: string, documents: readonly Document[], options?: RequestOptions): Promise<UpsertResult> {
-    return this.#post(`${indexPath(indexId)}/documents`, { documents }, true, options);
+    return this.#post(`${indexPath(indexId)}/documents`, { documents }, options);
   }
 
   /** Any number of documents. Rejects with an `ImportError` that holds the report so far. */
@@ -174,21 +174,21 @@ export class Maxsimd {
     body: DeleteDocuments,
     options?: RequestOptions,
   ): Promise<DeletedDocuments> {
-    return this.#post(`${indexPath(indexId)}/documents/delete`, body, true, options);
+    return this.#post(`${indexPath(indexId)}/documents/delete`, body, options);
   }
 
   search(indexId: string, body: Search, options?: RequestOptions): Promise<Ranked> {
-    return this.#post(`${indexPath(indexId)}/search`, body, true, options);
+    return this.#post(`${indexPath(indexId)}/search`, body, options);
   }
 
   /** 1 to 32 searches at once; each may narrow by `where` and group by document. */
   query(indexId: string, queries: readonly QueryItem[], options?: RequestOptions): Promise<QueryAnswers> {
-    return this.#post(`${indexPath(indexId)}/query`, { queries }, true, options);
+    return this.#post(`${indexPath(indexId)}/query`, { queries }, options);
   }
 
   /** Ranks the documents given; nothing is stored. */
   score(body: Score, options?: RequestOptions): Promise<Ranked> {
-    return this.#post('/v1/score', body, true, options);
+    return this.#post('/v1/score', body, options);
   }
 
   usage(options?: RequestOptions): Promise<UsageSummary> {
@@ -225,13 +225,8 @@ export class Maxsimd {
     return this.#transport.send({ method: 'PATCH', path, body: JSON.stringify(body), isSafe }, options);
   }
 
-  #post<Answer>(
-    path: string,
-    body: object,
-    isSafe: boolean,
-    options: RequestOptions | undefined,
-  ): Promise<Answer> {
-    return this.#transport.send({ method: 'POST', path, body: JSON.stringify(body), isSafe }, options);
+  #post<Answer>(path: string, body: object, options: RequestOptions | undefined): Promise<Answer> {
+    return this.#transport.send({ method: 'POST', path, body: JSON.stringify(body), isSafe: true }, options);
   }
 }
 

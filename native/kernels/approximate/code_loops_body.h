@@ -229,7 +229,7 @@ TARGET_INLINE void hitsOfRows(const uint8_t* entries, uint32_t rows, uint32_t to
       Entries<lanes> bound;
       std::memcpy(&bound, least + token, sizeof bound);
       const auto& row = *reinterpret_cast<const Entries<lanes>*>(entries + token);
-      // Nine rows in ten have none. Padding tokens, whose bound is 0, have entries of 0.
+      // Most rows have none: one comparison tells. No padding token, whose bound is 0, has an entry of 255.
       if (!anyReaches(row, bound > 0 ? bound : Entries<lanes>{} + 255)) continue;
       // All bits of a lane set where an entry is high enough, and padding tokens left out.
       const auto enough = (row >= bound) & (bound > 0);
