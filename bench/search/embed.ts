@@ -11,8 +11,10 @@ import { beir, integer } from '../lib/options.ts';
 import { tool } from '../lib/benchmark.ts';
 import { readTexts, type Texts } from '../lib/texts.ts';
 import { parseConfig } from '../../src/app/config.ts';
-import type { EncodedDocument } from '../../src/encoder/protocol/contract.ts';
-import { loadModel } from '../../src/encoder/model/served-model.ts';
+import { tokenWindows } from '../../src/encoder/model/chunker.ts';
+import { documentSequence } from '../../src/encoder/model/colbert-rules.ts';
+import { loadModel, type ServedModel } from '../../src/encoder/model/served-model.ts';
+import type { ChunkingParameters, EncodedDocument } from '../../src/encoder/protocol/contract.ts';
 import { modelDirectoryOf } from '../../src/app/model-choice.ts';
 import { startEncoder, type EncoderPool } from '../lib/model/encoder-pool.ts';
 import type { Query } from './corpus.ts';
@@ -42,10 +44,13 @@ export const searchEmbed = tool({
     try {
       mkdirSync(directory, { recursive: true });
       const writer = new EmbeddingWriter(directory);
+      const { chunking } = encoder.documentOptions(chunkTokens);
       for (let from = 0; from < source.documents.length; from += documentsPerCall) {
         const batch = source.documents.slice(from, from + documentsPerCall);
         for (const document of await encode(encoder, batch, chunkTokens)) {
-          if (document.chunkRows.length > 0) writer.document(document.chunkRows, document);
+          const { chunkRows, vectors, scales, documentIndex } = document;
+          const tokenIds = tokenIdsOfRows(model, batch[documentIndex]!, chunking);
+          if (chunkRows.length > 0) writer.document(chunkRows, { vectors, scales, tokenIds });
         }
         onProgress(`${from + batch.length} documents, ${writer.chunks} chunks`);
       }
@@ -87,4 +92,19 @@ async function encode(
   for await (const document of pool.encodeDocuments(texts, documentOptions(chunkTokens)))
     encoded.push(document);
   return encoded.toSorted((a, b) => a.documentIndex - b.documentIndex);
+}
+
+/** Vocabulary ids of the token vectors of a document: u32 [rows]. */
+export function tokenIdsOfRows(
+  { tokenizer, rules, windowTokensMax }: ServedModel,
+  text: string,
+  chunking: ChunkingParameters,
+): Uint32Array {
+  const ids = tokenizer.encode(text);
+  const rows: number[] = [];
+  for (const { start, end } of tokenWindows(ids.length, chunking, windowTokensMax)) {
+    const sequence = documentSequence(rules, ids.subarray(start, end));
+    rows.push(...sequence.ids.filter((_, position) => sequence.kept?.[position] !== 0));
+  }
+  return Uint32Array.from(rows);
 }

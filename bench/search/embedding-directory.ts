@@ -3,6 +3,7 @@
  *
  *   vectors.i8           int8 [token vectors x dim], row-major, chunk after chunk
  *   scales.f16           f16 [token vectors]; value = vector * scale
+ *   token_ids.u32        u32 [token vectors], of the vocabulary; may be missing
  *   chunk_rows.u32       u32 [chunks], rows of each chunk
  *   chunk_documents.u32  u32 [chunks], number of the document each chunk is of, ascending; without it each is one
  *   centring.f32         f32 [dim], the mean that was taken from unit vectors; without it none was
@@ -19,6 +20,7 @@ import { documentsHolding, type Corpus, type Query, type TokenMatrices } from '.
 const fileNames = {
   vectors: 'vectors.i8',
   scales: 'scales.f16',
+  tokenIds: 'token_ids.u32',
   chunkRows: 'chunk_rows.u32',
   chunkDocuments: 'chunk_documents.u32',
   centring: 'centring.f32',
@@ -49,6 +51,9 @@ export function openEmbeddings(directory: string, chunksMax: number | undefined)
   }
   const chunkRows = allStarts.slice(0, (documentChunks.at(-1) ?? 0) + 1);
   const descriptors = { vectors: openSync(file('vectors'), 'r'), scales: openSync(file('scales'), 'r') };
+  const tokenIds = existsSync(file('tokenIds')) ? readU32(file('tokenIds')) : undefined;
+  if (tokenIds !== undefined && tokenIds.length !== rows)
+    throw new Error(`${directory}: ${tokenIds.length} token ids of ${rows} rows`);
   return {
     description: existsSync(file('readme'))
       ? (readFileSync(file('readme'), 'utf8').split('\n', 1)[0] ?? '')
@@ -64,7 +69,11 @@ export function openEmbeddings(directory: string, chunksMax: number | undefined)
       const count = chunkRows[documentChunks[to]!]! - first;
       const vectors = readAt(descriptors.vectors, first * dim, count * dim);
       const scales = readAt(descriptors.scales, first * 2, count * 2);
-      return { vectors: new Int8Array(vectors), scales: new Uint16Array(scales) };
+      return {
+        vectors: new Int8Array(vectors),
+        scales: new Uint16Array(scales),
+        ...(tokenIds && { tokenIds: tokenIds.subarray(first, first + count) }),
+      };
     },
   };
 }
@@ -74,6 +83,7 @@ export class EmbeddingWriter {
   readonly #directory: string;
   readonly #vectors: number;
   readonly #scales: number;
+  readonly #tokenIds: Uint32Array[] = [];
   readonly #chunkRows: number[] = [];
   readonly #chunkDocuments: number[] = [];
   #documents = 0;
@@ -88,7 +98,7 @@ export class EmbeddingWriter {
     return this.#chunkRows.length;
   }
 
-  document(chunkRows: Iterable<number>, { vectors, scales }: TokenMatrices): void {
+  document(chunkRows: Iterable<number>, { vectors, scales, tokenIds }: TokenMatrices): void {
     for (const rows of chunkRows) {
       this.#chunkRows.push(rows);
       this.#chunkDocuments.push(this.#documents);
@@ -96,6 +106,7 @@ export class EmbeddingWriter {
     this.#documents += 1;
     writeFileSync(this.#vectors, vectors);
     writeFileSync(this.#scales, scales);
+    if (tokenIds !== undefined) this.#tokenIds.push(tokenIds);
   }
 
   /** Writes what belongs to all and closes the files. */
@@ -110,6 +121,8 @@ export class EmbeddingWriter {
     write('chunkRows', Uint32Array.from(this.#chunkRows));
     write('chunkDocuments', Uint32Array.from(this.#chunkDocuments));
     write('centring', centring);
+    if (this.#tokenIds.length > 0)
+      write('tokenIds', Uint32Array.from(this.#tokenIds.flatMap((ids) => [...ids])));
     write(
       'queryRows',
       Uint32Array.from(queries, ({ rows }) => rows),

@@ -147,7 +147,7 @@ void QueryTables::refine(const CodebookData& data, CodebookTable& table) const {
   table.residual.entryFactor = uint16_t(std::min(65535.0f, step_ / table.residualStep * 256.0f));
   std::vector<float> factors(stride, 0.0f);
   std::fill_n(factors.begin(), tokens_, 1.0f / table.residualStep);
-  const uint32_t group = std::min(tokensPadded_, manyTokens);
+  const uint32_t group = kernel_.loops->tokensTogether(tokensPadded_);
   for (uint32_t first = 0; first < stride; first += group) {
     for (uint32_t m = 0; m < subspaces; ++m) {
       kernel_.loops->quantizeEntries(

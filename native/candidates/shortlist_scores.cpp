@@ -8,8 +8,8 @@ namespace {
 
 /// Chunks of the shortlist that one thread looks at together.
 constexpr size_t blockShortlisted = 128;
-/// So far ahead the memory of a chunk is asked for, and before it the place of that memory.
-constexpr size_t aheadOfMemory = 2, aheadOfPlace = 12;
+/// So far ahead the memory of token vectors is asked for.
+constexpr size_t aheadOfMemory = 2;
 
 /// The segments by their position among the selections.
 std::vector<const CodedSegment*> bySelection(std::span<const CodedSegment> segments) {
@@ -30,18 +30,14 @@ void forEachBlock(const ShortlistSearch& search, const std::vector<Shortlisted>&
   });
 }
 
-/// Asks for what looks at the chunks from shortlist[i] on will read, by `prefetch(codes, chunk)`.
+/// Asks for what looks at these chunks will read, by `prefetch(codes, chunk)`. All of them at once: they lie far apart, and
+/// to find where in memory takes longer than to read it, but is done for several at a time.
 template <typename Prefetch>
-void prefetchAhead(const std::vector<const CodedSegment*>& places, const std::vector<Shortlisted>& shortlist, size_t i,
-                   const Prefetch& prefetch) {
-  if (i + aheadOfPlace < shortlist.size()) {
-    const Candidate& ahead = shortlist[i + aheadOfPlace].candidate;
-    places[ahead.selection]->codes->prefetchPlace(ahead.chunk);
-  }
-  if (i + aheadOfMemory < shortlist.size()) {
-    const Candidate& ahead = shortlist[i + aheadOfMemory].candidate;
-    prefetch(*places[ahead.selection]->codes, ahead.chunk);
-  }
+void prefetchAll(const std::vector<const CodedSegment*>& places, const Shortlisted* shortlist, size_t count,
+                 const Prefetch& prefetch) {
+  for (size_t i = 0; i < count; ++i)
+    places[shortlist[i].candidate.selection]->codes->prefetchPlace(shortlist[i].candidate.chunk);
+  for (size_t i = 0; i < count; ++i) prefetch(*places[shortlist[i].candidate.selection]->codes, shortlist[i].candidate.chunk);
 }
 
 /// The token vectors of a chunk that may be its best for a query token: the residual codes of the others are not read.
@@ -76,8 +72,9 @@ std::vector<Shortlisted> bestByEntries(const ShortlistSearch& search, std::vecto
   highest.resize(std::max(highest.size(), shortlist.size() * stride));
   const auto places = bySelection(search.segments);
   forEachBlock(search, shortlist, [&](size_t first, size_t last) {
+    prefetchAll(places, shortlist.data() + first, last - first,
+                [](const ChunkCodes& codes, uint32_t chunk) { codes.prefetchCodes(chunk); });
     for (size_t i = first; i < last; ++i) {
-      prefetchAhead(places, shortlist, i, [](const ChunkCodes& codes, uint32_t chunk) { codes.prefetchCodes(chunk); });
       const Candidate& candidate = shortlist[i].candidate;
       const CodedSegment& coded = *places[candidate.selection];
       const ResidualTable& table = coded.table->residual;
@@ -101,6 +98,8 @@ std::vector<ScoredChunk> scoreByResidualCodes(const ShortlistSearch& search, con
   std::vector<ScoredChunk> scored(shortlist.size());
   const auto places = bySelection(search.segments);
   forEachBlock(search, shortlist, [&](size_t first, size_t last) {
+    prefetchAll(places, shortlist.data() + first, last - first,
+                [](const ChunkCodes& codes, uint32_t chunk) { codes.prefetchRuns(chunk); });
     // What is chosen of a chunk is read two chunks later, when it has come from memory.
     ChosenRows waiting[aheadOfMemory];
     for (size_t i = first; i < last + aheadOfMemory; ++i) {
@@ -113,7 +112,6 @@ std::vector<ScoredChunk> scoreByResidualCodes(const ShortlistSearch& search, con
         scored[i - aheadOfMemory] = {candidate, coded.table->residualBase + coded.table->residualStep * float(sum)};
       }
       if (i >= last) continue;
-      prefetchAhead(places, shortlist, i, [](const ChunkCodes& codes, uint32_t chunk) { codes.prefetchRuns(chunk); });
       const Candidate& candidate = shortlist[i].candidate;
       chosen.choose(search, *places[candidate.selection], candidate.chunk,
                     highest.empty() ? nullptr : highest.data() + i * stride);

@@ -42,6 +42,8 @@ void scoreExactly(const Index& index, Pool& pool, const IndexSearch& request, co
     for (size_t i = 0; i < count; ++i) {
       const Candidate& candidate = candidates[first + i];
       chunks[i] = exactChunk(selections[candidate.selection], candidate.chunk);
+      __builtin_prefetch(chunks[i].vectors);
+      __builtin_prefetch(chunks[i].scales);
     }
     index.kernel().maxsim(query.packed(), chunks, count, scores.data() + first);
   });

@@ -20,7 +20,7 @@ inline constexpr uint32_t queryTokensMax = 512;
 inline constexpr uint32_t codewords = 16;
 /// Tables are as wide as this for queries of so few tokens, which most are: half of a wider table would be padding,
 inline constexpr uint32_t fewTokens = 16;
-/// and for all others a multiple of this: so many query tokens have their codewords together.
+/// and for all others a multiple of this.
 inline constexpr uint32_t manyTokens = 32;
 constexpr uint32_t tableTokens(uint32_t tokens) {
   return tokens <= fewTokens ? fewTokens : (tokens + manyTokens - 1) / manyTokens * manyTokens;
@@ -47,8 +47,8 @@ struct ResidualTable {
   uint32_t codeMask;
   /// An entry counts entryFactor / 256 steps of `residuals`, at most 255 for the largest entry.
   uint16_t entryFactor;
-  /// u8 [groups][subspaces][16][tokens of a group: 16 or 32], 64-byte aligned; a sum over subspaces and the largest entry
-  /// is at most 255.
+  /// u8 [groups][subspaces][16][tokens of a group], 64-byte aligned; a group has `CodeLoops::tokensTogether`. A sum over
+  /// subspaces and the largest entry is at most 255.
   const uint8_t* residuals;
   /// u8 [tokensPadded]: how far below the highest entry of a chunk's codes a token vector may still be its best.
   const uint8_t* margins;
@@ -79,6 +79,13 @@ struct TableHit {
 
 struct CodeLoops {
   const char* name;
+  /// The most query tokens that a register holds, a multiple of `manyTokens`.
+  uint32_t registerTokens;
+
+  /// How many query tokens have their codewords together in a table as wide as this.
+  uint32_t tokensTogether(uint32_t tokensPadded) const {
+    return tokensPadded <= registerTokens ? tokensPadded : manyTokens;
+  }
 
   /// entries[k][i] = (similarities[k][i] - floors[i]) * factors[i], rounded, within 0..255, for i < tokens: f32 rows
   /// `stride` apart to u8 rows `entriesStride` apart. `tokens` is a multiple of 16.

@@ -18,6 +18,14 @@ TARGET_INLINE bool anyReaches(const Entries<manyTokens>& row, const Entries<many
   return _mm256_cmpge_epu8_mask(__m256i(row), __m256i(bound)) != 0;
 }
 
+TARGET_INLINE bool anyReaches(const Entries<registerTokens>& row, const Entries<registerTokens>& bound) {
+  return _mm512_cmpge_epu8_mask(__m512i(row), __m512i(bound)) != 0;
+}
+
+TARGET_INLINE uint32_t sumOf(const Entries<registerTokens>& entries) {
+  return uint32_t(_mm512_reduce_add_epi64(_mm512_sad_epu8(__m512i(entries), _mm512_setzero_si512())));
+}
+
 TARGET_INLINE Quantized narrow(const Integers (&integers)[rowRegisters]) {
   return __builtin_convertvector(integers[0], Quantized);
 }

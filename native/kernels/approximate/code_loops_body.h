@@ -25,7 +25,8 @@ using Entries = typename Vectors<Lanes>::Entries;
 
 /// Below, `Stride` is the length of a table's rows, so that the compiler can unroll what goes along them, or 0 for any
 /// multiple of `manyTokens`.
-constexpr uint32_t lanesOf(uint32_t stride) { return stride == fewTokens ? fewTokens : manyTokens; }
+constexpr uint32_t registerTokens = REGISTER_BYTES > manyTokens ? REGISTER_BYTES : manyTokens;
+constexpr uint32_t lanesOf(uint32_t stride) { return stride > 0 && stride <= registerTokens ? stride : manyTokens; }
 constexpr uint32_t floatLanes = REGISTER_BYTES / sizeof(float);
 typedef float Floats __attribute__((vector_size(REGISTER_BYTES), aligned(4)));
 typedef int32_t Integers __attribute__((vector_size(REGISTER_BYTES)));
@@ -37,6 +38,10 @@ TARGET_INLINE bool anyReaches(const Entries<fewTokens>& row, const Entries<fewTo
 TARGET_INLINE bool anyReaches(const Entries<manyTokens>& row, const Entries<manyTokens>& bound);
 TARGET_INLINE uint32_t sumOf(const Entries<fewTokens>& entries);
 TARGET_INLINE uint32_t sumOf(const Entries<manyTokens>& entries);
+#if REGISTER_BYTES > 32
+TARGET_INLINE bool anyReaches(const Entries<registerTokens>& row, const Entries<registerTokens>& bound);
+TARGET_INLINE uint32_t sumOf(const Entries<registerTokens>& entries);
+#endif
 /// Integers of 0..255 as bytes.
 TARGET_INLINE Quantized narrow(const Integers (&integers)[rowRegisters]);
 
@@ -123,6 +128,7 @@ TARGET uint32_t chooseRows(const ResidualTable& table, const CodedChunk& chunk, 
                            ChosenRow* chosen) {
   if (table.tokensPadded == fewTokens) return rowsWorth<fewTokens>(table, chunk, highest, chosen);
   if (table.tokensPadded == manyTokens) return rowsWorth<manyTokens>(table, chunk, highest, chosen);
+  if (table.tokensPadded == registerTokens) return rowsWorth<registerTokens>(table, chunk, highest, chosen);
   return rowsWorth<0>(table, chunk, highest, chosen);
 }
 
@@ -171,8 +177,9 @@ TARGET uint32_t sumOfResidualMaxima(const ResidualTable& table, const uint8_t* b
     if (table.tokensPadded == manyTokens) return residualMaxima<32, manyTokens>(table, bytes, rows, count);
     if (table.tokensPadded == 2 * manyTokens) return residualMaxima<32, 2 * manyTokens>(table, bytes, rows, count);
   }
-  return table.tokensPadded == fewTokens ? residualMaxima<0, fewTokens>(table, bytes, rows, count)
-                                         : residualMaxima<0, 0>(table, bytes, rows, count);
+  if (table.tokensPadded == fewTokens) return residualMaxima<0, fewTokens>(table, bytes, rows, count);
+  if (table.tokensPadded == registerTokens) return residualMaxima<0, registerTokens>(table, bytes, rows, count);
+  return residualMaxima<0, 0>(table, bytes, rows, count);
 }
 
 /// The highest are kept where `highest` is not null.
@@ -191,15 +198,15 @@ TARGET_INLINE uint32_t sumOfHighest(const uint8_t* entries, uint32_t codeMask, c
   return sum;
 }
 
-TARGET uint32_t sumOfMaxima(const uint8_t* entries, uint32_t tokensPadded, uint32_t codeMask, const CodeSpan& codes) {
-  return tokensPadded == fewTokens ? sumOfHighest<fewTokens>(entries, codeMask, codes, tokensPadded, nullptr)
-                                   : sumOfHighest<0>(entries, codeMask, codes, tokensPadded, nullptr);
-}
-
 TARGET uint32_t highestOfCodes(const uint8_t* entries, uint32_t codeMask, const CodeSpan& codes, uint32_t tokensPadded,
                                uint8_t* highest) {
-  return tokensPadded == fewTokens ? sumOfHighest<fewTokens>(entries, codeMask, codes, tokensPadded, highest)
-                                   : sumOfHighest<0>(entries, codeMask, codes, tokensPadded, highest);
+  if (tokensPadded == fewTokens) return sumOfHighest<fewTokens>(entries, codeMask, codes, tokensPadded, highest);
+  if (tokensPadded == registerTokens) return sumOfHighest<registerTokens>(entries, codeMask, codes, tokensPadded, highest);
+  return sumOfHighest<0>(entries, codeMask, codes, tokensPadded, highest);
+}
+
+TARGET uint32_t sumOfMaxima(const uint8_t* entries, uint32_t tokensPadded, uint32_t codeMask, const CodeSpan& codes) {
+  return highestOfCodes(entries, codeMask, codes, tokensPadded, nullptr);
 }
 
 template <uint32_t Stride>
@@ -217,6 +224,7 @@ TARGET_INLINE void highestOfRows(const uint8_t* entries, uint32_t rows, uint32_t
 
 TARGET void highestEntries(const uint8_t* entries, uint32_t rows, uint32_t tokensPadded, uint8_t* highest) {
   if (tokensPadded == fewTokens) highestOfRows<fewTokens>(entries, rows, tokensPadded, highest);
+  else if (tokensPadded == registerTokens) highestOfRows<registerTokens>(entries, rows, tokensPadded, highest);
   else highestOfRows<0>(entries, rows, tokensPadded, highest);
 }
 
@@ -248,6 +256,7 @@ TARGET_INLINE void hitsOfRows(const uint8_t* entries, uint32_t rows, uint32_t to
 TARGET void collectHits(const uint8_t* entries, uint32_t rows, uint32_t tokensPadded, const uint8_t* least,
                         std::vector<TableHit>& hits) {
   if (tokensPadded == fewTokens) hitsOfRows<fewTokens>(entries, rows, tokensPadded, least, hits);
+  else if (tokensPadded == registerTokens) hitsOfRows<registerTokens>(entries, rows, tokensPadded, least, hits);
   else hitsOfRows<0>(entries, rows, tokensPadded, least, hits);
 }
 
@@ -311,8 +320,8 @@ TARGET void nearestCodewords(const float* columns, const float* words, uint32_t 
 }
 
 constexpr CodeLoops codeLoops(const char* name) {
-  return {name,           quantizeEntries, sumOfMaxima, chooseRows,           sumOfResidualMaxima,
-          highestEntries, highestOfCodes,  collectHits, codewordSimilarities, nearestCodewords};
+  return {name,           registerTokens, quantizeEntries, sumOfMaxima,          chooseRows,      sumOfResidualMaxima,
+          highestEntries, highestOfCodes, collectHits,     codewordSimilarities, nearestCodewords};
 }
 
 }  // namespace

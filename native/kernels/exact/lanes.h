@@ -24,9 +24,11 @@
 #pragma once
 
 #include "kernels/dispatch.h"
+#include "kernels/exact/rows_ahead.h"
 #include "kernels/half.h"
 #include "kernels/target.h"
 
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 
@@ -256,6 +258,7 @@ struct LaneKernel {
     for (uint32_t i = used; i < query.tokensPadded; i += lanes) Ops::store(best + i, Ops::fill(0.0f));
     Rows rows[2];
     uint32_t current = 0;
+    RowsAhead ahead(chunks, count, dim, blockRows, Ops::prefetchBytes);
     if (chunks[0].rows < blockRows) {
       convertShort(rows[0], chunks[0], dim);
     } else {
@@ -264,22 +267,19 @@ struct LaneKernel {
     for (size_t c = 0; c < count; ++c) {
       const Chunk& chunk = chunks[c];
       const Chunk& next = chunks[c + 1 < count ? c + 1 : c];
-      prefetch(next.scales, size_t(next.rows) * sizeof(uint16_t));
       for (uint32_t i = 0; i < used; i += lanes) Ops::store(best + i, Ops::fill(-__builtin_inff()));
       Target target{best, nullptr, nullptr, 0, 0, chunk.rows - 1, nullptr, nullptr};
-      const size_t chunkBytes = size_t(chunk.rows) * dim;
-      for (uint32_t first = 0; first < chunk.rows; first += blockRows) {
-        const size_t distance = size_t(first) * dim + Ops::prefetchBytes;
-        const int8_t* ahead = distance < chunkBytes ? chunk.vectors + distance : next.vectors + (distance - chunkBytes);
+      for (uint32_t first = 0; first < chunk.rows; first += blockRows, ahead.advance()) {
         const bool more = first + blockRows < chunk.rows;
         const Chunk& from = more ? chunk : next;
         Rows& converted = rows[current ^ 1];
         const uint32_t start = more ? startOf(first + blockRows, chunk.rows) : 0;
-        const Source source{from.vectors + size_t(start) * dim, from.scales + start, reinterpret_cast<const char*>(ahead)};
+        const Source source{from.vectors + size_t(start) * dim, from.scales + start, reinterpret_cast<const char*>(ahead.rows())};
         target.converted = &converted;
         if (from.rows < blockRows) {
           target.source = nullptr;
           convertShort(converted, from, dim);
+          prefetch(source.ahead, size_t(std::min(ahead.count(), blockRows)) * dim);
         } else {
           target.source = &source;
           Ops::widen(source.scales, converted.scale);

@@ -15,6 +15,8 @@
 
 #include "kernels/exact/lanes512.h"
 
+#include <algorithm>
+
 namespace maxsimd {
 namespace {
 
@@ -162,20 +164,15 @@ Chunk lengthened(const Chunk& chunk, uint32_t dim, ShortChunk& out) {
 /// Every block of a chunk of at least 16 rows with every token; the last block is left to be reduced by `finish`.
 template <Out out>
 TARGET_INLINE void multiplyChunk(const PackedQuery& query, const Chunk& chunk, const Target& target, Blocks& blocks,
-                                 const int8_t* next, size_t nextBytes) {
-  const size_t chunkBytes = size_t(chunk.rows) * query.dim;
+                                 RowsAhead& ahead) {
   uint32_t count;
   for (uint32_t first = 0; first < chunk.rows; first += count) {
     const uint32_t left = chunk.rows - first;
     const bool highRows = left > tileRows && chunk.rows >= 2 * tileRows;
     count = highRows ? 2 * tileRows : tileRows;
-    const size_t distance = size_t(first) * query.dim + Lanes512::prefetchBytes;
-    for (size_t b = distance; b < distance + size_t(count) * query.dim; b += 64) {
-      if (b < chunkBytes) {
-        __builtin_prefetch(chunk.vectors + b);
-      } else if (b - chunkBytes < nextBytes) {
-        __builtin_prefetch(next + (b - chunkBytes));
-      }
+    for (uint32_t tile = 0; tile < count; tile += tileRows, ahead.advance()) {
+      const size_t bytes = size_t(std::min(ahead.count(), tileRows)) * query.dim;
+      for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(ahead.rows() + at);
     }
     const uint32_t start = left < count ? chunk.rows - count : first;
     for (uint32_t token = 0; token < query.tokensPadded; token += 2 * tileTokens) {
@@ -207,18 +204,15 @@ TARGET void maxsim(const PackedQuery& query, const Chunk* chunks, size_t count, 
   alignas(64) float best[queryTokensMax];
   ShortChunk shortChunk;
   Blocks blocks;
+  RowsAhead ahead(chunks, count, query.dim, tileRows, Lanes512::prefetchBytes);
   configure();
   for (size_t c = 0; c < count; ++c) {
-    const Chunk& next = chunks[c + 1 < count ? c + 1 : c];
-    for (size_t b = 0; b < size_t(next.rows) * 2; b += 64) {
-      __builtin_prefetch(reinterpret_cast<const char*>(next.scales) + b);
-    }
     const Chunk chunk = chunks[c].rows < tileRows ? lengthened(chunks[c], query.dim, shortChunk) : chunks[c];
     for (uint32_t i = 0; i < query.tokensPadded; i += 16) {
       Lanes512::store(best + i, Lanes512::fill(-__builtin_inff()));
     }
     const Target target{best, nullptr, nullptr, 0, chunks[c].rows - 1};
-    multiplyChunk<Out::maximum>(query, chunk, target, blocks, next.vectors, size_t(next.rows) * query.dim);
+    multiplyChunk<Out::maximum>(query, chunk, target, blocks, ahead);
     finish<Out::maximum>(target, blocks);
     scores[c] = finishScore(query, best);
   }
@@ -231,7 +225,8 @@ TARGET_INLINE void oneChunk(const PackedQuery& query, const Chunk& chunk, const 
   Blocks blocks;
   configure();
   const Chunk whole = chunk.rows < tileRows ? lengthened(chunk, query.dim, shortChunk) : chunk;
-  multiplyChunk<out>(query, whole, target, blocks, nullptr, 0);
+  RowsAhead ahead(&chunk, 1, query.dim, tileRows, Lanes512::prefetchBytes);
+  multiplyChunk<out>(query, whole, target, blocks, ahead);
   finish<out>(target, blocks);
   TILE_RELEASE();
 }

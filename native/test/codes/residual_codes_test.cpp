@@ -103,7 +103,7 @@ const Case plain("codewords", "entries, codewords and residual sums of every ker
           const uint8_t* next = bytes.data() + (firsts[k] + j) * rowBytes;
           uint32_t similarity = uint32_t(entries[codes[k] * padded + i]) * factor >> 8;
           for (uint32_t m = 0; m < subspaces; ++m) {
-            const uint32_t codeword = next[m / 2] >> (m % 2 * 4) & 15, width = std::min(padded, manyTokens);
+            const uint32_t codeword = next[m / 2] >> (m % 2 * 4) & 15, width = loops->tokensTogether(padded);
             similarity += residuals[((i / width * subspaces + m) * codewords + codeword) * width + i % width];
           }
           most = std::max(most, similarity);

@@ -1,0 +1,42 @@
+// The rows that a kernel will multiply soon: chunks come one after the other, and each may lie anywhere in memory.
+#pragma once
+
+#include "kernels/contract.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace maxsimd {
+namespace {
+
+/// Runs through the blocks of chunks, so many bytes ahead of the one at work. Scales are asked for with the first block of
+/// their chunk, rows by the kernel: in between its multiplications, if it can.
+class RowsAhead {
+ public:
+  RowsAhead(const Chunk* chunks, size_t count, uint32_t dim, uint32_t blockRows, size_t bytes)
+      : chunk_(chunks), last_(chunks + count - 1), dim_(dim), blockRows_(blockRows) {
+    for (size_t ahead = 0; ahead < bytes; ahead += size_t(blockRows) * dim) advance();
+  }
+
+  /// Where the block begins. It may be shorter than others, and behind the last one is nothing to be read.
+  const int8_t* rows() const { return chunk_->vectors + size_t(first_) * dim_; }
+  uint32_t count() const { return first_ < chunk_->rows ? chunk_->rows - first_ : 0; }
+
+  void advance() {
+    if (first_ < chunk_->rows) first_ += blockRows_;
+    if (first_ < chunk_->rows || chunk_ == last_) return;
+    ++chunk_;
+    first_ = 0;
+    const auto* scales = reinterpret_cast<const char*>(chunk_->scales);
+    for (size_t at = 0; at < size_t(chunk_->rows) * sizeof(uint16_t); at += 64) __builtin_prefetch(scales + at);
+  }
+
+ private:
+  const Chunk* chunk_;
+  const Chunk* const last_;
+  const uint32_t dim_, blockRows_;
+  uint32_t first_ = 0;
+};
+
+}  // namespace
+}  // namespace maxsimd
