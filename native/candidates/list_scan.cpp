@@ -218,11 +218,12 @@ class Gains {
   }
 
   /// The selected chunks among the best, in order: from `first` on, where the block starts.
-  [[gnu::noinline]] std::vector<Shortlisted> best(const CodedSegment& coded, uint32_t first, SumBound& bound) {
+  [[gnu::noinline]] std::vector<Shortlisted> best(const CodedSegment& coded, uint32_t first, SumBound& bound,
+                                                  const CodeLoops& loops) {
     const Bitmap& selected = coded.selected->chunks;
     const std::span sums(gains_.data(), roundUp(std::min(ChunkCodes::blockChunks, selected.size() - first)));
     for (uint32_t& sum : sums) sum &= sumMask;
-    return bestOfBlock({sums, selected, first, coded.selection}, bound);
+    return bestOfBlock({sums, selected, first, coded.selection}, bound, loops);
   }
 
  private:
@@ -270,7 +271,7 @@ std::vector<Shortlisted> shortlistByLists(const ShortlistSearch& search, const L
     thread_local Gains ownGains;
     Gains& gains = ownGains;
     gains.collect(*coded->codes, block, *walked);
-    parts[t] = gains.best(*coded, block * ChunkCodes::blockChunks, bound);
+    parts[t] = gains.best(*coded, block * ChunkCodes::blockChunks, bound, search.loops);
   });
   return bestOf(parts, tokens, breadth.chunks, search.ageOf);
 }

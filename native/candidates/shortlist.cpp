@@ -12,7 +12,7 @@ constexpr uint32_t sampledWords = 16;
 constexpr double guessMargin = 1.3;
 /// All that tie with the last of the best are kept, up to such a part more than are wanted: to look up their ages, which lie
 /// far apart in memory, takes longer than to look at these chunks.
-constexpr size_t tiedPart = 16;
+constexpr size_t tiedPart = 4;
 
 /// From which sum on the block is expected to have more chunks than are wanted in all.
 uint32_t guessBound(const BlockSums& block, const SumBound& bound) {
@@ -28,40 +28,28 @@ uint32_t guessBound(const BlockSums& block, const SumBound& bound) {
   return 0;
 }
 
-std::vector<Shortlisted> reaching(const BlockSums& block, uint32_t least) {
-  // One more than the block has: where the next would stand.
-  thread_local std::vector<uint32_t> ownPlaces;
-  ownPlaces.resize(std::max(ownPlaces.size(), block.sums.size() + 1));
-  uint32_t* const places = ownPlaces.data();
-  const uint32_t* const sums = block.sums.data();
-  size_t count = 0;
-  for (size_t c = 0; c < block.sums.size(); c += Bitmap::wordBits) {
-    uint32_t most = 0;
-    for (size_t i = c; i < c + Bitmap::wordBits; ++i) most = std::max(most, sums[i]);
-    if (most < least) continue;
-    // Without a branch: which chunks are among the best cannot be predicted.
-    for (size_t i = c; i < c + Bitmap::wordBits; ++i) {
-      places[count] = uint32_t(i);
-      count += sums[i] >= least;
-    }
-  }
-  std::vector<Shortlisted> shortlist(count);
-  for (size_t i = 0; i < count; ++i) shortlist[i] = {sums[places[i]], {block.selection, block.first + places[i]}};
+std::vector<Shortlisted> reaching(const BlockSums& block, uint32_t least, const CodeLoops& loops) {
+  thread_local std::vector<uint32_t> places;
+  places.resize(std::max(places.size(), block.sums.size() + rowLanes));
+  std::vector<Shortlisted> shortlist(
+      loops.placesReaching(block.sums.data(), uint32_t(block.sums.size()), least, places.data()));
+  for (size_t i = 0; i < shortlist.size(); ++i)
+    shortlist[i] = {block.sums[places[i]], {block.selection, block.first + places[i]}};
   return shortlist;
 }
 
 }  // namespace
 
-std::vector<Shortlisted> bestOfBlock(const BlockSums& block, SumBound& bound) {
+std::vector<Shortlisted> bestOfBlock(const BlockSums& block, SumBound& bound, const CodeLoops& loops) {
   for (size_t c = 0; c < block.sums.size(); c += Bitmap::wordBits) {
     for (uint64_t others = ~block.selected.word((block.first + c) / Bitmap::wordBits); others != 0; others &= others - 1)
       block.sums[c + size_t(std::countr_zero(others))] = 0;
   }
   const uint32_t known = std::max(1u, bound.known());
   const uint32_t guess = std::max(known, guessBound(block, bound));
-  std::vector<Shortlisted> best = reaching(block, guess);
+  std::vector<Shortlisted> best = reaching(block, guess, loops);
   // It is a bound only if it leaves as many as are wanted in all.
-  if (guess > known && best.size() < bound.wanted()) best = reaching(block, known);
+  if (guess > known && best.size() < bound.wanted()) best = reaching(block, known, loops);
   SumCounts counts = bound.emptyCounts();
   for (const Shortlisted& shortlisted : best) ++counts[shortlisted.sum >> sumsPerCountBits];
   const uint32_t least = bound.add(counts);

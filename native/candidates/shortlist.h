@@ -89,9 +89,9 @@ struct BlockSums {
 
 /// Those of the selected ones that are among the best of all as far as is known, in order; none whose sum is 0. Sums of
 /// chunks that are not selected become 0.
-std::vector<Shortlisted> bestOfBlock(const BlockSums& block, SumBound& bound);
+std::vector<Shortlisted> bestOfBlock(const BlockSums& block, SumBound& bound, const CodeLoops& loops);
 
-/// The best `count` of all parts, in their order, and what ties with the last of them if that is a sixteenth more at most:
+/// The best `count` of all parts, in their order, and what ties with the last of them if that is a quarter more at most:
 /// else the oldest of equal sums.
 std::vector<Shortlisted> bestOf(const std::vector<std::vector<Shortlisted>>& parts, uint32_t tokens, size_t count,
                              const AgeOf& ageOf);

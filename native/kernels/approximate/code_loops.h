@@ -117,6 +117,10 @@ struct CodeLoops {
   void (*collectHits)(const uint8_t* entries, uint32_t rows, uint32_t tokensPadded, const uint8_t* least,
                       std::vector<TableHit>& hits);
 
+  /// Every place with sums[place] >= least, ascending; returns how many. `sums` is u32 [count], `count` a
+  /// multiple of 16; `places` has room for 16 more than there are.
+  uint32_t (*placesReaching)(const uint32_t* sums, uint32_t count, uint32_t least, uint32_t* places);
+
   /// dots[w][i] = sum over d of codewords[w][d] * columns[d][i], in order; least[i] and most[i] over all w.
   /// `codewords` is f32 [16][width], `columns` f32 [width][stride], stride a multiple of 16.
   void (*codewordSimilarities)(const float* codewords, uint32_t width, const float* columns, uint32_t stride,

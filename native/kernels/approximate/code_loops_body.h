@@ -42,6 +42,8 @@ TARGET_INLINE uint32_t sumOf(const Entries<manyTokens>& entries);
 TARGET_INLINE bool anyReaches(const Entries<registerTokens>& row, const Entries<registerTokens>& bound);
 TARGET_INLINE uint32_t sumOf(const Entries<registerTokens>& entries);
 #endif
+/// Appends the places of 16 sums, from `first` on, that are no less; returns how many. May write behind them.
+TARGET_INLINE uint32_t addReaching(const uint32_t* sums, uint32_t least, uint32_t first, uint32_t* places);
 /// Integers of 0..255 as bytes.
 TARGET_INLINE Quantized narrow(const Integers (&integers)[rowRegisters]);
 
@@ -260,6 +262,12 @@ TARGET void collectHits(const uint8_t* entries, uint32_t rows, uint32_t tokensPa
   else hitsOfRows<0>(entries, rows, tokensPadded, least, hits);
 }
 
+TARGET uint32_t placesReaching(const uint32_t* sums, uint32_t count, uint32_t least, uint32_t* places) {
+  uint32_t found = 0;
+  for (uint32_t first = 0; first < count; first += rowLanes) found += addReaching(sums + first, least, first, places + found);
+  return found;
+}
+
 TARGET void codewordSimilarities(const float* words, uint32_t width, const float* columns, uint32_t stride,
                                  float* dots, float* least, float* most) {
   for (uint32_t i = 0; i < stride; i += floatLanes) {
@@ -319,9 +327,21 @@ TARGET void nearestCodewords(const float* columns, const float* words, uint32_t 
   std::memcpy(nearest, &found, sizeof found);
 }
 
+#if REGISTER_BYTES <= 32
+TARGET_INLINE uint32_t addReaching(const uint32_t* sums, uint32_t least, uint32_t first, uint32_t* places) {
+  uint32_t found = 0;
+  // Without a branch: which sums are high enough cannot be predicted.
+  for (uint32_t i = 0; i < rowLanes; ++i) {
+    places[found] = first + i;
+    found += sums[i] >= least;
+  }
+  return found;
+}
+#endif
+
 constexpr CodeLoops codeLoops(const char* name) {
   return {name,           registerTokens, quantizeEntries, sumOfMaxima,          chooseRows,      sumOfResidualMaxima,
-          highestEntries, highestOfCodes, collectHits,     codewordSimilarities, nearestCodewords};
+          highestEntries, highestOfCodes, collectHits,     placesReaching, codewordSimilarities, nearestCodewords};
 }
 
 }  // namespace

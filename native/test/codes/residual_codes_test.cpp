@@ -113,6 +113,15 @@ const Case plain("codewords", "entries, codewords and residual sums of every ker
     }
     CHECK(loops->sumOfResidualMaxima(table, bytes.data(), chosen.data(), uint32_t(chosen.size())) == expected);
 
+    std::vector<uint32_t> sums(rowLanes * between(random, 1, 20)), places(sums.size() + rowLanes), reaching;
+    for (auto& sum : sums) sum = uint32_t(random() % 500);
+    const uint32_t bound = between(random, 0, 500);
+    for (uint32_t i = 0; i < sums.size(); ++i) {
+      if (sums[i] >= bound) reaching.push_back(i);
+    }
+    places.resize(loops->placesReaching(sums.data(), uint32_t(sums.size()), bound, places.data()));
+    CHECK(places == reaching);
+
     std::vector<uint8_t> highest(padded), least(padded, 0);
     loops->highestEntries(entries.data(), centroids, padded, highest.data());
     for (uint32_t i = 0; i < tokens; ++i) least[i] = uint8_t(between(random, 0, 255));

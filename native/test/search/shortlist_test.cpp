@@ -86,7 +86,7 @@ const Case ofBlocks("shortlist", "the best of blocks are found, wherever in them
     std::vector<std::vector<Shortlisted>> parts;
     for (uint32_t first = 0; first < chunks; first += blockChunks) {
       const std::span block = std::span(sums).subspan(first).first(std::min<size_t>(blockChunks, sums.size() - first));
-      parts.push_back(bestOfBlock({block, selected, first, 3}, bound));
+      parts.push_back(bestOfBlock({block, selected, first, 3}, bound, baselineCodeLoops));
     }
     const AgeOf ageOf = [](const Candidate& candidate) { return Age{candidate.chunk, 0}; };
     const std::vector<Shortlisted> found = bestOf(parts, tokens, count, ageOf);
