@@ -27,8 +27,6 @@ constexpr float sampleMargin = 4;
 
 /// Chunks that say what a chunk on none of a token's lists is like.
 constexpr uint32_t sampledChunks = 512;
-/// So far ahead the memory of their codes is asked for.
-constexpr uint32_t sampledAhead = 4;
 
 using Visits = std::vector<std::array<float, entryValues>>;
 
@@ -101,8 +99,8 @@ std::vector<uint8_t> entriesOfUnmet(const ShortlistSearch& search, const std::ve
     const uint32_t chunks = coded.codes->chunks(), sampled = std::min(chunks, share);
     best.resize(table.tokensPadded);
     const auto sample = [=](uint32_t s) { return uint32_t(uint64_t(s) * chunks / sampled); };
+    for (uint32_t s = 0; s < sampled; ++s) coded.codes->prefetchCodes(sample(s));
     for (uint32_t s = 0; s < sampled; ++s) {
-      if (s + sampledAhead < sampled) coded.codes->prefetchCodes(sample(s + sampledAhead));
       const CodeSpan codes = coded.codes->of(sample(s));
       search.loops.highestOfCodes(table.entries, table.codeMask, codes, table.tokensPadded, best.data());
       for (size_t i = 0; i < tokens; ++i) {
