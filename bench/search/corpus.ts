@@ -16,7 +16,7 @@ export interface TokenMatrices {
   readonly vectors: Int8Array;
   /** f16 bits [rows]. */
   readonly scales: Uint16Array;
-  /** Of the vocabulary, u32 [rows]; absent where the vectors are of no text. */
+  /** Ids of the vocabulary, u32 [rows]; absent where the vectors are of no text. */
   readonly tokenIds?: Uint32Array;
 }
 
