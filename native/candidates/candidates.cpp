@@ -34,6 +34,9 @@ constexpr double growth = 0.5;
 constexpr uint32_t fewCandidates = 200;
 constexpr uint32_t manyCandidates = 500;
 constexpr double growthOfMany = 0.65;
+/// What a query of few tokens finds agrees less: below so many the shortlist grows with the root of how much fewer they are,
+/// down to the least (docs/benchmarks/frontier.md).
+constexpr uint32_t enoughTokens = 16, leastTokens = 8;
 /// The budget of an exact scan is stated for this many query tokens.
 constexpr uint64_t budgetTokens = 32;
 
@@ -45,12 +48,13 @@ double partNeeded(const CodebookData& data) {
 
 /// Some 99 in 100 of the best ten by exact MaxSim are among so many by codes (docs/architecture/candidates.md), and
 /// chunks that nearly tie grow with the index.
-uint32_t shortlistFor(uint32_t candidateK, uint64_t selected, double part) {
+uint32_t shortlistFor(uint32_t candidateK, uint32_t tokens, uint64_t selected, double part) {
   const double deep = double(std::clamp(candidateK, fewCandidates, manyCandidates) - fewCandidates) /
                       (manyCandidates - fewCandidates);
   const double few = part * (shortlistBase + shortlistPerCandidate * candidateK);
   const double power = std::lerp(growth, growthOfMany, deep);
-  return uint32_t(few * std::pow(std::max(1.0, double(selected) / manyChunks), power));
+  const double byTokens = std::sqrt(double(enoughTokens) / std::clamp(tokens, leastTokens, enoughTokens));
+  return uint32_t(byTokens * few * std::pow(std::max(1.0, double(selected) / manyChunks), power));
 }
 
 ListBreadth breadthFor(uint32_t shortlist, uint64_t selected) {
@@ -201,7 +205,7 @@ CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& sel
   for (const CodedSegment& coded : segments) selected += coded.selected->count;
   double part = 0;
   for (const Codebook* codebook : codebooks) part = std::max(part, partNeeded(codebook->data()));
-  const uint32_t count = shortlistFor(request.candidateK, selected, part);
+  const uint32_t count = shortlistFor(request.candidateK, query.tokens, selected, part);
   const ListBreadth breadth = breadthFor(count, selected);
   std::vector<Shortlisted> shortlist;
   thread_local HighestEntries ownHighest;
