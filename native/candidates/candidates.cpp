@@ -34,9 +34,9 @@ constexpr double growth = 0.5;
 constexpr uint32_t fewCandidates = 200;
 constexpr uint32_t manyCandidates = 500;
 constexpr double growthOfMany = 0.65;
-/// What a query of few tokens finds agrees less: below so many the shortlist grows with the root of how much fewer they are,
-/// down to the least (docs/benchmarks/frontier.md).
-constexpr uint32_t enoughTokens = 16, leastTokens = 8;
+/// The more tokens a query has, the better what codes say of a chunk agrees with its exact score: the shortlist shrinks with
+/// the root of their number, but for the many queries in between (docs/benchmarks/frontier.md).
+constexpr uint32_t leastTokens = 8, fewestUsual = 16, mostUsual = 32, mostTokens = 48;
 /// The budget of an exact scan is stated for this many query tokens.
 constexpr uint64_t budgetTokens = 32;
 
@@ -53,7 +53,8 @@ uint32_t shortlistFor(uint32_t candidateK, uint32_t tokens, uint64_t selected, d
                       (manyCandidates - fewCandidates);
   const double few = part * (shortlistBase + shortlistPerCandidate * candidateK);
   const double power = std::lerp(growth, growthOfMany, deep);
-  const double byTokens = std::sqrt(double(enoughTokens) / std::clamp(tokens, leastTokens, enoughTokens));
+  const double byTokens =
+      std::sqrt(double(std::clamp(tokens, fewestUsual, mostUsual)) / std::clamp(tokens, leastTokens, mostTokens));
   return uint32_t(byTokens * few * std::pow(std::max(1.0, double(selected) / manyChunks), power));
 }
 
