@@ -42,6 +42,8 @@ void scoreExactly(const Index& index, Pool& pool, const IndexSearch& request, co
     for (size_t i = 0; i < count; ++i) {
       const Candidate& candidate = candidates[first + i];
       chunks[i] = exactChunk(selections[candidate.selection], candidate.chunk);
+      // What follows the last one the processor finds itself.
+      if (i > 0 && candidate.chunk == candidates[first + i - 1].chunk + 1) continue;
       __builtin_prefetch(chunks[i].vectors);
       __builtin_prefetch(chunks[i].scales);
     }
