@@ -59,7 +59,9 @@ describe('a directory of embeddings', () => {
     const written = new EmbeddingWriter(directory);
     const documents = source.documentChunks.length - 1;
     for (let document = 0; document < documents; document++) {
-      written.document(rowsOf(source, document), source.read(document, document + 1));
+      const matrices = source.read(document, document + 1);
+      const tokenIds = Uint32Array.from(matrices.scales, (_, row) => 100 * document + row);
+      written.document(rowsOf(source, document), { ...matrices, tokenIds });
     }
     written.finish(source.queries, { centring: source.centring, readme: 'from a test\nmore' });
     const read = openEmbeddings(directory, undefined);
@@ -67,10 +69,13 @@ describe('a directory of embeddings', () => {
     expect(read.documentChunks).toEqual(source.documentChunks);
     expect(read.chunkRows).toEqual(source.chunkRows);
     expect(read.queries).toEqual(source.queries);
-    expect(read.read(2, 5)).toEqual(source.read(2, 5));
+    const { tokenIds, ...matrices } = read.read(2, 5);
+    expect(matrices).toEqual(source.read(2, 5));
+    expect(tokenIds).toHaveLength(matrices.scales.length);
+    expect(tokenIds?.[0]).toBe(200);
     const some = openEmbeddings(directory, 10);
     expect(some.chunkRows.length - 1).toBeGreaterThanOrEqual(10);
-    expect(some.read(0, 1)).toEqual(source.read(0, 1));
+    expect(some.read(0, 1)).toMatchObject(source.read(0, 1));
     expect(() => openEmbeddings(directory, 41)).toThrow('there are 40 chunks, not 41');
   });
 });

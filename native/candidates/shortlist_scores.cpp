@@ -30,8 +30,8 @@ void forEachBlock(const ShortlistSearch& search, const std::vector<Shortlisted>&
   });
 }
 
-/// Asks for what looks at these chunks will read, by `prefetch(codes, chunk)`. All of them at once: they lie far apart, and
-/// to find where in memory takes longer than to read it, but is done for several at a time.
+/// Asks for what looks at these chunks will read, by `prefetch(codes, chunk)`. For all of them at once: they lie far apart, and
+/// the processor translates several of their addresses at a time.
 template <typename Prefetch>
 void prefetchAll(const std::vector<const CodedSegment*>& places, const Shortlisted* shortlist, size_t count,
                  const Prefetch& prefetch) {
