@@ -155,7 +155,13 @@ std::vector<Probes> chooseProbes(const ShortlistSearch& search, const std::vecto
     Visits met(tokens);
     for (size_t g = 0; g < groups.size(); ++g) {
       hits[g] = hitsOf(search, groups[g], bounds);
-      for (const TableHit& hit : hits[g]) met[hit.token][hit.entry] += groups[g].met(hit.code);
+      // Hits come centroid by centroid.
+      uint32_t code = UINT32_MAX;
+      float expected = 0;
+      for (const TableHit& hit : hits[g]) {
+        if (hit.code != code) expected = groups[g].met(code = hit.code);
+        met[hit.token][hit.entry] += expected;
+      }
     }
     least = entriesMeeting(met, visits);
     again = false;
@@ -194,6 +200,9 @@ class Gains {
     std::fill_n(gains_.begin(), roundUp(std::min(ChunkCodes::blockChunks, codes.chunks() - block * ChunkCodes::blockChunks)),
                 0u);
     lists_.clear();
+    for (const auto& token : probes) {
+      for (const Probe& probe : token) codes.prefetchListPlace(block, probe.code);
+    }
     for (uint32_t i = 0; i < probes.size(); ++i) {
       for (const Probe& probe : probes[i]) {
         const auto chunks = codes.list(block, probe.code);

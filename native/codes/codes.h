@@ -113,6 +113,10 @@ class ChunkCodes {
     const uint32_t* offsets = listOffsets_.data() + size_t(block) * (codebook_->count() + 1) + centroid;
     return lists_.subspan(offsets[0], offsets[1] - offsets[0]);
   }
+  /// Asks for the memory that says where a list is.
+  void prefetchListPlace(uint32_t block, uint32_t centroid) const {
+    __builtin_prefetch(listOffsets_.data() + size_t(block) * (codebook_->count() + 1) + centroid);
+  }
   /// Chunks of the segment that have each centroid, u32 [centroids].
   std::span<const uint32_t> listLengths() const { return listLengths_; }
 
