@@ -35,7 +35,7 @@ const Case bounded("shortlist", "the best and oldest of all parts are found, wha
     if (expected.size() > count) {
       size_t withTied = count;
       while (withTied < expected.size() && expected[withTied].sum == expected[count - 1].sum) ++withTied;
-      expected.resize(withTied <= count + count / 16 ? withTied : count);
+      expected.resize(withTied <= count + count / 4 ? withTied : count);
     }
     std::stable_sort(expected.begin(), expected.end(), [](const auto& a, const auto& b) {
       return std::pair(a.candidate.selection, a.candidate.chunk) < std::pair(b.candidate.selection, b.candidate.chunk);
