@@ -110,18 +110,21 @@ class ChunkCodes {
   uint32_t blocks() const { return (chunks() + blockChunks - 1) / blockChunks; }
   /// Chunks of a block that have a centroid.
   std::span<const uint16_t> list(uint32_t block, uint32_t centroid) const {
-    const uint32_t* offsets = listOffsets_.data() + size_t(block) * (codebook_->count() + 1) + centroid;
+    const uint32_t* offsets = listPlace(block, centroid);
     return lists_.subspan(offsets[0], offsets[1] - offsets[0]);
   }
   /// Asks for the memory that says where a list is.
   void prefetchListPlace(uint32_t block, uint32_t centroid) const {
-    __builtin_prefetch(listOffsets_.data() + size_t(block) * (codebook_->count() + 1) + centroid);
+    __builtin_prefetch(listPlace(block, centroid));
   }
   /// Chunks of the segment that have each centroid, u32 [centroids].
   std::span<const uint32_t> listLengths() const { return listLengths_; }
 
  private:
   ChunkCodes() = default;
+  const uint32_t* listPlace(uint32_t block, uint32_t centroid) const {
+    return listOffsets_.data() + size_t(block) * (codebook_->count() + 1) + centroid;
+  }
   bool readDirectory(const File& file, const CodesLayout& layout, const CodesHeader& header);
 
   std::shared_ptr<const Mapping> mapping_;

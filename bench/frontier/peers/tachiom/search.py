@@ -6,7 +6,7 @@ query at every setting and prints one JSON line for each setting.
 Its clustering wants the vocabulary id of every token vector. Where the embeddings have none, the nearest of 1,024
 directions drawn from the vectors stands for it.
 
-It ranks by product-quantised residuals. A second line a setting has its best 200 ranked by exact MaxSim of the stored
+It ranks by product-quantised residuals. A second line for each setting has its best 200 ranked by exact MaxSim of the stored
 vectors, with NumPy: what its user would do who wants exact scores.
 """
 
