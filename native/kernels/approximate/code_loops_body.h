@@ -64,9 +64,8 @@ TARGET_INLINE void addCodewords(uint64_t bytes, const uint8_t* table, Entries<La
 #pragma GCC unroll 8
   for (int b = 0; b < 8; ++b, table += 2 * subspaceBytes) {
     const int low = 8 * b - times, high = low + 4;
-    even += *reinterpret_cast<const Entries<Lanes>*>(table + ((low < 0 ? bytes << -low : bytes >> low) & mask));
-    odd += *reinterpret_cast<const Entries<Lanes>*>(table + subspaceBytes +
-                                                    ((high < 0 ? bytes << -high : bytes >> high) & mask));
+    even += *reinterpret_cast<const Entries<Lanes>*>(table + (std::rotr(bytes, low) & mask));
+    odd += *reinterpret_cast<const Entries<Lanes>*>(table + subspaceBytes + (std::rotr(bytes, high) & mask));
   }
 }
 
@@ -95,6 +94,9 @@ TARGET_INLINE void highestAt(const uint8_t* entries, uint32_t codeMask, const Co
   highest = even > odd ? even : odd;
 }
 
+/// Codes that are compared before any of them is chosen.
+constexpr uint32_t codesTogether = 64;
+
 template <uint32_t Stride>
 TARGET_INLINE uint32_t rowsWorth(const ResidualTable& table, const CodedChunk& chunk, const uint8_t* highest,
                                  ChosenRow* chosen) {
@@ -109,19 +111,30 @@ TARGET_INLINE uint32_t rowsWorth(const ResidualTable& table, const CodedChunk& c
     bounds[token / lanes] = most > margin ? most - margin : Entries<lanes>{} + 1;
   }
   uint32_t count = 0, first = 0;
-  for (uint32_t k = 0; k < chunk.codes.count; ++k) {
-    const uint32_t code = chunk.codes.at(k, table.codeMask), left = chunk.rows - first;
-    const uint32_t rows = chunk.runs[k] < left ? chunk.runs[k] : left;
-    // Without a branch: neither what is chosen nor how many a code has can be predicted. Few codes have more.
-    const ChosenRow row = chosenRow(code, first);
-    for (uint32_t r = 0; r < rowsTogether; ++r) chosen[count + r] = row + r;
-    uint32_t reaches = 0;
-    for (uint32_t token = 0; token < stride; token += lanes)
-      reaches |= anyReaches(rowOf<lanes>(table.entries, code, stride, token), bounds[token / lanes]);
-    const uint32_t taken = rows & -reaches;
-    for (uint32_t r = rowsTogether; r < taken; ++r) chosen[count + r] = row + r;
-    count += taken;
-    first += rows;
+  for (uint32_t from = 0; from < chunk.codes.count; from += codesTogether) {
+    // First all comparisons of so many codes, without a branch; then what is chosen, a few of them.
+    const uint32_t codes = chunk.codes.count - from < codesTogether ? chunk.codes.count - from : codesTogether;
+    uint32_t places[codesTogether];
+    uint64_t reaching = 0;
+    for (uint32_t k = 0; k < codes; ++k) {
+      const uint32_t code = chunk.codes.at(from + k, table.codeMask);
+      bool reaches = false;
+      for (uint32_t token = 0; token < stride; token += lanes)
+        reaches |= anyReaches(rowOf<lanes>(table.entries, code, stride, token), bounds[token / lanes]);
+      reaching |= uint64_t(reaches) << k;
+      places[k] = first;
+      first += chunk.runs[from + k];
+    }
+    for (; reaching != 0; reaching &= reaching - 1) {
+      const uint32_t k = uint32_t(std::countr_zero(reaching)), place = places[k];
+      if (place >= chunk.rows) break;
+      const uint32_t left = chunk.rows - place, run = chunk.runs[from + k], rows = run < left ? run : left;
+      const ChosenRow row = chosenRow(chunk.codes.at(from + k, table.codeMask), place);
+      // Few codes have more.
+      for (uint32_t r = 0; r < rowsTogether; ++r) chosen[count + r] = row + r;
+      for (uint32_t r = rowsTogether; r < rows; ++r) chosen[count + r] = row + r;
+      count += rows;
+    }
   }
   return count;
 }
@@ -130,7 +143,7 @@ TARGET uint32_t chooseRows(const ResidualTable& table, const CodedChunk& chunk, 
                            ChosenRow* chosen) {
   if (table.tokensPadded == fewTokens) return rowsWorth<fewTokens>(table, chunk, highest, chosen);
   if (table.tokensPadded == manyTokens) return rowsWorth<manyTokens>(table, chunk, highest, chosen);
-  if (table.tokensPadded == registerTokens) return rowsWorth<registerTokens>(table, chunk, highest, chosen);
+  if (table.tokensPadded == 2 * manyTokens) return rowsWorth<2 * manyTokens>(table, chunk, highest, chosen);
   return rowsWorth<0>(table, chunk, highest, chosen);
 }
 
