@@ -67,7 +67,7 @@ using ChosenRow = uint64_t;
 inline ChosenRow chosenRow(uint32_t code, uint32_t place) { return uint64_t(code) << 32 | place; }
 inline uint32_t codeOf(ChosenRow row) { return uint32_t(row >> 32); }
 inline uint32_t placeOf(ChosenRow row) { return uint32_t(row); }
-/// Token vectors of a code that are written whether it is chosen or not.
+/// Token vectors of a chosen code that are written whether it has so many or not.
 inline constexpr uint32_t rowsTogether = 4;
 
 /// A token's entry at one centroid.

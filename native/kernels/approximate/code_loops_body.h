@@ -55,7 +55,7 @@ TARGET_INLINE void scale(Entries<Lanes>& entries, uint16_t factor) {
 }
 
 /// Adds what the codewords of 16 subspaces, 8 bytes, contribute. A codeword's place in the table is its number times the
-/// lanes: one shift and one mask.
+/// lanes: one rotation and one mask.
 template <uint32_t Lanes>
 TARGET_INLINE void addCodewords(uint64_t bytes, const uint8_t* table, Entries<Lanes>& even, Entries<Lanes>& odd) {
   constexpr uint64_t mask = 15 * Lanes;
