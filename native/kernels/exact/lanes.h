@@ -302,7 +302,7 @@ struct LaneKernel {
     }
   }
 
-  /// Every block of one chunk, for what is not timed to the nanosecond.
+  /// Every block of one chunk; like `scoreChunks` with a constant `dim` where it counts.
   template <Out out>
   TARGET_INLINE void eachBlock(const PackedQuery& query, uint32_t dim, const Chunk& chunk, Target& target) {
     Rows rows;
