@@ -7,3 +7,5 @@
 #endif
 
 #define TARGET_INLINE TARGET __attribute__((always_inline)) static inline
+/// Behind a lambda's parameters: instructions are not inherited from the function around it.
+#define TARGET_LAMBDA TARGET __attribute__((always_inline))

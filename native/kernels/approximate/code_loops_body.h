@@ -112,7 +112,7 @@ TARGET_INLINE uint32_t rowsWorth(const ResidualTable& table, const CodedChunk& c
   }
   uint32_t count = 0, first = 0;
   for (uint32_t from = 0; from < chunk.codes.count; from += codesTogether) {
-    // First all comparisons of so many codes, without a branch; then what is chosen, a few of them.
+    // First all comparisons, which need no branch; then the few codes that are chosen.
     const uint32_t codes = chunk.codes.count - from < codesTogether ? chunk.codes.count - from : codesTogether;
     uint32_t places[codesTogether];
     uint64_t reaching = 0;
@@ -130,7 +130,7 @@ TARGET_INLINE uint32_t rowsWorth(const ResidualTable& table, const CodedChunk& c
       if (place >= chunk.rows) break;
       const uint32_t left = chunk.rows - place, run = chunk.runs[from + k], rows = run < left ? run : left;
       const ChosenRow row = chosenRow(chunk.codes.at(from + k, table.codeMask), place);
-      // Few codes have more.
+      // So many without a branch: how many a code has cannot be predicted. Few have more.
       for (uint32_t r = 0; r < rowsTogether; ++r) chosen[count + r] = row + r;
       for (uint32_t r = rowsTogether; r < rows; ++r) chosen[count + r] = row + r;
       count += rows;

@@ -251,7 +251,18 @@ struct LaneKernel {
     for (size_t b = 0; b < bytes; b += 64) __builtin_prefetch(static_cast<const char*>(from) + b, 0, 3);
   }
 
-  /// The loop of maxsim; inlined with a constant `dim`, whose loops g++ then gets right (8% on Zen 4).
+  /// `work(dim)`, which is inlined: with a constant for the usual dimensions, whose loops g++ then gets right (8% of exact
+  /// scores on Zen 4, 44% of products with more than 16 tokens).
+  template <typename Work>
+  TARGET_INLINE void withDim(uint32_t dim, const Work& work) {
+    switch (dim) {
+      case 96: return work(96);
+      case 128: return work(128);
+      default: return work(dim);
+    }
+  }
+
+  /// The loop of maxsim.
   TARGET_INLINE void scoreChunks(const PackedQuery& query, uint32_t dim, const Chunk* chunks, size_t count,
                                  float* scores) {
     alignas(64) float best[queryTokensMax];
@@ -295,14 +306,10 @@ struct LaneKernel {
   TARGET static void maxsim(const PackedQuery& query, const Chunk* chunks, size_t count, float* scores) {
     calls.fetch_add(1, std::memory_order_relaxed);
     if (count == 0) return;
-    switch (query.dim) {
-      case 96: return scoreChunks(query, 96, chunks, count, scores);
-      case 128: return scoreChunks(query, 128, chunks, count, scores);
-      default: return scoreChunks(query, query.dim, chunks, count, scores);
-    }
+    withDim(query.dim, [&](uint32_t dim) TARGET_LAMBDA { scoreChunks(query, dim, chunks, count, scores); });
   }
 
-  /// Every block of one chunk; like `scoreChunks` with a constant `dim` where it counts.
+  /// Every block of one chunk.
   template <Out out>
   TARGET_INLINE void eachBlock(const PackedQuery& query, uint32_t dim, const Chunk& chunk, Target& target) {
     Rows rows;
@@ -335,11 +342,7 @@ struct LaneKernel {
   TARGET static void similarities(const PackedQuery& query, const Chunk& chunk, float* out) {
     calls.fetch_add(1, std::memory_order_relaxed);
     Target target{nullptr, nullptr, out, query.tokensPadded, 0, chunk.rows - 1, nullptr, nullptr};
-    switch (query.dim) {
-      case 96: eachBlock<Out::all>(query, 96, chunk, target); break;
-      case 128: eachBlock<Out::all>(query, 128, chunk, target); break;
-      default: eachBlock<Out::all>(query, query.dim, chunk, target);
-    }
+    withDim(query.dim, [&](uint32_t dim) TARGET_LAMBDA { eachBlock<Out::all>(query, dim, chunk, target); });
     for (uint32_t row = 0; row < chunk.rows; ++row) {
       float* const of = out + size_t(row) * query.tokensPadded;
       for (uint32_t i = tokensUsed(query.tokens); i < query.tokensPadded; i += lanes) Ops::store(of + i, Ops::fill(0.0f));
