@@ -32,6 +32,7 @@ import { countTraceSpans, registerServiceMetrics } from './telemetry/service-met
 import type { Traces } from './telemetry/traces.ts';
 import { onShutdown } from './shutdown.ts';
 import { startEncoders } from './encoders.ts';
+import { collectYoungBuffers } from '../young-buffers.ts';
 
 /** Beyond the drain, until the process is ended by force: closing files and child processes. */
 const closeMs = 4_000;
@@ -40,6 +41,7 @@ const lastAnswersMs = 500;
 
 /** Resolves when the service is ready; from then on the process lives until it is signalled. */
 export async function serve(config: Config): Promise<void> {
+  collectYoungBuffers();
   const tls = await tlsFiles(config);
   assertSafeListeners(config);
   const logger = createLogger({ level: config.MAXSIMD_LOG_LEVEL });

@@ -19,6 +19,7 @@ import { createListener, type HttpTimeouts, type TlsIdentity } from './protocol/
 import { createClientErrorHandler, trackAnswer } from './protocol/protocol.ts';
 import { requestIdHeader, requestIdOf } from './protocol/request-id.ts';
 import { traceParentOf } from './protocol/trace-parent.ts';
+import { bodyIsLeft } from './protocol/unread-body.ts';
 import { RequestScope } from './request-scope.ts';
 
 export interface ListenerOptions {
@@ -96,7 +97,7 @@ export function createApp(
     // has no connection.
     if (request.raw.socket instanceof Socket) request.raw.socket.setTimeout(timeouts.answerMs);
     // Also what was in hand when draining began.
-    if (drain.aborted) reply.header('connection', 'close');
+    if (drain.aborted || bodyIsLeft(request.raw)) reply.header('connection', 'close');
   });
 
   acceptJsonBodies(app, {

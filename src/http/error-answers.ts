@@ -5,6 +5,7 @@ import { fromSystem } from '../system-errors.ts';
 import { errorBody, internalError, jsonContentType, protocolError } from './error-body.ts';
 import type { RequestObserver } from './observation.ts';
 import { requestIdHeader, requestIdOf } from './protocol/request-id.ts';
+import { bodyIsLeft } from './protocol/unread-body.ts';
 import { ClientGoneError } from './request-scope.ts';
 
 export function answerErrors(app: FastifyInstance, observer: RequestObserver): void {
@@ -47,6 +48,7 @@ export function answerFrameworkErrors(observer: RequestObserver) {
         [requestIdHeader]: requestId,
         'content-type': jsonContentType,
         'content-length': Buffer.byteLength(body),
+        ...(bodyIsLeft(request.raw) ? { connection: 'close' } : {}),
       })
       .end(body);
   };

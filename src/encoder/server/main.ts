@@ -16,6 +16,7 @@ import { removeSocketDirectory } from '../protocol/socket-directory.ts';
 import { removeStaleSocket } from './stale-socket.ts';
 import { tuning } from './tuning.ts';
 import { checkGolden, warmUp } from './warm-up.ts';
+import { collectYoungBuffers } from '../../young-buffers.ts';
 
 // ONNX Runtime sends events about its models to its makers and keeps a database of them, unless configured otherwise before it loads.
 process.env['ORT_DISABLE_TELEMETRY'] = '1';
@@ -40,6 +41,7 @@ try {
 }
 
 async function start(options: EncoderArguments): Promise<void> {
+  collectYoungBuffers();
   const startedAt = performance.now();
   const models = await Promise.all(options['model-dir'].map(async (directory) => loadModel(directory)));
   const loop = new LoopDelay();

@@ -70,8 +70,7 @@ function readBody(request: FastifyRequest, payload: Readable, limits: BodyLimits
       payload.off('data', onData).off('end', onEnd).off('error', onGone).off('close', onGone);
       if (error === undefined)
         return resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, received));
-      // What still arrives is discarded, so that a client in the middle of sending can read the answer
-      // (closing now would reset its connection); the server's request timeout bounds it.
+      // What still arrives is discarded, until the answer ends the connection.
       payload.on('error', () => {}).resume();
       reject(error);
     };

@@ -10,9 +10,7 @@ import type { ConnectionTurns } from './connection-turns.ts';
 import { errorBody, jsonContentType, protocolError } from '../error-body.ts';
 import { newRequestId, requestIdHeader, requestIdOf } from './request-id.ts';
 import type { RequestScope } from '../request-scope.ts';
-
-/** How long a client that is still sending may take to read why it was refused: closing at once would reset it. */
-const lingerMs = 1_000;
+import { endUnread } from './unread-body.ts';
 
 /** Receives every answer given here, for logs and metrics. */
 export interface ProtocolObserver {
@@ -122,9 +120,8 @@ function headersOf(error: ServiceError, requestId: string): Record<string, strin
 function answer(socket: Duplex, requestId: string, error: ServiceError): void {
   if (!socket.writable) return void socket.destroy();
   const head = Object.entries(headersOf(error, requestId)).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(
+  endUnread(
+    socket,
     `HTTP/1.1 ${error.httpStatus} ${STATUS_CODES[error.httpStatus]}\r\n${head.join('')}\r\n${errorBody(error)}`,
   );
-  socket.resume();
-  setTimeout(() => socket.destroy(), lingerMs).unref();
 }

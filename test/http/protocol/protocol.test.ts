@@ -1,5 +1,7 @@
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { get } from 'node:https';
+import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { exchange, parseResponse, startHttp, until } from '../../support/http/http-server.ts';
 import type { Harness, RawResponse } from '../../support/http/http-server.ts';
@@ -183,16 +185,50 @@ describe('bodies over a socket', () => {
     expectError(response, 413);
   });
 
-  test('after a 413 the connection serves the next request', async () => {
-    const bytes = 6 * 1024 * 1024;
+  test('a refused body of 256 KiB is thrown away, and the connection serves the next request', async () => {
+    const bytes = 256 * 1024;
     const raw = await exchange(
       port,
-      head('POST /v1/score', json, `Content-Length: ${bytes}`),
+      head('POST /v1/score', 'Content-Type: text/plain', `Content-Length: ${bytes}`),
       'x'.repeat(bytes),
       closing('GET /v1/usage'),
     );
-    expect(raw).toMatch(/^HTTP\/1\.1 413 /);
-    expect(raw).toMatch(/HTTP\/1\.1 200 [^]*"period_start"/);
+    expect(raw).toMatch(/^HTTP\/1\.1 415 [^]*HTTP\/1\.1 200 [^]*"period_start"/);
+  });
+
+  test.each([
+    ['a declared one', '/v1/score', 415, `Content-Length: ${64 << 20}`, ''],
+    ['a chunked one', '/v1/score', 415, 'Transfer-Encoding: chunked', '4000000\r\n'],
+    ['one to no address', '/%zz', 400, `Content-Length: ${64 << 20}`, ''],
+    ['one that is no HTTP', '/v1/score', 400, 'Transfer-Encoding: chunked', '4000000 \r\n'],
+  ])('%s that is longer is not read', async (_name, path, status, header, before) => {
+    const connected = once(http.app.server, 'connection') as Promise<[Socket]>;
+    const client = connect(port, '127.0.0.1');
+    const closed = new Promise<void>((resolve) => client.once('close', () => resolve()));
+    client.on('error', () => {});
+    client.write(head(`POST ${path}`, 'Content-Type: text/plain', header) + before);
+    client.write('x'.repeat(64 << 20));
+    const [{ bytesRead }, response] = await Promise.all([
+      connected.then(async ([socket]) => {
+        await once(socket, 'close');
+        return socket;
+      }),
+      once(client, 'data').then(([bytes]) => parseResponse(String(bytes))),
+      closed,
+    ]);
+    expectError(response, status);
+    expect(response.headers['connection']).toBe('close');
+    expect(bytesRead).toBeLessThan(1 << 20);
+  });
+
+  test('fetch, in the middle of sending, gets the answer', async () => {
+    const answer = await fetch(`http://127.0.0.1:${port}/v1/score`, {
+      method: 'POST',
+      headers: { authorization, 'content-type': 'text/plain' },
+      body: 'x'.repeat(5 << 20),
+    });
+    expect(answer.status).toBe(415);
+    expect(await answer.json()).toMatchObject({ error: { code: 'validation_error' } });
   });
 
   test('malformed JSON does not cost the connection', async () => {

@@ -1,0 +1,39 @@
+/**
+ * What a client goes on sending behind its answer. A little of it is thrown away, and the connection serves the next
+ * request. With more to come the connection is closed: to read megabytes costs more than to refuse them, and a tenant
+ * beyond its limits could keep the event loop busy with nothing else.
+ */
+import type { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+
+const discardedBytesMax = 256 * 1024;
+
+/** How long a client that is still sending may take to read its answer: closing at once would reset it (RFC 9112 section 9.6). */
+const lingerMs = 1_000;
+
+/** Whether more is to come than is thrown away; also where nobody knows how much. */
+export function bodyIsLeft({ complete, headers }: IncomingMessage): boolean {
+  if (complete) return false;
+  const declared = headers['content-length'];
+  if (declared === undefined) return headers['transfer-encoding'] !== undefined;
+  return Number(declared) > discardedBytesMax;
+}
+
+/** Ends the connection and reads nothing more; `last` is what it still sends. */
+export function endUnread(socket: Duplex, last = ''): void {
+  socket.end(last);
+  socket.pause();
+  // Node resumes a connection of its own accord, as when the body of an answered request was not read.
+  socket.on('resume', () => socket.pause());
+  setTimeout(() => socket.destroy(), lingerMs).unref();
+}
+
+/** Ends the connection so where its last answer leaves the body of this request unread: Node would reset it at once. */
+export function endUnreadBehind(request: IncomingMessage): void {
+  const { socket } = request;
+  socket.destroySoon = () => {
+    if (request.complete) Socket.prototype.destroySoon.call(socket);
+    else endUnread(socket);
+  };
+}
