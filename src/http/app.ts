@@ -96,7 +96,7 @@ export function createApp(
     // Counts from the last byte taken; Node sets what holds for an idle connection once the answer is out. `inject()`
     // has no connection.
     if (request.raw.socket instanceof Socket) request.raw.socket.setTimeout(timeouts.answerMs);
-    // Also what was in hand when draining began.
+    // Also what was in hand when draining began, and what leaves a long body unread.
     if (drain.aborted || bodyIsLeft(request.raw)) reply.header('connection', 'close');
   });
 
