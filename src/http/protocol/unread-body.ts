@@ -9,8 +9,11 @@ import type { Duplex } from 'node:stream';
 
 const discardedBytesMax = 256 * 1024;
 
-/** How long a client that is still sending may take to read its answer: closing at once would reset it (RFC 9112 section 9.6). */
-const lingerMs = 1_000;
+/**
+ * How long a client that is still sending may take to read its answer: closing at once would reset it (RFC 9112 section
+ * 9.6). Short, for each such connection is one of those that may be open.
+ */
+const lingerMs = 500;
 
 /** Whether more is to come than is thrown away; also where nobody knows how much. */
 export function bodyIsLeft({ complete, headers }: IncomingMessage): boolean {
