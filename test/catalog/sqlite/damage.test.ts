@@ -44,6 +44,8 @@ describe('a damaged catalog', () => {
       let detected = 0;
       for (let round = 0; round < count; round += 1) {
         const damaged = damage(random, bytes);
+        // To SQLite a file without bytes is a new database; such a directory is refused before (`catalog-files.ts`).
+        if (damaged.bytes.length === 0) continue;
         for (const log of ['-wal', '-shm']) await rm(copy + log, { force: true });
         await writeFile(copy, damaged.bytes);
         try {
