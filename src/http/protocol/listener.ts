@@ -6,7 +6,7 @@ import type { RouteTimeouts } from '../admission.ts';
 import type { ConnectionTurns } from './connection-turns.ts';
 import { answerProtocolEvents } from './protocol.ts';
 import type { ProtocolObserver } from './protocol.ts';
-import { bodyIsLeft, endUnreadBehind } from './unread-body.ts';
+import { endUnreadBehind } from './unread-body.ts';
 
 export interface HttpTimeouts extends RouteTimeouts {
   /** A request's header must be complete. */
@@ -65,7 +65,7 @@ export function createListener(
   const listener = turns.inTurn((request, response) => {
     // After an answer, whose time is shorter.
     request.socket.setTimeout(silenceMs);
-    if (bodyIsLeft(request)) endUnreadBehind(request);
+    endUnreadBehind(request);
     handler(request, response);
   });
   const server =

@@ -10,7 +10,7 @@ import type { ConnectionTurns } from './connection-turns.ts';
 import { errorBody, jsonContentType, protocolError } from '../error-body.ts';
 import { newRequestId, requestIdHeader, requestIdOf } from './request-id.ts';
 import type { RequestScope } from '../request-scope.ts';
-import { endUnread } from './unread-body.ts';
+import { endUnread, endUnreadBehind } from './unread-body.ts';
 
 /** Receives every answer given here, for logs and metrics. */
 export interface ProtocolObserver {
@@ -70,6 +70,7 @@ export function answerProtocolEvents(
     answer(socket, requestId, error);
   });
   const refuseExpectation = turns.inTurn((request, response) => {
+    endUnreadBehind(request);
     const error = protocolError(
       417,
       'the only expectation supported is 100-continue',

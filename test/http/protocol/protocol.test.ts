@@ -200,6 +200,7 @@ describe('bodies over a socket', () => {
     ['a declared one', '/v1/score', 415, `Content-Length: ${16 << 20}`, ''],
     ['a chunked one', '/v1/score', 415, 'Transfer-Encoding: chunked', '1000000\r\n'],
     ['one to no address', '/%zz', 400, `Content-Length: ${16 << 20}`, ''],
+    ['one that expects something', '/v1/score', 417, `Expect: miracles\r\nContent-Length: ${16 << 20}`, ''],
     ['one that is no HTTP', '/v1/score', 400, 'Transfer-Encoding: chunked', '1000000 \r\n'],
   ])('%s that is longer is not read', async (_name, path, status, header, before) => {
     // With the times of a server, whatever else the machine does.
@@ -211,17 +212,20 @@ describe('bodies over a socket', () => {
     client.on('error', () => {});
     client.write(head(`POST ${path}`, 'Content-Type: text/plain', header) + before);
     client.write(Buffer.alloc(16 << 20, 'x'));
-    const [{ bytesRead }, response] = await Promise.all([
+    const [server, answer] = await Promise.all([
       connected.then(async ([socket]) => {
         await once(socket, 'close');
-        return socket;
+        return { bytesRead: socket.bytesRead, closedAt: performance.now() };
       }),
-      once(client, 'data').then(([bytes]) => parseResponse(String(bytes))),
+      once(client, 'data').then(([bytes]) => ({ bytes: String(bytes), cameAt: performance.now() })),
       closed,
     ]);
+    const response = parseResponse(answer.bytes);
     expectError(response, status);
     expect(response.headers['connection']).toBe('close');
-    expect(bytesRead).toBeLessThan(1 << 20);
+    expect(server.bytesRead).toBeLessThan(1 << 20);
+    // Time to read the answer before the connection is reset.
+    expect(server.closedAt - answer.cameAt).toBeGreaterThan(400);
   });
 
   test('fetch, in the middle of sending, gets the answer', async () => {
