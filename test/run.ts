@@ -1,5 +1,5 @@
 /**
- * `npm test`: static checks, the addon's tests under sanitizers, then every vitest suite. Ends with one
+ * `npm test`: static checks, the addon's tests and hostile calls of it under sanitizers, then every vitest suite. Ends with one
  * line, `N passed, N failed, N skipped`, in which each step outside vitest counts as one test.
  * `npm run test:nightly` gives `--nightly`: the same suites with many more rounds (`test/rounds.ts`), and the
  * thread sanitizer and libFuzzer.
@@ -26,6 +26,11 @@ const nativeSteps: readonly Step[] = [
     command: 'node',
     args: ['test/native/sanitizers.ts', sanitizer],
   })),
+  {
+    name: 'hostile calls of the addon under sanitizers',
+    command: 'node',
+    args: ['test/native/calls/sanitized-calls.ts', nightly ? '3600' : '20'],
+  },
   ...(nightly ? [{ name: 'readers under libFuzzer', command: 'node', args: ['test/native/fuzz.ts'] }] : []),
 ];
 

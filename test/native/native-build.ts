@@ -1,4 +1,4 @@
-/** The addon's core without Node, and its stand-alone tests, built under `build/sanitize`. */
+/** The addon and the stand-alone tests of its core, built under sanitizers in `build/sanitize`. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -6,14 +6,26 @@ import path from 'node:path';
 
 export const repositoryRoot = path.resolve(import.meta.dirname, '../..');
 
+export const addressSanitizers = 'address,undefined';
+
 /** The folder of the test programs. Ends the process where a step fails. */
 export function buildNativeTests(name: string, sanitizers: string, options: readonly string[] = []): string {
-  const build = path.join(repositoryRoot, 'build', 'sanitize', name);
-  mkdirSync(build, { recursive: true });
+  return path.join(build(name, sanitizers, options, 'all'), 'native', 'test');
+}
+
+/** The addon with the sanitizers of addresses and of undefined behaviour. Ends the process where a step fails. */
+export function buildSanitizedAddon(): string {
+  return path.join(build('address', addressSanitizers, [], 'maxsimd'), 'Release', 'maxsimd.node');
+}
+
+function build(name: string, sanitizers: string, options: readonly string[], target: string): string {
+  const directory = path.join(repositoryRoot, 'build', 'sanitize', name);
+  mkdirSync(directory, { recursive: true });
   const definitions = ['-DMAXSIMD_NATIVE_TESTS=ON', `-DMAXSIMD_SANITIZE=${sanitizers}`, ...options];
-  run('cmake', ['-S', repositoryRoot, '-B', build, ...definitions]);
-  run('cmake', ['--build', build, '--parallel', String(availableParallelism())]);
-  return path.join(build, 'native', 'test');
+  run('cmake', ['-S', repositoryRoot, '-B', directory, ...definitions]);
+  const parallel = ['--parallel', String(availableParallelism())];
+  run('cmake', ['--build', directory, '--target', target, ...parallel]);
+  return directory;
 }
 
 /** Runs a program to its end; ends the process where it fails. */

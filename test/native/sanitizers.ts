@@ -4,10 +4,10 @@
  * run. Exits with 1 on any finding.
  */
 import path from 'node:path';
-import { buildNativeTests, run } from './native-build.ts';
+import { addressSanitizers, buildNativeTests, run } from './native-build.ts';
 
 const runs: Readonly<Record<string, { readonly sanitizers: string; readonly suites: readonly string[] }>> = {
-  address: { sanitizers: 'address,undefined', suites: [] }, // all
+  address: { sanitizers: addressSanitizers, suites: [] }, // all
   thread: { sanitizers: 'thread', suites: ['concurrency'] },
 };
 

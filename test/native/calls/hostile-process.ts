@@ -1,6 +1,7 @@
 /**
- * `SEED COUNT DIRECTORY`: calls the methods of the addon so often with arguments that no caller of ours gives: values of any type at any place, getters that close handles or take the memory of arrays given
- * beside them, several calls at once. Prints counts as JSON when all have settled and a search answers as before.
+ * `SEED COUNT DIRECTORY [ADDON]`: calls the methods of the addon so often with arguments that no caller of ours gives:
+ * values of any type at any place, getters that close handles or take the memory of arrays given beside them, several calls
+ * at once. ADDON is the file of another build. Prints counts as JSON when all have settled and a search answers as before.
  */
 import path from 'node:path';
 import { createEngine } from '../../../src/index/engine/native.ts';
@@ -21,7 +22,7 @@ type Call = readonly [method: string, args: readonly unknown[]];
 type Handle = Record<string, (...args: readonly unknown[]) => unknown>;
 
 const [seed = 0, count = 0] = process.argv.slice(2, 4).map(Number);
-const directory = process.argv[4]!;
+const [directory = '', addon] = process.argv.slice(4);
 const random = createRandom(seed);
 const clusters = new Clusters(seededRandom(seed), dim, 5);
 const tally = { thrown: 0, rejected: 0, answered: 0 };
@@ -29,7 +30,7 @@ const pending = new Set<Promise<void>>();
 let files = 0;
 
 const newPath = (): string => path.join(directory, `${(files += 1)}.seg`);
-const newEngine = () => createEngine({ threads: 2, kernel: 'auto' });
+const newEngine = () => createEngine({ threads: 2, kernel: 'auto' }, addon);
 let engine = newEngine();
 let index = await newIndex();
 
@@ -169,8 +170,9 @@ function hostile(sound: readonly unknown[]): unknown[] {
     const place = random.integer(0, args.length);
     const argument = args[place];
     if (typeof argument === 'object' && argument !== null && !ArrayBuffer.isView(argument)) {
-      Object.assign(argument, { [random.pick([...Object.keys(argument), 'another'])]: strange() });
-    } else args[place] = strange();
+      const key = random.pick([...Object.keys(argument), 'another']);
+      Object.assign(argument, { [key]: instead((argument as Record<string, unknown>)[key]) });
+    } else args[place] = instead(argument);
   }
   for (const argument of args) {
     if (random.next() > 0.2 || Object.prototype.toString.call(argument) !== '[object Object]') continue;
@@ -180,18 +182,31 @@ function hostile(sound: readonly unknown[]): unknown[] {
   return random.next() < 0.05 ? args.slice(1) : args;
 }
 
+/** For an array often one of nearly its length, which only a check of the length tells from it. */
+function instead(value: unknown): unknown {
+  if (!isArray(value) || random.next() < 0.5) return strange();
+  const Kind = value.constructor as Uint8ArrayConstructor;
+  const changed = new Kind(Math.max(0, value.length + random.integer(-4, 4)));
+  changed.set(value.subarray(0, changed.length));
+  return changed;
+}
+
+/** An array whose values can be read. */
+function isArray(value: unknown): value is Uint8Array {
+  if (!ArrayBuffer.isView(value) || value instanceof DataView) return false;
+  return !(value.buffer instanceof ArrayBuffer && value.buffer.detached);
+}
+
 /** A property that, when it is read, takes the memory of the arrays beside it, closes handles, or throws. */
 function defineTrap(object: Record<string, unknown>, key: string): void {
   const value = object[key];
   const kind = random.integer(0, 3);
   for (const [name, array] of Object.entries(object)) {
-    if (!ArrayBuffer.isView(array) || kind > 1) continue;
-    if (array instanceof DataView || (array.buffer instanceof ArrayBuffer && array.buffer.detached)) continue;
-    const view = array as Uint8Array;
-    const Kind = view.constructor as Uint8ArrayConstructor;
-    const buffer = new ArrayBuffer(view.byteLength, { maxByteLength: Math.max(65_536, view.byteLength) });
+    if (!isArray(array) || kind > 1) continue;
+    const Kind = array.constructor as Uint8ArrayConstructor;
+    const buffer = new ArrayBuffer(array.byteLength, { maxByteLength: Math.max(65_536, array.byteLength) });
     const copy = new Kind(buffer);
-    copy.set(view);
+    copy.set(array);
     Object.defineProperty(object, name, { value: copy, enumerable: true, configurable: true });
   }
   const beside = Object.values(object).filter((array) => ArrayBuffer.isView(array));
