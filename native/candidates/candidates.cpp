@@ -22,7 +22,7 @@ constexpr uint32_t shortlistBase = 240;
 constexpr uint32_t shortlistPerCandidate = 7;
 /// Codes of finer centroids than usual tell chunks apart so well that fewer hold the same best: the fewer, the more of a
 /// token vector its centroid is (docs/benchmarks/frontier.md).
-constexpr double fewOfFine = 0.61, shareOfFew = 0.8, fewerPerShare = 10.0 / 3, fewestOfFine = 0.5;
+constexpr double fewOfFine = 0.575, shareOfFew = 0.8, fewerPerShare = 4.5, fewestOfFine = 0.45;
 /// Lists know a chunk by some of its codes only: from twice to three times the shortlist is looked at by all of theirs, as
 /// it is a smaller share of so many chunks and more.
 constexpr double fewListed = 2, manyListed = 3, chunksOfFewListed = 50'000;
@@ -36,7 +36,7 @@ constexpr uint32_t manyCandidates = 500;
 constexpr double growthOfMany = 0.65;
 /// The more tokens a query has, the better what codes say of a chunk agrees with its exact score: the shortlist shrinks with
 /// the root of their number, but for the many queries in between (docs/benchmarks/frontier.md).
-constexpr uint32_t leastTokens = 8, fewestUsual = 16, mostUsual = 32, mostTokens = 48;
+constexpr uint32_t leastTokens = 8, fewestUsual = 16, mostUsual = 20, mostTokens = 40;
 /// The budget of an exact scan is stated for this many query tokens.
 constexpr uint64_t budgetTokens = 32;
 

@@ -26,7 +26,7 @@ constexpr uint32_t taskCentroids = 16384;
 constexpr float sampleMargin = 4;
 
 /// Chunks that say what a chunk on none of a token's lists is like.
-constexpr uint32_t sampledChunks = 512;
+constexpr uint32_t sampledChunks = 128;
 
 using Visits = std::vector<std::array<float, entryValues>>;
 

@@ -79,7 +79,7 @@ struct Kernel {
   const CodeLoops* loops;
   /// An index of so many token vectors gains more by 16,384 centroids than their products with a query cost, by measurement
   /// (docs/benchmarks/frontier.md).
-  uint64_t fineCentroidsFrom = 3 << 19;
+  uint64_t fineCentroidsFrom = 1 << 20;
 };
 
 inline constexpr uint32_t paddedTokens(uint32_t tokens) { return (tokens + 15) & ~15u; }

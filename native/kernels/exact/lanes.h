@@ -8,7 +8,8 @@
 // -128 * sum(query), which stands before its steps.
 //
 // A ragged tail is filled by repeating the last row, which a maximum does not notice. Of query tokens the last register
-// alone is filled up, with zeros: 17 of them cost three registers of 8, not four.
+// alone is filled up, with zeros: 17 of them cost three registers of 8, not four. `Narrow` is what that register may be
+// instead, of fewer lanes: 17 tokens cost one of 16 and one of 8.
 //
 // Included by the source of one kernel, which first defines TARGET (see target.h). `Ops` supplies
 //   Element, group            what a converted row is made of, and how many fill 32 bits
@@ -21,6 +22,8 @@
 //   widen(halves, out)        8 scales to f32
 //   zero, load, broadcast, accumulate(sum, query, document), scaled(sum, scale)
 //   loadFloats, store, fill, maximum, keep(best, arguments, similarities, row)
+// and `Narrow` the same operations on registers, and
+//   narrow(document)          the low lanes of a broadcast of `Ops`
 #pragma once
 
 #include "kernels/dispatch.h"
@@ -35,11 +38,9 @@
 namespace maxsimd {
 namespace {
 
-template <typename Ops>
+template <typename Ops, typename Narrow = Ops>
 struct LaneKernel {
   using Element = typename Ops::Element;
-  using Ints = typename Ops::Ints;
-  using Floats = typename Ops::Floats;
 
   static constexpr uint32_t group = Ops::group;
   static constexpr uint32_t lanes = Ops::lanes;
@@ -54,7 +55,12 @@ struct LaneKernel {
   static size_t wordsOf(uint32_t dim) { return stepsOf(dim) + (Ops::biased ? 1 : 0); }
 
   /// Whole registers of tokens: what is multiplied, up to `tokensPadded`.
-  static uint32_t tokensUsed(uint32_t tokens) { return (tokens + lanes - 1) / lanes * lanes; }
+  static uint32_t tokensUsed(uint32_t tokens) { return (tokens + Narrow::lanes - 1) / Narrow::lanes * Narrow::lanes; }
+
+  /// values[from], ..., values[to - 1] = value, of whole registers.
+  TARGET_INLINE void fillTokens(float* values, uint32_t from, uint32_t to, float value) {
+    for (uint32_t i = from; i < to; i += Narrow::lanes) Narrow::store(values + i, Narrow::fill(value));
+  }
 
   static size_t packedBytes(uint32_t dim, uint32_t tokens) { return wordsOf(dim) * 4 * paddedTokens(tokens); }
 
@@ -146,27 +152,31 @@ struct LaneKernel {
   };
 
   /// What happens to the dots of one row with one register of tokens.
-  template <Out out>
-  TARGET_INLINE void emit(Ints dots, const Rows& rows, uint32_t r, const Target& target, uint32_t token,
-                          Floats& best, Ints& argument) {
-    const Floats similarity = Ops::scaled(dots, rows.scale[r]);
+  template <Out out, typename Tokens>
+  TARGET_INLINE void emit(typename Tokens::Ints dots, const Rows& rows, uint32_t r, const Target& target,
+                          uint32_t token, typename Tokens::Floats& best, typename Tokens::Ints& argument) {
+    const auto similarity = Tokens::scaled(dots, rows.scale[r]);
     const uint32_t row = target.rowFirst + r < target.rowLast ? target.rowFirst + r : target.rowLast;
-    if constexpr (out == Out::maximum) best = Ops::maximum(best, similarity);
-    if constexpr (out == Out::arguments) Ops::keep(best, argument, similarity, row);
-    if constexpr (out == Out::all) Ops::store(target.all + size_t(row) * target.stride + token, similarity);
+    if constexpr (out == Out::maximum) best = Tokens::maximum(best, similarity);
+    if constexpr (out == Out::arguments) Tokens::keep(best, argument, similarity, row);
+    if constexpr (out == Out::all) Tokens::store(target.all + size_t(row) * target.stride + token, similarity);
   }
 
-// Named accumulators: g++ 12 keeps an array of them on the stack. `a` and `b` are a tile's two registers.
+// Named accumulators: g++ 12 keeps an array of them on the stack. `a` and `b` are the registers of a tile, B = void if it has one.
 #define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
 
-  template <Out out, uint32_t rowStart, bool two>
+  template <Out out, uint32_t rowStart, typename A, typename B>
   TARGET_INLINE void tile(const int32_t* query, uint32_t dim, const Rows& rows, const Target& target,
                           uint32_t token) {
-    const Ints startA = Ops::biased ? Ops::load(query) : Ops::zero();
-    const Ints startB = Ops::biased && two ? Ops::load(query + lanes) : Ops::zero();
-    constexpr uint32_t width = two ? 2 * lanes : lanes;
+    constexpr bool two = !std::is_void_v<B>;
+    using Second = std::conditional_t<two, B, A>;
+    constexpr uint32_t width = two ? A::lanes + Second::lanes : A::lanes;
+    const auto startA = Ops::biased ? A::load(query) : A::zero();
+    const auto startB = Ops::biased && two ? Second::load(query + A::lanes) : Second::zero();
     if (Ops::biased) query += width;
-#define DECLARE(r) [[maybe_unused]] Ints a##r = startA, b##r = startB;
+#define DECLARE(r)                              \
+  [[maybe_unused]] typename A::Ints a##r = startA; \
+  [[maybe_unused]] typename Second::Ints b##r = startB;
     EACH_ROW(DECLARE)
 #undef DECLARE
     const Element* documents = rows.vector;
@@ -175,44 +185,48 @@ struct LaneKernel {
       if (converts) convertStrip(*target.converted, *target.source, dim, strip);
       const Element* end = documents + (dim - strip < Ops::strip ? dim - strip : Ops::strip);
       do {
-        const Ints queryA = Ops::load(query);
-        [[maybe_unused]] const Ints queryB = two ? Ops::load(query + lanes) : queryA;
+        const auto queryA = A::load(query);
+        [[maybe_unused]] typename Second::Ints queryB;
+        if constexpr (two) queryB = Second::load(query + A::lanes);
         query += width;
-#define STEP(r)                                                         \
-  if constexpr (r >= rowStart && r < blockRows) {                       \
-    const Ints document = Ops::broadcast(documents + r * Rows::stride); \
-    Ops::accumulate(a##r, queryA, document);                            \
-    if constexpr (two) Ops::accumulate(b##r, queryB, document);         \
+#define STEP(r)                                                           \
+  if constexpr (r >= rowStart && r < blockRows) {                         \
+    const auto document = A::broadcast(documents + r * Rows::stride);     \
+    A::accumulate(a##r, queryA, document);                                \
+    if constexpr (std::is_same_v<A, B>) B::accumulate(b##r, queryB, document); \
+    else if constexpr (two) Second::accumulate(b##r, queryB, Second::narrow(document)); \
   }
         EACH_ROW(STEP)
 #undef STEP
         documents += group;
       } while (documents < end);
     }
-    Floats bestA{}, bestB{};
-    Ints argumentA{}, argumentB{};
+    typename A::Floats bestA{};
+    typename Second::Floats bestB{};
+    typename A::Ints argumentA{};
+    typename Second::Ints argumentB{};
     if constexpr (out != Out::all) {
-      bestA = Ops::loadFloats(target.best + token);
-      if constexpr (two) bestB = Ops::loadFloats(target.best + token + lanes);
+      bestA = A::loadFloats(target.best + token);
+      if constexpr (two) bestB = Second::loadFloats(target.best + token + A::lanes);
     }
     if constexpr (out == Out::arguments) {
-      argumentA = Ops::load(target.row + token);
-      if constexpr (two) argumentB = Ops::load(target.row + token + lanes);
+      argumentA = A::load(target.row + token);
+      if constexpr (two) argumentB = Second::load(target.row + token + A::lanes);
     }
-#define EMIT(r)                                                                            \
-  if constexpr (r >= rowStart && r < blockRows) {                                          \
-    emit<out>(a##r, rows, r, target, token, bestA, argumentA);                             \
-    if constexpr (two) emit<out>(b##r, rows, r, target, token + lanes, bestB, argumentB);  \
+#define EMIT(r)                                                                                            \
+  if constexpr (r >= rowStart && r < blockRows) {                                                          \
+    emit<out, A>(a##r, rows, r, target, token, bestA, argumentA);                                          \
+    if constexpr (two) emit<out, Second>(b##r, rows, r, target, token + A::lanes, bestB, argumentB);       \
   }
     EACH_ROW(EMIT)
 #undef EMIT
     if constexpr (out != Out::all) {
-      Ops::store(target.best + token, bestA);
-      if constexpr (two) Ops::store(target.best + token + lanes, bestB);
+      A::store(target.best + token, bestA);
+      if constexpr (two) Second::store(target.best + token + A::lanes, bestB);
     }
     if constexpr (out == Out::arguments) {
-      Ops::store(target.row + token, argumentA);
-      if constexpr (two) Ops::store(target.row + token + lanes, argumentB);
+      A::store(target.row + token, argumentA);
+      if constexpr (two) Second::store(target.row + token + A::lanes, argumentB);
     }
   }
 #undef EACH_ROW
@@ -224,9 +238,15 @@ struct LaneKernel {
     const uint32_t used = tokensUsed(query.tokens);
     uint32_t token = 0;
     for (; token + tileTokens <= used; token += tileTokens) {
-      tile<out, rowStart, true>(packed + token * wordsOf(dim), dim, rows, target, token);
+      tile<out, rowStart, Ops, Ops>(packed + token * wordsOf(dim), dim, rows, target, token);
     }
-    if (token < used) tile<out, rowStart, false>(packed + token * wordsOf(dim), dim, rows, target, token);
+    packed += token * wordsOf(dim);
+    const uint32_t left = used - token;
+    if (left == lanes) tile<out, rowStart, Ops, void>(packed, dim, rows, target, token);
+    if constexpr (!std::is_same_v<Ops, Narrow>) {
+      if (left == lanes + Narrow::lanes) tile<out, rowStart, Ops, Narrow>(packed, dim, rows, target, token);
+      if (left == Narrow::lanes) tile<out, rowStart, Narrow, void>(packed, dim, rows, target, token);
+    }
   }
 
   /// Where the block of rows first, first + 1, ... starts: a ragged tail goes back to fill a whole block.
@@ -267,7 +287,7 @@ struct LaneKernel {
                                  float* scores) {
     alignas(64) float best[queryTokensMax];
     const uint32_t used = tokensUsed(query.tokens);
-    for (uint32_t i = used; i < query.tokensPadded; i += lanes) Ops::store(best + i, Ops::fill(0.0f));
+    fillTokens(best, used, query.tokensPadded, 0.0f);
     Rows rows[2];
     uint32_t current = 0;
     RowsAhead ahead(chunks, count, dim, blockRows, Ops::prefetchBytes);
@@ -279,7 +299,7 @@ struct LaneKernel {
     for (size_t c = 0; c < count; ++c) {
       const Chunk& chunk = chunks[c];
       const Chunk& next = chunks[c + 1 < count ? c + 1 : c];
-      for (uint32_t i = 0; i < used; i += lanes) Ops::store(best + i, Ops::fill(-__builtin_inff()));
+      fillTokens(best, 0, used, -__builtin_inff());
       Target target{best, nullptr, nullptr, 0, 0, chunk.rows - 1, nullptr, nullptr};
       for (uint32_t first = 0; first < chunk.rows; first += blockRows, ahead.advance()) {
         const bool more = first + blockRows < chunk.rows;
@@ -344,8 +364,7 @@ struct LaneKernel {
     Target target{nullptr, nullptr, out, query.tokensPadded, 0, chunk.rows - 1, nullptr, nullptr};
     withDim(query.dim, [&](uint32_t dim) TARGET_LAMBDA { eachBlock<Out::all>(query, dim, chunk, target); });
     for (uint32_t row = 0; row < chunk.rows; ++row) {
-      float* const of = out + size_t(row) * query.tokensPadded;
-      for (uint32_t i = tokensUsed(query.tokens); i < query.tokensPadded; i += lanes) Ops::store(of + i, Ops::fill(0.0f));
+      fillTokens(out + size_t(row) * query.tokensPadded, tokensUsed(query.tokens), query.tokensPadded, 0.0f);
     }
   }
 

@@ -15,7 +15,8 @@ struct Lanes512 {
   static constexpr size_t prefetchBytes = 5120;
 
   TARGET_INLINE __m512i zero() { return _mm512_setzero_si512(); }
-  TARGET_INLINE __m512i load(const void* from) { return _mm512_load_si512(from); }
+  /// Tokens of a register and a half are no whole cache lines.
+  TARGET_INLINE __m512i load(const void* from) { return _mm512_loadu_si512(from); }
   TARGET_INLINE void store(uint32_t* to, __m512i values) { _mm512_storeu_si512(to, values); }
 
   TARGET_INLINE __m512 loadFloats(const float* from) { return _mm512_load_ps(from); }

@@ -9,6 +9,7 @@
 
 #include <immintrin.h>
 
+#include "kernels/exact/dot256.h"
 #include "kernels/exact/lanes256.h"
 
 namespace maxsimd {

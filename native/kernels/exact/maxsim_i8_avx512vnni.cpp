@@ -9,6 +9,7 @@
 
 #include <immintrin.h>
 
+#include "kernels/exact/lanes256.h"
 #include "kernels/exact/lanes512.h"
 
 namespace maxsimd {
@@ -31,9 +32,17 @@ struct Avx512Vnni : Lanes512 {
   }
 };
 
+/// Eight tokens, in half the time where registers of 512 bits are worked on in halves (Zen 4).
+struct Avx512VnniNarrow : Lanes256 {
+  TARGET_INLINE __m256i narrow(__m512i document) { return _mm512_castsi512_si256(document); }
+  TARGET_INLINE void accumulate(__m256i& sum, __m256i query, __m256i document) {
+    __asm__("vpdpbusd %1, %2, %0" : "+v"(sum) : "v"(query), "v"(document));
+  }
+};
+
 }  // namespace
 
-const Kernel avx512vnniKernel = LaneKernel<Avx512Vnni>::kernel(
+const Kernel avx512vnniKernel = LaneKernel<Avx512Vnni, Avx512VnniNarrow>::kernel(
     "avx512vnni", [](const CpuFeatures& cpu) { return cpu.avx512vnni; }, dot, &avx512CodeLoops);
 
 }  // namespace maxsimd

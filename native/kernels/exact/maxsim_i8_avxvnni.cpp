@@ -8,6 +8,7 @@
 
 #include <immintrin.h>
 
+#include "kernels/exact/dot256.h"
 #include "kernels/exact/lanes256.h"
 
 #if defined(MAXSIMD_AVXVNNI_AS_EVEX)
