@@ -162,7 +162,8 @@ struct LaneKernel {
     if constexpr (out == Out::all) Tokens::store(target.all + size_t(row) * target.stride + token, similarity);
   }
 
-// Named accumulators: g++ 12 keeps an array of them on the stack. `a` and `b` are the registers of a tile, B = void if it has one.
+// Named accumulators: g++ 12 keeps an array of them on the stack. `a` and `b` are the registers of a tile; B is void if it
+// has one.
 #define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
 
   template <Out out, uint32_t rowStart, typename A, typename B>
@@ -174,7 +175,7 @@ struct LaneKernel {
     const auto startA = Ops::biased ? A::load(query) : A::zero();
     const auto startB = Ops::biased && two ? Second::load(query + A::lanes) : Second::zero();
     if (Ops::biased) query += width;
-#define DECLARE(r)                              \
+#define DECLARE(r)                                 \
   [[maybe_unused]] typename A::Ints a##r = startA; \
   [[maybe_unused]] typename Second::Ints b##r = startB;
     EACH_ROW(DECLARE)
@@ -189,11 +190,11 @@ struct LaneKernel {
         [[maybe_unused]] typename Second::Ints queryB;
         if constexpr (two) queryB = Second::load(query + A::lanes);
         query += width;
-#define STEP(r)                                                           \
-  if constexpr (r >= rowStart && r < blockRows) {                         \
-    const auto document = A::broadcast(documents + r * Rows::stride);     \
-    A::accumulate(a##r, queryA, document);                                \
-    if constexpr (std::is_same_v<A, B>) B::accumulate(b##r, queryB, document); \
+#define STEP(r)                                                                         \
+  if constexpr (r >= rowStart && r < blockRows) {                                       \
+    const auto document = A::broadcast(documents + r * Rows::stride);                   \
+    A::accumulate(a##r, queryA, document);                                              \
+    if constexpr (std::is_same_v<A, B>) B::accumulate(b##r, queryB, document);          \
     else if constexpr (two) Second::accumulate(b##r, queryB, Second::narrow(document)); \
   }
         EACH_ROW(STEP)
@@ -213,10 +214,10 @@ struct LaneKernel {
       argumentA = A::load(target.row + token);
       if constexpr (two) argumentB = Second::load(target.row + token + A::lanes);
     }
-#define EMIT(r)                                                                                            \
-  if constexpr (r >= rowStart && r < blockRows) {                                                          \
-    emit<out, A>(a##r, rows, r, target, token, bestA, argumentA);                                          \
-    if constexpr (two) emit<out, Second>(b##r, rows, r, target, token + A::lanes, bestB, argumentB);       \
+#define EMIT(r)                                                                                      \
+  if constexpr (r >= rowStart && r < blockRows) {                                                    \
+    emit<out, A>(a##r, rows, r, target, token, bestA, argumentA);                                    \
+    if constexpr (two) emit<out, Second>(b##r, rows, r, target, token + A::lanes, bestB, argumentB); \
   }
     EACH_ROW(EMIT)
 #undef EMIT
