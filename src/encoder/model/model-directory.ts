@@ -140,7 +140,11 @@ export async function openModelDirectory(directory: string): Promise<ModelDirect
 /** sha256 of a file, in hexadecimal. */
 async function fileChecksum(file: string): Promise<string> {
   const hash = createHash('sha256');
-  await pipeline(createReadStream(file, { highWaterMark: 1 << 20 }), hash);
+  try {
+    await pipeline(createReadStream(file, { highWaterMark: 1 << 20 }), hash);
+  } catch (error) {
+    throw unreadable(file, error);
+  }
   return hash.digest('hex');
 }
 
@@ -173,8 +177,6 @@ async function verifyFiles(directory: string, manifest: Manifest): Promise<void>
     Object.entries(manifest.files).map(async ([file, entry]) => {
       const expected = checksumOf(entry);
       const full = path.join(directory, file);
-      if (!(await exists(full)))
-        throw new ModelDirectoryError(`${full} is missing, though its manifest names it`);
       const actual = await fileChecksum(full);
       if (actual !== expected) {
         throw new ModelDirectoryError(`${full} has sha256 ${actual}, its manifest says ${expected}`);
@@ -212,8 +214,12 @@ async function readJson(file: string): Promise<unknown> {
   try {
     return JSON.parse(await readFile(file, 'utf8'));
   } catch (error) {
-    throw new ModelDirectoryError(`cannot read ${file}: ${(error as Error).message}`, { cause: error });
+    throw unreadable(file, error);
   }
+}
+
+function unreadable(file: string, cause: unknown): ModelDirectoryError {
+  return new ModelDirectoryError(`cannot read ${file}: ${(cause as Error).message}`, { cause });
 }
 
 function asObject(value: unknown, file: string): Record<string, unknown> {

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { EncodedDocument } from '../../../src/encoder/protocol/contract.ts';
 import { halfValues } from '../../../src/encoder/inference/quantize.ts';
+import { ModelDirectoryError, openModelDirectory } from '../../../src/encoder/model/model-directory.ts';
 import { documentRows, pieces, quantised, queryRows } from '../../support/encoder/colbert-reference.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import {
@@ -191,6 +192,16 @@ describe('keys of onnx_config.json', () => {
     await writeFile(path.join(model, 'manifest.json'), JSON.stringify(manifest));
     await expect(encodersOfTest({ modelDirectories: [model] })).rejects.toThrow(/model\.onnx has sha256/);
   });
+
+  it.each(['', '..', 'absent.bin', 'model.onnx/inside', 'a\0b', 'x'.repeat(300)])(
+    'a manifest that names what is no file is an error of the model directory: %j',
+    async (name) => {
+      const model = await variant({});
+      const manifest = { files: { [name]: '0'.repeat(64) } };
+      await writeFile(path.join(model, 'manifest.json'), JSON.stringify(manifest));
+      await expect(openModelDirectory(model)).rejects.toThrow(ModelDirectoryError);
+    },
+  );
 
   it('golden rows that the model does not give are a start-up error', async () => {
     const model = await variant({});
