@@ -9,6 +9,7 @@ import {
   decodeCounts,
   decodeInfo,
   decodeQuery,
+  decodeSpans,
   DocumentCollector,
 } from '../../../src/encoder/client/replies.ts';
 import type { EncodedDocument, EncodedQuery } from '../../../src/encoder/protocol/contract.ts';
@@ -18,6 +19,7 @@ import {
   type EncodeDocumentsResponse,
   type EncodeQueriesResponse,
   type GetInfoResponse,
+  type LocateTokensResponse,
   type PartMessage,
 } from '../../../src/encoder/protocol/wire.ts';
 import { rounds } from '../../rounds.ts';
@@ -63,6 +65,7 @@ const part = fc.record({
   timings,
   problem: text,
 });
+const spans = fc.record({ starts: bytes, ends: bytes, problem: text });
 const model = fc.record({ name: text, version: text, dim: uint32, windowTokensMax: uint32 });
 
 /** Whatever is decoded is sound; a `CorruptReply` is as good. */
@@ -80,6 +83,7 @@ function decodes<Decoded>(decode: () => Decoded, check: (decoded: Decoded) => vo
 
 function checkQuery({ rows, vectors, offsets, problem }: EncodedQuery): void {
   if (problem !== undefined) return expect([rows, vectors.length, offsets.length]).toEqual([0, 0, 0]);
+  expect(rows).toBeGreaterThan(0);
   expect([vectors.length, offsets.length]).toEqual([rows * dim, rows]);
   expect([...vectors, ...offsets].every(Number.isFinite)).toBe(true);
 }
@@ -92,6 +96,14 @@ function checkDocument({ chunkRows, vectors, scales, problem, inputTokens }: Enc
   if (problem === undefined) expect(chunkRows.length > 0).toBe(inputTokens > 0);
 }
 
+function checkSpans(reply: LocateTokensResponse): boolean {
+  return decodes(
+    () => decodeSpans(reply),
+    ({ starts, ends }) =>
+      expect([starts.byteLength, ends.byteLength]).toEqual([reply.starts.length, reply.starts.length]),
+  );
+}
+
 /** True if all parts were taken. */
 function collect(parts: readonly PartMessage[]): boolean {
   const collector = new DocumentCollector(dim, [5, 0, 2]);
@@ -99,6 +111,7 @@ function collect(parts: readonly PartMessage[]): boolean {
     decodes(
       () => collector.add(message),
       (document) => {
+        expect([message.chunkRows.length % 4, message.scales.length % 2]).toEqual([0, 0]);
         if (document !== undefined) checkDocument(document);
       },
     ),
@@ -122,6 +135,11 @@ const honestPart = {
   timings: null,
   problem: '',
 };
+const honestSpans = {
+  starts: bytesOf(Uint32Array.of(0, 6)),
+  ends: bytesOf(Uint32Array.of(5, 11)),
+  problem: '',
+};
 
 describe(`replies (seed ${seed})`, () => {
   it('with fields of any value', () => {
@@ -132,7 +150,8 @@ describe(`replies (seed ${seed})`, () => {
         fc.array(part, { maxLength: 4 }),
         fc.array(model),
         bytes,
-        (reply, parts, models, counts) => {
+        spans,
+        (reply, parts, models, counts, located) => {
           taken += Number(decodes(() => decodeQuery(reply as never, dim), checkQuery));
           taken += Number(parts.length > 0 && collect(parts));
           decodes(
@@ -143,6 +162,7 @@ describe(`replies (seed ${seed})`, () => {
             () => decodeCounts(counts, 2),
             (found) => expect(found).toHaveLength(2),
           );
+          checkSpans(located as never);
         },
       ),
       runs,
@@ -156,10 +176,16 @@ describe(`replies (seed ${seed})`, () => {
         .tuple(arbitrary, fc.constantFrom(...Object.keys(honest)))
         .map(([any, key]) => ({ ...honest, [key]: any[key as keyof Message] }));
     fc.assert(
-      fc.property(one(honestQuery, query as never), one(honestPart, part as never), (reply, message) => {
-        decodes(() => decodeQuery(reply, dim), checkQuery);
-        collect([message]);
-      }),
+      fc.property(
+        one(honestQuery, query as never),
+        one(honestPart, part as never),
+        one(honestSpans, spans as never),
+        (reply, message, located) => {
+          decodes(() => decodeQuery(reply, dim), checkQuery);
+          collect([message]);
+          checkSpans(located);
+        },
+      ),
       runs,
     );
   });
@@ -169,12 +195,14 @@ describe(`replies (seed ${seed})`, () => {
       EncodeQueries: encodeQueries,
       EncodeDocuments: encodeDocuments,
       GetInfo: getInfo,
+      LocateTokens: locateTokens,
     } = encoderService;
     const answers = encodeQueries.responseSerialize({ items: [{ number: 1, reply: honestQuery }] });
     const parts = encodeDocuments.responseSerialize({ part: honestPart });
     const info = getInfo.responseSerialize({
       models: [{ name: 'a', version: '1', dim, windowTokensMax: 8 }],
     });
+    const places = locateTokens.responseSerialize(honestSpans);
     const random = createRandom(seed);
     let taken = 0;
     for (let round = 0; round < runs.numRuns; round += 1) {
@@ -187,6 +215,10 @@ describe(`replies (seed ${seed})`, () => {
         encodeDocuments.responseDeserialize(damage(random, parts).bytes),
       );
       if (message?.part) taken += Number(collect([message.part]));
+      const located = parsed<LocateTokensResponse>(() =>
+        locateTokens.responseDeserialize(damage(random, places).bytes),
+      );
+      if (located !== undefined) taken += Number(checkSpans(located));
       const known = parsed<GetInfoResponse>(() => getInfo.responseDeserialize(damage(random, info).bytes));
       if (known !== undefined)
         decodes(
