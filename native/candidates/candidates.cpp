@@ -22,7 +22,7 @@ constexpr uint32_t shortlistBase = 240;
 constexpr uint32_t shortlistPerCandidate = 7;
 /// Codes of finer centroids than usual tell chunks apart so well that fewer hold the same best: the fewer, the more of a
 /// token vector its centroid is (docs/benchmarks/frontier.md).
-constexpr double fewOfFine = 0.6, shareOfFew = 0.8, fewerPerShare = 4.5, fewestOfFine = 0.45;
+constexpr double fewOfFine = 0.59, shareOfFew = 0.8, fewerPerShare = 5, fewestOfFine = 0.45;
 /// Lists know a chunk by some of its codes only: from twice to three times the shortlist is looked at by all of theirs, as
 /// it is a smaller share of so many chunks and more.
 constexpr double fewListed = 2, manyListed = 3, chunksOfFewListed = 50'000;
@@ -42,7 +42,7 @@ constexpr uint64_t budgetTokens = 32;
 
 /// How much of the usual shortlist this codebook needs.
 double partNeeded(const CodebookData& data) {
-  if (data.count() <= usualCentroids(data.fittedRows)) return 1;
+  if (!isFine(data)) return 1;
   return std::clamp(fewOfFine - fewerPerShare * (double(data.share) - shareOfFew), fewestOfFine, 1.0);
 }
 

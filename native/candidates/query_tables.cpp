@@ -1,5 +1,7 @@
 #include "candidates/query_tables.h"
 
+#include "codes/codebook_fit.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -12,9 +14,9 @@ constexpr uint32_t blockCentroids = 256;
 /// Centroids that one thread takes at a time.
 constexpr uint32_t taskCentroids = 2048;
 /// Token vectors whose centroid is so many standard deviations of a residual's contribution below the best of their chunk
-/// are passed over: at 1 a quarter of a long chunk is left, at 2 a half, and their chunks keep their ranks
-/// (docs/benchmarks/frontier.md).
-constexpr float marginDeviations = 1.4f;
+/// are passed over: at 1 a quarter of a long chunk is left, at 2 a half, and their chunks keep their ranks. Fewer where
+/// centroids are fine (docs/benchmarks/frontier.md).
+constexpr float usualMargin = 1.4f, marginOfFine = 1.1f;
 
 }  // namespace
 
@@ -107,9 +109,10 @@ void QueryTables::fillEntries(const CodebookData& data, uint32_t first, uint32_t
 /// In steps of the entries: what a token vector's residual adds differs by so much from one to the next.
 std::vector<uint8_t> QueryTables::marginsOf(const CodebookData& data) const {
   const float residual = std::sqrt(std::max(0.0f, 1.0f - data.share * data.share) / float(data.dim));
+  const float deviations = isFine(data) ? marginOfFine : usualMargin;
   std::vector<uint8_t> margins(tokensPadded_, 0);
   for (uint32_t i = 0; i < tokens_ && step_ > 0.0f; ++i)
-    margins[i] = uint8_t(std::min(float(entryMax), marginDeviations * residual * lengths_[i] / step_));
+    margins[i] = uint8_t(std::min(float(entryMax), deviations * residual * lengths_[i] / step_));
   return margins;
 }
 

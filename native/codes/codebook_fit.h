@@ -32,6 +32,9 @@ inline constexpr uint32_t fineCentroids = 16384;
 /// Centroids for so many token vectors, wherever products with them are dear.
 uint32_t usualCentroids(uint64_t rows);
 
+/// Whether a codebook has more than those: what its centroids say of a chunk is nearer to the exact score.
+inline bool isFine(const CodebookData& data) { return data.count() > usualCentroids(data.fittedRows); }
+
 /// Likewise, and the fine ones from `fineFrom` token vectors on, which the kernel says.
 uint32_t centroidsFor(uint64_t rows, uint64_t fineFrom);
 
