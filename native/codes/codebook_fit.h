@@ -32,11 +32,11 @@ inline constexpr uint32_t fineCentroids = 16384;
 /// Centroids for so many token vectors, wherever products with them are dear.
 uint32_t usualCentroids(uint64_t rows);
 
-/// Whether a codebook has more than those: what its centroids say of a chunk is nearer to the exact score.
-inline bool isFine(const CodebookData& data) { return data.count() > usualCentroids(data.fittedRows); }
-
 /// Likewise, and the fine ones from `fineFrom` token vectors on, which the kernel says.
 uint32_t centroidsFor(uint64_t rows, uint64_t fineFrom);
+
+/// Whether a codebook has more centroids than is usual: what they say of a chunk is nearer to its exact score.
+inline bool isFine(const CodebookData& data) { return data.count() > usualCentroids(data.fittedRows); }
 
 /// `sample` holds at least one row. Fits at most `count` centroids, never
 /// more than rows. The same sample gives the same codebook.

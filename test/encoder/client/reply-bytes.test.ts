@@ -96,8 +96,8 @@ function checkDocument({ chunkRows, vectors, scales, problem, inputTokens }: Enc
   if (problem === undefined) expect(chunkRows.length > 0).toBe(inputTokens > 0);
 }
 
-function checkSpans(reply: LocateTokensResponse): boolean {
-  return decodes(
+function checkSpans(reply: LocateTokensResponse): void {
+  decodes(
     () => decodeSpans(reply),
     ({ starts, ends }) =>
       expect([starts.byteLength, ends.byteLength]).toEqual([reply.starts.length, reply.starts.length]),
@@ -162,7 +162,7 @@ describe(`replies (seed ${seed})`, () => {
             () => decodeCounts(counts, 2),
             (found) => expect(found).toHaveLength(2),
           );
-          checkSpans(located as never);
+          checkSpans(located);
         },
       ),
       runs,
@@ -218,7 +218,7 @@ describe(`replies (seed ${seed})`, () => {
       const located = parsed<LocateTokensResponse>(() =>
         locateTokens.responseDeserialize(damage(random, places).bytes),
       );
-      if (located !== undefined) taken += Number(checkSpans(located));
+      if (located !== undefined) checkSpans(located);
       const known = parsed<GetInfoResponse>(() => getInfo.responseDeserialize(damage(random, info).bytes));
       if (known !== undefined)
         decodes(
