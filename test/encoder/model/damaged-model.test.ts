@@ -26,7 +26,7 @@ const strange: readonly Json[] = [
   [-1, 0, 0.5, 1e308, 2 ** 31, 2 ** 32 + 1, Number.MAX_SAFE_INTEGER, 1e-320],
   [[null], [[]], { type: 'x' }, { '': 0 }, [0, 0], ['a', 1]],
 ].flat();
-const names = ['', '..', 'a\0b', 'model.onnx/inside', 'x'.repeat(300), '__proto__', 'absent'];
+const strangeNames = ['', '..', 'a\0b', 'model.onnx/inside', 'x'.repeat(300), '__proto__', 'absent'];
 
 it(
   'a damaged model directory is refused, or it tokenises',
@@ -98,7 +98,7 @@ function change(random: Random, bytes: Buffer): { readonly what: string; readonl
     const value = structuredClone(random.pick(strange));
     if (kind < 0.15 && !Array.isArray(at)) delete at[key];
     else if (kind < 0.3 && Array.isArray(at)) at.push(value);
-    else if (kind < 0.4 && !Array.isArray(at)) at[random.pick(names)] = at[key]!;
+    else if (kind < 0.4 && !Array.isArray(at)) at[random.pick(strangeNames)] = at[key]!;
     else at[key] = value;
     return `${way.join('.')} = ${JSON.stringify(value).slice(0, 50)} (${kind.toFixed(2)})`;
   });
