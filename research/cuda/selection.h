@@ -56,9 +56,9 @@ MAXSIMD_BOTH bool begins(uint64_t key, const Selection& selection, uint32_t pass
   return pass == 0 || (key ^ selection.prefix) >> bitsBelow(pass - 1) == 0;
 }
 
-/// `counts` [digits]: keys by their digit of this pass, of those that begin as found so far.
-MAXSIMD_BOTH void choose(Selection& selection, const uint32_t* counts, uint32_t pass) {
-  uint32_t digit = digits;
+/// `counts` [digits]: keys by their digit of this pass, of those that begin as found so far. Digits from `above` on are counted already.
+MAXSIMD_BOTH void choose(Selection& selection, const uint32_t* counts, uint32_t pass, uint32_t above = digits) {
+  uint32_t digit = above;
   while (digit > 0) {
     digit -= 1;
     if (counts[digit] >= selection.wanted) break;

@@ -63,19 +63,25 @@ class WarpProgram {
   MAXSIMD_LANE WarpProgram(const Documents& documents, const Queries& queries)
       : documents_(documents), queries_(queries), group_(Warp::lane() / 4u), place_(Warp::lane() % 4u) {}
 
-  /// Scores of one chunk: `scores[query * documents.chunks + chunk]`.
-  MAXSIMD_LANE void score(uint32_t chunk, float* scores) {
-    const uint64_t first = documents_.starts[chunk];
-    const uint32_t rows = uint32_t(documents_.starts[chunk + 1] - first);
+  /// Asks for the first rows of the first chunk.
+  MAXSIMD_LANE void begin(uint32_t chunk) {
+    span_ = spanOf(chunk);
+    next_ = load(span_, 0);
+  }
+
+  /// Scores of the chunk that was begun, `scores[query * documents.chunks + chunk]`; `following` is begun with its last products.
+  MAXSIMD_LANE void score(uint32_t chunk, uint32_t following, float* scores) {
+    const Span span = span_;
+    span_ = spanOf(following);
     const uint32_t blocks = queries_.queries * queries_.blocks;
     Partial partial;
     for (uint32_t block = 0; block < blocks; block += AtOnce) {
       Best best[AtOnce];
-      Tile next = load(first, rows, 0);
-      for (uint32_t row = 0; row < rows; row += tileRows) {
-        const Tile tile = next;
-        // Asked for before the products of this one: the memory works meanwhile.
-        if (row + tileRows < rows) next = load(first, rows, row + tileRows);
+      for (uint32_t row = 0; row < span.rows; row += tileRows) {
+        const Tile tile = next_;
+        // Asked for before the products of these: the memory works meanwhile.
+        const bool isLast = row + tileRows >= span.rows, isDone = isLast && block + AtOnce >= blocks;
+        next_ = load({isDone ? span_.first : span.first, isDone ? span_.rows : span.rows}, isLast ? 0 : row + tileRows);
         for (uint32_t b = 0; b < AtOnce; ++b) {
           if (block + b < blocks) raise(tile, block + b, best[b]);
         }
@@ -92,6 +98,12 @@ class WarpProgram {
   }
 
  private:
+  /// Rows of a chunk.
+  struct Span {
+    uint64_t first;
+    uint32_t rows;
+  };
+
   /// Rows g and g + 8 of a tile, this lane's quads of each step.
   struct Tile {
     Quad upper[Steps];
@@ -116,18 +128,23 @@ class WarpProgram {
     F32 sums[2][2];
   };
 
+  MAXSIMD_LANE Span spanOf(uint32_t chunk) const {
+    const uint64_t first = documents_.starts[chunk];
+    return {first, uint32_t(documents_.starts[chunk + 1] - first)};
+  }
+
   /// Rows behind the last are the last one again, which changes no maximum and reads nothing past the chunk.
-  MAXSIMD_LANE Tile load(uint64_t first, uint32_t rows, uint32_t row) const {
-    const U32 upper = Warp::least(group_ + row, rows - 1);
-    const U32 lower = Warp::least(group_ + (row + 8u), rows - 1);
+  MAXSIMD_LANE Tile load(const Span& span, uint32_t row) const {
+    const U32 upper = Warp::least(group_ + row, span.rows - 1);
+    const U32 lower = Warp::least(group_ + (row + 8u), span.rows - 1);
     Tile tile;
     for (uint32_t step = 0; step < Steps; ++step) {
-      const int8_t* vectors = documents_.vectors + first * dim + step * stepBytes;
+      const int8_t* vectors = documents_.vectors + span.first * dim + step * stepBytes;
       tile.upper[step] = Warp::stream(vectors, upper * dim + place_ * 16u);
       tile.lower[step] = Warp::stream(vectors, lower * dim + place_ * 16u);
     }
-    tile.upperScale = Warp::half(documents_.scales + first, upper);
-    tile.lowerScale = Warp::half(documents_.scales + first, lower);
+    tile.upperScale = Warp::half(documents_.scales + span.first, upper);
+    tile.lowerScale = Warp::half(documents_.scales + span.first, lower);
     return tile;
   }
 
@@ -188,6 +205,9 @@ class WarpProgram {
   const Queries queries_;
   const U32 group_;
   const U32 place_;
+  /// Of the chunk that was begun, and its rows that were asked for.
+  Span span_;
+  Tile next_;
 };
 
 }  // namespace maxsimd::cuda
