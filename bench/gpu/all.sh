@@ -74,10 +74,6 @@ encoder="encoder --device $name --rounds ${ROUNDS:-5} --mixes documents_mixed"
 bench host host --seconds "${SECONDS_EACH:-10}"
 [ -z "$directory" ] || MAXSIMD_PROVIDER=cpu bench retrieval-cpu retrieval
 export MAXSIMD_PROVIDER=$provider MAXSIMD_DEVICES=$devices
-if [ -s "$out/device.json" ]; then
-  MAXSIMD_BATCH_TOKENS=$(node -p 'JSON.parse(fs.readFileSync(process.argv[1])).best_batch_tokens' "$out/device.json")
-  export MAXSIMD_BATCH_TOKENS
-fi
 [ -z "$directory" ] || bench retrieval retrieval
 export MAXSIMD_ENCODER_PROCESSES=1
 capacity search-100k --documents "${CHUNK_TEXTS:-60000}" --stores-at-once 8 --rest --one-client "${SEARCHES:-2000}" --p99-ms 10

@@ -6,8 +6,7 @@
  * fiftieth of which is held back and asked for by its first words.
  */
 import { mkdirSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
-import { beir, integer } from '../lib/options.ts';
+import { beir, device, integer } from '../lib/options.ts';
 import { tool } from '../lib/benchmark.ts';
 import { readTexts, type Texts } from '../lib/texts.ts';
 import { parseConfig } from '../../src/app/config.ts';
@@ -31,16 +30,13 @@ export const searchEmbed = tool({
     beir,
     texts: integer(2000, 'texts to encode'),
     chunkTokens: integer(256, 'tokens of a chunk, at most'),
+    device: device('cpu'),
   },
-  run: async ({ environment, chunkTokens, texts, beir: given, onProgress }, directory = '') => {
+  run: async ({ environment, chunkTokens, texts, beir: given, device: on, onProgress }, directory = '') => {
     const modelDirectory = await modelDirectoryOf(parseConfig(environment));
     const model = await loadModel(modelDirectory);
     const source = await sourceOf(texts, given);
-    const encoder = await startEncoder(modelDirectory, {
-      provider: 'cpu',
-      index: 0,
-      threads: availableParallelism(),
-    });
+    const encoder = await startEncoder(modelDirectory, on);
     try {
       mkdirSync(directory, { recursive: true });
       const writer = new EmbeddingWriter(directory);

@@ -205,7 +205,7 @@ class WarpProgram {
   const Queries queries_;
   const U32 group_;
   const U32 place_;
-  /// Of the chunk that was begun, and its rows that were asked for.
+  /// The chunk that was begun, and its rows that were asked for.
   Span span_;
   Tile next_;
 };
