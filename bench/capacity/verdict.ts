@@ -26,7 +26,8 @@ export interface Verdict {
 
 /** Stages that follow one another in a request -> the resource they wait for. Parts of these stages are left out. */
 const resourceOfStage: Readonly<Record<string, Resource>> = {
-  encode: 'encoder',
+  // The way to the encoder and back: what the encoder itself takes of it is in `partsOfEncode`.
+  encode: 'event loop',
   count: 'encoder',
   score: 'encoder',
   engine: 'engine',
@@ -38,6 +39,9 @@ const resourceOfStage: Readonly<Record<string, Resource>> = {
   answer: 'event loop',
   resolve: 'event loop',
 };
+
+/** Stages of the encoder, within `encode`. */
+const partsOfEncode = /^encoder_(tokenize|queue|run)$/;
 
 const busyShare = 0.85;
 /** Cores that something else may use without being named. */
@@ -88,18 +92,25 @@ function isGeneratorShort(input: VerdictInput, failing: StepResources): boolean 
 
 /** Milliseconds that a request spends longer on each resource, by the operation where it grew most. */
 function growthOf(lowest: StepResources | undefined, failing: StepResources): ReadonlyMap<Resource, number> {
-  const byRoute = new Map<string, number>();
+  const byRoute = new Map<string, Map<Resource, number>>();
   for (const [name, ms] of Object.entries(failing.stagesMs)) {
-    const space = name.lastIndexOf(' ');
-    const resource = resourceOfStage[name.slice(space + 1)];
-    if (resource === undefined) continue;
-    const key = `${name.slice(0, space)} ${resource}`;
-    byRoute.set(key, (byRoute.get(key) ?? 0) + ms - (lowest?.stagesMs[name] ?? 0));
+    const [route = '', stage = ''] = name.split(' ');
+    const grown = ms - (lowest?.stagesMs[name] ?? 0);
+    const ofRoute = byRoute.get(route) ?? new Map<Resource, number>();
+    byRoute.set(route, ofRoute);
+    const add = (resource: Resource, growth: number): void => {
+      ofRoute.set(resource, (ofRoute.get(resource) ?? 0) + growth);
+    };
+    const resource = resourceOfStage[stage];
+    if (resource !== undefined) add(resource, grown);
+    if (partsOfEncode.test(stage) && `${route} encode` in failing.stagesMs) {
+      add('encoder', grown);
+      add('event loop', -grown);
+    }
   }
   const growth = new Map<Resource, number>();
-  for (const resource of new Set(Object.values(resourceOfStage))) {
-    const values = [...byRoute].filter(([key]) => key.endsWith(` ${resource}`)).map(([, ms]) => ms);
-    if (values.length > 0) growth.set(resource, Math.max(...values));
+  for (const [resource, ms] of [...byRoute.values()].flatMap((ofRoute) => [...ofRoute])) {
+    growth.set(resource, Math.max(ms, growth.get(resource) ?? -Infinity));
   }
   return growth;
 }
@@ -108,6 +119,10 @@ function usageOf(resource: Resource, failing: StepResources, cores: number): str
   const used = { encoder: failing.encoderCores, engine: failing.engineCores }[
     resource as 'encoder' | 'engine'
   ];
+  const busy =
+    resource === 'event loop' && failing.eventLoopCores !== undefined
+      ? `; the api's main thread was busy ${(failing.eventLoopCores * 100).toFixed(0)}% of the time`
+      : '';
   const gpu =
     resource === 'encoder' && failing.gpu !== undefined
       ? `; the GPU was busy ${(failing.gpu.utilisation * 100).toFixed(0)}%`
@@ -116,5 +131,5 @@ function usageOf(resource: Resource, failing: StepResources, cores: number): str
   const others = (failing.machineCores ?? 0) - own;
   const shared =
     others > othersCoresMax ? `; other programs and the host took ${others.toFixed(2)} cores meanwhile` : '';
-  return `${used === undefined ? '' : `; it used ${used.toFixed(2)} of ${cores} cores`}${gpu}${shared}`;
+  return `${used === undefined ? '' : `; it used ${used.toFixed(2)} of ${cores} cores`}${busy}${gpu}${shared}`;
 }
