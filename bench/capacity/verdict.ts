@@ -121,7 +121,7 @@ function usageOf(resource: Resource, failing: StepResources, cores: number): str
   ];
   const busy =
     resource === 'event loop' && failing.eventLoopCores !== undefined
-      ? `; the api's main thread was busy ${(failing.eventLoopCores * 100).toFixed(0)}% of the time`
+      ? `; the api's main thread was busy ${(failing.eventLoopCores * 100).toFixed(0)}% of the time${failing.machineCores === undefined ? '' : `, and ${failing.machineCores.toFixed(2)} of ${cores} cores`}`
       : '';
   const gpu =
     resource === 'encoder' && failing.gpu !== undefined
