@@ -21,6 +21,7 @@ const resources = (changes: Partial<StepResources> = {}): StepResources => ({
   engineCores: 0.05,
   apiCores: 0.2,
   encoderCores: 0.2,
+  encoderLoopCores: 0.1,
   machineCores: 0.5,
   generatorCores: 0.1,
   eventLoopDelayP99Ms: undefined,
@@ -253,6 +254,10 @@ describe('the verdict', () => {
 
   it('names the event loop when the main thread is busy, not when the engine is', () => {
     expect(failingWith(atTheEncoder(50, 46), { eventLoopCores: 0.97 }).resource).toBe('event loop');
+    expect(failingWith(atTheEncoder(50, 46), { encoderLoopCores: 0.9 })).toMatchObject({
+      resource: 'event loop',
+      reason: expect.stringContaining("the busiest encoder's was busy 90%") as string,
+    });
     const engine = { eventLoopCores: 0.3, engineCores: 1.6, apiCores: 1.95 };
     expect(failingWith({ '/search engine': 50 }, engine)).toMatchObject({
       resource: 'engine',

@@ -28,6 +28,8 @@ export interface Counters {
   /** All threads of the api process. */
   readonly apiSeconds: number;
   readonly encoderSeconds: number;
+  /** The main thread of each encoder process, by its id. */
+  readonly encoderLoopSeconds: ReadonlyMap<number, number>;
   readonly machineSeconds: number;
   readonly writtenBytes: number;
 }
@@ -40,6 +42,8 @@ export interface StepResources {
   readonly engineCores: number | undefined;
   readonly apiCores: number | undefined;
   readonly encoderCores: number | undefined;
+  /** The event loop of the busiest encoder process. */
+  readonly encoderLoopCores: number | undefined;
   /** Cores used by whatever runs on the machine, and by what its host took away from it. */
   readonly machineCores: number | undefined;
   /** Cores used by the benchmark itself. */
@@ -101,6 +105,7 @@ export function resourcesBetween(
       perSecond(({ apiSeconds }) => apiSeconds) ??
       (after.metrics.has(cpuMetric) ? delta(cpuMetric) / seconds : undefined),
     encoderCores: perSecond(({ encoderSeconds }) => encoderSeconds),
+    encoderLoopCores: busiestLoop(before, after),
     machineCores: perSecond((counters) => counters.machineSeconds),
     generatorCores: (after.generatorSeconds - before.generatorSeconds) / seconds,
     eventLoopDelayP99Ms:
@@ -133,9 +138,20 @@ export function together(services: readonly StepResources[]): StepResources {
     engineCores: of(({ engineCores }) => engineCores, sum),
     apiCores: of(({ apiCores }) => apiCores, sum),
     encoderCores: of(({ encoderCores }) => encoderCores, sum),
+    encoderLoopCores: of(({ encoderLoopCores }) => encoderLoopCores, maximum),
     eventLoopDelayP99Ms: of(({ eventLoopDelayP99Ms }) => eventLoopDelayP99Ms, maximum),
     diskBytesPerSecond: of(({ diskBytesPerSecond }) => diskBytesPerSecond, sum),
   };
+}
+
+/** Encoders that were there all the time. */
+function busiestLoop(before: Observation, after: Observation): number | undefined {
+  const seconds = (after.atMs - before.atMs) / 1000;
+  const cores = [...(after.counters?.encoderLoopSeconds ?? [])].flatMap(([id, total]) => {
+    const earlier = before.counters?.encoderLoopSeconds.get(id);
+    return earlier === undefined ? [] : [(total - earlier) / seconds];
+  });
+  return cores.length === 0 ? undefined : maximum(cores);
 }
 
 function indexesOf({ metrics }: Observation, delta: (name: string) => number): IndexUse | undefined {
@@ -177,7 +193,8 @@ function label(labels: string, name: string): string {
 function countersOf(apiProcessId: number): Counters {
   const api = processCounters(apiProcessId);
   const threads = threadCounters(apiProcessId);
-  const encoders = childProcesses(apiProcessId).map(processCounters);
+  const encoderIds = childProcesses(apiProcessId);
+  const encoders = encoderIds.map(processCounters);
   const ofEncoders = (pick: (counters: ReturnType<typeof processCounters>) => number): number =>
     sum(encoders.map(pick));
   return {
@@ -185,6 +202,7 @@ function countersOf(apiProcessId: number): Counters {
     engineSeconds: threads.secondsByName.get(engineThread) ?? 0,
     apiSeconds: api.cpuSeconds,
     encoderSeconds: ofEncoders(({ cpuSeconds }) => cpuSeconds),
+    encoderLoopSeconds: new Map(encoderIds.map((id) => [id, threadCounters(id).mainSeconds])),
     machineSeconds: machineSeconds(),
     writtenBytes: api.writtenBytes + ofEncoders(({ writtenBytes }) => writtenBytes),
   };

@@ -98,7 +98,8 @@ function chartsOf({ rows, settings }: CapacityReport): readonly string[] {
       ),
     ),
     chart('Cores in use', [
-      line('event loop', (row) => row.resources.eventLoopCores),
+      line('event loop of the api', (row) => row.resources.eventLoopCores),
+      line('of the busiest encoder', (row) => row.resources.encoderLoopCores),
       line('engine', (row) => row.resources.engineCores),
       line('api, all threads', (row) => row.resources.apiCores),
       line('encoders', (row) => row.resources.encoderCores),

@@ -1,6 +1,6 @@
 /**
  * Names the resource that gave out at the first rate that missed the target. A resource is recognised by its being used up
- * where that shows (the load generator's lateness, the event loop's core); otherwise by the stages whose time grew
+ * where that shows (the load generator's lateness, an event loop's core); otherwise by the stages whose time grew
  * most since the lowest rate, per request and in all operations of the mix together.
  */
 import type { StepResources } from './observe.ts';
@@ -58,12 +58,8 @@ export function verdict(input: VerdictInput): Verdict {
       reason: `requests were sent ${input.sendLagMsP99.toFixed(0)} ms late at p99; it used ${failing.generatorCores.toFixed(2)} cores`,
     };
   }
-  const loop = failing.eventLoopCores;
-  if (loop !== undefined && loop >= busyShare) {
-    return {
-      resource: 'event loop',
-      reason: `the api's main thread was busy ${(loop * 100).toFixed(0)}% of the time`,
-    };
+  if (loopsOf(failing).some(({ cores }) => cores >= busyShare)) {
+    return { resource: 'event loop', reason: loopsText(failing) };
   }
   const [grown] = [...growthOf(lowest, failing)].toSorted((a, b) => b[1] - a[1]);
   if (grown === undefined || grown[1] < growthMsMin) {
@@ -115,14 +111,26 @@ function growthOf(lowest: StepResources | undefined, failing: StepResources): Re
   return growth;
 }
 
+/** The event loops that are known: one a process, of which each has one core at most. */
+function loopsOf({ eventLoopCores, encoderLoopCores }: StepResources) {
+  return [
+    { name: "the api's main thread", cores: eventLoopCores },
+    { name: "the busiest encoder's", cores: encoderLoopCores },
+  ].flatMap(({ name, cores }) => (cores === undefined ? [] : [{ name, cores }]));
+}
+
+function loopsText(resources: StepResources): string {
+  return loopsOf(resources)
+    .map(({ name, cores }) => `${name} was busy ${(cores * 100).toFixed(0)}% of the time`)
+    .join(', ');
+}
+
 function usageOf(resource: Resource, failing: StepResources, cores: number): string {
   const used = { encoder: failing.encoderCores, engine: failing.engineCores }[
     resource as 'encoder' | 'engine'
   ];
-  const busy =
-    resource === 'event loop' && failing.eventLoopCores !== undefined
-      ? `; the api's main thread was busy ${(failing.eventLoopCores * 100).toFixed(0)}% of the time${failing.machineCores === undefined ? '' : `, and ${failing.machineCores.toFixed(2)} of ${cores} cores`}`
-      : '';
+  const loops = loopsText(failing);
+  const busy = resource === 'event loop' && loops !== '' ? `; ${loops}` : '';
   const gpu =
     resource === 'encoder' && failing.gpu !== undefined
       ? `; the GPU was busy ${(failing.gpu.utilisation * 100).toFixed(0)}%`

@@ -20,7 +20,7 @@ interface CapacityReport {
     readonly rate_per_second: number;
     readonly by_operation: object;
     readonly latency_ms: { readonly p50: number };
-    readonly resources: Readonly<Record<'encoderCores' | 'engineCores', number>> & {
+    readonly resources: Readonly<Record<'encoderCores' | 'encoderLoopCores' | 'engineCores', number>> & {
       readonly indexes: {
         readonly diskBytesPerTokenVector: number;
         readonly memoryBytesPerTokenVector: number;
@@ -153,6 +153,8 @@ it('measures a real service and reports also when it is interrupted', async () =
   expect(Object.keys(row!.by_operation)).toEqual(['search', 'upsert', 'score']);
   expect(row!.latency_ms.p50).toBeGreaterThan(0);
   expect(row!.resources.encoderCores).toBeGreaterThan(0);
+  expect(row!.resources.encoderLoopCores).toBeGreaterThan(0);
+  expect(row!.resources.encoderLoopCores).toBeLessThan(row!.resources.encoderCores);
   expect(row!.resources.engineCores).toBeGreaterThanOrEqual(0);
   const { indexes } = row!.resources;
   expect(indexes.memoryBytesPerTokenVector).toBeGreaterThan(0);
