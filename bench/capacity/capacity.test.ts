@@ -265,6 +265,15 @@ describe('the verdict', () => {
     });
   });
 
+  it('names the processor when event loops wait though they are not busy', () => {
+    const waiting = { '/search admission': 20, '/search body': 30, ...atTheEncoder(90, 10) };
+    expect(failingWith(waiting, { eventLoopCores: 0.3, machineCores: 1.4 }).resource).toBe('event loop');
+    expect(failingWith(waiting, { eventLoopCores: 0.3, machineCores: 1.9 })).toMatchObject({
+      resource: 'processor',
+      reason: expect.stringContaining('1.90 of 2 cores') as string,
+    });
+  });
+
   it('names the load generator when it was late itself, not when the service took the cores', () => {
     const late = { ...input, sendLagMsP99: 60 };
     expect(verdict({ ...late, failing: resources() }).resource).toBe('load generator');

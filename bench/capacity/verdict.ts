@@ -5,7 +5,15 @@
  */
 import type { StepResources } from './observe.ts';
 
-export type Resource = 'encoder' | 'engine' | 'event loop' | 'disk' | 'load generator' | 'none' | 'unknown';
+export type Resource =
+  | 'encoder'
+  | 'engine'
+  | 'event loop'
+  | 'processor'
+  | 'disk'
+  | 'load generator'
+  | 'none'
+  | 'unknown';
 
 export interface VerdictInput {
   /** The lowest rate, if it met the target: what a request takes when nothing is short. */
@@ -69,10 +77,14 @@ export function verdict(input: VerdictInput): Verdict {
         : 'requests were slow';
     return { resource: 'unknown', reason: `${what}, and no stage took longer than it should` };
   }
-  const [resource, ms] = grown;
+  const [waitedFor, ms] = grown;
+  const isProcessorShort =
+    waitedFor === 'event loop' && (failing.machineCores ?? 0) >= busyShare * input.cores;
+  const resource = isProcessorShort ? 'processor' : waitedFor;
+  const took = isProcessorShort ? 'event loops waited for it' : 'its stages took';
   return {
     resource,
-    reason: `its stages took ${ms.toFixed(1)} ms${lowest === undefined ? ' already at the lowest rate' : ' longer than at the lowest rate'}${usageOf(resource, failing, input.cores)}`,
+    reason: `${took} ${ms.toFixed(1)} ms${lowest === undefined ? ' already at the lowest rate' : ' longer than at the lowest rate'}${usageOf(resource, failing, input.cores)}`,
   };
 }
 
@@ -126,9 +138,11 @@ function loopsText(resources: StepResources): string {
 }
 
 function usageOf(resource: Resource, failing: StepResources, cores: number): string {
-  const used = { encoder: failing.encoderCores, engine: failing.engineCores }[
-    resource as 'encoder' | 'engine'
-  ];
+  const used = {
+    encoder: failing.encoderCores,
+    engine: failing.engineCores,
+    processor: failing.machineCores,
+  }[resource as 'encoder' | 'engine' | 'processor'];
   const loops = loopsText(failing);
   const busy = resource === 'event loop' && loops !== '' ? `; ${loops}` : '';
   const gpu =
@@ -139,5 +153,7 @@ function usageOf(resource: Resource, failing: StepResources, cores: number): str
   const others = (failing.machineCores ?? 0) - own;
   const shared =
     others > othersCoresMax ? `; other programs and the host took ${others.toFixed(2)} cores meanwhile` : '';
-  return `${used === undefined ? '' : `; it used ${used.toFixed(2)} of ${cores} cores`}${busy}${gpu}${shared}`;
+  const inUse = `${used?.toFixed(2)} of ${cores} cores`;
+  const usage = resource === 'processor' ? `; ${inUse} were in use` : `; it used ${inUse}`;
+  return `${used === undefined ? '' : usage}${busy}${gpu}${shared}`;
 }
