@@ -48,6 +48,7 @@ export interface BatteryOptions {
   /** A planted fault of every node. */
   readonly planted?: 'heads';
   readonly onBackgroundError: (job: string, message: string) => void;
+  readonly onLimiterAway: () => void;
 }
 
 const nodeCount = 3;
@@ -86,6 +87,7 @@ export async function openBattery(servers: Servers, options: BatteryOptions): Pr
       },
       clockOffsetMs: () => Math.round((2 * options.random() - 1) * clockOffsetMsMax),
       onBackgroundError: options.onBackgroundError,
+      onLimiterAway: options.onLimiterAway,
     });
     opening.defer(() => node.kill());
     await node.start();
