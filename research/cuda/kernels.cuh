@@ -60,6 +60,8 @@ __global__ void __launch_bounds__(choosers) chooseDigit(Selection* selections, u
   __shared__ uint32_t own[digits];
   __shared__ uint32_t above[choosers];
   uint32_t* const ofQuery = counts + blockIdx.y * digits;
+  // Read before the barriers, behind which one thread writes it.
+  Selection selection = selections[blockIdx.y];
   for (uint32_t digit = threadIdx.x; digit < digits; digit += choosers) {
     own[digit] = ofQuery[digit];
     ofQuery[digit] = 0;
@@ -76,7 +78,6 @@ __global__ void __launch_bounds__(choosers) chooseDigit(Selection* selections, u
     if (threadIdx.x >= distance) upToMine += above[threadIdx.x - distance];
     __syncthreads();
   }
-  Selection selection = selections[blockIdx.y];
   const uint32_t before = upToMine - mine;
   if (before >= selection.wanted || upToMine < selection.wanted) return;
   selection.wanted -= before;
