@@ -195,7 +195,7 @@ CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& sel
                               [&](uint32_t chunk) { scored.push_back({{s, chunk}, 0.0f}); });
     }
   }
-  const QueryTables tables(kernel, query, request.query, codebooks, pool);
+  const QueryTables tables(kernel, request.query, request.offsets, query.dim, codebooks, pool);
   for (CodedSegment& coded : segments) {
     const auto codebook = std::find(codebooks.begin(), codebooks.end(), &coded.codes->codebook());
     coded.table = &tables.of(size_t(codebook - codebooks.begin()));

@@ -20,18 +20,19 @@ constexpr float usualMargin = 1.4f, marginOfFine = 1.1f;
 
 }  // namespace
 
-QueryTables::QueryTables(const Kernel& kernel, const PackedQuery& query, std::span<const float> vectors,
+QueryTables::QueryTables(const Kernel& kernel, std::span<const float> vectors, std::span<const float> offsets, uint32_t dim,
                          std::span<const Codebook* const> codebooks, Pool& pool)
     : kernel_(kernel),
-      query_(query),
-      tokens_(query.tokens),
-      tokensPadded_(tableTokens(query.tokens)),
-      floors_(query.tokensPadded, 0.0f),
+      smallQuery_(kernel, vectors, offsets, dim, Query::Values::small),
+      query_(smallQuery_.packed()),
+      tokens_(query_.tokens),
+      tokensPadded_(tableTokens(tokens_)),
+      floors_(query_.tokensPadded, 0.0f),
       tables_(codebooks.size()) {
-  const uint32_t stride = query.tokensPadded;
-  columns_.assign(size_t(subspacesOf(query.dim)) * subspaceDimOf(query.dim) * stride, 0.0f);
+  const uint32_t stride = query_.tokensPadded;
+  columns_.assign(size_t(subspacesOf(dim)) * subspaceDimOf(dim) * stride, 0.0f);
   for (uint32_t i = 0; i < tokens_; ++i) {
-    for (uint32_t d = 0; d < query.dim; ++d) columns_[size_t(d) * stride + i] = vectors[size_t(i) * query.dim + d];
+    for (uint32_t d = 0; d < dim; ++d) columns_[size_t(d) * stride + i] = vectors[size_t(i) * dim + d];
   }
   setSteps(codebooks, vectors);
   struct Task {

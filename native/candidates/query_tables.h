@@ -36,8 +36,8 @@ struct CodebookTable {
 
 class QueryTables {
  public:
-  /// `vectors` is the query as f32 [tokens x dim], which `query` has packed.
-  QueryTables(const Kernel& kernel, const PackedQuery& query, std::span<const float> vectors,
+  /// `vectors` is the query as f32 [tokens x dim], `offsets` f32 [tokens].
+  QueryTables(const Kernel& kernel, std::span<const float> vectors, std::span<const float> offsets, uint32_t dim,
               std::span<const Codebook* const> codebooks, Pool& pool);
 
   uint32_t tokens() const { return tokens_; }
@@ -54,6 +54,7 @@ class QueryTables {
   std::vector<uint8_t> marginsOf(const CodebookData& data) const;
 
   const Kernel& kernel_;
+  const Query smallQuery_;
   const PackedQuery& query_;
   const uint32_t tokens_;
   /// The length of a table's rows: `tableTokens` of the query's.

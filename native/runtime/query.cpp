@@ -1,20 +1,33 @@
 #include "runtime/query.h"
 
+#include "kernels/small_values.h"
+
 #include <algorithm>
 #include <cmath>
 
 namespace maxsimd {
 
-Query::Query(const Kernel& kernel, std::span<const float> vectors, std::span<const float> offsets, uint32_t dim) {
+namespace {
+
+float scaleOf(const float* vector, uint32_t dim, Query::Values values) {
+  // Each of the eight may be rounded up by a half.
+  if (values == Query::Values::small) return largestSumOfEight<float>(vector, dim) / float(smallSumMost - 4);
+  float largest = 0.0f;
+  for (uint32_t d = 0; d < dim; ++d) largest = std::max(largest, std::abs(vector[d]));
+  return largest / 127.0f;
+}
+
+}  // namespace
+
+Query::Query(const Kernel& kernel, std::span<const float> vectors, std::span<const float> offsets, uint32_t dim,
+             Values values) {
   const auto tokens = uint32_t(offsets.size());
   std::vector<int8_t> quantised(vectors.size());
   scales_.assign(paddedTokens(tokens), 0.0f);
   offsets_.assign(paddedTokens(tokens), 0.0f);
   for (uint32_t i = 0; i < tokens; ++i) {
     const float* row = vectors.data() + size_t(i) * dim;
-    float largest = 0.0f;
-    for (uint32_t d = 0; d < dim; ++d) largest = std::max(largest, std::abs(row[d]));
-    const float scale = largest / 127.0f;
+    const float scale = scaleOf(row, dim, values);
     for (uint32_t d = 0; d < dim && scale > 0.0f; ++d) {
       quantised[size_t(i) * dim + d] = int8_t(std::clamp(std::nearbyint(row[d] / scale), -127.0f, 127.0f));
     }

@@ -9,11 +9,20 @@
 
 namespace maxsimd {
 
-/// Symmetric quantisation per token: scale = max|x| / 127, value = round(x / scale), halves to even.
+/// Symmetric quantisation per token: value = round(x / scale), halves to even.
 class Query {
  public:
+  enum class Values {
+    /// scale = max|x| / 127
+    all,
+    /// What the AVX2 kernel multiplies faster (small_values.h): some 40 steps on either side instead of 127. For what is
+    /// approximate anyway; a similarity of vectors of length 1 is off by .003 (one standard deviation, 128 dimensions).
+    small,
+  };
+
   /// `vectors` is f32 [tokens x dim], `offsets` f32 [tokens]; all finite.
-  Query(const Kernel& kernel, std::span<const float> vectors, std::span<const float> offsets, uint32_t dim);
+  Query(const Kernel& kernel, std::span<const float> vectors, std::span<const float> offsets, uint32_t dim,
+        Values values = Values::all);
   /// int8 vectors with scale 1 and offset 0: a block of token vectors compared with centroids.
   Query(const Kernel& kernel, const int8_t* vectors, uint32_t tokens, uint32_t dim);
 

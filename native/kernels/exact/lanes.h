@@ -15,12 +15,16 @@
 //   Element, group            what a converted row is made of, and how many fill 32 bits
 //   biased                    whether documents are converted to value + 128
 //   Ints, Floats, lanes       registers of one 32-bit lane per token
-//   rows                      document rows in a block, even and at most 8; two registers of tokens each
+//   rows                      document rows in a block, even and at most 8
+//   tileRows                  how many of them two registers of tokens meet at a time: all, or half of them
+//   together                  steps whose products are added up in 16 bits before they are widened; 1 = none are
 //   strip                     dimensions converted at a time, a multiple of 4
 //   prefetchBytes             how far ahead memory is asked for
 //   convert(from, out)        `strip` dimensions; may read `readPaddingBytes` past the row
 //   widen(halves, out)        8 scales to f32
-//   zero, load, broadcast, accumulate(sum, query, document), scaled(sum, scale)
+//   zero, load, broadcast, scaled(sum, scale)
+//   accumulate(sum, query, document)      if `together` is 1, else
+//   multiply(products, query, document), accumulate(products, query, document), addPairs(sum, products)
 //   loadFloats, store, fill, maximum, keep(best, arguments, similarities, row)
 // and `Narrow` the same operations on registers, and
 //   narrow(document)          the low lanes of a broadcast of `Ops`
@@ -38,6 +42,9 @@
 namespace maxsimd {
 namespace {
 
+/// Calls of the one kernel whose source this is.
+std::atomic<uint64_t> calls{0};
+
 template <typename Ops, typename Narrow = Ops>
 struct LaneKernel {
   using Element = typename Ops::Element;
@@ -46,10 +53,10 @@ struct LaneKernel {
   static constexpr uint32_t lanes = Ops::lanes;
   static constexpr uint32_t tileTokens = 2 * lanes;
   static constexpr uint32_t blockRows = Ops::rows;
+  static constexpr uint32_t together = Ops::together;
+  static_assert(together == 1 || std::is_same_v<Ops, Narrow>);
 
-  static inline std::atomic<uint64_t> calls{0};
-
-  static uint32_t stepsOf(uint32_t dim) { return (dim + group - 1) / group; }
+  static uint32_t stepsOf(uint32_t dim) { return (dim + group * together - 1) / (group * together) * together; }
 
   /// 32-bit words of one token, its bias included.
   static size_t wordsOf(uint32_t dim) { return stepsOf(dim) + (Ops::biased ? 1 : 0); }
@@ -166,9 +173,10 @@ struct LaneKernel {
 // has one.
 #define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
 
-  template <Out out, uint32_t rowStart, typename A, typename B>
+  /// Rows rowStart, ..., rowEnd - 1 of a block with the tokens of one tile.
+  template <Out out, uint32_t rowStart, uint32_t rowEnd, typename A, typename B>
   TARGET_INLINE void tile(const int32_t* query, uint32_t dim, const Rows& rows, const Target& target,
-                          uint32_t token) {
+                          uint32_t token, bool converts) {
     constexpr bool two = !std::is_void_v<B>;
     using Second = std::conditional_t<two, B, A>;
     constexpr uint32_t width = two ? A::lanes + Second::lanes : A::lanes;
@@ -181,25 +189,43 @@ struct LaneKernel {
     EACH_ROW(DECLARE)
 #undef DECLARE
     const Element* documents = rows.vector;
-    const bool converts = target.source != nullptr && token == 0;
     for (uint32_t strip = 0; strip < dim; strip += Ops::strip) {
       if (converts) convertStrip(*target.converted, *target.source, dim, strip);
       const Element* end = documents + (dim - strip < Ops::strip ? dim - strip : Ops::strip);
       do {
-        const auto queryA = A::load(query);
-        [[maybe_unused]] typename Second::Ints queryB;
-        if constexpr (two) queryB = Second::load(query + A::lanes);
-        query += width;
-#define STEP(r)                                                                         \
-  if constexpr (r >= rowStart && r < blockRows) {                                       \
-    const auto document = A::broadcast(documents + r * Rows::stride);                   \
-    A::accumulate(a##r, queryA, document);                                              \
-    if constexpr (std::is_same_v<A, B>) B::accumulate(b##r, queryB, document);          \
-    else if constexpr (two) Second::accumulate(b##r, queryB, Second::narrow(document)); \
+#define DECLARE(r) [[maybe_unused]] typename A::Ints productsA##r, productsB##r;
+        EACH_ROW(DECLARE)
+#undef DECLARE
+#pragma GCC unroll 4
+        for (uint32_t step = 0; step < together; ++step) {
+          const auto queryA = A::load(query);
+          [[maybe_unused]] typename Second::Ints queryB;
+          if constexpr (two) queryB = Second::load(query + A::lanes);
+          query += width;
+#define STEP(r)                                                                                                      \
+  if constexpr (r >= rowStart && r < rowEnd) {                                                                       \
+    const auto document = A::broadcast(documents + r * Rows::stride);                                                \
+    if constexpr (together > 1) {                                                                                    \
+      step == 0 ? A::multiply(productsA##r, queryA, document) : A::accumulate(productsA##r, queryA, document);       \
+      if constexpr (two)                                                                                             \
+        step == 0 ? A::multiply(productsB##r, queryB, document) : A::accumulate(productsB##r, queryB, document);     \
+    } else {                                                                                                         \
+      A::accumulate(a##r, queryA, document);                                                                         \
+      if constexpr (std::is_same_v<A, B>) B::accumulate(b##r, queryB, document);                                     \
+      else if constexpr (two) Second::accumulate(b##r, queryB, Second::narrow(document));                            \
+    }                                                                                                                \
   }
-        EACH_ROW(STEP)
+          EACH_ROW(STEP)
 #undef STEP
-        documents += group;
+          documents += group;
+        }
+#define WIDEN(r)                                                        \
+  if constexpr (together > 1 && r >= rowStart && r < rowEnd) {          \
+    A::addPairs(a##r, productsA##r);                                       \
+    if constexpr (two) A::addPairs(b##r, productsB##r);                    \
+  }
+        EACH_ROW(WIDEN)
+#undef WIDEN
       } while (documents < end);
     }
     typename A::Floats bestA{};
@@ -215,7 +241,7 @@ struct LaneKernel {
       if constexpr (two) argumentB = Second::load(target.row + token + A::lanes);
     }
 #define EMIT(r)                                                                                      \
-  if constexpr (r >= rowStart && r < blockRows) {                                                    \
+  if constexpr (r >= rowStart && r < rowEnd) {                                                       \
     emit<out, A>(a##r, rows, r, target, token, bestA, argumentA);                                    \
     if constexpr (two) emit<out, Second>(b##r, rows, r, target, token + A::lanes, bestB, argumentB); \
   }
@@ -233,21 +259,23 @@ struct LaneKernel {
 #undef EACH_ROW
 
   /// Rows rowStart, ... of a block with every token.
-  template <Out out, uint32_t rowStart>
-  TARGET_INLINE void tiles(const PackedQuery& query, uint32_t dim, const Rows& rows, const Target& target) {
+  template <Out out, uint32_t rowStart, uint32_t rowEnd = rowStart + Ops::tileRows < blockRows ? rowStart + Ops::tileRows : blockRows>
+  TARGET_INLINE void tiles(const PackedQuery& query, uint32_t dim, const Rows& rows, const Target& target, bool converts) {
     const auto* packed = static_cast<const int32_t*>(query.packed);
     const uint32_t used = tokensUsed(query.tokens);
     uint32_t token = 0;
     for (; token + tileTokens <= used; token += tileTokens) {
-      tile<out, rowStart, Ops, Ops>(packed + token * wordsOf(dim), dim, rows, target, token);
+      tile<out, rowStart, rowEnd, Ops, Ops>(packed + token * wordsOf(dim), dim, rows, target, token, converts && token == 0);
     }
     packed += token * wordsOf(dim);
     const uint32_t left = used - token;
-    if (left == lanes) tile<out, rowStart, Ops, void>(packed, dim, rows, target, token);
+    converts = converts && token == 0;
+    if (left == lanes) tile<out, rowStart, rowEnd, Ops, void>(packed, dim, rows, target, token, converts);
     if constexpr (!std::is_same_v<Ops, Narrow>) {
-      if (left == lanes + Narrow::lanes) tile<out, rowStart, Ops, Narrow>(packed, dim, rows, target, token);
-      if (left == Narrow::lanes) tile<out, rowStart, Narrow, void>(packed, dim, rows, target, token);
+      if (left == lanes + Narrow::lanes) tile<out, rowStart, rowEnd, Ops, Narrow>(packed, dim, rows, target, token, converts);
+      if (left == Narrow::lanes) tile<out, rowStart, rowEnd, Narrow, void>(packed, dim, rows, target, token, converts);
     }
+    if constexpr (rowEnd < blockRows) tiles<out, rowEnd>(query, dim, rows, target, false);
   }
 
   /// Where the block of rows first, first + 1, ... starts: a ragged tail goes back to fill a whole block.
@@ -262,9 +290,9 @@ struct LaneKernel {
     const uint32_t count = target.rowLast + 1;
     target.rowFirst = startOf(first, count);
     if (first - target.rowFirst < blockRows / 2) {
-      tiles<out, 0>(query, dim, rows, target);
+      tiles<out, 0>(query, dim, rows, target, target.source != nullptr);
     } else {
-      tiles<out, blockRows / 2>(query, dim, rows, target);
+      tiles<out, blockRows / 2>(query, dim, rows, target, target.source != nullptr);
     }
   }
 

@@ -11,6 +11,8 @@ struct Lanes256 {
   using Ints = __m256i;
   static constexpr uint32_t lanes = 8;
   static constexpr uint32_t rows = 6;
+  static constexpr uint32_t tileRows = 6;
+  static constexpr uint32_t together = 1;
   static constexpr size_t prefetchBytes = 5120;
 
   TARGET_INLINE __m256i zero() { return _mm256_setzero_si256(); }
@@ -41,6 +43,22 @@ struct Lanes256 {
     const __m256 greater = _mm256_cmp_ps(similarity, best, _CMP_GT_OQ);
     best = _mm256_blendv_ps(best, similarity, greater);
     argument = _mm256_blendv_epi8(argument, _mm256_set1_epi32(int32_t(row)), _mm256_castps_si256(greater));
+  }
+};
+
+/// Documents as value + 128, four dimensions to a lane.
+struct Bytes256 : Lanes256 {
+  using Element = uint8_t;
+  static constexpr uint32_t group = 4;
+  static constexpr bool biased = true;
+  static constexpr uint32_t strip = 64;
+
+  TARGET_INLINE void convert(const int8_t* from, uint8_t* out) {
+    const __m256i flip = _mm256_set1_epi8(int8_t(0x80));
+    for (uint32_t d = 0; d < strip; d += 32) {
+      const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + d));
+      _mm256_store_si256(reinterpret_cast<__m256i*>(out + d), _mm256_xor_si256(bytes, flip));
+    }
   }
 };
 

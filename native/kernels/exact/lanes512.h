@@ -12,6 +12,8 @@ struct Lanes512 {
   using Ints = __m512i;
   static constexpr uint32_t lanes = 16;
   static constexpr uint32_t rows = 8;
+  static constexpr uint32_t tileRows = 8;
+  static constexpr uint32_t together = 1;
   static constexpr size_t prefetchBytes = 5120;
 
   TARGET_INLINE __m512i zero() { return _mm512_setzero_si512(); }

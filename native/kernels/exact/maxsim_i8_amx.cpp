@@ -26,8 +26,6 @@ constexpr uint32_t tileDims = 64;
 constexpr uint32_t tileBytes = 1024;
 constexpr uint64_t fineCentroidsFrom = 512 << 10;
 
-std::atomic<uint64_t> calls{0};
-
 uint32_t stepsOf(uint32_t dim) { return (dim + tileDims - 1) / tileDims; }
 
 size_t packedBytes(uint32_t dim, uint32_t tokens) {

@@ -1,8 +1,8 @@
-// AVX2: 8 query tokens to a register, two dimensions to a lane.
+// AVX2: 8 query tokens to a register.
 //
-// Both sides are 16-bit integers under vpmaddwd. That costs the same two instructions per 32 products as the 8-bit
-// vpmaddubsw + vpmaddwd pair, needs no sign juggling, and cannot saturate: a pair is at most 2 * 128 * 128 and a
-// dot at most 2^24.
+// Of any query both sides are 16-bit integers under vpmaddwd, two dimensions to a lane: a pair is at most 2 * 128 * 128 and a dot
+// at most 2^24, so nothing saturates. A query of small values (small_values.h) is multiplied as bytes, four dimensions to
+// a lane, in .6 of the time: four times as many products are added up before a lane has to be widened.
 #if defined(__x86_64__)
 
 #define TARGET __attribute__((target("avx2,f16c")))
@@ -11,11 +11,12 @@
 
 #include "kernels/exact/dot256.h"
 #include "kernels/exact/lanes256.h"
+#include "kernels/small_values.h"
 
 namespace maxsimd {
 namespace {
 
-struct Avx2 : Lanes256 {
+struct Words : Lanes256 {
   using Element = int16_t;
   static constexpr uint32_t group = 2;
   static constexpr bool biased = false;
@@ -36,10 +37,76 @@ struct Avx2 : Lanes256 {
   }
 };
 
+struct Bytes : Bytes256 {
+  static constexpr uint32_t tileRows = 3;
+  static constexpr uint32_t together = 4;
+
+  /// products = the pairs of document u8 * query s8, in 16 bits.
+  TARGET_INLINE void multiply(__m256i& products, __m256i query, __m256i document) {
+    __asm__("vpmaddubsw %2, %1, %0" : "=x"(products) : "x"(document), "x"(query));
+  }
+  TARGET_INLINE void accumulate(__m256i& products, __m256i query, __m256i document) {
+    __m256i more;
+    __asm__("vpmaddubsw %3, %2, %1\n\tvpaddw %1, %0, %0" : "+x"(products), "=&x"(more) : "x"(document), "x"(query));
+  }
+  /// sum += both halves of products, per lane. There is no register left for the ones.
+  TARGET_INLINE void addPairs(__m256i& sum, __m256i products) {
+    alignas(32) static constexpr int16_t ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    __asm__("vpmaddwd %2, %1, %1\n\tvpaddd %1, %0, %0" : "+x"(sum), "+x"(products) : "m"(ones));
+  }
+};
+
+using WordKernel = LaneKernel<Words>;
+using ByteKernel = LaneKernel<Bytes>;
+
+/// What stands before a packed query: which of the two kernels packed it.
+struct alignas(64) Header {
+  bool small;
+};
+
+size_t packedBytes(uint32_t dim, uint32_t tokens) {
+  return sizeof(Header) + std::max(WordKernel::packedBytes(dim, tokens), ByteKernel::packedBytes(dim, tokens));
+}
+
+void pack(const int8_t* vectors, uint32_t dim, uint32_t tokens, void* packed) {
+  auto* header = static_cast<Header*>(packed);
+  header->small = true;
+  for (uint32_t i = 0; i < tokens; ++i) {
+    header->small = header->small && largestSumOfEight<int32_t>(vectors + size_t(i) * dim, dim) <= smallSumMost;
+  }
+  (header->small ? ByteKernel::pack : WordKernel::pack)(vectors, dim, tokens, header + 1);
+}
+
+/// `work` with the query behind its header, and whether it is small.
+template <typename Work>
+void withPacked(PackedQuery query, const Work& work) {
+  const auto* header = static_cast<const Header*>(query.packed);
+  query.packed = header + 1;
+  work(query, header->small);
+}
+
+void maxsim(const PackedQuery& query, const Chunk* chunks, size_t count, float* scores) {
+  withPacked(query, [&](const PackedQuery& packed, bool small) {
+    (small ? ByteKernel::maxsim : WordKernel::maxsim)(packed, chunks, count, scores);
+  });
+}
+
+void best(const PackedQuery& query, const Chunk& chunk, float* similarities, uint32_t* rows) {
+  withPacked(query, [&](const PackedQuery& packed, bool small) {
+    (small ? ByteKernel::best : WordKernel::best)(packed, chunk, similarities, rows);
+  });
+}
+
+void similarities(const PackedQuery& query, const Chunk& chunk, float* out) {
+  withPacked(query, [&](const PackedQuery& packed, bool small) {
+    (small ? ByteKernel::similarities : WordKernel::similarities)(packed, chunk, out);
+  });
+}
+
 }  // namespace
 
-const Kernel avx2Kernel =
-    LaneKernel<Avx2>::kernel("avx2", [](const CpuFeatures& cpu) { return cpu.avx2; }, dot, &avx2CodeLoops);
+const Kernel avx2Kernel = {"avx2", [](const CpuFeatures& cpu) { return cpu.avx2; }, packedBytes, pack, maxsim, best,
+                           similarities, dot, &calls, &avx2CodeLoops};
 
 }  // namespace maxsimd
 

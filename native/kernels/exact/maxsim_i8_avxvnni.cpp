@@ -20,20 +20,7 @@
 namespace maxsimd {
 namespace {
 
-struct AvxVnni : Lanes256 {
-  using Element = uint8_t;
-  static constexpr uint32_t group = 4;
-  static constexpr bool biased = true;
-  static constexpr uint32_t strip = 64;
-
-  TARGET_INLINE void convert(const int8_t* from, uint8_t* out) {
-    const __m256i flip = _mm256_set1_epi8(int8_t(0x80));
-    for (uint32_t d = 0; d < strip; d += 32) {
-      const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + d));
-      _mm256_store_si256(reinterpret_cast<__m256i*>(out + d), _mm256_xor_si256(bytes, flip));
-    }
-  }
-
+struct AvxVnni : Bytes256 {
   /// sum += dot4(document u8, query s8) per lane.
   TARGET_INLINE void accumulate(__m256i& sum, __m256i query, __m256i document) {
     __asm__(ENCODING "vpdpbusd %1, %2, %0" : "+x"(sum) : "x"(query), "x"(document));

@@ -18,6 +18,8 @@ struct Neon {
   static constexpr bool biased = false;
   static constexpr uint32_t lanes = 4;
   static constexpr uint32_t rows = 8;
+  static constexpr uint32_t tileRows = 8;
+  static constexpr uint32_t together = 1;
   static constexpr uint32_t strip = 64;
   static constexpr size_t prefetchBytes = 5120;
 

@@ -106,7 +106,7 @@ const Case finer("codes", "with codewords the approximate MaxSim follows the exa
                      }
                      const Query query(kernel, vectors, offsets, dim);
                      const Codebook* const codebook = &codes->codebook();
-                     const QueryTables tables(kernel, query.packed(), vectors, {&codebook, 1}, pool);
+                     const QueryTables tables(kernel, vectors, offsets, dim, {&codebook, 1}, pool);
                      const CodebookTable& table = tables.of(0);
                      const ResidualTable& residual = table.residual;
                      std::vector<double> byCodes, byBoth;

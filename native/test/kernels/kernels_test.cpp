@@ -2,6 +2,7 @@
 // AVX-512 VNNI that includes the avxvnni source in the encoding of AVX-512 and the amx source over emulated tiles.
 #include "kernels/dispatch.h"
 #include "kernels/half.h"
+#include "kernels/small_values.h"
 #include "files/crc32c.h"
 #include "runtime/aligned.h"
 #include "test/check.h"
@@ -38,6 +39,39 @@ std::vector<const Kernel*> comparedKernels() {
   return all;
 }
 
+/// What int8 values there are: any, or -128 and 127 alone.
+enum class Values { any, extreme };
+
+int8_t valueOf(Random& random, Values values) {
+  if (values == Values::any) return int8_t(random());
+  return random() % 2 ? int8_t(-128) : int8_t(127);
+}
+
+/// int8 [tokens x dim] whose sums of eight are the largest of small values, or one more.
+std::vector<int8_t> smallVectors(Random& random, uint32_t dim, uint32_t tokens, int32_t sum) {
+  std::vector<int8_t> vectors(size_t(tokens) * dim, 0);
+  for (uint32_t i = 0; i < tokens; ++i) {
+    int8_t* vector = vectors.data() + size_t(i) * dim;
+    for (uint32_t first = 0; first < dim; first += 16) {
+      for (uint32_t half = 0; half < 2; ++half) {
+        std::vector<uint32_t> eight;
+        for (uint32_t d = first; d < std::min(first + 16, dim); ++d) {
+          if (d / 2 % 2 == half) eight.push_back(d);
+        }
+        if (eight.empty()) continue;
+        // In one place, in a few or in all, of either sign.
+        const auto places = int32_t(between(random, 1, uint32_t(eight.size())));
+        const bool negative = random() % 2 == 0;
+        for (int32_t p = 0; p < places; ++p) {
+          const int32_t share = sum / places + (p == 0 ? sum % places : 0);
+          vector[eight[size_t(p)]] = int8_t(std::clamp(negative ? -share : share, -128, 127));
+        }
+      }
+    }
+  }
+  return vectors;
+}
+
 /// Documents in a buffer that ends exactly `readPaddingBytes` behind the last row, so that the address
 /// sanitizer sees any kernel that reads further; rows start at an odd address.
 struct Documents {
@@ -45,14 +79,14 @@ struct Documents {
   std::unique_ptr<uint16_t[]> halves;
   std::vector<Chunk> chunks;
 
-  Documents(Random& random, uint32_t dim, const std::vector<uint32_t>& rows, bool extreme) {
+  Documents(Random& random, uint32_t dim, const std::vector<uint32_t>& rows, Values values) {
     size_t total = 0;
     for (const uint32_t count : rows) total += count;
     const size_t shift = random() % 64;
     bytes = std::make_unique<int8_t[]>(shift + total * dim + readPaddingBytes);
     halves = std::make_unique<uint16_t[]>(total + readPaddingBytes / 2);
     for (size_t i = 0; i < total * dim; ++i) {
-      bytes[shift + i] = extreme ? (random() % 2 ? int8_t(-128) : int8_t(127)) : int8_t(random());
+      bytes[shift + i] = valueOf(random, values);
     }
     // Signs, zeros and subnormals included; never infinite.
     for (size_t i = 0; i < total; ++i) {
@@ -71,10 +105,9 @@ struct Documents {
 
 constexpr float scaleStep = 0.001f;
 
-void compareKernels(Random& random, uint32_t dim, uint32_t tokens, const std::vector<uint32_t>& rows, bool extreme) {
-  const Documents documents(random, dim, rows, extreme);
-  std::vector<int8_t> vectors(size_t(tokens) * dim);
-  for (auto& value : vectors) value = extreme ? (random() % 2 ? int8_t(-128) : int8_t(127)) : int8_t(random());
+/// `vectors` is the query as int8 [tokens x dim].
+void compareKernels(uint32_t dim, const std::vector<int8_t>& vectors, const Documents& documents) {
+  const auto tokens = uint32_t(vectors.size() / dim);
   const uint32_t padded = paddedTokens(tokens);
   const size_t count = documents.chunks.size();
   const PreparedQuery reference(scalarKernel, vectors, dim, tokens, scaleStep);
@@ -102,18 +135,43 @@ void compareKernels(Random& random, uint32_t dim, uint32_t tokens, const std::ve
   }
 }
 
+void compareKernels(Random& random, uint32_t dim, uint32_t tokens, const std::vector<uint32_t>& rows, Values values) {
+  const Documents documents(random, dim, rows, values);
+  std::vector<int8_t> vectors(size_t(tokens) * dim);
+  for (auto& value : vectors) value = valueOf(random, values);
+  compareKernels(dim, vectors, documents);
+}
+
 const Case everyDim("kernels", "agree to the bit over odd dims, tokens and rows", [](Random& random) {
   for (const uint32_t dim : {1, 2, 3, 4, 7, 31, 33, 63, 64, 65, 96, 127, 128, 129, 384, 1023, 1024}) {
     for (const uint32_t tokens : {1, 8, 9, 15, 16, 17, 24, 25, 31, 32, 33, 48, 65}) {
-      compareKernels(random, dim, tokens, {1, 2, 5, 6, 7, 8, 9, 17}, false);
+      compareKernels(random, dim, tokens, {1, 2, 5, 6, 7, 8, 9, 17}, Values::any);
     }
   }
-  for (const uint32_t tokens : {500, 512}) compareKernels(random, 8, tokens, {3, 40}, false);
-  compareKernels(random, 1024, 512, {9}, false);
+  for (const uint32_t tokens : {500, 512}) compareKernels(random, 8, tokens, {3, 40}, Values::any);
+  compareKernels(random, 1024, 512, {9}, Values::any);
 });
 
 const Case extremes("kernels", "agree on extreme values, -128 included on both sides", [](Random& random) {
-  for (const uint32_t dim : {1, 3, 64, 127, 128, 1024}) compareKernels(random, dim, 33, {1, 8, 13}, true);
+  for (const uint32_t dim : {1, 3, 64, 127, 128, 1024}) compareKernels(random, dim, 33, {1, 8, 13}, Values::extreme);
+});
+
+const Case small("kernels", "agree on queries of small values, up to the largest sums and beyond", [](Random& random) {
+  for (const uint32_t dim : {1, 2, 3, 5, 15, 16, 17, 63, 64, 65, 96, 127, 128, 129, 1023, 1024}) {
+    for (const uint32_t tokens : {1, 8, 9, 16, 17, 24, 33}) {
+      for (const Values values : {Values::any, Values::extreme}) {
+        const Documents documents(random, dim, {1, 2, 5, 6, 7, 8, 9, 17}, values);
+        for (const int32_t sum : {smallSumMost, smallSumMost + 1}) {
+          const std::vector<int8_t> vectors = smallVectors(random, dim, tokens, sum);
+          if (dim == 128 && tokens > 8) {
+            const int32_t largest = largestSumOfEight<int32_t>(vectors.data(), dim * tokens);
+            CHECK(largest == sum);
+          }
+          compareKernels(dim, vectors, documents);
+        }
+      }
+    }
+  }
 });
 
 /// Mostly up to `often`, at times up to `most`.
@@ -128,7 +186,7 @@ const Case fuzz("kernels", "agree on random shapes: dims to 1024, tokens to 512,
     const uint32_t rowsMost = std::clamp(600000u / (dim * tokens), 1u, 70u);
     std::vector<uint32_t> rows(between(random, 1, 4));
     for (auto& count : rows) count = between(random, 1, rowsMost);
-    compareKernels(random, dim, tokens, rows, random() % 8 == 0);
+    compareKernels(random, dim, tokens, rows, random() % 8 == 0 ? Values::extreme : Values::any);
   }
 });
 
@@ -136,14 +194,14 @@ const Case blocks("kernels", "agree on every number of rows around blocks and ti
   std::vector<uint32_t> rows(70);
   for (uint32_t count = 1; count <= rows.size(); ++count) rows[count - 1] = count;
   for (const uint32_t dim : {96, 128}) {
-    for (const uint32_t tokens : {8, 16, 24, 32}) compareKernels(random, dim, tokens, rows, false);
+    for (const uint32_t tokens : {8, 16, 24, 32}) compareKernels(random, dim, tokens, rows, Values::any);
   }
 });
 
 const Case reference("kernels", "scalar scores follow the definition in float64", [](Random& random) {
   for (int round = 0, most = rounds(30); round < most; ++round) {
     const uint32_t dim = between(random, 1, 300), tokens = between(random, 1, 70);
-    const Documents documents(random, dim, {between(random, 1, 30)}, false);
+    const Documents documents(random, dim, {between(random, 1, 30)}, Values::any);
     const Chunk& chunk = documents.chunks[0];
     std::vector<int8_t> vectors(size_t(tokens) * dim);
     for (auto& value : vectors) value = int8_t(random());

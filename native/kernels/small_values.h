@@ -1,0 +1,28 @@
+// Queries of small values, whose products with bytes can be added up in 16 bits.
+//
+// vpmaddubsw adds up two products of an unsigned and a signed byte in 16 bits. Of sixteen dimensions 0, 1, 4, 5, 8, 9, 12, 13 meet
+// in one such sum where four results are added, and the others in another. With documents of up to 255 it does
+// not overflow if the absolute values of those eight add up to 128 at most: 255 * 128 < 2^15.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+namespace maxsimd {
+
+inline constexpr int32_t smallSumMost = 128;
+
+/// The largest sum of absolute values of eight dimensions that meet: [dim] of int8 or f32.
+template <typename Sum, typename Value>
+Sum largestSumOfEight(const Value* vector, uint32_t dim) {
+  Sum largest = 0;
+  for (uint32_t first = 0; first < dim; first += 16) {
+    Sum sums[2] = {};
+    for (uint32_t d = first; d < std::min(first + 16, dim); ++d) sums[d / 2 % 2] += std::abs(Sum(vector[d]));
+    largest = std::max({largest, sums[0], sums[1]});
+  }
+  return largest;
+}
+
+}  // namespace maxsimd
