@@ -47,8 +47,10 @@ export interface RedisLimiterOptions {
  * A local command takes a tenth of a millisecond, but this process or Redis may pause for some hundred. A loss refuses what
  * is beyond the share for a minute; one that is noticed later only makes the requests of that second wait.
  */
-const commandMsMax = 1_000;
+const answerMsMax = 1_000;
 const connectMsMax = 2_000;
+/** For what the client sends by itself when it connects. */
+const silenceMsMax = 10_000;
 const reconnectMsMax = 1_000;
 const defaultLeaseMs = 15_000;
 
@@ -88,7 +90,7 @@ export class RedisLimiter implements Limiter {
       lazyConnect: true,
       enableOfflineQueue: false,
       maxRetriesPerRequest: 0,
-      commandTimeout: commandMsMax,
+      commandTimeout: silenceMsMax,
       connectTimeout: connectMsMax,
       retryStrategy: (attempt) => Math.min(reconnectMsMax, 50 * attempt),
     });
@@ -258,7 +260,7 @@ export class RedisLimiter implements Limiter {
   }
 
   #observed<T>(operation: string, work: () => Promise<T>): Promise<T> {
-    return observed(this.#options.onCall, operation, work);
+    return observed(this.#options.onCall, operation, () => inTime(work()));
   }
 
   #name(): string {
@@ -272,5 +274,20 @@ export class RedisLimiter implements Limiter {
 
   #clock(): string {
     return `${this.#prefix}clock`;
+  }
+}
+
+/**
+ * Rejects if there is no answer in time. Once a process goes on that was stopped, its timers are due before its sockets are
+ * read: an answer that lies there has come in time.
+ */
+async function inTime<T>(answer: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const reject = (): void => late.reject(new Error(`no answer for ${answerMsMax} ms`));
+  const timer = setTimeout(() => setImmediate(reject), answerMsMax);
+  try {
+    return await Promise.race([answer, late.promise]);
+  } finally {
+    clearTimeout(timer);
   }
 }

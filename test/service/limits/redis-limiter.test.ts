@@ -38,6 +38,11 @@ function cluster(): Promise<readonly RedisLimiter[]> {
   return Promise.all([1, 2, 3].map(() => connect({ prefix })));
 }
 
+/** As a process does that is stopped. */
+function standStill(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
 describe('three nodes', () => {
   it('admit a hundred requests at once up to the limit, whatever their clocks say', async () => {
     const nodes = await cluster();
@@ -100,6 +105,17 @@ describe('three nodes', () => {
     expect((await one!.admitRate('t', 60, Date.now())).admitted).toBe(false);
     expect((await two!.admitRate('u', 60, Date.now())).admitted).toBe(false);
     expect((await two!.admitRate('u', 60, Date.now() + 3_001)).admitted).toBe(true);
+  });
+
+  it('do not take their own silence for that of Redis', async () => {
+    const [one] = await cluster();
+    await one!.admitRate('t', 60, Date.now());
+    const admission = one!.admitRate('t', 60, Date.now());
+    const slot = one!.acquireSlot('t', 6);
+    standStill(2_500);
+    expect(await admission).toMatchObject({ admitted: true, remaining: 58 });
+    expect(await slot).toBeDefined();
+    expect(one!.isAway).toBe(false);
   });
 
   it('go on with shares when Redis is killed, and with Redis when it is back', async () => {

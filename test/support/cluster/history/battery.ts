@@ -48,7 +48,6 @@ export interface BatteryOptions {
   /** A planted fault of every node. */
   readonly planted?: 'heads';
   readonly onBackgroundError: (job: string, message: string) => void;
-  readonly onLimiterAway: () => void;
 }
 
 const nodeCount = 3;
@@ -87,7 +86,6 @@ export async function openBattery(servers: Servers, options: BatteryOptions): Pr
       },
       clockOffsetMs: () => Math.round((2 * options.random() - 1) * clockOffsetMsMax),
       onBackgroundError: options.onBackgroundError,
-      onLimiterAway: options.onLimiterAway,
     });
     opening.defer(() => node.kill());
     await node.start();

@@ -41,8 +41,6 @@ export type ToNode =
 export type FromNode =
   | { readonly ready: true }
   | { readonly asleep: true }
-  /** A request was admitted by this node's share: Redis was away, or this node too slow to hear it. */
-  | { readonly limiterAway: true }
   | { readonly id: number; readonly value: unknown }
   | { readonly id: number; readonly code: string; readonly message: string }
   /** Work in the background failed. */

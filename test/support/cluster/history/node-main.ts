@@ -79,7 +79,6 @@ function textOf(error: unknown): string {
 /** As the HTTP layer does: admission, the operation, its count in the ledger, and only then the slot is free. */
 async function answer(call: NodeCall): Promise<NodeAnswers[NodeCall['kind']]> {
   const { tenant, permit } = await service.admit(`Bearer ${call.apiKey}`);
-  if (cluster.limiter.isAway) send({ limiterAway: true });
   const from = steadyMs();
   try {
     const context: RequestContext = {

@@ -11,8 +11,6 @@ export interface NodeProcessOptions {
   readonly environment: Readonly<Record<string, string>>;
   readonly clockOffsetMs: () => number;
   readonly onBackgroundError: (job: string, message: string) => void;
-  /** For this node alone, perhaps: one that was stopped for a second takes its own silence for that of Redis. */
-  readonly onLimiterAway: () => void;
 }
 
 const entry = path.join(import.meta.dirname, 'node-main.ts');
@@ -38,7 +36,7 @@ export class NodeProcess implements LoadNode, MortalNode {
   }
 
   async start(): Promise<void> {
-    const { directory, environment, clockOffsetMs, onBackgroundError, onLimiterAway } = this.#options;
+    const { directory, environment, clockOffsetMs, onBackgroundError } = this.#options;
     this.life += 1;
     const log = openSync(`${directory}.log`, 'a');
     const catalog = new URL(environment['MAXSIMD_CATALOG_URL'] ?? '');
@@ -60,7 +58,6 @@ export class NodeProcess implements LoadNode, MortalNode {
     child.on('message', (message: FromNode) => {
       if ('ready' in message) ready.resolve();
       else if ('asleep' in message) this.#asleep.resolve();
-      else if ('limiterAway' in message) onLimiterAway();
       else if ('job' in message) onBackgroundError(message.job, message.message);
       else this.#answered(message);
     });

@@ -57,10 +57,6 @@ export async function runHistory(servers: Servers, options: RunOptions): Promise
       background[text] = (background[text] ?? 0) + 1;
       if (isDefect(message)) defects.push(text);
     },
-    onLimiterAway: () => {
-      const now = performance.now();
-      load.admissions.redisWasAway({ from: now, to: now });
-    },
   });
   if (typeof planted === 'function') await planted(battery);
 
