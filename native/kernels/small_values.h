@@ -13,14 +13,16 @@ namespace maxsimd {
 
 inline constexpr int32_t smallSumMost = 128;
 
-/// The largest sum of absolute values of eight dimensions that meet: [dim] of int8 or f32.
+/// The largest sum of absolute values of eight dimensions that meet, of int8 or f32 [vectors x dim].
 template <typename Sum, typename Value>
-Sum largestSumOfEight(const Value* vector, uint32_t dim) {
+Sum largestSumOfEight(const Value* vector, uint32_t dim, uint32_t vectors = 1) {
   Sum largest = 0;
-  for (uint32_t first = 0; first < dim; first += 16) {
-    Sum sums[2] = {};
-    for (uint32_t d = first; d < std::min(first + 16, dim); ++d) sums[d / 2 % 2] += std::abs(Sum(vector[d]));
-    largest = std::max({largest, sums[0], sums[1]});
+  for (; vectors > 0; --vectors, vector += dim) {
+    for (uint32_t first = 0; first < dim; first += 16) {
+      Sum sums[2] = {};
+      for (uint32_t d = first; d < std::min(first + 16, dim); ++d) sums[d / 2 % 2] += std::abs(Sum(vector[d]));
+      largest = std::max({largest, sums[0], sums[1]});
+    }
   }
   return largest;
 }

@@ -1,6 +1,6 @@
 // AVX2: 8 query tokens to a register.
 //
-// Of any query both sides are 16-bit integers under vpmaddwd, two dimensions to a lane: a pair is at most 2 * 128 * 128 and a dot
+// Both sides of any query are 16-bit integers under vpmaddwd, two dimensions to a lane: a pair is at most 2 * 128 * 128 and a dot
 // at most 2^24, so nothing saturates. A query of small values (small_values.h) is multiplied as bytes, four dimensions to
 // a lane, in .6 of the time: four times as many products are added up before a lane has to be widened.
 #if defined(__x86_64__)
@@ -70,37 +70,27 @@ size_t packedBytes(uint32_t dim, uint32_t tokens) {
 
 void pack(const int8_t* vectors, uint32_t dim, uint32_t tokens, void* packed) {
   auto* header = static_cast<Header*>(packed);
-  header->small = true;
-  for (uint32_t i = 0; i < tokens; ++i) {
-    header->small = header->small && largestSumOfEight<int32_t>(vectors + size_t(i) * dim, dim) <= smallSumMost;
-  }
+  header->small = largestSumOfEight<int32_t>(vectors, dim, tokens) <= smallSumMost;
   (header->small ? ByteKernel::pack : WordKernel::pack)(vectors, dim, tokens, header + 1);
 }
 
-/// `work` with the query behind its header, and whether it is small.
-template <typename Work>
-void withPacked(PackedQuery query, const Work& work) {
-  const auto* header = static_cast<const Header*>(query.packed);
-  query.packed = header + 1;
-  work(query, header->small);
+bool isSmall(const PackedQuery& query) { return static_cast<const Header*>(query.packed)->small; }
+
+PackedQuery behindHeader(PackedQuery query) {
+  query.packed = static_cast<const Header*>(query.packed) + 1;
+  return query;
 }
 
 void maxsim(const PackedQuery& query, const Chunk* chunks, size_t count, float* scores) {
-  withPacked(query, [&](const PackedQuery& packed, bool small) {
-    (small ? ByteKernel::maxsim : WordKernel::maxsim)(packed, chunks, count, scores);
-  });
+  (isSmall(query) ? ByteKernel::maxsim : WordKernel::maxsim)(behindHeader(query), chunks, count, scores);
 }
 
 void best(const PackedQuery& query, const Chunk& chunk, float* similarities, uint32_t* rows) {
-  withPacked(query, [&](const PackedQuery& packed, bool small) {
-    (small ? ByteKernel::best : WordKernel::best)(packed, chunk, similarities, rows);
-  });
+  (isSmall(query) ? ByteKernel::best : WordKernel::best)(behindHeader(query), chunk, similarities, rows);
 }
 
 void similarities(const PackedQuery& query, const Chunk& chunk, float* out) {
-  withPacked(query, [&](const PackedQuery& packed, bool small) {
-    (small ? ByteKernel::similarities : WordKernel::similarities)(packed, chunk, out);
-  });
+  (isSmall(query) ? ByteKernel::similarities : WordKernel::similarities)(behindHeader(query), chunk, out);
 }
 
 }  // namespace

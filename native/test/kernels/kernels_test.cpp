@@ -164,7 +164,7 @@ const Case small("kernels", "agree on queries of small values, up to the largest
         for (const int32_t sum : {smallSumMost, smallSumMost + 1}) {
           const std::vector<int8_t> vectors = smallVectors(random, dim, tokens, sum);
           if (dim == 128 && tokens > 8) {
-            const int32_t largest = largestSumOfEight<int32_t>(vectors.data(), dim * tokens);
+            const auto largest = largestSumOfEight<int32_t>(vectors.data(), dim, tokens);
             CHECK(largest == sum);
           }
           compareKernels(dim, vectors, documents);
