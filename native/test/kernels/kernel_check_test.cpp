@@ -16,6 +16,13 @@ const Case trusted("kernels", "a kernel that differs from scalar in one score is
     scores[count - 1] += 1.0f;
   };
   CHECK(!agreesWithScalar(wrong));
+  wrong.maxsim = scalarKernel.maxsim;
+  CHECK(agreesWithScalar(wrong));
+  wrong.similarities = [](const PackedQuery& query, const Chunk& chunk, float* out) {
+    scalarKernel.similarities(query, chunk, out);
+    out[query.tokens - 1] += 1.0f;
+  };
+  CHECK(!agreesWithScalar(wrong));
 });
 
 }  // namespace
