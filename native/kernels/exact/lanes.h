@@ -202,30 +202,30 @@ struct LaneKernel {
           [[maybe_unused]] typename Second::Ints queryB;
           if constexpr (two) queryB = Second::load(query + A::lanes);
           query += width;
-#define STEP(r)                                                                                                      \
-  if constexpr (r >= rowStart && r < rowEnd) {                                                                       \
-    const auto document = A::broadcast(documents + r * Rows::stride);                                                \
-    if constexpr (together > 1) {                                                                                    \
-      step == 0 ? A::multiply(productsA##r, queryA, document) : A::accumulate(productsA##r, queryA, document);       \
-      if constexpr (two)                                                                                             \
-        step == 0 ? A::multiply(productsB##r, queryB, document) : A::accumulate(productsB##r, queryB, document);     \
-    } else {                                                                                                         \
-      A::accumulate(a##r, queryA, document);                                                                         \
-      if constexpr (std::is_same_v<A, B>) B::accumulate(b##r, queryB, document);                                     \
-      else if constexpr (two) Second::accumulate(b##r, queryB, Second::narrow(document));                            \
-    }                                                                                                                \
+#define STEP(r)                                                                                                  \
+  if constexpr (r >= rowStart && r < rowEnd) {                                                                   \
+    const auto document = A::broadcast(documents + r * Rows::stride);                                            \
+    if constexpr (together > 1) {                                                                                \
+      step == 0 ? A::multiply(productsA##r, queryA, document) : A::accumulate(productsA##r, queryA, document);   \
+      if constexpr (two)                                                                                         \
+        step == 0 ? A::multiply(productsB##r, queryB, document) : A::accumulate(productsB##r, queryB, document); \
+    } else {                                                                                                     \
+      A::accumulate(a##r, queryA, document);                                                                     \
+      if constexpr (std::is_same_v<A, B>) B::accumulate(b##r, queryB, document);                                 \
+      else if constexpr (two) Second::accumulate(b##r, queryB, Second::narrow(document));                        \
+    }                                                                                                            \
   }
           EACH_ROW(STEP)
 #undef STEP
           documents += group;
         }
-#define WIDEN(r)                                                        \
-  if constexpr (together > 1 && r >= rowStart && r < rowEnd) {          \
-    A::addPairs(a##r, productsA##r);                                       \
-    if constexpr (two) A::addPairs(b##r, productsB##r);                    \
+#define ADD_PAIRS(r)                                           \
+  if constexpr (together > 1 && r >= rowStart && r < rowEnd) { \
+    A::addPairs(a##r, productsA##r);                           \
+    if constexpr (two) A::addPairs(b##r, productsB##r);        \
   }
-        EACH_ROW(WIDEN)
-#undef WIDEN
+        EACH_ROW(ADD_PAIRS)
+#undef ADD_PAIRS
       } while (documents < end);
     }
     typename A::Floats bestA{};
