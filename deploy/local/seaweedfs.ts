@@ -2,7 +2,13 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
+import {
+  CreateBucketCommand,
+  DeleteObjectCommand,
+  GetObjectCommand,
+  PutObjectCommand,
+  S3Client,
+} from '@aws-sdk/client-s3';
 import { freePort } from './free-port.ts';
 import { startServer, type RunningServer } from './server-process.ts';
 
@@ -83,11 +89,16 @@ export async function startSeaweed(options: SeaweedOptions): Promise<RunningSeaw
     environment: { HOME: directory },
     // Its orderly end takes longer than the patience of `stop`; what it has answered is in files by then.
     stopSignal: 'SIGKILL',
-    // A bucket can be made once all of its parts have found each other.
+    // A bucket is made before the part that keeps objects has been found, above all after a restart.
     probe: async () => {
       await client.send(new CreateBucketCommand({ Bucket: bucket })).catch((error: unknown) => {
         if (!(error instanceof Error && error.name.startsWith('BucketAlready'))) throw error;
       });
+      const probed = { Bucket: bucket, Key: 'probe' };
+      await client.send(new PutObjectCommand({ ...probed, Body: Buffer.alloc(64 * 1024) }));
+      const { Body: body } = await client.send(new GetObjectCommand(probed));
+      await body?.transformToByteArray();
+      await client.send(new DeleteObjectCommand(probed));
     },
   });
   return {
