@@ -147,14 +147,17 @@ describe.each(Object.keys(balancers))('%s', (name) => {
     return places;
   }
 
-  /** Balancers find out by checks each second. */
+  /** Balancers find out by checks each second. Before the first ones some send to all nodes, whether they are up or not. */
   async function placesOnceUp(...up: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const endsAt = performance.now() + 20_000;
+    let before: ReadonlyMap<string, string> = new Map();
     for (;;) {
       const places = await placesOf();
       const used = new Set(places.values());
-      if (up.every((node) => used.has(node)) || performance.now() > endsAt) return places;
-      await pause(200);
+      const stays = indexes.every((id) => places.get(id) === before.get(id));
+      if ((stays && up.every((node) => used.has(node))) || performance.now() > endsAt) return places;
+      before = places;
+      await pause(1_200);
     }
   }
 
