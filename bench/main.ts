@@ -4,6 +4,7 @@ import { capacity } from './capacity/command.ts';
 import { cluster } from './cluster/bench.ts';
 import { cold } from './cold/bench.ts';
 import { encoder } from './encoder/bench.ts';
+import { firstRuns } from './gpu/first-runs.ts';
 import { frontier } from './frontier/bench.ts';
 import { gpu } from './gpu/bench.ts';
 import { host } from './host/bench.ts';
@@ -38,6 +39,7 @@ const scenarios = [
   placement,
   encoder,
   gpu,
+  firstRuns,
   host,
   retrieval,
   search,

@@ -27,6 +27,11 @@ export function builtFile(name: string): string {
     : path.join(path.dirname(manifestOf(platformPackage)), name);
 }
 
+/** What drives a GPU for the engine (`npm run cuda:engine`); no package brings it. */
+export function cudaLibrary(): string {
+  return isCheckout ? path.join(root, '.cuda', 'maxsimd-cuda.so') : builtFile('maxsimd-cuda.so');
+}
+
 /** Resolves ONNX Runtime's package, which the package of the platform bundles without the files of other platforms. */
 export function requireOfRuntime(): NodeJS.Require {
   return isCheckout ? requireHere : createRequire(manifestOf(platformPackage));

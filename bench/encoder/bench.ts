@@ -19,6 +19,7 @@ import { type Agreement, agreementOf } from '../lib/model/agreement.ts';
 import type { Contender, Mix, RoundTiming } from './contender.ts';
 import { installPythonPeer } from './install-python.ts';
 import { makeMixes, mixShapes } from './mixes.ts';
+import { type Mps, startMps } from './mps.ts';
 import { openMaxsimd } from './open-maxsimd.ts';
 import { openPeers } from './peer-contender.ts';
 import { openPython } from './python-contender.ts';
@@ -44,6 +45,7 @@ const settings = {
     'encoder processes of ours, each with a client process of its own where there are several',
   ),
   alone: flag('measures our side alone'),
+  mps: flag('all processes share the GPU through the Multi-Process Service of NVIDIA'),
   peers: without('leaves out the peers that are not among our own dependencies'),
   export: optional(
     'directory',
@@ -112,6 +114,17 @@ interface Sides {
 }
 
 async function run(options: Options): Promise<EncoderReport> {
+  if (!options.mps) return measure(options);
+  using mps = startMps();
+  try {
+    return await measure(options, mps);
+  } catch (error) {
+    options.onProgress(mps.log());
+    throw error;
+  }
+}
+
+async function measure(options: Options, mps?: Mps): Promise<EncoderReport> {
   const modelDirectory = await modelDirectoryOf(parseConfig(options.environment));
   const model = await loadModel(modelDirectory);
   const found = await readTexts(options.texts * 4, options.beir);
@@ -121,6 +134,10 @@ async function run(options: Options): Promise<EncoderReport> {
   try {
     const rows: EncoderRow[] = [];
     for (const mix of mixes) rows.push(...(await measureMix(mix, contenders, model.dim, options)));
+    const use = mps?.use();
+    if (use !== undefined && use.clients.length < options.processes) {
+      options.onProgress(`MPS: used by ${use.clients.length} of ${options.processes} processes\n${use.said}`);
+    }
     const details = Object.fromEntries(
       goals[options.device.provider].map((goal) => [goal.name, ratioOf(goal, rows)]),
     );
@@ -130,6 +147,7 @@ async function run(options: Options): Promise<EncoderReport> {
         model: `${model.name}/${model.version}`,
         device: deviceName(options.device),
         processes: options.processes,
+        mps: use ?? null,
         source: found.name,
         texts: options.texts,
         rounds: options.rounds,

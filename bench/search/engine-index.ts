@@ -7,6 +7,7 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync, existsSync } from 'node:fs';
 import path from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { builtFile } from '../../src/installation.ts';
 import { defaultIndexSettings } from '../../src/index/index-settings.ts';
 import type {
@@ -249,6 +250,7 @@ export class OpenIndex {
       record: document - segmentStarts[segmentOf(document) - 1]!,
     }));
     index.publish(generation, columnsOf(born), columnsOf(died));
+    await onDevice(options, index);
     return new OpenIndex(index, documents, [directory, changesDirectory], openSeconds);
   }
 
@@ -323,6 +325,21 @@ function createIndex({ engine, corpus }: IndexOptions): NativeIndex {
     dim: corpus.dim,
     exactTokenVectorsMax: 0,
   });
+}
+
+/** Asks for what the engine's device can have of the index, and waits for it. */
+async function onDevice({ engine, corpus: { dim } }: IndexOptions, index: NativeIndex): Promise<void> {
+  if (engine.device() === undefined) return;
+  await index.search({
+    query: new Float32Array(dim).fill(1),
+    offsets: new Float32Array(1),
+    topK: 1,
+    candidateK: 1,
+    generation,
+    components: false,
+    timeoutMs: searchTimeoutMs,
+  });
+  while (engine.device()!.coming > 0) await pause(20);
 }
 
 interface SegmentParts {

@@ -15,6 +15,7 @@ namespace maxsimd {
 namespace {
 
 constexpr double threadsMax = 1024;
+constexpr double devicesMost = 1024;
 constexpr double transientRowsMax = 1u << 24;
 
 /// Query and chunks of `score` and `timeKernel`, checked and copied.
@@ -57,6 +58,16 @@ ScoreRequest takeScoreRequest(const Napi::Value& first, const Napi::Value& secon
   return request;
 }
 
+/// Null if none is asked for.
+std::unique_ptr<Residents> takeDevice(const Napi::Value& given) {
+  if (given.IsUndefined()) return nullptr;
+  const Napi::Object device = takeObject(given, "options.device");
+  const auto [library, ordinal, memoryBytes] = properties(device, "library", "ordinal", "memoryBytes");
+  const auto number = uint32_t(takeInteger(ordinal, "options.device.ordinal", 0, devicesMost));
+  const auto most = uint64_t(takeInteger(memoryBytes, "options.device.memoryBytes"));
+  return std::make_unique<Residents>(loadDeviceLibrary(takeString(library, "options.device.library")), number, most);
+}
+
 }  // namespace
 
 void EngineObject::define(Napi::Env env, Napi::Object exports) {
@@ -67,6 +78,7 @@ void EngineObject::define(Napi::Env env, Napi::Object exports) {
                                     {
                                         InstanceAccessor<&EngineObject::info>("info"),
                                         InstanceMethod<&EngineObject::memory>("memory"),
+                                        InstanceMethod<&EngineObject::device>("device"),
                                         InstanceMethod<&EngineObject::createIndex>("createIndex"),
                                         InstanceMethod<&EngineObject::score>("score"),
                                         InstanceMethod<&EngineObject::kernelCalls>("kernelCalls"),
@@ -85,7 +97,7 @@ EngineObject::EngineObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<En
     const std::string kernel = takeString(options.Get("kernel"), "options.kernel");
     const Napi::Value memory = options.Get("memoryBytes");
     if (!memory.IsUndefined()) Memory::ofProcess().bound(takeInteger(memory, "options.memoryBytes"));
-    hub_ = AsyncHub::create(info.Env(), std::make_unique<Engine>(threads, kernel));
+    hub_ = AsyncHub::create(info.Env(), std::make_unique<Engine>(threads, kernel, takeDevice(options.Get("device"))));
     return info.Env().Undefined();
   });
 }
@@ -128,6 +140,25 @@ Napi::Value EngineObject::memory(const Napi::CallbackInfo& info) {
     object.Set("takenBytes", double(use.taken));
     object.Set("codesBytes", double(use.codes));
     object.Set("heldBytes", double(use.held));
+    return object;
+  });
+}
+
+Napi::Value EngineObject::device(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&]() -> Napi::Value {
+    const Residents* residents = requireOpen().engine().residents();
+    if (residents == nullptr) return env.Undefined();
+    const DeviceUse use = residents->use();
+    Napi::Object object = Napi::Object::New(env);
+    object.Set("name", residents->device().name);
+    object.Set("mostBytes", double(use.mostBytes));
+    object.Set("bytes", double(use.bytes));
+    object.Set("segments", use.segments);
+    object.Set("coming", use.coming);
+    object.Set("scored", double(use.scored));
+    object.Set("refusal", use.refusal);
+    object.Set("failure", use.failure);
     return object;
   });
 }

@@ -1,9 +1,9 @@
 #include "candidates/candidates.h"
 
 #include "candidates/code_scan.h"
+#include "candidates/device_scan.h"
 #include "candidates/list_scan.h"
 #include "candidates/query_tables.h"
-#include "candidates/index_search.h"
 #include "candidates/shortlist_scores.h"
 #include "codes/codebook_fit.h"
 #include "files/error.h"
@@ -167,30 +167,33 @@ std::vector<uint64_t> matchingVersions(const Index& index, uint64_t generation, 
 
 namespace {
 
-CandidateSet everyChunk(const std::vector<Selection>& selections) {
-  CandidateSet set;
+/// Whether the selections have found their candidates already.
+using Found = std::vector<bool>;
+
+/// Calls body(candidate) for every chunk of the others.
+template <typename Body>
+void forEachChunk(const std::vector<Selection>& selections, const Found& found, const Body& body) {
   for (uint32_t s = 0; s < selections.size(); ++s) {
+    if (found[s]) continue;
     const Bitmap& chunks = selections[s].chunks->chunks;
-    chunks.forEach(0, chunks.size(), [&](uint32_t chunk) { set.candidates.push_back({s, chunk}); });
+    chunks.forEach(0, chunks.size(), [&](uint32_t chunk) { body(Candidate{s, chunk}); });
   }
-  return set;
 }
 
-CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& selections, Pool& pool,
-                         const IndexSearch& request, const PackedQuery& query) {
-  CandidateSet set;
+/// Of the others the best by codes, and every chunk of those without codes. Returns how the best were found.
+Plan addBestByCodes(const Kernel& kernel, const std::vector<Selection>& selections, const Found& found, Pool& pool,
+                    const IndexSearch& request, const PackedQuery& query, std::vector<ScoredChunk>& scored) {
   std::vector<CodedSegment> segments;
   std::vector<const Codebook*> codebooks;
-  // Without codes: they stay whatever comes.
-  std::vector<ScoredChunk> scored;
   for (uint32_t s = 0; s < selections.size(); ++s) {
     const LiveChunks& selected = *selections[s].chunks;
-    if (selected.count == 0) continue;
+    if (found[s] || selected.count == 0) continue;
     if (const ChunkCodes* codes = selections[s].snapshot.codes.get()) {
       segments.push_back({s, &selected, codes, nullptr});
       if (std::find(codebooks.begin(), codebooks.end(), &codes->codebook()) == codebooks.end())
         codebooks.push_back(&codes->codebook());
     } else {
+      // They stay whatever comes.
       selected.chunks.forEach(0, selected.chunks.size(),
                               [&](uint32_t chunk) { scored.push_back({{s, chunk}, 0.0f}); });
     }
@@ -216,15 +219,18 @@ CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& sel
     shortlist = bestByEntries(search, std::move(shortlist), count, ownHighest);
   }
   // Lists may meet too few chunks.
-  set.byLists = shortlist.size() >= request.candidateK;
-  if (!set.byLists) shortlist = shortlistByCodes(search, count);
-  std::vector<ScoredChunk> rescored = scoreByResidualCodes(search, shortlist, set.byLists ? ownHighest : unknown);
+  const bool byLists = shortlist.size() >= request.candidateK;
+  if (!byLists) shortlist = shortlistByCodes(search, count);
+  std::vector<ScoredChunk> rescored = scoreByResidualCodes(search, shortlist, byLists ? ownHighest : unknown);
   keepBest(rescored, request.candidateK, age);
   scored.insert(scored.end(), rescored.begin(), rescored.end());
+  return byLists ? Plan::lists : Plan::codes;
+}
 
+/// By segment, then chunk: exact scores are taken in order of position, for the sake of memory; the rank is remembered.
+void addInOrder(const std::vector<ScoredChunk>& scored, CandidateSet& set) {
   std::vector<uint32_t> order(scored.size());
   std::iota(order.begin(), order.end(), 0u);
-  // Scored in order of position, for the sake of memory; the rank is remembered.
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
     const Candidate &x = scored[a].candidate, &y = scored[b].candidate;
     return x.selection != y.selection ? x.selection < y.selection : x.chunk < y.chunk;
@@ -233,15 +239,17 @@ CandidateSet bestByCodes(const Kernel& kernel, const std::vector<Selection>& sel
     set.candidates.push_back(scored[rank].candidate);
     set.preselected.push_back({scored[rank].score, rank});
   }
-  return set;
 }
 
-/// Whether all selected chunks are to be scored exactly.
-bool scansExactly(const Index& index, const IndexSearch& request, const std::vector<Selection>& selections) {
+/// Whether all chunks of selections that have not found their candidates are to be scored exactly.
+bool scansExactly(const Index& index, const IndexSearch& request, const std::vector<Selection>& selections,
+                  const Found& found) {
   if (request.plan == Plan::exact) return true;
   uint64_t chunks = 0, rows = 0;
   bool coded = false;
-  for (const Selection& selection : selections) {
+  for (size_t s = 0; s < selections.size(); ++s) {
+    if (found[s]) continue;
+    const Selection& selection = selections[s];
     chunks += selection.chunks->count;
     rows += selection.chunks->rows;
     coded |= selection.snapshot.codes != nullptr && selection.chunks->count > 0;
@@ -255,10 +263,28 @@ bool scansExactly(const Index& index, const IndexSearch& request, const std::vec
 
 }  // namespace
 
-CandidateSet chooseCandidates(const Index& index, Pool& pool, const IndexSearch& request, const PackedQuery& query,
+CandidateSet chooseCandidates(const Index& index, Pool& pool, const IndexSearch& request, const Query& query,
                               const std::vector<Selection>& selections) {
-  if (scansExactly(index, request, selections)) return everyChunk(selections);
-  return bestByCodes(index.kernel(), selections, pool, request, query);
+  CandidateSet set;
+  Found found(selections.size(), false);
+  std::vector<ScoredChunk> scored = scanOnDevice(index, request, query, selections, found);
+  for (size_t s = 0; s < selections.size(); ++s) {
+    if (!found[s]) continue;
+    set.plan = Plan::device;
+    set.considered += selections[s].chunks->count;
+  }
+  const size_t onDevice = scored.size();
+  if (!scansExactly(index, request, selections, found)) {
+    const Plan plan = addBestByCodes(index.kernel(), selections, found, pool, request, query.packed(), scored);
+    if (set.plan == Plan::exact) set.plan = plan;
+  } else if (set.plan == Plan::device) {
+    forEachChunk(selections, found, [&](const Candidate& candidate) { scored.push_back({candidate, 0.0f}); });
+  } else {
+    forEachChunk(selections, found, [&](const Candidate& candidate) { set.candidates.push_back(candidate); });
+  }
+  addInOrder(scored, set);
+  set.considered += set.candidates.size() - onDevice;
+  return set;
 }
 
 }  // namespace maxsimd

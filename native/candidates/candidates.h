@@ -5,6 +5,7 @@
 #include "index/index.h"
 #include "index/live_chunks.h"
 #include "runtime/pool.h"
+#include "candidates/index_search.h"
 #include "candidates/shortlist.h"
 #include "kernels/contract.h"
 
@@ -16,8 +17,7 @@
 
 namespace maxsimd {
 
-struct IndexSearch;
-struct MetadataFilter;
+class Query;
 
 /// The live matching chunks of one segment.
 struct Selection {
@@ -37,8 +37,10 @@ struct CandidateSet {
   std::vector<Candidate> candidates;
   /// One a candidate, or none if all live matching chunks are candidates.
   std::vector<Preselected> preselected;
-  /// Whether inverted lists were asked.
-  bool byLists = false;
+  /// How they were found; `device` where any was found there.
+  Plan plan = Plan::exact;
+  /// They, and the chunks that they were chosen from by exact scores.
+  uint64_t considered = 0;
 };
 
 /// Chunks of matching records with born <= generation < died, segment by segment.
@@ -50,8 +52,8 @@ std::vector<uint64_t> matchingVersions(const Index& index, uint64_t generation, 
                                        const Deadline& deadline);
 
 /// Every selected chunk, or the `candidateK` best by codes and every chunk of segments without codes: those can only
-/// be scored exactly.
-CandidateSet chooseCandidates(const Index& index, Pool& pool, const IndexSearch& request, const PackedQuery& query,
+/// be scored exactly. Of segments in device memory the best by exact scores.
+CandidateSet chooseCandidates(const Index& index, Pool& pool, const IndexSearch& request, const Query& query,
                               const std::vector<Selection>& selections);
 
 Age candidateAge(const std::vector<Selection>& selections, const Candidate& candidate);

@@ -11,7 +11,8 @@
 
 namespace maxsimd {
 
-enum class Plan : uint8_t { automatic, exact, codes, lists };
+/// `device` is found by `automatic` and not asked for.
+enum class Plan : uint8_t { automatic, exact, codes, lists, device };
 
 /// Documents by their metadata.
 struct MetadataFilter {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace maxsimd {
@@ -19,6 +20,9 @@ class Bitmap {
   bool test(uint32_t bit) const { return bit < bits_ && words_[bit / wordBits] >> (bit % wordBits) & 1; }
   void set(uint32_t bit) { words_[bit / wordBits] |= uint64_t(1) << (bit % wordBits); }
   void reset(uint32_t bit) { words_[bit / wordBits] &= ~(uint64_t(1) << (bit % wordBits)); }
+
+  /// All of them; bits behind the end are 0.
+  std::span<const uint64_t> words() const { return words_; }
 
   /// Bits [64 * number, 64 * number + 64), the first in the lowest place.
   uint64_t word(uint32_t number) const { return words_[number]; }

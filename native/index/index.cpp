@@ -49,7 +49,8 @@ Error unknownSegment(uint64_t id) {
 
 }  // namespace
 
-Index::Index(const Kernel& kernel, IndexOptions options) : kernel_(kernel), options_(std::move(options)) {}
+Index::Index(const Kernel& kernel, IndexOptions options, Residents* residents)
+    : kernel_(kernel), options_(std::move(options)), residents_(residents) {}
 
 Index::Entry Index::findEntry(uint64_t id) const {
   const std::lock_guard lock(mutex_);

@@ -22,6 +22,8 @@
 
 namespace maxsimd {
 
+class Residents;
+
 struct IndexOptions {
   uint32_t dim;
   /// Token vectors that a search of 32 query tokens may scan exactly.
@@ -56,9 +58,11 @@ struct SegmentInfo {
 
 class Index {
  public:
-  Index(const Kernel& kernel, IndexOptions options);
+  /// `residents`: whose copies in device memory searches use; null = none.
+  Index(const Kernel& kernel, IndexOptions options, Residents* residents = nullptr);
 
   const Kernel& kernel() const { return kernel_; }
+  Residents* residents() const { return residents_; }
   const IndexOptions& options() const { return options_; }
 
   void createSegment(uint64_t id, const std::string& path);
@@ -146,6 +150,7 @@ class Index {
 
   const Kernel& kernel_;
   const IndexOptions options_;
+  Residents* const residents_;
   mutable std::mutex mutex_;
   /// An entry without a segment is being created or opened.
   std::map<uint64_t, Entry> entries_;

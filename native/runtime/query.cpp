@@ -20,21 +20,21 @@ float scaleOf(const float* vector, uint32_t dim, Query::Values values) {
 }  // namespace
 
 Query::Query(const Kernel& kernel, std::span<const float> vectors, std::span<const float> offsets, uint32_t dim,
-             Values values) {
+             Values values)
+    : quantised_(vectors.size()) {
   const auto tokens = uint32_t(offsets.size());
-  std::vector<int8_t> quantised(vectors.size());
   scales_.assign(paddedTokens(tokens), 0.0f);
   offsets_.assign(paddedTokens(tokens), 0.0f);
   for (uint32_t i = 0; i < tokens; ++i) {
     const float* row = vectors.data() + size_t(i) * dim;
     const float scale = scaleOf(row, dim, values);
     for (uint32_t d = 0; d < dim && scale > 0.0f; ++d) {
-      quantised[size_t(i) * dim + d] = int8_t(std::clamp(std::nearbyint(row[d] / scale), -127.0f, 127.0f));
+      quantised_[size_t(i) * dim + d] = int8_t(std::clamp(std::nearbyint(row[d] / scale), -127.0f, 127.0f));
     }
     scales_[i] = scale;
     offsets_[i] = offsets[i];
   }
-  pack(kernel, quantised.data(), tokens, dim);
+  pack(kernel, quantised_.data(), tokens, dim);
 }
 
 Query::Query(const Kernel& kernel, const int8_t* vectors, uint32_t tokens, uint32_t dim) {

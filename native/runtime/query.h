@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace maxsimd {
 
@@ -27,12 +28,15 @@ class Query {
   Query(const Kernel& kernel, const int8_t* vectors, uint32_t tokens, uint32_t dim);
 
   const PackedQuery& packed() const { return packed_; }
+  /// int8 [tokens x dim], as they were before they were packed.
+  std::span<const int8_t> quantised() const { return quantised_; }
   Query(const Query&) = delete;
   Query& operator=(const Query&) = delete;
 
  private:
   void pack(const Kernel& kernel, const int8_t* vectors, uint32_t tokens, uint32_t dim);
 
+  std::vector<int8_t> quantised_;
   AlignedVector<uint8_t> bytes_;
   AlignedVector<float> scales_;
   AlignedVector<float> offsets_;

@@ -132,6 +132,7 @@ const char* planName(Plan plan) {
     case Plan::exact: return "exact";
     case Plan::codes: return "codes";
     case Plan::lists: return "lists";
+    case Plan::device: return "device";
   }
   return "exact";
 }
@@ -150,9 +151,9 @@ SearchOutcome search(Index& index, Pool& pool, const IndexSearch& request) {
   std::vector<Ranked> top;
   auto chosen = filteredAt;
   const auto rank = [&](const IndexSearch& asked) {
-    set = chooseCandidates(index, pool, asked, query.packed(), selections);
+    set = chooseCandidates(index, pool, asked, query, selections);
     while (dropUnreadCodes(index, selections)) {
-      set = chooseCandidates(index, pool, asked, query.packed(), selections);
+      set = chooseCandidates(index, pool, asked, query, selections);
       outcome.codesLost = true;
     }
     chosen = Clock::now();
@@ -172,7 +173,7 @@ SearchOutcome search(Index& index, Pool& pool, const IndexSearch& request) {
     top = selectTop(scores, request.topK, selections, set.candidates);
   }
   outcome.preselected = !set.preselected.empty();
-  outcome.plan = !outcome.preselected ? Plan::exact : set.byLists ? Plan::lists : Plan::codes;
+  outcome.plan = set.plan;
   for (const auto& [score, age, position] : top) {
     SearchOutcome::Result result{age.versionId, age.chunkIndex, score, 0.0f, 0};
     if (outcome.preselected) {
@@ -185,7 +186,7 @@ SearchOutcome search(Index& index, Pool& pool, const IndexSearch& request) {
   for (const Selection& selection : selections) {
     if (selection.chunks->count > 0) selection.snapshot.segment->requireRead(*selection.snapshot.mapping);
   }
-  outcome.candidateCount = uint32_t(set.candidates.size());
+  outcome.candidateCount = uint32_t(set.considered);
   const auto end = Clock::now();
   outcome.filterMs = millisecondsBetween(start, filteredAt);
   outcome.candidatesMs = millisecondsBetween(filteredAt, chosen);

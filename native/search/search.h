@@ -3,7 +3,8 @@
 // Plans. `exact` scores every live matching chunk. `codes` scores all of them approximately by centroid codes
 // and a shortlist of some thousand of all segments more finely by codewords of each token vector; the best `candidateK`
 // of these exactly. `lists` finds the shortlist by the inverted lists of the query's nearest
-// centroids. Chunks of a segment that has no codes yet are scored exactly in every plan.
+// centroids. Chunks of a segment that has no codes yet are scored exactly in every plan. `device` scores every live matching
+// chunk of the segments that lie in device memory there, exactly, and goes on with the others by one of the other plans.
 // Results do not depend on the number of threads. Of equal scores the oldest chunk is first (age.h), also where topK
 // cuts.
 #pragma once

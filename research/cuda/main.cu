@@ -1,7 +1,7 @@
 // Measures exhaustive MaxSim and the best k on a device, on chunks that it generates there, and checks scores against the CPU's kernel
 // bit by bit: those of some 200 chunks, or of all. Prints one JSON object.
 //   maxsim [--chunks N] [--rows N] [--tokens N] [--queries N] [--top N] [--admit ONE_IN] [--rounds N] [--compare CHUNKS]
-#include "kernels.cuh"
+#include "device/cuda/kernels.cuh"
 
 #include "kernels/contract.h"
 #include "kernels/dispatch.h"
@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -98,6 +97,9 @@ Settings parse(int count, char** arguments) {
   return settings;
 }
 
+/// For the best k and what ties with the last of them.
+uint32_t roomOf(const Settings& settings) { return settings.top + 1024; }
+
 /// Times of a round in milliseconds, sorted.
 std::vector<float> time(uint32_t rounds, const std::function<void()>& work) {
   cudaEvent_t begin, end;
@@ -168,8 +170,8 @@ uint64_t compare(const Settings& settings, const Documents& documents, const Hos
       const PackedQuery one = {dim, settings.tokens, paddedTokens(settings.tokens), packed.get(), queries.scales.data() + at, queries.offsets.data() + at};
       kernel.maxsim(one, chunks.data(), count, wanted.data());
       for (uint32_t chunk = from; chunk < from + count; ++chunk) {
-        float& score = wanted[chunk - from];
-        if (chunk % settings.admit != 0) score = -std::numeric_limits<float>::infinity();
+        const float score = wanted[chunk - from];
+        if (chunk % settings.admit != 0) continue;
         const float found = scores[size_t(query) * settings.chunks + chunk];
         if (std::memcmp(&found, &score, 4) != 0) {
           std::fprintf(stderr, "chunk %u, query %u: %.9g, not %.9g\n", chunk, query, found, score);
@@ -182,16 +184,22 @@ uint64_t compare(const Settings& settings, const Documents& documents, const Hos
   return compared;
 }
 
-void compareTop(const Settings& settings, const std::vector<float>& scores, const std::vector<uint64_t>& found) {
+/// The best k must be those of a sort, ties with the last in any order.
+void compareTop(const Settings& settings, const std::vector<float>& scores, const std::vector<uint64_t>& found,
+                const std::vector<uint32_t>& counts) {
   for (uint32_t query = 0; query < settings.queries; ++query) {
     std::vector<uint64_t> keys;
-    for (uint32_t chunk = 0; chunk < settings.chunks; ++chunk) {
-      keys.push_back(keyOf(scores[size_t(query) * settings.chunks + chunk], chunk));
+    for (uint32_t chunk = 0; chunk < settings.chunks; chunk += settings.admit) {
+      keys.push_back(uint64_t(keyOf(scores[size_t(query) * settings.chunks + chunk])) << 32 | chunk);
     }
-    std::partial_sort(keys.begin(), keys.begin() + settings.top, keys.end(), std::greater<>());
-    std::vector<uint64_t> best(found.begin() + size_t(query) * settings.top, found.begin() + size_t(query + 1) * settings.top);
+    std::sort(keys.begin(), keys.end(), std::greater<>());
+    size_t wanted = std::min<size_t>(settings.top, keys.size());
+    while (wanted < keys.size() && keys[wanted] >> 32 == keys[wanted - 1] >> 32) wanted += 1;
+    keys.resize(wanted);
+    const auto first = found.begin() + long(query) * roomOf(settings);
+    std::vector<uint64_t> best(first, first + std::min(counts[query], roomOf(settings)));
     std::sort(best.begin(), best.end(), std::greater<>());
-    if (!std::equal(best.begin(), best.end(), keys.begin())) {
+    if (best != keys) {
       std::fprintf(stderr, "query %u: the best %u are not those of a sort\n", query, settings.top);
       std::exit(1);
     }
@@ -233,16 +241,17 @@ int main(int count, char** arguments) {
   Selection* const selections = toDevice(begun);
   uint32_t* const counts = toDevice(std::vector<uint32_t>(size_t(settings.queries) * digits));
   uint32_t* const places = allocate<uint32_t>(settings.queries);
-  uint64_t* const found = allocate<uint64_t>(size_t(settings.queries) * settings.top);
+  uint64_t* const found = allocate<uint64_t>(size_t(settings.queries) * roomOf(settings));
+  const Scored scored = {scores, bits, settings.chunks};
   const dim3 all(uint32_t(device.multiProcessorCount) * 4, settings.queries), each(1, settings.queries);
   const auto select = [&] {
     REQUIRE(cudaMemcpyAsync(selections, begun.data(), begun.size() * sizeof(Selection), cudaMemcpyHostToDevice));
     REQUIRE(cudaMemsetAsync(places, 0, settings.queries * sizeof(uint32_t)));
     for (uint32_t pass = 0; pass < passes; ++pass) {
-      countDigits<<<all, 256>>>(scores, settings.chunks, selections, pass, counts);
+      countDigits<<<all, 256>>>(scored, selections, pass, counts);
       chooseDigit<<<each, choosers>>>(selections, counts, pass);
     }
-    gather<<<all, 256>>>(scores, settings.chunks, selections, settings.top, found, places);
+    gather<<<all, 256>>>(scored, selections, roomOf(settings), found, places);
   };
   const auto selecting = time(settings.rounds, select);
   const auto searching = time(settings.rounds, [&] {
@@ -256,7 +265,7 @@ int main(int count, char** arguments) {
 
   const auto scoresHere = toHost(scores, size_t(settings.queries) * settings.chunks);
   const uint64_t compared = compare(settings, documents, host, scoresHere);
-  compareTop(settings, scoresHere, toHost(found, size_t(settings.queries) * settings.top));
+  compareTop(settings, scoresHere, toHost(found, size_t(settings.queries) * roomOf(settings)), toHost(places, settings.queries));
 
   const double median = scoring[scoring.size() / 2];
   const double read = double(rows) / settings.admit * (dim + sizeof(uint16_t));

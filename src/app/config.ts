@@ -148,6 +148,20 @@ const configShape = {
     .enum(['auto', 'scalar', 'avx2', 'avxvnni', 'avx512vnni', 'amx', 'neon'])
     .default('auto')
     .describe('MaxSim kernel; a forced one this machine lacks is an error.'),
+  MAXSIMD_ENGINE_DEVICE: z
+    .string()
+    .regex(/^(cpu|cuda:\d{1,3})$/)
+    .default('cpu')
+    .describe(
+      'GPU that scores whole segments exactly, `cuda:0`; `cpu` = none. What is not in its memory is searched on the CPU.',
+    ),
+  MAXSIMD_ENGINE_DEVICE_MIB: integer(0, 1 << 24)
+    .default(0)
+    .describe('Memory of that GPU for token matrices; 0 = half of what it has.'),
+  MAXSIMD_ENGINE_DEVICE_LIBRARY: z
+    .string()
+    .default('')
+    .describe('What drives that GPU; empty = what `npm run cuda:engine` builds.'),
   MAXSIMD_MEMORY_MIB: integer(0, 1 << 24)
     .default(0)
     .describe(

@@ -20,6 +20,7 @@ import { createRequestObserver } from '../http/observation.ts';
 import { createHttpServer } from '../http/server.ts';
 import { createEngine } from '../index/engine/native.ts';
 import { consoleDirectory, programVersion } from '../installation.ts';
+import { engineDeviceOf, watchEngineDevice } from './engine-device.ts';
 import { createLogger, type Logger } from '../logging.ts';
 import { isLoopback } from '../loopback.ts';
 import { createMetrics, type Metrics } from '../metrics.ts';
@@ -61,6 +62,7 @@ export async function serve(config: Config): Promise<void> {
       threads: config.MAXSIMD_ENGINE_THREADS,
       kernel: config.MAXSIMD_KERNEL,
       memoryBytes: engineMemoryBytes(config),
+      ...engineDeviceOf(config),
     }),
     (opened) => opened.close(),
   );
@@ -79,6 +81,7 @@ export async function serve(config: Config): Promise<void> {
   starting.defer(() => service.drain());
   backend.serves(service);
 
+  starting.defer(watchEngineDevice(engine, logger));
   registerServiceMetrics(metrics, { service, backend, engine, encoders });
   const traces = await tracesOf(config, logger, metrics);
   const draining = new AbortController();
@@ -144,7 +147,8 @@ export async function serve(config: Config): Promise<void> {
   );
 
   const { kernel, threads } = engine.info;
-  logger.info({ url, model: model.name, model_version: model.version, kernel, threads }, 'ready');
+  const device = engine.device()?.name;
+  logger.info({ url, model: model.name, model_version: model.version, kernel, threads, device }, 'ready');
   // Tenants of several nodes are made once, by `maxsimd tenant create`.
   const greeting = isClustered(config)
     ? undefined

@@ -1,7 +1,7 @@
 /** The GPU benchmark, dry: on the CPU graph it runs end to end and finds nothing to complain of. */
 import { describe, expect, it } from 'vitest';
 import { cudaProblem } from '../../src/encoder/inference/cuda/cuda-library.ts';
-import { runBenchmark } from '../support/run-benchmark.ts';
+import { runBenchmark, runServiceBenchmark } from '../support/run-benchmark.ts';
 
 interface Report {
   readonly agreement_with_cpu_graph: { readonly minimum_cosine: number };
@@ -33,3 +33,18 @@ describe('the GPU benchmark', () => {
     else await expect(run('cuda:0')).rejects.toThrow(problem);
   }, 60_000);
 });
+
+it('the benchmark of first runs times every shape three times, and knows which the warm-up had run', async () => {
+  const { report, printed } = await runServiceBenchmark<{
+    readonly warm_up_ms: number;
+    readonly totals: { readonly warmed: object; readonly not_warmed: object };
+    readonly rows: readonly { readonly first_ms: number; readonly third_ms: number }[];
+  }>('first-runs', '--device', 'cpu', '--batch-tokens', '128');
+  // Queries of 16 positions in batches of 1 to 32; documents of 16 in 1, 2, 4, 8 and of 32 in 1, 2, 4.
+  expect(report.rows).toHaveLength(6 + 4 + 3);
+  for (const row of report.rows) expect(Math.min(row.first_ms, row.third_ms)).toBeGreaterThan(0);
+  expect(report.totals).toMatchObject({ warmed: { shapes: 5 }, not_warmed: { shapes: 8 } });
+  expect(report.warm_up_ms).toBeGreaterThan(0);
+  expect(report).toMatchObject({ settings: { warm_up: 'full', cuda_module_loading: null } });
+  expect(printed).toContain('CUDA_MODULE_LOADING not set');
+}, 60_000);

@@ -67,6 +67,7 @@ const engineMethods: Readonly<Record<Exclude<keyof TestedEngine, 'close'>, (open
   {
     info: (open) => open.info,
     memory: (open) => open.memory(),
+    device: (open) => open.device(),
     createIndex: (open) => open.createIndex({ dim, exactTokenVectorsMax: 0 }),
     score: (open) => open.score(score(), chunks()),
     kernelCalls: (open) => open.kernelCalls(),

@@ -122,6 +122,30 @@ export function registerServiceMetrics(
       return Object.entries(kinds).map(([kind, value]) => ({ labels: { kind }, value }));
     },
   );
+  metrics.registerGauge(
+    {
+      name: 'engine_device_bytes',
+      help: 'Memory of the engine’s GPU: `bound` by MAXSIMD_ENGINE_DEVICE_MIB, `taken` by token matrices.',
+      labelNames: ['kind'],
+    },
+    () => {
+      const device = engine.device();
+      if (device === undefined) return [];
+      const kinds = { bound: device.mostBytes, taken: device.bytes };
+      return Object.entries(kinds).map(([kind, value]) => ({ labels: { kind }, value }));
+    },
+  );
+  metrics.registerCounter(
+    { name: 'engine_device_segments_scored_total', help: 'Segments that searches scored on the engine’s GPU.' },
+    () => engine.device()?.scored ?? [],
+  );
+  metrics.registerGauge(
+    { name: 'engine_device_failed', help: 'Whether the engine’s GPU has failed and is not used any more.' },
+    () => {
+      const device = engine.device();
+      return device === undefined ? [] : Number(device.failure !== '');
+    },
+  );
   gauge('engine_threads', 'Threads of the search engine.', () => engine.info.threads);
   gauge('encoder_ready', 'Whether an encoder serves.', () => Number(encoders.encoder.ready()));
   metrics.registerCounter(

@@ -3,7 +3,7 @@
  * its sealed segments here and asking once. Nothing is written; a running server goes on beside it.
  */
 import type { IndexState, SegmentRow } from '../../index-state.ts';
-import type { NativeIndex } from '../../index/engine/native.ts';
+import type { NativeIndex, NativeSearchResult } from '../../index/engine/native.ts';
 import type { BlobStore } from '../../index/storage/blob-store.ts';
 import { messageOf } from '../failure.ts';
 import type { IndexAccess } from './index-access.ts';
@@ -11,7 +11,7 @@ import type { IndexAccess } from './index-access.ts';
 export interface IndexCosts {
   /** Directories, codebooks and codes of sealed segments: what is not left to the page cache. */
   readonly memoryBytes: number;
-  readonly plan: 'exact' | 'codes' | 'lists';
+  readonly plan: NativeSearchResult['plan'];
   readonly reason: string;
 }
 

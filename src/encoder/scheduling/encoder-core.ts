@@ -141,14 +141,19 @@ export class EncoderCore {
     }
   }
 
-  /** Rows of one sequence as a query gives them (f32): warm-up and the golden check. */
+  /** Rows of one sequence as a query gives them (f32): the golden check. */
   async runQuerySequence(modelIndex: number, sequence: Sequence): Promise<QueryRows> {
     return queryRows((await this.#runSequence('query', modelIndex, sequence, internalRequest())).rows);
   }
 
-  /** Runs one sequence as a document chunk: warm-up. */
-  async runDocumentSequence(modelIndex: number, sequence: Sequence): Promise<void> {
-    await this.#runSequence('document', modelIndex, sequence, internalRequest());
+  /** Runs sequences of one length as one batch, as far as its budget goes: warm-up. */
+  async runTogether(modelIndex: number, kind: BatchKind, sequences: readonly Sequence[]): Promise<void> {
+    const jobs = sequences.map(
+      (sequence) => new SequenceJob({ ...internalRequest(), kind, modelIndex, sequence }),
+    );
+    for (const job of jobs) this.#scheduler.add(job);
+    this.#dispatch();
+    await Promise.all(jobs.map(async (job) => job.done));
   }
 
   /**

@@ -4,11 +4,11 @@
  * the known rows), so that a wrong file or a miscompiled kernel never answers.
  */
 import { z } from 'zod';
-import { paddedLengths } from '../scheduling/batch-shape.ts';
 import { documentSequence, querySequence } from '../model/colbert-rules.ts';
 import type { EncoderCore } from '../scheduling/encoder-core.ts';
 import type { SchedulerOptions } from '../scheduling/scheduler.ts';
 import type { ServedModel } from '../model/served-model.ts';
+import { type GpuWarmUp, gpuWarmUp, warmUpBatches } from './warm-up-shapes.ts';
 
 const goldenSchema = z.array(
   z.looseObject({
@@ -22,49 +22,28 @@ const goldenSchema = z.array(
   }),
 );
 
-/**
- * Runs texts of 8, 16, 32 ... tokens up to the longest one as a query and as a document; on a GPU then a full batch of
- * every length that batches are padded to.
- */
+/** Runs the batches of `warmUpBatches`, one after the other. */
 export async function warmUp(
   core: EncoderCore,
   provider: 'cpu' | 'cuda',
   limits: SchedulerOptions,
+  onGpu: GpuWarmUp = gpuWarmUp,
 ): Promise<void> {
   for (const [index, model] of core.models.entries()) {
     const { rules, tokenizer } = model;
     const filler = tokenizer.encode('a')[0] ?? 0;
-    const longest = Math.max(rules.queryPositionsMax, rules.documentPositionsMax);
-    for (let length = 8; ; length = Math.min(length * 2, longest)) {
-      const tokens = new Int32Array(length).fill(filler);
-      const query = querySequence(rules, tokens);
-      await named(model, `a query of ${query.ids.length} tokens`, core.runQuerySequence(index, query));
-      const window = tokens.subarray(0, Math.min(length, model.windowTokensMax));
-      const document = documentSequence(rules, window);
-      await named(
-        model,
-        `a document of ${document.ids.length} tokens`,
-        core.runDocumentSequence(index, document),
-      );
-      if (length === longest) break;
-    }
-    if (provider === 'cpu') continue;
-    const { lengthStep, documentBatchTokens } = limits;
-    const special = rules.documentHead.length + rules.tail.length;
-    for (const length of paddedLengths(lengthStep, rules.documentPositionsMax)) {
-      const content = Math.min(length - special, model.windowTokensMax);
-      const sequence = documentSequence(rules, new Int32Array(content).fill(filler));
-      const count = Math.max(1, Math.floor(documentBatchTokens / length));
-      await Promise.all(Array.from({ length: count }, async () => core.runDocumentSequence(index, sequence)));
+    for (const { kind, texts, tokens } of warmUpBatches(model, provider, limits, onGpu)) {
+      const content = new Int32Array(tokens).fill(filler);
+      const sequence = kind === 'query' ? querySequence(rules, content) : documentSequence(rules, content);
+      const batch = Array.from({ length: texts }, () => sequence);
+      await core.runTogether(index, kind, batch).catch((error: Error) => {
+        // Some graphs run short texts only.
+        const text = `a ${kind} of ${sequence.ids.length} tokens`;
+        const words = `${model.name} version ${model.version}, ${text}: ${error.message}`;
+        throw new Error(words, { cause: error });
+      });
     }
   }
-}
-
-/** Says of what fails which model it is, and how long the text: some graphs run short ones only. */
-async function named(model: ServedModel, text: string, work: Promise<unknown>): Promise<void> {
-  await work.catch((error: Error) => {
-    throw new Error(`${model.name} version ${model.version}, ${text}: ${error.message}`, { cause: error });
-  });
 }
 
 /** Rejects when a model with golden texts gives something else for them. */

@@ -30,7 +30,7 @@ export interface ClusterStorage extends IndexStorage {
 
 export function createClusterStorage(options: ClusterStorageOptions): ClusterStorage {
   const { engine, cache, objects, settings, exactTokenVectorsMax, events, onBackgroundError } = options;
-  const plans: SearchPlans = { exact: 0, codes: 0, lists: 0 };
+  const plans: SearchPlans = { exact: 0, codes: 0, lists: 0, device: 0 };
   const pace = new CopyPace(settings.copyBytesPerSecond);
   return {
     plans,

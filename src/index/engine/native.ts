@@ -20,8 +20,34 @@ export interface EngineOptions {
   readonly threads: number;
   /** A forced kernel that this machine lacks is an error, never a silent fall-back. */
   readonly kernel: KernelName | 'auto';
+  /** Scores segments that lie in its memory; one that cannot be opened is an error. */
+  readonly device?: EngineDeviceOptions;
   /** What all engines of this process may keep in memory for their indexes; absent = as it was, at first unbounded. */
   readonly memoryBytes?: number;
+}
+
+export interface EngineDeviceOptions {
+  /** Path of a library that drives it (native/device/library.h). */
+  readonly library: string;
+  readonly ordinal: number;
+  /** For token matrices; 0 = half of what it has. */
+  readonly memoryBytes: number;
+}
+
+export interface EngineDevice {
+  readonly name: string;
+  readonly mostBytes: number;
+  /** Bytes of the segments that lie there, and their number. */
+  readonly bytes: number;
+  readonly segments: number;
+  /** Segments that are on their way there. */
+  readonly coming: number;
+  /** Segments that searches scored there. */
+  readonly scored: number;
+  /** Why the last segment that could not be copied there was not; '' = none. */
+  readonly refusal: string;
+  /** Why it is not used any more; '' = it is. */
+  readonly failure: string;
 }
 
 export interface EngineMemory {
@@ -141,7 +167,7 @@ export interface NativeSearchResult {
   /** Present when components were asked for: [results x query rows]. */
   readonly similarities?: Float32Array;
   readonly documentTokens?: Uint32Array;
-  readonly plan: 'exact' | 'codes' | 'lists';
+  readonly plan: 'exact' | 'codes' | 'lists' | 'device';
   /** Codes could not be read and were not used: they are to be built anew. */
   readonly codesLost: boolean;
   /** Milliseconds by stage. */
@@ -288,6 +314,8 @@ export interface NativeEngine {
   readonly info: EngineInfo;
   /** What all engines of this process have. */
   memory(): EngineMemory;
+  /** Undefined without one. */
+  device(): EngineDevice | undefined;
   createIndex(options: NativeIndexOptions): NativeIndex;
   /** Exact MaxSim of transient chunks. */
   score(

@@ -2,7 +2,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseEncoderArguments } from '../../../src/encoder/server/arguments.ts';
-import { paddedLengths, paddedTexts } from '../../../src/encoder/scheduling/batch-shape.ts';
+import { paddedLengths, paddedTextCounts, paddedTexts } from '../../../src/encoder/scheduling/batch-shape.ts';
 import { EncoderCore, type InferencePool } from '../../../src/encoder/scheduling/encoder-core.ts';
 import { loadModel } from '../../../src/encoder/model/served-model.ts';
 import { tuning } from '../../../src/encoder/server/tuning.ts';
@@ -32,6 +32,9 @@ describe('the number of texts in a padded batch', () => {
   it('takes few values: at most one for each doubling, and the full batch', () => {
     const counts = new Set(Array.from({ length: 60 }, (_, i) => paddedTexts(i + 1, 272, 16_384)));
     expect([...counts]).toEqual([1, 2, 4, 8, 16, 32, 60]);
+    expect(paddedTextCounts(272, 16_384)).toEqual([...counts]);
+    expect(paddedTextCounts(256, 16_384)).toEqual([1, 2, 4, 8, 16, 32, 64]);
+    expect(paddedTextCounts(512, 256)).toEqual([1]);
   });
 });
 

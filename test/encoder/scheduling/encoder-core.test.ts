@@ -250,11 +250,11 @@ describe('statistics', () => {
     const stage = await core(() => false);
     const [model] = stage.core.models;
     const sequence = documentSequence(model!.rules, model!.tokenizer.encode('the late interaction'));
-    const runs = Array.from({ length: 3 }, async () => stage.core.runDocumentSequence(0, sequence));
+    const run = stage.core.runTogether(0, 'document', [sequence, sequence, sequence]);
     const asked = stage.core.encodeQuery('the', stage.request);
     await new Promise((resolve) => setImmediate(resolve));
     await stage.sessions.drain();
-    await Promise.allSettled([asked, ...runs]);
+    await Promise.allSettled([asked, run]);
     const { batches, tokens, paddedTokens } = stage.core.statistics();
     expect(batches).toBe(1);
     expect(paddedTokens).toBe(tokens);

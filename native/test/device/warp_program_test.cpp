@@ -1,37 +1,33 @@
 // The program of a warp, emulated, against the scalar kernel of the CPU, bit by bit; and the selection against a sort.
-//   build/cuda/emulation [SEED] [ROUNDS]
-#include "emulated_warp.h"
-#include "selection.h"
-#include "warp_program.h"
-
+#include "device/cuda/selection.h"
+#include "device/cuda/warp_program.h"
 #include "kernels/contract.h"
 #include "kernels/dispatch.h"
+#include "kernels/half.h"
+#include "test/check.h"
+#include "test/device/emulated_warp.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <random>
+#include <functional>
 #include <vector>
 
-using namespace maxsimd;
-using namespace maxsimd::cuda;
-
+namespace maxsimd::cuda {
 namespace {
 
-using Random = std::mt19937_64;
+using test::Random;
 
 uint32_t below(Random& random, uint32_t end) { return uint32_t(random() % end); }
 
 /// Chunks of uneven lengths, and queries of any bytes; extremes often.
-struct Case {
+struct Matrices {
   uint32_t dim, chunks, queries, tokens, blocks;
   std::vector<int8_t> vectors, queryVectors;
   std::vector<uint16_t> scales;
   std::vector<uint64_t> starts{0};
   std::vector<float> queryScales, offsets;
 
-  Case(Random& random, uint32_t rowBytes) : dim(rowBytes) {
+  Matrices(Random& random, uint32_t rowBytes) : dim(rowBytes) {
     chunks = 1 + below(random, 6);
     queries = 1 + below(random, 5);
     tokens = 1 + below(random, below(random, 4) == 0 ? queryTokensMax : 40);
@@ -72,8 +68,8 @@ struct Case {
 };
 
 template <uint32_t Steps, uint32_t AtOnce>
-uint64_t check(Random& random) {
-  const Case one(random, Steps * stepBytes);
+void check(Random& random) {
+  const Matrices one(random, Steps * stepBytes);
   std::vector<float> scores(size_t(one.queries) * one.chunks, -1.0f);
   WarpProgram<EmulatedWarp, Steps, AtOnce> program(one.documents(), one.all());
   program.begin(0);
@@ -83,48 +79,44 @@ uint64_t check(Random& random) {
   for (uint32_t query = 0; query < one.queries; ++query) {
     for (uint32_t chunk = 0; chunk < one.chunks; ++chunk) {
       const float found = scores[size_t(query) * one.chunks + chunk], wanted = one.wanted(query, chunk);
-      if (std::memcmp(&found, &wanted, 4) == 0) continue;
-      std::printf("dim %u, %u at once, %u tokens, query %u, chunk %u: %.9g, not %.9g\n", one.dim, AtOnce, one.tokens, query,
-                  chunk, found, wanted);
-      std::exit(1);
+      CHECK(std::memcmp(&found, &wanted, 4) == 0);
     }
   }
-  return scores.size();
 }
 
-void checkSelection(Random& random) {
-  std::vector<uint64_t> keys;
-  const uint32_t count = 1 + below(random, 5000), kinds = 1 + below(random, 3000);
-  for (uint32_t chunk = 0; chunk < count; ++chunk) {
-    keys.push_back(keyOf(float(int32_t(below(random, kinds)) - int32_t(kinds / 2)) / 64.0f, chunk));
+const test::Case program("device", "the program of a warp gives the scalar kernel's scores to the last bit", [](Random& random) {
+  for (int round = 0; round < test::rounds(5); ++round) {
+    check<1, 1>(random);
+    check<2, 1>(random);
+    check<2, 4>(random);
+    check<8, 4>(random);
+    check<16, 1>(random);
   }
-  const uint32_t k = 1 + below(random, count);
-  Selection selection = {0, k};
-  for (uint32_t pass = 0; pass < passes; ++pass) {
-    std::vector<uint32_t> counts(digits);
-    for (const uint64_t key : keys) {
-      if (begins(key, selection, pass)) counts[digitOf(key, pass)] += 1;
+});
+
+const test::Case selection("device", "the best k by radix selection are those of a sort", [](Random& random) {
+  for (int round = 0; round < test::rounds(20); ++round) {
+    std::vector<uint32_t> keys;
+    const uint32_t count = 1 + below(random, 5000), kinds = 1 + below(random, 3000);
+    for (uint32_t chunk = 0; chunk < count; ++chunk) {
+      const float score = float(int32_t(below(random, kinds)) - int32_t(kinds / 2)) / 64.0f + 0.0f;
+      keys.push_back(keyOf(score));
+      CHECK(scoreOf(keys.back()) == score);
     }
-    choose(selection, counts.data(), pass);
+    const uint32_t k = 1 + below(random, count + 9);
+    Selection selection = {0, k};
+    for (uint32_t pass = 0; pass < passes; ++pass) {
+      std::vector<uint32_t> counts(digits);
+      for (const uint32_t key : keys) {
+        if (begins(key, selection, pass)) counts[digitOf(key, pass)] += 1;
+      }
+      choose(selection, counts.data(), pass);
+    }
+    std::sort(keys.begin(), keys.end(), std::greater<>());
+    // None is below 0.
+    CHECK(selection.prefix == (k <= count ? keys[k - 1] : 0));
   }
-  std::sort(keys.begin(), keys.end(), std::greater<>());
-  if (selection.prefix == keys[k - 1] && chunkOf(keyOf(-1.5f, k)) == k && scoreOf(keyOf(-1.5f, k)) == -1.5f) return;
-  std::printf("selection of %u of %u: %llx, not %llx\n", k, count, (unsigned long long)selection.prefix,
-              (unsigned long long)keys[k - 1]);
-  std::exit(1);
-}
+});
 
 }  // namespace
-
-int main(int count, char** arguments) {
-  const uint64_t seed = count > 1 ? std::strtoull(arguments[1], nullptr, 10) : std::random_device{}();
-  const int rounds = count > 2 ? std::atoi(arguments[2]) : 100;
-  std::printf("seed %llu\n", (unsigned long long)seed);
-  Random random(seed);
-  uint64_t scores = 0;
-  for (int round = 0; round < rounds; ++round) {
-    scores += check<1, 1>(random) + check<2, 1>(random) + check<2, 4>(random) + check<6, 2>(random) + check<16, 1>(random);
-    checkSelection(random);
-  }
-  std::printf("%llu scores are those of the scalar kernel to the last bit\n", (unsigned long long)scores);
-}
+}  // namespace maxsimd::cuda

@@ -1,9 +1,9 @@
 // The kernels: scores of all chunks, and the best k of them.
 #pragma once
 
-#include "device_warp.cuh"
-#include "selection.h"
-#include "warp_program.h"
+#include "device/cuda/device_warp.cuh"
+#include "device/cuda/selection.h"
+#include "device/cuda/warp_program.h"
 
 namespace maxsimd::cuda {
 
@@ -11,19 +11,19 @@ inline constexpr uint32_t warpsPerBlock = 8;
 inline constexpr uint32_t threadsPerBlock = 32 * warpsPerBlock;
 inline constexpr uint32_t choosers = 256;
 
-/// A warp takes one chunk after the other, so that neighbouring warps read neighbouring chunks. `admitted`: a bit a chunk, or null;
-/// scores of the others are -infinity.
+/// A bit a chunk; null = all.
+__device__ inline bool isAdmitted(const uint32_t* admitted, uint32_t chunk) {
+  return admitted == nullptr || (admitted[chunk / 32] >> (chunk % 32) & 1) != 0;
+}
+
+/// A warp takes one admitted chunk after the other, so that neighbouring warps read neighbouring chunks. Scores of the others are not
+/// written.
 template <uint32_t Steps, uint32_t AtOnce>
 __global__ void __launch_bounds__(threadsPerBlock)
     scoreChunks(Documents documents, Queries queries, const uint32_t* __restrict__ admitted, float* __restrict__ scores) {
   const uint32_t warps = gridDim.x * warpsPerBlock;
   const auto admittedFrom = [&](uint32_t chunk) {
-    for (; chunk < documents.chunks; chunk += warps) {
-      if (admitted == nullptr || (admitted[chunk / 32] >> (chunk % 32) & 1) != 0) break;
-      for (uint32_t query = DeviceWarp::lane(); query < queries.queries; query += 32) {
-        scores[uint64_t(query) * documents.chunks + chunk] = -__int_as_float(0x7f800000);
-      }
-    }
+    while (chunk < documents.chunks && !isAdmitted(admitted, chunk)) chunk += warps;
     return chunk;
   };
   uint32_t chunk = admittedFrom(blockIdx.x * warpsPerBlock + threadIdx.x / 32);
@@ -37,15 +37,23 @@ __global__ void __launch_bounds__(threadsPerBlock)
   }
 }
 
-/// Adds to `counts` [queries x digits]; `blockIdx.y` is the query, as in all kernels below.
-__global__ void countDigits(const float* __restrict__ scores, uint32_t chunks, const Selection* selections, uint32_t pass,
-                            uint32_t* counts) {
+/// The scores of one query's chunks, of which those that are not admitted are not read.
+struct Scored {
+  const float* scores;
+  const uint32_t* admitted;
+  uint32_t chunks;
+};
+
+/// Adds to `counts` [queries x digits]; `blockIdx.y` is the query, as in all kernels below, and `scored` the first query's.
+__global__ void countDigits(Scored scored, const Selection* selections, uint32_t pass, uint32_t* counts) {
   __shared__ uint32_t own[digits];
   for (uint32_t digit = threadIdx.x; digit < digits; digit += blockDim.x) own[digit] = 0;
   __syncthreads();
   const Selection selection = selections[blockIdx.y];
-  for (uint32_t chunk = blockIdx.x * blockDim.x + threadIdx.x; chunk < chunks; chunk += gridDim.x * blockDim.x) {
-    const uint64_t key = keyOf(scores[uint64_t(blockIdx.y) * chunks + chunk], chunk);
+  const float* const scores = scored.scores + uint64_t(blockIdx.y) * scored.chunks;
+  for (uint32_t chunk = blockIdx.x * blockDim.x + threadIdx.x; chunk < scored.chunks; chunk += gridDim.x * blockDim.x) {
+    if (!isAdmitted(scored.admitted, chunk)) continue;
+    const uint32_t key = keyOf(scores[chunk]);
     if (begins(key, selection, pass)) atomicAdd(&own[digitOf(key, pass)], 1);
   }
   __syncthreads();
@@ -85,13 +93,17 @@ __global__ void __launch_bounds__(choosers) chooseDigit(Selection* selections, u
   selections[blockIdx.y] = selection;
 }
 
-/// The keys of the best k, in any order: `found` [queries x k], `places` [queries] begins with zeros.
-__global__ void gather(const float* __restrict__ scores, uint32_t chunks, const Selection* selections, uint32_t k,
-                       uint64_t* found, uint32_t* places) {
-  const uint64_t least = selections[blockIdx.y].prefix;
-  for (uint32_t chunk = blockIdx.x * blockDim.x + threadIdx.x; chunk < chunks; chunk += gridDim.x * blockDim.x) {
-    const uint64_t key = keyOf(scores[uint64_t(blockIdx.y) * chunks + chunk], chunk);
-    if (key >= least) found[blockIdx.y * k + atomicAdd(&places[blockIdx.y], 1)] = key;
+/// The key above the chunk, of every chunk whose score is not below that of the k-th: k and those that tie with it, in any order.
+/// `found` [queries x room]; `places` [queries] begins with zeros and counts them, those too that there is no room for.
+__global__ void gather(Scored scored, const Selection* selections, uint32_t room, uint64_t* found, uint32_t* places) {
+  const uint32_t least = selections[blockIdx.y].prefix;
+  const float* const scores = scored.scores + uint64_t(blockIdx.y) * scored.chunks;
+  for (uint32_t chunk = blockIdx.x * blockDim.x + threadIdx.x; chunk < scored.chunks; chunk += gridDim.x * blockDim.x) {
+    if (!isAdmitted(scored.admitted, chunk)) continue;
+    const uint32_t key = keyOf(scores[chunk]);
+    if (key < least) continue;
+    const uint32_t place = atomicAdd(&places[blockIdx.y], 1);
+    if (place < room) found[uint64_t(blockIdx.y) * room + place] = uint64_t(key) << 32 | chunk;
   }
 }
 

@@ -1,0 +1,41 @@
+#include "candidates/device_scan.h"
+
+#include "candidates/index_search.h"
+#include "device/residents.h"
+
+namespace maxsimd {
+namespace {
+
+/// A scan there takes what this part of the time for an exact scan does here, however little it scans (docs/benchmarks/gpu.md).
+constexpr uint64_t partOfExactScan = 8;
+
+}  // namespace
+
+std::vector<ScoredChunk> scanOnDevice(const Index& index, const IndexSearch& request, const Query& query,
+                                      const std::vector<Selection>& selections, std::vector<bool>& scored) {
+  std::vector<ScoredChunk> best;
+  Residents* const residents = index.residents();
+  if (residents == nullptr || request.plan != Plan::automatic) return best;
+  std::vector<Residents::Scan> scans;
+  std::vector<uint32_t> scanned;
+  for (uint32_t s = 0; s < selections.size(); ++s) {
+    const LiveChunks& live = *selections[s].chunks;
+    if (live.rows * partOfExactScan < index.options().exactTokenVectorsMax) continue;
+    auto resident = residents->of(selections[s].snapshot.segment);
+    // It was not sealed when these were counted: a search that begins now sees all of it.
+    if (resident == nullptr || live.chunks.size() != resident->chunks()) continue;
+    scans.push_back({std::move(resident), live.chunks.words()});
+    scanned.push_back(s);
+  }
+  if (scans.empty()) return best;
+  request.deadline.check();
+  const PackedQuery& packed = query.packed();
+  const DeviceQuery there = {packed.dim, query.quantised().data(), packed.scales, packed.offsets, packed.tokens};
+  const auto found = residents->best(scans, there, request.grouped ? request.candidateK : request.topK);
+  if (!found) return best;
+  for (const uint32_t s : scanned) scored[s] = true;
+  for (const auto& [scan, chunk, score] : *found) best.push_back({{scanned[scan], chunk}, score});
+  return best;
+}
+
+}  // namespace maxsimd

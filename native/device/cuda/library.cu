@@ -1,0 +1,283 @@
+// Exhaustive MaxSim and the best k on a CUDA device, as the engine asks for it (library.h).
+#include "device/cuda/kernels.cuh"
+#include "device/library.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+namespace maxsimd::cuda {
+namespace {
+
+/// Returns from a function whose result is what failed.
+#define ATTEMPT(call)                                                       \
+  do {                                                                      \
+    if (const cudaError_t result = (call); result != cudaSuccess) {         \
+      cudaGetLastError();                                                   \
+      return cudaGetErrorString(result);                                    \
+    }                                                                       \
+  } while (false)
+
+struct Released {
+  void operator()(void* memory) const { cudaFree(memory); }
+};
+
+struct HostReleased {
+  void operator()(void* memory) const { cudaFreeHost(memory); }
+};
+
+/// Device memory for `count` values.
+template <class T>
+struct Buffer {
+  std::unique_ptr<T, Released> memory;
+  size_t count = 0;
+
+  T* get() const { return memory.get(); }
+
+  /// Room for so many; what it held is lost if it grows.
+  const char* reserve(size_t wanted) {
+    if (wanted <= count) return nullptr;
+    memory.reset();
+    count = 0;
+    T* fresh = nullptr;
+    ATTEMPT(cudaMalloc(&fresh, wanted * sizeof(T)));
+    memory.reset(fresh);
+    count = wanted;
+    return nullptr;
+  }
+};
+
+struct Device {
+  uint32_t ordinal;
+  uint32_t multiprocessors;
+  cudaStream_t searching = nullptr;
+  cudaStream_t filling = nullptr;
+  // What a search works with.
+  Buffer<uint8_t> request;
+  Buffer<float> scores;
+  Buffer<uint32_t> counts;
+  Buffer<uint64_t> found;
+  /// Page-locked, for what goes there and what comes back.
+  std::unique_ptr<uint8_t, HostReleased> host;
+  size_t hostBytes = 0;
+
+  ~Device() {
+    if (searching != nullptr) cudaStreamDestroy(searching);
+    if (filling != nullptr) cudaStreamDestroy(filling);
+  }
+};
+
+struct Matrix {
+  Device* device;
+  MatrixShape shape;
+  /// Bytes of a row on the device.
+  uint32_t rowBytes;
+  Buffer<int8_t> vectors;
+  Buffer<uint16_t> scales;
+  Buffer<uint64_t> starts;
+};
+
+using ScoreKernel = void (*)(Documents, Queries, const uint32_t*, float*);
+
+/// Rows of 64, 128, 256, 512 and 1,024 bytes are scored; others are padded with zeros.
+uint32_t paddedBytes(uint32_t dim) {
+  uint32_t bytes = stepBytes;
+  while (bytes < dim) bytes *= 2;
+  return bytes;
+}
+
+template <uint32_t AtOnce>
+ScoreKernel kernelFor(uint32_t rowBytes) {
+  switch (rowBytes / stepBytes) {
+    case 1: return scoreChunks<1, AtOnce>;
+    case 2: return scoreChunks<2, AtOnce>;
+    case 4: return scoreChunks<4, AtOnce>;
+    case 8: return scoreChunks<8, AtOnce>;
+    default: return scoreChunks<16, AtOnce>;
+  }
+}
+
+uint32_t wordsOf(const Matrix& matrix) { return (matrix.shape.chunks + 63) / 64; }
+
+/// Chunks of all scans behind one another, those of each from a word of 64 bits on.
+uint32_t wordsOf(const DeviceScan* scans, uint32_t count) {
+  uint32_t words = 0;
+  for (uint32_t scan = 0; scan < count; ++scan) words += wordsOf(*static_cast<const Matrix*>(scans[scan].matrix));
+  return words;
+}
+
+/// What goes to the device with a query, behind one another in one copy.
+struct RequestLayout {
+  uint32_t blocks;
+  size_t scales, offsets, admitted, selection, places, bytes;
+
+  RequestLayout(uint32_t tokens, uint32_t rowBytes, uint32_t words) : blocks((tokens + blockTokens - 1) / blockTokens) {
+    const size_t padded = size_t(blocks) * blockTokens;
+    scales = padded * rowBytes;
+    offsets = scales + padded * sizeof(float);
+    admitted = offsets + padded * sizeof(float);
+    selection = admitted + words * sizeof(uint64_t);
+    places = selection + sizeof(Selection);
+    bytes = places + sizeof(uint32_t);
+  }
+};
+
+void layOut(const RequestLayout& layout, const DeviceQuery& query, const DeviceScan* scans, uint32_t count, uint32_t k, uint8_t* to) {
+  const size_t rowBytes = layout.scales / (size_t(layout.blocks) * blockTokens);
+  std::memset(to, 0, layout.admitted);
+  for (uint32_t token = 0; token < query.tokens; ++token) {
+    std::memcpy(to + token * rowBytes, query.vectors + size_t(token) * query.dim, query.dim);
+  }
+  std::memcpy(to + layout.scales, query.scales, query.tokens * sizeof(float));
+  std::memcpy(to + layout.offsets, query.offsets, query.tokens * sizeof(float));
+  uint8_t* admitted = to + layout.admitted;
+  for (uint32_t scan = 0; scan < count; ++scan) {
+    const size_t bytes = wordsOf(*static_cast<const Matrix*>(scans[scan].matrix)) * sizeof(uint64_t);
+    std::memcpy(admitted, scans[scan].admitted, bytes);
+    admitted += bytes;
+  }
+  const Selection selection = {0, k};
+  std::memcpy(to + layout.selection, &selection, sizeof selection);
+  std::memset(to + layout.places, 0, sizeof(uint32_t));
+}
+
+const char* reserveHost(Device& device, size_t bytes) {
+  if (bytes <= device.hostBytes) return nullptr;
+  device.host.reset();
+  device.hostBytes = 0;
+  uint8_t* fresh = nullptr;
+  ATTEMPT(cudaMallocHost(&fresh, bytes));
+  device.host.reset(fresh);
+  device.hostBytes = bytes;
+  return nullptr;
+}
+
+const char* reserve(Device& device, const RequestLayout& layout, uint32_t chunks, uint32_t room) {
+  if (const char* failure = reserveHost(device, std::max(layout.bytes, room * sizeof(uint64_t)))) return failure;
+  if (const char* failure = device.request.reserve(layout.bytes)) return failure;
+  if (const char* failure = device.scores.reserve(chunks)) return failure;
+  return device.found.reserve(room);
+}
+
+const char* openDevice(uint32_t ordinal, DeviceInfo* info, void** opened) {
+  int devices = 0;
+  ATTEMPT(cudaGetDeviceCount(&devices));
+  if (ordinal >= uint32_t(devices)) return "there is no device of this number";
+  ATTEMPT(cudaSetDevice(int(ordinal)));
+  cudaDeviceProp properties;
+  ATTEMPT(cudaGetDeviceProperties(&properties, int(ordinal)));
+  if (properties.major < 8) return "compute capability 8.0 or later is needed";
+  auto device = std::make_unique<Device>();
+  device->ordinal = ordinal;
+  device->multiprocessors = uint32_t(properties.multiProcessorCount);
+  ATTEMPT(cudaStreamCreateWithFlags(&device->searching, cudaStreamNonBlocking));
+  ATTEMPT(cudaStreamCreateWithFlags(&device->filling, cudaStreamNonBlocking));
+  if (const char* failure = device->counts.reserve(digits)) return failure;
+  ATTEMPT(cudaMemset(device->counts.get(), 0, digits * sizeof(uint32_t)));
+  std::strncpy(info->name, properties.name, sizeof info->name - 1);
+  info->name[sizeof info->name - 1] = 0;
+  info->memoryBytes = properties.totalGlobalMem;
+  *opened = device.release();
+  return nullptr;
+}
+
+void closeDevice(void* device) { delete static_cast<Device*>(device); }
+
+uint64_t matrixBytes(const MatrixShape* shape) {
+  return shape->rows * (paddedBytes(shape->dim) + sizeof(uint16_t)) + (shape->chunks + uint64_t(1)) * sizeof(uint64_t);
+}
+
+const char* createMatrix(void* of, const MatrixShape* shape, const uint64_t* starts, void** created) {
+  Device& device = *static_cast<Device*>(of);
+  ATTEMPT(cudaSetDevice(int(device.ordinal)));
+  auto matrix = std::make_unique<Matrix>(Matrix{&device, *shape, paddedBytes(shape->dim), {}, {}, {}});
+  if (const char* failure = matrix->vectors.reserve(shape->rows * matrix->rowBytes)) return failure;
+  if (const char* failure = matrix->scales.reserve(shape->rows)) return failure;
+  if (const char* failure = matrix->starts.reserve(size_t(shape->chunks) + 1)) return failure;
+  const cudaStream_t stream = device.filling;
+  if (matrix->rowBytes != shape->dim) ATTEMPT(cudaMemsetAsync(matrix->vectors.get(), 0, shape->rows * matrix->rowBytes, stream));
+  ATTEMPT(cudaMemcpyAsync(matrix->starts.get(), starts, (size_t(shape->chunks) + 1) * sizeof(uint64_t), cudaMemcpyHostToDevice, stream));
+  ATTEMPT(cudaStreamSynchronize(stream));
+  *created = matrix.release();
+  return nullptr;
+}
+
+const char* fillMatrix(void* of, uint64_t firstRow, uint64_t rows, const int8_t* vectors, const uint16_t* scales) {
+  Matrix& matrix = *static_cast<Matrix*>(of);
+  ATTEMPT(cudaSetDevice(int(matrix.device->ordinal)));
+  const cudaStream_t stream = matrix.device->filling;
+  ATTEMPT(cudaMemcpy2DAsync(matrix.vectors.get() + firstRow * matrix.rowBytes, matrix.rowBytes, vectors, matrix.shape.dim,
+                            matrix.shape.dim, rows, cudaMemcpyHostToDevice, stream));
+  ATTEMPT(cudaMemcpyAsync(matrix.scales.get() + firstRow, scales, rows * sizeof(uint16_t), cudaMemcpyHostToDevice, stream));
+  ATTEMPT(cudaStreamSynchronize(stream));
+  return nullptr;
+}
+
+void destroyMatrix(void* of) {
+  auto* matrix = static_cast<Matrix*>(of);
+  cudaSetDevice(int(matrix->device->ordinal));
+  delete matrix;
+}
+
+const char* best(void* of, const DeviceQuery* query, const DeviceScan* scans, uint32_t count, uint32_t k, uint32_t room,
+                 DeviceScored* scored, uint32_t* found) {
+  Device& device = *static_cast<Device*>(of);
+  ATTEMPT(cudaSetDevice(int(device.ordinal)));
+  const uint32_t rowBytes = paddedBytes(query->dim), words = wordsOf(scans, count), chunks = words * 64;
+  const RequestLayout layout(query->tokens, rowBytes, words);
+  if (const char* failure = reserve(device, layout, chunks, room)) return failure;
+  layOut(layout, *query, scans, count, k, device.host.get());
+  const cudaStream_t stream = device.searching;
+  uint8_t* const there = device.request.get();
+  ATTEMPT(cudaMemcpyAsync(there, device.host.get(), layout.bytes, cudaMemcpyHostToDevice, stream));
+
+  const Queries queries = {reinterpret_cast<const int8_t*>(there), reinterpret_cast<const float*>(there + layout.scales),
+                           reinterpret_cast<const float*>(there + layout.offsets), 1, layout.blocks};
+  const auto* const admitted = reinterpret_cast<const uint32_t*>(there + layout.admitted);
+  const ScoreKernel kernel = layout.blocks == 1 ? kernelFor<1>(rowBytes) : kernelFor<4>(rowBytes);
+  int resident = 0;
+  ATTEMPT(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, threadsPerBlock, 0));
+  std::vector<uint32_t> firsts;
+  uint32_t first = 0;
+  for (uint32_t scan = 0; scan < count; ++scan) {
+    const Matrix& matrix = *static_cast<const Matrix*>(scans[scan].matrix);
+    const Documents documents = {matrix.vectors.get(), matrix.scales.get(), matrix.starts.get(), matrix.shape.chunks};
+    const uint32_t grid = std::min(uint32_t(resident) * device.multiprocessors, (matrix.shape.chunks + warpsPerBlock - 1) / warpsPerBlock);
+    kernel<<<grid, threadsPerBlock, 0, stream>>>(documents, queries, admitted + first / 32, device.scores.get() + first);
+    firsts.push_back(first);
+    first += wordsOf(matrix) * 64;
+  }
+
+  const Scored all = {device.scores.get(), admitted, chunks};
+  auto* const selection = reinterpret_cast<Selection*>(there + layout.selection);
+  auto* const places = reinterpret_cast<uint32_t*>(there + layout.places);
+  const uint32_t blocks = std::min(device.multiprocessors * 4, (chunks + choosers - 1) / choosers);
+  for (uint32_t pass = 0; pass < passes; ++pass) {
+    countDigits<<<blocks, choosers, 0, stream>>>(all, selection, pass, device.counts.get());
+    chooseDigit<<<1, choosers, 0, stream>>>(selection, device.counts.get(), pass);
+  }
+  gather<<<blocks, choosers, 0, stream>>>(all, selection, room, device.found.get(), places);
+  ATTEMPT(cudaGetLastError());
+  // The host's buffer is free again: the query was copied before anything was scored.
+  auto* const keys = reinterpret_cast<uint64_t*>(device.host.get());
+  ATTEMPT(cudaMemcpyAsync(keys, device.found.get(), room * sizeof(uint64_t), cudaMemcpyDeviceToHost, stream));
+  ATTEMPT(cudaMemcpyAsync(found, places, sizeof *found, cudaMemcpyDeviceToHost, stream));
+  ATTEMPT(cudaStreamSynchronize(stream));
+  for (uint32_t at = 0; at < std::min(*found, room); ++at) {
+    const auto chunk = uint32_t(keys[at]);
+    const auto scan = uint32_t(std::upper_bound(firsts.begin(), firsts.end(), chunk) - firsts.begin()) - 1;
+    scored[at] = {scan, chunk - firsts[scan], scoreOf(uint32_t(keys[at] >> 32))};
+  }
+  return nullptr;
+}
+
+constexpr DeviceLibrary library = {deviceLibraryVersion, openDevice,   closeDevice,   matrixBytes,
+                                   createMatrix,         fillMatrix,   destroyMatrix, best};
+
+}  // namespace
+}  // namespace maxsimd::cuda
+
+extern "C" __attribute__((visibility("default"))) const maxsimd::DeviceLibrary* maxsimdDeviceLibrary() {
+  return &maxsimd::cuda::library;
+}

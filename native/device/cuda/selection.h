@@ -1,0 +1,69 @@
+// The best k of many scores by radix selection: which digits the k-th best score begins with is found one digit after the other, from
+// a count of those scores that begin with the digits found so far.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#ifdef __CUDACC__
+#define MAXSIMD_BOTH __host__ __device__ inline
+#else
+#define MAXSIMD_BOTH inline
+#endif
+
+namespace maxsimd::cuda {
+
+inline constexpr uint32_t digitBits = 11;
+inline constexpr uint32_t digits = 1u << digitBits;
+/// Over 32 bits, from the highest; the last pass has 10.
+inline constexpr uint32_t passes = 3;
+
+/// Ascending with the score. No NaN, and no -0: sums of a score begin with +0.
+MAXSIMD_BOTH uint32_t keyOf(float score) {
+#ifdef __CUDA_ARCH__
+  const uint32_t bits = __float_as_uint(score);
+#else
+  const uint32_t bits = std::bit_cast<uint32_t>(score);
+#endif
+  return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
+}
+
+MAXSIMD_BOTH float scoreOf(uint32_t key) {
+  const uint32_t bits = (key & 0x80000000u) != 0 ? key & 0x7fffffffu : ~key;
+#ifdef __CUDA_ARCH__
+  return __uint_as_float(bits);
+#else
+  return std::bit_cast<float>(bits);
+#endif
+}
+
+/// Bits below the digit of a pass.
+MAXSIMD_BOTH uint32_t bitsBelow(uint32_t pass) { return pass + 1 < passes ? 32 - digitBits * (pass + 1) : 0; }
+
+MAXSIMD_BOTH uint32_t digitOf(uint32_t key, uint32_t pass) {
+  return key >> bitsBelow(pass) & (digits - 1) >> (pass + 1 < passes ? 0 : digitBits * passes - 32);
+}
+
+/// What is known of the k-th best key: its digits of the passes done, and how many of those with these digits are wanted.
+struct Selection {
+  uint32_t prefix;
+  uint32_t wanted;
+};
+
+MAXSIMD_BOTH bool begins(uint32_t key, const Selection& selection, uint32_t pass) {
+  return pass == 0 || (key ^ selection.prefix) >> bitsBelow(pass - 1) == 0;
+}
+
+/// `counts` [digits]: keys by their digit of this pass, of those that begin as found so far. Digits from `above` on are counted already.
+/// If there are fewer keys than are wanted, the prefix stays 0, which none is below.
+MAXSIMD_BOTH void choose(Selection& selection, const uint32_t* counts, uint32_t pass, uint32_t above = digits) {
+  uint32_t digit = above;
+  while (digit > 0) {
+    digit -= 1;
+    if (counts[digit] >= selection.wanted) break;
+    selection.wanted -= counts[digit];
+  }
+  selection.prefix |= digit << bitsBelow(pass);
+}
+
+}  // namespace maxsimd::cuda

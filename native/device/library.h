@@ -1,0 +1,71 @@
+// What a library gives the engine that scores on a device. It is made by another compiler, apart from the addon, and loaded when
+// it is asked for: plain data and calls of C, nothing of a device's own types.
+//
+// Every call that can fail returns null, or what failed in words that last for ever. Calls for one device come from one thread at a time,
+// but for those that make, fill and destroy matrices: those may come beside a search.
+#pragma once
+
+#include <cstdint>
+
+namespace maxsimd {
+
+/// A change of anything here makes it another number.
+inline constexpr uint32_t deviceLibraryVersion = 1;
+inline constexpr const char* deviceLibrarySymbol = "maxsimdDeviceLibrary";
+
+struct DeviceInfo {
+  char name[128];
+  uint64_t memoryBytes;
+};
+
+struct MatrixShape {
+  uint64_t rows;
+  uint32_t chunks;
+  uint32_t dim;
+};
+
+struct DeviceQuery {
+  uint32_t dim;
+  /// int8 [tokens x dim]
+  const int8_t* vectors;
+  /// f32 [tokens]
+  const float* scales;
+  const float* offsets;
+  uint32_t tokens;
+};
+
+/// What is scored of a matrix.
+struct DeviceScan {
+  void* matrix;
+  /// A bit a chunk, the first in the lowest place; 0 behind the last.
+  const uint64_t* admitted;
+};
+
+struct DeviceScored {
+  /// Position among the scans.
+  uint32_t scan;
+  uint32_t chunk;
+  float score;
+};
+
+struct DeviceLibrary {
+  uint32_t version;
+  const char* (*open)(uint32_t ordinal, DeviceInfo* info, void** device);
+  void (*close)(void* device);
+  /// Device memory that a matrix takes.
+  uint64_t (*matrixBytes)(const MatrixShape* shape);
+  /// Nothing is in it yet. `starts` [chunks + 1]: rows before each chunk, of which each has one at least.
+  const char* (*create)(void* device, const MatrixShape* shape, const uint64_t* starts, void** matrix);
+  /// Copies int8 [rows x dim] and f16 [rows].
+  const char* (*fill)(void* matrix, uint64_t firstRow, uint64_t rows, const int8_t* vectors, const uint16_t* scales);
+  void (*destroy)(void* matrix);
+  /// The best `k` of the admitted chunks of `count` matrices of one dim together, and all that tie with the last of them, in any order; all
+  /// that are admitted if they are fewer. `found` is told their number, of which `room` are written. Scores are those of
+  /// kernels/contract.h, to the last bit.
+  const char* (*best)(void* device, const DeviceQuery* query, const DeviceScan* scans, uint32_t count, uint32_t k, uint32_t room,
+                      DeviceScored* scored, uint32_t* found);
+};
+
+using DeviceLibraryEntry = const DeviceLibrary* (*)();
+
+}  // namespace maxsimd

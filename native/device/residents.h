@@ -1,0 +1,118 @@
+// Segments whose token matrices lie in device memory, too, where a search scores all of their chunks exactly.
+//
+// A copy is made in the background when a search finds a sealed segment without one, and lives until its room is wanted for another and
+// no search has asked for it for a while. Nobody waits for one: a search that finds none goes on without. So the device only ever adds
+// to what there is, and when it fails for good, nothing is lost with it.
+#pragma once
+
+#include "device/library.h"
+#include "runtime/deadline.h"
+#include "runtime/pool.h"
+#include "store/segment.h"
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace maxsimd {
+
+/// `invalid_argument` if it cannot be loaded or is of another version.
+const DeviceLibrary& loadDeviceLibrary(const std::string& path);
+
+/// The copy of one segment.
+class Resident {
+ public:
+  Resident(const DeviceLibrary& library, void* device, const Segment& segment);
+  ~Resident() { library_.destroy(matrix_); }
+  Resident(const Resident&) = delete;
+  Resident& operator=(const Resident&) = delete;
+
+  uint32_t chunks() const { return shape_.chunks; }
+
+ private:
+  friend class Residents;
+
+  const DeviceLibrary& library_;
+  const MatrixShape shape_;
+  void* matrix_ = nullptr;
+};
+
+struct DeviceUse {
+  uint64_t mostBytes, bytes;
+  /// There, and on their way there.
+  uint32_t segments, coming;
+  /// Segments that searches scored there.
+  uint64_t scored;
+  /// Why the last copy that could not be made was not; empty = none.
+  std::string refusal;
+  /// Why the device is not used any more; empty = it is.
+  std::string failure;
+};
+
+class Residents {
+ public:
+  /// `mostBytes` = 0: half of the device's memory. `patience`: how long a copy keeps its room after a search, and how long a segment
+  /// that got none goes without another try. `invalid_argument` if there is no such device.
+  Residents(const DeviceLibrary& library, uint32_t ordinal, uint64_t mostBytes,
+            Clock::duration patience = std::chrono::seconds(60));
+  ~Residents();
+
+  const DeviceInfo& device() const { return info_; }
+  DeviceUse use() const;
+
+  /// Its copy; null if there is none, which is then made if the segment is sealed.
+  std::shared_ptr<const Resident> of(const std::shared_ptr<const Segment>& segment);
+
+  struct Scan {
+    std::shared_ptr<const Resident> resident;
+    /// Words of a bitmap of its chunks.
+    std::span<const uint64_t> admitted;
+  };
+  /// The best `k` of the admitted chunks of all scans and those that tie with the last of them, in any order. Nothing if the device has
+  /// failed, or if so many tie that whoever asks had better choose.
+  std::optional<std::vector<DeviceScored>> best(std::span<const Scan> scans, const DeviceQuery& query, uint32_t k);
+  /// Until no copy is being made: for tests and benchmarks.
+  void settle();
+
+ private:
+  struct Place {
+    /// Gone with its index or merged away: its room is free.
+    std::weak_ptr<const Segment> segment;
+    /// Null while the copy is being made, and when it could not be.
+    std::shared_ptr<const Resident> resident;
+    uint64_t bytes;
+    Clock::time_point asked;
+    /// Not before this time again.
+    Clock::time_point again;
+  };
+
+  void make(const std::shared_ptr<const Segment>& segment);
+  /// Copies its rows there; `UnreadRecord` if a record is damaged, `AbsentParts` if it has not come yet.
+  void fill(const Resident& resident, const Segment& segment);
+  /// Whether there is room for so many bytes, once those that nobody asked for lately have gone.
+  bool makeRoom(uint64_t bytes);
+  uint64_t bytesTaken() const;
+
+  const DeviceLibrary& library_;
+  DeviceInfo info_{};
+  void* device_ = nullptr;
+  uint64_t most_;
+  const Clock::duration patience_;
+  /// One search at a time.
+  std::mutex searching_;
+  mutable std::mutex mutex_;
+  std::map<const Segment*, Place> places_;
+  std::string refusal_, failure_;
+  std::atomic<uint64_t> scored_{0};
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> stopping_{false};
+  std::optional<Pool> making_;
+};
+
+}  // namespace maxsimd

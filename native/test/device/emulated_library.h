@@ -1,0 +1,21 @@
+// A device library whose device is the CPU: the program of a warp, emulated, and a sort.
+#pragma once
+
+#include "device/library.h"
+
+#include <atomic>
+#include <cstdint>
+
+namespace maxsimd::test {
+
+/// Of one device, number 0.
+const DeviceLibrary& emulatedLibrary();
+
+struct EmulatedState {
+  uint64_t memoryBytes = 1 << 30;
+  std::atomic<bool> failing{false};
+  std::atomic<uint32_t> matrices{0};
+};
+extern EmulatedState emulatedState;
+
+}  // namespace maxsimd::test

@@ -1,0 +1,230 @@
+// Searches of segments in device memory: what they find, and what becomes of copies.
+#include "device/residents.h"
+#include "runtime/engine.h"
+#include "search/search.h"
+#include "test/device/emulated_library.h"
+#include "test/sample.h"
+
+#include <fstream>
+
+namespace maxsimd::test {
+namespace {
+
+constexpr uint32_t dim = 48;
+constexpr uint64_t exactTokenVectorsMax = 200;
+
+std::unique_ptr<Residents> residentsOf(uint64_t mostBytes, Clock::duration patience) {
+  return std::make_unique<Residents>(emulatedLibrary(), 0, mostBytes, patience);
+}
+
+struct Fixture {
+  TemporaryDirectory directory;
+  Clusters clusters;
+  Engine engine;
+  Index index;
+  uint64_t versions = 0;
+  uint64_t generation = 0;
+
+  explicit Fixture(Random& random, uint64_t mostBytes = 0, Clock::duration patience = std::chrono::hours(1))
+      : clusters(random, dim, 60),
+        engine(2, "auto", residentsOf(mostBytes, patience)),
+        index(engine.kernel(), IndexOptions{dim, exactTokenVectorsMax}, engine.residents()) {}
+
+  Residents& residents() { return *engine.residents(); }
+
+  std::vector<Index::LifespanChange> records(uint64_t segment, uint32_t first, uint32_t last) const {
+    std::vector<Index::LifespanChange> changes;
+    for (uint32_t record = first; record < last; ++record) changes.push_back({segment, record});
+    return changes;
+  }
+
+  /// Every third record is the one before it again, so that scores tie. Versions go down, so that chunks do not lie by age.
+  void add(Random& random, uint64_t segment, uint32_t count) {
+    index.createSegment(segment, directory.file(std::to_string(segment) + ".seg"));
+    RecordParts parts;
+    versions += count;
+    for (uint32_t r = 0; r < count; ++r) {
+      if (r % 3 != 2) {
+        std::vector<uint32_t> rows(between(random, 1, 2));
+        for (auto& one : rows) one = between(random, 1, 20);
+        parts = randomRecord(random, clusters, 0, rows, {term(uint8_t(r % 2))});
+      }
+      parts.versionId = versions - r;
+      index.append(segment, parts);
+    }
+    index.publish(++generation, records(segment, 0, count), {});
+  }
+
+  void addSealed(Random& random, uint64_t segment, uint32_t count) {
+    add(random, segment, count);
+    index.seal(segment);
+    index.buildCodes(segment, {});
+  }
+
+  IndexSearch ask(Random& random, uint32_t tokens, Plan plan = Plan::automatic) const {
+    std::vector<float> query;
+    for (uint32_t token = 0; token < tokens; ++token) {
+      const auto vector = clusters.near(random, uint32_t(random() % clusters.centres.size()));
+      query.insert(query.end(), vector.begin(), vector.end());
+    }
+    IndexSearch request = searchOf(query, tokens, 10, 40, plan);
+    request.generation = generation;
+    return request;
+  }
+
+  SearchOutcome run(IndexSearch request, Plan plan) {
+    request.plan = plan;
+    return search(index, engine.compute(), request);
+  }
+
+  /// Searches once, which asks for the copies, and waits for them.
+  void load(Random& random) {
+    run(ask(random, 8), Plan::automatic);
+    residents().settle();
+  }
+};
+
+void checkSame(const SearchOutcome& found, const SearchOutcome& wanted) {
+  CHECK(found.results.size() == wanted.results.size());
+  for (size_t i = 0; i < found.results.size(); ++i) {
+    CHECK(found.results[i].versionId == wanted.results[i].versionId);
+    CHECK(found.results[i].chunkIndex == wanted.results[i].chunkIndex);
+    CHECK(found.results[i].score == wanted.results[i].score);
+  }
+  CHECK(found.similarities == wanted.similarities);
+}
+
+const Case same("device", "a search there finds what an exact one finds, and no search waits for a copy", [](Random& random) {
+  Fixture fixture(random);
+  fixture.addSealed(random, 1, 60);
+  fixture.addSealed(random, 2, 45);
+  CHECK(fixture.run(fixture.ask(random, 8), Plan::automatic).plan != Plan::device);
+  fixture.residents().settle();
+  CHECK(fixture.residents().use().segments == 2);
+  // An active segment beside them, and what died since the copies were made.
+  fixture.add(random, 3, 20);
+  fixture.index.publish(++fixture.generation, {}, fixture.records(1, 10, 25));
+  for (const uint32_t tokens : {1, 8, 33, 70}) {
+    for (const bool filtered : {false, true}) {
+      for (const bool grouped : {false, true}) {
+        IndexSearch request = fixture.ask(random, tokens);
+        if (filtered) request.terms = {term(1)};
+        request.grouped = grouped;
+        // A document's chunks are looked for among the candidates.
+        request.candidateK = 500;
+        request.components = true;
+        const SearchOutcome found = fixture.run(request, Plan::automatic), wanted = fixture.run(request, Plan::exact);
+        CHECK(found.plan == Plan::device && found.preselected);
+        checkSame(found, wanted);
+        CHECK(found.candidateCount == wanted.candidateCount);
+      }
+    }
+  }
+  // A reader of an older generation sees what died after it.
+  IndexSearch before = fixture.ask(random, 8);
+  before.generation = 2;
+  checkSame(fixture.run(before, Plan::automatic), fixture.run(before, Plan::exact));
+  // Nothing is admitted.
+  IndexSearch nothing = fixture.ask(random, 8);
+  nothing.terms = {term(99)};
+  CHECK(fixture.run(nothing, Plan::automatic).results.empty());
+});
+
+const Case ties("device", "where too many chunks tie a search goes on without the device", [](Random& random) {
+  Fixture fixture(random);
+  const RecordParts parts = randomRecord(random, fixture.clusters, 0, std::vector<uint32_t>(50, 1));
+  fixture.index.createSegment(1, fixture.directory.file("1.seg"));
+  constexpr uint32_t records = 100;
+  for (uint32_t r = 0; r < records; ++r) {
+    // Every chunk of a record is the same row.
+    RecordParts same = parts;
+    same.versionId = r + 1;
+    for (size_t row = 1; row < 50; ++row) std::copy_n(same.vectors.begin(), dim, same.vectors.begin() + long(row * dim));
+    std::fill(same.scales.begin(), same.scales.end(), same.scales[0]);
+    fixture.index.append(1, same);
+  }
+  fixture.index.publish(++fixture.generation, fixture.records(1, 0, records), {});
+  fixture.index.seal(1);
+  fixture.load(random);
+  const IndexSearch request = fixture.ask(random, 1);
+  const SearchOutcome found = fixture.run(request, Plan::automatic);
+  CHECK(fixture.residents().use().scored > 0 && found.plan == Plan::exact);
+  checkSame(found, fixture.run(request, Plan::exact));
+});
+
+const Case room("device", "copies that nobody asks for make room, others keep it", [](Random& random) {
+  emulatedState.matrices = 0;
+  {
+    // A copy of 60 records of at most 40 rows, not of two.
+    Fixture patient(random, 60 * 40 * 130, std::chrono::hours(1));
+    patient.addSealed(random, 1, 60);
+    patient.load(random);
+    CHECK(patient.residents().use().segments == 1 && patient.residents().use().refusal.empty());
+    patient.addSealed(random, 2, 200);
+    patient.load(random);
+    CHECK(patient.residents().use().segments == 1);
+    CHECK(patient.residents().use().refusal.find("2.seg: no room") != std::string::npos);
+    IndexSearch request = patient.ask(random, 8);
+    request.candidateK = 500;
+    const SearchOutcome mixed = patient.run(request, Plan::automatic);
+    CHECK(mixed.plan == Plan::device);
+    checkSame(mixed, patient.run(request, Plan::exact));
+
+    Fixture hasty(random, 60 * 40 * 130, Clock::duration::zero());
+    hasty.addSealed(random, 1, 60);
+    hasty.load(random);
+    hasty.index.dropSegment(1);
+    hasty.addSealed(random, 2, 60);
+    hasty.load(random);
+    CHECK(hasty.residents().use().segments == 1 && hasty.residents().use().bytes <= 60 * 40 * 130);
+    CHECK(hasty.run(hasty.ask(random, 8), Plan::automatic).plan == Plan::device);
+    CHECK(emulatedState.matrices == 2);
+  }
+  CHECK(emulatedState.matrices == 0);
+});
+
+const Case failing("device", "a device that fails is left alone, and searches go on without it", [](Random& random) {
+  Fixture fixture(random);
+  fixture.addSealed(random, 1, 60);
+  fixture.load(random);
+  const IndexSearch request = fixture.ask(random, 8);
+  CHECK(fixture.run(request, Plan::automatic).plan == Plan::device);
+  emulatedState.failing = true;
+  const SearchOutcome without = fixture.run(request, Plan::automatic);
+  emulatedState.failing = false;
+  CHECK(without.plan != Plan::device && without.results.size() == 10);
+  CHECK(fixture.residents().use().failure == "the emulated device fails");
+  CHECK(fixture.run(request, Plan::automatic).plan != Plan::device);
+  CHECK_ERROR(Residents(emulatedLibrary(), 1, 0), ErrorCode::invalidArgument);
+  CHECK_ERROR(loadDeviceLibrary("/nowhere.so"), ErrorCode::invalidArgument);
+});
+
+const Case damaged("device", "a segment with a damaged record gets no copy", [](Random& random) {
+  Fixture fixture(random);
+  constexpr uint32_t records = 60;
+  fixture.add(random, 1, records);
+  fixture.index.seal(1);
+  fixture.index.dropSegment(1);
+  const std::string path = fixture.directory.file("1.seg");
+  {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(0, std::ios::end);
+    file.seekp(file.tellg() / 2);
+    file.write(std::string(600, 'x').data(), 600);
+  }
+  // What was appended here was known to be good.
+  fixture.index.openSegment(1, path, records, true);
+  std::vector<Index::LifespanLoad> lifespans;
+  for (uint32_t r = 0; r < records; ++r) lifespans.push_back({{1, r}, records - r, 1, generationNever});
+  fixture.index.loadLifespans(lifespans);
+  try {
+    fixture.load(random);
+  } catch (const UnreadRecord&) {
+    fixture.residents().settle();
+  }
+  CHECK(fixture.residents().use().segments == 0);
+  CHECK(fixture.residents().use().refusal.find("1.seg") != std::string::npos);
+});
+
+}  // namespace
+}  // namespace maxsimd::test

@@ -1,0 +1,43 @@
+/** The GPU that the engine scores on: from the configuration, and what the log says of it later. */
+import { existsSync } from 'node:fs';
+import type { EngineDeviceOptions, NativeEngine } from '../index/engine/native.ts';
+import { cudaLibrary } from '../installation.ts';
+import type { Logger } from '../logging.ts';
+import { ConfigError, type Config } from './config.ts';
+
+const lookMs = 10_000;
+
+/** Nothing where none is asked for; a `ConfigError` if the library that drives it is missing. */
+export function engineDeviceOf(config: Config): { readonly device?: EngineDeviceOptions } {
+  const [kind, ordinal] = config.MAXSIMD_ENGINE_DEVICE.split(':');
+  if (kind === 'cpu') return {};
+  const library = config.MAXSIMD_ENGINE_DEVICE_LIBRARY || cudaLibrary();
+  if (!existsSync(library))
+    throw new ConfigError(
+      `MAXSIMD_ENGINE_DEVICE: ${library} is not there; \`npm run cuda:engine\` builds it in a checkout`,
+    );
+  return {
+    device: {
+      library,
+      ordinal: Number(ordinal),
+      memoryBytes: config.MAXSIMD_ENGINE_DEVICE_MIB * 2 ** 20,
+    },
+  };
+}
+
+/** Logs what changes: a segment that found no room or could not be read, and the device's end. Returns what ends it. */
+export function watchEngineDevice(engine: NativeEngine, logger: Logger): () => void {
+  if (engine.device() === undefined) return () => {};
+  let known = { refusal: '', failure: '' };
+  const timer = setInterval(() => {
+    const device = engine.device();
+    if (device === undefined) return;
+    const { refusal, failure } = device;
+    if (refusal !== known.refusal) logger.warn({ refusal }, 'a segment is not in the memory of the GPU');
+    if (failure !== known.failure)
+      logger.error({ failure }, 'the GPU of the engine failed: searches go on without it');
+    known = { refusal, failure };
+  }, lookMs);
+  timer.unref();
+  return () => clearInterval(timer);
+}

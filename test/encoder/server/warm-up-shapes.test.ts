@@ -1,0 +1,105 @@
+/** What an encoder runs before it serves: which batches, and that they reach the sessions as they stand in the list. */
+import { describe, expect, it } from 'vitest';
+import { EncoderCore, type InferencePool } from '../../../src/encoder/scheduling/encoder-core.ts';
+import { paddedTexts } from '../../../src/encoder/scheduling/batch-shape.ts';
+import { loadModel } from '../../../src/encoder/model/served-model.ts';
+import { parseEncoderArguments } from '../../../src/encoder/server/arguments.ts';
+import { tuning } from '../../../src/encoder/server/tuning.ts';
+import { warmUp } from '../../../src/encoder/server/warm-up.ts';
+import { gpuWarmUps, warmUpBatches } from '../../../src/encoder/server/warm-up-shapes.ts';
+import { tinyModel } from '../../support/encoder/encoders.ts';
+import { sessionsOfTest } from '../../support/encoder/sessions.ts';
+
+const rules = {
+  queryHead: [1, 2],
+  documentHead: [1, 3],
+  tail: [4],
+  queryPositionsMax: 512,
+  documentPositionsMax: 512,
+  expansion: undefined,
+  skipIds: new Set<number>(),
+};
+const model = { rules, windowTokensMax: 509 };
+const limits = { lengthStep: 16, documentBatchTokens: 16_384, queryBatchTokens: 2048 };
+
+/** `texts x padded length` of every batch of a kind, special tokens included. */
+function shapesOf(
+  kind: 'query' | 'document',
+  ...given: Parameters<typeof warmUpBatches>
+): ReadonlySet<string> {
+  return new Set(
+    warmUpBatches(...given)
+      .filter((batch) => batch.kind === kind)
+      .map(({ texts, tokens }) => `${texts} x ${Math.ceil(Math.min(tokens + 3, 512) / 16) * 16}`),
+  );
+}
+
+describe('the batches of a warm-up', () => {
+  it('are single texts of doubling lengths on a CPU', () => {
+    const batches = warmUpBatches(model, 'cpu', limits);
+    expect(batches.map(({ kind, texts, tokens }) => `${texts} ${kind} ${tokens}`)).toEqual(
+      [8, 16, 32, 64, 128, 256]
+        .flatMap((length) => [`1 query ${length}`, `1 document ${length}`])
+        .concat(['1 query 512', '1 document 509']),
+    );
+  });
+
+  it('are on a GPU these, and one document and a full batch of every padded length', () => {
+    const lengths = Array.from({ length: 32 }, (_, i) => (i + 1) * 16);
+    expect(shapesOf('document', model, 'cuda', limits, 'full')).toEqual(
+      new Set(lengths.flatMap((length) => [`1 x ${length}`, `${Math.floor(16_384 / length)} x ${length}`])),
+    );
+    expect(shapesOf('query', model, 'cuda', limits, 'full')).toEqual(shapesOf('query', model, 'cpu', limits));
+  });
+
+  it('are, where the list is wide, those of several queries, and all that documents of 256 positions may be in', () => {
+    const queries = shapesOf('query', model, 'cuda', limits, 'wide');
+    expect([...queries].filter((shape) => !shape.startsWith('1 x '))).toEqual(
+      [16, 32].flatMap((length) => [2, 4, 8, 16].map((texts) => `${texts} x ${length}`)),
+    );
+    const documents = shapesOf('document', model, 'cuda', limits, 'wide');
+    for (let texts = 1; texts <= 1024; texts++) {
+      for (let length = 16; length <= 256; length += 16) {
+        const padded = paddedTexts(texts, length, limits.documentBatchTokens);
+        if (padded * length <= limits.documentBatchTokens)
+          expect(documents).toContain(`${padded} x ${length}`);
+      }
+    }
+    const longer = [...documents].filter((shape) => Number(shape.split(' x ')[1]) > 256);
+    expect(longer).toHaveLength(32);
+    for (const shape of shapesOf('document', model, 'cuda', limits, 'full'))
+      expect(documents).toContain(shape);
+  });
+
+  it('hold the one length of queries that are expanded', () => {
+    const expanded = {
+      ...model,
+      rules: { ...rules, queryPositionsMax: 24, expansion: { maskId: 9, attended: true } },
+    };
+    const batches = warmUpBatches(expanded, 'cuda', limits, 'wide');
+    expect(batches.filter(({ kind, texts }) => kind === 'query' && texts > 1)).toEqual(
+      [2, 4, 8, 16].map((texts) => ({ kind: 'query', texts, tokens: 21 })),
+    );
+  });
+});
+
+it.each(gpuWarmUps)('the sessions run every batch of the list as one: %s', async (list) => {
+  const served = await loadModel(tinyModel);
+  const pool = await sessionsOfTest(served);
+  const ran: string[] = [];
+  const watched: InferencePool = {
+    workers: 1,
+    hasRoom: (kind) => pool.hasRoom(kind),
+    run: async (batch) => {
+      ran.push(`${batch.lengths.length} ${batch.kind}`);
+      expect(batch.paddedTexts).toBe(batch.lengths.length);
+      return pool.run(batch);
+    },
+  };
+  const given = parseEncoderArguments(['--listen', 'unix:/x', '--model-dir', 'x', '--batch-tokens', '128']);
+  const tuned = tuning(given, 'cuda');
+  await warmUp(new EncoderCore([served], watched, tuned), 'cuda', tuned, list);
+  expect(ran).toEqual(
+    warmUpBatches(served, 'cuda', tuned, list).map(({ kind, texts }) => `${texts} ${kind}`),
+  );
+});
