@@ -85,6 +85,7 @@ const planMeanings: Readonly<Record<string, string>> = {
   exact: 'exact (few chunks, or no codes yet)',
   codes: 'by all codes (they cost less than lists)',
   lists: 'by lists (they cost less than all codes)',
+  device: 'on the GPU of the engine (all chunks exactly)',
 };
 
 /** The first interrupt ends the run with a report, the second one the process. */

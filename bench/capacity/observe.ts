@@ -159,7 +159,7 @@ function indexesOf({ metrics }: Observation, delta: (name: string) => number): I
   if (tokenVectors === 0) return undefined;
   const total = (...names: readonly string[]): number =>
     sum(names.map((name) => metrics.get(`maxsimd_${name}`) ?? 0));
-  const plans = ['exact', 'codes', 'lists'].map((plan) => [
+  const plans = ['exact', 'codes', 'lists', 'device'].map((plan) => [
     plan,
     delta(`maxsimd_engine_searches_total{plan="${plan}"}`),
   ]);

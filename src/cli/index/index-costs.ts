@@ -79,6 +79,7 @@ function loadLifespans(native: NativeIndex, { versions }: IndexState, sealed: Re
 }
 
 function reasonOf(plan: IndexCosts['plan'], chunks: number, hasCodes: boolean): string {
+  if (plan === 'device') return `all ${chunks} chunks are scored on the GPU`;
   if (plan === 'lists')
     return `of ${chunks} chunks some are met by lists for less than the codes of all would cost`;
   if (plan === 'codes') return `the codes of all ${chunks} chunks cost less than walking lists`;

@@ -23,7 +23,7 @@ export const gpuWarmUps = ['full', 'wide'] as const;
 export type GpuWarmUp = (typeof gpuWarmUps)[number];
 
 /** The one in use. */
-export const gpuWarmUp: GpuWarmUp = 'full';
+export const gpuWarmUp: GpuWarmUp = 'wide';
 
 /** `wide`: positions of documents in batches that are not full; positions of queries in batches of several, and their numbers. */
 const wideDocumentPositionsMax = 256;
