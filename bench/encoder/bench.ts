@@ -19,7 +19,6 @@ import { type Agreement, agreementOf } from '../lib/model/agreement.ts';
 import type { Contender, Mix, RoundTiming } from './contender.ts';
 import { installPythonPeer } from './install-python.ts';
 import { makeMixes, mixShapes } from './mixes.ts';
-import { type Mps, startMps } from './mps.ts';
 import { openMaxsimd } from './open-maxsimd.ts';
 import { openPeers } from './peer-contender.ts';
 import { openPython } from './python-contender.ts';
@@ -45,7 +44,6 @@ const settings = {
     'encoder processes of ours, each with a client process of its own where there are several',
   ),
   alone: flag('measures our side alone'),
-  mps: flag('all processes share the GPU through the Multi-Process Service of NVIDIA'),
   peers: without('leaves out the peers that are not among our own dependencies'),
   export: optional(
     'directory',
@@ -114,17 +112,6 @@ interface Sides {
 }
 
 async function run(options: Options): Promise<EncoderReport> {
-  if (!options.mps) return measure(options);
-  using mps = startMps();
-  try {
-    return await measure(options, mps);
-  } catch (error) {
-    options.onProgress(mps.log());
-    throw error;
-  }
-}
-
-async function measure(options: Options, mps?: Mps): Promise<EncoderReport> {
   const modelDirectory = await modelDirectoryOf(parseConfig(options.environment));
   const model = await loadModel(modelDirectory);
   const found = await readTexts(options.texts * 4, options.beir);
@@ -134,10 +121,6 @@ async function measure(options: Options, mps?: Mps): Promise<EncoderReport> {
   try {
     const rows: EncoderRow[] = [];
     for (const mix of mixes) rows.push(...(await measureMix(mix, contenders, model.dim, options)));
-    const use = mps?.use();
-    if (use !== undefined && use.clients.length < options.processes) {
-      options.onProgress(`MPS: used by ${use.clients.length} of ${options.processes} processes\n${use.said}`);
-    }
     const details = Object.fromEntries(
       goals[options.device.provider].map((goal) => [goal.name, ratioOf(goal, rows)]),
     );
@@ -147,7 +130,6 @@ async function measure(options: Options, mps?: Mps): Promise<EncoderReport> {
         model: `${model.name}/${model.version}`,
         device: deviceName(options.device),
         processes: options.processes,
-        mps: use ?? null,
         source: found.name,
         texts: options.texts,
         rounds: options.rounds,

@@ -3,7 +3,6 @@ import type { Environment } from '../lib/environment.ts';
 import type { Spread } from '../lib/statistics.ts';
 import { markdownTable, spreadText } from '../lib/table.ts';
 import type { Agreement } from '../lib/model/agreement.ts';
-import type { MpsUse } from './mps.ts';
 
 export interface EncoderRow {
   readonly contender: string;
@@ -48,8 +47,6 @@ export interface EncoderReport {
     readonly device: string;
     /** Encoder processes of ours. */
     readonly processes: number;
-    /** Who used NVIDIA's Multi-Process Service at the end of the rounds; null where it did not run. */
-    readonly mps: MpsUse | null;
     readonly source: string;
     readonly texts: number;
     readonly rounds: number;
@@ -99,7 +96,7 @@ export function renderTable({ environment, settings, rows, skipped, ratio_detail
   const runtimes = Object.entries(settings.runtimes).map(([side, version]) => `${side} ${version}`);
   return [
     `${environment.cpu}, ${environment.threads.join(', ')} threads, commit ${environment.commit}`,
-    `${settings.model} on ${settings.device}, encoder processes: ${settings.processes}${settings.mps === null ? '' : `, of which ${settings.mps.clients.length} use MPS`}; ${settings.source}; ${settings.texts} texts, ${settings.rounds} rounds; ${runtimes.join(', ')}`,
+    `${settings.model} on ${settings.device}, encoder processes: ${settings.processes}; ${settings.source}; ${settings.texts} texts, ${settings.rounds} rounds; ${runtimes.join(', ')}`,
     '',
     ...markdownTable(header, lines),
     '',

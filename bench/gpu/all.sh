@@ -4,7 +4,7 @@
 # Each part ends within 8 minutes, leaves its JSON, HTML and log in the output directory at once, and is not run again when its JSON is
 # there; what fails is said at the end, and the parts behind it run all the same. docs/guide/gpu.md says which goal each part answers.
 #   PARTS   some of them, as "device host"                        DEVICE  the GPU (default 0); cpu tries the script without one
-#   CUDA_MODULE_LOADING   LAZY or EAGER, for first-runs, which says what it was         SEED  of the order of first-runs (default 1)
+#   SEED    of the order of first-runs (default 1)
 #   TEXTS, ROUNDS, DOCUMENTS, CHUNK_TEXTS, SEARCHES, SECONDS_EACH, RATES        smaller for a trial of the script itself
 set -u
 out=${1:?usage: bench/gpu/all.sh OUTPUT_DIRECTORY [BEIR_DIRECTORY]}
@@ -68,8 +68,7 @@ first="first-runs --device $name --batch-tokens $batch --seed ${SEED:-1}"
 # shellcheck disable=SC2086 # several words
 {
   part first-runs node bench/main.ts $first --json
-  part first-runs-cold node bench/main.ts $first --warm-up none --json
-  part first-runs-wide node bench/main.ts $first --warm-up wide --json
+  part first-runs-cold node bench/main.ts $first --cold --json
 }
 texts=${TEXTS:-20000}
 encoder="encoder --device $name --rounds ${ROUNDS:-5} --mixes documents_mixed"
@@ -77,8 +76,6 @@ encoder="encoder --device $name --rounds ${ROUNDS:-5} --mixes documents_mixed"
 {
   bench encoder-1 $encoder --texts "$texts" --alone
   bench encoder-3 $encoder --texts "$texts" --alone --processes 3
-  # Without a GPU there is nothing to share.
-  [ "$device" = cpu ] || bench encoder-3-mps $encoder --texts "$texts" --alone --processes 3 --mps
   bench peers $encoder --texts $((texts / 10)) --no-peers --python python3
 }
 bench host host --seconds "${SECONDS_EACH:-10}"

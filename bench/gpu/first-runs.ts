@@ -1,6 +1,6 @@
 /**
  * `npm run bench -- first-runs`: what the first batch of each padded shape costs more than a later one. The session and the
- * warm-up are the encoder's own; then every shape that it may meet runs three times in a row. The shapes come in a shuffled order: what
+ * warm-up are the encoder's own; then the shapes that it meets most run three times in a row. They come in a shuffled order: what
  * a kernel costs when it is used first shows among the first shapes, what each shape costs everywhere.
  */
 import { parseConfig } from '../../src/app/config.ts';
@@ -15,19 +15,18 @@ import type { SchedulerOptions } from '../../src/encoder/scheduling/scheduler.ts
 import { inferenceThreads, parseEncoderArguments } from '../../src/encoder/server/arguments.ts';
 import { tuning } from '../../src/encoder/server/tuning.ts';
 import { checkGolden, warmUp } from '../../src/encoder/server/warm-up.ts';
-import { gpuWarmUp, gpuWarmUps } from '../../src/encoder/server/warm-up-shapes.ts';
 import { collectYoungBuffers } from '../../src/young-buffers.ts';
 import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
 import { describeEnvironment, type Environment } from '../lib/environment.ts';
 import { deviceName } from '../lib/model/device.ts';
-import { choice, device, integer } from '../lib/options.ts';
+import { device, flag, integer } from '../lib/options.ts';
 import { seededRandom } from '../lib/seeded-random.ts';
 import { maximum, sum } from '../lib/statistics.ts';
 import { markdownTable } from '../lib/table.ts';
 
 const settings = {
   device: device('cuda:0'),
-  warmUp: choice(['none', ...gpuWarmUps], gpuWarmUp, 'what runs before; encoders run the default'),
+  cold: flag('leaves the warm-up out'),
   seed: integer(1, 'seed of the order'),
   batchTokens: integer(0, 'padded tokens of a document batch; 0 = what encoders have on a GPU', 0),
 };
@@ -76,9 +75,7 @@ interface FirstRunsReport {
     readonly onnxruntime: string;
     readonly document_batch_tokens: number;
     readonly query_batch_tokens: number;
-    readonly warm_up: Options['warmUp'];
-    /** The one that encoders run. */
-    readonly warm_up_of_encoders: string;
+    readonly cold: boolean;
     readonly seed: number;
     /** Null: CUDA's own choice. */
     readonly cuda_module_loading: string | null;
@@ -101,7 +98,7 @@ interface FirstRunsReport {
 
 /** What counts as slower. */
 const slowerMs = 5;
-/** Not every shape that scheduling makes: 32 searches at a time, and chunks of the default size. */
+/** Not every shape that scheduling makes. */
 const queryTextsMax = 32;
 const queryPositionsMax = 64;
 const documentPositionsMax = 256;
@@ -130,8 +127,8 @@ async function run(options: Options): Promise<FirstRunsReport> {
   });
   const openMs = performance.now() - openedAt;
   try {
-    onProgress(`warm-up: ${options.warmUp}`);
-    const warm = await warmed(pool, model, limits, options.warmUp);
+    onProgress(options.cold ? 'no warm-up' : 'warm-up');
+    const warm = options.cold ? undefined : await warmed(pool, model, limits);
     const shapes = shuffled(paddedShapes(model, limits), seed);
     onProgress(`${shapes.length} shapes`);
     const rows: FirstRunsRow[] = [];
@@ -139,7 +136,7 @@ async function run(options: Options): Promise<FirstRunsReport> {
       const first = await runMsOf(pool, model, shape);
       const second = await runMsOf(pool, model, shape);
       const third = await runMsOf(pool, model, shape);
-      const isWarm = warm.shapes.has(nameOf(shape));
+      const isWarm = warm?.shapes.has(nameOf(shape)) ?? false;
       rows.push({ ...shape, warmed: isWarm, first_ms: first, second_ms: second, third_ms: third });
     }
     return {
@@ -151,14 +148,13 @@ async function run(options: Options): Promise<FirstRunsReport> {
         onnxruntime: runtimeVersion(),
         document_batch_tokens: limits.documentBatchTokens,
         query_batch_tokens: limits.queryBatchTokens,
-        warm_up: options.warmUp,
-        warm_up_of_encoders: gpuWarmUp,
+        cold: options.cold,
         seed,
         cuda_module_loading: options.environment['CUDA_MODULE_LOADING'] ?? null,
       },
       open_ms: openMs,
-      warm_up_ms: options.warmUp === 'none' ? null : warm.milliseconds,
-      warm_up_batches: warm.batches,
+      warm_up_ms: warm?.milliseconds ?? null,
+      warm_up_batches: warm?.batches ?? 0,
       totals: totalsOf(rows),
       rows,
     };
@@ -191,7 +187,6 @@ async function warmed(
   pool: SessionPool,
   model: ServedModel,
   limits: SchedulerOptions,
-  list: Options['warmUp'],
 ): Promise<{
   readonly shapes: ReadonlySet<string>;
   readonly batches: number;
@@ -210,11 +205,9 @@ async function warmed(
     },
   };
   const startedAt = performance.now();
-  if (list !== 'none') {
-    const core = new EncoderCore([model], watched, limits);
-    await warmUp(core, 'cuda', limits, list);
-    await checkGolden(core, pool.provider);
-  }
+  const core = new EncoderCore([model], watched, limits);
+  await warmUp(core, 'cuda', limits);
+  await checkGolden(core, pool.provider);
   return { shapes, batches, milliseconds: performance.now() - startedAt };
 }
 
@@ -312,8 +305,8 @@ function render({ settings: chosen, open_ms, warm_up_ms, warm_up_batches, totals
     excess.sum_ms.toFixed(0),
   ]);
   return [
-    `${chosen.model} on ${chosen.device}, onnxruntime ${chosen.onnxruntime}, CUDA_MODULE_LOADING ${chosen.cuda_module_loading ?? 'not set'}`,
-    `open ${open_ms.toFixed(0)} ms; warm-up ${chosen.warm_up}: ${warm_up_batches} batches, ${warm_up_ms?.toFixed(0) ?? 0} ms`,
+    `${chosen.model} on ${chosen.device}, onnxruntime ${chosen.onnxruntime}`,
+    `open ${open_ms.toFixed(0)} ms; ${warm_up_ms === null ? 'no warm-up' : `warm-up ${warm_up_batches} batches, ${warm_up_ms.toFixed(0)} ms`}`,
     '',
     ...markdownTable(header, table),
     '',

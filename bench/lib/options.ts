@@ -27,21 +27,11 @@ export function names<Name extends string>(
 ): Setting<readonly Name[]> {
   // The default names them all already.
   const choices = otherwise === known ? '' : `: ${known.join(', ')}`;
-  return list(otherwise.join(','), `${help}${choices}`, (given) => oneOf(known, given));
-}
-
-/** One name. */
-export function choice<Name extends string>(
-  known: readonly Name[],
-  otherwise: Name,
-  help: string,
-): Setting<Name> {
-  return {
-    takes: 'name',
-    otherwise,
-    help: `${help}: ${known.join(', ')}`,
-    parse: (given) => oneOf(known, given),
-  };
+  return list(otherwise.join(','), `${help}${choices}`, (given) => {
+    const found = known.find((name) => name === given);
+    if (found === undefined) throw new Error(`There is no ${given}; there are ${known.join(', ')}.`);
+    return found;
+  });
 }
 
 export function words(help: string): Setting<readonly string[]> {
@@ -101,12 +91,6 @@ function list<Value>(
 ): Setting<readonly Value[]> {
   const parseAll = (given: string): readonly Value[] => (given === '' ? [] : given.split(',').map(parse));
   return { takes: 'list', otherwise, help, parse: parseAll };
-}
-
-function oneOf<Name extends string>(known: readonly Name[], given: string): Name {
-  const found = known.find((name) => name === given);
-  if (found === undefined) throw new Error(`There is no ${given}; there are ${known.join(', ')}.`);
-  return found;
 }
 
 function integerOf(given: string, least: number): number {

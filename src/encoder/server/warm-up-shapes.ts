@@ -16,31 +16,24 @@ type Model = Pick<ServedModel, 'rules' | 'windowTokensMax'>;
 type Limits = Pick<SchedulerOptions, 'lengthStep' | 'documentBatchTokens' | 'queryBatchTokens'>;
 
 /**
- * What a GPU runs after single texts: `full`, a document alone and a full batch of every padded length; `wide`, these, batches of
- * several queries, and document batches that are not full.
+ * A GPU takes tens of milliseconds more for the first batch of a shape, whatever ran before it. Documents of up to so many
+ * positions run in batches of every size: chunks have up to 256 tokens by default. With all 256 they are longer by their special tokens.
  */
-export const gpuWarmUps = ['full', 'wide'] as const;
-export type GpuWarmUp = (typeof gpuWarmUps)[number];
+const documentPositionsMax = 256;
+/** Batches of several queries: their positions and their number. */
+const queryPositionsMax = 32;
+const queryTextsMax = 16;
 
-/** The one in use. */
-export const gpuWarmUp: GpuWarmUp = 'wide';
-
-/** `wide`: positions of documents in batches that are not full; positions of queries in batches of several, and their numbers. */
-const wideDocumentPositionsMax = 256;
-const wideQueryPositionsMax = 32;
-const wideQueryTextsMax = 16;
-
+/** Single texts; on a GPU batches of several, too. */
 export function warmUpBatches(
   model: Model,
   provider: 'cpu' | 'cuda',
   limits: Limits,
-  onGpu: GpuWarmUp = gpuWarmUp,
 ): readonly WarmUpBatch[] {
   const single = singleTexts(model);
-  if (provider === 'cpu') return single;
-  if (onGpu === 'full') return [...single, ...documentBatches(model, limits, 0)];
-  const documents = documentBatches(model, limits, wideDocumentPositionsMax);
-  return [...single, ...queryBatches(model, limits), ...documents];
+  return provider === 'cpu'
+    ? single
+    : [...single, ...queryBatches(model, limits), ...documentBatches(model, limits)];
 }
 
 /** Texts of 8, 16, 32 tokens and so on up to the longest one, as a query and as a document. */
@@ -54,33 +47,33 @@ function singleTexts({ rules, windowTokensMax }: Model): readonly WarmUpBatch[] 
   ]);
 }
 
-/** One document and a full batch of every padded length; up to `positionsMax` all numbers of texts between. */
+/** One document and a full batch of every padded length; up to `documentPositionsMax` all numbers of texts between. */
 function documentBatches(
   { rules, windowTokensMax }: Model,
   { lengthStep, documentBatchTokens }: Limits,
-  positionsMax: number,
 ): readonly WarmUpBatch[] {
   const special = rules.documentHead.length + rules.tail.length;
   return paddedLengths(lengthStep, rules.documentPositionsMax).flatMap((length) => {
     const counts = paddedTextCounts(length, documentBatchTokens);
     const tokens = Math.min(length - special, windowTokensMax);
     return counts
-      .filter((texts) => length <= positionsMax || texts === 1 || texts === counts.at(-1))
+      .filter((texts) => length <= documentPositionsMax || texts === 1 || texts === counts.at(-1))
       .map((texts): WarmUpBatch => ({ kind: 'document', texts, tokens }));
   });
 }
 
 function queryBatches({ rules }: Model, { lengthStep, queryBatchTokens }: Limits): readonly WarmUpBatch[] {
-  const { queryHead, tail, queryPositionsMax, expansion } = rules;
+  const special = rules.queryHead.length + rules.tail.length;
+  const longest = rules.queryPositionsMax;
   // Expanded queries have one length.
   const lengths =
-    expansion === undefined
-      ? paddedLengths(lengthStep, Math.min(wideQueryPositionsMax, queryPositionsMax))
-      : [queryPositionsMax];
+    rules.expansion === undefined
+      ? paddedLengths(lengthStep, Math.min(queryPositionsMax, longest))
+      : [longest];
   return lengths.flatMap((length) => {
-    const tokens = Math.min(length, queryPositionsMax) - queryHead.length - tail.length;
+    const tokens = Math.min(length, longest) - special;
     return paddedTextCounts(length, queryBatchTokens)
-      .filter((texts) => texts > 1 && texts <= wideQueryTextsMax)
+      .filter((texts) => texts > 1 && texts <= queryTextsMax)
       .map((texts): WarmUpBatch => ({ kind: 'query', texts, tokens }));
   });
 }

@@ -8,7 +8,7 @@ import { documentSequence, querySequence } from '../model/colbert-rules.ts';
 import type { EncoderCore } from '../scheduling/encoder-core.ts';
 import type { SchedulerOptions } from '../scheduling/scheduler.ts';
 import type { ServedModel } from '../model/served-model.ts';
-import { type GpuWarmUp, gpuWarmUp, warmUpBatches } from './warm-up-shapes.ts';
+import { warmUpBatches } from './warm-up-shapes.ts';
 
 const goldenSchema = z.array(
   z.looseObject({
@@ -27,12 +27,11 @@ export async function warmUp(
   core: EncoderCore,
   provider: 'cpu' | 'cuda',
   limits: SchedulerOptions,
-  onGpu: GpuWarmUp = gpuWarmUp,
 ): Promise<void> {
   for (const [index, model] of core.models.entries()) {
     const { rules, tokenizer } = model;
     const filler = tokenizer.encode('a')[0] ?? 0;
-    for (const { kind, texts, tokens } of warmUpBatches(model, provider, limits, onGpu)) {
+    for (const { kind, texts, tokens } of warmUpBatches(model, provider, limits)) {
       const content = new Int32Array(tokens).fill(filler);
       const sequence = kind === 'query' ? querySequence(rules, content) : documentSequence(rules, content);
       const batch = Array.from({ length: texts }, () => sequence);

@@ -6,7 +6,7 @@ import { loadModel } from '../../../src/encoder/model/served-model.ts';
 import { parseEncoderArguments } from '../../../src/encoder/server/arguments.ts';
 import { tuning } from '../../../src/encoder/server/tuning.ts';
 import { warmUp } from '../../../src/encoder/server/warm-up.ts';
-import { gpuWarmUps, warmUpBatches } from '../../../src/encoder/server/warm-up-shapes.ts';
+import { warmUpBatches } from '../../../src/encoder/server/warm-up-shapes.ts';
 import { tinyModel } from '../../support/encoder/encoders.ts';
 import { sessionsOfTest } from '../../support/encoder/sessions.ts';
 
@@ -44,20 +44,12 @@ describe('the batches of a warm-up', () => {
     );
   });
 
-  it('are on a GPU these, and one document and a full batch of every padded length', () => {
-    const lengths = Array.from({ length: 32 }, (_, i) => (i + 1) * 16);
-    expect(shapesOf('document', model, 'cuda', limits, 'full')).toEqual(
-      new Set(lengths.flatMap((length) => [`1 x ${length}`, `${Math.floor(16_384 / length)} x ${length}`])),
-    );
-    expect(shapesOf('query', model, 'cuda', limits, 'full')).toEqual(shapesOf('query', model, 'cpu', limits));
-  });
-
-  it('are, where the list is wide, those of several queries, and all that documents of 256 positions may be in', () => {
-    const queries = shapesOf('query', model, 'cuda', limits, 'wide');
+  it('are on a GPU these, several short queries, and documents: all batches of up to 256 positions, one and a full one beyond', () => {
+    const queries = shapesOf('query', model, 'cuda', limits);
     expect([...queries].filter((shape) => !shape.startsWith('1 x '))).toEqual(
       [16, 32].flatMap((length) => [2, 4, 8, 16].map((texts) => `${texts} x ${length}`)),
     );
-    const documents = shapesOf('document', model, 'cuda', limits, 'wide');
+    const documents = shapesOf('document', model, 'cuda', limits);
     for (let texts = 1; texts <= 1024; texts++) {
       for (let length = 16; length <= 256; length += 16) {
         const padded = paddedTexts(texts, length, limits.documentBatchTokens);
@@ -66,9 +58,10 @@ describe('the batches of a warm-up', () => {
       }
     }
     const longer = [...documents].filter((shape) => Number(shape.split(' x ')[1]) > 256);
-    expect(longer).toHaveLength(32);
-    for (const shape of shapesOf('document', model, 'cuda', limits, 'full'))
-      expect(documents).toContain(shape);
+    const lengths = Array.from({ length: 16 }, (_, i) => 256 + (i + 1) * 16);
+    expect(new Set(longer)).toEqual(
+      new Set(lengths.flatMap((length) => [`1 x ${length}`, `${Math.floor(16_384 / length)} x ${length}`])),
+    );
   });
 
   it('hold the one length of queries that are expanded', () => {
@@ -76,14 +69,14 @@ describe('the batches of a warm-up', () => {
       ...model,
       rules: { ...rules, queryPositionsMax: 24, expansion: { maskId: 9, attended: true } },
     };
-    const batches = warmUpBatches(expanded, 'cuda', limits, 'wide');
+    const batches = warmUpBatches(expanded, 'cuda', limits);
     expect(batches.filter(({ kind, texts }) => kind === 'query' && texts > 1)).toEqual(
       [2, 4, 8, 16].map((texts) => ({ kind: 'query', texts, tokens: 21 })),
     );
   });
 });
 
-it.each(gpuWarmUps)('the sessions run every batch of the list as one: %s', async (list) => {
+it('the sessions run every batch of the list as one', async () => {
   const served = await loadModel(tinyModel);
   const pool = await sessionsOfTest(served);
   const ran: string[] = [];
@@ -98,8 +91,6 @@ it.each(gpuWarmUps)('the sessions run every batch of the list as one: %s', async
   };
   const given = parseEncoderArguments(['--listen', 'unix:/x', '--model-dir', 'x', '--batch-tokens', '128']);
   const tuned = tuning(given, 'cuda');
-  await warmUp(new EncoderCore([served], watched, tuned), 'cuda', tuned, list);
-  expect(ran).toEqual(
-    warmUpBatches(served, 'cuda', tuned, list).map(({ kind, texts }) => `${texts} ${kind}`),
-  );
+  await warmUp(new EncoderCore([served], watched, tuned), 'cuda', tuned);
+  expect(ran).toEqual(warmUpBatches(served, 'cuda', tuned).map(({ kind, texts }) => `${texts} ${kind}`));
 });
