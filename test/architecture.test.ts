@@ -152,7 +152,18 @@ describe('benchmarks and tests', () => {
 
 describe('rooms of the addon', () => {
   /** From the bottom up: each may include what stands before it. */
-  const order = ['kernels', 'files', 'store', 'runtime', 'codes', 'index', 'candidates', 'search', 'binding'];
+  const order = [
+    'kernels',
+    'files',
+    'store',
+    'runtime',
+    'device',
+    'codes',
+    'index',
+    'candidates',
+    'search',
+    'binding',
+  ];
   it.each([...text.keys()].filter((file) => /^native\/(?!test|sqlite)/.test(file)))(
     '%s includes downward only',
     (file) => {

@@ -44,8 +44,9 @@ Napi::Error toJavaScript(Napi::Env env, const std::exception_ptr& failure) {
   }
 }
 
-std::shared_ptr<AsyncHub> AsyncHub::create(Napi::Env env, std::unique_ptr<Engine> engine) {
-  std::shared_ptr<AsyncHub> hub(new AsyncHub(std::move(engine)));
+std::shared_ptr<AsyncHub> AsyncHub::create(Napi::Env env, std::unique_ptr<Engine> engine,
+                                           std::unique_ptr<Residents> residents) {
+  std::shared_ptr<AsyncHub> hub(new AsyncHub(std::move(engine), std::move(residents)));
   hub->env_ = env;
   auto* context = new std::shared_ptr<AsyncHub>(hub);
   const auto finalize = [](napi_env, void* data, void*) { delete static_cast<std::shared_ptr<AsyncHub>*>(data); };
@@ -121,6 +122,7 @@ void AsyncHub::close() {
 void AsyncHub::shutDown() {
   if (engine_ == nullptr) return;
   engine_.reset();
+  residents_.reset();
   napi_remove_env_cleanup_hook(env_, cleanup, this);
   napi_release_threadsafe_function(function_, napi_tsfn_release);
 }
@@ -131,6 +133,7 @@ void AsyncHub::cleanup(void* data) {
   if (hub->engine_ == nullptr) return;
   hub->engine_->stopping = true;
   hub->engine_.reset();
+  hub->residents_.reset();
 }
 
 }  // namespace maxsimd

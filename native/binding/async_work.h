@@ -6,6 +6,7 @@
 // function and therefore runs before that one's own hook.
 #pragma once
 
+#include "device/residents.h"
 #include "runtime/engine.h"
 
 #include <napi.h>
@@ -33,10 +34,13 @@ class AsyncWork {
 /// An engine, its work in flight, and whether it is open.
 class AsyncHub : public std::enable_shared_from_this<AsyncHub> {
  public:
-  static std::shared_ptr<AsyncHub> create(Napi::Env env, std::unique_ptr<Engine> engine);
+  /// `residents`: null = no device.
+  static std::shared_ptr<AsyncHub> create(Napi::Env env, std::unique_ptr<Engine> engine, std::unique_ptr<Residents> residents);
 
   bool open() const { return open_; }
   Engine& engine() { return *engine_; }
+  /// Copies of segments in device memory; null = no device.
+  Residents* residents() { return residents_.get(); }
 
   /// Runs the work on one of the engine's pools.
   Napi::Promise start(Napi::Env env, Pool& pool, std::shared_ptr<AsyncWork> work);
@@ -48,11 +52,14 @@ class AsyncHub : public std::enable_shared_from_this<AsyncHub> {
   void close();
 
  private:
-  explicit AsyncHub(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
+  AsyncHub(std::unique_ptr<Engine> engine, std::unique_ptr<Residents> residents)
+      : residents_(std::move(residents)), engine_(std::move(engine)) {}
   static void settle(napi_env env, napi_value function, void* context, void* data);
   static void cleanup(void* hub);
   void shutDown();
 
+  /// The engine's threads, which search them, end first.
+  std::unique_ptr<Residents> residents_;
   std::unique_ptr<Engine> engine_;
   napi_env env_ = nullptr;
   napi_threadsafe_function function_ = nullptr;

@@ -97,7 +97,7 @@ EngineObject::EngineObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<En
     const std::string kernel = takeString(options.Get("kernel"), "options.kernel");
     const Napi::Value memory = options.Get("memoryBytes");
     if (!memory.IsUndefined()) Memory::ofProcess().bound(takeInteger(memory, "options.memoryBytes"));
-    hub_ = AsyncHub::create(info.Env(), std::make_unique<Engine>(threads, kernel, takeDevice(options.Get("device"))));
+    hub_ = AsyncHub::create(info.Env(), std::make_unique<Engine>(threads, kernel), takeDevice(options.Get("device")));
     return info.Env().Undefined();
   });
 }
@@ -147,7 +147,7 @@ Napi::Value EngineObject::memory(const Napi::CallbackInfo& info) {
 Napi::Value EngineObject::device(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&]() -> Napi::Value {
-    const Residents* residents = requireOpen().engine().residents();
+    const Residents* residents = requireOpen().residents();
     if (residents == nullptr) return env.Undefined();
     const DeviceUse use = residents->use();
     Napi::Object object = Napi::Object::New(env);

@@ -139,7 +139,7 @@ Napi::Value IndexObject::create(Napi::Env env, const std::shared_ptr<AsyncHub>& 
   IndexObject* self = Unwrap(object);
   self->hub_ = hub;
   self->engine_ = Napi::Persistent(engine);
-  self->index_ = std::make_shared<Index>(hub->engine().kernel(), options, hub->engine().residents());
+  self->index_ = std::make_shared<Index>(hub->engine().kernel(), options, hub->residents());
   self->groupSync_ = std::make_shared<GroupSync>(self->index_);
   return object;
 }

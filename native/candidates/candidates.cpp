@@ -180,7 +180,7 @@ void forEachChunk(const std::vector<Selection>& selections, const Found& found, 
   }
 }
 
-/// Of the others the best by codes, and every chunk of those without codes. Returns how the best were found.
+/// Adds the best of the others by codes, and every chunk of those without codes. Returns how the best were found.
 Plan addBestByCodes(const Kernel& kernel, const std::vector<Selection>& selections, const Found& found, Pool& pool,
                     const IndexSearch& request, const PackedQuery& query, std::vector<ScoredChunk>& scored) {
   std::vector<CodedSegment> segments;

@@ -60,7 +60,7 @@ struct DeviceLibrary {
   const char* (*fill)(void* matrix, uint64_t firstRow, uint64_t rows, const int8_t* vectors, const uint16_t* scales);
   void (*destroy)(void* matrix);
   /// The best `k` of the admitted chunks of `count` matrices of one dim together, and all that tie with the last of them, in any order; all
-  /// that are admitted if they are fewer. `found` is told their number, of which `room` are written. Scores are those of
+  /// that are admitted if they are fewer. `found` becomes their number, of which `room` are written. Scores are those of
   /// kernels/contract.h, to the last bit.
   const char* (*best)(void* device, const DeviceQuery* query, const DeviceScan* scans, uint32_t count, uint32_t k, uint32_t room,
                       DeviceScored* scored, uint32_t* found);

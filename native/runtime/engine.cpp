@@ -52,10 +52,9 @@ uint32_t cores() { return std::max(1u, std::thread::hardware_concurrency()); }
 
 }  // namespace
 
-Engine::Engine(uint32_t threads, std::string_view kernel, std::unique_ptr<Residents> residents)
+Engine::Engine(uint32_t threads, std::string_view kernel)
     : kernel_(trustedKernel(kernel)),
       rate_(measureRate(kernel_)),
-      residents_(std::move(residents)),
       compute_(threads == 0 ? cores() : threads),
       files_(std::max(2u, compute_.threads() / 2)),
       background_(1, 10) {}

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "runtime/pool.h"
-#include "device/residents.h"
 #include "kernels/contract.h"
 
 #include <atomic>
@@ -18,17 +17,14 @@ namespace maxsimd {
 
 class Engine {
  public:
-  /// `threads` = 0: one per core. An unknown or unsupported kernel is an error. `residents`: null = no device.
-  Engine(uint32_t threads, std::string_view kernel, std::unique_ptr<Residents> residents = nullptr);
+  /// `threads` = 0: one per core. An unknown or unsupported kernel is an error.
+  Engine(uint32_t threads, std::string_view kernel);
 
   const Kernel& kernel() const { return kernel_; }
   uint32_t threads() const { return compute_.threads(); }
   Pool& compute() { return compute_; }
   Pool& files() { return files_; }
   Pool& background() { return background_; }
-
-  /// Copies in device memory; null if there is no device.
-  Residents* residents() { return residents_.get(); }
 
   /// Token vectors of `dim` components that one thread scores in 2 ms against 32 query tokens, measured once.
   uint64_t exactTokenVectorsMax(uint32_t dim) const { return rate_ / dim; }
@@ -39,8 +35,6 @@ class Engine {
  private:
   const Kernel& kernel_;
   const uint64_t rate_;
-  /// The pools that search them end first.
-  const std::unique_ptr<Residents> residents_;
   Pool compute_;
   Pool files_;
   Pool background_;

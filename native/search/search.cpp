@@ -1,7 +1,7 @@
 #include "search/search.h"
 
 #include "candidates/candidates.h"
-#include "candidates/page_prefetch.h"
+#include "search/page_prefetch.h"
 #include "runtime/query.h"
 
 #include <algorithm>

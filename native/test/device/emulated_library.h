@@ -8,7 +8,7 @@
 
 namespace maxsimd::test {
 
-/// Of one device, number 0.
+/// There is one device, number 0.
 const DeviceLibrary& emulatedLibrary();
 
 struct EmulatedState {

@@ -13,13 +13,10 @@ namespace {
 constexpr uint32_t dim = 48;
 constexpr uint64_t exactTokenVectorsMax = 200;
 
-std::unique_ptr<Residents> residentsOf(uint64_t mostBytes, Clock::duration patience) {
-  return std::make_unique<Residents>(emulatedLibrary(), 0, mostBytes, patience);
-}
-
 struct Fixture {
   TemporaryDirectory directory;
   Clusters clusters;
+  Residents residents;
   Engine engine;
   Index index;
   uint64_t versions = 0;
@@ -27,10 +24,9 @@ struct Fixture {
 
   explicit Fixture(Random& random, uint64_t mostBytes = 0, Clock::duration patience = std::chrono::hours(1))
       : clusters(random, dim, 60),
-        engine(2, "auto", residentsOf(mostBytes, patience)),
-        index(engine.kernel(), IndexOptions{dim, exactTokenVectorsMax}, engine.residents()) {}
-
-  Residents& residents() { return *engine.residents(); }
+        residents(emulatedLibrary(), 0, mostBytes, patience),
+        engine(2, "auto"),
+        index(engine.kernel(), IndexOptions{dim, exactTokenVectorsMax}, &residents) {}
 
   std::vector<Index::LifespanChange> records(uint64_t segment, uint32_t first, uint32_t last) const {
     std::vector<Index::LifespanChange> changes;
@@ -80,7 +76,7 @@ struct Fixture {
   /// Searches once, which asks for the copies, and waits for them.
   void load(Random& random) {
     run(ask(random, 8), Plan::automatic);
-    residents().settle();
+    residents.settle();
   }
 };
 
@@ -99,8 +95,8 @@ const Case same("device", "a search there finds what an exact one finds, and no 
   fixture.addSealed(random, 1, 60);
   fixture.addSealed(random, 2, 45);
   CHECK(fixture.run(fixture.ask(random, 8), Plan::automatic).plan != Plan::device);
-  fixture.residents().settle();
-  CHECK(fixture.residents().use().segments == 2);
+  fixture.residents.settle();
+  CHECK(fixture.residents.use().segments == 2);
   // An active segment beside them, and what died since the copies were made.
   fixture.add(random, 3, 20);
   fixture.index.publish(++fixture.generation, {}, fixture.records(1, 10, 25));
@@ -148,7 +144,7 @@ const Case ties("device", "where too many chunks tie a search goes on without th
   fixture.load(random);
   const IndexSearch request = fixture.ask(random, 1);
   const SearchOutcome found = fixture.run(request, Plan::automatic);
-  CHECK(fixture.residents().use().scored > 0 && found.plan == Plan::exact);
+  CHECK(fixture.residents.use().scored > 0 && found.plan == Plan::exact);
   checkSame(found, fixture.run(request, Plan::exact));
 });
 
@@ -159,11 +155,11 @@ const Case room("device", "copies that nobody asks for make room, others keep it
     Fixture patient(random, 60 * 40 * 130, std::chrono::hours(1));
     patient.addSealed(random, 1, 60);
     patient.load(random);
-    CHECK(patient.residents().use().segments == 1 && patient.residents().use().refusal.empty());
+    CHECK(patient.residents.use().segments == 1 && patient.residents.use().refusal.empty());
     patient.addSealed(random, 2, 200);
     patient.load(random);
-    CHECK(patient.residents().use().segments == 1);
-    CHECK(patient.residents().use().refusal.find("2.seg: no room") != std::string::npos);
+    CHECK(patient.residents.use().segments == 1);
+    CHECK(patient.residents.use().refusal.find("2.seg: no room") != std::string::npos);
     IndexSearch request = patient.ask(random, 8);
     request.candidateK = 500;
     const SearchOutcome mixed = patient.run(request, Plan::automatic);
@@ -176,7 +172,7 @@ const Case room("device", "copies that nobody asks for make room, others keep it
     hasty.index.dropSegment(1);
     hasty.addSealed(random, 2, 60);
     hasty.load(random);
-    CHECK(hasty.residents().use().segments == 1 && hasty.residents().use().bytes <= 60 * 40 * 130);
+    CHECK(hasty.residents.use().segments == 1 && hasty.residents.use().bytes <= 60 * 40 * 130);
     CHECK(hasty.run(hasty.ask(random, 8), Plan::automatic).plan == Plan::device);
     CHECK(emulatedState.matrices == 2);
   }
@@ -193,7 +189,7 @@ const Case failing("device", "a device that fails is left alone, and searches go
   const SearchOutcome without = fixture.run(request, Plan::automatic);
   emulatedState.failing = false;
   CHECK(without.plan != Plan::device && without.results.size() == 10);
-  CHECK(fixture.residents().use().failure == "the emulated device fails");
+  CHECK(fixture.residents.use().failure == "the emulated device fails");
   CHECK(fixture.run(request, Plan::automatic).plan != Plan::device);
   CHECK_ERROR(Residents(emulatedLibrary(), 1, 0), ErrorCode::invalidArgument);
   CHECK_ERROR(loadDeviceLibrary("/nowhere.so"), ErrorCode::invalidArgument);
@@ -220,10 +216,10 @@ const Case damaged("device", "a segment with a damaged record gets no copy", [](
   try {
     fixture.load(random);
   } catch (const UnreadRecord&) {
-    fixture.residents().settle();
+    fixture.residents.settle();
   }
-  CHECK(fixture.residents().use().segments == 0);
-  CHECK(fixture.residents().use().refusal.find("1.seg") != std::string::npos);
+  CHECK(fixture.residents.use().segments == 0);
+  CHECK(fixture.residents.use().refusal.find("1.seg") != std::string::npos);
 });
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Searches of what is on disk but not in memory.
-#include "candidates/page_prefetch.h"
+#include "search/page_prefetch.h"
 #include "index/index.h"
 #include "runtime/engine.h"
 #include "search/search.h"

@@ -136,7 +136,10 @@ export function registerServiceMetrics(
     },
   );
   metrics.registerCounter(
-    { name: 'engine_device_segments_scored_total', help: 'Segments that searches scored on the engine’s GPU.' },
+    {
+      name: 'engine_device_segments_scored_total',
+      help: 'Segments that searches scored on the engine’s GPU.',
+    },
     () => engine.device()?.scored ?? [],
   );
   metrics.registerGauge(

@@ -2,21 +2,20 @@
  * A disk to fill, to make read-only, to make unreadable, to let fail and to cut the power of, for processes of their own:
  * `disk-shim.cpp` stands between them and the C library. So these tests need neither a mount nor the rights to make one.
  */
-import { spawnSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { assertInvariant } from '../../../src/errors.ts';
 import { DiskImage, nothingSurvives } from './disk-image.ts';
 import { DiskLog } from './disk-log.ts';
 import { DiskState } from './disk-state.ts';
+import { hasCompiler, sharedLibrary } from './shared-library.ts';
 import { newDirectory } from './temporary-directory.ts';
 
 /** Why there are no such disks here; `undefined`: there are. */
 export const noDisks: string | undefined =
   process.platform !== 'linux'
     ? 'the C library of this system cannot be stood in front of'
-    : spawnSync('c++', ['--version']).status === 0
+    : hasCompiler()
       ? undefined
       : 'there is no C++ compiler';
 
@@ -51,7 +50,10 @@ export class Disk {
     const log = path.join(root, 'log');
     writeFileSync(log, '');
     this.environment = {
-      LD_PRELOAD: buildLibrary(),
+      LD_PRELOAD: sharedLibrary(
+        'disk-shim',
+        ['disk-shim.cpp', 'disk-shim.h'].map((file) => `test/support/machine/${file}`),
+      ),
       DISK_SHIM_ROOT: directory,
       DISK_SHIM_STATE: path.join(root, 'state'),
       DISK_SHIM_NOTES: path.join(root, 'notes'),
@@ -93,20 +95,4 @@ export class Disk {
     image.write(left, nothingSurvives);
     return left;
   }
-}
-
-/** Built once for each state of its source. */
-function buildLibrary(): string {
-  const source = path.join(import.meta.dirname, 'disk-shim.cpp');
-  const hash = createHash('sha256');
-  for (const file of [source, source.replace(/cpp$/, 'h')]) hash.update(readFileSync(file));
-  const digest = hash.digest('hex').slice(0, 16);
-  const library = path.join(import.meta.dirname, `../../../build/disk-shim-${digest}.so`);
-  if (existsSync(library)) return library;
-  const temporary = `${library}.${process.pid}`;
-  const args = ['-std=c++20', '-O1', '-shared', '-fPIC', '-o', temporary, source, '-ldl'];
-  const built = spawnSync('c++', args, { encoding: 'utf8' });
-  if (built.status !== 0) throw new Error(built.stderr);
-  renameSync(temporary, library);
-  return library;
 }

@@ -1,4 +1,4 @@
-#include "candidates/page_prefetch.h"
+#include "search/page_prefetch.h"
 
 #include <sys/mman.h>
 #include <sys/resource.h>

@@ -1,0 +1,89 @@
+/** A server whose engine scores on a device: one that the CPU emulates, behind the interface that a GPU is driven by. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { call } from '../support/running/client.ts';
+import { createTenant, type TestTenant } from '../support/running/command-line.ts';
+import { eventually, within } from '../support/running/eventually.ts';
+import { hasCompiler, sharedLibrary } from '../support/machine/shared-library.ts';
+import { launchServer, startServer, type ServerProcess } from '../support/running/server.ts';
+import { find, makeIndex, put } from '../support/running/stage.ts';
+import { passages } from '../support/running/texts.ts';
+
+const files = [
+  'native/test/device/emulated_entry.cpp',
+  'native/test/device/emulated_library.cpp',
+  'native/test/device/emulated_library.h',
+  'native/test/device/emulated_warp.h',
+  'native/device/cuda/warp_program.h',
+  'native/device/library.h',
+];
+
+describe.skipIf(!hasCompiler())('An engine with a device (there is a C++ compiler)', () => {
+  let server: ServerProcess;
+  let tenant: TestTenant;
+  let device: Readonly<Record<string, string>>;
+
+  beforeAll(async () => {
+    device = {
+      MAXSIMD_ENGINE_DEVICE: 'cuda:0',
+      MAXSIMD_ENGINE_DEVICE_LIBRARY: sharedLibrary('emulated-device', files),
+    };
+    // Segments are full after a text or two, and worth a copy.
+    const small = { MAXSIMD_SEGMENT_TOKEN_VECTORS: '64', MAXSIMD_EXACT_TOKEN_VECTORS: '64' };
+    server = await startServer({ metrics: true, env: { ...device, ...small } });
+    tenant = await createTenant(server);
+  });
+
+  afterAll(async () => {
+    await server?.kill();
+    await server?.scratch.remove();
+  });
+
+  async function metricsOf(): Promise<string> {
+    return (await call(server.metricsUrl ?? '')).text;
+  }
+
+  test('names it in the log, copies what is searched, and finds the same there', async () => {
+    expect(server.output().stderr).toMatch(/"device":"emulated".*"ready"/);
+    const { client } = tenant;
+    const { id } = await makeIndex(client);
+    await put(
+      client,
+      id,
+      passages.map(({ subject, text }) => ({ doc_id: subject, text })),
+    );
+    expect(await metricsOf()).toMatch(/^maxsimd_engine_device_failed 0$/m);
+    const first = passages[0]!;
+    const before = await find(client, id, { query: first.question, top_k: 5 });
+    expect(before.results[0]?.doc_id).toBe(first.subject);
+    await eventually(
+      async () => {
+        const found = await find(client, id, { query: first.question, top_k: 5 });
+        expect(found.results).toEqual(before.results);
+        const isThere = /^maxsimd_engine_searches_total\{plan="device"\} [1-9]/m.test(await metricsOf());
+        return isThere || undefined;
+      },
+      { withinMs: 60_000, what: 'a search on the device' },
+    );
+    for (const { question, subject } of passages) {
+      const { results } = await find(client, id, { query: question, top_k: 3 });
+      expect(results[0]?.doc_id).toBe(subject);
+    }
+    const metrics = await metricsOf();
+    expect(metrics).toMatch(/^maxsimd_engine_device_bytes\{kind="taken"\} [1-9]/m);
+    expect(metrics).toMatch(/^maxsimd_engine_device_segments_scored_total [1-9]/m);
+  });
+
+  test.each([
+    ['a device that is not there', { MAXSIMD_ENGINE_DEVICE: 'cuda:7' }, 'no device of this number'],
+    ['no library', { MAXSIMD_ENGINE_DEVICE_LIBRARY: '/no/such.so' }, '/no/such.so is not there'],
+    ['a file that is none', { MAXSIMD_ENGINE_DEVICE_LIBRARY: 'package.json' }, 'package.json'],
+    ['an unknown kind', { MAXSIMD_ENGINE_DEVICE: 'tpu:0' }, 'MAXSIMD_ENGINE_DEVICE'],
+  ])('refuses to start with %s', async (_, env, words) => {
+    const launched = await launchServer({ env: { ...device, ...env } });
+    const exit = await within(30_000, 'the refusal', launched.exited);
+    expect(exit.code).toBeGreaterThan(0);
+    expect(launched.output().stderr).toContain(words);
+    await launched.scratch.remove();
+  });
+});
