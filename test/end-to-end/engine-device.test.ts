@@ -53,22 +53,19 @@ describe.skipIf(!hasCompiler())('An engine with a device (there is a C++ compile
       passages.map(({ subject, text }) => ({ doc_id: subject, text })),
     );
     expect(await metricsOf()).toMatch(/^maxsimd_engine_device_failed 0$/m);
-    const first = passages[0]!;
-    const before = await find(client, id, { query: first.question, top_k: 5 });
-    expect(before.results[0]?.doc_id).toBe(first.subject);
+    const ask = async (question: string) => (await find(client, id, { query: question, top_k: 5 })).results;
+    const before: unknown[] = [];
+    for (const { question } of passages) before.push(await ask(question));
     await eventually(
       async () => {
-        const found = await find(client, id, { query: first.question, top_k: 5 });
-        expect(found.results).toEqual(before.results);
+        const found: unknown[] = [];
+        for (const { question } of passages) found.push(await ask(question));
+        expect(found).toEqual(before);
         const isThere = /^maxsimd_engine_searches_total\{plan="device"\} [1-9]/m.test(await metricsOf());
         return isThere || undefined;
       },
-      { withinMs: 60_000, what: 'a search on the device' },
+      { withinMs: 60_000, what: 'searches on the device' },
     );
-    for (const { question, subject } of passages) {
-      const { results } = await find(client, id, { query: question, top_k: 3 });
-      expect(results[0]?.doc_id).toBe(subject);
-    }
     const metrics = await metricsOf();
     expect(metrics).toMatch(/^maxsimd_engine_device_bytes\{kind="taken"\} [1-9]/m);
     expect(metrics).toMatch(/^maxsimd_engine_device_segments_scored_total [1-9]/m);
