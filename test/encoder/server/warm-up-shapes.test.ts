@@ -44,21 +44,21 @@ describe('the batches of a warm-up', () => {
     );
   });
 
-  it('are on a GPU these, several short queries, and documents: all batches of up to 256 positions, one and a full one beyond', () => {
+  it('are on a GPU these, several short queries, and documents: all batches of up to 288 positions, one and a full one beyond', () => {
     const queries = shapesOf('query', model, 'cuda', limits);
     expect([...queries].filter((shape) => !shape.startsWith('1 x '))).toEqual(
       [16, 32].flatMap((length) => [2, 4, 8, 16].map((texts) => `${texts} x ${length}`)),
     );
     const documents = shapesOf('document', model, 'cuda', limits);
     for (let texts = 1; texts <= 1024; texts++) {
-      for (let length = 16; length <= 256; length += 16) {
+      for (let length = 16; length <= 288; length += 16) {
         const padded = paddedTexts(texts, length, limits.documentBatchTokens);
         if (padded * length <= limits.documentBatchTokens)
           expect(documents).toContain(`${padded} x ${length}`);
       }
     }
-    const longer = [...documents].filter((shape) => Number(shape.split(' x ')[1]) > 256);
-    const lengths = Array.from({ length: 16 }, (_, i) => 256 + (i + 1) * 16);
+    const longer = [...documents].filter((shape) => Number(shape.split(' x ')[1]) > 288);
+    const lengths = Array.from({ length: 14 }, (_, i) => 288 + (i + 1) * 16);
     expect(new Set(longer)).toEqual(
       new Set(lengths.flatMap((length) => [`1 x ${length}`, `${Math.floor(16_384 / length)} x ${length}`])),
     );

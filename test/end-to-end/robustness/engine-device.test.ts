@@ -1,13 +1,13 @@
 /** A server whose engine scores on a device: one that the CPU emulates, behind the interface that a GPU is driven by. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { call } from '../support/running/client.ts';
-import { createTenant, type TestTenant } from '../support/running/command-line.ts';
-import { eventually, within } from '../support/running/eventually.ts';
-import { hasCompiler, sharedLibrary } from '../support/machine/shared-library.ts';
-import { launchServer, startServer, type ServerProcess } from '../support/running/server.ts';
-import { find, makeIndex, put } from '../support/running/stage.ts';
-import { passages } from '../support/running/texts.ts';
+import { call } from '../../support/running/client.ts';
+import { createTenant, type TestTenant } from '../../support/running/command-line.ts';
+import { eventually, within } from '../../support/running/eventually.ts';
+import { hasCompiler, sharedLibrary } from '../../support/machine/shared-library.ts';
+import { launchServer, startServer, type ServerProcess } from '../../support/running/server.ts';
+import { find, makeIndex, put } from '../../support/running/stage.ts';
+import { passages } from '../../support/running/texts.ts';
 
 const files = [
   'native/test/device/emulated_entry.cpp',
