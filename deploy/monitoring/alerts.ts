@@ -59,7 +59,7 @@ export const alerts: readonly Alert[] = [
     holds: '1m',
     summary: 'The GPU of the engine failed: searches go on without it, slower.',
     action:
-      'The log says what failed (`the GPU of the engine failed`), `nvidia-smi` and the kernel’s log (`Xid`) whether the GPU is there. It is used again after a restart.',
+      'The log says what failed (`the GPU of the engine failed`), `nvidia-smi` and the kernel’s log (`Xid`) whether the GPU is there. It is tried again every minute; an error that stays wants a restart.',
   },
   {
     name: 'MaxsimdEventLoopBusy',

@@ -74,13 +74,14 @@ DeviceUse Residents::use() const {
     if (place.resident != nullptr) segments += 1;
     else if (place.again == Clock::time_point::max()) coming += 1;
   }
-  return {most_, bytesTaken(), segments, coming, scored_.load(), refusal_, failure_};
+  return {most_, bytesTaken(), segments, coming, scored_, refusal_, failure_};
 }
 
 std::shared_ptr<const Resident> Residents::of(const std::shared_ptr<const Segment>& segment) {
-  if (failed_ || !segment->sealed()) return nullptr;
+  if (!segment->sealed()) return nullptr;
   const auto now = Clock::now();
   const std::lock_guard lock(mutex_);
+  if (now < again_) return nullptr;
   Place& place = places_[segment.get()];
   // Another segment may lie where one lay that is gone.
   if (place.segment.lock() != segment) place = {segment, nullptr, 0, now, now};
@@ -168,19 +169,18 @@ std::optional<std::vector<DeviceScored>> Residents::best(std::span<const Scan> s
   for (const Scan& scan : scans) there.push_back({scan.resident->matrix_, scan.admitted.data()});
   std::vector<DeviceScored> scored(k + tiesMost);
   uint32_t found = 0;
+  const char* failure = nullptr;
   {
     const std::lock_guard lock(searching_);
-    if (failed_) return std::nullopt;
-    const char* const failure = library_.best(device_, &query, there.data(), uint32_t(there.size()), k,
-                                              uint32_t(scored.size()), scored.data(), &found);
-    if (failure != nullptr) {
-      failed_ = true;
-      const std::lock_guard state(mutex_);
-      failure_ = failure;
-      return std::nullopt;
-    }
+    failure = library_.best(device_, &query, there.data(), uint32_t(there.size()), k, uint32_t(scored.size()), scored.data(), &found);
   }
-  scored_.fetch_add(scans.size(), std::memory_order_relaxed);
+  {
+    const std::lock_guard lock(mutex_);
+    failure_ = failure == nullptr ? "" : failure;
+    if (failure != nullptr) again_ = Clock::now() + patience_;
+    else scored_ += scans.size();
+  }
+  if (failure != nullptr) return std::nullopt;
   if (found > scored.size()) return std::nullopt;
   scored.resize(found);
   return scored;

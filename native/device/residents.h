@@ -2,7 +2,7 @@
 //
 // A copy is made in the background when a search finds a sealed segment without one, and lives until its room is wanted for another and
 // no search has asked for it for a while. Nobody waits for one: a search that finds none goes on without. So the device only ever adds
-// to what there is, and when it fails for good, nothing is lost with it.
+// to what there is, and when it fails, nothing is lost with it: it is left alone for a while and tried again.
 #pragma once
 
 #include "device/library.h"
@@ -51,14 +51,14 @@ struct DeviceUse {
   uint64_t scored;
   /// Why the last copy that could not be made was not; empty = none.
   std::string refusal;
-  /// Why the device is not used any more; empty = it is.
+  /// Why the last search of the device failed; empty = it did not.
   std::string failure;
 };
 
 class Residents {
  public:
   /// `mostBytes` = 0: half of the device's memory. `patience`: how long a copy keeps its room after a search, and how long a segment
-  /// that got none goes without another try. `invalid_argument` if there is no such device.
+  /// that got none, and a device that failed, go without another try. `invalid_argument` if there is no such device.
   Residents(const DeviceLibrary& library, uint32_t ordinal, uint64_t mostBytes,
             Clock::duration patience = std::chrono::seconds(60));
   ~Residents();
@@ -74,8 +74,8 @@ class Residents {
     /// Words of a bitmap of its chunks.
     std::span<const uint64_t> admitted;
   };
-  /// The best `k` of the admitted chunks of all scans and those that tie with the last of them, in any order. Nothing if the device has
-  /// failed, or if so many tie that whoever asks had better choose.
+  /// The best `k` of the admitted chunks of all scans and those that tie with the last of them, in any order. Nothing if the device
+  /// fails, or if so many tie that whoever asks had better choose.
   std::optional<std::vector<DeviceScored>> best(std::span<const Scan> scans, const DeviceQuery& query, uint32_t k);
   /// Until no copy is being made: for tests and benchmarks.
   void settle();
@@ -108,9 +108,10 @@ class Residents {
   std::mutex searching_;
   mutable std::mutex mutex_;
   std::map<const Segment*, Place> places_;
+  uint64_t scored_ = 0;
   std::string refusal_, failure_;
-  std::atomic<uint64_t> scored_{0};
-  std::atomic<bool> failed_{false};
+  /// Nobody asks for copies before.
+  Clock::time_point again_ = Clock::time_point::min();
   std::atomic<bool> stopping_{false};
   std::optional<Pool> making_;
 };

@@ -25,7 +25,7 @@ export function engineDeviceOf(config: Config): { readonly device?: EngineDevice
   };
 }
 
-/** Logs what changes: a segment that found no room or could not be read, and the device's end. Returns what ends it. */
+/** Logs a segment that found no room or could not be read, and a device that fails. Returns what ends that. */
 export function watchEngineDevice(engine: NativeEngine, logger: Logger): () => void {
   if (engine.device() === undefined) return () => {};
   let known = { refusal: '', failure: '' };
@@ -34,7 +34,7 @@ export function watchEngineDevice(engine: NativeEngine, logger: Logger): () => v
     if (device === undefined) return;
     const { refusal, failure } = device;
     if (refusal !== known.refusal) logger.warn({ refusal }, 'a segment is not in the memory of the GPU');
-    if (failure !== known.failure)
+    if (failure !== known.failure && failure !== '')
       logger.error({ failure }, 'the GPU of the engine failed: searches go on without it');
     known = { refusal, failure };
   }, lookMs);

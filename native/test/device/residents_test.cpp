@@ -5,7 +5,9 @@
 #include "test/device/emulated_library.h"
 #include "test/sample.h"
 
+#include <atomic>
 #include <fstream>
+#include <thread>
 
 namespace maxsimd::test {
 namespace {
@@ -179,8 +181,8 @@ const Case room("device", "copies that nobody asks for make room, others keep it
   CHECK(emulatedState.matrices == 0);
 });
 
-const Case failing("device", "a device that fails is left alone, and searches go on without it", [](Random& random) {
-  Fixture fixture(random);
+const Case failing("device", "a device that fails is left alone for a while, and searches go on without it", [](Random& random) {
+  Fixture fixture(random, 0, std::chrono::milliseconds(300));
   fixture.addSealed(random, 1, 60);
   fixture.load(random);
   const IndexSearch request = fixture.ask(random, 8);
@@ -191,8 +193,44 @@ const Case failing("device", "a device that fails is left alone, and searches go
   CHECK(without.plan != Plan::device && without.results.size() == 10);
   CHECK(fixture.residents.use().failure == "the emulated device fails");
   CHECK(fixture.run(request, Plan::automatic).plan != Plan::device);
+  CHECK(fixture.residents.use().failure == "the emulated device fails");
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  CHECK(fixture.run(request, Plan::automatic).plan == Plan::device);
+  CHECK(fixture.residents.use().failure.empty());
   CHECK_ERROR(Residents(emulatedLibrary(), 1, 0), ErrorCode::invalidArgument);
   CHECK_ERROR(loadDeviceLibrary("/nowhere.so"), ErrorCode::invalidArgument);
+});
+
+const Case beside("concurrency", "copies come and go beside searches, and segments beside both", [](Random& random) {
+  // Room for one of the two.
+  Fixture fixture(random, 60 * 20 * 130, Clock::duration::zero());
+  fixture.addSealed(random, 1, 60);
+  fixture.addSealed(random, 2, 60);
+  const IndexSearch request = fixture.ask(random, 4);
+  const SearchOutcome wanted = fixture.run(request, Plan::exact);
+  std::atomic<bool> ended{false};
+  std::atomic<uint32_t> onDevice{0};
+  std::vector<std::thread> searchers;
+  for (int searcher = 0; searcher < 3; ++searcher) {
+    searchers.emplace_back([&] {
+      IndexSearch own = request;
+      own.candidateK = 500;
+      while (!ended) {
+        const SearchOutcome found = fixture.run(own, Plan::automatic);
+        checkSame(found, wanted);
+        if (found.plan == Plan::device) onDevice += 1;
+      }
+    });
+  }
+  for (int round = 0; round < rounds(20); ++round) {
+    fixture.index.createSegment(10 + uint64_t(round), fixture.directory.file(std::to_string(10 + round) + ".seg"));
+    fixture.index.dropSegment(10 + uint64_t(round));
+    fixture.residents.settle();
+    CHECK(fixture.residents.use().bytes <= fixture.residents.use().mostBytes);
+  }
+  while (onDevice < 10) std::this_thread::yield();
+  ended = true;
+  for (std::thread& searcher : searchers) searcher.join();
 });
 
 const Case damaged("device", "a segment with a damaged record gets no copy", [](Random& random) {

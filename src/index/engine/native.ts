@@ -46,7 +46,7 @@ export interface EngineDevice {
   readonly scored: number;
   /** Why the last segment that could not be copied there was not; '' = none. */
   readonly refusal: string;
-  /** Why it is not used any more; '' = it is. */
+  /** Why the last search of it failed; '' = it did not. It is left alone for a minute then. */
   readonly failure: string;
 }
 
