@@ -266,7 +266,8 @@ bool scansExactly(const Index& index, const IndexSearch& request, const std::vec
 CandidateSet chooseCandidates(const Index& index, Pool& pool, const IndexSearch& request, const Query& query,
                               const std::vector<Selection>& selections) {
   CandidateSet set;
-  Found found(selections.size(), false);
+  Found& found = set.scoredOnDevice;
+  found.resize(selections.size(), false);
   std::vector<ScoredChunk> scored = scanOnDevice(index, request, query, selections, found);
   for (size_t s = 0; s < selections.size(); ++s) {
     if (!found[s]) continue;

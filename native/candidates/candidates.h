@@ -39,6 +39,8 @@ struct CandidateSet {
   std::vector<Preselected> preselected;
   /// How they were found; `device` where any was found there.
   Plan plan = Plan::exact;
+  /// Of which selections the scores of `preselected` are exact, for the device gave them.
+  std::vector<bool> scoredOnDevice;
   /// They, and the chunks that they were chosen from by exact scores.
   uint64_t considered = 0;
 };

@@ -186,6 +186,18 @@ std::optional<std::vector<DeviceScored>> Residents::best(std::span<const Scan> s
   return scored;
 }
 
+void Residents::distrust() {
+  const std::lock_guard lock(mutex_);
+  failure_ = "its scores are not the CPU's";
+  again_ = Clock::now() + patience_;
+  for (auto& [segment, place] : places_) {
+    if (place.resident == nullptr) continue;
+    place.resident = nullptr;
+    place.bytes = 0;
+    place.again = again_;
+  }
+}
+
 void Residents::settle() {
   std::promise<void> done;
   making_->post([&done] { done.set_value(); });

@@ -77,6 +77,8 @@ class Residents {
   /// The best `k` of the admitted chunks of all scans and those that tie with the last of them, in any order. Nothing if the device
   /// fails, or if so many tie that whoever asks had better choose.
   std::optional<std::vector<DeviceScored>> best(std::span<const Scan> scans, const DeviceQuery& query, uint32_t k);
+  /// What it gave is wrong: it is left alone for a while, and all copies are made anew after it.
+  void distrust();
   /// Until no copy is being made: for tests and benchmarks.
   void settle();
 

@@ -1,6 +1,7 @@
 #include "search/search.h"
 
 #include "candidates/candidates.h"
+#include "device/residents.h"
 #include "search/page_prefetch.h"
 #include "runtime/query.h"
 
@@ -111,6 +112,16 @@ void addComponents(const Index& index, const Query& query, const std::vector<Sel
   }
 }
 
+/// Whether exact scores are what the device said of them, to the last bit. It is left alone if not.
+bool deviceIsRight(const Index& index, const CandidateSet& set, const std::vector<float>& scores) {
+  for (size_t i = 0; i < scores.size(); ++i) {
+    if (!set.scoredOnDevice[set.candidates[i].selection] || set.preselected[i].score == scores[i]) continue;
+    index.residents()->distrust();
+    return false;
+  }
+  return true;
+}
+
 /// Whether there were codes that could not be read: what was chosen by them may be anything.
 bool dropUnreadCodes(Index& index, std::vector<Selection>& selections) {
   bool dropped = false;
@@ -150,7 +161,7 @@ SearchOutcome search(Index& index, Pool& pool, const IndexSearch& request) {
   std::vector<float> scores;
   std::vector<Ranked> top;
   auto chosen = filteredAt;
-  const auto rank = [&](const IndexSearch& asked) {
+  const auto rankOnce = [&](const IndexSearch& asked) {
     set = chooseCandidates(index, pool, asked, query, selections);
     while (dropUnreadCodes(index, selections)) {
       set = chooseCandidates(index, pool, asked, query, selections);
@@ -158,6 +169,11 @@ SearchOutcome search(Index& index, Pool& pool, const IndexSearch& request) {
     }
     chosen = Clock::now();
     scoreExactly(index, pool, asked, query, selections, set.candidates, scores);
+    return deviceIsRight(index, set, scores);
+  };
+  const auto rank = [&](const IndexSearch& asked) {
+    // The second time without the device.
+    if (!rankOnce(asked)) rankOnce(asked);
   };
   rank(request);
   if (request.grouped) {

@@ -79,7 +79,7 @@ const char* best(void*, const DeviceQuery* query, const DeviceScan* scans, uint3
       if ((scans[scan].admitted[chunk / 64] >> chunk % 64 & 1) == 0) continue;
       program.begin(chunk);
       program.score(chunk, chunk, scores.data());
-      all.push_back({scan, chunk, scores[chunk]});
+      all.push_back({scan, chunk, scores[chunk] + (emulatedState.wrong ? 0.01f : 0.0f)});
     }
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.score > b.score; });

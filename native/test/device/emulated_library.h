@@ -14,6 +14,8 @@ const DeviceLibrary& emulatedLibrary();
 struct EmulatedState {
   uint64_t memoryBytes = 1 << 30;
   std::atomic<bool> failing{false};
+  /// Scores are a little off.
+  std::atomic<bool> wrong{false};
   std::atomic<uint32_t> matrices{0};
 };
 extern EmulatedState emulatedState;

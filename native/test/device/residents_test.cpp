@@ -201,6 +201,23 @@ const Case failing("device", "a device that fails is left alone for a while, and
   CHECK_ERROR(loadDeviceLibrary("/nowhere.so"), ErrorCode::invalidArgument);
 });
 
+const Case wrong("device", "a device whose scores are not the CPU's is left alone, and the search is made without it", [](Random& random) {
+  Fixture fixture(random, 0, std::chrono::milliseconds(300));
+  fixture.addSealed(random, 1, 60);
+  fixture.load(random);
+  IndexSearch request = fixture.ask(random, 8);
+  request.candidateK = 500;
+  emulatedState.wrong = true;
+  const SearchOutcome found = fixture.run(request, Plan::automatic);
+  emulatedState.wrong = false;
+  CHECK(found.plan != Plan::device);
+  checkSame(found, fixture.run(request, Plan::exact));
+  CHECK(fixture.residents.use().failure == "its scores are not the CPU's" && fixture.residents.use().segments == 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  fixture.load(random);
+  CHECK(fixture.run(request, Plan::automatic).plan == Plan::device);
+});
+
 const Case beside("concurrency", "copies come and go beside searches, and segments beside both", [](Random& random) {
   // Room for one of the two.
   Fixture fixture(random, 60 * 20 * 130, Clock::duration::zero());
