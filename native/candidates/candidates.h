@@ -39,7 +39,7 @@ struct CandidateSet {
   std::vector<Preselected> preselected;
   /// How they were found; `device` where any was found there.
   Plan plan = Plan::exact;
-  /// Of which selections the scores of `preselected` are exact, for the device gave them.
+  /// The selections whose scores among `preselected` are exact, for the device gave them.
   std::vector<bool> scoredOnDevice;
   /// They, and the chunks that they were chosen from by exact scores.
   uint64_t considered = 0;
