@@ -35,9 +35,14 @@ export class ThreadClient<Served extends Operations> {
   #dead: ServiceError | undefined;
   #closed: Promise<void> | undefined;
 
-  /** The thread starts with the first request. */
+  /** The thread starts with the first request, or by `start`. */
   constructor(options: ThreadOptions) {
     this.#options = options;
+  }
+
+  /** Starting takes a tenth of a second, for which the first request would wait. */
+  start(): void {
+    if (this.#closed === undefined && this.#dead === undefined) this.#worker ??= this.#start();
   }
 
   request<Name extends keyof Served & string>(

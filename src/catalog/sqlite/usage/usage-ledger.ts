@@ -217,6 +217,8 @@ export class UsageLedger {
   #written(): void {
     this.#unsynced = true;
     this.#transactions += 1;
+    // A request that meets the restart waits for no thread to start.
+    if (this.#transactions === restartTransactions / 2) this.#thread.start();
     if (this.#transactions >= restartTransactions) this.#beginRestart();
   }
 

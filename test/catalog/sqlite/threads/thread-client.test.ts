@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { mkdir, rmdir } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it } from 'vitest';
@@ -5,6 +6,7 @@ import { openWriter } from '../../../../src/catalog/sqlite/connection.ts';
 import type { CheckpointOperations } from '../../../../src/catalog/sqlite/threads/checkpoint-thread.ts';
 import { ThreadClient } from '../../../../src/catalog/sqlite/threads/thread-client.ts';
 import { newDirectory } from '../../../support/machine/temporary-directory.ts';
+import { eventually } from '../../../support/running/eventually.ts';
 
 it('starts a thread again that could not open its file', async () => {
   const file = path.join(await newDirectory(), 'thread.db');
@@ -28,5 +30,20 @@ it('starts a thread again that could not open its file', async () => {
   const connection = await openWriter({ path: file, durability: 'process_death', busyTimeoutMs: 50 });
   connection.close();
   await asked();
+  await client.close();
+});
+
+it('starts a thread before anything is asked of it', async () => {
+  const file = path.join(await newDirectory(), 'thread.db');
+  const client = new ThreadClient<CheckpointOperations>({
+    entry: 'checkpoint-thread',
+    data: { path: file, busyTimeoutMs: 50 },
+    onBackgroundFailure: () => undefined,
+  });
+  expect(existsSync(file)).toBe(false);
+  client.start();
+  // It creates the file that it opens.
+  await eventually(() => existsSync(file) || undefined, { withinMs: 10_000, what: 'a file of the thread' });
+  await client.request('restartLog', undefined);
   await client.close();
 });
