@@ -12,7 +12,7 @@ import path from 'node:path';
 import { createEngine, type KernelName, type NativeEngine } from '../../src/index/engine/native.ts';
 import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
 import { describeEnvironment, root, type Environment } from '../lib/environment.ts';
-import { directory, integer, integers, names, words } from '../lib/options.ts';
+import { directory, flag, integer, integers, names, words } from '../lib/options.ts';
 import { chunksOf, spread, tokenVectorsOf, type Corpus, type Query } from '../search/corpus.ts';
 import { openEmbeddings } from '../search/embedding-directory.ts';
 import { buildSealed, indexDirectory, OpenIndex, type SearchSettings } from '../search/engine-index.ts';
@@ -49,6 +49,7 @@ const settings = {
   threads: integers('1,2', 'threads of the engine'),
   clock: names(['wall', 'processor'], 'what a search takes', ['wall']),
   against: words('folders of other checkouts, built and installed, measured in the same rounds'),
+  againstFirst: flag('loads those before this checkout: what is loaded first may be some hundredths faster'),
   peers: names(peerNames, 'what to measure beside', []),
   seed: integer(1, 'seed of the generated vectors', 0),
   cache: directory(
@@ -160,9 +161,10 @@ async function checkoutAt(folder: string): Promise<Checkout> {
 }
 
 /** Every kernel at every number of threads, of this checkout and the others. */
-async function sidesOf({ kernels, threads, against }: Options): Promise<readonly Side[]> {
+async function sidesOf({ kernels, threads, against, againstFirst }: Options): Promise<readonly Side[]> {
   const own: Checkout = { name: 'maxsimd', createEngine, buildSealed, OpenIndex, folder: '' };
-  const checkouts = [own, ...(await Promise.all(against.map(checkoutAt)))];
+  const others = await Promise.all(against.map(checkoutAt));
+  const checkouts = againstFirst ? [...others, own] : [own, ...others];
   const forced = kernels.length > 0 ? (kernels as readonly KernelName[]) : (['auto'] as const);
   return forced.flatMap((kernel) =>
     threads.flatMap((count) =>

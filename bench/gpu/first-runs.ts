@@ -211,7 +211,7 @@ async function warmed(
   return { shapes, batches, milliseconds: performance.now() - startedAt };
 }
 
-/** Queries in batches of up to 32, documents of up to 256 positions in batches of every size. */
+/** Queries in batches of up to 32, documents of up to 288 positions in batches of every size. */
 export function paddedShapes(
   { rules }: Pick<ServedModel, 'rules'>,
   {

@@ -147,7 +147,7 @@ Napi::Value EngineObject::memory(const Napi::CallbackInfo& info) {
 Napi::Value EngineObject::device(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&]() -> Napi::Value {
-    const Residents* residents = requireOpen().residents();
+    Residents* const residents = requireOpen().residents();
     if (residents == nullptr) return env.Undefined();
     const DeviceUse use = residents->use();
     Napi::Object object = Napi::Object::New(env);

@@ -3,6 +3,8 @@
 #include "candidates/index_search.h"
 #include "device/residents.h"
 
+#include <algorithm>
+
 namespace maxsimd {
 namespace {
 
@@ -16,18 +18,21 @@ std::vector<ScoredChunk> scanOnDevice(const Index& index, const IndexSearch& req
   std::vector<ScoredChunk> best;
   Residents* const residents = index.residents();
   if (residents == nullptr || request.plan != Plan::automatic) return best;
+  const auto isWorthIt = [&](uint64_t rows) { return rows * partOfExactScan >= index.options().exactTokenVectorsMax; };
   std::vector<Residents::Scan> scans;
   std::vector<uint32_t> scanned;
+  uint64_t rows = 0;
   for (uint32_t s = 0; s < selections.size(); ++s) {
     const LiveChunks& live = *selections[s].chunks;
-    if (live.rows * partOfExactScan < index.options().exactTokenVectorsMax) continue;
-    auto resident = residents->of(selections[s].snapshot.segment);
+    if (live.count == 0) continue;
+    auto resident = residents->of(selections[s].snapshot.segment, isWorthIt(live.rows));
     // It was not sealed when these were counted: a search that begins now sees all of it.
     if (resident == nullptr || live.chunks.size() != resident->chunks()) continue;
+    rows += live.rows;
     scans.push_back({std::move(resident), live.chunks.words()});
     scanned.push_back(s);
   }
-  if (scans.empty()) return best;
+  if (scans.empty() || !isWorthIt(rows)) return best;
   request.deadline.check();
   const PackedQuery& packed = query.packed();
   const DeviceQuery there = {packed.dim, query.quantised().data(), packed.scales, packed.offsets, packed.tokens};
@@ -35,6 +40,10 @@ std::vector<ScoredChunk> scanOnDevice(const Index& index, const IndexSearch& req
   if (!found) return best;
   for (const uint32_t s : scanned) scored[s] = true;
   for (const auto& [scan, chunk, score] : *found) best.push_back({{scanned[scan], chunk}, score});
+  std::sort(best.begin(), best.end(), [&](const ScoredChunk& a, const ScoredChunk& b) {
+    if (a.score != b.score) return a.score > b.score;
+    return candidateAge(selections, a.candidate) < candidateAge(selections, b.candidate);
+  });
   return best;
 }
 

@@ -18,6 +18,7 @@ struct DeviceInfo {
   uint64_t memoryBytes;
 };
 
+/// At least one chunk.
 struct MatrixShape {
   uint64_t rows;
   uint32_t chunks;

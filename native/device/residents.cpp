@@ -14,6 +14,8 @@ namespace {
 constexpr size_t copyBytes = 8 << 20;
 /// Chunks that tie with the last of the best.
 constexpr uint32_t tiesMost = 4096;
+/// A search waits so long for those before it, of which each takes some 25 ms where 80 GB are scored.
+constexpr auto answerMost = std::chrono::seconds(1);
 
 void attempt(const char* failure) {
   if (failure != nullptr) throw Error(ErrorCode::noMemory, failure);
@@ -22,6 +24,16 @@ void attempt(const char* failure) {
 MatrixShape shapeOf(const Segment& segment) {
   const SegmentCounts counts = segment.counts();
   return {counts.rows, counts.chunks, segment.dim()};
+}
+
+/// Before room is made for it: all of it is there, and nothing is known to be damaged.
+void requireWhole(const Segment& segment) {
+  std::vector<AbsentPart> absent;
+  for (uint32_t number = 0; number < segment.recordCount(); ++number) {
+    segment.collectAbsent(number, absent);
+    if (!absent.empty()) throw AbsentParts(std::move(absent));
+    if (segment.knownDamaged(number)) throw segment.unread(*segment.mapping(), number);
+  }
 }
 
 }  // namespace
@@ -67,43 +79,68 @@ uint64_t Residents::bytesTaken() const {
   return bytes;
 }
 
-DeviceUse Residents::use() const {
+DeviceUse Residents::use() {
   const std::lock_guard lock(mutex_);
   uint32_t segments = 0, coming = 0;
+  bool gone = false;
   for (const auto& [segment, place] : places_) {
+    gone |= place.segment.expired();
     if (place.resident != nullptr) segments += 1;
     else if (place.again == Clock::time_point::max()) coming += 1;
+  }
+  if (gone) {
+    making_->post([this] {
+      Leaving leaving;
+      const std::lock_guard later(mutex_);
+      dropGone(leaving);
+    });
   }
   return {most_, bytesTaken(), segments, coming, scored_, refusal_, failure_};
 }
 
-std::shared_ptr<const Resident> Residents::of(const std::shared_ptr<const Segment>& segment) {
+std::shared_ptr<const Resident> Residents::of(const std::shared_ptr<const Segment>& segment, bool wanted) {
   if (!segment->sealed()) return nullptr;
   const auto now = Clock::now();
+  Leaving leaving;
   const std::lock_guard lock(mutex_);
-  if (now < again_) return nullptr;
+  if (now < again_ || (!wanted && !places_.contains(segment.get()))) return nullptr;
   Place& place = places_[segment.get()];
-  // Another segment may lie where one lay that is gone.
-  if (place.segment.lock() != segment) place = {segment, nullptr, 0, now, now};
+  if (place.segment.lock() != segment) {
+    // Another segment may lie where one lay that is gone.
+    leaving.push_back(std::move(place.resident));
+    place = {segment, nullptr, 0, now, now};
+  }
   place.asked = now;
-  if (place.resident != nullptr || now < place.again) return place.resident;
+  if (place.resident != nullptr || !wanted || now < place.again) return place.resident;
   place.again = Clock::time_point::max();
   making_->post([this, segment] { make(segment); });
   return nullptr;
 }
 
-bool Residents::makeRoom(uint64_t bytes) {
-  std::erase_if(places_, [](const auto& entry) { return entry.second.segment.expired(); });
-  if (bytes > most_) return false;
+void Residents::dropGone(Leaving& leaving) {
+  std::erase_if(places_, [&leaving](auto& entry) {
+    if (!entry.second.segment.expired()) return false;
+    leaving.push_back(std::move(entry.second.resident));
+    return true;
+  });
+}
+
+bool Residents::makeRoom(uint64_t bytes, Leaving& leaving) {
+  dropGone(leaving);
   const auto patient = Clock::now() - patience_;
-  while (bytesTaken() + bytes > most_) {
-    auto oldest = places_.end();
-    for (auto place = places_.begin(); place != places_.end(); ++place) {
-      if (place->second.resident == nullptr || place->second.asked > patient) continue;
-      if (oldest == places_.end() || place->second.asked < oldest->second.asked) oldest = place;
-    }
-    if (oldest == places_.end()) return false;
-    places_.erase(oldest);
+  std::vector<std::map<const Segment*, Place>::iterator> idle;
+  uint64_t taken = bytesTaken(), idleBytes = 0;
+  for (auto place = places_.begin(); place != places_.end(); ++place) {
+    if (place->second.resident == nullptr || place->second.asked > patient) continue;
+    idle.push_back(place);
+    idleBytes += place->second.bytes;
+  }
+  if (taken - idleBytes + bytes > most_) return false;
+  std::sort(idle.begin(), idle.end(), [](const auto& a, const auto& b) { return a->second.asked < b->second.asked; });
+  for (auto oldest = idle.begin(); taken + bytes > most_; ++oldest) {
+    taken -= (*oldest)->second.bytes;
+    leaving.push_back(std::move((*oldest)->second.resident));
+    places_.erase(*oldest);
   }
   return true;
 }
@@ -114,16 +151,20 @@ void Residents::make(const std::shared_ptr<const Segment>& segment) {
   std::shared_ptr<const Resident> made;
   std::string refusal;
   try {
+    requireWhole(*segment);
     {
+      Leaving leaving;
       const std::lock_guard lock(mutex_);
-      if (!makeRoom(bytes)) throw Error(ErrorCode::noMemory, "no room for " + std::to_string(bytes) + " bytes");
+      if (!makeRoom(bytes, leaving)) throw Error(ErrorCode::noMemory, "no room for " + std::to_string(bytes) + " bytes");
       places_[segment.get()].bytes = bytes;
     }
     auto resident = std::make_shared<Resident>(library_, device_, *segment);
     fill(*resident, *segment);
     made = std::move(resident);
+  } catch (const AbsentParts&) {
+    // It is being fetched; the next search after a while asks again.
   } catch (const std::exception& error) {
-    refusal = error.what();
+    refusal = segment->path() + ": " + error.what();
   }
   const std::lock_guard lock(mutex_);
   // Only this thread takes places away.
@@ -132,7 +173,7 @@ void Residents::make(const std::shared_ptr<const Segment>& segment) {
   if (place.resident != nullptr) return;
   place.bytes = 0;
   place.again = Clock::now() + patience_;
-  refusal_ = segment->path() + ": " + refusal;
+  if (!refusal.empty()) refusal_ = refusal;
 }
 
 void Residents::fill(const Resident& resident, const Segment& segment) {
@@ -140,9 +181,9 @@ void Residents::fill(const Resident& resident, const Segment& segment) {
   const uint32_t dim = segment.dim();
   std::vector<int8_t> vectors;
   std::vector<uint16_t> scales;
-  std::vector<AbsentPart> absent;
   uint64_t filled = 0;
   const auto copy = [&] {
+    if (scales.empty()) return;
     attempt(library_.fill(resident.matrix_, filled, scales.size(), vectors.data(), scales.data()));
     filled += scales.size();
     vectors.clear();
@@ -150,8 +191,6 @@ void Residents::fill(const Resident& resident, const Segment& segment) {
   };
   for (uint32_t number = 0; number < segment.recordCount(); ++number) {
     if (stopping_) throw Error(ErrorCode::closed, "the engine is closed");
-    segment.collectAbsent(number, absent);
-    if (!absent.empty()) throw AbsentParts(std::move(absent));
     if (!segment.dataIntact(*mapping, number)) throw segment.unread(*mapping, number);
     const RecordView view = segment.view(*mapping, number);
     const uint32_t rows = segment.record(number).rows;
@@ -169,16 +208,21 @@ std::optional<std::vector<DeviceScored>> Residents::best(std::span<const Scan> s
   for (const Scan& scan : scans) there.push_back({scan.resident->matrix_, scan.admitted.data()});
   std::vector<DeviceScored> scored(k + tiesMost);
   uint32_t found = 0;
-  const char* failure = nullptr;
-  {
-    const std::lock_guard lock(searching_);
+  const char* failure = "it does not answer";
+  if (std::unique_lock lock(searching_, answerMost); lock.owns_lock()) {
     failure = library_.best(device_, &query, there.data(), uint32_t(there.size()), k, uint32_t(scored.size()), scored.data(), &found);
   }
   {
     const std::lock_guard lock(mutex_);
-    failure_ = failure == nullptr ? "" : failure;
-    if (failure != nullptr) again_ = Clock::now() + patience_;
-    else scored_ += scans.size();
+    const auto now = Clock::now();
+    if (failure != nullptr) {
+      failure_ = failure;
+      again_ = now + patience_;
+    } else {
+      scored_ += scans.size();
+      // Not by a search that began before another one failed.
+      if (now >= again_) failure_.clear();
+    }
   }
   if (failure != nullptr) return std::nullopt;
   if (found > scored.size()) return std::nullopt;
@@ -187,12 +231,13 @@ std::optional<std::vector<DeviceScored>> Residents::best(std::span<const Scan> s
 }
 
 void Residents::distrust() {
+  Leaving leaving;
   const std::lock_guard lock(mutex_);
   failure_ = "its scores are not the CPU's";
   again_ = Clock::now() + patience_;
   for (auto& [segment, place] : places_) {
     if (place.resident == nullptr) continue;
-    place.resident = nullptr;
+    leaving.push_back(std::move(place.resident));
     place.bytes = 0;
     place.again = again_;
   }

@@ -64,10 +64,11 @@ class Residents {
   ~Residents();
 
   const DeviceInfo& device() const { return info_; }
-  DeviceUse use() const;
+  /// Has the copies of segments that are gone go, too.
+  DeviceUse use();
 
-  /// Its copy; null if there is none, which is then made if the segment is sealed.
-  std::shared_ptr<const Resident> of(const std::shared_ptr<const Segment>& segment);
+  /// Its copy; null if there is none, which is then made if it is wanted and the segment is sealed.
+  std::shared_ptr<const Resident> of(const std::shared_ptr<const Segment>& segment, bool wanted);
 
   struct Scan {
     std::shared_ptr<const Resident> resident;
@@ -77,7 +78,7 @@ class Residents {
   /// The best `k` of the admitted chunks of all scans and those that tie with the last of them, in any order. Nothing if the device
   /// fails, or if so many tie that whoever asks had better choose.
   std::optional<std::vector<DeviceScored>> best(std::span<const Scan> scans, const DeviceQuery& query, uint32_t k);
-  /// What it gave is wrong: it is left alone for a while, and all copies are made anew after it.
+  /// What it gave is wrong: it is left alone for a while, and the copies that are there go.
   void distrust();
   /// Until no copy is being made: for tests and benchmarks.
   void settle();
@@ -94,11 +95,15 @@ class Residents {
     Clock::time_point again;
   };
 
+  /// Copies that go: whoever takes them away holds them until the lock is released, for that waits for the device.
+  using Leaving = std::vector<std::shared_ptr<const Resident>>;
+
   void make(const std::shared_ptr<const Segment>& segment);
   /// Copies its rows there; `UnreadRecord` if a record is damaged, `AbsentParts` if it has not come yet.
   void fill(const Resident& resident, const Segment& segment);
-  /// Whether there is room for so many bytes, once those that nobody asked for lately have gone.
-  bool makeRoom(uint64_t bytes);
+  /// Whether there is room for so many bytes, once those that nobody asked for lately have gone. None goes if that is not enough.
+  bool makeRoom(uint64_t bytes, Leaving& leaving);
+  void dropGone(Leaving& leaving);
   uint64_t bytesTaken() const;
 
   const DeviceLibrary& library_;
@@ -107,7 +112,7 @@ class Residents {
   uint64_t most_;
   const Clock::duration patience_;
   /// One search at a time.
-  std::mutex searching_;
+  std::timed_mutex searching_;
   mutable std::mutex mutex_;
   std::map<const Segment*, Place> places_;
   uint64_t scored_ = 0;

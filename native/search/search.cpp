@@ -113,9 +113,13 @@ void addComponents(const Index& index, const Query& query, const std::vector<Sel
 }
 
 /// Whether exact scores are what the device said of them, to the last bit. It is left alone if not.
-bool deviceIsRight(const Index& index, const CandidateSet& set, const std::vector<float>& scores) {
+bool deviceIsRight(const Index& index, const std::vector<Selection>& selections, const CandidateSet& set,
+                   const std::vector<float>& scores) {
   for (size_t i = 0; i < scores.size(); ++i) {
-    if (!set.scoredOnDevice[set.candidates[i].selection] || set.preselected[i].score == scores[i]) continue;
+    const uint32_t s = set.candidates[i].selection;
+    if (!set.scoredOnDevice[s] || set.preselected[i].score == scores[i]) continue;
+    // Rows that could not be read are zeros, which is not its fault.
+    selections[s].snapshot.segment->requireRead(*selections[s].snapshot.mapping);
     index.residents()->distrust();
     return false;
   }
@@ -169,7 +173,7 @@ SearchOutcome search(Index& index, Pool& pool, const IndexSearch& request) {
     }
     chosen = Clock::now();
     scoreExactly(index, pool, asked, query, selections, set.candidates, scores);
-    return deviceIsRight(index, set, scores);
+    return deviceIsRight(index, selections, set, scores);
   };
   const auto rank = [&](const IndexSearch& asked) {
     // The second time without the device.
@@ -178,8 +182,10 @@ SearchOutcome search(Index& index, Pool& pool, const IndexSearch& request) {
   rank(request);
   if (request.grouped) {
     IndexSearch wider = request;
+    size_t live = 0;
+    for (const Selection& selection : selections) live += selection.chunks->count;
     auto documents = selectDocuments(scores, request.topK, selections, set.candidates);
-    while (documents.size() < request.topK && !set.preselected.empty() && wider.candidateK < candidatesMost) {
+    while (documents.size() < request.topK && set.candidates.size() < live && wider.candidateK < candidatesMost) {
       wider.candidateK = std::min(wider.candidateK * widening, candidatesMost);
       rank(wider);
       documents = selectDocuments(scores, request.topK, selections, set.candidates);

@@ -1,17 +1,20 @@
 /** The GPU that the engine scores on: from the configuration, and what the log says of it later. */
 import { existsSync } from 'node:fs';
+import path from 'node:path';
 import type { EngineDeviceOptions, NativeEngine } from '../index/engine/native.ts';
 import { cudaLibrary } from '../installation.ts';
 import type { Logger } from '../logging.ts';
 import { ConfigError, type Config } from './config.ts';
 
 const lookMs = 10_000;
+/** Refusals that are remembered, so that each is logged once. */
+const refusedMax = 1_000;
 
 /** Nothing where none is asked for; a `ConfigError` if the library that drives it is missing. */
 export function engineDeviceOf(config: Config): { readonly device?: EngineDeviceOptions } {
   const [kind, ordinal] = config.MAXSIMD_ENGINE_DEVICE.split(':');
   if (kind === 'cpu') return {};
-  const library = config.MAXSIMD_ENGINE_DEVICE_LIBRARY || cudaLibrary();
+  const library = path.resolve(config.MAXSIMD_ENGINE_DEVICE_LIBRARY || cudaLibrary());
   if (!existsSync(library))
     throw new ConfigError(
       `MAXSIMD_ENGINE_DEVICE: ${library} is not there; \`npm run cuda:engine\` builds it in a checkout`,
@@ -28,15 +31,21 @@ export function engineDeviceOf(config: Config): { readonly device?: EngineDevice
 /** Logs a segment that found no room or could not be read, and a device that fails. Returns what ends that. */
 export function watchEngineDevice(engine: NativeEngine, logger: Logger): () => void {
   if (engine.device() === undefined) return () => {};
-  let known = { refusal: '', failure: '' };
+  const refused = new Set<string>();
+  let known = '';
   const timer = setInterval(() => {
     const device = engine.device();
     if (device === undefined) return;
     const { refusal, failure } = device;
-    if (refusal !== known.refusal) logger.warn({ refusal }, 'a segment is not in the memory of the GPU');
-    if (failure !== known.failure && failure !== '')
+    // A segment that is asked for again and again is refused once a minute, as others are.
+    if (refusal !== '' && !refused.has(refusal)) {
+      if (refused.size >= refusedMax) refused.clear();
+      refused.add(refusal);
+      logger.warn({ refusal }, 'a segment is not in the memory of the GPU');
+    }
+    if (failure !== known && failure !== '')
       logger.error({ failure }, 'the GPU of the engine failed: searches go on without it');
-    known = { refusal, failure };
+    known = failure;
   }, lookMs);
   timer.unref();
   return () => clearInterval(timer);

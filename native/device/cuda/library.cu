@@ -174,7 +174,6 @@ const char* openDevice(uint32_t ordinal, DeviceInfo* info, void** opened) {
   ATTEMPT(cudaStreamCreateWithFlags(&device->searching, cudaStreamNonBlocking));
   ATTEMPT(cudaStreamCreateWithFlags(&device->filling, cudaStreamNonBlocking));
   if (const char* failure = device->counts.reserve(digits)) return failure;
-  ATTEMPT(cudaMemset(device->counts.get(), 0, digits * sizeof(uint32_t)));
   std::strncpy(info->name, properties.name, sizeof info->name - 1);
   info->name[sizeof info->name - 1] = 0;
   info->memoryBytes = properties.totalGlobalMem;
@@ -231,6 +230,8 @@ const char* best(void* of, const DeviceQuery* query, const DeviceScan* scans, ui
   const cudaStream_t stream = device.searching;
   uint8_t* const there = device.request.get();
   ATTEMPT(cudaMemcpyAsync(there, device.host.get(), layout.bytes, cudaMemcpyHostToDevice, stream));
+  // A search that failed may have left something.
+  ATTEMPT(cudaMemsetAsync(device.counts.get(), 0, digits * sizeof(uint32_t), stream));
 
   const Queries queries = {reinterpret_cast<const int8_t*>(there), reinterpret_cast<const float*>(there + layout.scales),
                            reinterpret_cast<const float*>(there + layout.offsets), 1, layout.blocks};

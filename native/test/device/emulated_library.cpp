@@ -4,7 +4,9 @@
 #include "test/device/emulated_warp.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 namespace maxsimd::test {
@@ -61,6 +63,7 @@ void destroy(void* matrix) {
 const char* best(void*, const DeviceQuery* query, const DeviceScan* scans, uint32_t count, uint32_t k, uint32_t room,
                  DeviceScored* scored, uint32_t* found) {
   if (emulatedState.failing) return "the emulated device fails";
+  std::this_thread::sleep_for(std::chrono::milliseconds(emulatedState.delayMs));
   const uint32_t blocks = (query->tokens + blockTokens - 1) / blockTokens, padded = blocks * blockTokens;
   std::vector<int8_t> vectors(size_t(padded) * rowBytes);
   std::vector<float> scales(padded), offsets(padded);
@@ -85,6 +88,8 @@ const char* best(void*, const DeviceQuery* query, const DeviceScan* scans, uint3
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.score > b.score; });
   while (all.size() > k && all.back().score < all[k - 1].score) all.pop_back();
   *found = uint32_t(all.size());
+  // In any order.
+  std::reverse(all.begin(), all.end());
   std::copy_n(all.begin(), std::min<size_t>(all.size(), room), scored);
   return nullptr;
 }

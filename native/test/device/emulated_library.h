@@ -14,6 +14,8 @@ const DeviceLibrary& emulatedLibrary();
 struct EmulatedState {
   uint64_t memoryBytes = 1 << 30;
   std::atomic<bool> failing{false};
+  /// A search takes so much longer.
+  std::atomic<uint32_t> delayMs{0};
   /// Scores are a little off.
   std::atomic<bool> wrong{false};
   std::atomic<uint32_t> matrices{0};

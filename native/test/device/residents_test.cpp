@@ -128,6 +128,25 @@ const Case same("device", "a search there finds what an exact one finds, and no 
   CHECK(fixture.run(nothing, Plan::automatic).results.empty());
 });
 
+const Case ranks("device", "candidates are ranked by what the device says, and groups end where there is no more", [](Random& random) {
+  Fixture fixture(random);
+  fixture.addSealed(random, 1, 60);
+  fixture.addSealed(random, 2, 60);
+  fixture.load(random);
+  const SearchOutcome found = fixture.run(fixture.ask(random, 8), Plan::automatic);
+  CHECK(found.plan == Plan::device);
+  for (uint32_t i = 0; i < found.results.size(); ++i) {
+    CHECK(found.results[i].candidateRank == i && found.results[i].candidateScore == found.results[i].score);
+  }
+  IndexSearch grouped = fixture.ask(random, 8);
+  grouped.grouped = true;
+  grouped.topK = 500;
+  grouped.candidateK = 200;
+  const uint64_t before = fixture.residents.use().scored;
+  CHECK(fixture.run(grouped, Plan::automatic).plan == Plan::device);
+  CHECK(fixture.residents.use().scored <= before + 2 * 2);
+});
+
 const Case ties("device", "where too many chunks tie a search goes on without the device", [](Random& random) {
   Fixture fixture(random);
   const RecordParts parts = randomRecord(random, fixture.clusters, 0, std::vector<uint32_t>(50, 1));
@@ -177,6 +196,10 @@ const Case room("device", "copies that nobody asks for make room, others keep it
     CHECK(hasty.residents.use().segments == 1 && hasty.residents.use().bytes <= 60 * 40 * 130);
     CHECK(hasty.run(hasty.ask(random, 8), Plan::automatic).plan == Plan::device);
     CHECK(emulatedState.matrices == 2);
+    hasty.index.dropSegment(2);
+    hasty.residents.use();
+    hasty.residents.settle();
+    CHECK(emulatedState.matrices == 1 && hasty.residents.use().bytes == 0);
   }
   CHECK(emulatedState.matrices == 0);
 });
@@ -199,6 +222,23 @@ const Case failing("device", "a device that fails is left alone for a while, and
   CHECK(fixture.residents.use().failure.empty());
   CHECK_ERROR(Residents(emulatedLibrary(), 1, 0), ErrorCode::invalidArgument);
   CHECK_ERROR(loadDeviceLibrary("/nowhere.so"), ErrorCode::invalidArgument);
+});
+
+const Case silent("device", "a search that waits too long for the device goes on without it", [](Random& random) {
+  Fixture fixture(random);
+  fixture.addSealed(random, 1, 60);
+  fixture.load(random);
+  const IndexSearch request = fixture.ask(random, 8);
+  emulatedState.delayMs = 1500;
+  std::thread slow([&] { CHECK(fixture.run(request, Plan::automatic).plan == Plan::device); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const SearchOutcome found = fixture.run(request, Plan::automatic);
+  CHECK(found.plan != Plan::device && found.results.size() == 10);
+  CHECK(fixture.residents.use().failure == "it does not answer");
+  slow.join();
+  emulatedState.delayMs = 0;
+  // The one that was answered says nothing of those that were not.
+  CHECK(fixture.residents.use().failure == "it does not answer");
 });
 
 const Case wrong("device", "a device whose scores are not the CPU's is left alone, and the search is made without it", [](Random& random) {

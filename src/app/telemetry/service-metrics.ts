@@ -143,7 +143,10 @@ export function registerServiceMetrics(
     () => engine.device()?.scored ?? [],
   );
   metrics.registerGauge(
-    { name: 'engine_device_failed', help: 'Whether the last search of the engine’s GPU failed; it is tried again every minute.' },
+    {
+      name: 'engine_device_failed',
+      help: 'Whether the last search of the engine’s GPU failed; it is tried again every minute.',
+    },
     () => {
       const device = engine.device();
       return device === undefined ? [] : Number(device.failure !== '');

@@ -16,6 +16,7 @@ const files = [
   'native/test/device/emulated_warp.h',
   'native/device/cuda/warp_program.h',
   'native/device/library.h',
+  'native/kernels/half.h',
 ];
 
 describe.skipIf(!hasCompiler())('An engine with a device (there is a C++ compiler)', () => {
