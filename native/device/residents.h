@@ -99,10 +99,11 @@ class Residents {
   using Leaving = std::vector<std::shared_ptr<const Resident>>;
 
   void make(const std::shared_ptr<const Segment>& segment);
-  /// Copies its rows there; `UnreadRecord` if a record is damaged, `AbsentParts` if it has not come yet.
+  /// Copies its rows there; `UnreadRecord` if a record is damaged.
   void fill(const Resident& resident, const Segment& segment);
   /// Whether there is room for so many bytes, once those that nobody asked for lately have gone. None goes if that is not enough.
   bool makeRoom(uint64_t bytes, Leaving& leaving);
+  /// Copies of segments that are gone with their index, or merged away.
   void dropGone(Leaving& leaving);
   uint64_t bytesTaken() const;
 
