@@ -11,6 +11,7 @@
 #include "store/segment.h"
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -112,9 +113,11 @@ class Residents {
   void* device_ = nullptr;
   uint64_t most_;
   const Clock::duration patience_;
-  /// One search at a time.
-  std::timed_mutex searching_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
+  /// One search at a time is on the device, and since when.
+  bool isSearching_ = false;
+  Clock::time_point began_;
+  std::condition_variable searched_;
   std::map<const Segment*, Place> places_;
   uint64_t scored_ = 0;
   std::string refusal_, failure_;
