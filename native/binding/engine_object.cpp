@@ -62,10 +62,10 @@ ScoreRequest takeScoreRequest(const Napi::Value& first, const Napi::Value& secon
 std::unique_ptr<Residents> takeDevice(const Napi::Value& given) {
   if (given.IsUndefined()) return nullptr;
   const Napi::Object device = takeObject(given, "options.device");
-  const auto [library, ordinal, memoryBytes] = properties(device, "library", "ordinal", "memoryBytes");
+  const auto [driver, ordinal, memoryBytes] = properties(device, "driver", "ordinal", "memoryBytes");
   const auto number = uint32_t(takeInteger(ordinal, "options.device.ordinal", 0, devicesMost));
   const auto most = uint64_t(takeInteger(memoryBytes, "options.device.memoryBytes"));
-  return std::make_unique<Residents>(loadDeviceLibrary(takeString(library, "options.device.library")), number, most);
+  return std::make_unique<Residents>(loadDeviceLibrary(takeString(driver, "options.device.driver")), number, most);
 }
 
 }  // namespace

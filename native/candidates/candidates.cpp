@@ -182,7 +182,8 @@ void forEachChunk(const std::vector<Selection>& selections, const Found& found, 
 
 /// Adds the best of the others by codes, and every chunk of those without codes. Returns how the best were found.
 Plan addBestByCodes(const Kernel& kernel, const std::vector<Selection>& selections, const Found& found, Pool& pool,
-                    const IndexSearch& request, const PackedQuery& query, std::vector<ScoredChunk>& scored) {
+                    const IndexSearch& request, const PackedQuery& query, const AgeOf& age,
+                    std::vector<ScoredChunk>& scored) {
   std::vector<CodedSegment> segments;
   std::vector<const Codebook*> codebooks;
   for (uint32_t s = 0; s < selections.size(); ++s) {
@@ -203,7 +204,6 @@ Plan addBestByCodes(const Kernel& kernel, const std::vector<Selection>& selectio
     const auto codebook = std::find(codebooks.begin(), codebooks.end(), &coded.codes->codebook());
     coded.table = &tables.of(size_t(codebook - codebooks.begin()));
   }
-  const AgeOf age = [&selections](const Candidate& candidate) { return candidateAge(selections, candidate); };
   const ShortlistSearch search{segments, query.tokens, *kernel.loops, age, pool, request.deadline};
   uint64_t selected = 0;
   for (const CodedSegment& coded : segments) selected += coded.selected->count;
@@ -268,7 +268,9 @@ CandidateSet chooseCandidates(const Index& index, Pool& pool, const IndexSearch&
   CandidateSet set;
   Found& found = set.scoredOnDevice;
   found.resize(selections.size(), false);
+  const AgeOf age = [&selections](const Candidate& candidate) { return candidateAge(selections, candidate); };
   std::vector<ScoredChunk> scored = scanOnDevice(index, request, query, selections, found);
+  keepBest(scored, scored.size(), age);
   for (size_t s = 0; s < selections.size(); ++s) {
     if (!found[s]) continue;
     set.plan = Plan::device;
@@ -276,7 +278,7 @@ CandidateSet chooseCandidates(const Index& index, Pool& pool, const IndexSearch&
   }
   const size_t onDevice = scored.size();
   if (!scansExactly(index, request, selections, found)) {
-    const Plan plan = addBestByCodes(index.kernel(), selections, found, pool, request, query.packed(), scored);
+    const Plan plan = addBestByCodes(index.kernel(), selections, found, pool, request, query.packed(), age, scored);
     if (set.plan == Plan::exact) set.plan = plan;
   } else if (set.plan == Plan::device) {
     forEachChunk(selections, found, [&](const Candidate& candidate) { scored.push_back({candidate, 0.0f}); });

@@ -3,8 +3,6 @@
 #include "candidates/index_search.h"
 #include "device/residents.h"
 
-#include <algorithm>
-
 namespace maxsimd {
 namespace {
 
@@ -40,10 +38,6 @@ std::vector<ScoredChunk> scanOnDevice(const Index& index, const IndexSearch& req
   if (!found) return best;
   for (const uint32_t s : scanned) scored[s] = true;
   for (const auto& [scan, chunk, score] : *found) best.push_back({{scanned[scan], chunk}, score});
-  std::sort(best.begin(), best.end(), [&](const ScoredChunk& a, const ScoredChunk& b) {
-    if (a.score != b.score) return a.score > b.score;
-    return candidateAge(selections, a.candidate) < candidateAge(selections, b.candidate);
-  });
   return best;
 }
 

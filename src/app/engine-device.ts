@@ -14,14 +14,14 @@ const refusedMax = 1_000;
 export function engineDeviceOf(config: Config): { readonly device?: EngineDeviceOptions } {
   const [kind, ordinal] = config.MAXSIMD_ENGINE_DEVICE.split(':');
   if (kind === 'cpu') return {};
-  const library = path.resolve(config.MAXSIMD_ENGINE_DEVICE_LIBRARY || cudaLibrary());
-  if (!existsSync(library))
+  const driver = path.resolve(config.MAXSIMD_ENGINE_DEVICE_LIBRARY || cudaLibrary());
+  if (!existsSync(driver))
     throw new ConfigError(
-      `MAXSIMD_ENGINE_DEVICE: ${library} is not there; \`npm run cuda:engine\` builds it in a checkout`,
+      `MAXSIMD_ENGINE_DEVICE: ${driver} is not there; \`npm run cuda:engine\` builds it in a checkout`,
     );
   return {
     device: {
-      library,
+      driver,
       ordinal: Number(ordinal),
       memoryBytes: config.MAXSIMD_ENGINE_DEVICE_MIB * 2 ** 20,
     },

@@ -19,18 +19,21 @@ namespace {
     }                                                                       \
   } while (false)
 
-struct Released {
+struct DeviceMemory {
+  static cudaError_t take(void** memory, size_t bytes) { return cudaMalloc(memory, bytes); }
   void operator()(void* memory) const { cudaFree(memory); }
 };
 
-struct HostReleased {
+/// Page-locked, of the host.
+struct LockedMemory {
+  static cudaError_t take(void** memory, size_t bytes) { return cudaMallocHost(memory, bytes); }
   void operator()(void* memory) const { cudaFreeHost(memory); }
 };
 
-/// Device memory for `count` values.
-template <class T>
+/// Room for `count` values.
+template <class T, class Memory = DeviceMemory>
 struct Buffer {
-  std::unique_ptr<T, Released> memory;
+  std::unique_ptr<T, Memory> memory;
   size_t count = 0;
 
   T* get() const { return memory.get(); }
@@ -40,9 +43,9 @@ struct Buffer {
     if (wanted <= count) return nullptr;
     memory.reset();
     count = 0;
-    T* fresh = nullptr;
-    ATTEMPT(cudaMalloc(&fresh, wanted * sizeof(T)));
-    memory.reset(fresh);
+    void* fresh = nullptr;
+    ATTEMPT(Memory::take(&fresh, wanted * sizeof(T)));
+    memory.reset(static_cast<T*>(fresh));
     count = wanted;
     return nullptr;
   }
@@ -58,9 +61,8 @@ struct Device {
   Buffer<float> scores;
   Buffer<uint32_t> counts;
   Buffer<uint64_t> found;
-  /// Page-locked, for what goes there and what comes back.
-  std::unique_ptr<uint8_t, HostReleased> host;
-  size_t hostBytes = 0;
+  /// For what goes there and what comes back.
+  Buffer<uint8_t, LockedMemory> host;
 
   ~Device() {
     if (searching != nullptr) cudaStreamDestroy(searching);
@@ -142,19 +144,8 @@ void layOut(const RequestLayout& layout, const DeviceQuery& query, const DeviceS
   std::memset(to + layout.places, 0, sizeof(uint32_t));
 }
 
-const char* reserveHost(Device& device, size_t bytes) {
-  if (bytes <= device.hostBytes) return nullptr;
-  device.host.reset();
-  device.hostBytes = 0;
-  uint8_t* fresh = nullptr;
-  ATTEMPT(cudaMallocHost(&fresh, bytes));
-  device.host.reset(fresh);
-  device.hostBytes = bytes;
-  return nullptr;
-}
-
 const char* reserve(Device& device, const RequestLayout& layout, uint32_t chunks, uint32_t room) {
-  if (const char* failure = reserveHost(device, std::max(layout.bytes, room * sizeof(uint64_t)))) return failure;
+  if (const char* failure = device.host.reserve(std::max(layout.bytes, room * sizeof(uint64_t)))) return failure;
   if (const char* failure = device.request.reserve(layout.bytes)) return failure;
   if (const char* failure = device.scores.reserve(chunks)) return failure;
   return device.found.reserve(room);

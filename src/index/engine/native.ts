@@ -27,8 +27,8 @@ export interface EngineOptions {
 }
 
 export interface EngineDeviceOptions {
-  /** Path of a library that drives it (native/device/library.h). */
-  readonly library: string;
+  /** Path of the library that drives it (native/device/library.h). */
+  readonly driver: string;
   readonly ordinal: number;
   /** For token matrices; 0 = half of what it has. */
   readonly memoryBytes: number;

@@ -8,13 +8,17 @@ import { ThreadClient } from '../../../../src/catalog/sqlite/threads/thread-clie
 import { newDirectory } from '../../../support/machine/temporary-directory.ts';
 import { eventually } from '../../../support/running/eventually.ts';
 
-it('starts a thread again that could not open its file', async () => {
-  const file = path.join(await newDirectory(), 'thread.db');
-  const client = new ThreadClient<CheckpointOperations>({
+function clientOf(file: string): ThreadClient<CheckpointOperations> {
+  return new ThreadClient({
     entry: 'checkpoint-thread',
     data: { path: file, busyTimeoutMs: 50 },
     onBackgroundFailure: () => undefined,
   });
+}
+
+it('starts a thread again that could not open its file', async () => {
+  const file = path.join(await newDirectory(), 'thread.db');
+  const client = clientOf(file);
   const asked = (): Promise<unknown> => client.request('restartLog', undefined);
   // Nothing opens a directory as a database.
   await mkdir(file);
@@ -35,11 +39,7 @@ it('starts a thread again that could not open its file', async () => {
 
 it('starts a thread before anything is asked of it', async () => {
   const file = path.join(await newDirectory(), 'thread.db');
-  const client = new ThreadClient<CheckpointOperations>({
-    entry: 'checkpoint-thread',
-    data: { path: file, busyTimeoutMs: 50 },
-    onBackgroundFailure: () => undefined,
-  });
+  const client = clientOf(file);
   expect(existsSync(file)).toBe(false);
   client.start();
   // It creates the file that it opens.
