@@ -95,31 +95,49 @@ std::shared_ptr<const LiveChunks> filtered(const Segment& segment, const LiveChu
   return left;
 }
 
-/// Keeps the `count` best, best first. Ages lie far apart in memory, so they are asked for where scores tie at the end only.
-void keepBest(std::vector<ScoredChunk>& scored, size_t count, const AgeOf& ageOf) {
-  const auto isOlder = [&ageOf](const ScoredChunk& a, const ScoredChunk& b) {
-    return ageOf(a.candidate) < ageOf(b.candidate);
-  };
+/// Keeps the `count` best, best first.
+void keepBest(std::vector<ScoredChunk>& scored, size_t count, const AgesOf& agesOf) {
   if (scored.size() > count) {
     const auto end = scored.begin() + long(count);
     std::nth_element(scored.begin(), end - 1, scored.end(), [](const auto& a, const auto& b) { return a.score > b.score; });
+    // What ties with the last of them stays until its age is known.
     const float least = end[-1].score;
-    const auto tied = std::partition(scored.begin(), end, [=](const auto& one) { return one.score > least; });
-    const auto worse = std::partition(end, scored.end(), [=](const auto& one) { return one.score == least; });
-    std::nth_element(tied, end, worse, isOlder);
-    scored.resize(count);
+    scored.erase(std::partition(end, scored.end(), [=](const auto& one) { return one.score == least; }), scored.end());
   }
-  std::sort(scored.begin(), scored.end(), [&isOlder](const ScoredChunk& a, const ScoredChunk& b) {
-    return a.score != b.score ? a.score > b.score : isOlder(a, b);
+  std::vector<Candidate> candidates;
+  for (const ScoredChunk& one : scored) candidates.push_back(one.candidate);
+  const std::vector<Age> ages = agesOf(candidates);
+  std::vector<std::pair<ScoredChunk, Age>> aged;
+  for (size_t i = 0; i < scored.size(); ++i) aged.emplace_back(scored[i], ages[i]);
+  std::sort(aged.begin(), aged.end(), [](const auto& a, const auto& b) {
+    return a.first.score != b.first.score ? a.first.score > b.first.score : a.second < b.second;
   });
+  scored.clear();
+  for (size_t i = 0; i < std::min(aged.size(), count); ++i) scored.push_back(aged[i].first);
 }
 
 }  // namespace
 
-Age candidateAge(const std::vector<Selection>& selections, const Candidate& candidate) {
-  const Segment& segment = *selections[candidate.selection].snapshot.segment;
-  const RecordEntry& record = segment.record(segment.chunk(candidate.chunk).record);
-  return {record.versionId, candidate.chunk - record.firstChunk};
+std::vector<Age> candidateAges(const std::vector<Selection>& selections, std::span<const Candidate> candidates) {
+  loadPlaces(selections, candidates);
+  std::vector<Age> ages;
+  for (const Candidate& candidate : candidates) {
+    const Segment& segment = *selections[candidate.selection].snapshot.segment;
+    const RecordEntry& record = segment.record(segment.chunk(candidate.chunk).record);
+    ages.push_back({record.versionId, candidate.chunk - record.firstChunk});
+  }
+  return ages;
+}
+
+void loadPlaces(const std::vector<Selection>& selections, std::span<const Candidate> candidates) {
+  const auto segmentOf = [&](const Candidate& candidate) -> const Segment& {
+    return *selections[candidate.selection].snapshot.segment;
+  };
+  for (const Candidate& candidate : candidates) segmentOf(candidate).loadChunkPlace(candidate.chunk);
+  for (const Candidate& candidate : candidates) {
+    const Segment& segment = segmentOf(candidate);
+    segment.loadRecordPlace(segment.chunk(candidate.chunk).record);
+  }
 }
 
 Chunk exactChunk(const Selection& selection, uint32_t chunk) {
@@ -182,7 +200,7 @@ void forEachChunk(const std::vector<Selection>& selections, const Found& found, 
 
 /// Adds the best of the others by codes, and every chunk of those without codes. Returns how the best were found.
 Plan addBestByCodes(const Kernel& kernel, const std::vector<Selection>& selections, const Found& found, Pool& pool,
-                    const IndexSearch& request, const PackedQuery& query, const AgeOf& age,
+                    const IndexSearch& request, const PackedQuery& query, const AgesOf& ages,
                     std::vector<ScoredChunk>& scored) {
   std::vector<CodedSegment> segments;
   std::vector<const Codebook*> codebooks;
@@ -204,7 +222,7 @@ Plan addBestByCodes(const Kernel& kernel, const std::vector<Selection>& selectio
     const auto codebook = std::find(codebooks.begin(), codebooks.end(), &coded.codes->codebook());
     coded.table = &tables.of(size_t(codebook - codebooks.begin()));
   }
-  const ShortlistSearch search{segments, query.tokens, *kernel.loops, age, pool, request.deadline};
+  const ShortlistSearch search{segments, query.tokens, *kernel.loops, ages, pool, request.deadline};
   uint64_t selected = 0;
   for (const CodedSegment& coded : segments) selected += coded.selected->count;
   double part = 0;
@@ -222,7 +240,7 @@ Plan addBestByCodes(const Kernel& kernel, const std::vector<Selection>& selectio
   const bool byLists = shortlist.size() >= request.candidateK;
   if (!byLists) shortlist = shortlistByCodes(search, count);
   std::vector<ScoredChunk> rescored = scoreByResidualCodes(search, shortlist, byLists ? ownHighest : unknown);
-  keepBest(rescored, request.candidateK, age);
+  keepBest(rescored, request.candidateK, ages);
   scored.insert(scored.end(), rescored.begin(), rescored.end());
   return byLists ? Plan::lists : Plan::codes;
 }
@@ -268,9 +286,9 @@ CandidateSet chooseCandidates(const Index& index, Pool& pool, const IndexSearch&
   CandidateSet set;
   Found& found = set.scoredOnDevice;
   found.resize(selections.size(), false);
-  const AgeOf age = [&selections](const Candidate& candidate) { return candidateAge(selections, candidate); };
+  const AgesOf ages = [&selections](std::span<const Candidate> of) { return candidateAges(selections, of); };
   std::vector<ScoredChunk> scored = scanOnDevice(index, request, query, selections, found);
-  keepBest(scored, scored.size(), age);
+  keepBest(scored, scored.size(), ages);
   for (size_t s = 0; s < selections.size(); ++s) {
     if (!found[s]) continue;
     set.plan = Plan::device;
@@ -278,7 +296,7 @@ CandidateSet chooseCandidates(const Index& index, Pool& pool, const IndexSearch&
   }
   const size_t onDevice = scored.size();
   if (!scansExactly(index, request, selections, found)) {
-    const Plan plan = addBestByCodes(index.kernel(), selections, found, pool, request, query.packed(), age, scored);
+    const Plan plan = addBestByCodes(index.kernel(), selections, found, pool, request, query.packed(), ages, scored);
     if (set.plan == Plan::exact) set.plan = plan;
   } else if (set.plan == Plan::device) {
     forEachChunk(selections, found, [&](const Candidate& candidate) { scored.push_back({candidate, 0.0f}); });

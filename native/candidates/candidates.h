@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace maxsimd {
@@ -58,7 +59,10 @@ std::vector<uint64_t> matchingVersions(const Index& index, uint64_t generation, 
 CandidateSet chooseCandidates(const Index& index, Pool& pool, const IndexSearch& request, const Query& query,
                               const std::vector<Selection>& selections);
 
-Age candidateAge(const std::vector<Selection>& selections, const Candidate& candidate);
+std::vector<Age> candidateAges(const std::vector<Selection>& selections, std::span<const Candidate> candidates);
+
+/// Asks for the memory that says where these chunks are (runtime/cache_lines.h).
+void loadPlaces(const std::vector<Selection>& selections, std::span<const Candidate> candidates);
 
 /// The token matrix of a candidate; `UnreadRecord` if its record cannot be read or is damaged.
 Chunk exactChunk(const Selection& selection, uint32_t chunk);

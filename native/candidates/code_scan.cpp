@@ -41,7 +41,7 @@ std::vector<Shortlisted> shortlistByCodes(const ShortlistSearch& search, uint32_
       if (sums[chunk - first] >= least) parts[t].push_back({sums[chunk - first], {coded->selection, chunk}});
     });
   });
-  return bestOf(parts, tokens, count, search.ageOf);
+  return bestOf(parts, tokens, count, search.agesOf);
 }
 
 double codeScanCost(std::span<const CodedSegment> segments, uint32_t tokens) {

@@ -23,7 +23,7 @@ constexpr uint32_t sampledCentroids = 8192;
 /// Centroids whose entries one thread looks through at a time.
 constexpr uint32_t taskCentroids = 16384;
 /// Lists are collected down to the entry at which the sample meets so many times the visits.
-constexpr float sampleMargin = 4;
+constexpr float sampleMargin = 5;
 
 /// Chunks that say what a chunk on none of a token's lists is like.
 constexpr uint32_t sampledChunks = 128;
@@ -99,7 +99,7 @@ std::vector<uint8_t> entriesOfUnmet(const ShortlistSearch& search, const std::ve
     const uint32_t chunks = coded.codes->chunks(), sampled = std::min(chunks, share);
     best.resize(table.tokensPadded);
     const auto sample = [=](uint32_t s) { return uint32_t(uint64_t(s) * chunks / sampled); };
-    for (uint32_t s = 0; s < sampled; ++s) coded.codes->prefetchCodes(sample(s));
+    for (uint32_t s = 0; s < sampled; ++s) coded.codes->loadCodes(sample(s));
     for (uint32_t s = 0; s < sampled; ++s) {
       const CodeSpan codes = coded.codes->of(sample(s));
       search.loops.highestOfCodes(table.entries, table.codeMask, codes, table.tokensPadded, best.data());
@@ -201,7 +201,7 @@ class Gains {
                 0u);
     lists_.clear();
     for (const auto& token : probes) {
-      for (const Probe& probe : token) codes.prefetchListPlace(block, probe.code);
+      for (const Probe& probe : token) codes.loadListPlace(block, probe.code);
     }
     for (uint32_t i = 0; i < probes.size(); ++i) {
       for (const Probe& probe : probes[i]) {
@@ -280,7 +280,7 @@ std::vector<Shortlisted> shortlistByLists(const ShortlistSearch& search, const L
     gains.collect(*coded->codes, block, *walked);
     parts[t] = gains.best(*coded, block * ChunkCodes::blockChunks, bound, search.loops);
   });
-  return bestOf(parts, tokens, breadth.chunks, search.ageOf);
+  return bestOf(parts, tokens, breadth.chunks, search.agesOf);
 }
 
 double listScanCost(std::span<const CodedSegment> segments, uint32_t tokens, const ListBreadth& breadth) {

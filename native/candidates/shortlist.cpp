@@ -71,7 +71,7 @@ uint32_t SumBound::add(std::span<const uint32_t> counts) {
 }
 
 std::vector<Shortlisted> bestOf(const std::vector<std::vector<Shortlisted>>& parts, uint32_t tokens, size_t count,
-                             const AgeOf& ageOf) {
+                             const AgesOf& agesOf) {
   std::vector<uint32_t> having(size_t(tokens) * entryMax + 1, 0);
   size_t all = 0;
   for (const auto& part : parts) {
@@ -87,11 +87,13 @@ std::vector<Shortlisted> bestOf(const std::vector<std::vector<Shortlisted>>& par
   std::optional<Age> youngest;
   std::vector<Age> ages;
   if (better + having[least] > count + count / tiedPart) {
+    std::vector<Candidate> lasts;
     for (const auto& part : parts) {
       for (const Shortlisted& shortlisted : part) {
-        if (shortlisted.sum == least) ages.push_back(ageOf(shortlisted.candidate));
+        if (shortlisted.sum == least) lasts.push_back(shortlisted.candidate);
       }
     }
+    ages = agesOf(lasts);
     std::vector<Age> sorted = ages;
     const auto last = sorted.begin() + long(count - better - 1);
     std::nth_element(sorted.begin(), last, sorted.end());

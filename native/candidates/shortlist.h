@@ -34,7 +34,8 @@ struct CodedSegment {
   const CodebookTable* table;
 };
 
-using AgeOf = std::function<Age(const Candidate&)>;
+/// Of many at once, for they lie far apart in memory.
+using AgesOf = std::function<std::vector<Age>(std::span<const Candidate>)>;
 
 /// What the looks at the chunks of one search share.
 struct ShortlistSearch {
@@ -42,7 +43,7 @@ struct ShortlistSearch {
   /// Tokens of the query.
   uint32_t tokens;
   const CodeLoops& loops;
-  AgeOf ageOf;
+  AgesOf agesOf;
   Pool& pool;
   const Deadline& deadline;
 };
@@ -94,6 +95,6 @@ std::vector<Shortlisted> bestOfBlock(const BlockSums& block, SumBound& bound, co
 /// The best `count` of all parts, in their order, and what ties with the last of them if that is a quarter more at most:
 /// else the oldest of equal sums.
 std::vector<Shortlisted> bestOf(const std::vector<std::vector<Shortlisted>>& parts, uint32_t tokens, size_t count,
-                             const AgeOf& ageOf);
+                             const AgesOf& agesOf);
 
 }  // namespace maxsimd

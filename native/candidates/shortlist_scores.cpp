@@ -30,14 +30,11 @@ void forEachBlock(const ShortlistSearch& search, const std::vector<Shortlisted>&
   });
 }
 
-/// Asks for what looks at these chunks will read, by `prefetch(codes, chunk)`. For all of them at once: they lie far apart, and
-/// the processor translates several of their addresses at a time.
-template <typename Prefetch>
-void prefetchAll(const std::vector<const CodedSegment*>& places, const Shortlisted* shortlist, size_t count,
-                 const Prefetch& prefetch) {
-  for (size_t i = 0; i < count; ++i)
-    places[shortlist[i].candidate.selection]->codes->prefetchPlace(shortlist[i].candidate.chunk);
-  for (size_t i = 0; i < count; ++i) prefetch(*places[shortlist[i].candidate.selection]->codes, shortlist[i].candidate.chunk);
+/// Asks for what a look at these chunks will read. For all of them at once: they lie far apart, and the processor waits for
+/// several at a time.
+void loadAll(const std::vector<const CodedSegment*>& places, std::span<const Shortlisted> shortlist,
+             void (ChunkCodes::*load)(uint32_t) const) {
+  for (const auto& [sum, candidate] : shortlist) (places[candidate.selection]->codes->*load)(candidate.chunk);
 }
 
 /// The token vectors of a chunk that may be its best for a query token: the residual codes of the others are not read.
@@ -55,11 +52,8 @@ struct ChosenRows {
       highest = own.data();
     }
     rows.resize(std::max<size_t>(rows.size(), coded.codes->rows(chunk) + rowsTogether));
-    count = search.loops.chooseRows(table, {codes, coded.codes->runs(chunk), coded.codes->rows(chunk)}, highest,
-                                    rows.data());
-    const uint8_t* const bytes = coded.codes->residuals(chunk);
-    const size_t rowBytes = table.subspaces / 2;
-    for (uint32_t r = 0; r < count; ++r) __builtin_prefetch(bytes + placeOf(rows[r]) * rowBytes);
+    count = search.loops.chooseRows(
+        table, {codes, coded.codes->runs(chunk), coded.codes->residuals(chunk), coded.codes->rows(chunk)}, highest, rows.data());
   }
 };
 
@@ -72,8 +66,9 @@ std::vector<Shortlisted> bestByEntries(const ShortlistSearch& search, std::vecto
   highest.resize(std::max(highest.size(), shortlist.size() * stride));
   const auto places = bySelection(search.segments);
   forEachBlock(search, shortlist, [&](size_t first, size_t last) {
-    prefetchAll(places, shortlist.data() + first, last - first,
-                [](const ChunkCodes& codes, uint32_t chunk) { codes.prefetchCodes(chunk); });
+    const std::span<const Shortlisted> block(shortlist.data() + first, last - first);
+    loadAll(places, block, &ChunkCodes::loadCodesPlace);
+    loadAll(places, block, &ChunkCodes::loadCodes);
     for (size_t i = first; i < last; ++i) {
       const Candidate& candidate = shortlist[i].candidate;
       const CodedSegment& coded = *places[candidate.selection];
@@ -82,7 +77,7 @@ std::vector<Shortlisted> bestByEntries(const ShortlistSearch& search, std::vecto
                                                      table.tokensPadded, highest.data() + i * stride);
     }
   });
-  std::vector<Shortlisted> best = bestOf({shortlist}, search.tokens, count, search.ageOf);
+  std::vector<Shortlisted> best = bestOf({shortlist}, search.tokens, count, search.agesOf);
   const auto isSame = [](const Candidate& a, const Candidate& b) { return a.selection == b.selection && a.chunk == b.chunk; };
   size_t from = 0;
   for (size_t to = 0; to < best.size(); ++to, ++from) {
@@ -98,8 +93,9 @@ std::vector<ScoredChunk> scoreByResidualCodes(const ShortlistSearch& search, con
   std::vector<ScoredChunk> scored(shortlist.size());
   const auto places = bySelection(search.segments);
   forEachBlock(search, shortlist, [&](size_t first, size_t last) {
-    prefetchAll(places, shortlist.data() + first, last - first,
-                [](const ChunkCodes& codes, uint32_t chunk) { codes.prefetchRuns(chunk); });
+    const std::span<const Shortlisted> block(shortlist.data() + first, last - first);
+    loadAll(places, block, &ChunkCodes::loadDetailsPlace);
+    loadAll(places, block, &ChunkCodes::loadRuns);
     // What is chosen of a chunk is read two chunks later, when it has come from memory.
     ChosenRows waiting[aheadOfMemory];
     for (size_t i = first; i < last + aheadOfMemory; ++i) {

@@ -2,7 +2,6 @@
 
 #include "codes/codebook_file.h"
 #include "kernels/dispatch.h"
-#include "runtime/cache_lines.h"
 #include "store/derived_file.h"
 
 #include <algorithm>
@@ -285,14 +284,14 @@ ChunkCodes::~ChunkCodes() {
 
 uint64_t ChunkCodes::buildBytes(uint64_t rows) { return rows * buildBytesPerRow; }
 
-void ChunkCodes::prefetchCodes(uint32_t chunk) const {
+void ChunkCodes::loadCodes(uint32_t chunk) const {
   const auto own = of(chunk);
-  prefetchLines(own.first, own.sizeBytes());
+  loadLines(own.first, own.sizeBytes());
 }
 
-void ChunkCodes::prefetchRuns(uint32_t chunk) const {
-  prefetchCodes(chunk);
-  prefetchLines(runs(chunk), of(chunk).count);
+void ChunkCodes::loadRuns(uint32_t chunk) const {
+  loadCodes(chunk);
+  loadLines(runs(chunk), of(chunk).count);
 }
 
 std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const Kernel& kernel, const Intern& intern) {

@@ -37,6 +37,7 @@
 #include "codes/codebook.h"
 #include "codes/codebook_fit.h"
 #include "kernels/approximate/code_span.h"
+#include "runtime/cache_lines.h"
 #include "runtime/deadline.h"
 #include "files/memory.h"
 #include "store/segment.h"
@@ -97,15 +98,15 @@ class ChunkCodes {
   /// The codewords of these token vectors in the order of the codes.
   const uint8_t* residuals(uint32_t chunk) const { return runs(chunk) + of(chunk).count; }
 
-  /// Asks for the memory that says where a chunk's codes and details are.
-  void prefetchPlace(uint32_t chunk) const {
-    __builtin_prefetch(codeOffsets_.data() + chunk);
-    __builtin_prefetch(rowOffsets_.data() + chunk);
+  // These ask for memory (runtime/cache_lines.h): first for what says where something of a chunk is.
+  void loadCodesPlace(uint32_t chunk) const { loadLines(codeOffsets_[chunk]); }
+  void loadCodes(uint32_t chunk) const;
+  void loadDetailsPlace(uint32_t chunk) const {
+    loadCodesPlace(chunk);
+    loadLines(rowOffsets_[chunk]);
   }
-  /// Asks for the memory of a chunk's codes.
-  void prefetchCodes(uint32_t chunk) const;
-  /// Likewise of its codes and runs.
-  void prefetchRuns(uint32_t chunk) const;
+  /// Codes and runs.
+  void loadRuns(uint32_t chunk) const;
 
   uint32_t blocks() const { return (chunks() + blockChunks - 1) / blockChunks; }
   /// Chunks of a block that have a centroid.
@@ -114,9 +115,7 @@ class ChunkCodes {
     return lists_.subspan(offsets[0], offsets[1] - offsets[0]);
   }
   /// Asks for the memory that says where a list is.
-  void prefetchListPlace(uint32_t block, uint32_t centroid) const {
-    __builtin_prefetch(listPlace(block, centroid));
-  }
+  void loadListPlace(uint32_t block, uint32_t centroid) const { loadLines(*listPlace(block, centroid)); }
   /// Chunks of the segment that have each centroid, u32 [centroids].
   std::span<const uint32_t> listLengths() const { return listLengths_; }
 

@@ -1,16 +1,34 @@
-// Memory that will be read soon, asked for ahead.
+// Memory that will be read soon, asked for ahead. A processor has so many requests for memory on their way at a time (24 on
+// Zen 4): what is prefetched beyond them is lost (docs/benchmarks/frontier.md), what is loaded waits for its turn.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 
 namespace maxsimd {
 
-/// The first kibibyte at most: what follows one after the other the processor asks for itself.
+inline constexpr size_t cacheLine = 64;
+/// What follows so many one after the other the processor asks for itself.
+inline constexpr size_t askedLines = 16;
+
+/// A few lines, in between other work.
 inline void prefetchLines(const void* from, size_t bytes) {
-  constexpr size_t cacheLine = 64;
-  const size_t reach = std::min<size_t>(bytes, 16 * cacheLine) + cacheLine - 1;
+  const size_t reach = std::min<size_t>(bytes, askedLines * cacheLine) + cacheLine - 1;
   for (size_t at = 0; at < reach; at += cacheLine) __builtin_prefetch(static_cast<const char*>(from) + at);
+}
+
+/// Lines of very many places, one call after the other: none of them waits for another one's.
+inline void loadLines(const void* from, size_t bytes) {
+  const auto* first = static_cast<const volatile uint8_t*>(from);
+  const size_t reach = std::min<size_t>(bytes, askedLines * cacheLine);
+  for (size_t at = 0; at < reach; at += cacheLine) static_cast<void>(first[at]);
+  if (reach > 0) static_cast<void>(first[reach - 1]);
+}
+
+template <typename T>
+void loadLines(const T& of) {
+  loadLines(&of, sizeof of);
 }
 
 }  // namespace maxsimd

@@ -40,13 +40,16 @@ void scoreExactly(const Index& index, Pool& pool, const IndexSearch& request, co
     const size_t first = b * blockChunks;
     const size_t count = std::min(blockChunks, scores.size() - first);
     prefetchPages(selections, candidates.data() + first, count);
+    loadPlaces(selections, std::span(candidates).subspan(first, count));
     for (size_t i = 0; i < count; ++i) {
       const Candidate& candidate = candidates[first + i];
       chunks[i] = exactChunk(selections[candidate.selection], candidate.chunk);
+    }
+    for (size_t i = 0; i < count; ++i) {
       // What follows the last one the processor finds itself.
-      if (i > 0 && candidate.chunk == candidates[first + i - 1].chunk + 1) continue;
-      __builtin_prefetch(chunks[i].vectors);
-      __builtin_prefetch(chunks[i].scales);
+      if (i > 0 && candidates[first + i].chunk == candidates[first + i - 1].chunk + 1) continue;
+      loadLines(*chunks[i].vectors);
+      loadLines(*chunks[i].scales);
     }
     index.kernel().maxsim(query.packed(), chunks, count, scores.data() + first);
   });
@@ -71,9 +74,14 @@ std::vector<Ranked> selectTop(const std::vector<float>& scores, uint32_t topK,
     least = copy[topK - 1];
   }
   std::vector<Ranked> ranked;
+  std::vector<Candidate> best;
   for (uint32_t i = 0; i < scores.size(); ++i) {
-    if (scores[i] >= least) ranked.push_back({scores[i], candidateAge(selections, candidates[i]), i});
+    if (scores[i] < least) continue;
+    ranked.push_back({scores[i], {}, i});
+    best.push_back(candidates[i]);
   }
+  const std::vector<Age> ages = candidateAges(selections, best);
+  for (size_t i = 0; i < ranked.size(); ++i) ranked[i].age = ages[i];
   const size_t count = std::min<size_t>(topK, ranked.size());
   std::partial_sort(ranked.begin(), ranked.begin() + long(count), ranked.end(), isBetter);
   ranked.resize(count);

@@ -59,6 +59,8 @@ struct ResidualTable {
 struct CodedChunk {
   CodeSpan codes;
   const uint8_t* runs;
+  /// The codewords of its token vectors: `chooseRows` asks for the memory of those that it chooses.
+  const uint8_t* residuals;
   uint32_t rows;
 };
 

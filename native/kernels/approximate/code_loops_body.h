@@ -110,6 +110,7 @@ TARGET_INLINE uint32_t rowsWorth(const ResidualTable& table, const CodedChunk& c
     // Padding tokens have entries of 0.
     bounds[token / lanes] = most > margin ? most - margin : Entries<lanes>{} + 1;
   }
+  const uint32_t rowBytes = table.subspaces / 2;
   uint32_t count = 0, first = 0;
   for (uint32_t from = 0; from < chunk.codes.count; from += codesTogether) {
     // First all comparisons, which need no branch; then the few codes that are chosen.
@@ -129,6 +130,10 @@ TARGET_INLINE uint32_t rowsWorth(const ResidualTable& table, const CodedChunk& c
       const uint32_t k = uint32_t(std::countr_zero(reaching)), place = places[k];
       if (place >= chunk.rows) break;
       const uint32_t left = chunk.rows - place, run = chunk.runs[from + k], rows = run < left ? run : left;
+      // One code after the other: a processor has room for few prefetches at a time. Rows begin anywhere in a line.
+      const uint8_t* const residuals = chunk.residuals + size_t(place) * rowBytes;
+      __builtin_prefetch(residuals);
+      __builtin_prefetch(residuals + size_t(rows) * rowBytes - 1);
       const ChosenRow row = chosenRow(chunk.codes.at(from + k, table.codeMask), place);
       // So many without a branch: how many a code has cannot be predicted. Few have more.
       for (uint32_t r = 0; r < rowsTogether; ++r) chosen[count + r] = row + r;

@@ -368,7 +368,7 @@ struct LaneKernel {
       if (chunk.rows < blockRows) {
         convertShort(rows, chunk, dim);
       } else {
-        convertBlock(rows, {row, chunk.scales + start, reinterpret_cast<const char*>(row)}, dim);
+        convertBlock(rows, {row, chunk.scales + start, reinterpret_cast<const char*>(row) + Ops::prefetchBytes}, dim);
       }
       block<out>(query, dim, rows, first, target);
     }

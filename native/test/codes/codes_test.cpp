@@ -122,7 +122,7 @@ const Case finer("codes", "with codewords the approximate MaxSim follows the exa
                        const uint32_t entries = kernel.loops->highestOfCodes(
                            residual.entries, residual.codeMask, of, residual.tokensPadded, highest.data());
                        std::vector<ChosenRow> rows(codes->rows(c) + rowsTogether);
-                       rows.resize(kernel.loops->chooseRows(residual, {of, codes->runs(c), codes->rows(c)},
+                       rows.resize(kernel.loops->chooseRows(residual, {of, codes->runs(c), codes->residuals(c), codes->rows(c)},
                                                             highest.data(), rows.data()));
                        const uint32_t steps = kernel.loops->sumOfResidualMaxima(residual, codes->residuals(c), rows.data(),
                                                                                 uint32_t(rows.size()));

@@ -99,7 +99,7 @@ const Case plain("codewords", "entries, codewords and residual sums of every ker
     CHECK(loops->highestOfCodes(table.entries, table.codeMask, packed.span(), padded, highestOfChunk.data()) ==
           loops->sumOfMaxima(table.entries, padded, table.codeMask, packed.span()));
     chosen.resize(
-        loops->chooseRows(table, {packed.span(), runs.data(), rows}, highestOfChunk.data(), chosen.data()));
+        loops->chooseRows(table, {packed.span(), runs.data(), bytes.data(), rows}, highestOfChunk.data(), chosen.data()));
     const std::vector<uint32_t> places = worthy(table, codes);
     size_t row = 0;
     for (const uint32_t k : places) {

@@ -17,9 +17,14 @@ const Case bounded("shortlist", "the best and oldest of all parts are found, wha
     std::vector<Shortlisted> all;
     // Ages have nothing to do with the order of the parts, nor with that of the chunks.
     const uint64_t mixing = random() | 1;
-    const AgeOf ageOf = [mixing](const Candidate& candidate) {
+    const auto ageOf = [mixing](const Candidate& candidate) {
       const uint32_t number = candidate.selection * 1000 + candidate.chunk;
       return Age{number * mixing % 7, number};
+    };
+    const AgesOf agesOf = [ageOf](std::span<const Candidate> candidates) {
+      std::vector<Age> ages;
+      for (const Candidate& candidate : candidates) ages.push_back(ageOf(candidate));
+      return ages;
     };
     for (uint32_t p = 0; p < parts.size(); ++p) {
       for (uint32_t chunk = 0, chunks = between(random, 0, 40); chunk < chunks; ++chunk) {
@@ -45,7 +50,7 @@ const Case bounded("shortlist", "the best and oldest of all parts are found, wha
         return a.sum == b.sum && a.candidate.selection == b.candidate.selection && a.candidate.chunk == b.candidate.chunk;
       });
     };
-    CHECK(same(bestOf(parts, tokens, count, ageOf)));
+    CHECK(same(bestOf(parts, tokens, count, agesOf)));
 
     // As searches do it: parts in any order, each leaving out what the bound rules out by then.
     SumBound bound(tokens, count);
@@ -61,7 +66,7 @@ const Case bounded("shortlist", "the best and oldest of all parts are found, wha
       last = least;
       std::erase_if(parts[p], [=](const Shortlisted& shortlisted) { return shortlisted.sum < least; });
     }
-    CHECK(same(bestOf(parts, tokens, count, ageOf)));
+    CHECK(same(bestOf(parts, tokens, count, agesOf)));
   }
 });
 
@@ -88,9 +93,13 @@ const Case ofBlocks("shortlist", "the best of blocks are found, wherever in them
       const std::span block = std::span(sums).subspan(first).first(std::min<size_t>(blockChunks, sums.size() - first));
       parts.push_back(bestOfBlock({block, selected, first, 3}, bound, baselineCodeLoops));
     }
-    const AgeOf ageOf = [](const Candidate& candidate) { return Age{candidate.chunk, 0}; };
-    const std::vector<Shortlisted> found = bestOf(parts, tokens, count, ageOf);
-    const std::vector<Shortlisted> best = bestOf({expected}, tokens, count, ageOf);
+    const AgesOf agesOf = [](std::span<const Candidate> candidates) {
+      std::vector<Age> ages;
+      for (const Candidate& candidate : candidates) ages.push_back({candidate.chunk, 0});
+      return ages;
+    };
+    const std::vector<Shortlisted> found = bestOf(parts, tokens, count, agesOf);
+    const std::vector<Shortlisted> best = bestOf({expected}, tokens, count, agesOf);
     CHECK(std::equal(found.begin(), found.end(), best.begin(), best.end(), [](const auto& a, const auto& b) {
       return a.sum == b.sum && a.candidate.chunk == b.candidate.chunk;
     }));
