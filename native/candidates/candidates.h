@@ -61,7 +61,7 @@ CandidateSet chooseCandidates(const Index& index, Pool& pool, const IndexSearch&
 
 std::vector<Age> candidateAges(const std::vector<Selection>& selections, std::span<const Candidate> candidates);
 
-/// Asks for the memory that says where these chunks are (runtime/cache_lines.h).
+/// Asks for the memory that says where these chunks are (kernels/cache_lines.h).
 void loadPlaces(const std::vector<Selection>& selections, std::span<const Candidate> candidates);
 
 /// The token matrix of a candidate; `UnreadRecord` if its record cannot be read or is damaged.

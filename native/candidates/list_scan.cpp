@@ -1,6 +1,6 @@
 #include "candidates/list_scan.h"
 
-#include "runtime/cache_lines.h"
+#include "kernels/cache_lines.h"
 #include "candidates/code_scan.h"
 
 #include <algorithm>

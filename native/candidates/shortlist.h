@@ -34,7 +34,7 @@ struct CodedSegment {
   const CodebookTable* table;
 };
 
-/// Of many at once, for they lie far apart in memory.
+/// For many at once: they lie far apart in memory.
 using AgesOf = std::function<std::vector<Age>(std::span<const Candidate>)>;
 
 /// What the looks at the chunks of one search share.

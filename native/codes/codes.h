@@ -37,7 +37,7 @@
 #include "codes/codebook.h"
 #include "codes/codebook_fit.h"
 #include "kernels/approximate/code_span.h"
-#include "runtime/cache_lines.h"
+#include "kernels/cache_lines.h"
 #include "runtime/deadline.h"
 #include "files/memory.h"
 #include "store/segment.h"
@@ -98,7 +98,7 @@ class ChunkCodes {
   /// The codewords of these token vectors in the order of the codes.
   const uint8_t* residuals(uint32_t chunk) const { return runs(chunk) + of(chunk).count; }
 
-  // These ask for memory (runtime/cache_lines.h): first for what says where something of a chunk is.
+  // These ask for memory (kernels/cache_lines.h): first for what says where something of a chunk is.
   void loadCodesPlace(uint32_t chunk) const { loadLines(codeOffsets_[chunk]); }
   void loadCodes(uint32_t chunk) const;
   void loadDetailsPlace(uint32_t chunk) const {

@@ -8,7 +8,7 @@
 #include "files/error.h"
 #include "files/file.h"
 #include "files/memory.h"
-#include "runtime/cache_lines.h"
+#include "kernels/cache_lines.h"
 #include "store/footer.h"
 #include "store/postings.h"
 #include "store/record.h"
@@ -110,7 +110,7 @@ class Segment {
   const RecordEntry& record(uint32_t number) const { return records_[number]; }
   const ChunkEntry& chunk(uint32_t number) const { return chunks_[number]; }
   uint32_t chunkRows(uint32_t number) const;
-  /// Ask for the memory that says where a chunk is, and then that of its record (runtime/cache_lines.h).
+  /// Ask for the memory that says where a chunk is, and then that of its record (kernels/cache_lines.h).
   void loadChunkPlace(uint32_t number) const { loadLines(chunks_[number]); }
   void loadRecordPlace(uint32_t number) const {
     loadLines(records_[number]);

@@ -25,6 +25,7 @@
 //   zero, load, broadcast, scaled(sum, scale)
 //   accumulate(sum, query, document)      if `together` is 1, else
 //   multiply(products, query, document), accumulate(products, query, document), addPairs(sum, products)
+//   accumulateBoth(a, b, queryA, queryB, document)  `accumulate` of two registers of tokens, where one after the other is not best
 //   loadFloats, store, fill, maximum, keep(best, arguments, similarities, row)
 // and `Narrow` the same operations on registers, and
 //   narrow(document)          the low lanes of a broadcast of `Ops`
@@ -169,6 +170,16 @@ struct LaneKernel {
     if constexpr (out == Out::all) Tokens::store(target.all + size_t(row) * target.stride + token, similarity);
   }
 
+  using Ints = typename Ops::Ints;
+  TARGET_INLINE void accumulateBoth(Ints& a, Ints& b, Ints queryA, Ints queryB, Ints document) {
+    if constexpr (requires { Ops::accumulateBoth(a, b, queryA, queryB, document); }) {
+      Ops::accumulateBoth(a, b, queryA, queryB, document);
+    } else {
+      Ops::accumulate(a, queryA, document);
+      Ops::accumulate(b, queryB, document);
+    }
+  }
+
 // Named accumulators: g++ 12 keeps an array of them on the stack. `a` and `b` are the registers of a tile; B is void if it
 // has one.
 #define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
@@ -206,13 +217,19 @@ struct LaneKernel {
   if constexpr (r >= rowStart && r < rowEnd) {                                                                   \
     const auto document = A::broadcast(documents + r * Rows::stride);                                            \
     if constexpr (together > 1) {                                                                                \
-      step == 0 ? A::multiply(productsA##r, queryA, document) : A::accumulate(productsA##r, queryA, document);   \
-      if constexpr (two)                                                                                         \
-        step == 0 ? A::multiply(productsB##r, queryB, document) : A::accumulate(productsB##r, queryB, document); \
+      if (step == 0) {                                                                                           \
+        A::multiply(productsA##r, queryA, document);                                                             \
+        if constexpr (two) A::multiply(productsB##r, queryB, document);                                          \
+      } else if constexpr (two) {                                                                                \
+        accumulateBoth(productsA##r, productsB##r, queryA, queryB, document);                                    \
+      } else {                                                                                                   \
+        A::accumulate(productsA##r, queryA, document);                                                           \
+      }                                                                                                          \
+    } else if constexpr (std::is_same_v<A, B>) {                                                                 \
+      accumulateBoth(a##r, b##r, queryA, queryB, document);                                                      \
     } else {                                                                                                     \
       A::accumulate(a##r, queryA, document);                                                                     \
-      if constexpr (std::is_same_v<A, B>) B::accumulate(b##r, queryB, document);                                 \
-      else if constexpr (two) Second::accumulate(b##r, queryB, Second::narrow(document));                        \
+      if constexpr (two) Second::accumulate(b##r, queryB, Second::narrow(document));                             \
     }                                                                                                            \
   }
           EACH_ROW(STEP)

@@ -35,6 +35,14 @@ struct Words : Lanes256 {
     __m256i product;
     __asm__("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0" : "+x"(sum), "=&x"(product) : "x"(query), "x"(document));
   }
+  /// Both products before both sums: additions that come at once take the units of multiplications (96 in 100 of the time on
+  /// Zen 4). The document's register is needed no more.
+  TARGET_INLINE void accumulateBoth(__m256i& a, __m256i& b, __m256i queryA, __m256i queryB, __m256i document) {
+    __m256i product;
+    __asm__("vpmaddwd %3, %4, %2\n\tvpmaddwd %3, %5, %3\n\tvpaddd %2, %0, %0\n\tvpaddd %3, %1, %1"
+            : "+x"(a), "+x"(b), "=&x"(product), "+x"(document)
+            : "x"(queryA), "x"(queryB));
+  }
 };
 
 struct Bytes : Bytes256 {
@@ -48,6 +56,12 @@ struct Bytes : Bytes256 {
   TARGET_INLINE void accumulate(__m256i& products, __m256i query, __m256i document) {
     __m256i more;
     __asm__("vpmaddubsw %3, %2, %1\n\tvpaddw %1, %0, %0" : "+x"(products), "=&x"(more) : "x"(document), "x"(query));
+  }
+  TARGET_INLINE void accumulateBoth(__m256i& a, __m256i& b, __m256i queryA, __m256i queryB, __m256i document) {
+    __m256i more;
+    __asm__("vpmaddubsw %4, %3, %2\n\tvpmaddubsw %5, %3, %3\n\tvpaddw %2, %0, %0\n\tvpaddw %3, %1, %1"
+            : "+x"(a), "+x"(b), "=&x"(more), "+x"(document)
+            : "x"(queryA), "x"(queryB));
   }
   /// sum += both halves of products, per lane. There is no register left for the ones.
   TARGET_INLINE void addPairs(__m256i& sum, __m256i products) {
