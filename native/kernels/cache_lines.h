@@ -1,5 +1,6 @@
-// Memory that will be read soon, asked for ahead. A processor has so many requests for memory on their way at a time (24 on
-// Zen 4): what is prefetched beyond them is lost (docs/benchmarks/frontier.md), what is loaded waits for its turn.
+// Memory that will be read soon, asked for ahead. A processor has so many requests for memory under way at a time (24 on
+// Zen 4): what is prefetched beyond them is lost, what is loaded waits for its turn
+// (docs/decisions/0140-many-places-are-loaded-not-prefetched.md).
 #pragma once
 
 #include <algorithm>
@@ -18,7 +19,7 @@ inline void prefetchLines(const void* from, size_t bytes) {
   for (size_t at = 0; at < reach; at += cacheLine) __builtin_prefetch(static_cast<const char*>(from) + at);
 }
 
-/// Lines of very many places, one call after the other: none of them waits for another one's.
+/// Lines of very many places, one call after the other: none of them waits for another one's. Loads what there is, no more.
 inline void loadLines(const void* from, size_t bytes) {
   const auto* first = static_cast<const volatile uint8_t*>(from);
   const size_t reach = std::min<size_t>(bytes, askedLines * cacheLine);
