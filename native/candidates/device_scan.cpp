@@ -33,8 +33,8 @@ std::vector<ScoredChunk> scanOnDevice(const Index& index, const IndexSearch& req
   if (scans.empty() || !isWorthIt(rows)) return best;
   request.deadline.check();
   const PackedQuery& packed = query.packed();
-  const DeviceQuery there = {packed.dim, query.quantised().data(), packed.scales, packed.offsets, packed.tokens};
-  const auto found = residents->best(scans, there, request.grouped ? request.candidateK : request.topK);
+  const auto found = residents->best(scans, {packed.dim, query.quantised().data(), packed.scales, packed.offsets, packed.tokens,
+                                             request.grouped ? request.candidateK : request.topK});
   if (!found) return best;
   for (const uint32_t s : scanned) scored[s] = true;
   for (const auto& [scan, chunk, score] : *found) best.push_back({{scanned[scan], chunk}, score});

@@ -10,8 +10,13 @@
 namespace maxsimd {
 
 /// A change of anything here makes it another number.
-inline constexpr uint32_t deviceLibraryVersion = 1;
+inline constexpr uint32_t deviceLibraryVersion = 2;
 inline constexpr const char* deviceLibrarySymbol = "maxsimdDeviceLibrary";
+
+/// Queries of a call, at most, and tokens that are multiplied at once: a query costs what those of the next multiple do, and queries of one
+/// call cost what the longest of them does.
+inline constexpr uint32_t deviceQueriesMost = 8;
+inline constexpr uint32_t deviceTokens = 32;
 
 struct DeviceInfo {
   char name[128];
@@ -33,6 +38,8 @@ struct DeviceQuery {
   const float* scales;
   const float* offsets;
   uint32_t tokens;
+  /// How many of the best are wanted.
+  uint32_t k;
 };
 
 /// What is scored of a matrix.
@@ -49,6 +56,15 @@ struct DeviceScored {
   float score;
 };
 
+/// Of one query.
+struct DeviceAnswer {
+  /// [room]
+  DeviceScored* scored;
+  uint32_t room;
+  /// How many there are, those too that there is no room for.
+  uint32_t found;
+};
+
 struct DeviceLibrary {
   uint32_t version;
   const char* (*open)(uint32_t ordinal, DeviceInfo* info, void** device);
@@ -60,11 +76,10 @@ struct DeviceLibrary {
   /// Copies int8 [rows x dim] and f16 [rows].
   const char* (*fill)(void* matrix, uint64_t firstRow, uint64_t rows, const int8_t* vectors, const uint16_t* scales);
   void (*destroy)(void* matrix);
-  /// The best `k` of the admitted chunks of `count` matrices of one dim together, and all that tie with the last of them, in any order; all
-  /// that are admitted if they are fewer. `found` becomes their number, of which `room` are written. Scores are those of
-  /// kernels/contract.h, to the last bit.
-  const char* (*best)(void* device, const DeviceQuery* query, const DeviceScan* scans, uint32_t count, uint32_t k, uint32_t room,
-                      DeviceScored* scored, uint32_t* found);
+  /// For each query the best `k` of the admitted chunks of `scanCount` matrices of one dim together, and all that tie with the last of them,
+  /// in any order; all that are admitted if they are fewer. Scores are those of kernels/contract.h, to the last bit.
+  const char* (*best)(void* device, const DeviceQuery* queries, DeviceAnswer* answers, uint32_t queryCount, const DeviceScan* scans,
+                      uint32_t scanCount);
 };
 
 using DeviceLibraryEntry = const DeviceLibrary* (*)();

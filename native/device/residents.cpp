@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <array>
 #include <future>
 
 namespace maxsimd {
@@ -203,35 +204,81 @@ void Residents::fill(const Resident& resident, const Segment& segment) {
   segment.requireRead(*mapping);
 }
 
-std::optional<std::vector<DeviceScored>> Residents::best(std::span<const Scan> scans, const DeviceQuery& query, uint32_t k) {
-  std::vector<DeviceScan> there;
-  for (const Scan& scan : scans) there.push_back({scan.resident->matrix_, scan.admitted.data()});
-  std::vector<DeviceScored> scored(k + tiesMost);
-  uint32_t found = 0;
-  const char* failure = "it does not answer";
+Residents::Request::Request(std::span<const Scan> asked, const DeviceQuery& asking)
+    : vectors(asking.vectors, asking.vectors + size_t(asking.tokens) * asking.dim),
+      scales(asking.scales, asking.scales + asking.tokens),
+      offsets(asking.offsets, asking.offsets + asking.tokens),
+      query{asking.dim, vectors.data(), scales.data(), offsets.data(), asking.tokens, asking.k},
+      scored(asking.k + tiesMost),
+      answer{scored.data(), uint32_t(scored.size()), 0} {
+  for (const Scan& scan : asked) scans.push_back({scan.resident->matrix_, scan.admitted.data()});
+}
+
+bool Residents::Request::goesWith(const Request& other) const {
+  const auto blocks = [](const DeviceQuery& of) { return (of.tokens + deviceTokens - 1) / deviceTokens; };
+  return blocks(query) == blocks(other.query) &&
+         std::equal(scans.begin(), scans.end(), other.scans.begin(), other.scans.end(),
+                    [](const auto& a, const auto& b) { return a.matrix == b.matrix && a.admitted == b.admitted; });
+}
+
+void Residents::answerNext(std::unique_lock<std::mutex>& lock) {
+  std::array<std::shared_ptr<Request>, deviceQueriesMost> requests;
+  std::array<DeviceQuery, deviceQueriesMost> queries;
+  std::array<DeviceAnswer, deviceQueriesMost> answers;
+  uint32_t count = 0;
+  for (auto next = waiting_.begin(); next != waiting_.end() && count < deviceQueriesMost;) {
+    if (count > 0 && !requests[0]->goesWith(**next)) {
+      ++next;
+      continue;
+    }
+    queries[count] = (*next)->query;
+    answers[count] = (*next)->answer;
+    requests[count++] = std::move(*next);
+    next = waiting_.erase(next);
+  }
+  const std::vector<DeviceScan>& scans = requests[0]->scans;
+  isSearching_ = true;
+  began_ = Clock::now();
+  lock.unlock();
+  const char* const failure = library_.best(device_, queries.data(), answers.data(), count, scans.data(), uint32_t(scans.size()));
+  lock.lock();
+  isSearching_ = false;
+  for (uint32_t at = 0; at < count; ++at) {
+    requests[at]->answer = answers[at];
+    requests[at]->failure = failure;
+    requests[at]->isAnswered = true;
+  }
+  searched_.notify_all();
+}
+
+std::optional<std::vector<DeviceScored>> Residents::best(std::span<const Scan> scans, const DeviceQuery& query) {
+  const auto request = std::make_shared<Request>(scans, query);
   std::unique_lock lock(mutex_);
-  while (isSearching_ && Clock::now() < began_ + answerMost) searched_.wait_until(lock, began_ + answerMost);
-  if (!isSearching_) {
-    isSearching_ = true;
-    began_ = Clock::now();
-    lock.unlock();
-    failure = library_.best(device_, &query, there.data(), uint32_t(there.size()), k, uint32_t(scored.size()), scored.data(), &found);
-    lock.lock();
-    isSearching_ = false;
-    searched_.notify_one();
+  waiting_.push_back(request);
+  while (!request->isAnswered) {
+    if (!isSearching_ && waiting_.front() == request) {
+      answerNext(lock);
+    } else if (!isSearching_) {
+      searched_.wait(lock);
+    } else if (searched_.wait_until(lock, began_ + answerMost) == std::cv_status::timeout && isSearching_ &&
+               Clock::now() >= began_ + answerMost) {
+      std::erase(waiting_, request);
+      request->failure = "it does not answer";
+      break;
+    }
   }
   const auto now = Clock::now();
-  if (failure != nullptr) {
-    failure_ = failure;
+  if (request->failure != nullptr) {
+    failure_ = request->failure;
     again_ = now + patience_;
     return std::nullopt;
   }
   scored_ += scans.size();
   // Not by a search that began before another one failed.
   if (now >= again_) failure_.clear();
-  if (found > scored.size()) return std::nullopt;
-  scored.resize(found);
-  return scored;
+  if (request->answer.found > request->answer.room) return std::nullopt;
+  request->scored.resize(request->answer.found);
+  return std::move(request->scored);
 }
 
 void Residents::distrust() {

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -76,9 +77,9 @@ class Residents {
     /// Words of a bitmap of its chunks.
     std::span<const uint64_t> admitted;
   };
-  /// The best `k` of the admitted chunks of all scans and those that tie with the last of them, in any order. Nothing if the device
-  /// fails, or if so many tie that whoever asks had better choose.
-  std::optional<std::vector<DeviceScored>> best(std::span<const Scan> scans, const DeviceQuery& query, uint32_t k);
+  /// The best of the admitted chunks of all scans and those that tie with the last of them, in any order. Nothing if the device
+  /// fails, or if so many tie that whoever asks had better choose. Queries of the same chunks that wait for the device go there together.
+  std::optional<std::vector<DeviceScored>> best(std::span<const Scan> scans, const DeviceQuery& query);
   /// What it gave is wrong: it is left alone for a while, and the copies that are there go.
   void distrust();
   /// Until no copy is being made: for tests and benchmarks.
@@ -95,6 +96,28 @@ class Residents {
     /// Not before this time again.
     Clock::time_point again;
   };
+
+  /// What a search asks of the device, and the answer. Whoever brings it there holds it, for the search may have given up.
+  struct Request {
+    Request(std::span<const Scan> asked, const DeviceQuery& asking);
+    Request(const Request&) = delete;
+    Request& operator=(const Request&) = delete;
+
+    /// Whether both can be answered by one call, at the cost of each.
+    bool goesWith(const Request& other) const;
+
+    std::vector<DeviceScan> scans;
+    std::vector<int8_t> vectors;
+    std::vector<float> scales, offsets;
+    DeviceQuery query;
+    std::vector<DeviceScored> scored;
+    DeviceAnswer answer;
+    bool isAnswered = false;
+    const char* failure = nullptr;
+  };
+
+  /// Brings the first that waits to the device, with those that go with it.
+  void answerNext(std::unique_lock<std::mutex>& lock);
 
   /// Copies that go: whoever takes them away holds them until the lock is released, for that waits for the device.
   using Leaving = std::vector<std::shared_ptr<const Resident>>;
@@ -114,10 +137,11 @@ class Residents {
   uint64_t most_;
   const Clock::duration patience_;
   std::mutex mutex_;
-  /// One search at a time is on the device, and since when.
+  /// One call at a time is on the device, and since when.
   bool isSearching_ = false;
   Clock::time_point began_;
   std::condition_variable searched_;
+  std::deque<std::shared_ptr<Request>> waiting_;
   std::map<const Segment*, Place> places_;
   uint64_t scored_ = 0;
   std::string refusal_, failure_;

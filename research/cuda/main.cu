@@ -225,7 +225,8 @@ int main(int count, char** arguments) {
   for (uint32_t chunk = 0; chunk < settings.chunks; chunk += settings.admit) admitted[chunk / 32] |= 1u << (chunk % 32);
   const Documents documents = {vectors, scales, toDevice(starts), settings.chunks};
   const HostQueries host(settings);
-  const Queries queries = {toDevice(host.vectors), toDevice(host.scales), toDevice(host.offsets), settings.queries, host.blocks};
+  const Queries queries = {toDevice(host.vectors), toDevice(host.scales), toDevice(host.offsets), settings.queries, host.blocks,
+                           settings.chunks};
   const uint32_t* const bits = settings.admit == 1 ? nullptr : toDevice(admitted);
   float* const scores = allocate<float>(size_t(settings.queries) * settings.chunks);
 

@@ -109,46 +109,56 @@ uint32_t wordsOf(const DeviceScan* scans, uint32_t count) {
   return words;
 }
 
-/// What goes to the device with a query, behind one another in one copy.
+/// What goes to the device with queries, behind one another in one copy.
 struct RequestLayout {
-  uint32_t blocks;
-  size_t scales, offsets, admitted, selection, places, bytes;
+  uint32_t rowBytes, queries;
+  /// Of each query: those of the longest.
+  uint32_t blocks = 0;
+  size_t scales, offsets, admitted, selections, places, bytes;
 
-  RequestLayout(uint32_t tokens, uint32_t rowBytes, uint32_t words) : blocks((tokens + blockTokens - 1) / blockTokens) {
-    const size_t padded = size_t(blocks) * blockTokens;
+  RequestLayout(const DeviceQuery* asked, uint32_t count, uint32_t words) : rowBytes(paddedBytes(asked->dim)), queries(count) {
+    for (uint32_t query = 0; query < count; ++query) blocks = std::max(blocks, (asked[query].tokens + blockTokens - 1) / blockTokens);
+    const size_t padded = queries * tokens();
     scales = padded * rowBytes;
     offsets = scales + padded * sizeof(float);
     admitted = offsets + padded * sizeof(float);
-    selection = admitted + words * sizeof(uint64_t);
-    places = selection + sizeof(Selection);
-    bytes = places + sizeof(uint32_t);
+    selections = admitted + words * sizeof(uint64_t);
+    places = selections + queries * sizeof(Selection);
+    bytes = places + queries * sizeof(uint32_t);
   }
+
+  /// Of each query, padded.
+  size_t tokens() const { return size_t(blocks) * blockTokens; }
 };
 
-void layOut(const RequestLayout& layout, const DeviceQuery& query, const DeviceScan* scans, uint32_t count, uint32_t k, uint8_t* to) {
-  const size_t rowBytes = layout.scales / (size_t(layout.blocks) * blockTokens);
+void layOut(const RequestLayout& layout, const DeviceQuery* queries, const DeviceScan* scans, uint32_t count, uint8_t* to) {
   std::memset(to, 0, layout.admitted);
-  for (uint32_t token = 0; token < query.tokens; ++token) {
-    std::memcpy(to + token * rowBytes, query.vectors + size_t(token) * query.dim, query.dim);
+  for (uint32_t at = 0; at < layout.queries; ++at) {
+    const DeviceQuery& query = queries[at];
+    const size_t first = at * layout.tokens();
+    for (uint32_t token = 0; token < query.tokens; ++token) {
+      std::memcpy(to + (first + token) * layout.rowBytes, query.vectors + size_t(token) * query.dim, query.dim);
+    }
+    std::memcpy(to + layout.scales + first * sizeof(float), query.scales, query.tokens * sizeof(float));
+    std::memcpy(to + layout.offsets + first * sizeof(float), query.offsets, query.tokens * sizeof(float));
+    const Selection selection = {0, query.k};
+    std::memcpy(to + layout.selections + at * sizeof selection, &selection, sizeof selection);
   }
-  std::memcpy(to + layout.scales, query.scales, query.tokens * sizeof(float));
-  std::memcpy(to + layout.offsets, query.offsets, query.tokens * sizeof(float));
   uint8_t* admitted = to + layout.admitted;
   for (uint32_t scan = 0; scan < count; ++scan) {
     const size_t bytes = wordsOf(*static_cast<const Matrix*>(scans[scan].matrix)) * sizeof(uint64_t);
     std::memcpy(admitted, scans[scan].admitted, bytes);
     admitted += bytes;
   }
-  const Selection selection = {0, k};
-  std::memcpy(to + layout.selection, &selection, sizeof selection);
-  std::memset(to + layout.places, 0, sizeof(uint32_t));
+  std::memset(to + layout.places, 0, layout.queries * sizeof(uint32_t));
 }
 
 const char* reserve(Device& device, const RequestLayout& layout, uint32_t chunks, uint32_t room) {
-  if (const char* failure = device.host.reserve(std::max(layout.bytes, room * sizeof(uint64_t)))) return failure;
+  const size_t found = size_t(layout.queries) * room;
+  if (const char* failure = device.host.reserve(std::max(layout.bytes, found * sizeof(uint64_t)))) return failure;
   if (const char* failure = device.request.reserve(layout.bytes)) return failure;
-  if (const char* failure = device.scores.reserve(chunks)) return failure;
-  return device.found.reserve(room);
+  if (const char* failure = device.scores.reserve(size_t(layout.queries) * chunks)) return failure;
+  return device.found.reserve(found);
 }
 
 const char* openDevice(uint32_t ordinal, DeviceInfo* info, void** opened) {
@@ -164,7 +174,7 @@ const char* openDevice(uint32_t ordinal, DeviceInfo* info, void** opened) {
   device->multiprocessors = uint32_t(properties.multiProcessorCount);
   ATTEMPT(cudaStreamCreateWithFlags(&device->searching, cudaStreamNonBlocking));
   ATTEMPT(cudaStreamCreateWithFlags(&device->filling, cudaStreamNonBlocking));
-  if (const char* failure = device->counts.reserve(digits)) return failure;
+  if (const char* failure = device->counts.reserve(digits * deviceQueriesMost)) return failure;
   std::strncpy(info->name, properties.name, sizeof info->name - 1);
   info->name[sizeof info->name - 1] = 0;
   info->memoryBytes = properties.totalGlobalMem;
@@ -210,29 +220,31 @@ void destroyMatrix(void* of) {
   delete matrix;
 }
 
-const char* best(void* of, const DeviceQuery* query, const DeviceScan* scans, uint32_t count, uint32_t k, uint32_t room,
-                 DeviceScored* scored, uint32_t* found) {
+const char* best(void* of, const DeviceQuery* asked, DeviceAnswer* answers, uint32_t queryCount, const DeviceScan* scans,
+                 uint32_t scanCount) {
   Device& device = *static_cast<Device*>(of);
   ATTEMPT(cudaSetDevice(int(device.ordinal)));
-  const uint32_t rowBytes = paddedBytes(query->dim), words = wordsOf(scans, count), chunks = words * 64;
-  const RequestLayout layout(query->tokens, rowBytes, words);
+  const uint32_t words = wordsOf(scans, scanCount), chunks = words * 64;
+  const RequestLayout layout(asked, queryCount, words);
+  uint32_t room = 0;
+  for (uint32_t query = 0; query < queryCount; ++query) room = std::max(room, answers[query].room);
   if (const char* failure = reserve(device, layout, chunks, room)) return failure;
-  layOut(layout, *query, scans, count, k, device.host.get());
+  layOut(layout, asked, scans, scanCount, device.host.get());
   const cudaStream_t stream = device.searching;
   uint8_t* const there = device.request.get();
   ATTEMPT(cudaMemcpyAsync(there, device.host.get(), layout.bytes, cudaMemcpyHostToDevice, stream));
   // A search that failed may have left something.
-  ATTEMPT(cudaMemsetAsync(device.counts.get(), 0, digits * sizeof(uint32_t), stream));
+  ATTEMPT(cudaMemsetAsync(device.counts.get(), 0, queryCount * digits * sizeof(uint32_t), stream));
 
   const Queries queries = {reinterpret_cast<const int8_t*>(there), reinterpret_cast<const float*>(there + layout.scales),
-                           reinterpret_cast<const float*>(there + layout.offsets), 1, layout.blocks};
+                           reinterpret_cast<const float*>(there + layout.offsets), queryCount, layout.blocks, chunks};
   const auto* const admitted = reinterpret_cast<const uint32_t*>(there + layout.admitted);
-  const ScoreKernel kernel = layout.blocks == 1 ? kernelFor<1>(rowBytes) : kernelFor<4>(rowBytes);
+  const ScoreKernel kernel = queryCount * layout.blocks == 1 ? kernelFor<1>(layout.rowBytes) : kernelFor<4>(layout.rowBytes);
   int resident = 0;
   ATTEMPT(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, threadsPerBlock, 0));
   std::vector<uint32_t> firsts;
   uint32_t first = 0;
-  for (uint32_t scan = 0; scan < count; ++scan) {
+  for (uint32_t scan = 0; scan < scanCount; ++scan) {
     const Matrix& matrix = *static_cast<const Matrix*>(scans[scan].matrix);
     const Documents documents = {matrix.vectors.get(), matrix.scales.get(), matrix.starts.get(), matrix.shape.chunks};
     const uint32_t grid = std::min(uint32_t(resident) * device.multiprocessors, (matrix.shape.chunks + warpsPerBlock - 1) / warpsPerBlock);
@@ -242,24 +254,30 @@ const char* best(void* of, const DeviceQuery* query, const DeviceScan* scans, ui
   }
 
   const Scored all = {device.scores.get(), admitted, chunks};
-  auto* const selection = reinterpret_cast<Selection*>(there + layout.selection);
+  auto* const selections = reinterpret_cast<Selection*>(there + layout.selections);
   auto* const places = reinterpret_cast<uint32_t*>(there + layout.places);
-  const uint32_t blocks = std::min(device.multiprocessors * 4, (chunks + choosers - 1) / choosers);
+  const dim3 blocks(std::min(device.multiprocessors * 4, (chunks + choosers - 1) / choosers), queryCount), one(1, queryCount);
   for (uint32_t pass = 0; pass < passes; ++pass) {
-    countDigits<<<blocks, choosers, 0, stream>>>(all, selection, pass, device.counts.get());
-    chooseDigit<<<1, choosers, 0, stream>>>(selection, device.counts.get(), pass);
+    countDigits<<<blocks, choosers, 0, stream>>>(all, selections, pass, device.counts.get());
+    chooseDigit<<<one, choosers, 0, stream>>>(selections, device.counts.get(), pass);
   }
-  gather<<<blocks, choosers, 0, stream>>>(all, selection, room, device.found.get(), places);
+  gather<<<blocks, choosers, 0, stream>>>(all, selections, room, device.found.get(), places);
   ATTEMPT(cudaGetLastError());
-  // The host's buffer is free again: the query was copied before anything was scored.
+  // The host's buffer is free again: the queries were copied before anything was scored.
   auto* const keys = reinterpret_cast<uint64_t*>(device.host.get());
-  ATTEMPT(cudaMemcpyAsync(keys, device.found.get(), room * sizeof(uint64_t), cudaMemcpyDeviceToHost, stream));
-  ATTEMPT(cudaMemcpyAsync(found, places, sizeof *found, cudaMemcpyDeviceToHost, stream));
+  ATTEMPT(cudaMemcpyAsync(keys, device.found.get(), size_t(queryCount) * room * sizeof(uint64_t), cudaMemcpyDeviceToHost, stream));
+  uint32_t found[deviceQueriesMost];
+  ATTEMPT(cudaMemcpyAsync(found, places, queryCount * sizeof *found, cudaMemcpyDeviceToHost, stream));
   ATTEMPT(cudaStreamSynchronize(stream));
-  for (uint32_t at = 0; at < std::min(*found, room); ++at) {
-    const auto chunk = uint32_t(keys[at]);
-    const auto scan = uint32_t(std::upper_bound(firsts.begin(), firsts.end(), chunk) - firsts.begin()) - 1;
-    scored[at] = {scan, chunk - firsts[scan], scoreOf(uint32_t(keys[at] >> 32))};
+  for (uint32_t query = 0; query < queryCount; ++query) {
+    DeviceAnswer& answer = answers[query];
+    answer.found = found[query];
+    for (uint32_t at = 0; at < std::min(answer.found, answer.room); ++at) {
+      const uint64_t key = keys[size_t(query) * room + at];
+      const auto chunk = uint32_t(key);
+      const auto scan = uint32_t(std::upper_bound(firsts.begin(), firsts.end(), chunk) - firsts.begin()) - 1;
+      answer.scored[at] = {scan, chunk - firsts[scan], scoreOf(uint32_t(key >> 32))};
+    }
   }
   return nullptr;
 }

@@ -15,6 +15,8 @@
 // in the emulation (`emulated_warp.h`) they hold 32 values and the program runs once.
 #pragma once
 
+#include "device/library.h"
+
 #include <cstdint>
 
 #ifdef __CUDACC__
@@ -26,7 +28,7 @@
 namespace maxsimd::cuda {
 
 /// Query tokens that are worked on at once; queries are padded to a multiple with rows, scales and offsets of zeros.
-inline constexpr uint32_t blockTokens = 32;
+inline constexpr uint32_t blockTokens = deviceTokens;
 inline constexpr uint32_t tileTokens = 8;
 inline constexpr uint32_t blockTiles = blockTokens / tileTokens;
 inline constexpr uint32_t tileRows = 16;
@@ -41,13 +43,14 @@ struct Documents {
   uint32_t chunks;
 };
 
-/// `queries` of `blocks` * 32 tokens each, row-major, 16-byte aligned.
+/// `queries` of `blocks` * 32 tokens each, row-major, 16-byte aligned. The scores of one lie `stride` behind those of the one before.
 struct Queries {
   const int8_t* vectors;
   const float* scales;
   const float* offsets;
   uint32_t queries;
   uint32_t blocks;
+  uint32_t stride;
 };
 
 /// `Steps` * 64 bytes a row. `AtOnce` blocks share what is read of the documents.
@@ -69,7 +72,7 @@ class WarpProgram {
     next_ = load(span_, 0);
   }
 
-  /// Scores of the chunk that was begun, `scores[query * documents.chunks + chunk]`; `following` is begun with its last products.
+  /// Scores of the chunk that was begun, `scores[query * queries.stride + chunk]`; `following` is begun with its last products.
   MAXSIMD_LANE void score(uint32_t chunk, uint32_t following, float* scores) {
     const Span span = span_;
     span_ = spanOf(following);
@@ -91,7 +94,7 @@ class WarpProgram {
         if (inQuery == 0) partial = Partial();
         add(best[b], block + b, partial);
         if (inQuery + 1 == queries_.blocks) {
-          Warp::store(scores + uint64_t((block + b) / queries_.blocks) * documents_.chunks + chunk, total(partial));
+          Warp::store(scores + uint64_t((block + b) / queries_.blocks) * queries_.stride + chunk, total(partial));
         }
       }
     }

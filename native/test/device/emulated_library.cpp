@@ -60,37 +60,52 @@ void destroy(void* matrix) {
   delete static_cast<Matrix*>(matrix);
 }
 
-const char* best(void*, const DeviceQuery* query, const DeviceScan* scans, uint32_t count, uint32_t k, uint32_t room,
-                 DeviceScored* scored, uint32_t* found) {
+const char* best(void*, const DeviceQuery* queries, DeviceAnswer* answers, uint32_t queryCount, const DeviceScan* scans,
+                 uint32_t scanCount) {
   if (emulatedState.failing) return "the emulated device fails";
   std::this_thread::sleep_for(std::chrono::milliseconds(emulatedState.delayMs));
-  const uint32_t blocks = (query->tokens + blockTokens - 1) / blockTokens, padded = blocks * blockTokens;
-  std::vector<int8_t> vectors(size_t(padded) * rowBytes);
-  std::vector<float> scales(padded), offsets(padded);
-  for (uint32_t token = 0; token < query->tokens; ++token) {
-    std::memcpy(&vectors[size_t(token) * rowBytes], query->vectors + size_t(token) * query->dim, query->dim);
-    scales[token] = query->scales[token];
-    offsets[token] = query->offsets[token];
+  emulatedState.mostQueries = std::max(emulatedState.mostQueries.load(), queryCount);
+  uint32_t blocks = 0;
+  for (uint32_t q = 0; q < queryCount; ++q) blocks = std::max(blocks, (queries[q].tokens + blockTokens - 1) / blockTokens);
+  const size_t padded = size_t(blocks) * blockTokens;
+  std::vector<int8_t> vectors(queryCount * padded * rowBytes);
+  std::vector<float> scales(queryCount * padded), offsets(queryCount * padded);
+  for (uint32_t q = 0; q < queryCount; ++q) {
+    const DeviceQuery& query = queries[q];
+    for (uint32_t token = 0; token < query.tokens; ++token) {
+      const size_t at = q * padded + token;
+      std::memcpy(&vectors[at * rowBytes], query.vectors + size_t(token) * query.dim, query.dim);
+      scales[at] = query.scales[token];
+      offsets[at] = query.offsets[token];
+    }
   }
-  std::vector<DeviceScored> all;
-  for (uint32_t scan = 0; scan < count; ++scan) {
+  std::vector<std::vector<DeviceScored>> all(queryCount);
+  for (uint32_t scan = 0; scan < scanCount; ++scan) {
     const Matrix& matrix = *static_cast<const Matrix*>(scans[scan].matrix);
-    const Documents documents = {matrix.vectors.data(), matrix.scales.data(), matrix.starts.data(), matrix.shape.chunks};
-    WarpProgram<EmulatedWarp, rowBytes / stepBytes, 1> program(documents, {vectors.data(), scales.data(), offsets.data(), 1, blocks});
-    std::vector<float> scores(matrix.shape.chunks);
-    for (uint32_t chunk = 0; chunk < matrix.shape.chunks; ++chunk) {
+    const uint32_t chunks = matrix.shape.chunks;
+    const Documents documents = {matrix.vectors.data(), matrix.scales.data(), matrix.starts.data(), chunks};
+    const Queries packed = {vectors.data(), scales.data(), offsets.data(), queryCount, blocks, chunks};
+    WarpProgram<EmulatedWarp, rowBytes / stepBytes, 1> program(documents, packed);
+    std::vector<float> scores(size_t(queryCount) * chunks);
+    for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
       if ((scans[scan].admitted[chunk / 64] >> chunk % 64 & 1) == 0) continue;
       program.begin(chunk);
       program.score(chunk, chunk, scores.data());
-      all.push_back({scan, chunk, scores[chunk] + (emulatedState.wrong ? 0.01f : 0.0f)});
+      for (uint32_t q = 0; q < queryCount; ++q) {
+        all[q].push_back({scan, chunk, scores[size_t(q) * chunks + chunk] + (emulatedState.wrong ? 0.01f : 0.0f)});
+      }
     }
   }
-  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.score > b.score; });
-  while (all.size() > k && all.back().score < all[k - 1].score) all.pop_back();
-  *found = uint32_t(all.size());
-  // In any order.
-  std::reverse(all.begin(), all.end());
-  std::copy_n(all.begin(), std::min<size_t>(all.size(), room), scored);
+  for (uint32_t q = 0; q < queryCount; ++q) {
+    std::vector<DeviceScored>& found = all[q];
+    const uint32_t k = queries[q].k;
+    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.score > b.score; });
+    while (found.size() > k && found.back().score < found[k - 1].score) found.pop_back();
+    answers[q].found = uint32_t(found.size());
+    // In any order.
+    std::reverse(found.begin(), found.end());
+    std::copy_n(found.begin(), std::min(answers[q].found, answers[q].room), answers[q].scored);
+  }
   return nullptr;
 }
 

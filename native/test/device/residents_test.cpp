@@ -224,6 +224,33 @@ const Case failing("device", "a device that fails is left alone for a while, and
   CHECK_ERROR(loadDeviceLibrary("/nowhere.so"), ErrorCode::invalidArgument);
 });
 
+const Case together("device", "searches of the same chunks that wait for the device go there together", [](Random& random) {
+  Fixture fixture(random);
+  fixture.addSealed(random, 1, 60);
+  fixture.addSealed(random, 2, 45);
+  fixture.load(random);
+  emulatedState.mostQueries = 0;
+  std::vector<IndexSearch> requests;
+  // The first is alone there; of 1 block of tokens there are ten, two calls, then, and of two blocks or filtered one each.
+  for (const uint32_t tokens : {8, 8, 1, 32, 33, 7, 31, 8, 9, 10, 11, 12, 13}) requests.push_back(fixture.ask(random, tokens));
+  requests.back().terms = {term(1)};
+  for (size_t i = 0; i < requests.size(); ++i) requests[i].topK = uint32_t(5 + i);
+  emulatedState.delayMs = 100;
+  std::vector<std::thread> searchers;
+  for (const IndexSearch& request : requests) {
+    searchers.emplace_back([&fixture, &request] {
+      const SearchOutcome found = fixture.run(request, Plan::automatic);
+      CHECK(found.plan == Plan::device && found.results.size() == request.topK);
+      checkSame(found, fixture.run(request, Plan::exact));
+    });
+    // The first has begun before others come.
+    if (searchers.size() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  for (std::thread& searcher : searchers) searcher.join();
+  emulatedState.delayMs = 0;
+  CHECK(emulatedState.mostQueries == deviceQueriesMost);
+});
+
 const Case silent("device", "a search that waits too long for the device goes on without it", [](Random& random) {
   Fixture fixture(random);
   fixture.addSealed(random, 1, 60);

@@ -53,7 +53,7 @@ struct Matrices {
   }
 
   Documents documents() const { return {vectors.data(), scales.data(), starts.data(), chunks}; }
-  Queries all() const { return {queryVectors.data(), queryScales.data(), offsets.data(), queries, blocks}; }
+  Queries all() const { return {queryVectors.data(), queryScales.data(), offsets.data(), queries, blocks, chunks}; }
 
   float wanted(uint32_t query, uint32_t chunk) const {
     const uint32_t padded = blocks * blockTokens;
