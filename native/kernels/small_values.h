@@ -13,18 +13,24 @@ namespace maxsimd {
 
 inline constexpr int32_t smallSumMost = 128;
 
-/// The largest sum of absolute values of eight dimensions that meet, of int8 or f32 [vectors x dim].
+/// The largest sum of absolute values of eight dimensions that meet, of an int8 or f32 vector.
 template <typename Sum, typename Value>
-Sum largestSumOfEight(const Value* vector, uint32_t dim, uint32_t vectors = 1) {
+Sum largestSumOfEight(const Value* vector, uint32_t dim) {
   Sum largest = 0;
-  for (; vectors > 0; --vectors, vector += dim) {
-    for (uint32_t first = 0; first < dim; first += 16) {
-      Sum sums[2] = {};
-      for (uint32_t d = first; d < std::min(first + 16, dim); ++d) sums[d / 2 % 2] += std::abs(Sum(vector[d]));
-      largest = std::max({largest, sums[0], sums[1]});
-    }
+  for (uint32_t first = 0; first < dim; first += 16) {
+    Sum sums[2] = {};
+    for (uint32_t d = first; d < std::min(first + 16, dim); ++d) sums[d / 2 % 2] += std::abs(Sum(vector[d]));
+    largest = std::max({largest, sums[0], sums[1]});
   }
   return largest;
+}
+
+/// Whether int8 [count x dim] are a query of small values. If they are not, mostly the first says so.
+inline bool areSmall(const int8_t* vectors, uint32_t dim, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (largestSumOfEight<int32_t>(vectors + size_t(i) * dim, dim) > smallSumMost) return false;
+  }
+  return true;
 }
 
 }  // namespace maxsimd

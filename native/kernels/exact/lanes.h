@@ -46,6 +46,41 @@ namespace {
 /// Calls of the one kernel whose source this is.
 std::atomic<uint64_t> calls{0};
 
+/// Packs int8 [tokens x dim] in the layout above, up to `used` tokens, a multiple of 4: four rows at a time become words of
+/// four tokens side by side. These are plain loops which compilers turn into shuffles of registers.
+template <typename Element, bool biased>
+TARGET void packTiles(const int8_t* vectors, uint32_t dim, uint32_t tokens, uint32_t steps, uint32_t tileTokens,
+                      uint32_t used, int32_t* packed) {
+  constexpr uint32_t group = 4 / sizeof(Element);
+  static constexpr int8_t missing[dimMax] = {};
+  alignas(64) Element rows[4][dimMax];
+  alignas(64) int32_t words[dimMax / group][4];
+  // Missing dimensions are 0: they multiply whatever lies behind a row by nothing. So are missing tokens.
+  for (auto& row : rows) std::fill(row + dim, row + steps * group, Element(0));
+  for (uint32_t tile = 0; tile < used; tile += tileTokens) {
+    const uint32_t width = used - tile < tileTokens ? used - tile : tileTokens;
+    for (uint32_t first = 0; first < width; first += 4) {
+      int32_t* to = packed + first;
+      for (uint32_t i = 0; i < 4; ++i) {
+        const uint32_t token = tile + first + i;
+        const int8_t* vector = token < tokens ? vectors + size_t(token) * dim : missing;
+        int32_t sum = 0;
+        for (uint32_t d = 0; d < dim; ++d) {
+          rows[i][d] = vector[d];
+          sum += vector[d];
+        }
+        if (biased) to[i] = -128 * sum;
+      }
+      if (biased) to += width;
+      for (uint32_t step = 0; step < steps; ++step) {
+        for (uint32_t i = 0; i < 4; ++i) std::memcpy(&words[step][i], rows[i] + step * group, 4);
+      }
+      for (uint32_t step = 0; step < steps; ++step, to += width) std::memcpy(to, words[step], sizeof words[step]);
+    }
+    packed += size_t(steps + (biased ? 1 : 0)) * width;
+  }
+}
+
 template <typename Ops, typename Narrow = Ops>
 struct LaneKernel {
   using Element = typename Ops::Element;
@@ -73,27 +108,11 @@ struct LaneKernel {
   static size_t packedBytes(uint32_t dim, uint32_t tokens) { return wordsOf(dim) * 4 * paddedTokens(tokens); }
 
   static void pack(const int8_t* vectors, uint32_t dim, uint32_t tokens, void* packed) {
-    // Missing dimensions are 0: they multiply whatever lies behind a row by nothing. So are missing tokens.
-    std::memset(packed, 0, packedBytes(dim, tokens));
     const uint32_t used = tokensUsed(tokens);
-    auto* word = static_cast<int32_t*>(packed);
-    for (uint32_t tile = 0; tile < used; tile += tileTokens) {
-      const uint32_t width = used - tile < tileTokens ? used - tile : tileTokens;
-      const uint32_t last = tokens < tile + width ? tokens : tile + width;
-      if (Ops::biased) {
-        for (uint32_t i = tile; i < last; ++i) {
-          for (uint32_t d = 0; d < dim; ++d) word[i - tile] -= 128 * vectors[size_t(i) * dim + d];
-        }
-        word += width;
-      }
-      auto* element = reinterpret_cast<PackedElement*>(word);
-      for (uint32_t i = tile; i < last; ++i) {
-        for (uint32_t d = 0; d < dim; ++d) {
-          element[(size_t(d / group) * width + (i - tile)) * group + d % group] = vectors[size_t(i) * dim + d];
-        }
-      }
-      word += size_t(stepsOf(dim)) * width;
-    }
+    packTiles<PackedElement, Ops::biased>(vectors, dim, tokens, stepsOf(dim), tileTokens, used, static_cast<int32_t*>(packed));
+    // The rest is never multiplied.
+    const size_t words = wordsOf(dim) * used;
+    std::memset(static_cast<int32_t*>(packed) + words, 0, packedBytes(dim, tokens) - words * 4);
   }
 
   /// A converted block. The stride is a cache line longer than any row needs: rows a power of two apart would

@@ -33,14 +33,8 @@ size_t packedBytes(uint32_t dim, uint32_t tokens) {
 }
 
 void pack(const int8_t* vectors, uint32_t dim, uint32_t tokens, void* packed) {
-  std::memset(packed, 0, packedBytes(dim, tokens));
-  auto* out = static_cast<int8_t*>(packed);
-  for (uint32_t i = 0; i < tokens; ++i) {
-    int8_t* tile = out + size_t(i / tileTokens) * stepsOf(dim) * tileBytes;
-    for (uint32_t d = 0; d < dim; ++d) {
-      tile[size_t(d / 4) * 64 + (i % tileTokens) * 4 + d % 4] = vectors[size_t(i) * dim + d];
-    }
-  }
+  packTiles<int8_t, false>(vectors, dim, tokens, stepsOf(dim) * (tileDims / 4), tileTokens, paddedTokens(tokens),
+                           static_cast<int32_t*>(packed));
 }
 
 /// 0-3: sums of (rows, tokens) = (low, low), (low, high), (high, low), (high, high); 4, 5: rows; 6, 7: tokens.

@@ -84,7 +84,7 @@ size_t packedBytes(uint32_t dim, uint32_t tokens) {
 
 void pack(const int8_t* vectors, uint32_t dim, uint32_t tokens, void* packed) {
   auto* header = static_cast<Header*>(packed);
-  header->small = largestSumOfEight<int32_t>(vectors, dim, tokens) <= smallSumMost;
+  header->small = areSmall(vectors, dim, tokens);
   (header->small ? ByteKernel::pack : WordKernel::pack)(vectors, dim, tokens, header + 1);
 }
 
