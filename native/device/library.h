@@ -56,7 +56,7 @@ struct DeviceScored {
   float score;
 };
 
-/// Of one query.
+/// What is found for one query.
 struct DeviceAnswer {
   /// [room]
   DeviceScored* scored;

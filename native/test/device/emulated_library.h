@@ -19,7 +19,7 @@ struct EmulatedState {
   /// Scores are a little off.
   std::atomic<bool> wrong{false};
   std::atomic<uint32_t> matrices{0};
-  /// Of one call.
+  /// In one call.
   std::atomic<uint32_t> mostQueries{0};
 };
 extern EmulatedState emulatedState;
