@@ -224,14 +224,15 @@ const Case failing("device", "a device that fails is left alone for a while, and
   CHECK_ERROR(loadDeviceLibrary("/nowhere.so"), ErrorCode::invalidArgument);
 });
 
-const Case together("device", "searches of the same chunks that wait for the device go there together", [](Random& random) {
+const Case together("concurrency", "searches of the same chunks that wait for the device go there together", [](Random& random) {
   Fixture fixture(random);
-  fixture.addSealed(random, 1, 60);
-  fixture.addSealed(random, 2, 45);
+  fixture.addSealed(random, 1, 24);
+  fixture.addSealed(random, 2, 16);
   fixture.load(random);
   emulatedState.mostQueries = 0;
   std::vector<IndexSearch> requests;
-  // The first is alone there; of 1 block of tokens there are ten, two calls, then, and of two blocks or filtered one each.
+  // The first is there by itself. Ten of those behind it have one block of tokens and make two calls; that of two blocks and the filtered
+  // one make one each.
   for (const uint32_t tokens : {8, 8, 1, 32, 33, 7, 31, 8, 9, 10, 11, 12, 13}) requests.push_back(fixture.ask(random, tokens));
   requests.back().terms = {term(1)};
   for (size_t i = 0; i < requests.size(); ++i) requests[i].topK = uint32_t(5 + i);
