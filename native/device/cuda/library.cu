@@ -112,7 +112,7 @@ uint32_t wordsOf(const DeviceScan* scans, uint32_t count) {
 /// What goes to the device with queries, behind one another in one copy.
 struct RequestLayout {
   uint32_t rowBytes, queries;
-  /// Of each query: those of the longest.
+  /// Blocks of tokens of each query: those of the longest.
   uint32_t blocks = 0;
   size_t scales, offsets, admitted, selections, places, bytes;
 
@@ -127,7 +127,7 @@ struct RequestLayout {
     bytes = places + queries * sizeof(uint32_t);
   }
 
-  /// Of each query, padded.
+  /// Tokens of each query, padded.
   size_t tokens() const { return size_t(blocks) * blockTokens; }
 };
 
