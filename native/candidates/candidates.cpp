@@ -23,9 +23,9 @@ constexpr uint32_t shortlistPerCandidate = 7;
 /// Codes of finer centroids than usual tell chunks apart so well that fewer hold the same best: the fewer, the more of a
 /// token vector its centroid is (docs/benchmarks/frontier.md).
 constexpr double fewOfFine = 0.59, shareOfFew = 0.8, fewerPerShare = 5, fewestOfFine = 0.45;
-/// Lists know a chunk by some of its codes only: from twice to three times the shortlist is looked at by all of theirs, as
-/// it is a smaller share of so many chunks and more.
-constexpr double fewListed = 2, manyListed = 3, chunksOfFewListed = 50'000;
+/// Lists know a chunk by some of its codes only: from twice to four times the shortlist is looked at by all of theirs, as
+/// it is a smaller share of so many chunks and more; to three times for many candidates, which lose nothing by it.
+constexpr double fewListed = 2, manyListed = 4, manyListedOfMany = 3, chunksOfFewListed = 50'000;
 constexpr double visitsPerListed = 1.3;
 /// Beyond so many chunks the shortlist grows with a power of their number: its root,
 constexpr double manyChunks = 100'000;
@@ -46,20 +46,24 @@ double partNeeded(const CodebookData& data) {
   return std::clamp(fewOfFine - fewerPerShare * (double(data.share) - shareOfFew), fewestOfFine, 1.0);
 }
 
+/// From few candidates, 0, to many, 1.
+double depthOf(uint32_t candidateK) {
+  return double(std::clamp(candidateK, fewCandidates, manyCandidates) - fewCandidates) / (manyCandidates - fewCandidates);
+}
+
 /// Some 99 in 100 of the best ten by exact MaxSim are among so many by codes (docs/architecture/candidates.md), and
 /// chunks that nearly tie grow with the index.
 uint32_t shortlistFor(uint32_t candidateK, uint32_t tokens, uint64_t selected, double part) {
-  const double deep = double(std::clamp(candidateK, fewCandidates, manyCandidates) - fewCandidates) /
-                      (manyCandidates - fewCandidates);
   const double few = part * (shortlistBase + shortlistPerCandidate * candidateK);
-  const double power = std::lerp(growth, growthOfMany, deep);
+  const double power = std::lerp(growth, growthOfMany, depthOf(candidateK));
   const double byTokens =
       std::sqrt(double(std::clamp(tokens, fewestUsual, mostUsual)) / std::clamp(tokens, leastTokens, mostTokens));
   return uint32_t(byTokens * few * std::pow(std::max(1.0, double(selected) / manyChunks), power));
 }
 
-ListBreadth breadthFor(uint32_t shortlist, uint64_t selected) {
-  const double listed = std::clamp(1 + double(selected) / chunksOfFewListed, fewListed, manyListed);
+ListBreadth breadthFor(uint32_t shortlist, uint32_t candidateK, uint64_t selected) {
+  const double most = std::lerp(manyListed, manyListedOfMany, depthOf(candidateK));
+  const double listed = std::clamp(1 + double(selected) / chunksOfFewListed, fewListed, most);
   return {uint32_t(shortlist * listed), float(shortlist * listed * visitsPerListed)};
 }
 
@@ -228,7 +232,7 @@ Plan addBestByCodes(const Kernel& kernel, const std::vector<Selection>& selectio
   double part = 0;
   for (const Codebook* codebook : codebooks) part = std::max(part, partNeeded(codebook->data()));
   const uint32_t count = shortlistFor(request.candidateK, query.tokens, selected, part);
-  const ListBreadth breadth = breadthFor(count, selected);
+  const ListBreadth breadth = breadthFor(count, request.candidateK, selected);
   std::vector<Shortlisted> shortlist;
   thread_local HighestEntries ownHighest;
   const HighestEntries unknown;
