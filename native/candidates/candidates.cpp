@@ -4,6 +4,7 @@
 #include "candidates/device_scan.h"
 #include "candidates/list_scan.h"
 #include "candidates/query_tables.h"
+#include "candidates/ranking.h"
 #include "candidates/shortlist_scores.h"
 #include "codes/codebook_fit.h"
 #include "files/error.h"
@@ -101,23 +102,15 @@ std::shared_ptr<const LiveChunks> filtered(const Segment& segment, const LiveChu
 
 /// Keeps the `count` best, best first.
 void keepBest(std::vector<ScoredChunk>& scored, size_t count, const AgesOf& agesOf) {
-  if (scored.size() > count) {
-    const auto end = scored.begin() + long(count);
-    std::nth_element(scored.begin(), end - 1, scored.end(), [](const auto& a, const auto& b) { return a.score > b.score; });
-    // What ties with the last of them stays until its age is known.
-    const float least = end[-1].score;
-    scored.erase(std::partition(end, scored.end(), [=](const auto& one) { return one.score == least; }), scored.end());
-  }
+  std::vector<float> scores;
   std::vector<Candidate> candidates;
-  for (const ScoredChunk& one : scored) candidates.push_back(one.candidate);
-  const std::vector<Age> ages = agesOf(candidates);
-  std::vector<std::pair<ScoredChunk, Age>> aged;
-  for (size_t i = 0; i < scored.size(); ++i) aged.emplace_back(scored[i], ages[i]);
-  std::sort(aged.begin(), aged.end(), [](const auto& a, const auto& b) {
-    return a.first.score != b.first.score ? a.first.score > b.first.score : a.second < b.second;
-  });
+  for (const auto& [candidate, score] : scored) {
+    scores.push_back(score);
+    candidates.push_back(candidate);
+  }
   scored.clear();
-  for (size_t i = 0; i < std::min(aged.size(), count); ++i) scored.push_back(aged[i].first);
+  for (const Ranked& ranked : bestByScore(scores, candidates, count, agesOf))
+    scored.push_back({candidates[ranked.position], ranked.score});
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 #include "search/search.h"
 
 #include "candidates/candidates.h"
+#include "candidates/ranking.h"
 #include "device/residents.h"
 #include "search/page_prefetch.h"
 #include "runtime/query.h"
 
 #include <algorithm>
-#include <limits>
 #include <unordered_map>
 
 namespace maxsimd {
@@ -55,46 +55,11 @@ void scoreExactly(const Index& index, Pool& pool, const IndexSearch& request, co
   });
 }
 
-struct Ranked {
-  float score;
-  Age age;
-  /// Among the candidates.
-  uint32_t position;
-};
-
-bool isBetter(const Ranked& a, const Ranked& b) { return a.score != b.score ? a.score > b.score : a.age < b.age; }
-
-/// The topK best, best first.
-std::vector<Ranked> selectTop(const std::vector<float>& scores, uint32_t topK,
-                              const std::vector<Selection>& selections, const std::vector<Candidate>& candidates) {
-  float least = -std::numeric_limits<float>::infinity();
-  if (scores.size() > topK) {
-    std::vector<float> copy = scores;
-    std::nth_element(copy.begin(), copy.begin() + (topK - 1), copy.end(), std::greater<float>());
-    least = copy[topK - 1];
-  }
-  std::vector<Ranked> ranked;
-  std::vector<Candidate> best;
-  for (uint32_t i = 0; i < scores.size(); ++i) {
-    if (scores[i] < least) continue;
-    ranked.push_back({scores[i], {}, i});
-    best.push_back(candidates[i]);
-  }
-  const std::vector<Age> ages = candidateAges(selections, best);
-  for (size_t i = 0; i < ranked.size(); ++i) ranked[i].age = ages[i];
-  const size_t count = std::min<size_t>(topK, ranked.size());
-  std::partial_sort(ranked.begin(), ranked.begin() + long(count), ranked.end(), isBetter);
-  ranked.resize(count);
-  return ranked;
-}
-
-/// The best chunks of the topK documents that have the best ones, document by document.
-std::vector<std::vector<Ranked>> selectDocuments(const std::vector<float>& scores, uint32_t topK,
-                                                 const std::vector<Selection>& selections,
-                                                 const std::vector<Candidate>& candidates) {
+/// The best chunks of the topK documents that have the best ones, document by document; `all` is best first.
+std::vector<std::vector<Ranked>> bestOfDocuments(const std::vector<Ranked>& all, uint32_t topK) {
   std::vector<std::vector<Ranked>> documents;
   std::unordered_map<uint64_t, size_t> places;
-  for (const Ranked& ranked : selectTop(scores, uint32_t(scores.size()), selections, candidates)) {
+  for (const Ranked& ranked : all) {
     const auto [place, isNew] = places.try_emplace(ranked.age.versionId, documents.size());
     if (isNew && documents.size() < topK) documents.emplace_back();
     if (place->second >= documents.size()) continue;
@@ -187,20 +152,24 @@ SearchOutcome search(Index& index, Pool& pool, const IndexSearch& request) {
     // The second time without the device.
     if (!rankOnce(asked)) rankOnce(asked);
   };
+  const auto best = [&](size_t count) {
+    return bestByScore(scores, set.candidates, count,
+                       [&](std::span<const Candidate> of) { return candidateAges(selections, of); });
+  };
   rank(request);
   if (request.grouped) {
     IndexSearch wider = request;
     size_t live = 0;
     for (const Selection& selection : selections) live += selection.chunks->count;
-    auto documents = selectDocuments(scores, request.topK, selections, set.candidates);
+    auto documents = bestOfDocuments(best(scores.size()), request.topK);
     while (documents.size() < request.topK && set.candidates.size() < live && wider.candidateK < candidatesMost) {
       wider.candidateK = std::min(wider.candidateK * widening, candidatesMost);
       rank(wider);
-      documents = selectDocuments(scores, request.topK, selections, set.candidates);
+      documents = bestOfDocuments(best(scores.size()), request.topK);
     }
     for (const auto& chunks : documents) top.insert(top.end(), chunks.begin(), chunks.end());
   } else {
-    top = selectTop(scores, request.topK, selections, set.candidates);
+    top = best(request.topK);
   }
   outcome.preselected = !set.preselected.empty();
   outcome.plan = set.plan;
