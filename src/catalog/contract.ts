@@ -260,6 +260,8 @@ export interface Catalog {
     indexId: string,
     versionIds: readonly number[],
   ): Promise<ReadonlyMap<number, ResolvedVersion>>;
+  /** As `resolveVersions`, for reading many of them: no search waits for it. */
+  readMetadata(indexId: string, versionIds: readonly number[]): Promise<ReadonlyMap<number, ResolvedVersion>>;
   /**
    * Documents stored now, by the bytes of their ids in UTF-8, from the first one after `page.after`. A page ends early, but never
    * before its first document, once its metadata have `bytesMax` bytes. `undefined` when there is no such index.
@@ -270,7 +272,7 @@ export interface Catalog {
   ): Promise<DocumentPage | undefined>;
   /** The live version of a document, and where it lies now. */
   findDocument(indexId: string, docId: string): Promise<DocumentVersion | undefined>;
-  /** Counted when it is asked for: it takes time in proportion to the documents. `undefined` when there is no such index. */
+  /** `undefined` when there is no such index. */
   countDocuments(indexId: string): Promise<DocumentCount | undefined>;
 
   // Segments.

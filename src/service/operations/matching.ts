@@ -1,7 +1,9 @@
 /** Which documents of an index have certain metadata, without a query. */
 import type { JsonObjectText, RequestContext } from '../contract.ts';
+import type { Asker } from '../../index/contract.ts';
+import { unitsOfSearch } from '../limits/work.ts';
 import { modelOfIndex } from '../indexes/served-models.ts';
-import { timed, timeLeftMs, type ServiceParts } from '../parts.ts';
+import { pieceOf, timed, timeLeftMs, type ServiceParts } from '../parts.ts';
 import { filtersFor } from './search.ts';
 
 export interface MetadataFilter {
@@ -24,12 +26,17 @@ export async function matchingVersions(
   const row = await timed(context, 'index', () => parts.indexes.usableRow(context.tenant.id, indexId));
   const head = parts.indexes.head(row.id);
   const model = await modelOfIndex(parts.encoder, row, context);
+  const piece = pieceOf(context, unitsOfSearch);
+  const asker: Asker = {
+    signal: context.signal,
+    inTurn: (task) => parts.engineQueue.run(context.tenant.id, piece, task),
+  };
   const timeoutMs = timeLeftMs(context, parts.nowMs());
   return await parts.indexes.use(
     row,
     (stored) =>
       stored.read(
-        (reader) => timed(context, 'engine', () => reader.matching({ ...filters, timeoutMs })),
+        (reader) => timed(context, 'engine', () => reader.matching({ ...filters, timeoutMs }, asker)),
         head,
       ),
     model,

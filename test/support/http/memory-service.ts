@@ -34,6 +34,8 @@ export interface Call {
 export interface MemoryService extends Service {
   readonly calls: Call[];
   readonly counted: RequestContext[];
+  /** Requests whose callers left. */
+  readonly left: RequestContext[];
   access: AdmittedRequest['access'];
   permitsHeld: number;
   /** Replaces the next outcomes of `admit`. */
@@ -86,6 +88,7 @@ export function createMemoryService(): MemoryService {
   const service: MemoryService = {
     calls: [],
     counted: [],
+    left: [],
     access: 'full',
     permitsHeld: 0,
     admitFailure: undefined,
@@ -267,6 +270,9 @@ export function createMemoryService(): MemoryService {
         },
         remaining: { inputTokens: 2n ** 60n, documents: 99_995 },
       };
+    },
+    async countLeft(context) {
+      service.left.push(context);
     },
     async countRequest(context) {
       if (service.countFailure !== undefined) throw service.countFailure;
