@@ -135,7 +135,7 @@ describe('upserting', () => {
   });
 
   it('stops when the client goes away: nothing stored, what was run is charged once, the rest of the allowance free again', async () => {
-    const tenant = await stage.newTenant({ inputTokens: 5n });
+    const tenant = await stage.newTenant({ inputTokens: 7n });
     const indexId = await tenant.createIndex();
     const leaving = new AbortController();
     const gone = new Error('the client has gone');
@@ -150,7 +150,7 @@ describe('upserting', () => {
     expect(left).toBe(gone);
     for (let times = 0; times < 2; times++) await stage.service.countLeft(context);
     const { usage } = await stage.service.usage(tenant.context());
-    expect(usage).toMatchObject({ inputTokens: 1n, documents: 0, requests: 1 });
+    expect(usage).toMatchObject({ inputTokens: 3n, documents: 0, requests: 1 });
     expect((await tenant.upsert(indexId, { c: 'c d e f' })).upsertedDocuments).toBe(1);
   });
 
