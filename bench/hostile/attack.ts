@@ -4,8 +4,13 @@ export interface Attacker {
   readonly url: string;
   readonly apiKey: string;
   readonly indexId: string;
-  /** Sends a body as it is, a GET without one, and gives the status, 0 where there is none. */
-  send(path: string, body?: string | Buffer): Promise<number>;
+  /**
+   * Sends a body as it is, a GET without one, and gives the status, 0 where there is none: the caller leaves after `leaveMs`
+   * without an answer.
+   */
+  send(path: string, body?: string | Buffer, leaveMs?: number): Promise<number>;
+  /** Likewise, and gives the text of the answer. */
+  ask(path: string, body?: string | Buffer): Promise<string>;
 }
 
 export type Attackers = readonly [Attacker, ...Attacker[]];

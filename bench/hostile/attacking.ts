@@ -10,7 +10,7 @@ import { attacks } from './attacks.ts';
 export interface AttackOrder {
   readonly attack: string;
   readonly step: 'prepare' | 'run';
-  readonly attackers: readonly Omit<Attacker, 'send'>[];
+  readonly attackers: readonly Omit<Attacker, 'send' | 'ask'>[];
   /** The attack is run again until so many seconds are over; 0: once. */
   readonly seconds: number;
 }
@@ -51,9 +51,17 @@ async function obey({ attack: name, step, attackers, seconds }: AttackOrder): Pr
 
 function attackerOf(given: AttackOrder['attackers'][number]): Attacker {
   const agent = new Agent({ keepAlive: true });
+  const asked = (route: string, body?: string | Buffer, timeoutMs?: number) =>
+    exchange({
+      agent,
+      url: new URL(route, given.url),
+      apiKey: given.apiKey,
+      body,
+      ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    });
   return {
     ...given,
-    send: async (route, body) =>
-      (await exchange({ agent, url: new URL(route, given.url), apiKey: given.apiKey, body })).status,
+    send: async (route, body, leaveMs) => (await asked(route, body, leaveMs)).status,
+    ask: async (route, body) => (await asked(route, body)).text,
   };
 }

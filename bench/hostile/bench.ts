@@ -21,7 +21,7 @@ import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
 import { maximum, median, quantile } from '../lib/statistics.ts';
 import { columns } from '../lib/table.ts';
 import { packageTexts } from '../lib/texts.ts';
-import type { Attack, Attacker } from './attack.ts';
+import type { Attack } from './attack.ts';
 import type { AttackOrder, AttackOutcome } from './attacking.ts';
 import { attacks } from './attacks.ts';
 import type { ProbeResult, ProbeTarget } from './prober.ts';
@@ -217,7 +217,7 @@ async function prepared(
   return { tenants, order };
 }
 
-type Target = Omit<Attacker, 'send'>;
+type Target = AttackOrder['attackers'][number];
 
 async function withIndex({ url }: ServerProcess, apiKey: string): Promise<Target> {
   const created = await sent({ url, apiKey }, '/v1/indexes', JSON.stringify({ name: 'hostile' }));
