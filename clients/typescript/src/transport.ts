@@ -1,6 +1,7 @@
 /** One request over fetch, repeated by the rules of `retry.ts`. No key, query or text goes into a message. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, ConnectionError, MaxsimdError } from './errors.ts';
+import { jsonText, requestTarget } from './encoding.ts';
 import { isRefusedForNow, repeatDelayMs } from './retry.ts';
 import type { ErrorDetail } from './types.ts';
 
@@ -25,9 +26,13 @@ export interface TransportSettings {
 
 export interface ApiRequest {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  readonly path: string;
-  /** JSON text. */
-  readonly body?: string;
+  /** Not yet encoded: `requestTarget` makes a path of them. */
+  readonly path: readonly string[];
+  readonly query?: Readonly<Record<string, string>> | undefined;
+  /** Becomes JSON. */
+  readonly body?: object;
+  /** JSON text, in the place of `body`. */
+  readonly json?: string;
   /** Whether doing it twice is as good as doing it once. */
   readonly isSafe: boolean;
   /** Whether a second one would be refused once the first was done; then it is sent again after 503. */
@@ -48,11 +53,12 @@ export class Transport {
   }
 
   async send<Answer>(request: ApiRequest, options: RequestOptions = {}): Promise<Answer> {
+    const prepared = prepare(request);
     const startedMs = performance.now();
     for (let attempts = 1; ; attempts += 1) {
       await this.#waitForPause(options.signal);
       try {
-        return (await this.#attempt(request, options)) as Answer;
+        return (await this.#attempt(prepared, options)) as Answer;
       } catch (error) {
         const delayMs = repeatDelayMs(error, { ...request, attempts }, Math.random);
         const waits = request.isPatient === true && isRefusedForNow(error);
@@ -75,14 +81,14 @@ export class Transport {
     }
   }
 
-  async #attempt(request: ApiRequest, options: RequestOptions): Promise<unknown> {
+  async #attempt(request: PreparedRequest, options: RequestOptions): Promise<unknown> {
     const { url, apiKey, userAgent, fetch } = this.#settings;
     const timeoutMs = options.timeoutMs ?? this.#settings.timeoutMs;
     const timeout = AbortSignal.timeout(timeoutMs);
     let response: Response;
     let text: string;
     try {
-      response = await fetch(`${url}${request.path}`, {
+      response = await fetch(`${url}${request.target}`, {
         method: request.method,
         headers: {
           authorization: `Bearer ${apiKey}`,
@@ -111,6 +117,21 @@ export class Transport {
     if (body === undefined) throw apiError(response, text);
     return body;
   }
+}
+
+interface PreparedRequest {
+  readonly method: ApiRequest['method'];
+  readonly target: string;
+  readonly body: string | undefined;
+}
+
+/** What every attempt of the request sends; throws on what no request can carry. */
+function prepare({ method, path, query, body, json }: ApiRequest): PreparedRequest {
+  return {
+    method,
+    target: requestTarget(path, query),
+    body: body === undefined ? json : jsonText(body),
+  };
 }
 
 /** Ends with the signal's own reason, as the request does. */

@@ -4,6 +4,7 @@ import { CommandFailure } from '../failure.ts';
 import { checked } from './checked.ts';
 import { exchange, type Answer, type ApiRequest, type Endpoint } from './exchange.ts';
 import { ApiFailure } from './failure.ts';
+import { pathSegment } from './path-segment.ts';
 import { Retrying, type RetryingOptions } from './retry.ts';
 
 const usageSchema = z.looseObject({
@@ -136,21 +137,21 @@ export class ApiClient {
   ): Promise<Index> {
     const answer = await this.#send({
       method: 'PATCH',
-      path: `/v1/indexes/${encodeURIComponent(indexId)}`,
+      path: `/v1/indexes/${pathSegment(indexId)}`,
       body: JSON.stringify(change),
     });
     return checked(indexSchema, answer);
   }
 
   async deleteIndex(indexId: string): Promise<void> {
-    await this.#send({ method: 'DELETE', path: `/v1/indexes/${encodeURIComponent(indexId)}` });
+    await this.#send({ method: 'DELETE', path: `/v1/indexes/${pathSegment(indexId)}` });
   }
 
   /** `documents` are JSON texts of document inputs. */
   async upsert(indexId: string, documents: readonly string[], signal: AbortSignal): Promise<UpsertAnswer> {
     const answer = await this.#send({
       method: 'POST',
-      path: `/v1/indexes/${encodeURIComponent(indexId)}/documents`,
+      path: `/v1/indexes/${pathSegment(indexId)}/documents`,
       body: `{"documents":[${documents.join(',')}]}`,
       signal,
     });
@@ -165,7 +166,7 @@ export class ApiClient {
   ): Promise<SearchAnswer & { readonly latencyMs: number; readonly body: unknown }> {
     const answer = await this.#send({
       method: 'POST',
-      path: `/v1/indexes/${encodeURIComponent(indexId)}/search`,
+      path: `/v1/indexes/${pathSegment(indexId)}/search`,
       body: JSON.stringify(query),
       signal,
     });

@@ -5,6 +5,7 @@ import type { Administration } from '../../service/administration.ts';
 import { checked } from '../api/checked.ts';
 import { endpointOf, exchange, type ApiRequest } from '../api/exchange.ts';
 import { ApiFailure } from '../api/failure.ts';
+import { pathSegment } from '../api/path-segment.ts';
 import { Retrying } from '../api/retry.ts';
 import { CommandFailure } from '../failure.ts';
 
@@ -151,12 +152,12 @@ export function remoteAdministration(url: string, key: string | undefined): Admi
 
     listTenants: () => all(tenantSchema, '/tenants'),
 
-    getTenant: (id) => find(tenantSchema, { method: 'GET', path: tenantPath(id) }),
+    getTenant: async (id) => find(tenantSchema, { method: 'GET', path: tenantPath(id) }),
 
-    setTenantSuspended: (id, suspended) =>
+    setTenantSuspended: async (id, suspended) =>
       find(tenantSchema, { method: 'PATCH', path: tenantPath(id), body: JSON.stringify({ suspended }) }),
 
-    setTenantLimits: (id, limits) =>
+    setTenantLimits: async (id, limits) =>
       find(tenantSchema, {
         method: 'PATCH',
         path: tenantPath(id),
@@ -188,7 +189,7 @@ export function remoteAdministration(url: string, key: string | undefined): Admi
       return found?.data ?? [];
     },
 
-    revokeKey: (keyId) => find(keySchema, { method: 'DELETE', path: `/keys/${encodeURIComponent(keyId)}` }),
+    revokeKey: async (keyId) => find(keySchema, { method: 'DELETE', path: `/keys/${pathSegment(keyId)}` }),
 
     async usageDays(tenantId, from, to) {
       const query = new URLSearchParams({ from, to }).toString();
@@ -207,7 +208,7 @@ export function remoteAdministration(url: string, key: string | undefined): Admi
 }
 
 function tenantPath(tenantId: string): string {
-  return `/tenants/${encodeURIComponent(tenantId)}`;
+  return `/tenants/${pathSegment(tenantId)}`;
 }
 
 function limitsBody(limits: Partial<TenantLimits>): object {

@@ -93,30 +93,30 @@ def upsert(index_id: UUID | str, documents: Iterable[Document]) -> Call[UpsertRe
 
 def upsert_json(index_id: UUID | str, documents: Iterable[bytes], *, is_patient: bool) -> Call[UpsertResult]:
     body = b'{"documents":[' + b",".join(documents) + b"]}"
-    path = f"{_index_path(index_id)}/documents"
+    path = _index_path(index_id, "documents")
     return Call("POST", path, UpsertResult, is_safe=True, body=body, is_patient=is_patient)
 
 
 def list_documents(index_id: UUID | str, cursor: str | None) -> Call[DocumentList]:
     after = "" if cursor is None else f"&cursor={quote(cursor, safe='')}"
-    return Call("GET", f"{_index_path(index_id)}/documents?limit=1000{after}", DocumentList, is_safe=True)
+    return Call("GET", f"{_index_path(index_id, 'documents')}?limit=1000{after}", DocumentList, is_safe=True)
 
 
 def get_document(index_id: UUID | str, doc_id: str) -> Call[StoredDocument]:
-    return Call("GET", _document_path(index_id, doc_id), StoredDocument, is_safe=True)
+    return Call("GET", _index_path(index_id, "documents", doc_id), StoredDocument, is_safe=True)
 
 
 def count_documents(index_id: UUID | str) -> Call[DocumentCount]:
-    return Call("GET", f"{_index_path(index_id)}/count", DocumentCount, is_safe=True)
+    return Call("GET", _index_path(index_id, "count"), DocumentCount, is_safe=True)
 
 
 def update_metadata(index_id: UUID | str, doc_id: str, metadata: Mapping[str, Any]) -> Call[StoredDocument]:
     body = _json({"metadata": metadata})
-    return Call("PATCH", _document_path(index_id, doc_id), StoredDocument, is_safe=True, body=body)
+    return Call("PATCH", _index_path(index_id, "documents", doc_id), StoredDocument, is_safe=True, body=body)
 
 
 def delete_document(index_id: UUID | str, doc_id: str) -> Call[Deleted]:
-    return Call("DELETE", _document_path(index_id, doc_id), Deleted, is_safe=True)
+    return Call("DELETE", _index_path(index_id, "documents", doc_id), Deleted, is_safe=True)
 
 
 def delete_documents(
@@ -125,7 +125,7 @@ def delete_documents(
     where: Mapping[str, Any] | None,
     limit: int | None,
 ) -> Call[DeletedDocuments]:
-    path = f"{_index_path(index_id)}/documents/delete"
+    path = _index_path(index_id, "documents", "delete")
     body = _body({"filter": filter, "where": where, "limit": limit})
     return Call("POST", path, DeletedDocuments, is_safe=True, body=body)
 
@@ -145,12 +145,12 @@ def search(
         "filter": filter,
         "return_components": return_components,
     }
-    return Call("POST", f"{_index_path(index_id)}/search", Ranked, is_safe=True, body=_body(fields))
+    return Call("POST", _index_path(index_id, "search"), Ranked, is_safe=True, body=_body(fields))
 
 
 def query(index_id: UUID | str, queries: Iterable[Query]) -> Call[QueryAnswers]:
     body = _json({"queries": [_plain(one) for one in queries]})
-    return Call("POST", f"{_index_path(index_id)}/query", QueryAnswers, is_safe=True, body=body)
+    return Call("POST", _index_path(index_id, "query"), QueryAnswers, is_safe=True, body=body)
 
 
 def score(query: str, documents: Iterable[Document], return_components: bool | None) -> Call[Ranked]:
@@ -198,12 +198,23 @@ def _json(value: Any) -> bytes:
         return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
 
 
-def _document_path(index_id: UUID | str, doc_id: str) -> str:
-    return f"{_index_path(index_id)}/documents/{quote(doc_id, safe='')}"
+def _index_path(index_id: UUID | str, *rest: str) -> str:
+    return "/v1/indexes/" + "/".join(_segment(segment) for segment in (str(index_id), *rest))
 
 
-def _index_path(index_id: UUID | str) -> str:
-    return f"/v1/indexes/{quote(str(index_id), safe='')}"
+def _segment(text: str) -> str:
+    """One segment of a path.
+
+    httpx removes the segments `.` and `..` (RFC 3986 5.2.4), and proxies merge empty ones: the path would name another
+    thing, such as the index of a document. `%2e%2e` becomes `%252e%252e`, which is no such segment.
+    """
+    try:
+        quoted = quote(text, safe="")
+    except UnicodeEncodeError:
+        raise MaxsimdError("an id holds half a surrogate pair, which no address can carry") from None
+    if quoted in ("", ".", ".."):
+        raise MaxsimdError(f'no id is "{quoted}": nothing was sent')
+    return quoted
 
 
 def checked_url(given: str) -> str:
