@@ -7,11 +7,12 @@ import type { Administration } from '../../src/service/administration.ts';
 import { ApiDouble } from '../support/http/api-double.ts';
 
 let double: ApiDouble;
+let url: string;
 let client: ApiClient;
 let admin: Administration;
 beforeEach(async () => {
   double = new ApiDouble();
-  const url = await double.listen();
+  url = await double.listen();
   const policy = { unavailableMsMax: 0, brokenAttemptsMax: 1 };
   client = new ApiClient(endpointOf(url, 'k', 1000), { policy });
   admin = remoteAdministration(url, 'k');
@@ -41,4 +42,10 @@ test.each(Object.keys(calls))('%s refuses what is no identifier, and sends nothi
 test('dot segments in percent-encoding stay an identifier', async () => {
   await client.deleteIndex('%2e%2e').catch(() => undefined);
   expect(double.requests.map(({ path }) => path)).toEqual(['/v1/indexes/%252e%252e']);
+});
+
+test.each(['/', '?', '/?', '#'])('an address may end with %j', async (end) => {
+  const policy = { unavailableMsMax: 0, brokenAttemptsMax: 1 };
+  await new ApiClient(endpointOf(url + end, 'k', 1000), { policy }).usage();
+  expect(double.requests.map(({ path }) => path)).toEqual(['/v1/usage']);
 });

@@ -5,10 +5,12 @@ import { ApiDouble } from '../support/http/api-double.ts';
 
 let double: ApiDouble;
 let client: Maxsimd;
+let url: string;
 beforeEach(async () => {
   double = new ApiDouble();
   double.intercept = () => ({ body: { deleted: true } });
-  client = new Maxsimd({ url: await double.listen(), apiKey: 'k' });
+  url = await double.listen();
+  client = new Maxsimd({ url, apiKey: 'k' });
 });
 afterEach(() => double.close());
 
@@ -99,4 +101,28 @@ describe('a body that JSON cannot hold is an error, and nothing is sent', () => 
       await expect(request()).rejects.toThrow(MaxsimdError);
     expect(double.requests).toEqual([]);
   });
+});
+
+describe('what no request can carry is refused where it is given', () => {
+  test.each(['é', '€', 'a\nb', 'a\0', '\ud83d', '', ' a', '\x7f'])('user agent %j', (userAgent) => {
+    expect(() => new Maxsimd({ url, apiKey: 'k', userAgent })).toThrow(MaxsimdError);
+  });
+  test.each(['', 'é', 'a\nb', 'a b', '\ud83d'])('API key %j', (apiKey) => {
+    expect(() => new Maxsimd({ url, apiKey })).toThrow(MaxsimdError);
+  });
+  test.each(['', 'host', 'ftp://h', 'http://', 'http://h:99999', 'http://u:p@h', 'http://h?a'])(
+    'address %j',
+    (given) => {
+      expect(() => new Maxsimd({ url: given, apiKey: 'k' })).toThrow(MaxsimdError);
+    },
+  );
+  test.each(['', 'a b', 'é', 'a\nb', 'x'.repeat(129)])('request id %j', async (requestId) => {
+    await expect(client.usage({ requestId })).rejects.toThrow(MaxsimdError);
+    expect(double.requests).toEqual([]);
+  });
+});
+
+test.each(['/', '?', '/?', '#'])('an address may end with %j', async (end) => {
+  await new Maxsimd({ url: url + end, apiKey: 'k' }).deleteIndex(index);
+  expect(double.requests.map(({ path }) => path)).toEqual([`/v1/indexes/${index}`]);
 });

@@ -16,6 +16,7 @@ class Recorder:
     url: str
     requests: list[tuple[str, str]] = field(default_factory=list)
     """Method and target, as they came over the wire."""
+    bodies: list[Any] = field(default_factory=list)
     answer: dict[str, Any] = field(default_factory=lambda: {"deleted": True})
 
 
@@ -25,7 +26,8 @@ def recorder() -> Iterator[Recorder]:
         protocol_version = "HTTP/1.1"
 
         def _record(self) -> None:
-            self.rfile.read(int(self.headers.get("content-length") or 0))
+            sent = self.rfile.read(int(self.headers.get("content-length") or 0))
+            recorded.bodies.append(json.loads(sent) if sent else None)
             recorded.requests.append((self.command, self.path))
             body = json.dumps(recorded.answer).encode()
             self.send_response(200)

@@ -1,7 +1,7 @@
 import { ApiError, MaxsimdError } from './errors.ts';
 import { importDocuments } from './import.ts';
 import type { ImportOptions, ImportReport } from './import.ts';
-import { Transport, checkedKey, checkedUrl } from './transport.ts';
+import { Transport, checkedKey, checkedUrl, checkedUserAgent } from './transport.ts';
 import type { RequestOptions } from './transport.ts';
 import type {
   CreateIndex,
@@ -58,7 +58,7 @@ export class Maxsimd {
     this.#transport = new Transport({
       url: checkedUrl(options.url),
       apiKey: checkedKey(options.apiKey),
-      userAgent: options.userAgent === undefined ? own : `${options.userAgent} ${own}`,
+      userAgent: options.userAgent === undefined ? own : `${checkedUserAgent(options.userAgent)} ${own}`,
       timeoutMs: options.timeoutMs ?? 150_000,
       retryMsMax: options.retryMsMax ?? 120_000,
       fetch: options.fetch ?? fetch,

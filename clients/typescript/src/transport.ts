@@ -53,7 +53,7 @@ export class Transport {
   }
 
   async send<Answer>(request: ApiRequest, options: RequestOptions = {}): Promise<Answer> {
-    const prepared = prepare(request);
+    const prepared = prepare(request, options);
     const startedMs = performance.now();
     for (let attempts = 1; ; attempts += 1) {
       await this.#waitForPause(options.signal);
@@ -93,8 +93,7 @@ export class Transport {
         headers: {
           authorization: `Bearer ${apiKey}`,
           'user-agent': userAgent,
-          ...(options.requestId === undefined ? {} : { 'x-request-id': options.requestId }),
-          ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...request.headers,
         },
         ...(request.body === undefined ? {} : { body: request.body }),
         // The key goes to the address given, nowhere else.
@@ -122,15 +121,21 @@ export class Transport {
 interface PreparedRequest {
   readonly method: ApiRequest['method'];
   readonly target: string;
+  readonly headers: Readonly<Record<string, string>>;
   readonly body: string | undefined;
 }
 
 /** What every attempt of the request sends; throws on what no request can carry. */
-function prepare({ method, path, query, body, json }: ApiRequest): PreparedRequest {
+function prepare(request: ApiRequest, { requestId }: RequestOptions): PreparedRequest {
+  const body = request.body === undefined ? request.json : jsonText(request.body);
   return {
-    method,
-    target: requestTarget(path, query),
-    body: body === undefined ? json : jsonText(body),
+    method: request.method,
+    target: requestTarget(request.path, request.query),
+    headers: {
+      ...(requestId === undefined ? {} : { 'x-request-id': checkedRequestId(requestId) }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    body,
   };
 }
 
@@ -195,7 +200,22 @@ export function checkedUrl(given: string): string {
     throw new MaxsimdError('`url` must be an http:// or https:// address');
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '')
     throw new MaxsimdError('`url` takes no credentials, query or fragment');
-  return url.href.replace(/\/+$/, '');
+  return `${url.origin}${url.pathname}`.replace(/\/+$/, '');
+}
+
+/** fetch sends no other characters, or sends other bytes for them. */
+export function checkedUserAgent(given: string): string {
+  if (!/^[\x21-\x7e][\x20-\x7e]*$/.test(given))
+    throw new MaxsimdError(
+      '`userAgent` is empty, begins with a space, or holds characters that are no printable ASCII',
+    );
+  return given;
+}
+
+function checkedRequestId(given: string): string {
+  if (!/^[\w.-]{1,128}$/.test(given))
+    throw new MaxsimdError('`requestId` must be 1 to 128 of A-Z a-z 0-9 . _ -');
+  return given;
 }
 
 /** fetch would quote a malformed header value in its error, and the value is a secret. */

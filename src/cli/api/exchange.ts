@@ -45,7 +45,7 @@ export function endpointOf(url: string, key: string | undefined, timeoutMs: numb
   if (parsed.username !== '' || parsed.password !== '' || parsed.search !== '' || parsed.hash !== '') {
     throw new CommandFailure('usage_error', '--url takes no credentials, query or fragment');
   }
-  return { url: parsed.href.replace(/\/+$/, ''), key, timeoutMs };
+  return { url: `${parsed.origin}${parsed.pathname}`.replace(/\/+$/, ''), key, timeoutMs };
 }
 
 /** Rejects with an `ApiFailure`, or with the signal's reason when the caller gave up. */

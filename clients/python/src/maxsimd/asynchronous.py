@@ -59,13 +59,14 @@ class AsyncMaxsimd:
         self._on_retry = on_retry
         # What the rate limit told one request holds for all of the tenant.
         self._paused_until = 0.0
-        # The key goes to the address given, nowhere else.
-        self._http = httpx.AsyncClient(
-            headers=calls.headers(api_key, user_agent),
-            timeout=timeout,
-            transport=transport,
-            follow_redirects=False,
-        )
+        headers = calls.headers(api_key, user_agent)
+        try:
+            # The key goes to the address given, nowhere else.
+            self._http = httpx.AsyncClient(
+                headers=headers, timeout=timeout, transport=transport, follow_redirects=False
+            )
+        except (httpx.InvalidURL, ValueError, ImportError) as error:
+            raise calls.unusable_proxy(error) from error
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -229,8 +230,8 @@ class AsyncMaxsimd:
             response = await self._http.request(
                 call.method, f"{self._url}{call.path}", content=call.body, headers=content_type
             )
-        except httpx.TransportError as error:
-            raise calls.connection_failed(self._url, error) from error
+        except (httpx.RequestError, httpx.InvalidURL) as error:
+            raise calls.failed(self._url, error) from error
         return calls.read_answer(call, response)
 
 

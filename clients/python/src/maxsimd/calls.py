@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from datetime import date
 from importlib.metadata import version
 from typing import Any, Generic, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 from uuid import UUID
 
 import httpx
 from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
 from .errors import APIError, ConnectionFailed, MaxsimdError, error_of_code
 from .models import (
@@ -181,7 +182,10 @@ def _plain(value: BaseModel | Mapping[str, Any]) -> Mapping[str, Any]:
     """An absent field stays absent; what a customer's own object holds stays as it is."""
     if not isinstance(value, BaseModel):
         return value
-    fields = value.model_dump(mode="json", exclude_unset=True)
+    try:
+        fields = value.model_dump(exclude_unset=True)
+    except (ValueError, RecursionError) as error:
+        raise _no_json(error) from error
     return {name: field for name, field in fields.items() if field is not None}
 
 
@@ -192,10 +196,26 @@ def _body(fields: Mapping[str, Any]) -> bytes:
 
 def _json(value: Any) -> bytes:
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        text = _dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _no_json(error) from error
+    try:
+        return text.encode()
     except UnicodeEncodeError:
         # Half an emoji, cut by the caller: the service decides what to make of it.
-        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+        return _dumps(value, ensure_ascii=True).encode()
+
+
+def _dumps(value: Any, *, ensure_ascii: bool) -> str:
+    # pydantic knows dates and UUIDs; it would write NaN as null, and json refuses it.
+    return json.dumps(
+        value, ensure_ascii=ensure_ascii, allow_nan=False, separators=(",", ":"), default=to_jsonable_python
+    )
+
+
+def _no_json(error: Exception) -> MaxsimdError:
+    """NaN, a circle, or an object that is none of JSON."""
+    return MaxsimdError(f"the request is no JSON: {error}")
 
 
 def _index_path(index_id: UUID | str, *rest: str) -> str:
@@ -219,18 +239,30 @@ def _segment(text: str) -> str:
 
 def checked_url(given: str) -> str:
     """Without a trailing slash; raises on an address that no request may go to."""
-    url = urlsplit(given)
-    if url.scheme not in ("http", "https") or not url.hostname:
+    try:
+        url = httpx.URL(given)
+        host = url.host
+    except (httpx.InvalidURL, ValueError):
+        raise MaxsimdError("the address is no URL") from None
+    if url.scheme not in ("http", "https") or not host:
         raise MaxsimdError("the address must begin with http:// or https://")
-    if url.username is not None or url.password is not None or url.query or url.fragment:
+    if url.userinfo or url.query or url.fragment:
         raise MaxsimdError("the address takes no credentials, query or fragment")
-    return given.rstrip("/")
+    if url.port is not None and url.port > 65535:
+        raise MaxsimdError("the port of the address is above 65535")
+    return str(url.copy_with(query=None, fragment=None)).rstrip("/")
+
+
+def unusable_proxy(error: Exception) -> MaxsimdError:
+    return MaxsimdError(f"a proxy that the environment names cannot be used: {error}")
 
 
 def headers(api_key: str, user_agent: str | None) -> dict[str, str]:
     # An error about a malformed header value would quote it, and the value is a secret.
     if re.fullmatch(r"[\x21-\x7e]+", api_key) is None:
         raise MaxsimdError("the API key is missing or holds characters that no key has")
+    if user_agent is not None and re.fullmatch(r"[\x21-\x7e][\x20-\x7e]*", user_agent) is None:
+        raise MaxsimdError("the user agent is empty, begins with a space, or holds characters that are no printable ASCII")
     own = f"maxsimd-python/{version('maxsimd')} python/{platform.python_version()}"
     return {
         "authorization": f"Bearer {api_key}",
@@ -249,7 +281,10 @@ def read_answer(call: Call[Answer], response: httpx.Response) -> Answer:
         raise _api_error(response) from None
 
 
-def connection_failed(url: str, error: httpx.TransportError) -> ConnectionFailed:
+def failed(url: str, error: httpx.RequestError | httpx.InvalidURL) -> MaxsimdError:
+    """The error of an attempt that got no answer."""
+    if isinstance(error, httpx.InvalidURL):
+        return MaxsimdError(f"no address can carry this request: {error}")
     unconnected = isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout))
     is_timeout = isinstance(error, httpx.TimeoutException)
     return ConnectionFailed(

@@ -62,13 +62,14 @@ class Maxsimd:
         self._on_retry = on_retry
         # What the rate limit told one request holds for all of the tenant.
         self._paused_until = 0.0
-        # The key goes to the address given, nowhere else.
-        self._http = httpx.Client(
-            headers=calls.headers(api_key, user_agent),
-            timeout=timeout,
-            transport=transport,
-            follow_redirects=False,
-        )
+        headers = calls.headers(api_key, user_agent)
+        try:
+            # The key goes to the address given, nowhere else.
+            self._http = httpx.Client(
+                headers=headers, timeout=timeout, transport=transport, follow_redirects=False
+            )
+        except (httpx.InvalidURL, ValueError, ImportError) as error:
+            raise calls.unusable_proxy(error) from error
 
     def close(self) -> None:
         self._http.close()
@@ -234,8 +235,8 @@ class Maxsimd:
             response = self._http.request(
                 call.method, f"{self._url}{call.path}", content=call.body, headers=content_type
             )
-        except httpx.TransportError as error:
-            raise calls.connection_failed(self._url, error) from error
+        except (httpx.RequestError, httpx.InvalidURL) as error:
+            raise calls.failed(self._url, error) from error
         return calls.read_answer(call, response)
 
 
