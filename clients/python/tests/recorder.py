@@ -1,4 +1,7 @@
-"""A real HTTP server that records the requests it gets, for what a transport in its place would not see."""
+"""A real HTTP server that records the requests it gets, for what a transport in its place would not see.
+
+It may stand as a proxy: it answers for every host, and refuses tunnels.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +39,10 @@ def recorder() -> Iterator[Recorder]:
             self.wfile.write(body)
 
         do_DELETE = do_GET = do_PATCH = do_POST = _record
+
+        def do_CONNECT(self) -> None:
+            recorded.requests.append((self.command, self.path))
+            self.send_error(502)
 
         def log_message(self, format: str, *args: Any) -> None:
             pass

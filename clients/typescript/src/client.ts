@@ -1,3 +1,4 @@
+import { fetchFor } from './connection.ts';
 import { ApiError, MaxsimdError } from './errors.ts';
 import { importDocuments } from './import.ts';
 import type { ImportOptions, ImportReport } from './import.ts';
@@ -33,13 +34,16 @@ export interface MaxsimdOptions {
   readonly apiKey: string;
   /** For one attempt. The default, 150 s, is above every deadline of the service. */
   readonly timeoutMs?: number;
-  /** For all attempts of a request together, the waiting included: 120 s by default, 0 = one attempt. */
+  /**
+   * For all attempts of a request together, the waiting included; 0 = one attempt. By default 120 s, and 5 s as long as
+   * this client was never connected.
+   */
   readonly retryMsMax?: number;
   /** Before each wait for another attempt. */
   readonly onRetry?: (error: Error, delayMs: number) => void;
   /** Put before the client's own name. */
   readonly userAgent?: string;
-  /** For a proxy, or a test. */
+  /** In the place of the client's own, which goes through the proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY name. */
   readonly fetch?: typeof fetch;
 }
 
@@ -55,13 +59,14 @@ export class Maxsimd {
     if ('document' in globalThis || 'WorkerGlobalScope' in globalThis)
       throw new MaxsimdError('an API key must not reach a browser: call the service from your backend');
     const own = `maxsimd-typescript/${version} node/${process.versions.node}`;
+    const url = checkedUrl(options.url);
     this.#transport = new Transport({
-      url: checkedUrl(options.url),
+      url,
       apiKey: checkedKey(options.apiKey),
       userAgent: options.userAgent === undefined ? own : `${checkedUserAgent(options.userAgent)} ${own}`,
       timeoutMs: options.timeoutMs ?? 150_000,
-      retryMsMax: options.retryMsMax ?? 120_000,
-      fetch: options.fetch ?? fetch,
+      retryMsMax: options.retryMsMax,
+      fetch: options.fetch ?? fetchFor(url),
       onRetry: options.onRetry,
     });
   }

@@ -1,8 +1,9 @@
 /** One request over fetch, repeated by the rules of `retry.ts`. No key, query or text goes into a message. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, ConnectionError, MaxsimdError } from './errors.ts';
+import { connectMsMax, connectionProblem } from './connection.ts';
 import { jsonText, requestTarget } from './encoding.ts';
-import { isRefusedForNow, repeatDelayMs } from './retry.ts';
+import { isRefusedForNow, repeatDelayMs, repeatMsMax } from './retry.ts';
 import type { ErrorDetail } from './types.ts';
 
 export interface RequestOptions {
@@ -19,7 +20,8 @@ export interface TransportSettings {
   readonly apiKey: string;
   readonly userAgent: string;
   readonly timeoutMs: number;
-  readonly retryMsMax: number;
+  /** `undefined`: by default. */
+  readonly retryMsMax: number | undefined;
   readonly fetch: typeof fetch;
   readonly onRetry: ((error: Error, delayMs: number) => void) | undefined;
 }
@@ -47,6 +49,7 @@ export class Transport {
   readonly #settings: TransportSettings;
   /** The request rate is the tenant's: what one request learns holds for all. */
   #pausedUntilMs = 0;
+  #wasConnected = false;
 
   constructor(settings: TransportSettings) {
     this.#settings = settings;
@@ -57,13 +60,21 @@ export class Transport {
     const startedMs = performance.now();
     for (let attempts = 1; ; attempts += 1) {
       await this.#waitForPause(options.signal);
+      const attemptedMs = performance.now();
       try {
-        return (await this.#attempt(prepared, options)) as Answer;
+        const answer = await this.#attempt(prepared, options);
+        this.#wasConnected = true;
+        return answer as Answer;
       } catch (error) {
+        this.#wasConnected ||= this.#tellsOfConnection(error, options);
         const delayMs = repeatDelayMs(error, { ...request, attempts }, Math.random);
         const waits = request.isPatient === true && isRefusedForNow(error);
-        const elapsedMs = performance.now() - startedMs;
-        if (delayMs === undefined || (!waits && elapsedMs + delayMs > this.#settings.retryMsMax)) throw error;
+        const nowMs = performance.now();
+        const elapsedMs = nowMs - startedMs;
+        const retryMsMax =
+          this.#settings.retryMsMax ??
+          repeatMsMax({ wasConnected: this.#wasConnected, attemptMs: nowMs - attemptedMs });
+        if (delayMs === undefined || (!waits && elapsedMs + delayMs > retryMsMax)) throw error;
         this.#settings.onRetry?.(error as Error, delayMs);
         request.onRetry?.(error as Error);
         if (error instanceof ApiError && error.code === 'rate_limit_exceeded')
@@ -71,6 +82,13 @@ export class Transport {
         else await wait(delayMs, options.signal);
       }
     }
+  }
+
+  /** An attempt shorter than the making of a connection may have ended before there was one. */
+  #tellsOfConnection(error: unknown, { timeoutMs = this.#settings.timeoutMs }: RequestOptions): boolean {
+    if (error instanceof ApiError) return true;
+    if (!(error instanceof ConnectionError)) return false;
+    return error.code === 'timeout' ? timeoutMs > connectMsMax : error.maybeReceived;
   }
 
   async #waitForPause(signal: AbortSignal | undefined): Promise<void> {
@@ -149,23 +167,11 @@ async function wait(delayMs: number, signal: AbortSignal | undefined): Promise<v
   }
 }
 
-/** No connection was made, so no request was received. */
-const unconnected = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'UND_ERR_CONNECT_TIMEOUT',
-]);
-
-/** fetch says "fetch failed" and keeps the reason in its cause. */
 function connectionError(url: string, error: unknown): ConnectionError {
-  const cause = (error as { readonly cause?: { readonly code?: string; readonly message?: string } }).cause;
-  const reason = cause?.message || cause?.code || (error as Error).message;
+  const { reason, isUnconnected } = connectionProblem(error);
   return new ConnectionError(`cannot reach ${url}: ${reason}`, {
     code: 'connection_failed',
-    maybeReceived: !unconnected.has(cause?.code ?? ''),
+    maybeReceived: !isUnconnected,
     cause: error,
   });
 }

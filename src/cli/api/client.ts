@@ -80,7 +80,13 @@ export class ApiClient {
   constructor(endpoint: Endpoint, retrying: RetryingOptions, signal?: AbortSignal) {
     this.url = endpoint.url;
     this.#endpoint = endpoint;
-    this.#retrying = new Retrying(retrying);
+    this.#retrying = new Retrying({
+      policy: retrying.policy,
+      onWait: (failure, delayMs) => {
+        endpoint.onWait?.(failure, delayMs);
+        retrying.onWait?.(failure, delayMs);
+      },
+    });
     this.#signal = signal;
   }
 

@@ -2,16 +2,21 @@
  * One request, one answer, over the built-in fetch (which keeps connections alive). Never puts the key or
  * a body into a message.
  */
-import { CommandFailure, messageOf } from '../failure.ts';
+import { CommandFailure } from '../failure.ts';
 import { isObject, parseJson } from '../json.ts';
 import type { Issue } from '../../errors.ts';
+import { connectMsMax, connectionProblem, fetchFor } from './connection.ts';
 import { ApiFailure, kindOf } from './failure.ts';
+import type { OnWait } from './retry.ts';
 
 export interface Endpoint {
   /** Without a trailing slash; may carry a path (behind a proxy). */
   readonly url: string;
   readonly key: string;
   readonly timeoutMs: number;
+  readonly fetch: typeof fetch;
+  /** Before each wait for another attempt: what `--verbose` tells. */
+  readonly onWait?: OnWait | undefined;
 }
 
 export interface ApiRequest {
@@ -30,7 +35,12 @@ export interface Answer {
 }
 
 /** Checks what the user gave; a `CommandFailure` (usage) says what is wrong with it. */
-export function endpointOf(url: string, key: string | undefined, timeoutMs: number): Endpoint {
+export function endpointOf(
+  url: string,
+  key: string | undefined,
+  timeoutMs: number,
+  onWait?: OnWait,
+): Endpoint {
   if (key === undefined || key === '') {
     throw new CommandFailure('usage_error', 'an API key is needed: --key KEY or MAXSIMD_API_KEY');
   }
@@ -45,7 +55,8 @@ export function endpointOf(url: string, key: string | undefined, timeoutMs: numb
   if (parsed.username !== '' || parsed.password !== '' || parsed.search !== '' || parsed.hash !== '') {
     throw new CommandFailure('usage_error', '--url takes no credentials, query or fragment');
   }
-  return { url: `${parsed.origin}${parsed.pathname}`.replace(/\/+$/, ''), key, timeoutMs };
+  const base = `${parsed.origin}${parsed.pathname}`.replace(/\/+$/, '');
+  return { url: base, key, timeoutMs, fetch: fetchFor(base), onWait };
 }
 
 /** Rejects with an `ApiFailure`, or with the signal's reason when the caller gave up. */
@@ -56,7 +67,7 @@ export async function exchange(endpoint: Endpoint, request: ApiRequest): Promise
   let response: Response;
   let text: string;
   try {
-    response = await fetch(`${endpoint.url}${request.path}`, {
+    response = await endpoint.fetch(`${endpoint.url}${request.path}`, {
       method: request.method,
       headers: {
         authorization: `Bearer ${endpoint.key}`,
@@ -70,29 +81,31 @@ export async function exchange(endpoint: Endpoint, request: ApiRequest): Promise
     text = await response.text();
   } catch (error) {
     request.signal?.throwIfAborted();
-    throw timeout.aborted
-      ? new ApiFailure(`no answer from ${endpoint.url} within ${endpoint.timeoutMs / 1000} s`, {
-          kind: 'unavailable',
-          code: 'timeout',
-          cause: error,
-        })
-      : new ApiFailure(`cannot reach ${endpoint.url}: ${connectionProblem(error)}`, {
-          kind: 'unavailable',
-          code: 'connection_failed',
-          cause: error,
-        });
+    throw timeout.aborted ? timedOut(endpoint, error) : unreached(endpoint, error);
   }
   const latencyMs = performance.now() - started;
   if (!response.ok) throw failureOf(response, text);
   return { body: parseBody(response, text), latencyMs };
 }
 
-/** fetch says "fetch failed" and keeps the reason in its cause. */
-function connectionProblem(error: unknown): string {
-  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-  const code = isObject(cause) && typeof cause['code'] === 'string' ? cause['code'] : undefined;
-  const message = messageOf(cause);
-  return message === '' ? (code ?? 'connection failed') : message;
+function timedOut({ url, timeoutMs }: Endpoint, cause: unknown): ApiFailure {
+  return new ApiFailure(`no answer from ${url} within ${timeoutMs / 1000} s`, {
+    kind: 'unavailable',
+    code: 'timeout',
+    // It may have ended before there was a connection.
+    isUnconnected: timeoutMs <= connectMsMax,
+    cause,
+  });
+}
+
+function unreached({ url }: Endpoint, cause: unknown): ApiFailure {
+  const { reason, isUnconnected } = connectionProblem(cause);
+  return new ApiFailure(`cannot reach ${url}: ${reason}`, {
+    kind: 'unavailable',
+    code: 'connection_failed',
+    isUnconnected,
+    cause,
+  });
 }
 
 function parseBody(response: Response, text: string): unknown {

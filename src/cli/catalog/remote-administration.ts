@@ -6,7 +6,7 @@ import { checked } from '../api/checked.ts';
 import { endpointOf, exchange, type ApiRequest } from '../api/exchange.ts';
 import { ApiFailure } from '../api/failure.ts';
 import { pathSegment } from '../api/path-segment.ts';
-import { Retrying } from '../api/retry.ts';
+import { Retrying, type OnWait } from '../api/retry.ts';
 import { CommandFailure } from '../failure.ts';
 
 const timeoutMs = 30_000;
@@ -103,7 +103,7 @@ function pageOf<Item>(item: z.ZodType<Item>) {
 }
 
 /** Throws a usage error for an address or a key that cannot be one. */
-export function remoteAdministration(url: string, key: string | undefined): Administration {
+export function remoteAdministration(url: string, key: string | undefined, onWait?: OnWait): Administration {
   if (key === undefined) {
     throw new CommandFailure(
       'usage_error',
@@ -111,7 +111,7 @@ export function remoteAdministration(url: string, key: string | undefined): Admi
     );
   }
   const endpoint = endpointOf(url, key, timeoutMs);
-  const retrying = new Retrying({ policy });
+  const retrying = new Retrying({ policy, onWait });
 
   async function ask<T>(schema: z.ZodType<T>, request: ApiRequest): Promise<T> {
     const path = `/admin/v1${request.path}`;

@@ -38,6 +38,11 @@ from .models import (
     UsageSummary,
 )
 
+UNPROXIED = ("all://localhost", "all://127.0.0.1", "all://[::1]")
+"""Addresses, as httpx writes them, that a proxy cannot reach: they mean this machine."""
+_UNCONNECTED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+"""No connection was made, so no request was received. A proxy that refuses a tunnel made none to the service."""
+
 Answer = TypeVar("Answer", bound=BaseModel)
 Document = DocumentInput | Mapping[str, Any]
 Query = QueryItemInput | Mapping[str, Any]
@@ -285,7 +290,7 @@ def failed(url: str, error: httpx.RequestError | httpx.InvalidURL) -> MaxsimdErr
     """The error of an attempt that got no answer."""
     if isinstance(error, httpx.InvalidURL):
         return MaxsimdError(f"no address can carry this request: {error}")
-    unconnected = isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout))
+    unconnected = isinstance(error, _UNCONNECTED)
     is_timeout = isinstance(error, httpx.TimeoutException)
     return ConnectionFailed(
         f"no answer from {url} in time" if is_timeout else f"cannot reach {url}: {error or type(error).__name__}",
