@@ -1,7 +1,7 @@
 /** An identifier given to the command line never names another thing than it says. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { ApiClient } from '../../src/cli/api/client.ts';
-import { endpointOf } from '../../src/cli/api/exchange.ts';
+import { endpointOf } from '../../src/cli/api/endpoint.ts';
 import { remoteAdministration } from '../../src/cli/catalog/remote-administration.ts';
 import type { Administration } from '../../src/service/administration.ts';
 import { ApiDouble } from '../support/http/api-double.ts';

@@ -2,7 +2,8 @@
 import { z } from 'zod';
 import { CommandFailure } from '../failure.ts';
 import { checked } from './checked.ts';
-import { exchange, type Answer, type ApiRequest, type Endpoint } from './exchange.ts';
+import { type Endpoint } from './endpoint.ts';
+import { exchangeWith, type Exchange, type Answer, type ApiRequest } from './exchange.ts';
 import { ApiFailure } from './failure.ts';
 import { pathSegment } from './path-segment.ts';
 import { Retrying, type RetryingOptions } from './retry.ts';
@@ -72,14 +73,14 @@ export interface WantedIndex {
 
 export class ApiClient {
   readonly url: string;
-  readonly #endpoint: Endpoint;
+  readonly #exchange: Exchange;
   readonly #retrying: Retrying;
   readonly #signal: AbortSignal | undefined;
 
   /** `signal` ends requests that have none of their own. */
   constructor(endpoint: Endpoint, retrying: RetryingOptions, signal?: AbortSignal) {
     this.url = endpoint.url;
-    this.#endpoint = endpoint;
+    this.#exchange = exchangeWith(endpoint);
     this.#retrying = new Retrying({
       policy: retrying.policy,
       onWait: (failure, delayMs) => {
@@ -181,7 +182,7 @@ export class ApiClient {
 
   #send(request: ApiRequest): Promise<Answer> {
     const signal = request.signal ?? this.#signal;
-    return this.#retrying.run(() => exchange(this.#endpoint, { ...request, signal }), signal);
+    return this.#retrying.run(() => this.#exchange({ ...request, signal }), signal);
   }
 }
 

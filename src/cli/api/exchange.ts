@@ -2,22 +2,11 @@
  * One request, one answer, over the built-in fetch (which keeps connections alive). Never puts the key or
  * a body into a message.
  */
-import { CommandFailure } from '../failure.ts';
 import { isObject, parseJson } from '../json.ts';
 import type { Issue } from '../../errors.ts';
 import { connectMsMax, connectionProblem, fetchFor } from './connection.ts';
 import { ApiFailure, kindOf } from './failure.ts';
-import type { OnWait } from './retry.ts';
-
-export interface Endpoint {
-  /** Without a trailing slash; may carry a path (behind a proxy). */
-  readonly url: string;
-  readonly key: string;
-  readonly timeoutMs: number;
-  readonly fetch: typeof fetch;
-  /** Before each wait for another attempt: what `--verbose` tells. */
-  readonly onWait?: OnWait | undefined;
-}
+import type { Endpoint } from './endpoint.ts';
 
 export interface ApiRequest {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
@@ -34,40 +23,23 @@ export interface Answer {
   readonly latencyMs: number;
 }
 
-/** Checks what the user gave; a `CommandFailure` (usage) says what is wrong with it. */
-export function endpointOf(
-  url: string,
-  key: string | undefined,
-  timeoutMs: number,
-  onWait?: OnWait,
-): Endpoint {
-  if (key === undefined || key === '') {
-    throw new CommandFailure('usage_error', 'an API key is needed: --key KEY or MAXSIMD_API_KEY');
-  }
-  // fetch would quote a malformed header value in its error, and the value is a secret.
-  if (!/^[\x21-\x7e]+$/.test(key)) {
-    throw new CommandFailure('usage_error', 'the API key holds characters that no key has');
-  }
-  const parsed = URL.canParse(url) ? new URL(url) : undefined;
-  if (parsed === undefined || !/^https?:$/.test(parsed.protocol)) {
-    throw new CommandFailure('usage_error', '--url must be an http:// or https:// address');
-  }
-  if (parsed.username !== '' || parsed.password !== '' || parsed.search !== '' || parsed.hash !== '') {
-    throw new CommandFailure('usage_error', '--url takes no credentials, query or fragment');
-  }
-  const base = `${parsed.origin}${parsed.pathname}`.replace(/\/+$/, '');
-  return { url: base, key, timeoutMs, fetch: fetchFor(base), onWait };
+/** Rejects with an `ApiFailure`, or with the signal's reason when the caller gave up. */
+export type Exchange = (request: ApiRequest) => Promise<Answer>;
+
+/** Throws a usage error where the environment names a proxy that is none. */
+export function exchangeWith(endpoint: Endpoint): Exchange {
+  const fetchOnce = fetchFor(endpoint.url);
+  return (request) => exchange(endpoint, fetchOnce, request);
 }
 
-/** Rejects with an `ApiFailure`, or with the signal's reason when the caller gave up. */
-export async function exchange(endpoint: Endpoint, request: ApiRequest): Promise<Answer> {
+async function exchange(endpoint: Endpoint, fetchOnce: typeof fetch, request: ApiRequest): Promise<Answer> {
   const timeout = AbortSignal.timeout(endpoint.timeoutMs);
   const signal = request.signal === undefined ? timeout : AbortSignal.any([request.signal, timeout]);
   const started = performance.now();
   let response: Response;
   let text: string;
   try {
-    response = await endpoint.fetch(`${endpoint.url}${request.path}`, {
+    response = await fetchOnce(`${endpoint.url}${request.path}`, {
       method: request.method,
       headers: {
         authorization: `Bearer ${endpoint.key}`,

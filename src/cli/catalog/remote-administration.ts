@@ -3,7 +3,8 @@ import { z } from 'zod';
 import type { ApiKey, AuditEntry, Tenant, TenantLimits, UsageDay } from '../../catalog/contract.ts';
 import type { Administration } from '../../service/administration.ts';
 import { checked } from '../api/checked.ts';
-import { endpointOf, exchange, type ApiRequest } from '../api/exchange.ts';
+import { endpointOf } from '../api/endpoint.ts';
+import { exchangeWith, type ApiRequest } from '../api/exchange.ts';
 import { ApiFailure } from '../api/failure.ts';
 import { pathSegment } from '../api/path-segment.ts';
 import { Retrying, type OnWait } from '../api/retry.ts';
@@ -110,12 +111,12 @@ export function remoteAdministration(url: string, key: string | undefined, onWai
       'the key of an operator is needed: --admin-key KEY or MAXSIMD_ADMIN_KEY',
     );
   }
-  const endpoint = endpointOf(url, key, timeoutMs);
+  const exchange = exchangeWith(endpointOf(url, key, timeoutMs));
   const retrying = new Retrying({ policy, onWait });
 
   async function ask<T>(schema: z.ZodType<T>, request: ApiRequest): Promise<T> {
     const path = `/admin/v1${request.path}`;
-    const send = () => exchange(endpoint, { ...request, path });
+    const send = () => exchange({ ...request, path });
     return checked(schema, await (request.method === 'POST' ? send() : retrying.run(send)));
   }
 

@@ -1,6 +1,6 @@
 /** Options that several commands share, and what their values may be. */
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import { endpointOf, type Endpoint } from '../api/exchange.ts';
+import { endpointOf, type Endpoint } from '../api/endpoint.ts';
 import type { OnWait } from '../api/retry.ts';
 import type { AdministrationChoice } from '../catalog/administration-access.ts';
 import type { ProgramEnvironment } from './environment.ts';

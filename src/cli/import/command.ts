@@ -1,7 +1,7 @@
 /** `maxsimd import`: documents of a file, standard input or a directory into an index, through the HTTP API. */
 import type { Readable } from 'node:stream';
 import { ApiClient, type WantedIndex } from '../api/client.ts';
-import type { Endpoint } from '../api/exchange.ts';
+import type { Endpoint } from '../api/endpoint.ts';
 import { rateLimitHint } from '../api/rate-limit-hint.ts';
 import { CommandFailure, Interruption, messageOf } from '../failure.ts';
 import type { CommandResult } from '../output.ts';
