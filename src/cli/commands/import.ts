@@ -37,7 +37,11 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
       .option('--state <file>', 'where to keep the state of the import (default: beside the input)'),
     180,
   )
-    .option('--retry-for <seconds>', 'how long to wait for an unavailable service', positiveNumber, 300)
+    .option(
+      '--retry-for <seconds>',
+      'how long to wait for an unavailable service (default: 300, and 5 while it was never reached)',
+      positiveNumber,
+    )
     .addHelpText(
       'after',
       '\nA document has doc_id (or _id, or id), text, title and metadata; the text sent is title, a space, text. Its other\n' +
@@ -61,7 +65,7 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
           subset?: string;
           split?: string;
           state?: string;
-          retryFor: number;
+          retryFor?: number;
         },
       ) => {
         const { importDocuments } = await import('../import/command.ts');
@@ -73,7 +77,7 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
             index: { name: options.index, model: options.model },
             concurrency: options.concurrency,
             stateFile: options.state,
-            retryMs: options.retryFor * 1000,
+            retryMs: options.retryFor === undefined ? undefined : options.retryFor * 1000,
             signal: environment.interruption(),
             stdin: environment.stdin,
             stderr: environment.stderr,
