@@ -74,6 +74,16 @@ CREATE TRIGGER usage_begins_day AFTER INSERT ON usage_days BEGIN
   DELETE FROM usage_days WHERE tenant_id = NEW.tenant_id AND day <= date(NEW.day, '-${usageDaysKept} days');
 END;`;
 
+/** Sessions of the console that were signed out, until they would have expired. */
+const endedSessions = `
+CREATE TABLE ended_sessions (
+  digest BLOB PRIMARY KEY,
+  key_id TEXT NOT NULL REFERENCES api_keys (id) ON DELETE CASCADE,
+  expires_at_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX ended_sessions_of_key ON ended_sessions (key_id);
+CREATE INDEX ended_sessions_expired ON ended_sessions (expires_at_ms);`;
+
 /** One row a writer: what its last committed transaction was (see `group-commit.ts`). */
 const commitMarkers = `
 CREATE TABLE commit_markers (
@@ -177,6 +187,7 @@ CREATE TABLE audit_log (
 ) STRICT;
 CREATE INDEX audit_of_tenant ON audit_log (tenant_id, id);
 ${usageDays}`,
+    endedSessions,
   ],
 };
 
