@@ -8,6 +8,7 @@ const stage = useStage();
 /** What these tests look at. */
 interface Answered {
   readonly results?: unknown;
+  readonly usage?: unknown;
   readonly error?: unknown;
 }
 
@@ -103,6 +104,20 @@ describe('a session', () => {
     }
     expect((await ask('usage', { cookie: `${name}=` })).status).toBe(401);
     expect((await ask('usage', {})).status).toBe(401);
+  });
+
+  test('counts a look at tokens as a request without tokens of the month, and no further than the rate', async () => {
+    const tenant = await stage.newTenant({ requestsPerMinute: 4 });
+    const { cookie } = await signIn(tenant.key);
+    const look = () =>
+      ask('tokens', {
+        cookie,
+        body: { query: 'tide', document: { text: 'the tide comes in', chunk_index: 0 } },
+      });
+    expect([(await look()).status, (await look()).status]).toEqual([200, 200]);
+    const { body } = await ask('usage', { cookie });
+    expect(body.usage).toMatchObject({ requests: 3, input_tokens: '0' });
+    expect((await look()).status).toBe(429);
   });
 
   test('ends with its key and its tenant', async () => {
