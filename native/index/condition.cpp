@@ -97,8 +97,8 @@ void setAll(Bitmap& set, std::span<const uint32_t> records) {
   }
 }
 
-/// A bitmap a step would be a bitmap a value; those of terms are made for so many steps at a time that they have this many
-/// bytes, or for this many steps where a single one is large.
+/// Sets of terms that are held at a time: as many as have `termSetsBytes` together, but `termSetsLeast` where they are large.
+/// A set for every step would be one for each of the values that are compared.
 constexpr size_t termSetsBytes = size_t(4) << 20, termSetsLeast = 8;
 
 /// Evaluates one condition over one segment.
@@ -132,7 +132,7 @@ class ConditionRun {
     return set;
   }
 
-  /// Of the next steps that look up terms, in one pass over the segment.
+  /// Makes the sets of the next steps that look up terms, in one pass over the segment.
   void readTermSets(Steps step) {
     const size_t setBytes = snapshot_.records / 8 + 1;
     const size_t most = std::max(termSetsLeast, termSetsBytes / setBytes);
@@ -187,7 +187,7 @@ class ConditionRun {
   const Checkpoint& checkpoint_;
   /// A stack.
   std::vector<Bitmap> sets_;
-  /// Of the next steps that look up terms.
+  /// The sets of the next steps that look up terms.
   std::deque<Bitmap> termSets_;
   std::vector<uint32_t> damaged_;
 };

@@ -49,7 +49,7 @@ function App() {
             </a>
           ))}
         </nav>
-        <button type="button" disabled={signOut.busy} onClick={signOut.start}>
+        <button type="button" disabled={signOut.busy} onClick={() => signOut.start()}>
           Sign out
         </button>
       </header>

@@ -32,7 +32,7 @@ const concurrencyRetrySeconds = 1;
 export class Admission {
   readonly #options: AdmissionOptions;
   readonly #records = new HotCache<KeyRecord>({ rowsMax: keysMax, maxAgeMs: keyAgeMsMax });
-  /** Of sessions, by the digest. */
+  /** Whether sessions were signed out, by their digests. */
   readonly #endings = new HotCache<{ readonly hasEnded: boolean }>({
     rowsMax: keysMax,
     maxAgeMs: keyAgeMsMax,

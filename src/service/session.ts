@@ -39,7 +39,7 @@ export class Sessions {
     return bytes.toString('latin1', 6, payloadBytes);
   }
 
-  /** Of its bytes: the last character of a text has bits that are no part of them, so that several texts are one session. */
+  /** Covers the bytes and not the text: the last character has bits that are no part of them, so that several texts are one session. */
   digestOf(session: string): Buffer {
     return createHash('sha256').update(Buffer.from(session, 'base64url')).digest();
   }

@@ -116,7 +116,7 @@ export function describeAdministration(current: () => CatalogUnderTest): void {
       expect(await under.catalog.hasSessionEnded(session.digest)).toBe(false);
       await under.catalog.endSession(session);
       await under.catalog.endSession(session);
-      // Of a key that is gone, or never was.
+      // Its key is gone, or never was.
       await under.catalog.endSession({ ...session, digest: digestOf(2), keyId: randomUUID() });
       await under.reopen();
       const { catalog } = under;

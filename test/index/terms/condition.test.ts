@@ -10,7 +10,7 @@ type Fields = { readonly [name: string]: Json };
 /** Bodies nest this deep. */
 const jsonDepthMax = 16;
 
-/** Of a field: nothing but constants and, where given, other conditions, within any number of `not`. */
+/** What a field must hold: constants and, where given, other conditions, within any number of `not`. */
 function fieldCondition(depth: number, others: readonly fc.Arbitrary<string>[]): fc.Arbitrary<string> {
   const leaf = fc.oneof(fc.constant('{"in":[]}'), ...others);
   if (depth >= jsonDepthMax - 1) return leaf;
