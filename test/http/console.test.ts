@@ -1,9 +1,12 @@
 /** How a session travels, over HTTPS and without it, and what of the console a browser may keep. */
+import { readFileSync } from 'node:fs';
+import type { IncomingHttpHeaders } from 'node:http';
+import { request } from 'node:https';
 import type { InjectOptions, LightMyRequestResponse } from 'fastify';
 import { expect, onTestFinished, test } from 'vitest';
 import type { ConsolePage } from '../../src/http/console/page.ts';
 import { startHttp } from '../support/http/http-server.ts';
-import { memorySession } from '../support/http/memory-service.ts';
+import { authorization, memorySession } from '../support/http/memory-service.ts';
 
 const page: ConsolePage = new Map([
   ['index.html', { type: 'text/html; charset=utf-8', bytes: Buffer.from('<!doctype html>') }],
@@ -61,6 +64,26 @@ test.each([
   expect(signedOut.statusCode).toBe(204);
   expect(signedOut.headers['set-cookie']).toBe(`${name}=${attributes.replace('Max-Age=43200', 'Max-Age=0')}`);
   expect(ended).toEqual([memorySession]);
+});
+
+test('with a certificate of its own, the server speaks to browsers as over HTTPS', async () => {
+  const fixture = (name: string) => readFileSync(new URL(`protocol/fixtures/${name}`, import.meta.url));
+  const cert = fixture('test-only-cert.pem');
+  await using http = await startHttp({ console: page, tls: { cert, key: fixture('test-only-key.pem') } });
+  const port = await http.listen();
+  const headers = await new Promise<IncomingHttpHeaders>((resolve, reject) => {
+    const address = { host: '127.0.0.1', port, path: '/console/session', method: 'POST', ca: cert };
+    request({ ...address, headers: { authorization } }, (response) => {
+      response.resume();
+      resolve(response.headers);
+    })
+      .on('error', reject)
+      .end();
+  });
+  expect(headers['set-cookie']).toEqual([
+    `${secure}=${memorySession}; Path=/; Secure; Max-Age=43200; ${rest}`,
+  ]);
+  expect(headers['strict-transport-security']).toBe('max-age=15552000');
 });
 
 test.each([
