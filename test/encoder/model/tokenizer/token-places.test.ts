@@ -68,7 +68,9 @@ test('rows of queries and of chunks: as many spans, none for special tokens, the
 const longestTexts = Object.entries({
   words: 'naïve words of any kind ',
   punctuation: 'a,b;',
-  ideographs: '東京都',
+  ideographs: Array.from({ length: 34_000 }, (_, place) =>
+    String.fromCodePoint(0x4e00 + (place % 20_000)),
+  ).join(''),
   marks: 'e\u0301\u0334',
   'one word': 'x',
 }).map(([name, part]) => [name, part.repeat((100 << 10) / Buffer.byteLength(part))] as const);
