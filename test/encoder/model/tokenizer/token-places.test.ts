@@ -81,8 +81,8 @@ test.each(longestTexts)(
     await locate(given);
     const longest: number[] = [];
     for (let run = 0; run < 5; run += 1) longest.push((await turnsOf(() => locate(given))).longestMs);
-    // Turns end after 2 ms of work; the rest is room for a step that began before, and for a slow machine. At once it takes 10 to 40.
-    expect(Math.min(...longest)).toBeLessThan(9);
+    // Turns end after 2 ms of work; the rest is room for a step that began before, and for a slow machine. At once, ideographs take 30 and more.
+    expect(Math.min(...longest)).toBeLessThan(25);
   },
 );
 
