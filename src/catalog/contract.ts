@@ -51,6 +51,17 @@ export interface KeyRecord {
   readonly tenant: Tenant;
 }
 
+/** A session of the console whose owner has signed out. */
+export interface EndedSession {
+  /** Tells it from others; nobody can make a session of it. */
+  readonly digest: Uint8Array;
+  readonly keyId: string;
+  readonly expiresAtMs: number;
+}
+
+/** How long an ended session is remembered past its expiry, which each node's own clock decides. */
+export const endedSessionKeptMs = 3_600_000;
+
 export type IndexStatus = 'creating' | 'ready' | 'error';
 
 export interface IndexRow {
@@ -204,6 +215,9 @@ export interface Catalog {
   listKeys(tenantId: string): Promise<readonly ApiKey[]>;
   revokeKey(keyId: string): Promise<ApiKey | undefined>;
   findKey(keyId: string): Promise<KeyRecord | undefined>;
+  /** From now until it expires; it goes with its key. */
+  endSession(session: EndedSession): Promise<void>;
+  hasSessionEnded(digest: Uint8Array): Promise<boolean>;
   /** Newest first; the newest `auditEntriesMax` are kept. */
   listAudit(query: AuditQuery): Promise<readonly AuditEntry[]>;
 

@@ -241,6 +241,8 @@ export interface Service {
   admitSession(session: string | undefined): Promise<AdmittedRequest>;
   /** A session of the key that is authorized (401). */
   openSession(authorization: string | undefined): Promise<string>;
+  /** Signs out, on every node. */
+  endSession(session: string | undefined): Promise<void>;
   createIndex(context: RequestContext, request: CreateIndexRequest): Promise<IndexRow>;
   listIndexes(context: RequestContext): Promise<readonly IndexRow[]>;
   listIndexPage(context: RequestContext, page: Page<IndexPlace>): Promise<IndexPage>;

@@ -160,6 +160,7 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
     admit: (authorization) => admission.admit(authorization),
     admitSession: (session) => admission.admitSession(session),
     openSession: (authorization) => admission.openSession(authorization),
+    endSession: (session) => admission.endSession(session),
     createIndex: (context, request) => createIndex(parts, context, request),
     listIndexes: (context) => catalog.listIndexes(context.tenant.id),
     listIndexPage: (context, page) => listIndexPage(parts, context, page),

@@ -170,6 +170,7 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
     },
     createKey: (input) => writer.request('createKey', input),
     revokeKey: (keyId) => writer.request('revokeKey', keyId),
+    endSession: (session) => writer.request('endSession', session),
 
     async createIndex(index, indexesMax) {
       assertRoom(reserve);
@@ -273,6 +274,7 @@ function readsOf(reads: SmallReads & ReturnType<typeof keyReads> & ReturnType<ty
     getTenant: operating(reads.getTenant),
     listKeys: operating(reads.listKeys),
     findKey: operating(reads.findKey),
+    hasSessionEnded: operating(reads.hasSessionEnded),
     listAudit: operating(reads.listAudit),
     listIndexes: operating(reads.listIndexes),
     getIndex: operating(reads.getIndex),

@@ -89,6 +89,15 @@ END;
 CREATE TRIGGER version_dies AFTER UPDATE OF died ON versions WHEN OLD.died = 0 AND NEW.died > 0 BEGIN
   UPDATE indexes SET chunks_stored = chunks_stored - NEW.chunk_count WHERE index_key = NEW.index_key;
 END;`;
+/** Sessions of the console that were signed out, until they would have expired. */
+const endedSessions = `
+CREATE TABLE ended_sessions (
+  digest BLOB PRIMARY KEY,
+  key_id TEXT NOT NULL REFERENCES api_keys (id) ON DELETE CASCADE,
+  expires_at_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX ended_sessions_of_key ON ended_sessions (key_id);
+CREATE INDEX ended_sessions_expired ON ended_sessions (expires_at_ms);`;
 
 /** One row a writer: what its last committed transaction was (see `group-commit.ts`). */
 const commitMarkers = `
@@ -194,6 +203,7 @@ CREATE TABLE audit_log (
 CREATE INDEX audit_of_tenant ON audit_log (tenant_id, id);
 ${usageDays}`,
     chunksStored,
+    endedSessions,
   ],
 };
 

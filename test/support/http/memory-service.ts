@@ -121,6 +121,7 @@ export function createMemoryService(): MemoryService {
       if (header !== authorization) throw new ServiceError('authentication_failed', 'unknown API key');
       return memorySession;
     },
+    async endSession() {},
     async describeIndex(context, indexId) {
       await enter('describeIndex', context, indexId);
       return { documents: stored.get(find(indexId).id)?.size ?? 0, segments: [] };
