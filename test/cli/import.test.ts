@@ -1,5 +1,6 @@
 /** `maxsimd import` as a process, against a service that refuses, breaks, and hangs on demand. */
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -9,22 +10,37 @@ import { run, runJson, start, type Finished, type RunOptions } from '../support/
 
 let api: ApiDouble;
 let directory: string;
+let stateHome: string;
 let options: RunOptions;
 
 beforeEach(async () => {
   api = new ApiDouble();
   directory = mkdtempSync(path.join(tmpdir(), 'maxsimd-import-'));
-  options = { environment: { MAXSIMD_URL: await api.listen(), MAXSIMD_API_KEY: 'qkv_live_test' } };
+  stateHome = mkdtempSync(path.join(tmpdir(), 'maxsimd-state-'));
+  options = {
+    environment: {
+      MAXSIMD_URL: await api.listen(),
+      MAXSIMD_API_KEY: 'qkv_live_test',
+      XDG_STATE_HOME: stateHome,
+    },
+  };
 });
 
 afterEach(async () => {
   await api.close();
   rmSync(directory, { recursive: true });
+  rmSync(stateHome, { recursive: true });
 });
 
 const isUpsert = (request: SeenRequest): boolean => request.path.endsWith('/documents');
 const rows = (count: number): readonly object[] =>
   Array.from({ length: count }, (_, position) => ({ id: `d${position}`, text: `text ${position}` }));
+
+/** Those that imports left in the state directory. */
+function stateFiles(): readonly string[] {
+  const folder = path.join(stateHome, 'maxsimd');
+  return existsSync(folder) ? readdirSync(folder) : [];
+}
 
 function input(objects: readonly (object | string)[], name = 'input.jsonl'): string {
   const file = path.join(directory, name);
@@ -81,7 +97,10 @@ describe('an import', () => {
     );
     const { document } = await importFile(path.join(directory, 'beir'));
     expect(document).toMatchObject({ done: 1, failed: 0 });
-    expect(api.documents.get('7')).toEqual({ text: 'A title and text', metadata: { year: 1999 } });
+    expect(api.documents.get('7')).toEqual({
+      text: 'A title and text',
+      metadata: { title: 'A title', year: 1999 },
+    });
   });
 
   it('prints a table for people, nothing but it on standard output', async () => {
@@ -96,7 +115,7 @@ describe('an import', () => {
     const { document } = await importFile(file);
     expect(document).toMatchObject({ done: 60, resumed: 0 });
     expect(api.upserts()).toHaveLength(4);
-    expect(readdirSync(directory)).toEqual(['input.jsonl']);
+    expect(stateFiles()).toEqual([]);
   });
 });
 
@@ -311,13 +330,60 @@ describe('an import that is killed', () => {
     const file = input(['no json', ...rows(110), 'broken', ...rows(240).slice(110)]);
     await killInTheMiddle(['import', file, '--index', 'books', '--concurrency', '1']);
     expect(api.documents.size).toBe(100);
+    expect(readdirSync(directory)).toEqual(['input.jsonl']);
+    expect(stateFiles()).toEqual([expect.stringMatching(/^import-[0-9a-f]{32}\.json$/)]);
     const before = api.upserts().length;
     const { document } = await importFile(file, '--concurrency', '1');
     expect(document).toMatchObject({ done: 240, failed: 2, resumed: 101 });
     expect(document.failures).toMatchObject([{ line: 1 }, { line: 112 }]);
     expect(api.documents.size).toBe(240);
     expect(api.upserts().length - before).toBe(3);
-    expect(readdirSync(directory)).toEqual(['input.jsonl']);
+    expect(stateFiles()).toEqual([]);
+  });
+
+  it('shares no state with another file of that name, index, service, or way of reading', async () => {
+    const file = input(rows(200));
+    mkdirSync(path.join(directory, 'other'));
+    const other = input(rows(200), 'other/input.jsonl');
+    await killInTheMiddle(['import', file, '--index', 'books', '--concurrency', '1']);
+    for (const args of [
+      [other, '--index', 'books'],
+      [file, '--index', 'films'],
+      [file, '--index', 'books', '--metadata-fields', 'a'],
+    ]) {
+      const { document } = await runJson(['import', ...args], options);
+      expect(document).toMatchObject({ done: 200, resumed: 0 });
+    }
+    // None of them has touched it.
+    expect((await importFile(file)).document).toMatchObject({ done: 200, resumed: 100 });
+  });
+
+  it.each([
+    ['the home of the user without XDG_STATE_HOME', ''],
+    ['it too when that is no absolute path', 'relative'],
+  ])('keeps its state in %s', async (_, value) => {
+    const home = mkdtempSync(path.join(directory, 'home-'));
+    options = { environment: { ...options.environment, XDG_STATE_HOME: value, HOME: home } };
+    const file = input(rows(200));
+    await killInTheMiddle(['import', file, '--index', 'books', '--concurrency', '1']);
+    expect(readdirSync(path.join(home, '.local/state/maxsimd'))).toHaveLength(1);
+    expect((await importFile(file)).document).toMatchObject({ done: 200, resumed: 100 });
+  });
+
+  it('says that the state of an earlier version beside the input is not used', async () => {
+    const file = input(rows(1));
+    const indexId = '00000000-0000-4000-8000-0000000000aa';
+    api.addIndex('books', indexId);
+    const target = createHash('sha256')
+      .update(`${options.environment!['MAXSIMD_URL']} ${indexId}`)
+      .digest('hex');
+    const outdated = path.join(directory, `.input.jsonl.${target.slice(0, 16)}.maxsimd-import`);
+    writeFileSync(outdated, '{}');
+    const { document, stderr } = await importFile(file);
+    expect(document).toMatchObject({ done: 1, resumed: 0 });
+    expect(stderr).toBe(
+      `maxsimd: ${outdated} is of an earlier version, which read documents in another way: it is not used and can be deleted\n`,
+    );
   });
 
   it('starts over when the file has changed since', async () => {
@@ -442,5 +508,13 @@ describe('an import whose state has no place', () => {
     expect(exitCode).toBe(1);
     expect(stderr).toMatch(/cannot keep the state of the import/);
     expect(api.documents.size).toBe(0);
+  });
+
+  it('goes on without, and says so, when the state directory cannot be made', async () => {
+    writeFileSync(path.join(stateHome, 'maxsimd'), 'a file');
+    const { exitCode, document, stderr } = await importFile(input(rows(1)));
+    expect(exitCode).toBe(0);
+    expect(document).toMatchObject({ done: 1 });
+    expect(stderr).toMatch(/^maxsimd: this import is not resumable: cannot keep the state/);
   });
 });

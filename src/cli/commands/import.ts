@@ -32,9 +32,17 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
         'further fields to send as metadata, comma between (default: all)',
         names,
       )
+      .option(
+        '--string-fields <names>',
+        'CSV columns whose values stay strings, comma between; "all" for all',
+        namesOrAll,
+      )
       .option('--subset <name>', 'of a dataset directory with several', nonBlank)
       .option('--split <name>', 'of a dataset directory with several; "all" for all', nonBlank)
-      .option('--state <file>', 'where to keep the state of the import (default: beside the input)'),
+      .option(
+        '--state <file>',
+        'where to keep the state of the import (default: in the state directory of the user)',
+      ),
     180,
   )
     .option('--retry-for <seconds>', 'how long to wait for an unavailable service', positiveNumber, 300)
@@ -58,6 +66,7 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
           idField?: string;
           textField?: string;
           metadataFields?: readonly string[];
+          stringFields?: readonly string[] | 'all';
           subset?: string;
           split?: string;
           state?: string;
@@ -68,11 +77,22 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
         environment.report(
           await importDocuments({
             endpoint: endpointFrom(options, environment),
-            choice: { source, format: options.format, subset: options.subset, split: options.split },
-            fields: { id: options.idField, text: options.textField, metadata: options.metadataFields },
+            choice: {
+              source,
+              format: options.format,
+              subset: options.subset,
+              split: options.split,
+              fields: {
+                id: options.idField,
+                text: options.textField,
+                metadata: options.metadataFields,
+                strings: options.stringFields,
+              },
+            },
             index: { name: options.index, model: options.model },
             concurrency: options.concurrency,
             stateFile: options.state,
+            stateHome: environment.stateHome,
             retryMs: options.retryFor * 1000,
             signal: environment.interruption(),
             stdin: environment.stdin,
@@ -90,4 +110,8 @@ function names(text: string): readonly string[] {
     .split(',')
     .map((name) => name.trim())
     .filter((name) => name !== '');
+}
+
+function namesOrAll(text: string): readonly string[] | 'all' {
+  return text.trim() === 'all' ? 'all' : names(text);
 }

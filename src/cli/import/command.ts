@@ -8,7 +8,7 @@ import type { CommandResult } from '../output.ts';
 import { batchDocuments } from './batches.ts';
 import { Checkpoint, problemsKeptMax, startState, type ImportState } from './checkpoint.ts';
 import { ImportDisplay } from './display.ts';
-import { assertColumns, DocumentReader, lookAhead, type FieldChoice, type ImportItem } from './document.ts';
+import { DocumentReader, lookAhead, type ImportItem } from './document.ts';
 import { resultOf, type ImportReport } from './report.ts';
 import { Parallelism, runImport } from './run.ts';
 import { openSource, rowsOf, type Source, type SourceChoice } from './sources/source.ts';
@@ -16,11 +16,12 @@ import { openSource, rowsOf, type Source, type SourceChoice } from './sources/so
 export interface ImportCommand {
   readonly endpoint: Endpoint;
   readonly choice: SourceChoice;
-  readonly fields: FieldChoice;
   readonly index: WantedIndex;
   /** Requests at once; `undefined` = what the tenant's limits allow. */
   readonly concurrency: number | undefined;
   readonly stateFile: string | undefined;
+  /** Of the user, as the environment has it. */
+  readonly stateHome: string | undefined;
   /** How long an unavailable service is waited for. */
   readonly retryMs: number;
   readonly signal: AbortSignal;
@@ -33,13 +34,12 @@ const concurrencyMaxByDefault = 16;
 
 /** Looks at the whole input as far as that is cheap before anything else: a wrong one leaves no index behind. */
 export async function importDocuments(command: ImportCommand): Promise<CommandResult> {
-  const { choice, fields, stdin, stderr } = command;
-  const source = await openSource(choice, stdin);
+  const { choice, stdin, stderr } = command;
+  const source = await openSource(choice, stdin, command.signal);
   if (source.paths.length === 0 && command.stateFile !== undefined) {
     throw new CommandFailure('usage_error', 'standard input cannot be read again: --state is for files');
   }
-  for (const file of source.files) assertColumns(file, fields);
-  const reader = new DocumentReader(fields);
+  const reader = new DocumentReader(choice.fields);
   const items = await lookAhead(readAll(source, reader), source.name);
   const display = new ImportDisplay(stderr, source.bytes);
   try {
@@ -137,7 +137,7 @@ function interruptionOf(error: Interruption, { position }: ImportReport, resumab
 }
 
 function checkpointOf(
-  { choice, fields, stateFile }: ImportCommand,
+  { choice, stateFile, stateHome, stderr }: ImportCommand,
   { paths }: Source,
   url: string,
   indexId: string,
@@ -145,12 +145,19 @@ function checkpointOf(
   if (paths.length === 0) return undefined;
   // A BEIR directory is no more than the place of its corpus.
   const source = paths.length === 1 ? paths[0]! : choice.source;
-  return new Checkpoint({ source, files: paths, reading: fields, url, indexId, stateFile });
+  const reading = choice.fields;
+  const checkpoint = new Checkpoint({ source, files: paths, reading, url, indexId, stateHome, stateFile });
+  if (checkpoint.outdated !== undefined) {
+    stderr.write(
+      `maxsimd: ${checkpoint.outdated} is of an earlier version, which read documents in another way: it is not used and can be deleted\n`,
+    );
+  }
+  return checkpoint;
 }
 
 /**
- * Whether the state can be kept. A place that was asked for must work; beside an input that lies where
- * nothing can be written, the import goes on without.
+ * Whether the state can be kept. A place that was asked for must work; where the user's state directory cannot be
+ * written, the import goes on without.
  */
 function trySave(checkpoint: Checkpoint, state: ImportState, command: ImportCommand): boolean {
   try {

@@ -1,8 +1,7 @@
 /**
  * Parquet files, read five thousand rows at a time (hyparquet; zlib of Node decompresses what it does not). Null is a
- * field that is not there, a timestamp becomes ISO 8601, and bytes that are no text become base64.
+ * field that is not there.
  */
-import { isUtf8 } from 'node:buffer';
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
 import {
   asyncBufferFromFile,
@@ -13,11 +12,10 @@ import {
   type FileMetaData,
 } from 'hyparquet';
 import { CommandFailure, messageOf } from '../../failure.ts';
-import { isObject, parseJson } from '../../json.ts';
+import { parsers, withoutHidden } from './parquet-values.ts';
 import type { RowFile } from './row-file.ts';
 
 const rowsAtOnce = 5_000;
-const decoder = new TextDecoder();
 
 const compressors: Compressors = {
   GZIP: (input) => gunzipSync(input),
@@ -34,10 +32,11 @@ export async function openParquet(name: string): Promise<RowFile> {
   const file = await asyncBufferFromFile(name);
   let metadata: FileMetaData;
   try {
-    metadata = await parquetMetadataAsync(file);
+    metadata = await parquetMetadataAsync(file, { parsers });
   } catch (error) {
     throw cannotRead(error);
   }
+  const readable = withoutHidden(metadata);
   const rowCount = Number(metadata.num_rows);
   return {
     name,
@@ -48,32 +47,29 @@ export async function openParquet(name: string): Promise<RowFile> {
         const rowEnd = Math.min(rowCount, rowStart + rowsAtOnce);
         let rows: readonly Readonly<Record<string, unknown>>[];
         try {
-          rows = await parquetReadObjects({ file, metadata, compressors, rowStart, rowEnd, utf8: false });
+          rows = await parquetReadObjects({
+            file,
+            metadata: readable.metadata,
+            compressors,
+            parsers,
+            rowStart,
+            rowEnd,
+            utf8: false,
+          });
         } catch (error) {
           throw cannotRead(error);
         }
         for (const [place, row] of rows.entries()) {
           const line = rowStart + place + 1;
-          const fields = Object.entries(row).filter(([, value]) => value !== null && value !== undefined);
-          const object = Object.fromEntries(fields.map(([field, value]) => [field, plain(value)]));
+          const fields = Object.entries(row).map(
+            ([field, value]) => [field, readable.convert[field]?.(value)] as const,
+          );
+          const object = Object.fromEntries(
+            fields.filter(([, value]) => value !== null && value !== undefined),
+          );
           yield { line, parsed: { object }, bytesRead: Math.round((file.byteLength * line) / rowCount) };
         }
       }
     },
   };
-}
-
-/** As JSON has it; integers keep their digits. */
-function plain(value: unknown): unknown {
-  if (typeof value === 'bigint') {
-    const exact = Number(value);
-    return Number.isSafeInteger(exact) ? exact : parseJson(String(value));
-  }
-  if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString();
-  if (value instanceof Uint8Array)
-    return isUtf8(value) ? decoder.decode(value) : Buffer.from(value).toString('base64');
-  if (ArrayBuffer.isView(value)) return Array.from(value as unknown as ArrayLike<unknown>, plain);
-  if (Array.isArray(value)) return value.map(plain);
-  if (!isObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([field, inner]) => [field, plain(inner)]));
 }
