@@ -119,6 +119,53 @@ describe('an import', () => {
   });
 });
 
+describe('text that the model does not know', () => {
+  /** Documents 10 and up are unknown: wholly where `n` is even, or else by a half. */
+  function countUnknown(): void {
+    api.unknownTokensOf = (docId) => {
+      const n = Number(docId.slice(1));
+      return n < 10 ? 0 : n % 2 === 0 ? 10 : 5;
+    };
+  }
+
+  it('is reported as its share of all tokens, with the documents that hold most of it', async () => {
+    countUnknown();
+    const file = input(rows(20));
+    const { exitCode, document } = await importFile(file);
+    expect(exitCode).toBe(0);
+    expect(document.unknown_tokens).toEqual({
+      tokens: 75,
+      share: 75 / 200,
+      documents: 10,
+      worst: ['d10', 'd12', 'd14', 'd16', 'd18'].map((doc_id) => ({ doc_id, share: 1 })),
+    });
+    const { stdout } = await run(['import', file, '--index', 'books'], options);
+    expect(stdout).toMatch(
+      /^unknown +37\.5 % of the tokens stand for text that the model does not know, in 10 documents \(d10 100\.0 %, .*, \.\.\.\)$/m,
+    );
+  });
+
+  it('is not mentioned where there is none, or where the service does not count it', async () => {
+    const file = input(rows(20));
+    const { document } = await importFile(file);
+    expect(document.unknown_tokens).toMatchObject({ tokens: 0, documents: 0 });
+    const { stdout } = await run(['import', file, '--index', 'books'], options);
+    expect(stdout).not.toContain('unknown');
+  });
+
+  it('is counted over the whole input, whatever part of it was sent before', async () => {
+    countUnknown();
+    api.documentsMax = 120;
+    const file = input(rows(200));
+    const stopped = await importFile(file, '--concurrency', '1');
+    expect(stopped.document).toMatchObject({ done: 100, unknown_tokens: { documents: 90 } });
+    api.documentsMax = 1000;
+    const { document } = await importFile(file);
+    expect(document).toMatchObject({ resumed: 100, unknown_tokens: { documents: 190, tokens: 1425 } });
+    expect(document.unknown_tokens.share).toBeCloseTo(1425 / 2000);
+  });
+});
+
 describe('what cannot be imported', () => {
   it('is counted and reported by line, and the exit code is 1', async () => {
     const file = input([

@@ -12,12 +12,15 @@ import path from 'node:path';
 import { z } from 'zod';
 import { CommandFailure, messageOf } from '../failure.ts';
 import type { DocumentProblem } from './document.ts';
+import { noTokens, type TokenTally } from './token-tally.ts';
 
 export interface ImportPosition {
   /** Number of the last row up to which everything is settled; 0 = nothing is. */
   readonly rows: number;
   readonly done: number;
   readonly failed: number;
+  /** Of the documents done. */
+  readonly tokens: TokenTally;
 }
 
 /** A position and what is reported about the way there. */
@@ -28,7 +31,10 @@ export interface ImportState {
 }
 
 export const problemsKeptMax = 100;
-export const startState: ImportState = { position: { rows: 0, done: 0, failed: 0 }, problems: [] };
+export const startState: ImportState = {
+  position: { rows: 0, done: 0, failed: 0, tokens: noTokens },
+  problems: [],
+};
 
 const stateSchema = z.object({
   format: z.literal('maxsimd-import-3'),
@@ -36,6 +42,12 @@ const stateSchema = z.object({
   rows: z.number().int().min(0),
   done: z.number().int().min(0),
   failed: z.number().int().min(0),
+  tokens: z.object({
+    inputTokens: z.number(),
+    unknownTokens: z.number(),
+    documents: z.number(),
+    worst: z.array(z.object({ docId: z.string(), share: z.number() })),
+  }),
   problems: z.array(
     z.object({ file: z.string(), line: z.number(), docId: z.string().optional(), error: z.string() }),
   ),
@@ -89,9 +101,9 @@ export class Checkpoint {
     }
     const result = stateSchema.safeParse(state);
     if (!result.success || result.data.owner !== this.#owner) return startState;
-    const { rows, done, failed, problems } = result.data;
+    const { rows, done, failed, tokens, problems } = result.data;
     return {
-      position: { rows, done, failed },
+      position: { rows, done, failed, tokens },
       problems: problems.map(({ file, line, docId, error }) => ({ file, line, docId, error })),
     };
   }
