@@ -16,7 +16,7 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
     program
       .command('import')
       .description('send documents to an index, made if it is missing')
-      .argument('<source>', 'JSONL, CSV or Parquet file, BEIR or dataset directory, - for standard input')
+      .argument('<source>', 'JSON, CSV or Parquet file, BEIR or dataset directory, - for standard input')
       .requiredOption('--index <index>', 'name or id of the index')
       .option(
         '--model <name>',
@@ -48,10 +48,11 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
     .option('--retry-for <seconds>', 'how long to wait for an unavailable service', positiveNumber, 300)
     .addHelpText(
       'after',
-      '\nA document has doc_id (or _id, or id), text, title and metadata; the text sent is title, a space, text. Its other\n' +
-        'fields become metadata too, and the end tells which. Of documents with the same id the last one stays.\n' +
-        'CSV has a header line; a column metadata may hold JSON objects. A dataset directory is one of Hugging Face: README.md,\n' +
-        'dataset_info.json and shards of Parquet, JSONL or CSV. The input is looked at before anything is created.\n' +
+      '\nA document has doc_id (or _id, or id), text, title and metadata; the text sent is title, a space, text. The title and\n' +
+        'all other fields become metadata too, and the end lists them. Of documents with the same id the last one stays.\n' +
+        'JSON is an object a line, or one array. CSV has a header line; its columns of numbers and booleans get these types, and the\n' +
+        'end lists them. A dataset directory is one of Hugging Face: README.md, dataset_info.json and shards of Parquet, JSONL or CSV.\n' +
+        'The input is looked at before anything is created.\n' +
         'An import that was cut off goes on where it was when the same command is given again; a changed input starts over.\n' +
         'Ends with the counts of documents done and failed; exit code 1 when any failed, 130 after Ctrl-C.',
     )

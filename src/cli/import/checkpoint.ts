@@ -19,7 +19,7 @@ export interface ImportPosition {
   readonly rows: number;
   readonly done: number;
   readonly failed: number;
-  /** Of the documents done. */
+  /** Those of the documents done. */
   readonly tokens: TokenTally;
 }
 
@@ -61,7 +61,7 @@ export interface CheckpointOptions {
   readonly reading: object;
   readonly url: string;
   readonly indexId: string;
-  /** Of the user (XDG_STATE_HOME), as the environment has it. */
+  /** The user's (XDG_STATE_HOME), as the environment has it. */
   readonly stateHome: string | undefined;
   /** The very file, in place of one there. */
   readonly stateFile?: string | undefined;

@@ -20,7 +20,7 @@ export interface ImportCommand {
   /** Requests at once; `undefined` = what the tenant's limits allow. */
   readonly concurrency: number | undefined;
   readonly stateFile: string | undefined;
-  /** Of the user, as the environment has it. */
+  /** The user's (XDG_STATE_HOME), as the environment has it. */
   readonly stateHome: string | undefined;
   /** How long an unavailable service is waited for. */
   readonly retryMs: number;

@@ -22,7 +22,7 @@ export function addTokens(one: TokenTally, other: TokenTally): TokenTally {
   };
 }
 
-/** Of all tokens; 0 where there are none. */
+/** Unknown tokens among all; 0 where there are none. */
 export function unknownShare({ inputTokens, unknownTokens }: TokenTally): number {
   return inputTokens === 0 ? 0 : unknownTokens / inputTokens;
 }

@@ -61,7 +61,7 @@ export interface EncodedDocument {
   readonly documentIndex: number;
   /** Tokenizer tokens of the whole text, overlaps counted once, special tokens excluded. */
   readonly inputTokens: number;
-  /** Of these, tokens for text that the model does not know; absent from encoders that do not count them. */
+  /** How many of these stand for text that the model does not know; absent from encoders that do not count them. */
   readonly unknownTokens?: number;
   /** Why this text could not be encoded though the encoder works; such a document has no chunks. */
   readonly problem?: string;

@@ -46,7 +46,7 @@ export interface QueryRows {
 /** Documents that are tokenised and admitted, and wait for the word to go. */
 export interface AdmittedDocuments {
   readonly tokenCounts: Uint32Array;
-  /** Of these, tokens for text that the vocabulary does not have. */
+  /** How many of these stand for text that the vocabulary does not have. */
   readonly unknownCounts: Uint32Array;
   /** Encodes and writes all parts; rejects with an `EncoderFailure`. */
   run(write: (part: DocumentPart) => Promise<void>): Promise<void>;

@@ -1,8 +1,7 @@
 /** What the values of a Parquet file become, to the digit. The fixture is written by `write_types.py` beside it. */
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { openParquet } from '../../../src/cli/import/sources/parquet.ts';
-import { withoutHidden } from '../../../src/cli/import/sources/parquet-values.ts';
+import { openParquet, withoutHidden } from '../../../src/cli/import/sources/parquet.ts';
 
 const fixture = path.resolve(import.meta.dirname, '../../fixtures/parquet/types.parquet');
 

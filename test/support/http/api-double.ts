@@ -49,7 +49,7 @@ export class ApiDouble {
   maxConcurrentRequests = 2;
   requestsPerMinute = 60;
   documentsMax = 100_000;
-  /** Of the ten tokens that each document has. */
+  /** How many of the ten tokens that each document has. */
   unknownTokensOf: (docId: string) => number = () => 0;
   /** Most requests that were in flight at once. */
   inFlightMax = 0;

@@ -25,13 +25,15 @@ export class ColumnTypes {
     this.#isTyped = isTyped;
   }
 
-  /** Reads files to their ends. */
+  /** Reads files to their ends, or until all columns are of strings. */
   async learnFrom(files: readonly RowFile[], signal: AbortSignal): Promise<void> {
     for (const { columns = [], rows } of files) {
-      if (!columns.some(this.#isTyped)) continue;
+      const open = columns.filter(this.#isTyped);
+      if (open.length === 0) continue;
       for await (const row of rows()) {
         signal.throwIfAborted();
         this.#learn(row);
+        if (open.every((column) => this.chosen.get(column) === 'string')) break;
       }
     }
   }

@@ -145,7 +145,7 @@ async function* textOf(blocks: AsyncGenerator<Block>, name: string): AsyncGenera
   }
 }
 
-/** Of those that fit, or else of all, the one that gives most columns. */
+/** The one that gives most columns, of those that fit, or else of all. */
 function delimiterOf(beginning: string, fits: CsvInput['fits']): string {
   const candidates = [',', ';', '\t'].map((delimiter) => ({
     delimiter,

@@ -39,7 +39,7 @@ export interface Source {
   readonly bytes: number;
   /** Rows that a dataset says it has. */
   readonly rowsPromised?: number;
-  /** Of files of strings. */
+  /** Types of the columns in files of strings. */
   readonly types: ColumnTypes;
 }
 
