@@ -5,13 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { errorReply, type ApiDouble } from '../support/http/api-double.ts';
 import { run, runJson, type RunOptions } from '../support/running/command-process.ts';
-import {
-  isUpsert,
-  rows,
-  startImportStage,
-  stateFilesIn,
-  writeInput,
-} from '../support/running/import-stage.ts';
+import { isUpsert, rows, startImportStage, stateFilesIn, writeInput } from './import/import-stage.ts';
 
 let api: ApiDouble;
 let directory: string;

@@ -6,7 +6,7 @@
  * reaches the end.
  */
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
@@ -69,7 +69,7 @@ export interface CheckpointOptions {
 
 export class Checkpoint {
   readonly file: string;
-  /** One that an earlier version left beside the input. It is of documents that were read in another way. */
+  /** The state of an earlier version, which kept it beside the input. It is of documents that were read in another way. */
   readonly outdated: string | undefined;
   readonly #owner: string;
   /** Nobody else keeps files in that directory. */
@@ -77,19 +77,18 @@ export class Checkpoint {
 
   constructor({ url, indexId, reading, ...options }: CheckpointOptions) {
     const source = path.resolve(options.source);
-    const digest = (...parts: readonly string[]): string =>
-      createHash('sha256').update(parts.join('\n')).digest('hex').slice(0, 32);
-    const input = options.files.map((file) => {
+    const paths = options.files.map((file) => path.relative(source, path.resolve(file)));
+    const states = options.files.map((file) => {
       const { size, mtimeMs } = statSync(file);
-      return `${path.relative(source, path.resolve(file))} ${size} ${mtimeMs}`;
+      return [size, mtimeMs];
     });
-    const name = digest(url, indexId, source, JSON.stringify(reading));
-    this.#owner = `${name} ${digest(...input)}`;
-    this.file = options.stateFile ?? path.join(stateDirectory(options.stateHome), `import-${name}.json`);
+    const name = digest(JSON.stringify([url, indexId, source, paths, reading]));
+    this.#owner = `${name} ${digest(JSON.stringify(states))}`;
     this.#isOurs = options.stateFile === undefined;
+    this.file = options.stateFile ?? path.join(stateDirectory(options.stateHome), `import-${name}.json`);
     const target = digest(`${url} ${indexId}`).slice(0, 16);
-    const outdated = path.join(path.dirname(source), `.${path.basename(source)}.${target}.maxsimd-import`);
-    this.outdated = this.#isOurs && existsSync(outdated) ? outdated : undefined;
+    const earlier = path.join(path.dirname(source), `.${path.basename(source)}.${target}.maxsimd-import`);
+    this.outdated = [options.stateFile ?? earlier].find(isOutdated);
   }
 
   load(): ImportState {
@@ -129,6 +128,18 @@ export class Checkpoint {
 
   remove(): void {
     rmSync(this.file, { force: true });
+  }
+}
+
+function digest(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 32);
+}
+
+function isOutdated(file: string): boolean {
+  try {
+    return readFileSync(file, 'utf8').startsWith('{"format":"maxsimd-import-2"');
+  } catch {
+    return false;
   }
 }
 

@@ -145,11 +145,11 @@ function checkpointOf(
   if (paths.length === 0) return undefined;
   // A BEIR directory is no more than the place of its corpus.
   const source = paths.length === 1 ? paths[0]! : choice.source;
-  const reading = choice.fields;
+  const reading = { format: choice.format, ...choice.fields };
   const checkpoint = new Checkpoint({ source, files: paths, reading, url, indexId, stateHome, stateFile });
   if (checkpoint.outdated !== undefined) {
     stderr.write(
-      `maxsimd: ${checkpoint.outdated} is of an earlier version, which read documents in another way: it is not used and can be deleted\n`,
+      `maxsimd: ${checkpoint.outdated} is of an earlier version, which read documents in another way: this import starts over without it\n`,
     );
   }
   return checkpoint;

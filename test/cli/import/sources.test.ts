@@ -247,6 +247,12 @@ describe('a JSONL file', () => {
     ['of objects with other fields', '{"key":"a","body":"b"}\n', /line 1: no doc_id, _id or id .*--id-field/],
   ])('%s is refused', (_, content, message) => expectRefused(file('books.jsonl', content), message));
 
+  it('may begin with a byte order mark', async () => {
+    const { document } = await importFrom(file('books.jsonl', '\uFEFF{"id":"a","text":"\uFEFFb"}\n'));
+    expect(document).toMatchObject({ done: 1, failed: 0 });
+    expect(api.documents.get('a')?.text).toBe('\uFEFFb');
+  });
+
   it.each([
     ['in one line', '[{"id":"a","text":"b, ]"},{"id":"c","text":"\\"}"},7]'],
     ['with an element in each line', '\uFEFF[\n{"id":"a","text":"b, ]"},\n{"id":"c","text":"\\"}"},\n7\n]\n'],

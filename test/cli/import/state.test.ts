@@ -5,13 +5,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { errorReply, type ApiDouble } from '../../support/http/api-double.ts';
 import { runJson, start, type Finished, type RunOptions } from '../../support/running/command-process.ts';
-import {
-  isUpsert,
-  rows,
-  startImportStage,
-  stateFilesIn,
-  writeInput,
-} from '../../support/running/import-stage.ts';
+import { isUpsert, rows, startImportStage, stateFilesIn, writeInput } from './import-stage.ts';
 
 let api: ApiDouble;
 let directory: string;
@@ -74,6 +68,7 @@ describe('an import that is killed', () => {
       [other, '--index', 'books'],
       [file, '--index', 'films'],
       [file, '--index', 'books', '--metadata-fields', 'a'],
+      [file, '--index', 'books', '--format', 'jsonl'],
     ]) {
       const { document } = await runJson(['import', ...args], options);
       expect(document).toMatchObject({ done: 200, resumed: 0 });
@@ -94,6 +89,14 @@ describe('an import that is killed', () => {
     expect((await importFile(file)).document).toMatchObject({ done: 200, resumed: 100 });
   });
 
+  it('says that a state of an earlier version where --state says is not used', async () => {
+    const state = path.join(directory, 'state');
+    writeFileSync(state, '{"format":"maxsimd-import-2"}');
+    const { document, stderr } = await importFile(input(rows(1)), '--state', state);
+    expect(document).toMatchObject({ done: 1, resumed: 0 });
+    expect(stderr).toMatch(/\/state is of an earlier version, .* starts over without it\n$/);
+  });
+
   it('says that the state of an earlier version beside the input is not used', async () => {
     const file = input(rows(1));
     const indexId = '00000000-0000-4000-8000-0000000000aa';
@@ -102,11 +105,11 @@ describe('an import that is killed', () => {
       .update(`${options.environment!['MAXSIMD_URL']} ${indexId}`)
       .digest('hex');
     const outdated = path.join(directory, `.input.jsonl.${target.slice(0, 16)}.maxsimd-import`);
-    writeFileSync(outdated, '{}');
+    writeFileSync(outdated, '{"format":"maxsimd-import-2"}');
     const { document, stderr } = await importFile(file);
     expect(document).toMatchObject({ done: 1, resumed: 0 });
     expect(stderr).toBe(
-      `maxsimd: ${outdated} is of an earlier version, which read documents in another way: it is not used and can be deleted\n`,
+      `maxsimd: ${outdated} is of an earlier version, which read documents in another way: this import starts over without it\n`,
     );
   });
 

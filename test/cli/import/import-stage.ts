@@ -2,9 +2,9 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { ApiDouble, type SeenRequest } from '../http/api-double.ts';
-import { newDirectory } from '../machine/temporary-directory.ts';
-import type { RunOptions } from './command-process.ts';
+import { ApiDouble, type SeenRequest } from '../../support/http/api-double.ts';
+import { newDirectory } from '../../support/machine/temporary-directory.ts';
+import type { RunOptions } from '../../support/running/command-process.ts';
 
 export interface ImportStage {
   readonly api: ApiDouble;
