@@ -32,8 +32,26 @@ export interface ImportCommand {
 /** Each request in flight holds up to 5 MiB of body. */
 const concurrencyMaxByDefault = 16;
 
-/** Looks at the whole input as far as that is cheap before anything else: a wrong one leaves no index behind. */
+/** An interruption is the reason that it rejects with, whatever was under way. */
 export async function importDocuments(command: ImportCommand): Promise<CommandResult> {
+  const { choice, signal, stdin } = command;
+  // Nothing more may come from there for long, and it would keep the process.
+  const leave = (): void => void (choice.source === '-' && stdin.destroy());
+  signal.addEventListener('abort', leave, { once: true });
+  try {
+    signal.throwIfAborted();
+    return await importFrom(command);
+  } catch (error) {
+    // A wait that was cut short says no more than that.
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    signal.removeEventListener('abort', leave);
+    leave();
+  }
+}
+
+/** Looks at the whole input as far as that is cheap before anything else: a wrong one leaves no index behind. */
+async function importFrom(command: ImportCommand): Promise<CommandResult> {
   const { choice, stdin, stderr } = command;
   const source = await openSource(choice, stdin, command.signal);
   if (source.paths.length === 0 && command.stateFile !== undefined) {
@@ -44,13 +62,8 @@ export async function importDocuments(command: ImportCommand): Promise<CommandRe
   const display = new ImportDisplay(stderr, source.bytes);
   try {
     return await importItems({ command, source, reader, items, display });
-  } catch (error) {
-    // A wait that was cut short says no more than that.
-    throw command.signal.aborted ? command.signal.reason : error;
   } finally {
     display.stop();
-    // Whoever writes there would keep the process.
-    if (source.paths.length === 0) stdin.destroy();
   }
 }
 

@@ -2,7 +2,10 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Interruption } from '../../../src/cli/failure.ts';
+import { importDocuments } from '../../../src/cli/import/command.ts';
 import { errorReply, type ApiDouble } from '../../support/http/api-double.ts';
 import { runJson, start, type Finished, type RunOptions } from '../../support/running/command-process.ts';
 import { isUpsert, rows, startImportStage, stateFilesIn, writeInput } from './import-stage.ts';
@@ -174,6 +177,27 @@ describe('an import that is stopped by a person', () => {
     );
     expect(stopped.exitCode).toBe(130);
     expect(stopped.stderr).toMatch(/the same command starts over, which replaces what it sent\n$/);
+  });
+
+  it.each(['jsonl', 'csv'] as const)('ends while the first rows of %s are waited for', async (format) => {
+    const stdin = new PassThrough();
+    stdin.write(format === 'csv' ? 'id,text\n' : '\n');
+    const abort = new AbortController();
+    const running = importDocuments({
+      endpoint: { url: options.environment!['MAXSIMD_URL']!, key: 'qkv_live_test', timeoutMs: 1000 },
+      choice: { source: '-', format, fields: {} },
+      index: { name: 'books', model: undefined },
+      concurrency: undefined,
+      stateFile: undefined,
+      stateHome,
+      retryMs: 1000,
+      signal: abort.signal,
+      stdin,
+      stderr: process.stderr,
+    });
+    const interruption = new Interruption('SIGINT');
+    setImmediate(() => abort.abort(interruption));
+    await expect(running).rejects.toBe(interruption);
   });
 
   it('while it waits for a service that is away says that it was stopped', async () => {
