@@ -50,6 +50,7 @@ const dependencyReasons: Readonly<Record<string, string>> = {
   'prom-client': 'metrics',
   tar: 'headers of archives; its parser is not used',
   ulid: 'request ids',
+  undici: 'connections of the command line, also through proxies',
   yaml: 'cards of datasets',
   zod: 'schemas of configuration, requests and files',
 };

@@ -195,6 +195,7 @@ describe('engines', () => {
     'csv-parse',
     'hyparquet',
     'tar',
+    'undici',
     'yaml',
     'grpc-health-check',
     '@grpc/proto-loader',

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -24,10 +25,13 @@ class ConditionReader {
       Condition::Step step = readStep();
       require(step.count <= sets, "where takes sets that are not there");
       sets = sets - step.count + 1;
+      require(sets <= conditionSetsMax, "where holds too many sets");
       condition_.steps.push_back(std::move(step));
     }
     require(sets == 1, "where must make one set");
-    settle();
+    auto& fields = condition_.fields;
+    std::sort(fields.begin(), fields.end());
+    fields.erase(std::unique(fields.begin(), fields.end()), fields.end());
     return std::move(condition_);
   }
 
@@ -46,11 +50,7 @@ class ConditionReader {
 
   void readTerms(Condition::Step& step) {
     for (size_t left = readCount(); left > 0; --left) {
-      Term term;
-      std::memcpy(term.data(), take(termBytes).data(), termBytes);
-      // The place among all terms as they came, until they are in order.
-      step.terms.push_back(condition_.terms.size());
-      condition_.terms.push_back(term);
+      std::memcpy(step.terms.emplace_back().data(), take(termBytes).data(), termBytes);
     }
   }
 
@@ -87,22 +87,6 @@ class ConditionReader {
     return taken;
   }
 
-  void settle() {
-    const std::vector<Term> given = condition_.terms;
-    const auto makeDistinct = [](auto& values) {
-      std::sort(values.begin(), values.end());
-      values.erase(std::unique(values.begin(), values.end()), values.end());
-    };
-    makeDistinct(condition_.terms);
-    makeDistinct(condition_.fields);
-    const auto& terms = condition_.terms;
-    for (Condition::Step& step : condition_.steps) {
-      for (size_t& place : step.terms) {
-        place = size_t(std::lower_bound(terms.begin(), terms.end(), given[place]) - terms.begin());
-      }
-    }
-  }
-
   std::span<const uint8_t> bytes_;
   Condition condition_;
 };
@@ -113,37 +97,108 @@ void setAll(Bitmap& set, std::span<const uint32_t> records) {
   }
 }
 
+/// Sets of terms that are held at a time: as many as have `termSetsBytes` together, but `termSetsLeast` where they are large.
+/// A set for every step would be one for each of the values that are compared.
+constexpr size_t termSetsBytes = size_t(4) << 20, termSetsLeast = 8;
+
+/// Evaluates one condition over one segment.
+class ConditionRun {
+ public:
+  ConditionRun(const Condition& condition, const SegmentSnapshot& snapshot, uint64_t generation,
+               const Checkpoint& checkpoint)
+      : condition_(condition), snapshot_(snapshot), generation_(generation), checkpoint_(checkpoint) {}
+
+  Bitmap run() {
+    for (auto step = condition_.steps.begin(); step != condition_.steps.end(); ++step) {
+      checkpoint_();
+      switch (step->kind) {
+        case Condition::Kind::terms: sets_.push_back(termSet(step)); break;
+        case Condition::Kind::range: sets_.push_back(rangeSet(*step)); break;
+        case Condition::Kind::negation: sets_.back().flip(); break;
+        default: join(*step);
+      }
+    }
+    setAll(sets_.back(), damaged_);
+    return std::move(sets_.back());
+  }
+
+ private:
+  using Steps = std::vector<Condition::Step>::const_iterator;
+
+  Bitmap termSet(Steps step) {
+    if (termSets_.empty()) readTermSets(step);
+    Bitmap set = std::move(termSets_.front());
+    termSets_.pop_front();
+    return set;
+  }
+
+  /// Makes the sets of the next steps that look up terms, in one pass over the segment.
+  void readTermSets(Steps step) {
+    const size_t setBytes = snapshot_.records / 8 + 1;
+    const size_t most = std::max(termSetsLeast, termSetsBytes / setBytes);
+    std::vector<std::pair<Term, size_t>> wanted;
+    for (; step != condition_.steps.end() && termSets_.size() < most; ++step) {
+      if (step->kind != Condition::Kind::terms) continue;
+      for (const Term& term : step->terms) wanted.emplace_back(term, termSets_.size());
+      termSets_.emplace_back(snapshot_.records);
+    }
+    std::sort(wanted.begin(), wanted.end());
+    std::vector<Term> terms;
+    for (const auto& [term, set] : wanted) {
+      if (terms.empty() || terms.back() != term) terms.push_back(term);
+    }
+    const auto damaged = snapshot_.segment->visitCarriers(
+        terms, snapshot_.records, checkpoint_, [&](size_t place, std::span<const uint32_t> records) {
+          const auto first = std::lower_bound(wanted.begin(), wanted.end(), std::pair(terms[place], size_t(0)));
+          for (auto each = first; each != wanted.end() && each->first == terms[place]; ++each) {
+            setAll(termSets_[each->second], records);
+          }
+        });
+    damaged_.insert(damaged_.end(), damaged.begin(), damaged.end());
+  }
+
+  Bitmap rangeSet(const Condition::Step& step) const {
+    const Segment& segment = *snapshot_.segment;
+    const auto isSeen = [&](uint32_t record) { return segment.lifespan(record).visibleAt(generation_); };
+    Bitmap set(snapshot_.records);
+    if (!snapshot_.values->addTo(set, step.field, step.range, isSeen)) {
+      throw Error(ErrorCode::valuesMissing, "values of a field are not known");
+    }
+    return set;
+  }
+
+  void join(const Condition::Step& step) {
+    const bool all = step.kind == Condition::Kind::all;
+    if (step.count == 0) {
+      sets_.emplace_back(snapshot_.records);
+      if (all) sets_.back().flip();
+    }
+    for (size_t left = step.count; left > 1; --left) {
+      const Bitmap last = std::move(sets_.back());
+      sets_.pop_back();
+      if (all) sets_.back().keep(last);
+      else sets_.back().add(last);
+    }
+  }
+
+  const Condition& condition_;
+  const SegmentSnapshot& snapshot_;
+  const uint64_t generation_;
+  const Checkpoint& checkpoint_;
+  /// A stack.
+  std::vector<Bitmap> sets_;
+  /// The sets of the next steps that look up terms.
+  std::deque<Bitmap> termSets_;
+  std::vector<uint32_t> damaged_;
+};
+
 }  // namespace
 
 Condition readCondition(std::span<const uint8_t> bytes) { return ConditionReader(bytes).read(); }
 
 Bitmap recordsMeeting(const Condition& condition, const SegmentSnapshot& snapshot, uint64_t generation,
                       const Checkpoint& checkpoint) {
-  const Segment& segment = *snapshot.segment;
-  const auto isSeen = [&](uint32_t record) { return segment.lifespan(record).visibleAt(generation); };
-  std::vector<Bitmap> carrying(condition.terms.size(), Bitmap(snapshot.records));
-  const auto damaged = segment.visitCarriers(
-      condition.terms, snapshot.records, checkpoint,
-      [&carrying](size_t term, std::span<const uint32_t> records) { setAll(carrying[term], records); });
-  std::vector<Bitmap> sets;
-  for (const Condition::Step& step : condition.steps) {
-    checkpoint();
-    Bitmap set(snapshot.records);
-    if (step.kind == Condition::Kind::all) set.flip();
-    for (const size_t term : step.terms) set.add(carrying[term]);
-    if (step.kind == Condition::Kind::range && !snapshot.values->addTo(set, step.field, step.range, isSeen)) {
-      throw Error(ErrorCode::valuesMissing, "values of a field are not known");
-    }
-    for (size_t left = step.count; left > 0; --left) {
-      if (step.kind == Condition::Kind::all) set.keep(sets.back());
-      else set.add(sets.back());
-      sets.pop_back();
-    }
-    if (step.kind == Condition::Kind::negation) set.flip();
-    sets.push_back(std::move(set));
-  }
-  setAll(sets.back(), damaged);
-  return std::move(sets.back());
+  return ConditionRun(condition, snapshot, generation, checkpoint).run();
 }
 
 }  // namespace maxsimd

@@ -10,6 +10,9 @@
 //   4 any       count: what is in any of them; of none no record
 //   5 not       what is not in the set
 //
+// No more than `conditionSetsMax` sets may be on the stack: with them, and some sets of terms that are made together, a
+// search holds a fixed number of bitmaps of a segment's records, however many values are compared.
+//
 // Terms are looked up where filters look (postings, or the records). Ranges are looked up in the values of the segment
 // (field_values.h): where those are not known of a record that the generation sees, that is an error, `values_missing`.
 #pragma once
@@ -24,21 +27,21 @@
 
 namespace maxsimd {
 
+/// More than a condition has whose JSON nests as deep as requests may.
+constexpr size_t conditionSetsMax = 32;
+
 struct Condition {
   enum class Kind : uint8_t { terms = 1, range = 2, all = 3, any = 4, negation = 5 };
   struct Step {
     Kind kind;
-    /// Places in the condition's terms.
-    std::vector<size_t> terms = {};
+    std::vector<Term> terms = {};
     std::string field = {};
     KeyRange range = {};
     /// Sets that it takes from the stack.
     size_t count = 0;
   };
   std::vector<Step> steps;
-  /// All that are asked for, distinct and ascending.
-  std::vector<Term> terms;
-  /// Likewise the fields that ranges ask for.
+  /// Those that ranges ask for, distinct and ascending.
   std::vector<std::string> fields;
 };
 

@@ -26,9 +26,11 @@ struct Loop {
   bool finished = false;
   std::exception_ptr failure;
 
-  void work() {
+  /// Until there is nothing left, or `leave` says so.
+  template <typename Leave>
+  void work(const Leave& leave) {
     try {
-      for (size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < count;) (*body)(i);
+      for (size_t i; !leave() && (i = next.fetch_add(1, std::memory_order_relaxed)) < count;) (*body)(i);
     } catch (...) {
       next.store(count, std::memory_order_relaxed);
       const std::lock_guard lock(mutex);
@@ -36,13 +38,14 @@ struct Loop {
     }
   }
 
-  void help() {
+  /// A helper leaves when a task waits for a thread: the loop has its own.
+  void help(const std::atomic<size_t>& waiting) {
     {
       const std::lock_guard lock(mutex);
       if (finished) return;
       ++helpers;
     }
-    work();
+    work([&waiting] { return waiting.load(std::memory_order_relaxed) > 0; });
     const std::lock_guard lock(mutex);
     if (--helpers == 0) left.notify_all();
   }
@@ -53,11 +56,12 @@ struct Loop {
 Pool::Pool(uint32_t threads, int niceness) : threadCount_(threads), niceness_(niceness) {}
 
 Pool::~Pool() {
-  std::deque<std::function<void()>> dropped;
+  std::deque<std::function<void()>> dropped, droppedHelpers;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
     dropped.swap(tasks_);
+    droppedHelpers.swap(helpers_);
   }
   wake_.notify_all();
   for (std::thread& worker : workers_) worker.join();
@@ -68,6 +72,7 @@ void Pool::post(std::function<void()> task) {
     const std::lock_guard lock(mutex_);
     if (stopping_) return;
     tasks_.push_back(std::move(task));
+    waiting_.store(tasks_.size(), std::memory_order_relaxed);
     while (workers_.size() < threadCount_) workers_.emplace_back([this] { run(); });
   }
   wake_.notify_one();
@@ -82,11 +87,14 @@ void Pool::run() {
   std::unique_lock lock(mutex_);
   while (true) {
     ++idle_;
-    wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+    wake_.wait(lock, [this] { return stopping_ || !helpers_.empty() || !tasks_.empty(); });
     --idle_;
     if (stopping_) return;
-    std::function<void()> task = std::move(tasks_.front());
-    tasks_.pop_front();
+    // Helpers go first: a search in progress ends before a new one starts.
+    std::deque<std::function<void()>>& from = helpers_.empty() ? tasks_ : helpers_;
+    std::function<void()> task = std::move(from.front());
+    from.pop_front();
+    waiting_.store(tasks_.size(), std::memory_order_relaxed);
     lock.unlock();
     task();
     task = nullptr;
@@ -101,15 +109,15 @@ void Pool::parallelFor(size_t count, const std::function<void(size_t)>& body) {
   if (count > 1) {
     size_t helpers = 0;
     {
-      // Helpers go first: a search in progress ends before a new one starts.
       const std::lock_guard lock(mutex_);
-      const size_t free = idle_ > tasks_.size() ? idle_ - tasks_.size() : 0;
+      const size_t asked = tasks_.size() + helpers_.size();
+      const size_t free = idle_ > asked ? idle_ - asked : 0;
       helpers = stopping_ ? 0 : std::min(free, count - 1);
-      for (size_t h = 0; h < helpers; ++h) tasks_.push_front([loop] { loop->help(); });
+      for (size_t h = 0; h < helpers; ++h) helpers_.push_back([this, loop] { loop->help(waiting_); });
     }
     for (size_t h = 0; h < helpers; ++h) wake_.notify_one();
   }
-  loop->work();
+  loop->work([] { return false; });
   std::unique_lock lock(loop->mutex);
   loop->finished = true;
   loop->left.wait(lock, [&loop] { return loop->helpers == 0; });

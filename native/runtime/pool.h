@@ -1,6 +1,7 @@
 // Threads that run posted tasks in order of arrival, and loops shared among the idle ones.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -23,8 +24,8 @@ class Pool {
   uint32_t threads() const { return threadCount_; }
   void post(std::function<void()> task);
 
-  /// Runs body(0..count-1), each once, on the calling thread and on threads idle now; returns when all are
-  /// done. The first exception is rethrown, after which no further iteration starts.
+  /// Runs body(0..count-1), each once, on the calling thread and on threads idle now, which leave the loop when a task is
+  /// posted; returns when all are done. The first exception is rethrown, after which no further iteration starts.
   void parallelFor(size_t count, const std::function<void(size_t)>& body);
 
  private:
@@ -35,6 +36,10 @@ class Pool {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::function<void()>> tasks_;
+  /// Parts of loops in progress.
+  std::deque<std::function<void()>> helpers_;
+  /// The size of `tasks_`, for helpers to look at without the lock.
+  std::atomic<size_t> waiting_{0};
   std::vector<std::thread> workers_;
   uint32_t idle_ = 0;
   bool stopping_ = false;

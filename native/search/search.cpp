@@ -14,9 +14,11 @@ namespace {
 
 /// Chunks scored between two looks at the deadline, and the unit of sharing among threads.
 constexpr size_t blockChunks = 64;
-/// A grouped search that finds too few documents looks at so many times the candidates, and at no more than these.
+/// A grouped search that finds too few documents looks at so many times the candidates, twice at most.
 constexpr uint32_t widening = 4;
-constexpr uint32_t candidatesMost = 100'000;
+constexpr uint32_t widenedMost = widening * widening;
+/// Products of a token vector with a query token that a widened search may compute: 0.1 s of one core with AVX2.
+constexpr double widenedProductsMost = 1u << 28;
 
 /// What exact scoring would lack is asked for at once.
 void requirePresent(const std::vector<Selection>& selections, const std::vector<Candidate>& candidates) {
@@ -67,6 +69,40 @@ std::vector<std::vector<Ranked>> bestOfDocuments(const std::vector<Ranked>& all,
     if (chunks.size() < chunksOfDocumentMost) chunks.push_back(ranked);
   }
   return documents;
+}
+
+struct Live {
+  uint64_t chunks = 0;
+  uint64_t rows = 0;
+};
+
+Live liveOf(const std::vector<Selection>& selections) {
+  Live live;
+  for (const Selection& selection : selections) {
+    live.chunks += selection.chunks->count;
+    live.rows += selection.chunks->rows;
+  }
+  return live;
+}
+
+/// Whether more than `count` documents have live matching chunks.
+bool hasMoreDocuments(const std::vector<Selection>& selections, size_t count) {
+  size_t documents = 0;
+  for (const Selection& selection : selections) {
+    const Segment& segment = *selection.snapshot.segment;
+    for (uint32_t record = 0; record < selection.snapshot.records; ++record) {
+      if (selection.chunks->chunks.test(segment.record(record).firstChunk) && ++documents > count) return true;
+    }
+  }
+  return false;
+}
+
+/// How many candidates a grouped search may look at, whatever it has found.
+uint32_t widestCandidateK(const IndexSearch& request, const Live& live) {
+  const double productsOfChunk = double(live.rows) / double(std::max<uint64_t>(1, live.chunks)) * double(request.offsets.size());
+  const double affordable = widenedProductsMost / std::max(1.0, productsOfChunk);
+  const double widest = double(std::max(request.candidateK, request.topK)) * widenedMost;
+  return std::max(request.candidateK, uint32_t(std::min({widest, affordable, double(live.chunks)})));
 }
 
 void addComponents(const Index& index, const Query& query, const std::vector<Selection>& selections,
@@ -159,11 +195,10 @@ SearchOutcome search(Index& index, Pool& pool, const IndexSearch& request) {
   rank(request);
   if (request.grouped) {
     IndexSearch wider = request;
-    size_t live = 0;
-    for (const Selection& selection : selections) live += selection.chunks->count;
+    const uint32_t widest = widestCandidateK(request, liveOf(selections));
     auto documents = bestOfDocuments(best(scores.size()), request.topK);
-    while (documents.size() < request.topK && set.candidates.size() < live && wider.candidateK < candidatesMost) {
-      wider.candidateK = std::min(wider.candidateK * widening, candidatesMost);
+    while (documents.size() < request.topK && wider.candidateK < widest && hasMoreDocuments(selections, documents.size())) {
+      wider.candidateK = std::min(wider.candidateK * widening, widest);
       rank(wider);
       documents = bestOfDocuments(best(scores.size()), request.topK);
     }

@@ -33,6 +33,11 @@ export const contentTables = {
     created_at_ms: 'integer',
     revoked_at_ms: 'integer',
   },
+  ended_sessions: {
+    digest: 'bytes',
+    key_id: 'text',
+    expires_at_ms: 'integer',
+  },
   indexes: {
     index_key: 'integer',
     id: 'text',

@@ -51,6 +51,17 @@ export interface KeyRecord {
   readonly tenant: Tenant;
 }
 
+/** A session of the console whose owner has signed out. */
+export interface EndedSession {
+  /** Tells it from others; nobody can make a session of it. */
+  readonly digest: Uint8Array;
+  readonly keyId: string;
+  readonly expiresAtMs: number;
+}
+
+/** How long an ended session is remembered past its expiry, which each node's own clock decides. */
+export const endedSessionKeptMs = 3_600_000;
+
 export type IndexStatus = 'creating' | 'ready' | 'error';
 
 export interface IndexRow {
@@ -204,6 +215,9 @@ export interface Catalog {
   listKeys(tenantId: string): Promise<readonly ApiKey[]>;
   revokeKey(keyId: string): Promise<ApiKey | undefined>;
   findKey(keyId: string): Promise<KeyRecord | undefined>;
+  /** From now until it expires; it goes with its key. */
+  endSession(session: EndedSession): Promise<void>;
+  hasSessionEnded(digest: Uint8Array): Promise<boolean>;
   /** Newest first; the newest `auditEntriesMax` are kept. */
   listAudit(query: AuditQuery): Promise<readonly AuditEntry[]>;
 
@@ -260,6 +274,8 @@ export interface Catalog {
     indexId: string,
     versionIds: readonly number[],
   ): Promise<ReadonlyMap<number, ResolvedVersion>>;
+  /** As `resolveVersions`, for reading many of them: no search waits for it. */
+  readMetadata(indexId: string, versionIds: readonly number[]): Promise<ReadonlyMap<number, ResolvedVersion>>;
   /**
    * Documents stored now, by the bytes of their ids in UTF-8, from the first one after `page.after`. A page ends early, but never
    * before its first document, once its metadata have `bytesMax` bytes. `undefined` when there is no such index.
@@ -270,7 +286,7 @@ export interface Catalog {
   ): Promise<DocumentPage | undefined>;
   /** The live version of a document, and where it lies now. */
   findDocument(indexId: string, docId: string): Promise<DocumentVersion | undefined>;
-  /** Counted when it is asked for: it takes time in proportion to the documents. `undefined` when there is no such index. */
+  /** `undefined` when there is no such index. */
   countDocuments(indexId: string): Promise<DocumentCount | undefined>;
 
   // Segments.

@@ -1,6 +1,6 @@
 /** `maxsimd search`: one query, its results as a table or as the API's own answer. */
 import { ApiClient, type SearchQuery } from './api/client.ts';
-import type { Endpoint } from './api/exchange.ts';
+import type { Endpoint } from './api/endpoint.ts';
 import { CommandFailure } from './failure.ts';
 import { isObject, parseJson } from './json.ts';
 import { table, type CommandResult } from './output.ts';

@@ -1,6 +1,6 @@
 /** `maxsimd usage`: usage, limits and what remains this UTC month, as the service counts them. */
 import { ApiClient } from './api/client.ts';
-import type { Endpoint } from './api/exchange.ts';
+import type { Endpoint } from './api/endpoint.ts';
 import { table, type CommandResult } from './output.ts';
 
 export async function showUsage(endpoint: Endpoint): Promise<CommandResult> {

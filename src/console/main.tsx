@@ -1,11 +1,13 @@
 import { render } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { Api } from './api.ts';
+import { Failure } from './parts/failure.tsx';
 import { IndexView } from './views/index-view.tsx';
 import { Indexes } from './views/indexes.tsx';
 import { ScoreView } from './views/score-view.tsx';
 import { SignIn } from './views/sign-in.tsx';
 import { UsageView } from './views/usage-view.tsx';
+import { useWork } from './work.ts';
 
 const sections = [
   { address: '#/', name: 'Indexes' },
@@ -16,6 +18,7 @@ const sections = [
 function App() {
   const [signedIn, setSignedIn] = useState<boolean>();
   const api = useMemo(() => new Api(() => setSignedIn(false)), []);
+  const signOut = useWork(() => api.signOut());
   const address = useAddress();
   useEffect(() => {
     // A cookie of before may still hold.
@@ -46,11 +49,12 @@ function App() {
             </a>
           ))}
         </nav>
-        <button type="button" onClick={() => void api.signOut()}>
+        <button type="button" disabled={signOut.busy} onClick={() => signOut.start()}>
           Sign out
         </button>
       </header>
       <main>
+        {signOut.failure !== undefined && <Failure of={signOut.failure} />}
         {indexId !== undefined ? (
           <IndexView key={indexId} api={api} indexId={indexId} />
         ) : address === '#/score' ? (

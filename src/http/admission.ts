@@ -4,7 +4,7 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ServiceError } from '../errors.ts';
-import type { AdmittedRequest, Service } from '../service/contract.ts';
+import type { AdmittedRequest, RequestContext, Service } from '../service/contract.ts';
 import type { RequestObserver } from './observation.ts';
 
 /** Deadlines of the work, in milliseconds from the request's arrival. */
@@ -38,6 +38,7 @@ export function admitRequests(
     const admitted = await admit(request);
     const { deadline } = request.routeOptions.config;
     request.scope.admit(admitted, deadline === 'upsert' ? timeouts.upsertMs : timeouts.searchMs);
+    request.scope.onLeft((context) => count(request, context, (counted) => service.countLeft(counted)));
     reply.headers({
       'ratelimit-limit': admitted.rate.limit,
       'ratelimit-remaining': admitted.rate.remaining,
@@ -53,13 +54,21 @@ export function admitRequests(
   app.addHook('onSend', async (request: FastifyRequest, reply: FastifyReply) => {
     const { scope } = request;
     if (scope.context === undefined || scope.clientGone || reply.statusCode === 429) return;
+    await scope.hold(count(request, scope.context, (context) => service.countRequest(context)));
+  });
+
+  async function count(
+    { scope }: FastifyRequest,
+    context: RequestContext,
+    record: (context: RequestContext) => Promise<void>,
+  ): Promise<void> {
     try {
-      await scope.hold(service.countRequest(scope.context));
+      await record(context);
     } catch (error) {
       // The work is done and the answer stands; a request too few in the ledger favours the customer.
-      if (!scope.clientGone) observer.failed(scope, error);
+      observer.failed(scope, error);
     }
-  });
+  }
 }
 
 /** Whether the route that was asked for may change something. */

@@ -29,6 +29,7 @@ export class RequestScope {
   /** To be called once, when the request is over. */
   readonly #releases: (() => void)[] = [];
   #work = 0;
+  #countLeft: (context: RequestContext) => Promise<void> = () => Promise.resolve();
   #answered = false;
   #closed = false;
   /** As `performance.now()` tells it. */
@@ -87,8 +88,14 @@ export class RequestScope {
       deadlineMs: this.startedAtMs + timeoutMs,
       startedAtMs: this.startedAtMs,
       timings: this.timings,
+      spent: { inputTokens: 0 },
     };
     this.atEnd(() => admitted.permit.release());
+  }
+
+  /** Work was begun for a caller who left before its answer: `count` is called once it has ended. */
+  onLeft(count: (context: RequestContext) => Promise<void>): void {
+    this.#countLeft = count;
   }
 
   /** Without a tenant: for requests that count nowhere. */
@@ -113,6 +120,7 @@ export class RequestScope {
       return await this.hold(operation(context));
     } finally {
       this.#markStage(serviceStage);
+      if (this.clientGone) await this.hold(this.#countLeft(context));
     }
   }
 

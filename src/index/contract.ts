@@ -40,10 +40,18 @@ export interface CommitWork<T> {
   readonly commit?: { readonly generation: number; readonly died: readonly RecordLocation[] };
 }
 
+/** Who asks (absent: nobody else does), and how the engine's threads are divided among all that do. */
+export interface Asker {
+  /** Aborted when nobody waits for the answer any more. */
+  readonly signal: AbortSignal;
+  /** Runs what takes the engine's threads when it is its turn. */
+  inTurn<T>(task: () => Promise<T>): Promise<T>;
+}
+
 export interface IndexReader {
-  search(search: Omit<NativeSearch, 'generation'>): Promise<NativeSearchResult>;
+  search(search: Omit<NativeSearch, 'generation'>, asker?: Asker): Promise<NativeSearchResult>;
   /** Ids of the versions that match, ascending. */
-  matching(matching: Omit<NativeMatching, 'generation'>): Promise<Float64Array>;
+  matching(matching: Omit<NativeMatching, 'generation'>, asker?: Asker): Promise<Float64Array>;
   /** As they are once what others have committed is here; 503 when that takes longer. */
   statistics(timeoutMs: number): Promise<IndexStatistics>;
 }
@@ -97,8 +105,11 @@ export interface OpenIndex {
 
 /** Where the indexes of a process are. */
 export interface IndexStorage {
-  /** `dim`: of the model whose vectors it will be given; absent = that of its segments, to keep them in shape. */
-  open(indexId: string, model: { readonly dim?: number }): Promise<OpenIndex>;
+  /**
+   * `dim`: of the model whose vectors it will be given; absent = that of its segments, to keep them in shape. `tenantId`: whose
+   * turn long reads of the catalog take; absent for upkeep.
+   */
+  open(indexId: string, options: { readonly dim?: number; readonly tenantId?: string }): Promise<OpenIndex>;
   /** Removes every local file of an index that is not open. */
   removeIndex(indexId: string): Promise<void>;
   /** Every index that has local files. */

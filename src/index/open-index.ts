@@ -10,6 +10,7 @@ import type { CommitUpsertResult } from '../document-commits.ts';
 import { ServiceError } from '../errors.ts';
 import type { IndexState, RecordLocation } from '../index-state.ts';
 import type {
+  Asker,
   CommitWork,
   IndexReader,
   IndexStatistics,
@@ -19,6 +20,7 @@ import type {
 } from './contract.ts';
 import type { BlobStore } from './storage/blob-store.ts';
 import type { CopyPace } from './segments/copy-pace.ts';
+import { alone } from './alone.ts';
 import { fromEngine, unreadRecord } from './engine/engine-errors.ts';
 import type { IndexSettings } from './index-settings.ts';
 import type { NativeEngine, NativeIndex, NativeMatching, NativeRecord } from './engine/native.ts';
@@ -198,16 +200,16 @@ export class StoredIndex implements OpenIndex {
     this.#pins.pin(generation);
     try {
       return await work({
-        search: async (search) => {
-          const found = await this.#ask({ ...search, generation }, (asked) =>
+        search: async (search, asker = alone) => {
+          const found = await this.#ask({ ...search, generation }, asker, (asked) =>
             this.#parts.native.search(asked),
           );
           if (found.codesLost) this.#upkeep.mendDerived();
           this.#parts.plans[found.plan] += 1;
           return found;
         },
-        matching: (matching) =>
-          this.#ask({ ...matching, generation }, (asked) => this.#parts.native.matching(asked)),
+        matching: (matching, asker = alone) =>
+          this.#ask({ ...matching, generation }, asker, (asked) => this.#parts.native.matching(asked)),
         statistics: async () => this.statistics(),
       });
     } finally {
@@ -258,15 +260,18 @@ export class StoredIndex implements OpenIndex {
   }
 
   /** Asks the engine, with the time that is left. */
-  async #ask<Asked extends NativeMatching, T>(asked: Asked, ask: (asked: Asked) => Promise<T>): Promise<T> {
+  async #ask<Asked extends NativeMatching, T>(
+    asked: Asked,
+    { signal, inTurn }: Asker,
+    ask: (asked: Asked) => Promise<T>,
+  ): Promise<T> {
     const endsAt = performance.now() + asked.timeoutMs;
+    const askNow = (): Promise<T> => ask({ ...asked, timeoutMs: Math.max(1, endsAt - performance.now()) });
     try {
       for (;;) {
         this.#assertUsable();
         const swaps = this.#swaps;
-        const found = await this.#values.run({ ...asked, endsAt }, () =>
-          ask({ ...asked, timeoutMs: Math.max(1, endsAt - performance.now()) }),
-        );
+        const found = await this.#values.run({ ...asked, endsAt, signal }, () => inTurn(askNow));
         // While records move they can be met at both places; once they have moved, at one.
         if (swaps === this.#swaps) return found;
       }

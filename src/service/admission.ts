@@ -1,6 +1,6 @@
 /**
  * Who may start a request now: key and tenant (401, 403), then rate, then concurrency (429). A key that was
- * revoked, and a tenant that was suspended, are refused within the age of the cache.
+ * revoked, a session that was ended on another node, and a tenant that was suspended, are refused within the age of the cache.
  */
 import { timingSafeEqual } from 'node:crypto';
 import { apiKeyMatches, parseApiKey } from '../catalog/api-key.ts';
@@ -32,6 +32,11 @@ const concurrencyRetrySeconds = 1;
 export class Admission {
   readonly #options: AdmissionOptions;
   readonly #records = new HotCache<KeyRecord>({ rowsMax: keysMax, maxAgeMs: keyAgeMsMax });
+  /** Whether sessions were signed out, by their digests. */
+  readonly #endings = new HotCache<{ readonly hasEnded: boolean }>({
+    rowsMax: keysMax,
+    maxAgeMs: keyAgeMsMax,
+  });
   /** Keys that were found to match their record, for as long as that is kept: every request would pay for the hash. */
   readonly #matched = new WeakMap<KeyRecord, Buffer>();
   readonly #sessions: Sessions;
@@ -59,17 +64,35 @@ export class Admission {
   /** Likewise, by a session that `openSession` gave. */
   async admitSession(session: string | undefined): Promise<AdmittedRequest> {
     if (this.#draining) throw shuttingDown();
-    const keyId = session === undefined ? undefined : this.#sessions.keyIdOf(session, this.#options.nowMs());
-    const record = keyId === undefined ? undefined : await this.#liveRecord(keyId);
-    if (session === undefined || record === undefined || !this.#sessions.matches(session, record)) {
-      throw unauthenticated('the session has ended; sign in again');
-    }
+    const record = session === undefined ? undefined : await this.#keyOfSession(session);
+    if (record === undefined) throw unauthenticated('the session has ended; sign in again');
     return await this.#admitTenant(record);
   }
 
   /** What stands for the key from now on, for `sessionMs`. */
   async openSession(authorization: string | undefined): Promise<string> {
     return this.#sessions.open(await this.#authenticate(authorization), this.#options.nowMs());
+  }
+
+  /** Here at once, and on other nodes within the age of the cache; nothing happens to what is no session any more. */
+  async endSession(session: string | undefined): Promise<void> {
+    const record = session === undefined ? undefined : await this.#keyOfSession(session);
+    if (session === undefined || record === undefined) return;
+    const ended = this.#sessions.ended(session, record);
+    await this.#options.catalog.endSession(ended);
+    this.#endings.forget(nameOf(ended.digest));
+  }
+
+  /** The key of a session that goes on. */
+  async #keyOfSession(session: string): Promise<KeyRecord | undefined> {
+    const keyId = this.#sessions.keyIdOf(session, this.#options.nowMs());
+    const record = keyId === undefined ? undefined : await this.#liveRecord(keyId);
+    if (record === undefined || !this.#sessions.matches(session, record)) return undefined;
+    const digest = this.#sessions.digestOf(session);
+    const ending = await this.#endings.get(nameOf(digest), async () => ({
+      hasEnded: await this.#options.catalog.hasSessionEnded(digest),
+    }));
+    return ending?.hasEnded === false ? record : undefined;
   }
 
   async #admitTenant({ tenant, key }: KeyRecord): Promise<AdmittedRequest> {
@@ -157,6 +180,10 @@ export class Admission {
       },
     };
   }
+}
+
+function nameOf(digest: Buffer | Uint8Array): string {
+  return Buffer.from(digest).toString('hex');
 }
 
 function unauthenticated(message = 'the API key is invalid or revoked'): ServiceError {

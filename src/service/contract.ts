@@ -34,6 +34,8 @@ export interface RequestContext {
   readonly deadlineMs: number;
   readonly startedAtMs: number;
   readonly timings: StageTimings;
+  /** What the encoder has run for it so far: charged when the caller leaves before the answer. */
+  readonly spent: { inputTokens: number };
 }
 
 export interface AdmittedRequest {
@@ -248,6 +250,8 @@ export interface Service {
   admitSession(session: string | undefined): Promise<AdmittedRequest>;
   /** A session of the key that is authorized (401). */
   openSession(authorization: string | undefined): Promise<string>;
+  /** Signs out, on every node. */
+  endSession(session: string | undefined): Promise<void>;
   createIndex(context: RequestContext, request: CreateIndexRequest): Promise<IndexRow>;
   listIndexes(context: RequestContext): Promise<readonly IndexRow[]>;
   listIndexPage(context: RequestContext, page: Page<IndexPlace>): Promise<IndexPage>;
@@ -291,6 +295,8 @@ export interface Service {
    * already did (upsert, delete, search and score count theirs; the context remembers it).
    */
   countRequest(context: RequestContext): Promise<void>;
+  /** Charges a request whose caller has left what was run for it. */
+  countLeft(context: RequestContext): Promise<void>;
   readiness(): Promise<Readiness>;
   /** Stop admitting (503), wait for the work in flight, close everything below. */
   drain(): Promise<void>;

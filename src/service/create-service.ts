@@ -11,6 +11,7 @@ import { createIndex } from './operations/create-index.ts';
 import { deleteDocument, deleteMatching } from './operations/delete-document.ts';
 import { countDocuments, getDocument, listDocuments, listIndexPage } from './operations/lists.ts';
 import { describeIndex } from './operations/describe-index.ts';
+import { FairQueue } from './limits/fair-queue.ts';
 import { InFlight } from './in-flight.ts';
 import { createStorage, type ClusterBlobs } from './indexes/storage.ts';
 import { Indexes } from './indexes/indexes.ts';
@@ -78,6 +79,10 @@ function searchesOf(requests: readonly SearchRequest[]): {
   return { requests: requests.length, work: requests.length * queryRunCharacters + characters };
 }
 
+/** Long reads of the catalog at a time: one thread does them, or some of the connections to PostgreSQL. */
+const ownScansMax = 1;
+const sharedScansMax = 4;
+
 /** How late a node may refuse early what other nodes have used up. */
 const sharedLedgerAgeMsMax = 2_000;
 
@@ -85,8 +90,10 @@ const sharedLedgerAgeMsMax = 2_000;
 export async function createService(options: ServiceOptions): Promise<RunningService> {
   const { catalog, encoder, engine, limiter, keyPepper, onBackgroundError } = options;
   const nowMs = options.nowMs ?? Date.now;
+  const scanQueue = new FairQueue({ runningMax: 'objects' in options.blobs ? sharedScansMax : ownScansMax });
   const storage = createStorage({
     ...options,
+    scanQueue,
     settings: { ...defaultIndexSettings, nowMs, ...options.indexSettings },
   });
   const indexes = new Indexes({
@@ -114,6 +121,12 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
     draining: () => admission.draining,
     nowMs,
   });
+  const { threads } = engine.info;
+  // One waits behind those that run, so that no thread waits for this one.
+  const engineQueue = new FairQueue({
+    runningMax: threads + 1,
+    longRunningMax: Math.max(1, threads - 1),
+  });
   const searchWait = new PromisedWait(() => performance.now());
   const parts: ServiceParts = {
     catalog,
@@ -127,6 +140,8 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
       ...('objects' in options.blobs ? { ageMsMax: sharedLedgerAgeMsMax } : {}),
     }),
     usage,
+    engineQueue,
+    scanQueue,
     versions: new VersionResolver(catalog),
     defaultModel: options.defaultModel,
     nowMs,
@@ -145,6 +160,7 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
     admit: (authorization) => admission.admit(authorization),
     admitSession: (session) => admission.admitSession(session),
     openSession: (authorization) => admission.openSession(authorization),
+    endSession: (session) => admission.endSession(session),
     createIndex: (context, request) => createIndex(parts, context, request),
     listIndexes: (context) => catalog.listIndexes(context.tenant.id),
     listIndexPage: (context, page) => listIndexPage(parts, context, page),
@@ -174,6 +190,7 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
     usage: (context) => usageSummary(parts, context),
     usageDays: ({ tenant }, from, to) => catalog.usageDays(tenant.id, from, to),
     countRequest: (context) => usage.countRequest(context),
+    countLeft: (context) => usage.countLeft(context),
     readiness: () => readiness.readiness(),
     drain() {
       drained ??= drain();

@@ -6,12 +6,17 @@ import type { NativeEngine } from '../index/engine/native.ts';
 import type { RequestContext, RequestUsage } from './contract.ts';
 import type { Indexes } from './indexes/indexes.ts';
 import type { ModelChoice } from './indexes/served-models.ts';
+import type { FairQueue, Piece } from './limits/fair-queue.ts';
 import type { TokenAllowance } from './limits/token-allowance.ts';
 import { serviceStage } from './stage-timings.ts';
 import type { UsageRecorder } from './usage/usage-recorder.ts';
 import type { VersionResolver } from './indexes/version-resolver.ts';
 
 export interface ServiceParts {
+  /** Before the engine's threads. */
+  readonly engineQueue: FairQueue;
+  /** Before reads of the catalog that may be long. */
+  readonly scanQueue: FairQueue;
   readonly catalog: Catalog;
   readonly encoder: Encoder;
   readonly engine: NativeEngine;
@@ -35,10 +40,12 @@ export function encodeOptions(context: RequestContext, model: EncodeOptions['mod
 /** Encodes the text of a field; one that the model cannot encode is a fault of the request. */
 export async function encodedQuery(
   { encoder }: Pick<ServiceParts, 'encoder'>,
+  context: RequestContext,
   { text, path }: { readonly text: string; readonly path: string },
   options: EncodeOptions,
 ): Promise<EncodedQuery> {
   const query = await encoder.encodeQuery(text, options);
+  context.spent.inputTokens += query.inputTokens;
   if (query.problem !== undefined) throw invalid(path, query.problem, 'text_not_encodable');
   return query;
 }
@@ -52,6 +59,11 @@ export function encoderStages({
   return { encoder_tokenize: tokenizeMs, encoder_queue: queueMs, encoder_run: runMs };
 }
 
+/** Tokens that are charged without an answer: those that were run, if the caller has left. */
+export function tokensLeftBehind({ signal, spent }: RequestContext): bigint {
+  return signal.aborted ? BigInt(spent.inputTokens) : 0n;
+}
+
 /** Ends work that nobody waits for any more: the client has gone, or the deadline has passed. */
 export function assertWanted(context: RequestContext, nowMs: number): void {
   context.signal.throwIfAborted();
@@ -59,6 +71,11 @@ export function assertWanted(context: RequestContext, nowMs: number): void {
   throw new ServiceError('service_unavailable', 'the request did not end before its deadline', {
     retryAfterSeconds: 1,
   });
+}
+
+/** A piece of a request's work, for a queue. */
+export function pieceOf({ deadlineMs, signal }: RequestContext, work: number): Piece {
+  return { work, deadlineMs, signal };
 }
 
 /** Milliseconds until the deadline, for work that takes a time and not a moment; never none. */

@@ -4,10 +4,11 @@
  *     expiry, 6 bytes | key id, 12 characters | HMAC-SHA-256 of both and of the key's hash      in base64url
  *
  * under a secret that is derived from the key pepper (HKDF, RFC 5869), so that every node knows the sessions of all and
- * keeps none. It ends when it expires, or as soon as its key is revoked or its tenant suspended.
+ * keeps none. It ends when it expires, when its key is revoked or its tenant suspended, or when its owner signs out: the catalog
+ * has the digests of sessions that were signed out.
  */
-import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
-import type { KeyRecord } from '../catalog/contract.ts';
+import { createHash, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
+import type { EndedSession, KeyRecord } from '../catalog/contract.ts';
 
 const idLength = 12;
 const payloadBytes = 6 + idLength;
@@ -36,6 +37,17 @@ export class Sessions {
     const bytes = Buffer.from(session, 'base64url');
     if (bytes.length !== payloadBytes + macBytes || bytes.readUIntBE(0, 6) <= nowMs) return undefined;
     return bytes.toString('latin1', 6, payloadBytes);
+  }
+
+  /** Covers the bytes and not the text: the last character has bits that are no part of them, so that several texts are one session. */
+  digestOf(session: string): Buffer {
+    return createHash('sha256').update(Buffer.from(session, 'base64url')).digest();
+  }
+
+  /** What is to be known of a session of this key that its owner ends. */
+  ended(session: string, { key }: KeyRecord): EndedSession {
+    const expiresAtMs = Buffer.from(session, 'base64url').readUIntBE(0, 6);
+    return { digest: this.digestOf(session), keyId: key.id, expiresAtMs };
   }
 
   /** Whether the session is of this key. */

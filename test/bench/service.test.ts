@@ -68,18 +68,20 @@ it('each thread of a host is measured under every kind of work', async () => {
 }, 120_000);
 
 it('another tenant and the event loop are watched while a hostile request is answered', async () => {
-  const { report, printed } = await runServiceBenchmark<{ readonly rows: readonly Numbers[] }>(
-    'hostile',
-    '--attacks',
-    'large numbers',
-  );
+  const { report, printed } = await runServiceBenchmark<{
+    readonly rows: readonly (Numbers & Readonly<Record<'search' | 'large_search' | 'charged', Numbers>>)[];
+  }>('hostile', '--attacks', 'large numbers');
   const [row] = report.rows;
   expect(report.rows).toHaveLength(1);
-  for (const figure of ['healthz_max_ms', 'event_loop_max_ms', 'resident_mib']) {
+  for (const figure of ['healthz_max_ms', 'event_loop_max_ms', 'peak_mib']) {
     expect(row?.[figure], figure).toBeGreaterThan(0);
   }
-  expect(row?.['search_max_ms']).toBeGreaterThanOrEqual(row?.['search_p50_ms'] ?? Number.NaN);
-  expect(row?.['searches_failed']).toBe(0);
+  for (const waits of [row?.search, row?.large_search]) {
+    expect(waits?.['quiet_p50_ms']).toBeGreaterThan(0);
+    expect(waits?.['max_ms']).toBeGreaterThanOrEqual(waits?.['p50_ms'] ?? Number.NaN);
+    expect(waits?.['failed']).toBe(0);
+  }
+  expect(row?.charged['requests']).toBe(1);
   expect(printed).toContain('large numbers');
 }, 120_000);
 

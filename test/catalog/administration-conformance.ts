@@ -104,6 +104,46 @@ export function describeAdministration(current: () => CatalogUnderTest): void {
     });
   });
 
+  describe('an ended session', () => {
+    const hour = 3_600_000;
+    const digestOf = (number: number) => new Uint8Array(32).fill(number);
+    it('is one from then on, and goes with its key', async () => {
+      const under = current();
+      const { id } = await newTenant(under.catalog);
+      const key = newKey(id);
+      await under.catalog.createKey(key);
+      const session = { digest: digestOf(1), keyId: key.id, expiresAtMs: Date.now() + hour };
+      expect(await under.catalog.hasSessionEnded(session.digest)).toBe(false);
+      await under.catalog.endSession(session);
+      await under.catalog.endSession(session);
+      // Its key is gone, or never was.
+      await under.catalog.endSession({ ...session, digest: digestOf(2), keyId: randomUUID() });
+      await under.reopen();
+      const { catalog } = under;
+      expect(await catalog.hasSessionEnded(session.digest)).toBe(true);
+      expect(await catalog.hasSessionEnded(digestOf(2))).toBe(false);
+      expect(await actsOn(catalog, id)).toEqual(['key_created', 'tenant_created']);
+      await catalog.deleteTenant(id);
+      expect(await catalog.hasSessionEnded(session.digest)).toBe(false);
+    });
+
+    it('is forgotten after it would have expired', async () => {
+      const under = current();
+      const { id } = await newTenant(under.catalog);
+      const key = newKey(id);
+      await under.catalog.createKey(key);
+      const end = (number: number, expiresAtMs: number) =>
+        under.catalog.endSession({ digest: digestOf(number), keyId: key.id, expiresAtMs });
+      await end(3, Date.now() - 2 * hour);
+      await end(4, Date.now() - hour / 2);
+      await end(5, Date.now() + hour);
+      await under.reopen();
+      await expect.poll(() => under.catalog.hasSessionEnded(digestOf(3))).toBe(false);
+      expect(await under.catalog.hasSessionEnded(digestOf(4))).toBe(true);
+      expect(await under.catalog.hasSessionEnded(digestOf(5))).toBe(true);
+    });
+  });
+
   describe('the audit log', () => {
     it('has each act once, newest first, and stays when its tenant goes', async () => {
       const under = current();

@@ -56,6 +56,20 @@ describe('the wait before the next attempt', () => {
     ).toBeUndefined();
   });
 
+  it('ends within 5 s, or as long as was asked for, while the service was never reached', () => {
+    const unreached = (unconnectedMs: number, more: object = {}): number | undefined =>
+      retryDelayMs(
+        failure('unavailable'),
+        { attempts: 1, elapsedMs: 0, unconnectedMs },
+        { ...policy, ...more },
+        low,
+      );
+    expect(unreached(4_900)).toBe(100);
+    expect(unreached(4_901)).toBeUndefined();
+    expect(unreached(59_000, { unconnectedMsMax: 60_000 })).toBe(100);
+    expect(unreached(0, { unavailableMsMax: 0 })).toBeUndefined();
+  });
+
   it('ends after a few attempts at a request the service breaks on, at once for a refused one', () => {
     expect(retryDelayMs(failure('broken'), { attempts: 2, elapsedMs: 0 }, policy, low)).toBeDefined();
     expect(retryDelayMs(failure('broken'), { attempts: 3, elapsedMs: 0 }, policy, low)).toBeUndefined();

@@ -25,7 +25,7 @@ describe.skipIf(reason !== undefined)(`frameworks${reason === undefined ? '' : `
 
   test('retrieve and rerank through the service', async () => {
     const options = ['-m', 'pytest', '-q', '-p', 'no:cacheprovider', 'tests_of_integrations'];
-    expect(await run(python, options, pythonSource, environment())).toMatch(/\b4 passed/);
+    expect(await run(python, options, pythonSource, environment())).toMatch(/\b5 passed/);
   }, 600_000);
 
   test('are typed', async () => {

@@ -1,6 +1,6 @@
 /** The TypeScript client as a package: built, packed, unpacked, and used by the examples of the guide. */
 import { spawn } from 'node:child_process';
-import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
@@ -21,6 +21,7 @@ beforeAll(async () => {
   mkdirSync(installed, { recursive: true });
   const tarball = path.join(scratch.root, await packTypeScript(scratch.root));
   await run('tar', ['-xzf', tarball, '--strip-components=1', '-C', installed], project);
+  symlinkSync(path.join(repositoryRoot, 'node_modules/undici'), path.join(project, 'node_modules/undici'));
 });
 afterAll(() => scratch.remove());
 
@@ -35,11 +36,15 @@ function example(number: number): string {
   return file;
 }
 
-test('holds what it needs and depends on nothing', async () => {
+test('holds what it needs and depends on undici alone, as it is tested here', async () => {
+  const read = (folder: string): unknown =>
+    JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8'));
   const manifest = z
-    .object({ version: z.string(), dependencies: z.undefined().optional() })
-    .parse(JSON.parse(readFileSync(path.join(installed, 'package.json'), 'utf8')));
-  expect(manifest.version).toBe(version);
+    .object({ version: z.string(), dependencies: z.record(z.string(), z.string()) })
+    .parse(read(installed));
+  const undici = z.object({ version: z.string() }).parse(read(path.join(project, 'node_modules/undici')));
+  expect(manifest).toMatchObject({ version, dependencies: { undici: `^${undici.version}` } });
+  expect(Object.keys(manifest.dependencies)).toEqual(['undici']);
   expect(readdirSync(installed).toSorted()).toEqual(['LICENSE', 'README.md', 'dist', 'package.json']);
   expect(readFileSync(path.join(installed, 'LICENSE'), 'utf8')).toBe(
     readFileSync(path.join(repositoryRoot, 'LICENSE'), 'utf8'),

@@ -60,6 +60,7 @@ describe('a request in hand', () => {
     work.resolve();
     await until(() => http.service.permitsHeld === 0);
     expect(http.service.counted).toHaveLength(0);
+    expect(http.service.left).toHaveLength(1);
     expect(http.logLines).toMatchObject([{ route: '/v1/score', status: 499, tenant_id: 'tenant-1' }]);
   });
 

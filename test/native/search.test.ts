@@ -136,6 +136,38 @@ describe('plans', () => {
     index.close();
   });
 
+  it('group by document: looks at 16 times candidate_k at most, and at no more when there is no other document', async () => {
+    const clusters = new Clusters(seededRandom(17), 64, 100);
+    const index = engine.createIndex({ dim: 64, exactTokenVectorsMax: 1_000 });
+    await index.createSegment(1, newPath());
+    const [documents, chunks] = [4, 2_000];
+    const numbers = Array.from({ length: documents }, (_, record) => record);
+    for (const version of numbers) {
+      await index.append(
+        1,
+        clusters.record(
+          version,
+          Array.from({ length: chunks }, () => 3),
+        ),
+      );
+    }
+    index.publish(1, columns(1, numbers), noLifespans);
+    await index.seal(1);
+    await index.buildCodes(1);
+    const search = { ...clusters.search(1), plan: 'codes', grouped: true } as const;
+    const found = await index.search({ ...search, topK: 10, candidateK: 100 });
+    const all = new Set(found.versionIds).size === documents;
+    // All documents are found before the bound, or the bound ends it.
+    expect(found.candidateCount).toBeLessThanOrEqual(1_600);
+    const narrow = await index.search({ ...search, topK: documents, candidateK: 400 });
+    expect(new Set(narrow.versionIds).size).toBe(documents);
+    // It asks for more documents than there are: that widens nothing once all are found.
+    const satisfied = await index.search({ ...search, topK: 100, candidateK: 400 });
+    expect(satisfied.candidateCount).toBe(narrow.candidateCount);
+    expect(all).toBe(true);
+    index.close();
+  });
+
   it('a codebook is fitted anew when the index has doubled or become another, and others are outdated then', async () => {
     const index = engine.createIndex({ dim: 64, exactTokenVectorsMax: 0 });
     const [known, other] = [new Clusters(seededRandom(21), 64, 200), new Clusters(seededRandom(22), 64, 200)];

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createEngine, type NativeIndex } from '../../src/index/engine/native.ts';
 import { conditionOf } from '../../src/index/terms/condition.ts';
+import { metadataTerms } from '../../src/index/terms/metadata-terms.ts';
 import { seededRandom } from '../support/seeded-random.ts';
 import { Clusters, columns, noLifespans, temporaryDirectory } from './sample.ts';
 
@@ -80,7 +81,57 @@ it('are exact after every part of them, and asked for where a part is missing', 
   }
 });
 
+it('are found by hundreds of conditions at once, with postings and without', async () => {
+  // More than are read in one pass over so many records, of small sets of them.
+  const count = 150_000;
+  const conditions = 250;
+  using scratch = temporaryDirectory();
+  const large = engine.createIndex({ dim: 4, exactTokenVectorsMax: 0 });
+  await large.createSegment(1, path.join(scratch.path, '1.seg'));
+  const terms = Array.from({ length: 400 }, (_, value) => metadataTerms(`{"v":${value}}`));
+  const record = { chunkRows: Uint32Array.of(1), vectors: new Int8Array(4), scales: new Uint16Array(1) };
+  for (let first = 0; first < count; first += 1_000) {
+    const part = Array.from({ length: 1_000 }, (_, place) => first + place);
+    await Promise.all(
+      part.map((place) =>
+        large.append(1, { ...record, versionId: place + 1, terms: terms[place % terms.length]! }),
+      ),
+    );
+    large.publish(first + 1, columns(1, part), noLifespans);
+  }
+  const anyOf = Array.from({ length: conditions }, (_, value) => ({ v: value }));
+  const one = conditionOf(JSON.stringify({ any_of: anyOf }), 'where')!;
+  const all = conditionOf(
+    JSON.stringify({ v: { in: [conditions, 300] }, any_of: [{ v: 300 }, ...anyOf] }),
+    'where',
+  )!;
+  const found = async (asked: Uint8Array) => [
+    ...(await large.matching({ where: asked, generation: count, timeoutMs: 60_000 })),
+  ];
+  const wanted = (meets: (value: number) => boolean) =>
+    Array.from({ length: count }, (_, place) => place + 1).filter((id) => meets((id - 1) % terms.length));
+  const check = async (): Promise<void> => {
+    expect(await found(one)).toEqual(wanted((value) => value < conditions));
+    expect(await found(all)).toEqual(wanted((value) => value === 300));
+  };
+  await check();
+  await large.seal(1);
+  await check();
+  large.close();
+}, 120_000);
+
+it('are compared by the deepest condition that a request can hold', async () => {
+  const nested = (levels: number): string =>
+    levels === 0 ? '{"in":[1,"a"]}' : `{"in":[${levels}],"not":${nested(levels - 1)}}`;
+  const field = (levels: number): string => `"w":2,"v":${nested(levels)}`;
+  // Sixteen levels of JSON: four objects with the arrays between them, and those of the innermost field.
+  const deepest = `{${field(0)},"any_of":[{"v":5},{${field(0)},"any_of":[{"v":6},{${field(0)},"any_of":[{"v":7},{${field(8)}}]}]}]}`;
+  const asked = { where: conditionOf(deepest, 'where')!, generation: 1, timeoutMs: 10_000 };
+  expect(await index.matching(asked)).toHaveLength(0);
+});
+
 it.each([
+  ['more sets than it may hold', [...Array.from({ length: 33 }, () => [4, 0, 0]).flat(), 4, 33, 0]],
   ['nothing', []],
   ['a step of no kind', [9]],
   ['sets that are not there', [5]],

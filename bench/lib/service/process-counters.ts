@@ -14,8 +14,8 @@ export function processCounters(id: number): { cpuSeconds: number; writtenBytes:
   return { cpuSeconds: cpuSeconds(statFields(`${id}`)), writtenBytes };
 }
 
-/** Bytes of memory of a process: all that is resident, or its own, mapped files left out. */
-export function memoryBytes(id: number | 'self', kind: 'VmRSS' | 'RssAnon'): number {
+/** Bytes of memory of a process: all that is resident, its own (mapped files left out), or the most that ever was resident. */
+export function memoryBytes(id: number | 'self', kind: 'VmRSS' | 'RssAnon' | 'VmHWM'): number {
   return (
     Number(new RegExp(`^${kind}:\\s+(\\d+) kB$`, 'm').exec(textOf(`/proc/${id}/status`))?.[1] ?? 0) * 1024
   );

@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline';
 import { freePort } from '../../../deploy/local/free-port.ts';
 import { endWithThisProcess, scratchFolder } from '../endings.ts';
 import { root } from '../environment.ts';
+import { sum } from '../statistics.ts';
 
 export interface ServerOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -25,9 +26,16 @@ export interface ServerProcess {
   createTenant(name: string): string;
   /** From now on the tenant has the limits that a new one has. */
   setDefaultLimits(name: string): void;
+  /** What the tenant was charged this month. */
+  usageOf(name: string): TenantUsage;
   /** Aborts, with what happened as its reason, when the server ends in another way than by `close`. */
   readonly ended: AbortSignal;
   close(): Promise<void>;
+}
+
+export interface TenantUsage {
+  readonly requests: number;
+  readonly input_tokens: number;
 }
 
 const limits = [
@@ -48,6 +56,11 @@ const defaultLimits = [
   '--input-tokens',
   '50000000',
 ];
+
+interface UsageOfDay {
+  readonly requests: number;
+  readonly input_tokens: string;
+}
 
 export async function startServer(options: ServerOptions): Promise<ServerProcess> {
   const { environment, checkout = root, onLogLine } = options;
@@ -79,6 +92,15 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
       const printed = maxsimd('tenant', 'create', '--name', name, ...limits);
       return (JSON.parse(printed) as { readonly api_key: string }).api_key;
     };
+    const usageOf = (name: string): TenantUsage => {
+      const printed = JSON.parse(maxsimd('tenant', 'usage', name)) as {
+        readonly data: readonly UsageOfDay[];
+      };
+      return {
+        requests: sum(printed.data.map(({ requests }) => requests)),
+        input_tokens: sum(printed.data.map(({ input_tokens: tokens }) => Number(tokens))),
+      };
+    };
     const apiKey = createTenant('capacity');
     server = spawn(process.execPath, [entry, 'serve'], {
       env: serverEnvironment,
@@ -93,6 +115,7 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
       apiKey,
       createTenant,
       setDefaultLimits: (name) => void maxsimd('tenant', 'limits', name, ...defaultLimits),
+      usageOf,
       metricsUrl: `http://127.0.0.1:${metricsPort}/metrics`,
       processId: server.pid,
       ended,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable
 from typing import Any
@@ -194,6 +195,37 @@ def test_half_an_emoji_is_left_to_the_service() -> None:
     double = Double(httpx.Response(200, json=RANKED))
     double.client().search(INDEX, "half \ud83d")
     assert double.requests[0].content == b'{"query":"half \\ud83d"}'
+
+
+def test_an_answer_with_half_an_emoji_is_read_as_it_was_given() -> None:
+    metadata = {"\udc00": [{"cut": "half \ud83d"}], "large": 2**70}
+    document = {"doc_id": "d", "metadata": metadata, "chunk_count": 1}
+    result = {"doc_id": "d", "chunk_id": "c", "chunk_index": 0, "score": 1.5, "metadata": metadata}
+    ranked = {**RANKED, "results": [result]}
+    of_route = {
+        "documents": {"data": [document], "next_cursor": None},
+        "search": ranked,
+        "query": {"results": [ranked], "usage": USAGE},
+    }
+
+    def reply(request: httpx.Request) -> httpx.Response:
+        route = request.url.path.rsplit("/", 1)[1]
+        return httpx.Response(200, content=json.dumps(of_route.get(route, document)))
+
+    double = Double(reply)
+    client = double.client()
+    assert client.get_document(INDEX, "d").metadata == metadata
+    assert client.update_metadata(INDEX, "d", metadata).metadata == metadata
+    assert json.loads(double.requests[-1].content) == {"metadata": metadata}
+    assert [one.metadata for one in client.list_documents(INDEX)] == [metadata]
+    assert client.search(INDEX, "q").results[0].metadata == metadata
+    assert client.query(INDEX, [{"query": "q"}]).results[0].results[0].metadata == metadata
+
+    async def scenario() -> None:
+        client = AsyncMaxsimd("http://service", "qkv_live_x", transport=httpx.MockTransport(Double(reply)))
+        assert (await client.get_document(INDEX, "d")).metadata == metadata
+
+    asyncio.run(scenario())
 
 
 def test_delays_grow_and_stay_bounded() -> None:

@@ -86,6 +86,17 @@ def test_an_index_from_its_making_to_its_end(url: str, key: str, name: str) -> N
         assert client.delete_index(index.id).deleted is True
 
 
+def test_half_an_emoji_in_metadata_comes_back_as_it_was_given(url: str, key: str, name: str) -> None:
+    metadata = {"cut": "half \ud83d", "\udc00": 1}
+    with Maxsimd(url, key) as client:
+        index = client.create_index(name)
+        client.upsert(index.id, [{"doc_id": "d", "text": "Honey bees dance.", "metadata": metadata}])
+        assert client.get_document(index.id, "d").metadata == metadata
+        assert [document.metadata for document in client.list_documents(index.id)] == [metadata]
+        assert client.search(index.id, "bees").results[0].metadata == metadata
+        client.delete_index(index.id)
+
+
 def test_the_same_for_asyncio(url: str, key: str, name: str) -> None:
     async def scenario() -> None:
         async with AsyncMaxsimd(url, key) as client:

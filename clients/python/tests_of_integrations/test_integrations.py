@@ -40,6 +40,27 @@ def index(client: Maxsimd, name: str) -> Index:
     return index
 
 
+def test_top_k_is_a_number_of_documents(client: Maxsimd, name: str) -> None:
+    texts = {f"{number} bees": "Honey bees dance to tell each other where flowers are. " * 30 for number in range(2)}
+    texts |= {f"{number} other": f"Whale number {number} swims." for number in range(6)}
+    crowded = client.create_index(f"crowded {name}", chunking={"max_tokens": 8, "overlap_tokens": 2})
+    client.import_documents(crowded.id, ({"doc_id": doc_id, "text": text} for doc_id, text in texts.items()))
+    # The chunks of the two would fill 5 results.
+    best = [result.doc_id for result in client.search(crowded.id, QUERY, top_k=5).results]
+    assert len(set(best)) < 5
+
+    def load_all(doc_ids: Sequence[str]) -> dict[str, str]:
+        return {doc_id: texts[doc_id] for doc_id in doc_ids}
+
+    of_langchain = langchain.MaxsimdRetriever(client=client, index_id=str(crowded.id), load=load_all, top_k=5)
+    ids = [document.id for document in of_langchain.invoke(QUERY)]
+    assert len(set(ids)) == len(ids) == 5
+    nodes = llama_index.MaxsimdRetriever(client, crowded.id, load_all, top_k=5).retrieve(QUERY)
+    assert [node.node.node_id for node in nodes] == ids
+    of_haystack = haystack.MaxsimdRetriever(client, crowded.id, load_all, top_k=5)
+    assert [document.id for document in of_haystack.run(QUERY)["documents"]] == ids
+
+
 def test_langchain_retrieves_each_document_once(client: Maxsimd, index: Index) -> None:
     retriever = langchain.MaxsimdRetriever(client=client, index_id=str(index.id), load=load)
     found = retriever.invoke(QUERY)

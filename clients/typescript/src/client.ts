@@ -1,7 +1,8 @@
+import { fetchFor } from './connection.ts';
 import { ApiError, MaxsimdError } from './errors.ts';
 import { importDocuments } from './import.ts';
 import type { ImportOptions, ImportReport } from './import.ts';
-import { Transport, checkedKey, checkedUrl } from './transport.ts';
+import { Transport, checkedKey, checkedUrl, checkedUserAgent } from './transport.ts';
 import type { RequestOptions } from './transport.ts';
 import type {
   CreateIndex,
@@ -33,13 +34,16 @@ export interface MaxsimdOptions {
   readonly apiKey: string;
   /** For one attempt. The default, 150 s, is above every deadline of the service. */
   readonly timeoutMs?: number;
-  /** For all attempts of a request together, the waiting included: 120 s by default, 0 = one attempt. */
+  /**
+   * For all attempts of a request together, the waiting included; 0 = one attempt. By default 120 s, and 5 s as long as
+   * this client was never connected.
+   */
   readonly retryMsMax?: number;
   /** Before each wait for another attempt. */
   readonly onRetry?: (error: Error, delayMs: number) => void;
   /** Put before the client's own name. */
   readonly userAgent?: string;
-  /** For a proxy, or a test. */
+  /** In the place of the client's own, which goes through the proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY name. */
   readonly fetch?: typeof fetch;
 }
 
@@ -55,29 +59,29 @@ export class Maxsimd {
     if ('document' in globalThis || 'WorkerGlobalScope' in globalThis)
       throw new MaxsimdError('an API key must not reach a browser: call the service from your backend');
     const own = `maxsimd-typescript/${version} node/${process.versions.node}`;
+    const url = checkedUrl(options.url);
     this.#transport = new Transport({
-      url: checkedUrl(options.url),
+      url,
       apiKey: checkedKey(options.apiKey),
-      userAgent: options.userAgent === undefined ? own : `${options.userAgent} ${own}`,
+      userAgent: options.userAgent === undefined ? own : `${checkedUserAgent(options.userAgent)} ${own}`,
       timeoutMs: options.timeoutMs ?? 150_000,
-      retryMsMax: options.retryMsMax ?? 120_000,
-      fetch: options.fetch ?? fetch,
+      retryMsMax: options.retryMsMax,
+      fetch: options.fetch ?? fetchFor(url),
       onRetry: options.onRetry,
     });
   }
 
   /** Sent again after 503 (a model that is being loaded), not after a lost answer: the name may be taken by then. */
   createIndex(body: CreateIndex, options?: RequestOptions): Promise<Index> {
-    const text = JSON.stringify(body);
     return this.#transport.send(
-      { method: 'POST', path: '/v1/indexes', body: text, isSafe: false, isUnique: true },
+      { method: 'POST', path: ['v1', 'indexes'], body, isSafe: false, isUnique: true },
       options,
     );
   }
 
   /** All of them, oldest first. */
   async listIndexes(options?: RequestOptions): Promise<readonly Index[]> {
-    const { data } = await this.#get<IndexList>('/v1/indexes', options);
+    const { data } = await this.#get<IndexList>(['v1', 'indexes'], options);
     return data;
   }
 
@@ -101,7 +105,7 @@ export class Maxsimd {
 
   /** 1 to 50 documents; look at `failed`. `import` takes any number. */
   upsert(indexId: string, documents: readonly Document[], options?: RequestOptions): Promise<UpsertResult> {
-    return this.#post(`${indexPath(indexId)}/documents`, { documents }, options);
+    return this.#post(indexPath(indexId, 'documents'), { documents }, options);
   }
 
   /** Any number of documents. Rejects with an `ImportError` that holds the report so far. */
@@ -110,14 +114,14 @@ export class Maxsimd {
     documents: Iterable<Document> | AsyncIterable<Document>,
     options: ImportOptions = {},
   ): Promise<ImportReport> {
-    const path = `${indexPath(indexId)}/documents`;
+    const path = indexPath(indexId, 'documents');
     return importDocuments(
-      (body, signal, onConcurrencyLimit) =>
+      (json, signal, onConcurrencyLimit) =>
         this.#transport.send(
           {
             method: 'POST',
             path,
-            body,
+            json,
             isSafe: true,
             isPatient: true,
             onRetry: (error) => {
@@ -136,20 +140,19 @@ export class Maxsimd {
   async *listDocuments(indexId: string, options?: RequestOptions): AsyncGenerator<StoredDocument> {
     let after: string | null = null;
     do {
-      const cursor = after === null ? '' : `&cursor=${after}`;
-      const path = `${indexPath(indexId)}/documents?limit=1000${cursor}`;
-      const page: DocumentList = await this.#get(path, options);
+      const query = { limit: '1000', ...(after !== null && { cursor: after }) };
+      const page: DocumentList = await this.#get(indexPath(indexId, 'documents'), options, query);
       yield* page.data;
       after = page.next_cursor;
     } while (after !== null);
   }
 
   getDocument(indexId: string, docId: string, options?: RequestOptions): Promise<StoredDocument> {
-    return this.#get(documentPath(indexId, docId), options);
+    return this.#get(indexPath(indexId, 'documents', docId), options);
   }
 
   countDocuments(indexId: string, options?: RequestOptions): Promise<DocumentCount> {
-    return this.#get(`${indexPath(indexId)}/count`, options);
+    return this.#get(indexPath(indexId, 'count'), options);
   }
 
   /** Takes the place of the whole object before; the text is not encoded again. */
@@ -159,12 +162,12 @@ export class Maxsimd {
     metadata: StoredDocument['metadata'],
     options?: RequestOptions,
   ): Promise<StoredDocument> {
-    return this.#patch(documentPath(indexId, docId), { metadata }, true, options);
+    return this.#patch(indexPath(indexId, 'documents', docId), { metadata }, true, options);
   }
 
   /** `deleted` may be false for a document that was there, when the first of two attempts lost its answer. */
   deleteDocument(indexId: string, docId: string, options?: RequestOptions): Promise<Deleted> {
-    const path = documentPath(indexId, docId);
+    const path = indexPath(indexId, 'documents', docId);
     return this.#transport.send({ method: 'DELETE', path, isSafe: true }, options);
   }
 
@@ -174,25 +177,25 @@ export class Maxsimd {
     body: DeleteDocuments,
     options?: RequestOptions,
   ): Promise<DeletedDocuments> {
-    return this.#post(`${indexPath(indexId)}/documents/delete`, body, options);
+    return this.#post(indexPath(indexId, 'documents', 'delete'), body, options);
   }
 
   search(indexId: string, body: Search, options?: RequestOptions): Promise<Ranked> {
-    return this.#post(`${indexPath(indexId)}/search`, body, options);
+    return this.#post(indexPath(indexId, 'search'), body, options);
   }
 
   /** 1 to 32 searches at once; each may narrow by `where` and group by document. */
   query(indexId: string, queries: readonly QueryItem[], options?: RequestOptions): Promise<QueryAnswers> {
-    return this.#post(`${indexPath(indexId)}/query`, { queries }, options);
+    return this.#post(indexPath(indexId, 'query'), { queries }, options);
   }
 
   /** Ranks the documents given; nothing is stored. */
   score(body: Score, options?: RequestOptions): Promise<Ranked> {
-    return this.#post('/v1/score', body, options);
+    return this.#post(['v1', 'score'], body, options);
   }
 
   usage(options?: RequestOptions): Promise<UsageSummary> {
-    return this.#get('/v1/usage', options);
+    return this.#get(['v1', 'usage'], options);
   }
 
   /** Days in UTC, `YYYY-MM-DD`, both included; this month by default. Days without usage are left out. */
@@ -200,40 +203,37 @@ export class Maxsimd {
     range: { readonly from?: string; readonly to?: string } = {},
     options?: RequestOptions,
   ): Promise<readonly UsageOfDay[]> {
-    const days: UsageDays = await this.#get(
-      `/v1/usage/days?${new URLSearchParams(range).toString()}`,
-      options,
-    );
+    const days: UsageDays = await this.#get(['v1', 'usage', 'days'], options, { ...range });
     return days.data;
   }
 
   /** Rejects with a 503 while the service is not ready; sent once. */
   readiness(options?: RequestOptions): Promise<Readiness> {
-    return this.#transport.send({ method: 'GET', path: '/readyz', isSafe: false }, options);
+    return this.#transport.send({ method: 'GET', path: ['readyz'], isSafe: false }, options);
   }
 
-  #get<Answer>(path: string, options: RequestOptions | undefined): Promise<Answer> {
-    return this.#transport.send({ method: 'GET', path, isSafe: true }, options);
+  #get<Answer>(
+    path: readonly string[],
+    options: RequestOptions | undefined,
+    query?: Readonly<Record<string, string>>,
+  ): Promise<Answer> {
+    return this.#transport.send({ method: 'GET', path, query, isSafe: true }, options);
   }
 
   #patch<Answer>(
-    path: string,
+    path: readonly string[],
     body: object,
     isSafe: boolean,
     options: RequestOptions | undefined,
   ): Promise<Answer> {
-    return this.#transport.send({ method: 'PATCH', path, body: JSON.stringify(body), isSafe }, options);
+    return this.#transport.send({ method: 'PATCH', path, body, isSafe }, options);
   }
 
-  #post<Answer>(path: string, body: object, options: RequestOptions | undefined): Promise<Answer> {
-    return this.#transport.send({ method: 'POST', path, body: JSON.stringify(body), isSafe: true }, options);
+  #post<Answer>(path: readonly string[], body: object, options: RequestOptions | undefined): Promise<Answer> {
+    return this.#transport.send({ method: 'POST', path, body, isSafe: true }, options);
   }
 }
 
-function documentPath(indexId: string, docId: string): string {
-  return `${indexPath(indexId)}/documents/${encodeURIComponent(docId)}`;
-}
-
-function indexPath(indexId: string): string {
-  return `/v1/indexes/${encodeURIComponent(indexId)}`;
+function indexPath(indexId: string, ...rest: readonly string[]): readonly string[] {
+  return ['v1', 'indexes', indexId, ...rest];
 }

@@ -3,6 +3,7 @@
  * are refused alone are collected, and those beside them go on. A `doc_id` that comes again waits for the one before it,
  * so that the last one stays.
  */
+import { jsonText } from './encoding.ts';
 import { ApiError, ImportError } from './errors.ts';
 import type { Document, UpsertResult } from './types.ts';
 
@@ -39,9 +40,9 @@ export interface ImportReport {
   readonly failed: readonly ImportFailure[];
 }
 
-/** Sends one body; calls back when the concurrency limit refuses it. */
+/** Sends one JSON text; calls back when the concurrency limit refuses it. */
 export type SendBatch = (
-  body: string,
+  json: string,
   signal: AbortSignal,
   onConcurrencyLimit: () => void,
 ) => Promise<UpsertResult>;
@@ -85,7 +86,7 @@ class Import {
 
   async take(document: Document): Promise<void> {
     this.#throwFailure();
-    const item = { docId: document.doc_id, json: JSON.stringify(document) };
+    const item = { docId: document.doc_id, json: jsonText(document) };
     const itemBytes = Buffer.byteLength(item.json) + 1;
     if (this.#batch.has(item.docId)) await this.#start();
     if ([...this.#inFlight.values()].some((ids) => ids.has(item.docId))) await this.#settle();
@@ -147,9 +148,9 @@ class Import {
     const failures: ImportFailure[] = [];
     for (let rest = items; rest.length > 0;) {
       try {
-        const body = envelope(rest.map((item) => item.json));
+        const json = envelope(rest.map((item) => item.json));
         const slower = (): void => void (this.#concurrency = Math.max(1, this.#concurrency - 1));
-        const answer = await this.#send(body, signal, slower);
+        const answer = await this.#send(json, signal, slower);
         this.#report.documents += answer.upserted_documents;
         this.#report.chunks += answer.upserted_chunks;
         return [...failures, ...answer.failed];

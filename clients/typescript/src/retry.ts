@@ -16,6 +16,14 @@ const jitterMsMax = 1_000;
 const brokenAttemptsMax = 3;
 const passing = new Set([408, 502, 503, 504]);
 
+/**
+ * For all attempts of a request together. An address where nobody ever answered is most likely wrong; the next attempt,
+ * which may take as long as the last one, must have room within 5 s.
+ */
+export function repeatMsMax(state: { readonly wasConnected: boolean; readonly attemptMs: number }): number {
+  return state.wasConnected ? 120_000 : 5_000 - state.attemptMs;
+}
+
 /** The service is well, and asks the tenant for patience. */
 export function isRefusedForNow(error: unknown): boolean {
   return error instanceof ApiError && error.status === 429 && error.code !== 'usage_limit_exceeded';

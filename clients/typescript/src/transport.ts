@@ -1,7 +1,9 @@
 /** One request over fetch, repeated by the rules of `retry.ts`. No key, query or text goes into a message. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, ConnectionError, MaxsimdError } from './errors.ts';
-import { isRefusedForNow, repeatDelayMs } from './retry.ts';
+import { connectMsMax, connectionProblem } from './connection.ts';
+import { jsonText, requestTarget } from './encoding.ts';
+import { isRefusedForNow, repeatDelayMs, repeatMsMax } from './retry.ts';
 import type { ErrorDetail } from './types.ts';
 
 export interface RequestOptions {
@@ -18,16 +20,21 @@ export interface TransportSettings {
   readonly apiKey: string;
   readonly userAgent: string;
   readonly timeoutMs: number;
-  readonly retryMsMax: number;
+  /** `undefined`: by default. */
+  readonly retryMsMax: number | undefined;
   readonly fetch: typeof fetch;
   readonly onRetry: ((error: Error, delayMs: number) => void) | undefined;
 }
 
 export interface ApiRequest {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  readonly path: string;
-  /** JSON text. */
-  readonly body?: string;
+  /** Not yet encoded: `requestTarget` makes a path of them. */
+  readonly path: readonly string[];
+  readonly query?: Readonly<Record<string, string>> | undefined;
+  /** Becomes JSON. */
+  readonly body?: object;
+  /** JSON text, in the place of `body`. */
+  readonly json?: string;
   /** Whether doing it twice is as good as doing it once. */
   readonly isSafe: boolean;
   /** Whether a second one would be refused once the first was done; then it is sent again after 503. */
@@ -42,22 +49,32 @@ export class Transport {
   readonly #settings: TransportSettings;
   /** The request rate is the tenant's: what one request learns holds for all. */
   #pausedUntilMs = 0;
+  #wasConnected = false;
 
   constructor(settings: TransportSettings) {
     this.#settings = settings;
   }
 
   async send<Answer>(request: ApiRequest, options: RequestOptions = {}): Promise<Answer> {
+    const prepared = prepare(request, options);
     const startedMs = performance.now();
     for (let attempts = 1; ; attempts += 1) {
       await this.#waitForPause(options.signal);
+      const attemptedMs = performance.now();
       try {
-        return (await this.#attempt(request, options)) as Answer;
+        const answer = await this.#attempt(prepared, options);
+        this.#wasConnected = true;
+        return answer as Answer;
       } catch (error) {
+        this.#wasConnected ||= this.#tellsOfConnection(error, options);
         const delayMs = repeatDelayMs(error, { ...request, attempts }, Math.random);
         const waits = request.isPatient === true && isRefusedForNow(error);
-        const elapsedMs = performance.now() - startedMs;
-        if (delayMs === undefined || (!waits && elapsedMs + delayMs > this.#settings.retryMsMax)) throw error;
+        const nowMs = performance.now();
+        const elapsedMs = nowMs - startedMs;
+        const retryMsMax =
+          this.#settings.retryMsMax ??
+          repeatMsMax({ wasConnected: this.#wasConnected, attemptMs: nowMs - attemptedMs });
+        if (delayMs === undefined || (!waits && elapsedMs + delayMs > retryMsMax)) throw error;
         this.#settings.onRetry?.(error as Error, delayMs);
         request.onRetry?.(error as Error);
         if (error instanceof ApiError && error.code === 'rate_limit_exceeded')
@@ -65,6 +82,13 @@ export class Transport {
         else await wait(delayMs, options.signal);
       }
     }
+  }
+
+  /** An attempt shorter than the making of a connection may have ended before there was one. */
+  #tellsOfConnection(error: unknown, { timeoutMs = this.#settings.timeoutMs }: RequestOptions): boolean {
+    if (error instanceof ApiError) return true;
+    if (!(error instanceof ConnectionError)) return false;
+    return error.code === 'timeout' ? timeoutMs > connectMsMax : error.maybeReceived;
   }
 
   async #waitForPause(signal: AbortSignal | undefined): Promise<void> {
@@ -75,20 +99,19 @@ export class Transport {
     }
   }
 
-  async #attempt(request: ApiRequest, options: RequestOptions): Promise<unknown> {
+  async #attempt(request: PreparedRequest, options: RequestOptions): Promise<unknown> {
     const { url, apiKey, userAgent, fetch } = this.#settings;
     const timeoutMs = options.timeoutMs ?? this.#settings.timeoutMs;
     const timeout = AbortSignal.timeout(timeoutMs);
     let response: Response;
     let text: string;
     try {
-      response = await fetch(`${url}${request.path}`, {
+      response = await fetch(`${url}${request.target}`, {
         method: request.method,
         headers: {
           authorization: `Bearer ${apiKey}`,
           'user-agent': userAgent,
-          ...(options.requestId === undefined ? {} : { 'x-request-id': options.requestId }),
-          ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...request.headers,
         },
         ...(request.body === undefined ? {} : { body: request.body }),
         // The key goes to the address given, nowhere else.
@@ -113,6 +136,27 @@ export class Transport {
   }
 }
 
+interface PreparedRequest {
+  readonly method: ApiRequest['method'];
+  readonly target: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | undefined;
+}
+
+/** What every attempt of the request sends; throws on what no request can carry. */
+function prepare(request: ApiRequest, { requestId }: RequestOptions): PreparedRequest {
+  const body = request.body === undefined ? request.json : jsonText(request.body);
+  return {
+    method: request.method,
+    target: requestTarget(request.path, request.query),
+    headers: {
+      ...(requestId === undefined ? {} : { 'x-request-id': checkedRequestId(requestId) }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    body,
+  };
+}
+
 /** Ends with the signal's own reason, as the request does. */
 async function wait(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
   try {
@@ -123,23 +167,11 @@ async function wait(delayMs: number, signal: AbortSignal | undefined): Promise<v
   }
 }
 
-/** No connection was made, so no request was received. */
-const unconnected = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'UND_ERR_CONNECT_TIMEOUT',
-]);
-
-/** fetch says "fetch failed" and keeps the reason in its cause. */
 function connectionError(url: string, error: unknown): ConnectionError {
-  const cause = (error as { readonly cause?: { readonly code?: string; readonly message?: string } }).cause;
-  const reason = cause?.message || cause?.code || (error as Error).message;
+  const { reason, isUnconnected } = connectionProblem(error);
   return new ConnectionError(`cannot reach ${url}: ${reason}`, {
     code: 'connection_failed',
-    maybeReceived: !unconnected.has(cause?.code ?? ''),
+    maybeReceived: !isUnconnected,
     cause: error,
   });
 }
@@ -174,7 +206,22 @@ export function checkedUrl(given: string): string {
     throw new MaxsimdError('`url` must be an http:// or https:// address');
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '')
     throw new MaxsimdError('`url` takes no credentials, query or fragment');
-  return url.href.replace(/\/+$/, '');
+  return `${url.origin}${url.pathname}`.replace(/\/+$/, '');
+}
+
+/** fetch sends no other characters, or sends other bytes for them. */
+export function checkedUserAgent(given: string): string {
+  if (!/^[\x21-\x7e][\x20-\x7e]*$/.test(given))
+    throw new MaxsimdError(
+      '`userAgent` is empty, begins with a space, or holds characters that are no printable ASCII',
+    );
+  return given;
+}
+
+function checkedRequestId(given: string): string {
+  if (!/^[\w.-]{1,128}$/.test(given))
+    throw new MaxsimdError('`requestId` must be 1 to 128 of A-Z a-z 0-9 . _ -');
+  return given;
 }
 
 /** fetch would quote a malformed header value in its error, and the value is a secret. */

@@ -14,9 +14,13 @@ bool fuzzCondition(std::span<const uint8_t> given) {
   }
   try {
     const Condition condition = readCondition(given);
+    size_t sets = 0;
     for (const Condition::Step& step : condition.steps) {
-      for (const size_t term : step.terms) CHECK(term < condition.terms.size());
+      CHECK(step.count <= sets);
+      sets = sets - step.count + 1;
+      CHECK(sets <= conditionSetsMax);
     }
+    CHECK(sets == 1);
     return true;
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::invalidArgument);

@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { explained } from '../../away-reasons.ts';
 import type { CallObserver } from '../../call-observer.ts';
 import type { ClusterCatalog } from '../cluster-contract.ts';
-import { unnamedActor } from '../contract.ts';
+import { endedSessionKeptMs, unnamedActor } from '../contract.ts';
 import { ServiceError } from '../../errors.ts';
 import { fingerprintOf } from '../key-pepper.ts';
 import { auditCatalog } from './audit-log.ts';
@@ -187,6 +187,8 @@ async function purge(database: Database, signal: AbortSignal): Promise<void> {
   await database.rows({ name: 'forget-marks', text: marks });
   const nodes = `DELETE FROM nodes WHERE seen_at < now() - ${lostNodesKept}`;
   await database.rows({ name: 'forget-nodes', text: nodes });
+  const sessions = 'DELETE FROM ended_sessions WHERE expires_at_ms < $1';
+  await database.rows({ name: 'forget-sessions', text: sessions }, [Date.now() - endedSessionKeptMs]);
   const keys = await database.rows<{ index_key: number }>({
     name: 'list-purges',
     text: 'SELECT index_key FROM purges',

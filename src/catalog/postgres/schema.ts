@@ -24,6 +24,16 @@ export interface Migration {
   readonly worksWith: number;
 }
 
+/** Sessions of the console that were signed out, until they would have expired. */
+const endedSessions = `
+CREATE TABLE ended_sessions (
+  digest bytea PRIMARY KEY,
+  key_id text NOT NULL REFERENCES api_keys (id) ON DELETE CASCADE,
+  expires_at_ms bigint NOT NULL
+);
+CREATE INDEX ended_sessions_of_key ON ended_sessions (key_id);
+CREATE INDEX ended_sessions_expired ON ended_sessions (expires_at_ms);`;
+
 export const catalogMigrations: readonly Migration[] = [
   {
     worksWith: 1,
@@ -176,6 +186,8 @@ CREATE TABLE audit_log (
 CREATE INDEX audit_of_tenant ON audit_log (tenant_id, id);
 ${usageDays}`,
   },
+  // Nodes of the release before let a session go on that was signed out.
+  { worksWith: 1, sql: endedSessions },
 ];
 
 /** Any number that nothing else in this database locks. */

@@ -29,6 +29,8 @@ type TenantCatalog = Pick<
   | 'listKeys'
   | 'revokeKey'
   | 'findKey'
+  | 'endSession'
+  | 'hasSessionEnded'
   | 'createIndex'
   | 'listIndexes'
   | 'getIndex'
@@ -210,6 +212,18 @@ export function tenantCatalog(database: Database, actor: string): TenantCatalog 
         [keyId],
       );
       return row && { key: toApiKey(row), hash: row.hash, tenant: toTenant(row) };
+    },
+
+    async endSession({ digest, keyId, expiresAtMs }) {
+      const text = `INSERT INTO ended_sessions (digest, key_id, expires_at_ms) SELECT $1, id, $3 FROM api_keys WHERE id = $2
+        ON CONFLICT DO NOTHING`;
+      await database.rows({ name: 'end-session', text }, [Buffer.from(digest), keyId, expiresAtMs]);
+    },
+
+    async hasSessionEnded(digest) {
+      const text = 'SELECT 1 FROM ended_sessions WHERE digest = $1';
+      const found = await database.rows({ name: 'find-ended-session', text }, [Buffer.from(digest)]);
+      return found.length > 0;
     },
 
     createIndex: (index, indexesMax) =>

@@ -2,14 +2,14 @@
  * The SQLite catalog: two databases in the data directory.
  *
  * `catalog.db` commits with `synchronous=FULL`: what it answers survives a power cut. It has one writer thread in this
- * process (started by the first write); small reads run on the calling thread, reads of documents in a
- * reader thread, loading a whole index in another. `usage.db` commits to the operating system, on the calling
+ * process (started by the first write). Small reads run on the calling thread. Three threads read documents: one by
+ * their numbers, for searches; one lists of them; one whole indexes. `usage.db` commits to the operating system, on the calling
  * thread (`usage-ledger.ts`). Other processes, the command line among them, may write at the same time and
  * are waited for.
  */
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
-import { unnamedActor, type Catalog } from '../contract.ts';
+import { unnamedActor, type Catalog, type ResolvedVersion } from '../contract.ts';
 import type { UsageEvent } from '../../document-commits.ts';
 import type { IndexState } from '../../index-state.ts';
 import { ServiceError, assertInvariant, invalid } from '../../errors.ts';
@@ -140,6 +140,7 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
   });
   const pointReader = new ThreadClient<ReadOperations>(readerThread);
   const scanReader = new ThreadClient<ReadOperations>(readerThread);
+  const stateReader = new ThreadClient<ReadOperations>(readerThread);
   const ids = new IdPool((count) => writer.request('reserveIds', count), idBlockSize);
   const stopKeeping = owned ? await keepReserve(reserve, onNotice) : undefined;
   let closed: Promise<void> | undefined;
@@ -169,6 +170,7 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
     },
     createKey: (input) => writer.request('createKey', input),
     revokeKey: (keyId) => writer.request('revokeKey', keyId),
+    endSession: (session) => writer.request('endSession', session),
 
     async createIndex(index, indexesMax) {
       assertRoom(reserve);
@@ -201,17 +203,15 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
       return writer.request('commitDeleteVersions', input);
     },
     countStored: (indexId, docIds) => pointReader.request('countStored', { indexId, docIds }),
-    async resolveVersions(indexId, versionIds) {
-      const rows = await pointReader.request('resolveVersions', { indexId, versionIds });
-      return new Map(rows.map(({ versionId, docId, metadata }) => [versionId, { docId, metadata }]));
-    },
+    resolveVersions: (indexId, versionIds) => resolveVersions(pointReader, indexId, versionIds),
+    readMetadata: (indexId, versionIds) => resolveVersions(scanReader, indexId, versionIds),
     listDocuments: (indexId, page) => scanReader.request('listDocuments', { indexId, ...page }),
     findDocument: (indexId, docId) => pointReader.request('findDocument', { indexId, docId }),
     countDocuments: (indexId) => scanReader.request('countDocuments', { indexId }),
 
     createSegment: (segment) => writer.request('createSegment', segment),
     sealSegment: (segmentId, records) => writer.request('sealSegment', { segmentId, records }),
-    loadIndexState: (indexId): Promise<IndexState> => scanReader.request('loadIndexState', { indexId }),
+    loadIndexState: (indexId): Promise<IndexState> => stateReader.request('loadIndexState', { indexId }),
     swapSegments: (input) => writer.request('swapSegments', input),
     async forgetDeadVersions(indexId, generation) {
       let forgotten = 0;
@@ -253,9 +253,18 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
     // Readers first: the last writer then leaves the databases without a WAL.
     stopKeeping?.();
     connection.close();
-    for (const thread of [pointReader, scanReader, usage, writer]) await thread.close();
+    for (const thread of [pointReader, scanReader, stateReader, usage, writer]) await thread.close();
     if (owned) await reserve.leave();
   }
+}
+
+async function resolveVersions(
+  reader: ThreadClient<ReadOperations>,
+  indexId: string,
+  versionIds: readonly number[],
+): Promise<ReadonlyMap<number, ResolvedVersion>> {
+  const rows = await reader.request('resolveVersions', { indexId, versionIds });
+  return new Map(rows.map(({ versionId, docId, metadata }) => [versionId, { docId, metadata }]));
 }
 
 /** The reads of the calling thread as the contract has them: failures are rejections. */
@@ -265,6 +274,7 @@ function readsOf(reads: SmallReads & ReturnType<typeof keyReads> & ReturnType<ty
     getTenant: operating(reads.getTenant),
     listKeys: operating(reads.listKeys),
     findKey: operating(reads.findKey),
+    hasSessionEnded: operating(reads.hasSessionEnded),
     listAudit: operating(reads.listAudit),
     listIndexes: operating(reads.listIndexes),
     getIndex: operating(reads.getIndex),

@@ -74,6 +74,31 @@ CREATE TRIGGER usage_begins_day AFTER INSERT ON usage_days BEGIN
   DELETE FROM usage_days WHERE tenant_id = NEW.tenant_id AND day <= date(NEW.day, '-${usageDaysKept} days');
 END;`;
 
+/**
+ * Chunks of live versions, kept by triggers whoever writes: summed up when they are asked for, they would take the pages
+ * of all metadata.
+ */
+const chunksStored = `
+ALTER TABLE indexes ADD COLUMN chunks_stored INTEGER NOT NULL DEFAULT 0;
+UPDATE indexes SET chunks_stored = (
+  SELECT coalesce(sum(chunk_count), 0) FROM versions INDEXED BY versions_placed
+  WHERE versions.index_key = indexes.index_key AND died = 0);
+CREATE TRIGGER version_is_born AFTER INSERT ON versions WHEN NEW.died = 0 BEGIN
+  UPDATE indexes SET chunks_stored = chunks_stored + NEW.chunk_count WHERE index_key = NEW.index_key;
+END;
+CREATE TRIGGER version_dies AFTER UPDATE OF died ON versions WHEN OLD.died = 0 AND NEW.died > 0 BEGIN
+  UPDATE indexes SET chunks_stored = chunks_stored - NEW.chunk_count WHERE index_key = NEW.index_key;
+END;`;
+/** Sessions of the console that were signed out, until they would have expired. */
+const endedSessions = `
+CREATE TABLE ended_sessions (
+  digest BLOB PRIMARY KEY,
+  key_id TEXT NOT NULL REFERENCES api_keys (id) ON DELETE CASCADE,
+  expires_at_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX ended_sessions_of_key ON ended_sessions (key_id);
+CREATE INDEX ended_sessions_expired ON ended_sessions (expires_at_ms);`;
+
 /** One row a writer: what its last committed transaction was (see `group-commit.ts`). */
 const commitMarkers = `
 CREATE TABLE commit_markers (
@@ -177,6 +202,8 @@ CREATE TABLE audit_log (
 ) STRICT;
 CREATE INDEX audit_of_tenant ON audit_log (tenant_id, id);
 ${usageDays}`,
+    chunksStored,
+    endedSessions,
   ],
 };
 

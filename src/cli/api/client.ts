@@ -2,8 +2,10 @@
 import { z } from 'zod';
 import { CommandFailure } from '../failure.ts';
 import { checked } from './checked.ts';
-import { exchange, type Answer, type ApiRequest, type Endpoint } from './exchange.ts';
+import { type Endpoint } from './endpoint.ts';
+import { exchangeWith, type Exchange, type Answer, type ApiRequest } from './exchange.ts';
 import { ApiFailure } from './failure.ts';
+import { pathSegment } from './path-segment.ts';
 import { Retrying, type RetryingOptions } from './retry.ts';
 
 const usageSchema = z.looseObject({
@@ -76,15 +78,21 @@ export interface WantedIndex {
 
 export class ApiClient {
   readonly url: string;
-  readonly #endpoint: Endpoint;
+  readonly #exchange: Exchange;
   readonly #retrying: Retrying;
   readonly #signal: AbortSignal | undefined;
 
   /** `signal` ends requests that have none of their own. */
   constructor(endpoint: Endpoint, retrying: RetryingOptions, signal?: AbortSignal) {
     this.url = endpoint.url;
-    this.#endpoint = endpoint;
-    this.#retrying = new Retrying(retrying);
+    this.#exchange = exchangeWith(endpoint);
+    this.#retrying = new Retrying({
+      policy: retrying.policy,
+      onWait: (failure, delayMs) => {
+        endpoint.onWait?.(failure, delayMs);
+        retrying.onWait?.(failure, delayMs);
+      },
+    });
     this.#signal = signal;
   }
 
@@ -141,21 +149,21 @@ export class ApiClient {
   ): Promise<Index> {
     const answer = await this.#send({
       method: 'PATCH',
-      path: `/v1/indexes/${encodeURIComponent(indexId)}`,
+      path: `/v1/indexes/${pathSegment(indexId)}`,
       body: JSON.stringify(change),
     });
     return checked(indexSchema, answer);
   }
 
   async deleteIndex(indexId: string): Promise<void> {
-    await this.#send({ method: 'DELETE', path: `/v1/indexes/${encodeURIComponent(indexId)}` });
+    await this.#send({ method: 'DELETE', path: `/v1/indexes/${pathSegment(indexId)}` });
   }
 
   /** `documents` are JSON texts of document inputs. */
   async upsert(indexId: string, documents: readonly string[], signal: AbortSignal): Promise<UpsertAnswer> {
     const answer = await this.#send({
       method: 'POST',
-      path: `/v1/indexes/${encodeURIComponent(indexId)}/documents`,
+      path: `/v1/indexes/${pathSegment(indexId)}/documents`,
       body: `{"documents":[${documents.join(',')}]}`,
       signal,
     });
@@ -170,7 +178,7 @@ export class ApiClient {
   ): Promise<SearchAnswer & { readonly latencyMs: number; readonly body: unknown }> {
     const answer = await this.#send({
       method: 'POST',
-      path: `/v1/indexes/${encodeURIComponent(indexId)}/search`,
+      path: `/v1/indexes/${pathSegment(indexId)}/search`,
       body: JSON.stringify(query),
       signal,
     });
@@ -179,7 +187,7 @@ export class ApiClient {
 
   #send(request: ApiRequest): Promise<Answer> {
     const signal = request.signal ?? this.#signal;
-    return this.#retrying.run(() => exchange(this.#endpoint, { ...request, signal }), signal);
+    return this.#retrying.run(() => this.#exchange({ ...request, signal }), signal);
   }
 }
 

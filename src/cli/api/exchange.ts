@@ -2,17 +2,11 @@
  * One request, one answer, over the built-in fetch (which keeps connections alive). Never puts the key or
  * a body into a message.
  */
-import { CommandFailure, messageOf } from '../failure.ts';
 import { isObject, parseJson } from '../json.ts';
 import type { Issue } from '../../errors.ts';
+import { connectMsMax, connectionProblem, fetchFor } from './connection.ts';
 import { ApiFailure, kindOf } from './failure.ts';
-
-export interface Endpoint {
-  /** Without a trailing slash; may carry a path (behind a proxy). */
-  readonly url: string;
-  readonly key: string;
-  readonly timeoutMs: number;
-}
+import type { Endpoint } from './endpoint.ts';
 
 export interface ApiRequest {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
@@ -29,34 +23,23 @@ export interface Answer {
   readonly latencyMs: number;
 }
 
-/** Checks what the user gave; a `CommandFailure` (usage) says what is wrong with it. */
-export function endpointOf(url: string, key: string | undefined, timeoutMs: number): Endpoint {
-  if (key === undefined || key === '') {
-    throw new CommandFailure('usage_error', 'an API key is needed: --key KEY or MAXSIMD_API_KEY');
-  }
-  // fetch would quote a malformed header value in its error, and the value is a secret.
-  if (!/^[\x21-\x7e]+$/.test(key)) {
-    throw new CommandFailure('usage_error', 'the API key holds characters that no key has');
-  }
-  const parsed = URL.canParse(url) ? new URL(url) : undefined;
-  if (parsed === undefined || !/^https?:$/.test(parsed.protocol)) {
-    throw new CommandFailure('usage_error', '--url must be an http:// or https:// address');
-  }
-  if (parsed.username !== '' || parsed.password !== '' || parsed.search !== '' || parsed.hash !== '') {
-    throw new CommandFailure('usage_error', '--url takes no credentials, query or fragment');
-  }
-  return { url: parsed.href.replace(/\/+$/, ''), key, timeoutMs };
+/** Rejects with an `ApiFailure`, or with the signal's reason when the caller gave up. */
+export type Exchange = (request: ApiRequest) => Promise<Answer>;
+
+/** Throws a usage error where the environment names a proxy that is none. */
+export function exchangeWith(endpoint: Endpoint): Exchange {
+  const fetchOnce = fetchFor(endpoint.url);
+  return (request) => exchange(endpoint, fetchOnce, request);
 }
 
-/** Rejects with an `ApiFailure`, or with the signal's reason when the caller gave up. */
-export async function exchange(endpoint: Endpoint, request: ApiRequest): Promise<Answer> {
+async function exchange(endpoint: Endpoint, fetchOnce: typeof fetch, request: ApiRequest): Promise<Answer> {
   const timeout = AbortSignal.timeout(endpoint.timeoutMs);
   const signal = request.signal === undefined ? timeout : AbortSignal.any([request.signal, timeout]);
   const started = performance.now();
   let response: Response;
   let text: string;
   try {
-    response = await fetch(`${endpoint.url}${request.path}`, {
+    response = await fetchOnce(`${endpoint.url}${request.path}`, {
       method: request.method,
       headers: {
         authorization: `Bearer ${endpoint.key}`,
@@ -70,29 +53,31 @@ export async function exchange(endpoint: Endpoint, request: ApiRequest): Promise
     text = await response.text();
   } catch (error) {
     request.signal?.throwIfAborted();
-    throw timeout.aborted
-      ? new ApiFailure(`no answer from ${endpoint.url} within ${endpoint.timeoutMs / 1000} s`, {
-          kind: 'unavailable',
-          code: 'timeout',
-          cause: error,
-        })
-      : new ApiFailure(`cannot reach ${endpoint.url}: ${connectionProblem(error)}`, {
-          kind: 'unavailable',
-          code: 'connection_failed',
-          cause: error,
-        });
+    throw timeout.aborted ? timedOut(endpoint, error) : unreached(endpoint, error);
   }
   const latencyMs = performance.now() - started;
   if (!response.ok) throw failureOf(response, text);
   return { body: parseBody(response, text), latencyMs };
 }
 
-/** fetch says "fetch failed" and keeps the reason in its cause. */
-function connectionProblem(error: unknown): string {
-  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-  const code = isObject(cause) && typeof cause['code'] === 'string' ? cause['code'] : undefined;
-  const message = messageOf(cause);
-  return message === '' ? (code ?? 'connection failed') : message;
+function timedOut({ url, timeoutMs }: Endpoint, cause: unknown): ApiFailure {
+  return new ApiFailure(`no answer from ${url} within ${timeoutMs / 1000} s`, {
+    kind: 'unavailable',
+    code: 'timeout',
+    // It may have ended before there was a connection.
+    isUnconnected: timeoutMs <= connectMsMax,
+    cause,
+  });
+}
+
+function unreached({ url }: Endpoint, cause: unknown): ApiFailure {
+  const { reason, isUnconnected } = connectionProblem(cause);
+  return new ApiFailure(`cannot reach ${url}: ${reason}`, {
+    kind: 'unavailable',
+    code: 'connection_failed',
+    isUnconnected,
+    cause,
+  });
 }
 
 function parseBody(response: Response, text: string): unknown {

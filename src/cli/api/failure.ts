@@ -24,6 +24,8 @@ export interface ApiFailureDetails {
   readonly issues?: readonly Issue[];
   readonly retryAfterSeconds?: number;
   readonly requestId?: string;
+  /** No connection was made. */
+  readonly isUnconnected?: boolean;
   readonly cause?: unknown;
 }
 
@@ -34,6 +36,7 @@ export class ApiFailure extends Error {
   readonly issues: readonly Issue[];
   readonly retryAfterSeconds: number | undefined;
   readonly requestId: string | undefined;
+  readonly isUnconnected: boolean;
 
   constructor(message: string, details: ApiFailureDetails) {
     const request = details.requestId === undefined ? '' : ` (request ${details.requestId})`;
@@ -45,6 +48,7 @@ export class ApiFailure extends Error {
     this.issues = details.issues ?? [];
     this.retryAfterSeconds = details.retryAfterSeconds;
     this.requestId = details.requestId;
+    this.isUnconnected = details.isUnconnected ?? false;
   }
 }
 

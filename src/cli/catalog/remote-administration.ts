@@ -3,9 +3,11 @@ import { z } from 'zod';
 import type { ApiKey, AuditEntry, Tenant, TenantLimits, UsageDay } from '../../catalog/contract.ts';
 import type { Administration } from '../../service/administration.ts';
 import { checked } from '../api/checked.ts';
-import { endpointOf, exchange, type ApiRequest } from '../api/exchange.ts';
+import { endpointOf } from '../api/endpoint.ts';
+import { exchangeWith, type ApiRequest } from '../api/exchange.ts';
 import { ApiFailure } from '../api/failure.ts';
-import { Retrying } from '../api/retry.ts';
+import { pathSegment } from '../api/path-segment.ts';
+import { Retrying, type OnWait } from '../api/retry.ts';
 import { CommandFailure } from '../failure.ts';
 
 const timeoutMs = 30_000;
@@ -102,19 +104,19 @@ function pageOf<Item>(item: z.ZodType<Item>) {
 }
 
 /** Throws a usage error for an address or a key that cannot be one. */
-export function remoteAdministration(url: string, key: string | undefined): Administration {
+export function remoteAdministration(url: string, key: string | undefined, onWait?: OnWait): Administration {
   if (key === undefined) {
     throw new CommandFailure(
       'usage_error',
       'the key of an operator is needed: --admin-key KEY or MAXSIMD_ADMIN_KEY',
     );
   }
-  const endpoint = endpointOf(url, key, timeoutMs);
-  const retrying = new Retrying({ policy });
+  const exchange = exchangeWith(endpointOf(url, key, timeoutMs));
+  const retrying = new Retrying({ policy, onWait });
 
   async function ask<T>(schema: z.ZodType<T>, request: ApiRequest): Promise<T> {
     const path = `/admin/v1${request.path}`;
-    const send = () => exchange(endpoint, { ...request, path });
+    const send = () => exchange({ ...request, path });
     return checked(schema, await (request.method === 'POST' ? send() : retrying.run(send)));
   }
 
@@ -151,12 +153,12 @@ export function remoteAdministration(url: string, key: string | undefined): Admi
 
     listTenants: () => all(tenantSchema, '/tenants'),
 
-    getTenant: (id) => find(tenantSchema, { method: 'GET', path: tenantPath(id) }),
+    getTenant: async (id) => find(tenantSchema, { method: 'GET', path: tenantPath(id) }),
 
-    setTenantSuspended: (id, suspended) =>
+    setTenantSuspended: async (id, suspended) =>
       find(tenantSchema, { method: 'PATCH', path: tenantPath(id), body: JSON.stringify({ suspended }) }),
 
-    setTenantLimits: (id, limits) =>
+    setTenantLimits: async (id, limits) =>
       find(tenantSchema, {
         method: 'PATCH',
         path: tenantPath(id),
@@ -188,7 +190,7 @@ export function remoteAdministration(url: string, key: string | undefined): Admi
       return found?.data ?? [];
     },
 
-    revokeKey: (keyId) => find(keySchema, { method: 'DELETE', path: `/keys/${encodeURIComponent(keyId)}` }),
+    revokeKey: async (keyId) => find(keySchema, { method: 'DELETE', path: `/keys/${pathSegment(keyId)}` }),
 
     async usageDays(tenantId, from, to) {
       const query = new URLSearchParams({ from, to }).toString();
@@ -207,7 +209,7 @@ export function remoteAdministration(url: string, key: string | undefined): Admi
 }
 
 function tenantPath(tenantId: string): string {
-  return `/tenants/${encodeURIComponent(tenantId)}`;
+  return `/tenants/${pathSegment(tenantId)}`;
 }
 
 function limitsBody(limits: Partial<TenantLimits>): object {

@@ -45,7 +45,11 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
       ),
     180,
   )
-    .option('--retry-for <seconds>', 'how long to wait for an unavailable service', positiveNumber, 300)
+    .option(
+      '--retry-for <seconds>',
+      'how long to wait for an unavailable service (default: 300, and 5 while it was never reached)',
+      positiveNumber,
+    )
     .addHelpText(
       'after',
       '\nA document has doc_id (or _id, or id), text, title and metadata; the text sent is title, a space, text. The title and\n' +
@@ -71,7 +75,7 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
           subset?: string;
           split?: string;
           state?: string;
-          retryFor: number;
+          retryFor?: number;
         },
       ) => {
         const { importDocuments } = await import('../import/command.ts');
@@ -94,7 +98,7 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
             concurrency: options.concurrency,
             stateFile: options.state,
             stateHome: environment.stateHome,
-            retryMs: options.retryFor * 1000,
+            retryMs: options.retryFor === undefined ? undefined : options.retryFor * 1000,
             signal: environment.interruption(),
             stdin: environment.stdin,
             stderr: environment.stderr,

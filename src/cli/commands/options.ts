@@ -1,6 +1,7 @@
 /** Options that several commands share, and what their values may be. */
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import { endpointOf, type Endpoint } from '../api/exchange.ts';
+import { endpointOf, type Endpoint } from '../api/endpoint.ts';
+import type { OnWait } from '../api/retry.ts';
 import type { AdministrationChoice } from '../catalog/administration-access.ts';
 import type { ProgramEnvironment } from './environment.ts';
 
@@ -10,6 +11,7 @@ export interface ServiceOptions {
   readonly url?: string;
   readonly key?: string;
   readonly timeout: number;
+  readonly verbose?: true;
 }
 
 export function withServiceOptions(command: Command, timeoutSeconds: number): Command {
@@ -17,6 +19,7 @@ export function withServiceOptions(command: Command, timeoutSeconds: number): Co
     .option('--url <url>', `address of the service (or MAXSIMD_URL; default ${urlDefault})`)
     .option('--key <key>', 'API key (or MAXSIMD_API_KEY, which other users of the machine cannot see)')
     .option('--timeout <seconds>', 'for one request', positiveNumber, timeoutSeconds)
+    .addOption(verboseOption())
     .addOption(jsonOption());
 }
 
@@ -25,12 +28,23 @@ export function endpointFrom(options: ServiceOptions, environment: ProgramEnviro
     options.url ?? environment.url ?? urlDefault,
     options.key ?? environment.apiKey,
     options.timeout * 1000,
+    tellOfWaits(options, environment),
   );
+}
+
+function tellOfWaits(
+  { verbose }: { readonly verbose?: true },
+  { stderr }: ProgramEnvironment,
+): OnWait | undefined {
+  if (verbose !== true) return undefined;
+  return (failure, delayMs) =>
+    void stderr.write(`maxsimd: ${failure.message}: again in ${(delayMs / 1000).toFixed(1)} s\n`);
 }
 
 export interface AdminOptions {
   readonly adminUrl?: string;
   readonly adminKey?: string;
+  readonly verbose?: true;
 }
 
 /** For commands that work on this machine's catalog, or by the admin API of a service elsewhere. */
@@ -38,6 +52,7 @@ export function withAdminOptions(command: Command): Command {
   return command
     .option('--admin-url <url>', 'by the admin API of a service at this address (or MAXSIMD_ADMIN_URL)')
     .option('--admin-key <key>', 'key of an operator (or MAXSIMD_ADMIN_KEY)')
+    .addOption(verboseOption())
     .addOption(jsonOption());
 }
 
@@ -45,6 +60,7 @@ export function adminChoice(options: AdminOptions, environment: ProgramEnvironme
   return {
     url: options.adminUrl ?? environment.adminUrl,
     key: options.adminKey ?? environment.adminKey,
+    onWait: tellOfWaits(options, environment),
     config: environment.config,
   };
 }
@@ -57,6 +73,10 @@ export async function confirmation(
   const { askOnTerminal } = await import('../catalog/confirm.ts');
   return async (question) =>
     options.yes === true || askOnTerminal(question, environment.stdin, environment.stderr);
+}
+
+function verboseOption(): Option {
+  return new Option('--verbose', 'tell of each attempt that failed and is made again');
 }
 
 export function jsonOption(): Option {

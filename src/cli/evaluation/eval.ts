@@ -7,7 +7,7 @@
  * recall@100 is then measured over those: the report says how many there were.
  */
 import { ApiClient } from '../api/client.ts';
-import type { Endpoint } from '../api/exchange.ts';
+import type { Endpoint } from '../api/endpoint.ts';
 import { rateLimitHint } from '../api/rate-limit-hint.ts';
 import { readJudgements, readQueries, type Query } from '../beir/judgements.ts';
 import { CommandFailure } from '../failure.ts';

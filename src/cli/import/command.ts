@@ -1,7 +1,7 @@
 /** `maxsimd import`: documents of a file, standard input or a directory into an index, through the HTTP API. */
 import type { Readable } from 'node:stream';
 import { ApiClient, type WantedIndex } from '../api/client.ts';
-import type { Endpoint } from '../api/exchange.ts';
+import type { Endpoint } from '../api/endpoint.ts';
 import { rateLimitHint } from '../api/rate-limit-hint.ts';
 import { CommandFailure, Interruption, messageOf } from '../failure.ts';
 import type { CommandResult } from '../output.ts';
@@ -23,7 +23,8 @@ export interface ImportCommand {
   /** The user's (XDG_STATE_HOME), as the environment has it. */
   readonly stateHome: string | undefined;
   /** How long an unavailable service is waited for. */
-  readonly retryMs: number;
+  /** Also for a service that was never reached; `undefined` = by default. */
+  readonly retryMs: number | undefined;
   readonly signal: AbortSignal;
   readonly stdin: Readable;
   readonly stderr: NodeJS.WriteStream;
@@ -31,6 +32,7 @@ export interface ImportCommand {
 
 /** Each request in flight holds up to 5 MiB of body. */
 const concurrencyMaxByDefault = 16;
+const retryMsDefault = 300_000;
 
 /** An interruption is the reason that it rejects with, whatever was under way. */
 export async function importDocuments(command: ImportCommand): Promise<CommandResult> {
@@ -83,7 +85,11 @@ async function importItems({ command, source, reader, items, display }: ImportWo
   const startedMs = performance.now();
   let parallelism: Parallelism | undefined;
   let requestsPerMinute: number | undefined;
-  const policy = { unavailableMsMax: command.retryMs, brokenAttemptsMax: 3 };
+  const policy = {
+    unavailableMsMax: command.retryMs ?? retryMsDefault,
+    unconnectedMsMax: command.retryMs,
+    brokenAttemptsMax: 3,
+  };
   const client = new ApiClient(
     command.endpoint,
     {

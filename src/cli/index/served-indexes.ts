@@ -1,6 +1,6 @@
 /** `maxsimd index list`, `rename`, `swap` and `delete`: the indexes that the tenant of an API key sees, through the HTTP API. */
 import { ApiClient } from '../api/client.ts';
-import type { Endpoint } from '../api/exchange.ts';
+import type { Endpoint } from '../api/endpoint.ts';
 import { CommandFailure } from '../failure.ts';
 import { table, type CommandResult } from '../output.ts';
 

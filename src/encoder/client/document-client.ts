@@ -44,6 +44,7 @@ export async function* encodeOnce(
   const texts = positions.map((position) => unfinished.texts.get(position)!);
   const { stream, ended, leave } = endpoint.documents(options);
   const messages = new MessageReader<EncodeDocumentsResponse>(stream, ended);
+  let collector: DocumentCollector | undefined;
   try {
     // Not awaited before the reads: an encoder that refuses stops reading, and says so.
     const sent = send(stream, openMessage(positions.length, options), texts, ended);
@@ -61,7 +62,7 @@ export async function* encodeOnce(
     attempt.started = true;
     await writeMessage(stream, { proceed: {} } satisfies EncodeDocumentsRequest, ended);
     stream.end();
-    const collector = new DocumentCollector(model.dim, counts, unknownCounts);
+    collector = new DocumentCollector(model.dim, counts, unknownCounts);
     for (let message = await messages.next(); message !== undefined; message = await messages.next()) {
       if (!message.part) throw new CorruptReply("the encoder's reply has no part");
       const document = collector.add(message.part);
@@ -72,6 +73,7 @@ export async function* encodeOnce(
     }
     if (!collector.complete) throw new CorruptReply("the encoder's reply ended before every document came");
   } finally {
+    if (options.signal.aborted && collector !== undefined) options.onLeft?.(collector.tokensInPart);
     leave();
   }
 }

@@ -96,6 +96,17 @@ export class DocumentCollector {
     return this.#complete.size === this.#inputTokens.length;
   }
 
+  /** Tokens that were run of documents of which parts are missing. */
+  get tokensInPart(): number {
+    let tokens = 0;
+    for (const [documentIndex, parts] of this.#parts) {
+      const rows = parts.reduce((sum, { scales }) => sum + scales.length, 0);
+      // Chunks overlap, and have tokens that are not of the text.
+      tokens += Math.min(rows, this.#inputTokens[documentIndex]!);
+    }
+    return tokens;
+  }
+
   /** Takes a part; gives the document back when this was its last one. */
   add(message: PartMessage): EncodedDocument | undefined {
     const { documentIndex, last, problem } = message;

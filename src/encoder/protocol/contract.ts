@@ -94,6 +94,8 @@ export interface EncodeDocumentsOptions extends EncodeOptions {
    * rejection ends the call with that rejection (this is where the allowance is reserved).
    */
   readonly onTokenCounts: (inputTokens: readonly number[]) => Promise<void> | void;
+  /** Called when the caller leaves: tokens of documents that were run in part. Whole documents were yielded. */
+  readonly onLeft?: (inputTokens: number) => void;
 }
 
 /**

@@ -111,12 +111,12 @@ export class EncoderCore {
   }
 
   /** Where the tokens lie that the rows of a query, or of a chunk of a document, are of; `undefined` where that cannot be said. */
-  locateTokens(
+  async locateTokens(
     { text, chunk }: { readonly text: string; readonly chunk?: LocatedChunk | undefined },
     request: EncodeRequest,
-  ): RowSpans | undefined {
+  ): Promise<RowSpans | undefined> {
     const { model } = this.#model(request);
-    const places = model.tokenizer.locate(text);
+    const places = await model.tokenizer.locateInSlices(text, request.signal);
     return places && spansOfRows(model, places, chunk);
   }
 

@@ -109,7 +109,7 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
       }
       const { text, chunking, chunkIndex } = request;
       const chunk = chunking === null ? undefined : { chunking, chunkIndex };
-      const spans = core.locateTokens({ text, chunk }, targeted(request, limits));
+      const spans = await core.locateTokens({ text, chunk }, targeted(request, limits));
       return spans === undefined
         ? { starts: empty, ends: empty, problem: 'the tokens of this text cannot be located' }
         : { starts: bytesOf(spans.starts), ends: bytesOf(spans.ends), problem: '' };

@@ -1,12 +1,10 @@
 /** The files of the console as the build made them (`src/console`), read once. */
-import { createHash } from 'node:crypto';
 import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 
 export interface PageFile {
   readonly type: string;
   readonly bytes: Buffer;
-  readonly etag: string;
 }
 
 /** By name; `index.html` is the page. */
@@ -23,8 +21,7 @@ export async function readConsolePage(directory: string): Promise<ConsolePage> {
   const names = (await readdir(directory)).filter((name) => path.extname(name) in types);
   const files = names.map(async (name): Promise<[string, PageFile]> => {
     const bytes = await readFile(path.join(directory, name));
-    const etag = `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`;
-    return [name, { type: types[path.extname(name)]!, bytes, etag }];
+    return [name, { type: types[path.extname(name)]!, bytes }];
   });
   return new Map(await Promise.all(files));
 }

@@ -6,7 +6,7 @@
  * Cross-site requests: the cookie is `SameSite=Strict`, and what a browser marks as coming from another origin is refused
  * (Fetch Metadata, w3.org/TR/fetch-metadata).
  */
-import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply } from 'fastify';
 import { ServiceError } from '../../errors.ts';
 import type { Service } from '../../service/contract.ts';
 import { sessionMs } from '../../service/session.ts';
@@ -18,6 +18,7 @@ import { rankingRoutes } from '../routes/ranking.ts';
 import { usageRoutes } from '../routes/usage.ts';
 import { insightRoutes } from './insight.ts';
 import type { ConsolePage, PageFile } from './page.ts';
+import { forgetSession, isSecure, keepSession, sessionIn } from './session-cookie.ts';
 
 export interface ConsoleOptions {
   readonly page: ConsolePage;
@@ -26,19 +27,22 @@ export interface ConsoleOptions {
   readonly timeouts: RouteTimeouts;
 }
 
-const cookieName = 'maxsimd_console';
+/** Half a year, in seconds; for this host alone, since its subdomains may be others' (RFC 6797). */
+const strictTransport = 'max-age=15552000';
 const pageHeaders = {
   'content-security-policy':
     "default-src 'none'; connect-src 'self'; img-src 'self'; script-src 'self'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   'referrer-policy': 'no-referrer',
   'x-content-type-options': 'nosniff',
-  'cache-control': 'no-cache',
 };
 
 export function consoleRoutes(options: ConsoleOptions): FastifyPluginAsync {
   const { page, service, observer, timeouts } = options;
   return async (app) => {
-    app.addHook('onRequest', async ({ headers }) => {
+    app.addHook('onRequest', async (request, reply) => {
+      reply.header('cache-control', 'no-store');
+      if (isSecure(request)) reply.header('strict-transport-security', strictTransport);
+      const { headers } = request;
       const site = headers['sec-fetch-site'];
       const isNavigation = headers['sec-fetch-mode'] === 'navigate';
       if (site !== undefined && site !== 'same-origin' && !isNavigation) throw foreignOrigin();
@@ -54,18 +58,15 @@ export function consoleRoutes(options: ConsoleOptions): FastifyPluginAsync {
       });
       signIn.post('/session', { config: { reads: true } }, async (request, reply) => {
         const session = await service.openSession(request.headers.authorization);
-        return reply
-          .code(204)
-          .header('set-cookie', cookie(request, session, sessionMs / 1000))
-          .send();
+        keepSession(request, reply, session, sessionMs / 1000);
+        return reply.code(204).send();
       });
     });
-    app.delete('/session', async (request, reply) =>
-      reply
-        .code(204)
-        .header('set-cookie', cookie(request, '', 0))
-        .send(),
-    );
+    app.delete('/session', async (request, reply) => {
+      await service.endSession(sessionIn(request));
+      forgetSession(request, reply);
+      return reply.code(204).send();
+    });
 
     await app.register(
       async (v1) => {
@@ -73,7 +74,7 @@ export function consoleRoutes(options: ConsoleOptions): FastifyPluginAsync {
           service,
           observer,
           timeouts,
-          admit: (request) => service.admitSession(sessionOf(request)),
+          admit: (request) => service.admitSession(sessionIn(request)),
         });
         v1.addHook('onRequest', async (request) => {
           if (mayChange(request)) throw unknownRoute();
@@ -94,25 +95,11 @@ export function consoleRoutes(options: ConsoleOptions): FastifyPluginAsync {
 }
 
 function servePage(app: FastifyInstance, page: ConsolePage): void {
-  const send = (file: PageFile) => async (request: FastifyRequest, reply: FastifyReply) => {
-    reply.headers(pageHeaders).header('etag', file.etag);
-    if (request.headers['if-none-match'] === file.etag) return reply.code(304).send();
-    return reply.type(file.type).send(file.bytes);
-  };
+  const send = (file: PageFile) => async (_request: unknown, reply: FastifyReply) =>
+    reply.headers(pageHeaders).type(file.type).send(file.bytes);
   for (const [name, file] of page) {
     app.get(name === 'index.html' ? '/' : `/${name}`, send(file));
   }
-}
-
-/** RFC 6265; `Secure` wherever the browser came by HTTPS. */
-function cookie({ protocol }: FastifyRequest, session: string, seconds: number): string {
-  const secure = protocol === 'https' ? '; Secure' : '';
-  return `${cookieName}=${session}; Path=/console; Max-Age=${seconds}; HttpOnly; SameSite=Strict${secure}`;
-}
-
-function sessionOf({ headers }: FastifyRequest): string | undefined {
-  const pairs = (headers.cookie ?? '').split(/; */);
-  return pairs.find((pair) => pair.startsWith(`${cookieName}=`))?.slice(cookieName.length + 1);
 }
 
 /** Stages of the service so far, in milliseconds (w3.org/TR/server-timing). */

@@ -55,7 +55,7 @@ export function documentRoutes(service: Service): FastifyPluginAsyncZod {
         operationId: 'deleteDocuments',
         summary: 'Delete documents by their metadata',
         description:
-          'Deletes documents that match `filter` and `where`, oldest first and at most `limit`, in one step: searches that start after the answer see none of them. A document that is replaced meanwhile stays.',
+          'Deletes documents that match `filter` and `where`, oldest first and at most `limit`, in one step: searches that start after the answer see none of them. A document that is replaced meanwhile stays. Conditions that every document meets, whatever it holds, are refused: an index is emptied by deleting it.',
         tags: ['documents'],
         ...addition,
         params: IndexParams,

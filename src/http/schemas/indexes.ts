@@ -116,11 +116,6 @@ export const DeleteDocumentsBody = z
       .optional()
       .meta({ description: `Documents deleted at most. Default ${deletedMax}.` }),
   })
-  .superRefine(({ filter, where }, context) => {
-    // Everything is deleted with the index, not by a condition that was left empty.
-    if ((filter?.members ?? 0) + (where?.members ?? 0) === 0)
-      addIssue(context, 'too_small', 'must hold a condition in filter or where');
-  })
   .meta({ id: 'DeleteDocuments' });
 
 export const DeletedDocuments = z

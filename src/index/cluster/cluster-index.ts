@@ -7,7 +7,9 @@
  * that has chosen its candidates waits for those alone.
  */
 import { ServiceError } from '../../errors.ts';
+import { alone } from '../alone.ts';
 import type {
+  Asker,
   CommitWork,
   IndexReader,
   IndexStatistics,
@@ -163,13 +165,14 @@ export class ClusterIndex implements OpenIndex {
   read<T>(work: (reader: IndexReader) => Promise<T>, head?: Promise<IndexHead>): Promise<T> {
     const { native, plans } = this.#parts;
     return work({
-      search: async (search) => {
-        const found = await this.#ask(search, head, (asked) => native.search(asked));
+      search: async (search, asker = alone) => {
+        const found = await this.#ask(search, head, asker, (asked) => native.search(asked));
         plans[found.plan] += 1;
         void this.#follower.fetchRest();
         return found;
       },
-      matching: (matching) => this.#ask(matching, head, (asked) => native.matching(asked)),
+      matching: (matching, asker = alone) =>
+        this.#ask(matching, head, asker, (asked) => native.matching(asked)),
       statistics: async (timeoutMs) => {
         await this.#reachHeadBefore(performance.now() + timeoutMs, head);
         return this.statistics();
@@ -238,6 +241,7 @@ export class ClusterIndex implements OpenIndex {
   async #ask<Asked extends Omit<NativeMatching, 'generation'>, T>(
     asked: Asked,
     head: Promise<IndexHead> | undefined,
+    { signal, inTurn }: Asker,
     ask: (asked: Asked & { readonly generation: number }) => Promise<T>,
   ): Promise<T> {
     const endsAt = performance.now() + asked.timeoutMs;
@@ -248,8 +252,8 @@ export class ClusterIndex implements OpenIndex {
         const { swaps, generation } = this.#follower;
         const askNow = (): Promise<T> =>
           ask({ ...asked, generation, timeoutMs: Math.max(1, endsAt - performance.now()) });
-        const found = await this.#values.run({ ...asked, generation, endsAt }, () =>
-          this.#withParts(endsAt, askNow),
+        const found = await this.#values.run({ ...asked, generation, endsAt, signal }, () =>
+          this.#withParts(endsAt, () => inTurn(askNow)),
         );
         // While records move they can be met at both places, or at none; once they have moved, at one.
         if (swaps === this.#follower.swaps) return found;

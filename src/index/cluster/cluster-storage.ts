@@ -16,7 +16,7 @@ export interface ClusterStorageOptions {
   readonly engine: NativeEngine;
   readonly cache: BlobCache;
   readonly objects: ObjectStore;
-  readonly catalogOf: (indexId: string) => ClusterIndexCatalog;
+  readonly catalogOf: (indexId: string, tenantId?: string) => ClusterIndexCatalog;
   /** Token vectors one search may scan exactly; 0 = measured. */
   readonly exactTokenVectorsMax: number;
   readonly settings: IndexSettings;
@@ -34,9 +34,9 @@ export function createClusterStorage(options: ClusterStorageOptions): ClusterSto
   const pace = new CopyPace(settings.copyBytesPerSecond);
   return {
     plans,
-    async open(indexId, model) {
-      const catalog = options.catalogOf(indexId);
-      const dim = model.dim ?? (await dimOf(options, catalog));
+    async open(indexId, { dim: modelDim, tenantId }) {
+      const catalog = options.catalogOf(indexId, tenantId);
+      const dim = modelDim ?? (await dimOf(options, catalog));
       try {
         const native = engine.createIndex({ dim, exactTokenVectorsMax });
         return new ClusterIndex({

@@ -1,6 +1,7 @@
 /**
  * Brings the values that ranges of a `where` compare from the catalog, where metadata is, into the engine's memory: once
- * for each field and segment, and from then on for the records that are new.
+ * for each field and segment, and from then on for the records that are new. A load is shared by all that wait for it,
+ * and stops when nobody does any more. What it has brought by then stays: the next one goes on from there.
  */
 import { ServiceError } from '../../errors.ts';
 import { before } from '../before.ts';
@@ -15,65 +16,104 @@ export interface ValueLoaderParts {
   readonly readMetadata: (versionIds: readonly number[]) => Promise<VersionMetadata>;
 }
 
-/** Versions that are read together: about a millisecond of the event loop. */
-const versionsInTurn = 512;
+/** What is read at a time: some milliseconds of a disk, and a millisecond of the event loop. */
+const readCharactersMax = 1 << 20;
+/** At first, when nothing is known of the size of metadata, which has 16 KiB at most. */
+const firstVersions = 64;
+const versionsMax = 4096;
+
+interface Condition {
+  readonly where?: Uint8Array;
+  readonly generation: number;
+  /** As `performance.now` tells it. */
+  readonly endsAt: number;
+  readonly signal: AbortSignal;
+}
+
+interface Load {
+  readonly ended: Promise<void>;
+  waiting: number;
+}
 
 export class ValueLoader {
   readonly #parts: ValueLoaderParts;
-  /** Loads follow one another: what one has brought the next need not. */
-  #last: Promise<unknown> = Promise.resolve();
+  /** One at a time: what it brings, another need not. */
+  #load: Load | undefined;
 
   constructor(parts: ValueLoaderParts) {
     this.#parts = parts;
   }
 
-  /**
-   * Runs `work`, which asks the engine for what meets `where` at a generation, until the engine knows all values that
-   * takes. The load goes on when nobody waits for it any more.
-   */
-  async run<T>(
-    condition: { readonly where?: Uint8Array; readonly generation: number; readonly endsAt: number },
-    work: () => Promise<T>,
-  ): Promise<T> {
+  /** Runs `work`, which asks the engine for what meets `where` at a generation, until the engine knows all values that takes. */
+  async run<T>(condition: Condition, work: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
         return await work();
       } catch (error) {
-        const { where, generation, endsAt } = condition;
-        if (where === undefined || !hasEngineCode(error, 'values_missing')) throw error;
-        const loaded = this.#last.then(() => this.#load(where, generation));
-        this.#last = loaded.catch(() => undefined);
-        await before(endsAt, loaded, 'values of metadata are being read');
+        if (condition.where === undefined || !hasEngineCode(error, 'values_missing')) throw error;
+        this.#load ??= this.#begin(condition.where, condition.generation);
+        await waitFor(this.#load, condition);
       }
     }
   }
 
-  async #load(where: Uint8Array, generation: number): Promise<void> {
+  #begin(where: Uint8Array, generation: number): Load {
+    const load: Load = {
+      ended: Promise.resolve()
+        .then(() => this.#loadAll(where, generation, load))
+        .finally(() => {
+          this.#load = undefined;
+        }),
+      waiting: 0,
+    };
+    return load;
+  }
+
+  async #loadAll(where: Uint8Array, generation: number, load: Load): Promise<void> {
     for (const { segmentId } of this.#parts.native.segments()) {
-      await this.#loadSegment(segmentId, where, generation).catch((error: unknown) => {
-        // It was merged away; whoever asks meets its records elsewhere.
+      await this.#loadSegment(segmentId, where, generation, load).catch((error: unknown) => {
+        // It was merged away; its records are met elsewhere.
         const isGone = !this.#parts.native.segments().some((segment) => segment.segmentId === segmentId);
         if (!isGone) throw error;
       });
     }
   }
 
-  async #loadSegment(segmentId: number, where: Uint8Array, generation: number): Promise<void> {
+  async #loadSegment(segmentId: number, where: Uint8Array, generation: number, load: Load): Promise<void> {
     const { native, readMetadata } = this.#parts;
     const { records, versionIds } = await native.recordsWithoutValues(segmentId, generation, where);
-    for (let first = 0; first < records.length; first += versionsInTurn) {
-      const wanted = [...versionIds.subarray(first, first + versionsInTurn)];
+    let count = firstVersions;
+    for (let first = 0; first < records.length && load.waiting > 0;) {
+      const end = Math.min(records.length, first + count);
+      const wanted = [...versionIds.subarray(first, end)];
       const found = await readMetadata(wanted);
       const objects = wanted.map((versionId) => found.get(versionId)?.metadata);
-      if (objects.includes(undefined)) throw unknownVersion();
-      await native.addValues(
-        segmentId,
-        where,
-        records.subarray(first, first + versionsInTurn),
-        objects as readonly string[],
-      );
+      if (!areKnown(objects)) throw unknownVersion();
+      await native.addValues(segmentId, where, records.subarray(first, end), objects);
+      count = versionsFor(objects);
+      first = end;
     }
   }
+}
+
+async function waitFor(load: Load, { endsAt, signal }: Condition): Promise<void> {
+  load.waiting += 1;
+  try {
+    await before(endsAt, load.ended, 'values of metadata are being read for the first time', signal);
+  } finally {
+    load.waiting -= 1;
+  }
+}
+
+/** How many versions to read next, by the size of those that were read. */
+function versionsFor(objects: readonly string[]): number {
+  const characters = objects.reduce((sum, object) => sum + object.length, 0);
+  const fitting = Math.floor((readCharactersMax * objects.length) / Math.max(1, characters));
+  return Math.min(versionsMax, Math.max(firstVersions, fitting));
+}
+
+function areKnown(objects: readonly (string | undefined)[]): objects is readonly string[] {
+  return !objects.includes(undefined);
 }
 
 /** A shorter answer would be a wrong one. */

@@ -1,5 +1,5 @@
 /**
- * `where`: conditions on top-level metadata fields, as the engine evaluates them (native/index/condition.h).
+ * `where`: conditions on top-level metadata fields.
  *
  *   { "year": { "gte": 2000, "lt": 2010 }, "language": { "in": ["en", "de"] }, "any_of": [ {...}, {...} ] }
  *
@@ -10,6 +10,7 @@
  */
 import { invalid } from '../../errors.ts';
 import { canonicalItems, canonicalMembers } from './canonical-json.ts';
+import { allOf, anyOf, anyTerm, inRange, notOf, stepsOf, type Condition } from './condition-tree.ts';
 import { termBytes, writeTerm } from './metadata-terms.ts';
 
 /** Values that a condition compares with, all together. */
@@ -20,18 +21,14 @@ export const conditionDepthMax = 4;
 const boundBytesMax = 256;
 
 /**
- * The condition for the engine; absent = every document meets it. `path`: where it stands in the request.
+ * The condition for the engine; absent = every document meets it, whatever it holds. `path`: where it stands in the request.
  * @throws {ServiceError} `validation_error` when it is none, or asks for too much.
  */
 export function conditionOf(whereText: string, path: string): Uint8Array | undefined {
-  const members = canonicalMembers(whereText);
-  if (members.size === 0) return undefined;
-  const steps = new Steps();
-  steps.object(members, path, 1);
-  return Buffer.concat(steps.bytes);
+  const condition = new ConditionReader().object(canonicalMembers(whereText), path, 1);
+  return condition === true ? undefined : stepsOf(condition);
 }
 
-const kinds = { terms: 1, range: 2, all: 3, any: 4, not: 5 } as const;
 const boundFlags = new Map([
   ['gt', 1],
   ['gte', 2],
@@ -45,70 +42,65 @@ const operators = ['in', 'not', ...boundFlags.keys()];
 /** Characters of a field's name in an issue. */
 const nameLengthMax = 64;
 
-/** Each method appends the steps that make one set of documents. */
-class Steps {
-  readonly bytes: Buffer[] = [];
+class ConditionReader {
   #values = 0;
 
-  object(members: ReadonlyMap<string, string>, path: string, depth: number): void {
+  object(members: ReadonlyMap<string, string>, path: string, depth: number): Condition {
     if (depth > conditionDepthMax) {
       throw invalid(path, `must nest any_of at most ${conditionDepthMax - 1} deep`, 'too_deep');
     }
-    this.#joined(kinds.all, members, ([name, value]) => {
-      const memberPath = `${path}.${textOf(name).slice(0, nameLengthMax).toWellFormed()}`;
-      if (name === '"any_of"') this.#anyOf(value, memberPath, depth);
-      else this.#condition(name, value, memberPath);
-    });
+    return allOf(
+      Array.from(members, ([name, value]) => {
+        const memberPath = `${path}.${textOf(name).slice(0, nameLengthMax).toWellFormed()}`;
+        return name === '"any_of"'
+          ? this.#anyOf(value, memberPath, depth)
+          : this.#condition(name, value, memberPath);
+      }),
+    );
   }
 
-  #anyOf(text: string, path: string, depth: number): void {
+  #anyOf(text: string, path: string, depth: number): Condition {
     if (!text.startsWith('[')) throw invalid(path, 'must be an array of objects', 'invalid_type');
-    this.#joined(kinds.any, canonicalItems(text).entries(), ([place, item]) => {
-      const itemPath = `${path}.${place}`;
-      if (!item.startsWith('{')) throw invalid(itemPath, 'must be an object', 'invalid_type');
-      this.object(canonicalMembers(item), itemPath, depth + 1);
-    });
+    return anyOf(
+      canonicalItems(text).map((item, place) => {
+        const itemPath = `${path}.${place}`;
+        if (!item.startsWith('{')) throw invalid(itemPath, 'must be an object', 'invalid_type');
+        return this.object(canonicalMembers(item), itemPath, depth + 1);
+      }),
+    );
   }
 
   /** What a field must hold. */
-  #condition(name: string, text: string, path: string): void {
-    if (!text.startsWith('{')) {
-      this.#terms(name, [text], path);
-      return;
-    }
+  #condition(name: string, text: string, path: string): Condition {
+    if (!text.startsWith('{')) return this.#terms(name, [text], path);
     const bounds: Bound[] = [];
-    const parts: (() => void)[] = [];
+    const parts: Condition[] = [];
     for (const [key, value] of canonicalMembers(text)) {
       const operator = textOf(key);
       const flag = boundFlags.get(operator);
       if (flag !== undefined) bounds.push({ flag, value, path: `${path}.${operator}` });
-      else if (operator === 'in') parts.push(() => this.#in(name, value, `${path}.in`));
-      else if (operator === 'not') parts.push(() => this.#not(name, value, `${path}.not`));
+      else if (operator === 'in') parts.push(this.#in(name, value, `${path}.in`));
+      else if (operator === 'not') parts.push(notOf(this.#condition(name, value, `${path}.not`)));
       else throw invalid(path, `must hold no operators but ${operators.join(', ')}`, 'unrecognized_keys');
     }
     if (parts.length === 0 && bounds.length === 0) throw invalid(path, 'must hold an operator', 'too_small');
-    if (bounds.length > 0) parts.push(() => this.#range(name, bounds, path));
-    this.#joined(kinds.all, parts, (append) => append());
+    if (bounds.length > 0) parts.push(this.#range(name, bounds, path));
+    return allOf(parts);
   }
 
-  #in(name: string, text: string, path: string): void {
+  #in(name: string, text: string, path: string): Condition {
     if (!text.startsWith('[')) throw invalid(path, 'must be an array of values', 'invalid_type');
-    this.#terms(name, canonicalItems(text), path);
+    return this.#terms(name, canonicalItems(text), path);
   }
 
-  #not(name: string, text: string, path: string): void {
-    this.#condition(name, text, path);
-    this.bytes.push(Buffer.of(kinds.not));
-  }
-
-  #terms(name: string, values: readonly string[], path: string): void {
+  #terms(name: string, values: readonly string[], path: string): Condition {
     this.#count(values.length, path);
     const terms = Buffer.alloc(values.length * termBytes);
     for (const [place, value] of values.entries()) writeTerm(terms, place * termBytes, name, value);
-    this.bytes.push(counted(kinds.terms, values.length), terms);
+    return anyTerm(terms);
   }
 
-  #range(name: string, bounds: readonly Bound[], path: string): void {
+  #range(name: string, bounds: readonly Bound[], path: string): Condition {
     this.#count(bounds.length, path);
     const flags = bounds.reduce((sum, { flag }) => sum | flag, 0);
     if (!rangeFlags.has(flags)) {
@@ -120,21 +112,10 @@ class Steps {
     if (low !== undefined && high !== undefined && low.startsWith('"') !== high.startsWith('"')) {
       throw invalid(path, 'must have bounds of one type', 'invalid_type');
     }
-    this.bytes.push(Buffer.of(kinds.range, flags), sized(name), sized(low ?? ''), sized(high ?? ''));
+    return inRange({ flags, field: name, low: low ?? '', high: high ?? '' });
   }
 
-  /** One after the other, so that no more sets are held at a time than conditions are nested. */
-  #joined<Part>(kind: number, parts: Iterable<Part>, append: (part: Part) => void): void {
-    let sets = 0;
-    for (const part of parts) {
-      append(part);
-      sets += 1;
-      if (sets > 1) this.bytes.push(counted(kind, 2));
-    }
-    if (sets === 0) this.bytes.push(counted(kind, 0));
-  }
-
-  /** A condition without values is work, too. */
+  /** An `in` without values counts, too. */
   #count(values: number, path: string): void {
     this.#values += Math.max(1, values);
     if (this.#values > conditionValuesMax) {
@@ -167,17 +148,4 @@ function assertBound({ value, path }: Bound): void {
 /** The text of a string token. */
 function textOf(token: string): string {
   return JSON.parse(token) as string;
-}
-
-function counted(kind: number, count: number): Buffer {
-  const step = Buffer.of(kind, 0, 0);
-  step.writeUInt16LE(count, 1);
-  return step;
-}
-
-function sized(text: string): Buffer {
-  const bytes = Buffer.from(text);
-  const length = Buffer.alloc(2);
-  length.writeUInt16LE(bytes.length);
-  return Buffer.concat([length, bytes]);
 }

@@ -15,7 +15,7 @@ export function catalogSegments(catalog: Catalog, indexId: string): SegmentCatal
     sealSegment: (segmentId, records) => catalog.sealSegment(segmentId, records),
     commitUpsert: (upsert) => catalog.commitUpsert(upsert),
     swapSegments: (swap) => catalog.swapSegments({ ...swap, indexId }),
-    readMetadata: (versionIds) => catalog.resolveVersions(indexId, versionIds),
+    readMetadata: (versionIds) => catalog.readMetadata(indexId, versionIds),
     forgetDeadVersions: (generation) => catalog.forgetDeadVersions(indexId, generation),
   };
 }

@@ -82,7 +82,7 @@ export class Indexes {
   ): Promise<T> {
     return await this.#open.use(
       row.id,
-      () => this.#openIndex(row.id, { dim: model.dim }),
+      () => this.#openIndex(row.id, { dim: model.dim, tenantId: row.tenantId }),
       async (stored) => {
         // It was opened without a model.
         if (stored.dim !== model.dim) throw otherModel();
@@ -163,8 +163,11 @@ export class Indexes {
     return unknown;
   }
 
-  #openIndex(indexId: string, model: { readonly dim?: number } = {}): Promise<OpenIndex> {
-    return this.#options.storage.open(indexId, model);
+  #openIndex(
+    indexId: string,
+    options: { readonly dim?: number; readonly tenantId?: string } = {},
+  ): Promise<OpenIndex> {
+    return this.#options.storage.open(indexId, options);
   }
 
   /** Gives up what goes on in the background of open indexes; requests in flight go on. */

@@ -11,6 +11,9 @@ import { Verification } from '../../index/segments/scrub.ts';
 import type { BlobCache } from '../../index/storage/blob-cache.ts';
 import type { BlobStore } from '../../index/storage/blob-store.ts';
 import type { ObjectStore } from '../../index/storage/object-store.ts';
+import type { SegmentCatalog } from '../../index/segments/segment-catalog.ts';
+import type { FairQueue } from '../limits/fair-queue.ts';
+import { readingWork } from '../limits/work.ts';
 import { catalogSegments } from './catalog-segments.ts';
 import { clusterSegments } from './cluster-segments.ts';
 import { sweptAtOnce, wasteAges } from './waste-ages.ts';
@@ -32,6 +35,7 @@ export interface StorageOptions {
   readonly blobs: BlobStore | ClusterBlobs;
   readonly exactTokenVectorsMax: number;
   readonly settings: IndexSettings;
+  readonly scanQueue: FairQueue;
   readonly onBackgroundError: (job: string, error: unknown, indexId?: string) => void;
 }
 
@@ -49,6 +53,20 @@ export interface ServiceStorage extends IndexStorage {
 export function createStorage(options: StorageOptions): ServiceStorage {
   const { blobs } = options;
   return 'objects' in blobs ? clusterStorage(options, blobs) : localStorage(options, blobs);
+}
+
+/** Metadata of many documents is read in turn with the lists and counts of all tenants. */
+function metadataInTurn(
+  { catalog, scanQueue }: StorageOptions,
+  indexId: string,
+  tenantId = '',
+): Pick<SegmentCatalog, 'readMetadata'> {
+  return {
+    readMetadata: (versionIds) => {
+      const work = readingWork({ rows: versionIds.length, bytes: 0 });
+      return scanQueue.run(tenantId, { work }, () => catalog.readMetadata(indexId, versionIds));
+    },
+  };
 }
 
 function localStorage(options: StorageOptions, blobs: BlobStore): ServiceStorage {
@@ -71,7 +89,12 @@ function localStorage(options: StorageOptions, blobs: BlobStore): ServiceStorage
   return {
     plans: store.plans,
     verification: store.verification,
-    open: (indexId, model) => store.open({ indexId, ...model, catalog: catalogSegments(catalog, indexId) }),
+    open: (indexId, { dim, tenantId }) =>
+      store.open({
+        indexId,
+        ...(dim === undefined ? {} : { dim }),
+        catalog: { ...catalogSegments(catalog, indexId), ...metadataInTurn(options, indexId, tenantId) },
+      }),
     removeIndex: (indexId) => store.removeIndex(indexId),
     storedIndexIds: () => store.storedIndexIds(),
     freeBytes: () => blobs.freeBytes(),
@@ -93,7 +116,10 @@ function clusterStorage(options: StorageOptions, blobs: ClusterBlobs): ServiceSt
     objects,
     exactTokenVectorsMax,
     settings,
-    catalogOf: (indexId) => clusterSegments(catalog, indexId, nodeId, events),
+    catalogOf: (indexId, tenantId) => ({
+      ...clusterSegments(catalog, indexId, nodeId, events),
+      ...metadataInTurn(options, indexId, tenantId),
+    }),
     ...(events === undefined ? {} : { events }),
     onBackgroundError: (indexId, job, error) => onBackgroundError(job, error, indexId),
   });

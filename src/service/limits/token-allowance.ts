@@ -153,9 +153,9 @@ export class TokenHold {
     if (this.#end()) this.#ledger.recorded += used;
   }
 
-  /** Nothing was charged. */
-  release(): void {
-    this.#end();
+  /** The request ends without an answer. `charged`: what was run for a caller who left. */
+  release(charged = 0n): void {
+    this.settle(charged);
   }
 
   /** Whether this was the first end. */

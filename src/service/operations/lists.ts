@@ -9,7 +9,8 @@ import type {
 import { ServiceError } from '../../errors.ts';
 import type { IndexPage, RequestContext } from '../contract.ts';
 import { missingIndex } from '../indexes/indexes.ts';
-import type { ServiceParts } from '../parts.ts';
+import { readingWork } from '../limits/work.ts';
+import { pieceOf, type ServiceParts } from '../parts.ts';
 
 /** Metadata of a page: one document may go beyond it. */
 const pageBytesMax = 4 * 1024 * 1024;
@@ -24,13 +25,17 @@ export async function listIndexPage(
 }
 
 export async function listDocuments(
-  { catalog, indexes }: ServiceParts,
-  { tenant }: RequestContext,
+  { catalog, indexes, scanQueue }: ServiceParts,
+  context: RequestContext,
   indexId: string,
   page: Page<string>,
 ): Promise<DocumentPage> {
+  const { tenant } = context;
   const { id } = await indexes.recentRow(tenant.id, indexId);
-  const listed = await catalog.listDocuments(id, { ...page, bytesMax: pageBytesMax });
+  const work = readingWork({ rows: page.limit, bytes: pageBytesMax });
+  const listed = await scanQueue.run(tenant.id, pieceOf(context, work), () =>
+    catalog.listDocuments(id, { ...page, bytesMax: pageBytesMax }),
+  );
   if (listed === undefined) throw missingIndex();
   return listed;
 }
@@ -49,12 +54,14 @@ export async function getDocument(
 }
 
 export async function countDocuments(
-  { catalog, indexes }: ServiceParts,
-  { tenant }: RequestContext,
+  { catalog, indexes, scanQueue }: ServiceParts,
+  context: RequestContext,
   indexId: string,
 ): Promise<DocumentCount> {
+  const { tenant } = context;
   const { id } = await indexes.recentRow(tenant.id, indexId);
-  const count = await catalog.countDocuments(id);
+  const work = readingWork({ rows: 1, bytes: 0 });
+  const count = await scanQueue.run(tenant.id, pieceOf(context, work), () => catalog.countDocuments(id));
   if (count === undefined) throw missingIndex();
   return count;
 }

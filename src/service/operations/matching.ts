@@ -1,7 +1,10 @@
 /** Which documents of an index have certain metadata, without a query. */
+import { invalid, type ServiceError } from '../../errors.ts';
 import type { JsonObjectText, RequestContext } from '../contract.ts';
+import type { Asker } from '../../index/contract.ts';
+import { unitsOfSearch } from '../limits/work.ts';
 import { modelOfIndex } from '../indexes/served-models.ts';
-import { timed, timeLeftMs, type ServiceParts } from '../parts.ts';
+import { pieceOf, timed, timeLeftMs, type ServiceParts } from '../parts.ts';
 import { filtersFor } from './search.ts';
 
 export interface MetadataFilter {
@@ -12,7 +15,7 @@ export interface MetadataFilter {
 /**
  * Ids of the versions that match now, ascending: at most one for each stored document, of 8 bytes. A version that was
  * replaced since is none of the index's documents any more.
- * @throws {ServiceError} `validation_error` when `where` is no condition; `not_found`.
+ * @throws {ServiceError} `validation_error` when `where` is no condition, or every document meets both whatever it holds; `not_found`.
  */
 export async function matchingVersions(
   parts: ServiceParts,
@@ -21,17 +24,32 @@ export async function matchingVersions(
   wanted: MetadataFilter,
 ): Promise<Float64Array> {
   const filters = filtersFor(wanted, '');
+  if (filters.filterTerms === undefined && filters.where === undefined) throw unconditional();
   const row = await timed(context, 'index', () => parts.indexes.usableRow(context.tenant.id, indexId));
   const head = parts.indexes.head(row.id);
   const model = await modelOfIndex(parts.encoder, row, context);
+  const piece = pieceOf(context, unitsOfSearch);
+  const asker: Asker = {
+    signal: context.signal,
+    inTurn: (task) => parts.engineQueue.run(context.tenant.id, piece, task),
+  };
   const timeoutMs = timeLeftMs(context, parts.nowMs());
   return await parts.indexes.use(
     row,
     (stored) =>
       stored.read(
-        (reader) => timed(context, 'engine', () => reader.matching({ ...filters, timeoutMs })),
+        (reader) => timed(context, 'engine', () => reader.matching({ ...filters, timeoutMs }, asker)),
         head,
       ),
     model,
+  );
+}
+
+/** Everything is deleted with the index, not by a condition that was left empty. */
+function unconditional(): ServiceError {
+  return invalid(
+    '',
+    'filter and where must hold a condition that a document can fail; to delete every document, delete the index',
+    'too_small',
   );
 }

@@ -12,12 +12,15 @@ import {
   assertWanted,
   encodedQuery,
   encodeOptions,
+  pieceOf,
   requestUsage,
   timed,
+  tokensLeftBehind,
   type ServiceParts,
 } from '../parts.ts';
 import { componentsOf } from './ranking.ts';
 import { defaultModel } from '../indexes/served-models.ts';
+import { scoringWork } from '../limits/work.ts';
 import type { TokenHold } from '../limits/token-allowance.ts';
 
 /** A document's best chunk. */
@@ -62,7 +65,7 @@ export async function scoreDocuments(
       }),
     };
   } finally {
-    hold.release();
+    hold.release(tokensLeftBehind(context));
   }
 }
 
@@ -82,10 +85,13 @@ async function scoreAll(
     {
       ...options,
       chunking: chunkingOf(model),
+      onLeft: (tokens) => {
+        context.spent.inputTokens += tokens;
+      },
       onTokenCounts: async (documentTokens) => {
         const [queryTokens = 0] = await parts.encoder.countTokens([request.query], options);
         hold.reserve(documentTokens.reduce((sum, tokens) => sum + BigInt(tokens), BigInt(queryTokens)));
-        query.resolve(encodedQuery(parts, { text: request.query, path: 'query' }, options));
+        query.resolve(encodedQuery(parts, context, { text: request.query, path: 'query' }, options));
       },
     },
   );
@@ -93,6 +99,7 @@ async function scoreAll(
   const chunkCounts = new Uint32Array(request.documents.length);
   let documentTokens = 0;
   for await (const document of encoded) {
+    context.spent.inputTokens += document.inputTokens;
     assertWanted(context, parts.nowMs());
     const input = request.documents[document.documentIndex];
     assertInvariant(input !== undefined, 'an encoded document was submitted');
@@ -103,7 +110,13 @@ async function scoreAll(
     chunkCounts[document.documentIndex] = document.chunkRows.length;
     if (document.chunkRows.length === 0) continue;
     best.push(
-      await bestChunk(parts, { query: await query.promise, dim: model.dim, input, document, request }),
+      await bestChunk(parts, context, {
+        query: await query.promise,
+        dim: model.dim,
+        input,
+        document,
+        request,
+      }),
     );
   }
   const { inputTokens } = await query.promise;
@@ -112,6 +125,7 @@ async function scoreAll(
 
 async function bestChunk(
   parts: ServiceParts,
+  context: RequestContext,
   scoring: {
     readonly query: EncodedQuery;
     readonly dim: number;
@@ -122,7 +136,10 @@ async function bestChunk(
 ): Promise<Best> {
   const { query, dim, input, document, request } = scoring;
   const asked = { query: query.vectors, offsets: query.offsets, dim };
-  const { scores } = await parts.engine.score({ ...asked, components: false }, document);
+  const piece = pieceOf(context, scoringWork(document.scales.length, query.rows));
+  const { scores } = await parts.engineQueue.run(context.tenant.id, piece, () =>
+    parts.engine.score({ ...asked, components: false }, document),
+  );
   let chunkIndex = 0;
   for (const [index, score] of scores.entries()) {
     if (score > (scores[chunkIndex] ?? score)) chunkIndex = index;

@@ -4,10 +4,10 @@
  * it is not charged.
  */
 import { setImmediate } from 'node:timers/promises';
-import type { ResolvedVersion } from '../../catalog/contract.ts';
+import type { IndexRow, ResolvedVersion } from '../../catalog/contract.ts';
 import type { EncodedQuery, EncoderModel } from '../../encoder/protocol/contract.ts';
 import { ServiceError, assertInvariant } from '../../errors.ts';
-import type { IndexReader } from '../../index/contract.ts';
+import type { Asker, IndexReader } from '../../index/contract.ts';
 import type { NativeMatching, NativeSearchResult } from '../../index/engine/native.ts';
 import { conditionOf } from '../../index/terms/condition.ts';
 import { metadataTerms } from '../../index/terms/metadata-terms.ts';
@@ -25,13 +25,16 @@ import {
   encodedQuery,
   encodeOptions,
   encoderStages,
+  pieceOf,
   requestUsage,
   timed,
   timeLeftMs,
+  tokensLeftBehind,
   type ServiceParts,
 } from '../parts.ts';
 import { componentsOf } from './ranking.ts';
 import { modelOfIndex } from '../indexes/served-models.ts';
+import { assertAffordable, engineWork, queryTokens } from '../limits/work.ts';
 import type { TokenHold } from '../limits/token-allowance.ts';
 
 /** A filter that every document passes. */
@@ -78,7 +81,14 @@ export async function runSearches(
   const row = await timed(context, 'index', () => parts.indexes.usableRow(context.tenant.id, indexId));
   const head = parts.indexes.head(row.id);
   const model = await modelOfIndex(parts.encoder, row, context);
+  const works = searches.map((search) => workOf(search, row, model));
+  const queryWork = sumOf(searches, ({ query }) =>
+    queryTokens({ query, queryTokensMax: model.windowTokensMax }),
+  );
+  const work = queryWork + sumOf(works, (one) => one);
+  assertAffordable(work, 'queries');
   const hold = await parts.allowance.open(context.tenant);
+  const place = parts.engineQueue.enter(context.tenant.id, work);
   try {
     const queries = await encodeQueries(parts, context, { model, hold, searches });
     assertWanted(context, parts.nowMs());
@@ -87,12 +97,17 @@ export async function runSearches(
       (stored) =>
         stored.read(async (reader) => {
           const found: RankedResponse[] = [];
-          for (const [place, search] of searches.entries()) {
-            const query = queries[place];
+          for (const [number, search] of searches.entries()) {
+            const query = queries[number];
             assertInvariant(query !== undefined, 'every query was encoded');
             assertWanted(context, parts.nowMs());
-            const ask = { ...filters[place], ...breadthOf(search), search, query };
-            found.push(await searchOnce(parts, context, indexId, reader, ask));
+            const ask = { ...filters[number], ...breadthOf(search), search, query };
+            const piece = pieceOf(context, works[number] ?? 0);
+            const asker = {
+              signal: context.signal,
+              inTurn: <T>(task: () => Promise<T>) => place.run(piece, task),
+            };
+            found.push(await searchOnce(parts, context, indexId, reader, asker, ask));
           }
           return found;
         }, head),
@@ -116,7 +131,8 @@ export async function runSearches(
     });
     return { answers, usage };
   } finally {
-    hold.release();
+    place.leave();
+    hold.release(tokensLeftBehind(context));
   }
 }
 
@@ -147,12 +163,24 @@ export function filtersFor(
   };
 }
 
+/** What a search asks of the engine, in units of work. */
+function workOf(search: PlacedSearch, { chunking }: IndexRow, model: EncoderModel): number {
+  return engineWork({
+    query: search.query,
+    candidateK: breadthOf(search).candidateK,
+    grouped: search.groupByDocument === true,
+    chunkTokensMax: chunking.maxTokens,
+    queryTokensMax: model.windowTokensMax,
+  });
+}
+
 /** One search on a snapshot, with the documents of its results. */
 async function searchOnce(
   parts: ServiceParts,
   context: RequestContext,
   indexId: string,
   reader: IndexReader,
+  asker: Asker,
   ask: Filters & {
     readonly topK: number;
     readonly candidateK: number;
@@ -161,16 +189,15 @@ async function searchOnce(
   },
 ): Promise<RankedResponse> {
   const { search, query, ...wanted } = ask;
-  const found = await timed(context, 'engine', () =>
-    reader.search({
-      ...wanted,
-      query: query.vectors,
-      offsets: query.offsets,
-      components: search.returnComponents,
-      ...(search.groupByDocument === true ? { grouped: true } : {}),
-      timeoutMs: timeLeftMs(context, parts.nowMs()),
-    }),
-  );
+  const asked = {
+    ...wanted,
+    query: query.vectors,
+    offsets: query.offsets,
+    components: search.returnComponents,
+    ...(search.groupByDocument === true ? { grouped: true } : {}),
+    timeoutMs: timeLeftMs(context, parts.nowMs()),
+  };
+  const found = await timed(context, 'engine', () => reader.search(asked, asker));
   noteEngineTimings(context, found);
   const versions = await timed(context, 'resolve', () =>
     parts.versions.resolve(indexId, [...new Set(found.versionIds)]),
@@ -224,7 +251,9 @@ async function encodeQueries(
   }
   const queries = await timed(context, 'encode', () =>
     Promise.all(
-      searches.map(({ query, path }) => encodedQuery(parts, { text: query, path: `${path}query` }, options)),
+      searches.map(({ query, path }) =>
+        encodedQuery(parts, context, { text: query, path: `${path}query` }, options),
+      ),
     ),
   );
   // They ran side by side: the slowest says where the time went.

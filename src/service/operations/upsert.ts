@@ -21,6 +21,7 @@ import {
   encoderStages,
   requestUsage,
   timed,
+  tokensLeftBehind,
   type ServiceParts,
 } from '../parts.ts';
 import { modelOfIndex } from '../indexes/served-models.ts';
@@ -89,7 +90,7 @@ export async function upsertDocuments(
       }),
     };
   } finally {
-    hold.release();
+    hold.release(tokensLeftBehind(context));
   }
 }
 
@@ -118,6 +119,9 @@ async function encodeInto(
     {
       ...encodeOptions(context, model),
       chunking: row.chunking,
+      onLeft: (tokens) => {
+        context.spent.inputTokens += tokens;
+      },
       onTokenCounts: async (inputTokens) => {
         // A text without tokens will fail, so it takes no room.
         const storable = documents.filter((_document, index) => (inputTokens[index] ?? 0) > 0);
@@ -132,6 +136,7 @@ async function encodeInto(
   const startedAt = performance.now();
   let slowest: EncodeTimings = { tokenizeMs: 0, queueMs: 0, runMs: 0 };
   for await (const document of encoded) {
+    context.spent.inputTokens += document.inputTokens;
     assertWanted(context, parts.nowMs());
     const input = documents[document.documentIndex];
     assertInvariant(input !== undefined && !seen.has(document.documentIndex), 'a document is encoded once');

@@ -59,6 +59,15 @@ export class UsageRecorder {
     await this.countAnswer(context.tenant.id);
   }
 
+  /** Charges what was run for a caller who left, unless an operation has claimed the request. */
+  async countLeft(context: RequestContext): Promise<void> {
+    if (this.#claimed.has(context)) return;
+    await this.record(context, {
+      month: monthOf(this.#nowMs()),
+      inputTokens: BigInt(context.spent.inputTokens),
+    });
+  }
+
   /** Counts an answer to a request that was not admitted. */
   async countAnswer(tenantId: string): Promise<void> {
     await this.#catalog.recordUsage(this.event(tenantId, { month: monthOf(this.#nowMs()) }));

@@ -142,6 +142,10 @@ describe('a data directory', () => {
     expect(await readdir(config.MAXSIMD_DATA_DIR)).toEqual([]);
     expect(await verifyObjects(config, { index: undefined })).toMatchObject({ failed: false });
 
+    const keyId = golden.tenants[0]!.apiKey.slice(9, 21);
+    const ended = { digest: Buffer.alloc(32, 5), keyId, expiresAtMs: Date.now() + 3_600_000 };
+    await withCatalog(config, (catalog) => catalog.endSession(ended));
+
     // Before anybody has served or merged.
     const place = await newDirectory();
     const file = path.join(place, 'back.tar');
@@ -154,7 +158,8 @@ describe('a data directory', () => {
     const [before, after] = [await contentsOf(embedded), await contentsOf(back)];
     expect(before['versions']!.length).toBeGreaterThan(100);
     expect(before['usage_months']!.length).toBe(golden.tenants.length);
-    expect(after).toEqual(before);
+    const sessions = [[ended.digest, keyId, ended.expiresAtMs].map(String).join(' ')];
+    expect(after).toEqual({ ...before, ended_sessions: sessions });
 
     const node = await openNode(config);
     for (const { id, apiKey, revokedKey, index, answers, usage } of golden.tenants) {
@@ -202,6 +207,7 @@ describe('a data directory', () => {
       deadlineMs: Date.now() + 60_000,
       startedAtMs: Date.now(),
       timings: new StageTimings(),
+      spent: { inputTokens: 0 },
     });
     const made = await node.service.createIndex(context(), { name: 'later', metadataSchema: '{}' });
     for (const indexId of [index.id, made.id]) {

@@ -1,5 +1,5 @@
 /** Searching and scoring. */
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { RankedResponse } from '../../../src/service/contract.ts';
 import {
   documentsOf,
@@ -158,6 +158,58 @@ describe('searching', () => {
     });
     const { usage } = await stage.service.usage(own.context());
     expect(usage).toMatchObject({ inputTokens: 0n, searches: 0, requests: 0 });
+  });
+});
+
+describe('work', () => {
+  it('that no request may cause is refused before it is begun, with what it would cost', async () => {
+    const own = await stage.newTenant();
+    const indexId = await own.createIndex();
+    const dear = {
+      query: 'word '.repeat(1600),
+      candidateK: 500,
+      groupByDocument: true,
+      returnComponents: false,
+    };
+    const queries = (count: number) => Array.from({ length: count }, () => dear);
+    // A model of long queries.
+    const { served } = stage.encoder;
+    stage.encoder.served = served.map((model) => ({ ...model, windowTokensMax: 1_000 }));
+    onTestFinished(() => void (stage.encoder.served = served));
+    const refused = await rejection(stage.service.query(own.context(), indexId, queries(32)));
+    expect(refused).toMatchObject({ code: 'validation_error', issues: [{ code: 'too_much_work' }] });
+    expect(String(refused)).toMatch(/about \d+ units of work.* may cost 50000/);
+    expect(stage.encoder.inferred).not.toContain(dear.query);
+    const short = queries(32).map((query) => ({ ...query, query: 'word' }));
+    expect((await stage.service.query(own.context(), indexId, short)).results).toHaveLength(32);
+  });
+
+  it('for a caller who left is charged as far as it was run, once', async () => {
+    const own = await stage.newTenant();
+    const indexId = await own.createIndex();
+    const leaving = new AbortController();
+    stage.encoder.beforeDocument = async (text) => {
+      if (text === 'first') leaving.abort(new Error('gone'));
+    };
+    const context = own.context({ signal: leaving.signal });
+    // Documents come last first.
+    const documents = ['first', 'never run', 'two words'].map((text, n) => ({
+      docId: String(n),
+      text,
+      metadata: '{}',
+    }));
+    const asked = { query: 'a query', documents: documents.toSpliced(1, 1), returnComponents: false };
+    await rejection(stage.service.score(context, asked));
+    stage.encoder.beforeDocument = async () => undefined;
+    await stage.service.countLeft(context);
+    await stage.service.countLeft(context);
+    const { usage } = await stage.service.usage(own.context());
+    expect(usage).toMatchObject({ inputTokens: 4n, requests: 1, scores: 0 });
+    // One that was answered is not charged again.
+    const answered = own.context();
+    await stage.service.search(answered, indexId, { query: 'one', returnComponents: false });
+    await stage.service.countLeft(answered);
+    expect((await stage.service.usage(own.context())).usage).toMatchObject({ inputTokens: 5n, requests: 2 });
   });
 });
 

@@ -57,8 +57,8 @@ export class ApiDouble {
   #inFlight = 0;
   readonly #server = createServer((request, response) => void this.#handle(request, response));
 
-  async listen(): Promise<string> {
-    this.#server.listen(0, '127.0.0.1');
+  async listen(port = 0): Promise<string> {
+    this.#server.listen(port, '127.0.0.1');
     await once(this.#server, 'listening');
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }

@@ -34,6 +34,8 @@ export interface Call {
 export interface MemoryService extends Service {
   readonly calls: Call[];
   readonly counted: RequestContext[];
+  /** Requests whose callers left. */
+  readonly left: RequestContext[];
   access: AdmittedRequest['access'];
   permitsHeld: number;
   /** Replaces the next outcomes of `admit`. */
@@ -86,6 +88,7 @@ export function createMemoryService(): MemoryService {
   const service: MemoryService = {
     calls: [],
     counted: [],
+    left: [],
     access: 'full',
     permitsHeld: 0,
     admitFailure: undefined,
@@ -118,6 +121,7 @@ export function createMemoryService(): MemoryService {
       if (header !== authorization) throw new ServiceError('authentication_failed', 'unknown API key');
       return memorySession;
     },
+    async endSession() {},
     async describeIndex(context, indexId) {
       await enter('describeIndex', context, indexId);
       return { documents: stored.get(find(indexId).id)?.size ?? 0, segments: [] };
@@ -268,6 +272,9 @@ export function createMemoryService(): MemoryService {
         },
         remaining: { inputTokens: 2n ** 60n, documents: 99_995 },
       };
+    },
+    async countLeft(context) {
+      service.left.push(context);
     },
     async countRequest(context) {
       if (service.countFailure !== undefined) throw service.countFailure;

@@ -96,6 +96,7 @@ export async function openServiceStage(
         deadlineMs: clock.ms + 60_000,
         startedAtMs: clock.ms,
         timings: new StageTimings(),
+        spent: { inputTokens: 0 },
         ...overrides,
       });
       return {

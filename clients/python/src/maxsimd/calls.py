@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from datetime import date
 from importlib.metadata import version
 from typing import Any, Generic, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 from uuid import UUID
 
 import httpx
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
 from .errors import APIError, ConnectionFailed, MaxsimdError, error_of_code
 from .models import (
@@ -36,6 +37,11 @@ from .models import (
     UsageDays,
     UsageSummary,
 )
+
+UNPROXIED = ("all://localhost", "all://127.0.0.1", "all://[::1]")
+"""Addresses, as httpx writes them, that a proxy cannot reach: they mean this machine."""
+_UNCONNECTED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+"""No connection was made, so no request was received. A proxy that refuses a tunnel made none to the service."""
 
 Answer = TypeVar("Answer", bound=BaseModel)
 Document = DocumentInput | Mapping[str, Any]
@@ -93,30 +99,30 @@ def upsert(index_id: UUID | str, documents: Iterable[Document]) -> Call[UpsertRe
 
 def upsert_json(index_id: UUID | str, documents: Iterable[bytes], *, is_patient: bool) -> Call[UpsertResult]:
     body = b'{"documents":[' + b",".join(documents) + b"]}"
-    path = f"{_index_path(index_id)}/documents"
+    path = _index_path(index_id, "documents")
     return Call("POST", path, UpsertResult, is_safe=True, body=body, is_patient=is_patient)
 
 
 def list_documents(index_id: UUID | str, cursor: str | None) -> Call[DocumentList]:
     after = "" if cursor is None else f"&cursor={quote(cursor, safe='')}"
-    return Call("GET", f"{_index_path(index_id)}/documents?limit=1000{after}", DocumentList, is_safe=True)
+    return Call("GET", f"{_index_path(index_id, 'documents')}?limit=1000{after}", DocumentList, is_safe=True)
 
 
 def get_document(index_id: UUID | str, doc_id: str) -> Call[StoredDocument]:
-    return Call("GET", _document_path(index_id, doc_id), StoredDocument, is_safe=True)
+    return Call("GET", _index_path(index_id, "documents", doc_id), StoredDocument, is_safe=True)
 
 
 def count_documents(index_id: UUID | str) -> Call[DocumentCount]:
-    return Call("GET", f"{_index_path(index_id)}/count", DocumentCount, is_safe=True)
+    return Call("GET", _index_path(index_id, "count"), DocumentCount, is_safe=True)
 
 
 def update_metadata(index_id: UUID | str, doc_id: str, metadata: Mapping[str, Any]) -> Call[StoredDocument]:
     body = _json({"metadata": metadata})
-    return Call("PATCH", _document_path(index_id, doc_id), StoredDocument, is_safe=True, body=body)
+    return Call("PATCH", _index_path(index_id, "documents", doc_id), StoredDocument, is_safe=True, body=body)
 
 
 def delete_document(index_id: UUID | str, doc_id: str) -> Call[Deleted]:
-    return Call("DELETE", _document_path(index_id, doc_id), Deleted, is_safe=True)
+    return Call("DELETE", _index_path(index_id, "documents", doc_id), Deleted, is_safe=True)
 
 
 def delete_documents(
@@ -125,7 +131,7 @@ def delete_documents(
     where: Mapping[str, Any] | None,
     limit: int | None,
 ) -> Call[DeletedDocuments]:
-    path = f"{_index_path(index_id)}/documents/delete"
+    path = _index_path(index_id, "documents", "delete")
     body = _body({"filter": filter, "where": where, "limit": limit})
     return Call("POST", path, DeletedDocuments, is_safe=True, body=body)
 
@@ -145,12 +151,12 @@ def search(
         "filter": filter,
         "return_components": return_components,
     }
-    return Call("POST", f"{_index_path(index_id)}/search", Ranked, is_safe=True, body=_body(fields))
+    return Call("POST", _index_path(index_id, "search"), Ranked, is_safe=True, body=_body(fields))
 
 
 def query(index_id: UUID | str, queries: Iterable[Query]) -> Call[QueryAnswers]:
     body = _json({"queries": [_plain(one) for one in queries]})
-    return Call("POST", f"{_index_path(index_id)}/query", QueryAnswers, is_safe=True, body=body)
+    return Call("POST", _index_path(index_id, "query"), QueryAnswers, is_safe=True, body=body)
 
 
 def score(query: str, documents: Iterable[Document], return_components: bool | None) -> Call[Ranked]:
@@ -181,7 +187,10 @@ def _plain(value: BaseModel | Mapping[str, Any]) -> Mapping[str, Any]:
     """An absent field stays absent; what a customer's own object holds stays as it is."""
     if not isinstance(value, BaseModel):
         return value
-    fields = value.model_dump(mode="json", exclude_unset=True)
+    try:
+        fields = value.model_dump(exclude_unset=True)
+    except (ValueError, RecursionError) as error:
+        raise _no_json(error) from error
     return {name: field for name, field in fields.items() if field is not None}
 
 
@@ -192,34 +201,73 @@ def _body(fields: Mapping[str, Any]) -> bytes:
 
 def _json(value: Any) -> bytes:
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        text = _dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _no_json(error) from error
+    try:
+        return text.encode()
     except UnicodeEncodeError:
         # Half an emoji, cut by the caller: the service decides what to make of it.
-        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+        return _dumps(value, ensure_ascii=True).encode()
 
 
-def _document_path(index_id: UUID | str, doc_id: str) -> str:
-    return f"{_index_path(index_id)}/documents/{quote(doc_id, safe='')}"
+def _dumps(value: Any, *, ensure_ascii: bool) -> str:
+    # pydantic knows dates and UUIDs; it would write NaN as null, and json refuses it.
+    return json.dumps(
+        value, ensure_ascii=ensure_ascii, allow_nan=False, separators=(",", ":"), default=to_jsonable_python
+    )
 
 
-def _index_path(index_id: UUID | str) -> str:
-    return f"/v1/indexes/{quote(str(index_id), safe='')}"
+def _no_json(error: Exception) -> MaxsimdError:
+    """NaN, a circle, or an object that is none of JSON."""
+    return MaxsimdError(f"the request is no JSON: {error}")
+
+
+def _index_path(index_id: UUID | str, *rest: str) -> str:
+    return "/v1/indexes/" + "/".join(_segment(segment) for segment in (str(index_id), *rest))
+
+
+def _segment(text: str) -> str:
+    """One segment of a path.
+
+    httpx removes the segments `.` and `..` (RFC 3986 5.2.4), and proxies merge empty ones: the path would name another
+    thing, such as the index of a document. `%2e%2e` becomes `%252e%252e`, which is no such segment.
+    """
+    try:
+        quoted = quote(text, safe="")
+    except UnicodeEncodeError:
+        raise MaxsimdError("an id holds half a surrogate pair, which no address can carry") from None
+    if quoted in ("", ".", ".."):
+        raise MaxsimdError(f'no id is "{quoted}": nothing was sent')
+    return quoted
 
 
 def checked_url(given: str) -> str:
     """Without a trailing slash; raises on an address that no request may go to."""
-    url = urlsplit(given)
-    if url.scheme not in ("http", "https") or not url.hostname:
+    try:
+        url = httpx.URL(given)
+        host = url.host
+    except (httpx.InvalidURL, ValueError):
+        raise MaxsimdError("the address is no URL") from None
+    if url.scheme not in ("http", "https") or not host:
         raise MaxsimdError("the address must begin with http:// or https://")
-    if url.username is not None or url.password is not None or url.query or url.fragment:
+    if url.userinfo or url.query or url.fragment:
         raise MaxsimdError("the address takes no credentials, query or fragment")
-    return given.rstrip("/")
+    if url.port is not None and url.port > 65535:
+        raise MaxsimdError("the port of the address is above 65535")
+    return str(url.copy_with(query=None, fragment=None)).rstrip("/")
+
+
+def unusable_proxy(error: Exception) -> MaxsimdError:
+    return MaxsimdError(f"a proxy that the environment names cannot be used: {error}")
 
 
 def headers(api_key: str, user_agent: str | None) -> dict[str, str]:
     # An error about a malformed header value would quote it, and the value is a secret.
     if re.fullmatch(r"[\x21-\x7e]+", api_key) is None:
         raise MaxsimdError("the API key is missing or holds characters that no key has")
+    if user_agent is not None and re.fullmatch(r"[\x21-\x7e][\x20-\x7e]*", user_agent) is None:
+        raise MaxsimdError("the user agent is empty, begins with a space, or holds characters that are no printable ASCII")
     own = f"maxsimd-python/{version('maxsimd')} python/{platform.python_version()}"
     return {
         "authorization": f"Bearer {api_key}",
@@ -231,14 +279,18 @@ def read_answer(call: Call[Answer], response: httpx.Response) -> Answer:
     if not response.is_success:
         raise _api_error(response)
     try:
-        return call.answer.model_validate_json(response.content)
-    except ValidationError:
+        # Not pydantic's own parser: metadata may hold half an emoji, which that parser refuses.
+        return call.answer.model_validate(json.loads(response.content))
+    except (ValueError, RecursionError):
         # Its words would quote the answer.
         raise _api_error(response) from None
 
 
-def connection_failed(url: str, error: httpx.TransportError) -> ConnectionFailed:
-    unconnected = isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout))
+def failed(url: str, error: httpx.RequestError | httpx.InvalidURL) -> MaxsimdError:
+    """The error of an attempt that got no answer."""
+    if isinstance(error, httpx.InvalidURL):
+        return MaxsimdError(f"no address can carry this request: {error}")
+    unconnected = isinstance(error, _UNCONNECTED)
     is_timeout = isinstance(error, httpx.TimeoutException)
     return ConnectionFailed(
         f"no answer from {url} in time" if is_timeout else f"cannot reach {url}: {error or type(error).__name__}",

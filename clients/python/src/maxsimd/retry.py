@@ -16,12 +16,23 @@ from math import ldexp
 
 from .errors import APIError, ConnectionFailed
 
+CONNECT_SECONDS_MAX = 4.0
+"""One attempt ends within the 5 s of a service that was never reached."""
 _BACKOFF_BASE = 0.5
 _BACKOFF_MAX = 30.0
 _JITTER_MAX = 1.0
 _BROKEN_ATTEMPTS_MAX = 3
 """Of a request that the service fails on (500): more would hardly help."""
 _PASSING = frozenset({408, 502, 503, 504})
+
+
+def repeat_seconds_max(*, was_connected: bool, attempt_seconds: float) -> float:
+    """For all attempts of a request together.
+
+    An address where nobody ever answered is most likely wrong; the next attempt, which may take as long as the last one,
+    must have room within 5 s.
+    """
+    return 120.0 if was_connected else 5.0 - attempt_seconds
 
 
 def is_refused_for_now(error: Exception) -> bool:

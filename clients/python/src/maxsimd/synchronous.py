@@ -16,7 +16,7 @@ import httpx
 
 from . import calls
 from .calls import Answer, Call, Document, Query
-from .errors import APIError, ImportStopped
+from .errors import APIError, ConnectionFailed, ImportStopped
 from .imports import Batch, ImportProgress, ImportReport, Item, item_of, refused_items
 from .models import (
     ChunkingOptionsInput,
@@ -33,7 +33,7 @@ from .models import (
     UsageOfDay,
     UsageSummary,
 )
-from .retry import is_refused_for_now, repeat_delay
+from .retry import CONNECT_SECONDS_MAX, is_refused_for_now, repeat_delay, repeat_seconds_max
 
 OnRetry = Callable[[Exception, float], None]
 
@@ -43,7 +43,9 @@ class Maxsimd:
 
     Requests that are safe to repeat are repeated while the service is unavailable (`retry.py`). Methods raise an
     `APIError` or a `ConnectionFailed`. `timeout` bounds how long an attempt waits for the next byte; the default is above
-    every deadline of the service. `retry_seconds_max` bounds all attempts of a request together; 0 = one attempt.
+    every deadline of the service. `retry_seconds_max` bounds all attempts of a request together; 0 = one attempt. By
+    default it is 120, and 5 as long as this client was never connected. `on_retry` hears of each attempt that failed and is
+    made again. The proxies that HTTPS_PROXY, HTTP_PROXY and NO_PROXY name are used, though not for this machine.
     """
 
     def __init__(
@@ -52,7 +54,7 @@ class Maxsimd:
         api_key: str,
         *,
         timeout: float = 150.0,
-        retry_seconds_max: float = 120.0,
+        retry_seconds_max: float | None = None,
         on_retry: OnRetry | None = None,
         user_agent: str | None = None,
         transport: httpx.BaseTransport | None = None,
@@ -60,15 +62,21 @@ class Maxsimd:
         self._url = calls.checked_url(url)
         self._retry_seconds_max = retry_seconds_max
         self._on_retry = on_retry
+        self._was_connected = False
         # What the rate limit told one request holds for all of the tenant.
         self._paused_until = 0.0
-        # The key goes to the address given, nowhere else.
-        self._http = httpx.Client(
-            headers=calls.headers(api_key, user_agent),
-            timeout=timeout,
-            transport=transport,
-            follow_redirects=False,
-        )
+        headers = calls.headers(api_key, user_agent)
+        try:
+            # The key goes to the address given, nowhere else.
+            self._http = httpx.Client(
+                headers=headers,
+                timeout=httpx.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS_MAX)),
+                transport=transport,
+                mounts=dict.fromkeys(calls.UNPROXIED),
+                follow_redirects=False,
+            )
+        except (httpx.InvalidURL, ValueError, ImportError) as error:
+            raise calls.unusable_proxy(error) from error
 
     def close(self) -> None:
         self._http.close()
@@ -210,6 +218,7 @@ class Maxsimd:
             while (pause := self._paused_until - time.monotonic()) > 0:
                 _wait(pause, stop)
             attempts += 1
+            attempted = time.monotonic()
             try:
                 return self._attempt(call)
             except Exception as error:
@@ -217,8 +226,11 @@ class Maxsimd:
                     error, attempts=attempts, is_safe=call.is_safe, is_unique=call.is_unique, random=random
                 )
                 waits = call.is_patient and is_refused_for_now(error)
-                elapsed = time.monotonic() - started
-                if delay is None or (not waits and elapsed + delay > self._retry_seconds_max):
+                now = time.monotonic()
+                bound = self._retry_seconds_max
+                if bound is None:
+                    bound = repeat_seconds_max(was_connected=self._was_connected, attempt_seconds=now - attempted)
+                if delay is None or (not waits and now - started + delay > bound):
                     raise
                 for listener in (self._on_retry, on_retry):
                     if listener is not None:
@@ -234,8 +246,11 @@ class Maxsimd:
             response = self._http.request(
                 call.method, f"{self._url}{call.path}", content=call.body, headers=content_type
             )
-        except httpx.TransportError as error:
-            raise calls.connection_failed(self._url, error) from error
+        except (httpx.RequestError, httpx.InvalidURL) as error:
+            failure = calls.failed(self._url, error)
+            self._was_connected |= isinstance(failure, ConnectionFailed) and failure.maybe_received
+            raise failure from error
+        self._was_connected = True
         return calls.read_answer(call, response)
 
 

@@ -1,13 +1,13 @@
 /** Documents of an index as they are read one by one or in pages; whole indexes are read by `segments.ts`. */
 import type { ClusterCatalog } from '../../cluster-contract.ts';
-import type { DocumentCount } from '../../contract.ts';
+import type { DocumentCount, ResolvedVersion } from '../../contract.ts';
 import type { DocumentVersion } from '../../../document-commits.ts';
 import type { Database } from '../database.ts';
 import { placeNow } from '../functions.ts';
 
 type DocumentCatalog = Pick<
   ClusterCatalog,
-  'countStored' | 'resolveVersions' | 'listDocuments' | 'findDocument' | 'countDocuments'
+  'countStored' | 'resolveVersions' | 'readMetadata' | 'listDocuments' | 'findDocument' | 'countDocuments'
 >;
 
 interface DocumentRow extends Record<string, unknown> {
@@ -46,22 +46,8 @@ export function documentCatalog(database: Database): DocumentCatalog {
       return row?.count ?? 0;
     },
 
-    async resolveVersions(indexId, versionIds) {
-      const rows = await database.rows<{ version_id: number; doc_id: Buffer; metadata: string }>(
-        {
-          name: 'resolve-versions',
-          text: `SELECT version_id, doc_id, metadata FROM versions JOIN indexes USING (index_key)
-            WHERE indexes.id = $1 AND version_id = ANY($2) ORDER BY array_position($2::bigint[], version_id)`,
-        },
-        [indexId, versionIds],
-      );
-      return new Map(
-        rows.map(({ version_id: id, doc_id: docId, metadata }) => [
-          id,
-          { docId: docId.toString(), metadata },
-        ]),
-      );
-    },
+    resolveVersions: (indexId, versionIds) => resolveVersions(database, indexId, versionIds),
+    readMetadata: (indexId, versionIds) => resolveVersions(database, indexId, versionIds),
 
     async listDocuments(indexId, { after = '', limit, bytesMax }) {
       const rows = await database.rows<DocumentRow>(page, [indexId, Buffer.from(after), limit, bytesMax]);
@@ -98,4 +84,22 @@ export function documentCatalog(database: Database): DocumentCatalog {
       return row;
     },
   };
+}
+
+async function resolveVersions(
+  database: Database,
+  indexId: string,
+  versionIds: readonly number[],
+): Promise<ReadonlyMap<number, ResolvedVersion>> {
+  const rows = await database.rows<{ version_id: number; doc_id: Buffer; metadata: string }>(
+    {
+      name: 'resolve-versions',
+      text: `SELECT version_id, doc_id, metadata FROM versions JOIN indexes USING (index_key)
+        WHERE indexes.id = $1 AND version_id = ANY($2) ORDER BY array_position($2::bigint[], version_id)`,
+    },
+    [indexId, versionIds],
+  );
+  return new Map(
+    rows.map(({ version_id: id, doc_id: docId, metadata }) => [id, { docId: docId.toString(), metadata }]),
+  );
 }

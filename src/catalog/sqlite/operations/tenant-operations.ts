@@ -1,6 +1,13 @@
 /** Writes on tenants and keys. Every function runs inside the writer's transaction. */
 import { keyDetail, limitsDetail } from '../../audit-detail.ts';
-import type { ApiKey, KeyAccess, Tenant, TenantLimits } from '../../contract.ts';
+import {
+  endedSessionKeptMs,
+  type ApiKey,
+  type EndedSession,
+  type KeyAccess,
+  type Tenant,
+  type TenantLimits,
+} from '../../contract.ts';
 import { assertInvariant } from '../../../errors.ts';
 import type { Connection } from '../connection.ts';
 import { keyColumns, toApiKey, toTenant } from '../rows.ts';
@@ -47,6 +54,11 @@ export function tenantOperations(connection: Connection, actor: string) {
   const revoke = connection.prepare(
     'UPDATE api_keys SET revoked_at_ms = ? WHERE id = ? AND revoked_at_ms IS NULL',
   );
+  const insertEndedSession = connection.prepare(
+    `INSERT INTO ended_sessions (digest, key_id, expires_at_ms) SELECT ?, id, ? FROM api_keys WHERE id = ?
+     ON CONFLICT DO NOTHING`,
+  );
+  const deleteExpiredSessions = connection.prepare('DELETE FROM ended_sessions WHERE expires_at_ms < ?');
   const selectIndexIds = connection
     .prepare<[string], string>('SELECT id FROM indexes WHERE tenant_id = ?')
     .pluck();
@@ -149,6 +161,11 @@ export function tenantOperations(connection: Connection, actor: string) {
       const key = toApiKey(row);
       if (revoked) note('key_revoked', key.tenantId, keyDetail(key));
       return key;
+    },
+
+    endSession({ digest, keyId, expiresAtMs }: EndedSession): void {
+      deleteExpiredSessions.run(Date.now() - endedSessionKeptMs);
+      insertEndedSession.run(digest, expiresAtMs, keyId);
     },
   };
 }

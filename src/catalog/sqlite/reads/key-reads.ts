@@ -18,6 +18,9 @@ export function keyReads(catalog: Connection) {
        FROM api_keys JOIN tenants ON tenants.id = api_keys.tenant_id WHERE api_keys.id = ?`,
     )
     .safeIntegers();
+  const endedSession = catalog
+    .prepare<[Uint8Array], number>('SELECT 1 FROM ended_sessions WHERE digest = ?')
+    .pluck();
   const auditColumns = 'id, at_ms, actor, act, tenant_id, detail';
   const audit = catalog.prepare<[number, number], AuditColumns>(
     `SELECT ${auditColumns} FROM audit_log WHERE id < ? ORDER BY id DESC LIMIT ?`,
@@ -33,6 +36,8 @@ export function keyReads(catalog: Connection) {
       const row = keyRecord.get(keyId);
       return row === undefined ? undefined : { key: toApiKey(row), hash: row.hash, tenant: toTenant(row) };
     },
+
+    hasSessionEnded: (digest: Uint8Array): boolean => endedSession.get(digest) !== undefined,
 
     listAudit: ({ before = Number.MAX_SAFE_INTEGER, limit, tenantId }: AuditQuery): readonly AuditEntry[] => {
       const found =

@@ -51,18 +51,9 @@ export function readOperations(connection: Connection) {
        token_vectors AS tokenVectors, segment_id AS segmentId, record
      FROM versions INDEXED BY versions_live WHERE index_key = ? AND doc_id = ? AND died = 0`,
   );
-  const sumChunks = connection
-    .prepare<[number], number>(
-      // In the order in which the rows lie, nearly: by document, each would be somewhere else.
-      `SELECT coalesce(sum(chunk_count), 0) FROM versions INDEXED BY versions_placed
-       WHERE index_key = ? AND died = 0`,
-    )
-    .pluck();
-  const countDocuments = connection.transaction(({ indexId }: ReadInput): DocumentCount | undefined => {
-    const index = selectIndex.get(indexId);
-    if (index === undefined) return undefined;
-    return { documents: index.documents_stored, chunks: sumChunks.get(index.index_key) ?? 0 };
-  });
+  const selectCount = connection.prepare<[string], DocumentCount>(
+    'SELECT documents_stored AS documents, chunks_stored AS chunks FROM indexes WHERE id = ?',
+  );
   const selectSegments = connection.prepare<
     [number],
     { readonly id: number; readonly blob: string; readonly state: SegmentState }
@@ -158,7 +149,7 @@ export function readOperations(connection: Connection) {
       return index && selectDocument.get(index.index_key, input.docId);
     },
 
-    countDocuments: (input: ReadInput): DocumentCount | undefined => countDocuments(input),
+    countDocuments: ({ indexId }: ReadInput): DocumentCount | undefined => selectCount.get(indexId),
 
     loadIndexState: (input: ReadInput): IndexState => loadIndexState(input),
   };

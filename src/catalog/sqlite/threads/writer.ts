@@ -36,6 +36,7 @@ const freeingOperations: ReadonlySet<string> = new Set<keyof CatalogOperations>(
   'commitDeleteVersions',
   'deleteIndex',
   'deleteTenant',
+  'endSession',
   'forgetDeadVersions',
   'purgeStep',
   'revokeKey',

@@ -33,7 +33,18 @@ export function createPieceLengths(
   };
 }
 
-export function locateBertTokens(
+/** Places that are still being found. */
+export interface FoundPlaces {
+  readonly ids: number[];
+  readonly starts: number[];
+  readonly ends: number[];
+}
+
+/** Characters of a step: at most about 1 ms of work. */
+const stepCharacters = 1024;
+
+/** Finds the places of a text step by step, and yields where there may be a turn of the event loop. */
+export function* locateBertTokens(
   text: string,
   options: {
     readonly normalize: (text: string) => string;
@@ -41,13 +52,14 @@ export function locateBertTokens(
     readonly pieces: () => PieceLengths;
     readonly unknownId: number;
   },
-): TokenPlaces {
-  const { normal, characterStarts, characterEnds } = normalizeByCharacter(text, options.normalize);
+  { ids, starts, ends }: FoundPlaces,
+): Generator<void, void, undefined> {
+  const characters: Characters = { normal: [], starts: [], ends: [] };
+  yield* normalizeByCharacter(text, options.normalize, characters);
+  const { starts: characterStarts, ends: characterEnds } = characters;
+  const normal = characters.normal.join('');
   const { first, further } = options.pieces();
-  const ids: number[] = [];
-  const starts: number[] = [];
-  const ends: number[] = [];
-  forEachBertWord(normal, { from: 0, enough: normal.length }, (from, to) => {
+  const take = (from: number, to: number): void => {
     const word = ids.length;
     options.appendPieces(normal, from, to, ids);
     for (let piece = word, at = from; piece < ids.length; piece++) {
@@ -59,26 +71,38 @@ export function locateBertTokens(
       ends.push(characterEnds[end - 1] ?? text.length);
       at = end;
     }
-  });
-  return { ids: Int32Array.from(ids), starts: Uint32Array.from(starts), ends: Uint32Array.from(ends) };
+  };
+  for (let from = 0; from < normal.length; yield) {
+    from = forEachBertWord(normal, { from, enough: from + stepCharacters }, take);
+  }
 }
 
-/** The normalised text, and for each of its units where the character begins and ends that it comes from. */
-function normalizeByCharacter(text: string, normalize: (text: string) => string) {
-  const known = new Map<string, string>();
-  const characterStarts: number[] = [];
-  const characterEnds: number[] = [];
-  let normal = '';
-  let at = 0;
-  for (const character of text) {
-    let normalized = known.get(character);
-    if (normalized === undefined) known.set(character, (normalized = normalize(character)));
-    normal += normalized;
+/** A normalised text, and for each of its units where the character begins and ends that it comes from. */
+interface Characters {
+  readonly normal: string[];
+  readonly starts: number[];
+  readonly ends: number[];
+}
+
+function* normalizeByCharacter(
+  text: string,
+  normalize: (text: string) => string,
+  into: Characters,
+): Generator<void, void, undefined> {
+  const known = new Map<number, string>();
+  let stepAt = stepCharacters;
+  for (let at = 0, next = 0; at < text.length; at = next) {
+    const code = text.codePointAt(at)!;
+    next = at + (code > 0xffff ? 2 : 1);
+    let normalized = known.get(code);
+    if (normalized === undefined) known.set(code, (normalized = normalize(text.slice(at, next))));
+    into.normal.push(normalized);
     for (let unit = 0; unit < normalized.length; unit++) {
-      characterStarts.push(at);
-      characterEnds.push(at + character.length);
+      into.starts.push(at);
+      into.ends.push(next);
     }
-    at += character.length;
+    if (next < stepAt) continue;
+    stepAt = next + stepCharacters;
+    yield;
   }
-  return { normal, characterStarts, characterEnds };
 }

@@ -16,7 +16,7 @@ import { Tokenizer as LibraryTokenizer } from '@huggingface/tokenizers';
 import { setImmediate as turn } from 'node:timers/promises';
 import { z } from 'zod';
 import { bertNormalizer, bertWords, forEachBertWord, type BertNormalizer } from './bert-text.ts';
-import { createPieceLengths, locateBertTokens, type TokenPlaces } from './token-places.ts';
+import { createPieceLengths, locateBertTokens, type FoundPlaces, type TokenPlaces } from './token-places.ts';
 import { createWordPieces, type WordPieces } from './word-pieces.ts';
 
 export interface Tokenizer {
@@ -30,8 +30,8 @@ export interface Tokenizer {
   encode(text: string): Int32Array;
   /** The same, with turns of the event loop between; rejects with the signal's reason once it is aborted. */
   encodeInSlices(text: string, signal: AbortSignal): Promise<Int32Array>;
-  /** Where each token of `encode` lies in the text; `undefined` where that cannot be said. */
-  locate(text: string): TokenPlaces | undefined;
+  /** Likewise, where each token of `encode` lies in the text; `undefined` where that cannot be said. */
+  locateInSlices(text: string, signal: AbortSignal): Promise<TokenPlaces | undefined>;
   /** Id of a vocabulary entry. */
   idOf(token: string): number | undefined;
 }
@@ -94,7 +94,7 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
   const plain = new LibraryTokenizer({ ...options.tokenizer, added_tokens: added }, options.tokenizerConfig);
   const { normalizer, pre_tokenizer: preTokenizer, model } = described;
   let steps = librarySteps(plain);
-  let locate: (text: string) => TokenPlaces | undefined = () => undefined;
+  let locate: ((text: string, into: FoundPlaces) => ReturnType<Steps>) | undefined;
   const isBert = normalizer?.type === 'BertNormalizer' && preTokenizer?.type === 'BertPreTokenizer';
   if (isBert) {
     const normalize = bertNormalizer({
@@ -115,7 +115,8 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
       });
       steps = bertSteps(normalize, appendPieces);
       const pieces = createPieceLengths(plain.model.tokens_to_ids, model.continuing_subword_prefix ?? '##');
-      locate = (text) => locateBertTokens(text, { normalize, appendPieces, pieces, unknownId: unknown });
+      const parts = { normalize, appendPieces, pieces, unknownId: unknown };
+      locate = (text, into) => locateBertTokens(text, parts, into);
     }
   }
 
@@ -151,26 +152,33 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
     },
     encodeInSlices: async (text, signal) => {
       const ids: number[] = [];
-      let turnAt = performance.now() + turnMs;
-      signal.throwIfAborted();
-      for (const _ of stepsOf(text, ids)) {
-        if (performance.now() < turnAt) continue;
-        await turn();
-        signal.throwIfAborted();
-        turnAt = performance.now() + turnMs;
-      }
+      await inSlices(stepsOf(text, ids), signal);
       return finish(ids);
     },
-    locate: (text) => {
+    locateInSlices: async (text, signal) => {
+      if (locate === undefined || lowercaseFirst) return undefined;
       const wellFormed = text.toWellFormed();
-      const places = lowercaseFirst ? undefined : locate(wellFormed);
-      if (places === undefined) return undefined;
+      const found: FoundPlaces = { ids: [], starts: [], ends: [] };
+      await inSlices(locate(wellFormed, found), signal);
       const ids: number[] = [];
-      for (const _ of stepsOf(wellFormed, ids)) continue;
-      return isSame(places.ids, ids) ? { ...places, ids: finish(ids) } : undefined;
+      await inSlices(stepsOf(wellFormed, ids), signal);
+      if (!isSame(found.ids, ids)) return undefined;
+      return { ids: finish(ids), starts: Uint32Array.from(found.starts), ends: Uint32Array.from(found.ends) };
     },
     idOf: (token) => withSpecials.token_to_id(token),
   };
+}
+
+/** Takes all steps, with turns of the event loop between. */
+async function inSlices(steps: ReturnType<Steps>, signal: AbortSignal): Promise<void> {
+  let turnAt = performance.now() + turnMs;
+  signal.throwIfAborted();
+  for (const _ of steps) {
+    if (performance.now() < turnAt) continue;
+    await turn();
+    signal.throwIfAborted();
+    turnAt = performance.now() + turnMs;
+  }
 }
 
 function isSame(some: ArrayLike<number>, others: readonly number[]): boolean {

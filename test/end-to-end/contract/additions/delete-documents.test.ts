@@ -80,6 +80,16 @@ describe('Deleting by metadata', () => {
     ]) {
       expectInvalid(await client.deleteDocuments(id, body));
     }
+    for (const where of [
+      { any_of: [{}] },
+      { any_of: [{ n: 1 }, { any_of: [{}] }] },
+      { n: { not: { in: [] } } },
+      { n: { not: { in: [], gt: 3 } }, any_of: [{}, { n: 0 }] },
+    ]) {
+      expectInvalid(await client.deleteDocuments(id, { where }));
+      expectInvalid(await client.deleteDocuments(id, { where, filter: {} }));
+    }
+    expect(await remove(client, id, { where: { any_of: [] } })).toEqual({ deleted: 0, more: false });
     expectInvalid(await client.deleteDocuments(id, { where: { n: { above: 1 } } }), 'where.n');
     for (const limit of [0, 1001, 1.5, '1', null]) {
       expectInvalid(await client.deleteDocuments(id, { where: { n: 1 }, limit }), 'limit');
@@ -87,6 +97,12 @@ describe('Deleting by metadata', () => {
     expectInvalid(await client.deleteDocuments('not-a-uuid', { where: { n: 1 } }), 'index_id');
     expectError(await client.deleteDocuments(absentIndex, { where: { n: 1 } }), 404, 'not_found');
     expect(await left(client, id)).toEqual(['d0', 'd1']);
+    // All that are there now, and not whatever there may be; a condition of every document beside a filter is the filter.
+    expect(await remove(client, id, { where: { any_of: [{}] }, filter: { n: 0 } })).toEqual({
+      deleted: 1,
+      more: false,
+    });
+    expect(await remove(client, id, { where: { n: { gte: 0 } } })).toEqual({ deleted: 1, more: false });
     const { id: empty } = await makeIndex(client);
     expect(await remove(client, empty, { where: { n: { lt: 1 } } })).toEqual({ deleted: 0, more: false });
   });

@@ -8,12 +8,12 @@ from uuid import UUID
 from haystack import Document, component
 
 from ..synchronous import Maxsimd
-from .texts import Load, metadata_of, with_texts
+from .texts import Load, metadata_of, retrieve
 
 
 @component
 class MaxsimdRetriever:
-    """Documents of the best `top_k` chunks of an index, each once, best first."""
+    """The best `top_k` documents of an index, best first."""
 
     def __init__(self, client: Maxsimd, index_id: UUID | str, load: Load, *, top_k: int = 10) -> None:
         self._client = client
@@ -26,9 +26,9 @@ class MaxsimdRetriever:
         self, query: str, filters: dict[str, Any] | None = None, top_k: int | None = None
     ) -> dict[str, list[Document]]:
         """`filters` are exact matches of metadata fields, as in the service's own `filter`."""
-        ranked = self._client.search(self._index_id, query, top_k=top_k or self._top_k, filter=filters)
+        found = retrieve(self._client, self._index_id, self._load, query, top_k or self._top_k, filters)
         documents = [
             Document(id=result.doc_id, content=text, meta=metadata_of(result), score=result.score)
-            for result, text in with_texts(ranked, self._load)
+            for result, text in found
         ]
         return {"documents": documents}

@@ -11,11 +11,11 @@ from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict
 
 from ..synchronous import Maxsimd
-from .texts import Load, metadata_of, positions, with_texts
+from .texts import Load, metadata_of, positions, retrieve
 
 
 class MaxsimdRetriever(BaseRetriever):
-    """Documents of the best `top_k` chunks of an index, each once, best first."""
+    """The best `top_k` documents of an index, best first."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -26,10 +26,10 @@ class MaxsimdRetriever(BaseRetriever):
     filter: dict[str, Any] | None = None
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        ranked = self.client.search(self.index_id, query, top_k=self.top_k, filter=self.filter)
+        found = retrieve(self.client, self.index_id, self.load, query, self.top_k, self.filter)
         return [
             Document(id=result.doc_id, page_content=text, metadata=metadata_of(result))
-            for result, text in with_texts(ranked, self.load)
+            for result, text in found
         ]
 
 

@@ -11,11 +11,11 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
 
 from ..synchronous import Maxsimd
-from .texts import Load, metadata_of, positions, with_texts
+from .texts import Load, metadata_of, positions, retrieve
 
 
 class MaxsimdRetriever(BaseRetriever):
-    """Documents of the best `top_k` chunks of an index, each once, best first."""
+    """The best `top_k` documents of an index, best first."""
 
     def __init__(
         self,
@@ -35,10 +35,10 @@ class MaxsimdRetriever(BaseRetriever):
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         query = query_bundle.query_str
-        ranked = self._client.search(self._index_id, query, top_k=self._top_k, filter=self._filter)
+        found = retrieve(self._client, self._index_id, self._load, query, self._top_k, self._filter)
         return [
             NodeWithScore(node=TextNode(id_=result.doc_id, text=text, metadata=metadata_of(result)), score=result.score)
-            for result, text in with_texts(ranked, self._load)
+            for result, text in found
         ]
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
-from ..models import Ranked, Result
+from ..models import QueryResult
+from ..synchronous import Maxsimd
 
 Load = Callable[[Sequence[str]], Mapping[str, str]]
 
@@ -13,29 +15,27 @@ RERANKED_MAX = 50
 """Documents of one score request."""
 
 
-def best_of_each_document(ranked: Ranked) -> list[Result]:
-    """A document stands where its best chunk does, once."""
-    best: dict[str, Result] = {}
-    for result in ranked.results:
-        best.setdefault(result.doc_id, result)
-    return list(best.values())
-
-
-def with_texts(ranked: Ranked, load: Load) -> list[tuple[Result, str]]:
-    results = best_of_each_document(ranked)
+def retrieve(
+    client: Maxsimd,
+    index_id: UUID | str,
+    load: Load,
+    query: str,
+    top_k: int,
+    filter: Mapping[str, Any] | None,
+) -> list[tuple[QueryResult, str]]:
+    """The best `top_k` documents with their texts, best first. The service groups chunks by document."""
+    item: dict[str, Any] = {"query": query, "top_k": top_k, "group_by_document": True}
+    if filter is not None:
+        item["filter"] = filter
+    results = client.query(index_id, [item]).results[0].results
     texts = load([result.doc_id for result in results]) if results else {}
     return [(result, texts[result.doc_id]) for result in results if result.doc_id in texts]
 
 
-def metadata_of(result: Result) -> dict[str, Any]:
-    """The document's own, with where it was found."""
-    return {
-        **result.metadata,
-        "doc_id": result.doc_id,
-        "chunk_id": result.chunk_id,
-        "chunk_index": result.chunk_index,
-        "score": result.score,
-    }
+def metadata_of(result: QueryResult) -> dict[str, Any]:
+    """The document's own, with where its best chunk was found."""
+    found = {} if not result.chunks else {name: getattr(result.chunks[0], name) for name in ("chunk_id", "chunk_index")}
+    return {**result.metadata, "doc_id": result.doc_id, **found, "score": result.score}
 
 
 def positions(texts: Sequence[str]) -> list[dict[str, str]]:

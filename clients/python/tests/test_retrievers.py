@@ -1,0 +1,51 @@
+"""What the parts for all frameworks have in common, without the frameworks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import httpx
+
+from maxsimd import Maxsimd
+from maxsimd.integrations.texts import metadata_of, retrieve
+
+INDEX = "ffffffff-ffff-4fff-8fff-ffffffffffff"
+
+
+def test_a_retriever_asks_for_documents_and_gives_each_its_text() -> None:
+    asked: list[object] = []
+    usage = {"input_tokens": 1, "document_count": 0, "chunk_count": 0, "candidate_count": 0, "latency_ms": 1}
+    found = [
+        {
+            "doc_id": doc_id,
+            "score": 2.5,
+            "metadata": {"kind": doc_id},
+            "chunks": [{"chunk_id": f"{doc_id} 7", "chunk_index": 7, "score": 2.5}],
+        }
+        for doc_id in ("bee", "gone", "whale")
+    ]
+
+    def reply(request: httpx.Request) -> httpx.Response:
+        asked.append((request.url.path, json.loads(request.content)))
+        return httpx.Response(200, json={"results": [{"results": found, "usage": usage}], "usage": usage})
+
+    def load(doc_ids: Sequence[str]) -> dict[str, str]:
+        return {doc_id: doc_id.upper() for doc_id in doc_ids if doc_id != "gone"}
+
+    client = Maxsimd("http://service", "k", transport=httpx.MockTransport(reply))
+    documents = retrieve(client, INDEX, load, "q", 5, None)
+    assert [(result.doc_id, text) for result, text in documents] == [("bee", "BEE"), ("whale", "WHALE")]
+    assert metadata_of(documents[0][0]) == {
+        "kind": "bee",
+        "doc_id": "bee",
+        "chunk_id": "bee 7",
+        "chunk_index": 7,
+        "score": 2.5,
+    }
+    retrieve(client, INDEX, load, "q", 100, {"kind": "bee"})
+    path = f"/v1/indexes/{INDEX}/query"
+    assert asked == [
+        (path, {"queries": [{"query": "q", "top_k": 5, "group_by_document": True}]}),
+        (path, {"queries": [{"query": "q", "top_k": 100, "group_by_document": True, "filter": {"kind": "bee"}}]}),
+    ]

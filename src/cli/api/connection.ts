@@ -1,0 +1,84 @@
+/** Connections to a service: how long one may take to be made, through which proxy, and why none was. */
+import { Agent, EnvHttpProxyAgent, fetch as send } from 'undici';
+import { CommandFailure } from '../failure.ts';
+
+/** Two attempts and the wait between them end within the 5 s of a service that was never reached. */
+export const connectMsMax = 4_000;
+
+/** `fetch` for this address, through the proxy that the environment names for it (HTTPS_PROXY, HTTP_PROXY, NO_PROXY). */
+export function fetchFor(url: string): typeof fetch {
+  const dispatcher = dispatcherFor(new URL(url));
+  const fetchOnce = (address: string, init: object): unknown => send(address, { ...init, dispatcher });
+  return fetchOnce as typeof fetch;
+}
+
+function dispatcherFor({ protocol, hostname }: URL): Agent | EnvHttpProxyAgent {
+  const connect = { timeout: connectMsMax };
+  // A proxy cannot reach this machine by these names.
+  if (/^(localhost|127\.[\d.]+|\[::1\])$/.test(hostname)) return new Agent({ connect });
+  try {
+    return new EnvHttpProxyAgent({
+      connect,
+      proxyTls: connect,
+      requestTls: connect,
+      // Many proxies open tunnels to port 443 alone.
+      proxyTunnel: false,
+      // Otherwise HTTP_PROXY would serve for https:// too.
+      ...(protocol === 'https:' && { httpProxy: '' }),
+    });
+  } catch (error) {
+    throw new CommandFailure(
+      'usage_error',
+      'a proxy that the environment names is no http:// or https:// address',
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+const unconnectedCodes = new Set([
+  'EACCES',
+  'EADDRNOTAVAIL',
+  'EAI_AGAIN',
+  'ECONNREFUSED',
+  'EHOSTDOWN',
+  'EHOSTUNREACH',
+  'ENETDOWN',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EPERM',
+  'UND_ERR_CONNECT_TIMEOUT',
+  // A certificate that is not trusted (X509_verify_cert_error_string of OpenSSL), and a port without TLS.
+  'CERT_HAS_EXPIRED',
+  'CERT_NOT_YET_VALID',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'ERR_SSL_PACKET_LENGTH_TOO_LONG',
+  'ERR_SSL_WRONG_VERSION_NUMBER',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+]);
+
+/** An error of fetch, by the innermost cause: fetch itself says "fetch failed". */
+export interface ConnectionProblem {
+  readonly reason: string;
+  /** No connection was made, so no request was received. */
+  readonly isUnconnected: boolean;
+}
+
+export function connectionProblem(error: unknown): ConnectionProblem {
+  let inner = error as { readonly cause?: unknown; readonly code?: string; readonly message?: string };
+  while (typeof inner.cause === 'object' && inner.cause !== null) inner = inner.cause;
+  const { code = '', message = '' } = inner;
+  return {
+    reason: message || code || 'connection failed',
+    isUnconnected:
+      unconnectedCodes.has(code) ||
+      // The one has no code, the other that of all requests that fetch ends.
+      message === 'bad port' ||
+      message.startsWith('Proxy response ('),
+  };
+}

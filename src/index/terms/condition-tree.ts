@@ -1,0 +1,97 @@
+/**
+ * A condition as a tree, and as the steps that the engine evaluates (native/index/condition.h).
+ *
+ * The tree is kept simple while it is made: a condition that holds for every document, or for none, whatever they
+ * hold, is `true` or `false` and never a part of another one. So steps are no more than a small multiple of the values
+ * that are compared, and `true` is what a caller may have to refuse.
+ */
+import { termBytes } from './metadata-terms.ts';
+
+export type Condition = boolean | Test;
+
+/** Depends on the document. */
+type Test =
+  | { readonly kind: 'terms'; readonly terms: Uint8Array }
+  | ({ readonly kind: 'range' } & Range)
+  | { readonly kind: 'all' | 'any'; readonly parts: readonly Test[] }
+  | { readonly kind: 'not'; readonly part: Test };
+
+interface Range {
+  /** Sum of the flags of its bounds. */
+  readonly flags: number;
+  /** JSON tokens. */
+  readonly field: string;
+  readonly low: string;
+  readonly high: string;
+}
+
+/** A document that has one of these terms; 16 bytes each. */
+export function anyTerm(terms: Uint8Array): Condition {
+  return terms.length > 0 && { kind: 'terms', terms };
+}
+
+export function inRange(range: Range): Condition {
+  return { kind: 'range', ...range };
+}
+
+export function allOf(conditions: readonly Condition[]): Condition {
+  return conditions.every((one) => one !== false) && joined('all', conditions, true);
+}
+
+export function anyOf(conditions: readonly Condition[]): Condition {
+  return conditions.some((one) => one === true) || joined('any', conditions, false);
+}
+
+export function notOf(condition: Condition): Condition {
+  if (typeof condition === 'boolean') return !condition;
+  return condition.kind === 'not' ? condition.part : { kind: 'not', part: condition };
+}
+
+function joined(kind: 'all' | 'any', conditions: readonly Condition[], ofNone: boolean): Condition {
+  const parts = conditions.filter((one) => typeof one !== 'boolean');
+  return parts.length > 1 ? { kind, parts } : (parts[0] ?? ofNone);
+}
+
+const stepKinds = { terms: 1, range: 2, all: 3, any: 4, not: 5 } as const;
+
+/** In postfix order. */
+export function stepsOf(condition: Exclude<Condition, true>): Uint8Array {
+  if (condition === false) return counted('any', 0);
+  const steps: Uint8Array[] = [];
+  append(condition, steps);
+  return Buffer.concat(steps);
+}
+
+function append(test: Test, steps: Uint8Array[]): void {
+  switch (test.kind) {
+    case 'terms':
+      steps.push(counted('terms', test.terms.length / termBytes), test.terms);
+      return;
+    case 'range':
+      steps.push(Buffer.of(stepKinds.range, test.flags), ...[test.field, test.low, test.high].map(sized));
+      return;
+    case 'not':
+      append(test.part, steps);
+      steps.push(Buffer.of(stepKinds.not));
+      return;
+    default:
+      // Joined one after the other, so that no more sets are held at a time than conditions are nested.
+      for (const [place, part] of test.parts.entries()) {
+        append(part, steps);
+        if (place > 0) steps.push(counted(test.kind, 2));
+      }
+  }
+}
+
+function counted(kind: keyof typeof stepKinds, count: number): Buffer {
+  const step = Buffer.of(stepKinds[kind], 0, 0);
+  step.writeUInt16LE(count, 1);
+  return step;
+}
+
+function sized(text: string): Buffer {
+  const bytes = Buffer.from(text);
+  const length = Buffer.alloc(2);
+  length.writeUInt16LE(bytes.length);
+  return Buffer.concat([length, bytes]);
+}

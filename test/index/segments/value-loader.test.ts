@@ -1,0 +1,101 @@
+/** Loading the values of metadata: who waits, what is read at a time, and when it ends. */
+import { describe, expect, it } from 'vitest';
+import { ValueLoader, type VersionMetadata } from '../../../src/index/segments/value-loader.ts';
+
+const where = Uint8Array.of(1);
+const segmentId = 1;
+
+/** An engine that lacks the values of so many records, and a catalog that answers when it is let. */
+class Values {
+  readonly known = new Set<number>();
+  readonly reads: (readonly number[])[] = [];
+  readonly loader: ValueLoader;
+  #read: PromiseWithResolvers<void> | undefined;
+
+  constructor(records: number, metadata = '{}') {
+    const lacking = (): number[] =>
+      Array.from({ length: records }, (_, record) => record).filter((record) => !this.known.has(record));
+    this.loader = new ValueLoader({
+      native: {
+        segments: () => [{ segmentId }] as never,
+        recordsWithoutValues: async () => ({
+          records: Uint32Array.from(lacking()),
+          versionIds: Float64Array.from(lacking()),
+        }),
+        addValues: async (_segment, _where, added) => added.forEach((record) => this.known.add(record)),
+      },
+      readMetadata: async (versionIds): Promise<VersionMetadata> => {
+        this.reads.push(versionIds);
+        await this.#read?.promise;
+        return new Map(versionIds.map((versionId) => [versionId, { metadata }]));
+      },
+    });
+    this.#complete = () => this.known.size === records;
+  }
+
+  readonly #complete: () => boolean;
+
+  /** From now on reads wait for the returned function. */
+  hold(): () => void {
+    this.#read = Promise.withResolvers();
+    return this.#read.resolve;
+  }
+
+  ask(more: { readonly endsAt?: number; readonly signal?: AbortSignal } = {}): Promise<string> {
+    const condition = {
+      where,
+      generation: 1,
+      endsAt: performance.now() + 10_000,
+      signal: new AbortController().signal,
+      ...more,
+    };
+    return this.loader.run(condition, async () => {
+      if (this.#complete()) return 'found';
+      throw Object.assign(new Error('values are missing'), { code: 'values_missing' });
+    });
+  }
+}
+
+describe('values of metadata', () => {
+  it('are read once for all that wait, about a megabyte at a time', async () => {
+    const values = new Values(1_000, JSON.stringify('x'.repeat(15_000)));
+    const answers = await Promise.all(Array.from({ length: 20 }, () => values.ask()));
+    expect(new Set(answers)).toEqual(new Set(['found']));
+    expect(values.reads.flat()).toEqual(Array.from({ length: 1_000 }, (_, record) => record));
+    for (const read of values.reads) expect(read.length * 15_000).toBeLessThanOrEqual(1 << 20);
+  });
+
+  it('are read in large parts where they are small', async () => {
+    const values = new Values(10_000);
+    await values.ask();
+    expect(values.reads.length).toBeLessThan(6);
+  });
+
+  it('are read no further when the last one has left, and stay as far as they were read', async () => {
+    const values = new Values(1_000, JSON.stringify('x'.repeat(15_000)));
+    const release = values.hold();
+    const leaving = [new AbortController(), new AbortController()];
+    const left = leaving.map(({ signal }) => values.ask({ signal }));
+    await expect.poll(() => values.reads.length).toBe(1);
+    for (const controller of leaving) controller.abort(new Error('gone'));
+    for (const ask of left) await expect(ask).rejects.toThrow('gone');
+    release();
+    await expect.poll(() => values.known.size).toBe(64);
+    // It goes on from there, and only for who asks.
+    expect(values.reads).toHaveLength(1);
+    expect(await values.ask()).toBe('found');
+    expect(values.reads.flat()).toHaveLength(1_000);
+  });
+
+  it('that take past the deadline are 503, and one that waits on has its answer', async () => {
+    const values = new Values(100);
+    const release = values.hold();
+    const patient = values.ask();
+    await expect(values.ask({ endsAt: performance.now() + 10 })).rejects.toMatchObject({
+      code: 'service_unavailable',
+      retryAfterSeconds: 1,
+    });
+    release();
+    expect(await patient).toBe('found');
+  });
+});
