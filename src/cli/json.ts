@@ -1,7 +1,7 @@
 /**
- * JSON in and out without loss: integers beyond 2^53 (64-bit identifiers, nanosecond timestamps in customer
- * metadata) keep their digits, and numbers beyond a double stay numbers, as raw JSON that `JSON.stringify`
- * writes out as it came.
+ * JSON in and out without loss, because the service compares numbers by their exact values: a number that a double does
+ * not hold (64-bit identifiers, long decimals, numbers beyond its range) becomes raw JSON, which `JSON.stringify` writes
+ * out as it came.
  */
 
 /** Node 22 and later have it (proposal-json-parse-with-source); not in TypeScript's library yet. */
@@ -10,23 +10,41 @@ const sourceAccess = JSON as unknown as {
     text: string,
     reviver: (key: string, value: unknown, context: { readonly source?: string }) => unknown,
   ): unknown;
-  rawJSON(text: string): unknown;
+  rawJSON(text: string): RawJson;
+  isRawJSON(value: unknown): value is RawJson;
 };
 
-const longInteger = /^-?\d{16,}$/;
-/** Looked for first: a parse with a reviver takes several times as long. */
-const mayHoldOne = /\d{16}|\d[eE]\+?\d{3}/;
+/** A number with the digits that it came with. */
+export interface RawJson {
+  readonly rawJSON: string;
+}
+
+/** A double holds any 15 digits. Looked for first: a parse with a reviver takes several times as long. */
+const mayBeLong = /\d[\d.]{15}|\d[eE][-+]?\d{3}/;
 
 /** Throws a `SyntaxError` whose message quotes the text: it may be private, so do not pass it on. */
 export function parseJson(text: string): unknown {
-  if (!mayHoldOne.test(text)) return JSON.parse(text);
+  if (!mayBeLong.test(text)) return JSON.parse(text);
   return sourceAccess.parse(text, (_key, value, { source }) => {
     if (typeof value !== 'number' || source === undefined) return value;
-    const exact = longInteger.test(source) ? Number.isSafeInteger(value) : Number.isFinite(value);
+    const exact = !mayBeLong.test(source) || String(value) === source;
     return exact ? value : sourceAccess.rawJSON(source);
   });
 }
 
+export function isRawJson(value: unknown): value is RawJson {
+  return sourceAccess.isRawJSON(value);
+}
+
 export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !isRawJson(value);
+}
+
+const integer = /^-?\d+$/;
+
+/** An identifier as text: some exports write it as a number, of any length. */
+export function identifierText(value: unknown): string | undefined {
+  if (typeof value === 'string') return value;
+  if (isRawJson(value)) return integer.test(value.rawJSON) ? value.rawJSON : undefined;
+  return typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : undefined;
 }

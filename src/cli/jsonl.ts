@@ -3,8 +3,7 @@
  * Lines says: `node:readline` also splits at U+2028, U+2029 and a lone carriage return, the first two of
  * which may stand inside a JSON string. Memory is bounded: a line over `lineBytesMax` is skipped and reported.
  */
-import type { Readable } from 'node:stream';
-import { readBlocks } from './blocks.ts';
+import { readBlocks, type Block } from './blocks.ts';
 import { isObject, parseJson } from './json.ts';
 
 export interface Line {
@@ -19,52 +18,54 @@ export interface Line {
 export interface ReadLinesOptions {
   readonly lineBytesMax?: number;
   /** Read in place of the file, which then is no more than a name. */
-  readonly stream?: Readable;
+  readonly blocks?: AsyncGenerator<Block>;
 }
 
-const lineBytesMaxDefault = 16 * 1024 * 1024;
+export const lineBytesMax = 16 * 1024 * 1024;
 const lineFeed = 0x0a;
 
 /** Blank lines are counted but not yielded. An unreadable or damaged file is a `CommandFailure`. */
 export async function* readLines(file: string, options: ReadLinesOptions = {}): AsyncGenerator<Line> {
-  const lineBytesMax = options.lineBytesMax ?? lineBytesMaxDefault;
+  const bytesMax = options.lineBytesMax ?? lineBytesMax;
   let number = 0;
   let parts: Buffer[] = [];
   let partBytes = 0;
   let fileBytesRead = 0;
   const append = (part: Buffer): void => {
     partBytes += part.length;
-    if (partBytes <= lineBytesMax) parts.push(part);
+    if (partBytes <= bytesMax) parts.push(part);
     else parts = [];
   };
   const finish = (): Line => {
     number += 1;
-    const bytes = partBytes > lineBytesMax ? undefined : Buffer.concat(parts);
+    const bytes = partBytes > bytesMax ? undefined : Buffer.concat(parts);
     parts = [];
     partBytes = 0;
     return { number, bytes, fileBytesRead };
   };
-  for await (const { bytes, bytesRead } of readBlocks(options.stream ?? file, file)) {
+  for await (const { bytes, bytesRead } of options.blocks ?? readBlocks(file, file)) {
     fileBytesRead = bytesRead;
     let start = 0;
     for (let end = bytes.indexOf(lineFeed); end !== -1; end = bytes.indexOf(lineFeed, start)) {
       append(bytes.subarray(start, end));
       start = end + 1;
       const line = finish();
-      if (!isBlank(line)) yield line;
+      if (!isBlankLine(line)) yield line;
     }
     if (start < bytes.length) append(bytes.subarray(start));
   }
   if (partBytes > 0) {
     const line = finish();
-    if (!isBlank(line)) yield line;
+    if (!isBlankLine(line)) yield line;
   }
 }
 
-function isBlank(line: Line): boolean {
-  return (
-    line.bytes !== undefined && line.bytes.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d)
-  );
+function isBlankLine({ bytes }: Line): boolean {
+  return bytes !== undefined && isBlank(bytes);
+}
+
+export function isBlank(bytes: Buffer): boolean {
+  return bytes.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0a || byte === 0x0d);
 }
 
 const decoder = new TextDecoder('utf-8', { fatal: true });

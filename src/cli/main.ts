@@ -23,6 +23,7 @@ try {
     apiKey: process.env['MAXSIMD_API_KEY'] || undefined,
     adminUrl: process.env['MAXSIMD_ADMIN_URL'] || undefined,
     adminKey: process.env['MAXSIMD_ADMIN_KEY'] || undefined,
+    stateHome: process.env['XDG_STATE_HOME'] || undefined,
     stdin: process.stdin,
     stderr: process.stderr,
     interruption: () => {

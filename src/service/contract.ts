@@ -138,11 +138,20 @@ export interface IndexPage {
   readonly hasMore: boolean;
 }
 
+export interface UnknownTokens {
+  readonly docId: string;
+  /** More than none, of `inputTokens`. */
+  readonly unknownTokens: number;
+  readonly inputTokens: number;
+}
+
 export interface UpsertResponse {
   readonly indexId: string;
   readonly upsertedDocuments: number;
   readonly upsertedChunks: number;
   readonly failed: readonly { readonly docId: string; readonly error: string }[];
+  /** Upserted documents with text that the model does not know. */
+  readonly unknownTokens: readonly UnknownTokens[];
   readonly usage: RequestUsage;
 }
 

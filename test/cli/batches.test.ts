@@ -1,12 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { batchDocuments, requestLimits, type Batch } from '../../src/cli/import/batches.ts';
-import {
-  DocumentReader,
-  isProblem,
-  type FieldChoice,
-  type ImportItem,
-} from '../../src/cli/import/document.ts';
+import { DocumentReader, isProblem, type ImportItem } from '../../src/cli/import/document.ts';
+import type { FieldChoice } from '../../src/cli/import/fields.ts';
 import { parseLine } from '../../src/cli/jsonl.ts';
 
 function readLine(text: string | Buffer, number = 1, reader = new DocumentReader(), file = 'a'): ImportItem {
@@ -38,10 +34,45 @@ describe('a line becomes a document', () => {
     expect(documentOf({ _id: 'a', title: 'T', text: 'body' })).toEqual({
       doc_id: 'a',
       text: 'T body',
-      metadata: {},
+      metadata: { title: 'T' },
     });
     expect(documentOf({ id: 'a', title: '', text: 'body' })).toMatchObject({ text: 'body' });
     expect(documentOf({ doc_id: 'a', title: 'T', text: '' })).toMatchObject({ text: 'T' });
+  });
+
+  it.each([
+    ['1126128864018916581', '1126128864018916581'],
+    ['-9007199254740993', '-9007199254740993'],
+    ['12345678901234567890123', '12345678901234567890123'],
+    ['7', '7'],
+    ['"007"', '007'],
+  ])('with the digits of the identifier %s', (id, docId) => {
+    const { item } = readLine(`{"id":${id},"text":"t"}`);
+    expect(item).toMatchObject({ docId });
+  });
+
+  it('with its title as metadata too, unless metadata has one, it is long, or it is the text', () => {
+    expect(documentOf({ id: 'a', title: 'T', text: 't', metadata: { title: 'U' } })).toMatchObject({
+      metadata: { title: 'U' },
+    });
+    expect(documentOf({ id: 'a', title: 'x'.repeat(1025), text: 't' })).toMatchObject({ metadata: {} });
+    expect(documentOf({ id: 'a', title: 'T', text: 't' }, { text: 'title' })).toEqual({
+      doc_id: 'a',
+      text: 'T',
+      metadata: { text: 't' },
+    });
+  });
+
+  it('with metadata that is given as JSON text, its long numbers included', () => {
+    const metadata = '{"kind":1,"n":12345678901234567890}';
+    const { item } = readLine(JSON.stringify({ id: 'a', text: 't', metadata }));
+    expect('json' in item && item.json).toBe(`{"doc_id":"a","text":"t","metadata":${metadata}}`);
+    expect(documentOf({ id: 'a', text: 't', metadata: 'null' })).toMatchObject({ metadata: {} });
+  });
+
+  it('refuses metadata that is a long number', () => {
+    const { item } = readLine('{"id":"a","text":"t","metadata":12345678901234567890}');
+    expect(item).toHaveProperty('error');
   });
 
   it('with its metadata, `__proto__` included, as data', () => {
@@ -54,11 +85,11 @@ describe('a line becomes a document', () => {
 
   it('with the digits of long integers, and numbers beyond a double, as they came', () => {
     const line = Buffer.from(
-      '{"id":"a","text":"t","metadata":{"n":[12345678901234567890,-9007199254740993,1e3],"m":[-1E+400,"1e400"]}}',
+      '{"id":"a","text":"t","metadata":{"n":[12345678901234567890,-9007199254740993,1e3],"m":[-1E+400,"1e400",1e-400],"d":[12345678901234567.89,0.1]}}',
     );
     const { item } = readLine(line);
     expect('json' in item && item.json).toContain(
-      '"n":[12345678901234567890,-9007199254740993,1000],"m":[-1E+400,"1e400"]',
+      '"n":[12345678901234567890,-9007199254740993,1000],"m":[-1E+400,"1e400",1e-400],"d":[12345678901234567.89,0.1]',
     );
   });
 
@@ -69,7 +100,11 @@ describe('a line becomes a document', () => {
     expect(documentOf({ id: '🦆'.repeat(255), text: 't' })).toHaveProperty('doc_id');
     expect(documentOf({ id: 'a', text: '' })).toBe('the text is empty');
     expect(documentOf({ id: 'a', text: 5 })).toBe('title and text must be strings');
-    expect(documentOf({ id: 'a', text: 't', metadata: [] })).toBe('metadata must be an object');
+    expect(documentOf({ id: 1.5, text: 't' })).toBe('the identifier must be a string or an integer');
+    for (const metadata of [[], '[]', '{"a"', 5])
+      expect(documentOf({ id: 'a', text: 't', metadata })).toBe(
+        'metadata must be an object, or the JSON text of one',
+      );
   });
 
   it('of at most 100 KiB of UTF-8, title included', () => {

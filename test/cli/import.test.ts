@@ -1,37 +1,25 @@
 /** `maxsimd import` as a process, against a service that refuses, breaks, and hangs on demand. */
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ApiDouble, errorReply, type SeenRequest } from '../support/http/api-double.ts';
-import { run, runJson, start, type Finished, type RunOptions } from '../support/running/command-process.ts';
+import { errorReply, type ApiDouble } from '../support/http/api-double.ts';
+import { run, runJson, type RunOptions } from '../support/running/command-process.ts';
+import { isUpsert, rows, startImportStage, stateFilesIn, writeInput } from './import/import-stage.ts';
 
 let api: ApiDouble;
 let directory: string;
+let stateHome: string;
 let options: RunOptions;
 
 beforeEach(async () => {
-  api = new ApiDouble();
-  directory = mkdtempSync(path.join(tmpdir(), 'maxsimd-import-'));
-  options = { environment: { MAXSIMD_URL: await api.listen(), MAXSIMD_API_KEY: 'qkv_live_test' } };
+  ({ api, directory, stateHome, options } = await startImportStage());
 });
 
-afterEach(async () => {
-  await api.close();
-  rmSync(directory, { recursive: true });
-});
+afterEach(() => api.close());
 
-const isUpsert = (request: SeenRequest): boolean => request.path.endsWith('/documents');
-const rows = (count: number): readonly object[] =>
-  Array.from({ length: count }, (_, position) => ({ id: `d${position}`, text: `text ${position}` }));
-
-function input(objects: readonly (object | string)[], name = 'input.jsonl'): string {
-  const file = path.join(directory, name);
-  const text = objects.map((item) => (typeof item === 'string' ? item : JSON.stringify(item))).join('\n');
-  writeFileSync(file, name.endsWith('.gz') ? gzipSync(text) : text);
-  return file;
-}
+const input = (objects: readonly (object | string)[], name?: string): string =>
+  writeInput(directory, objects, name);
 
 const importFile = (file: string, ...more: string[]): ReturnType<typeof runJson> =>
   runJson(['import', file, '--index', 'books', ...more], options);
@@ -81,7 +69,10 @@ describe('an import', () => {
     );
     const { document } = await importFile(path.join(directory, 'beir'));
     expect(document).toMatchObject({ done: 1, failed: 0 });
-    expect(api.documents.get('7')).toEqual({ text: 'A title and text', metadata: { year: 1999 } });
+    expect(api.documents.get('7')).toEqual({
+      text: 'A title and text',
+      metadata: { title: 'A title', year: 1999 },
+    });
   });
 
   it('prints a table for people, nothing but it on standard output', async () => {
@@ -96,7 +87,54 @@ describe('an import', () => {
     const { document } = await importFile(file);
     expect(document).toMatchObject({ done: 60, resumed: 0 });
     expect(api.upserts()).toHaveLength(4);
-    expect(readdirSync(directory)).toEqual(['input.jsonl']);
+    expect(stateFilesIn(stateHome)).toEqual([]);
+  });
+});
+
+describe('text that the model does not know', () => {
+  /** Documents 10 and up are unknown: wholly where `n` is even, or else by a half. */
+  function countUnknown(): void {
+    api.unknownTokensOf = (docId) => {
+      const n = Number(docId.slice(1));
+      return n < 10 ? 0 : n % 2 === 0 ? 10 : 5;
+    };
+  }
+
+  it('is reported as its share of all tokens, with the documents that hold most of it', async () => {
+    countUnknown();
+    const file = input(rows(20));
+    const { exitCode, document } = await importFile(file);
+    expect(exitCode).toBe(0);
+    expect(document.unknown_tokens).toEqual({
+      tokens: 75,
+      share: 75 / 200,
+      documents: 10,
+      worst: ['d10', 'd12', 'd14', 'd16', 'd18'].map((doc_id) => ({ doc_id, share: 1 })),
+    });
+    const { stdout } = await run(['import', file, '--index', 'books'], options);
+    expect(stdout).toMatch(
+      /^unknown +37\.5 % of the tokens stand for text that the model does not know, in 10 documents \(d10 100\.0 %, .*, \.\.\.\)$/m,
+    );
+  });
+
+  it('is not mentioned where there is none, or where the service does not count it', async () => {
+    const file = input(rows(20));
+    const { document } = await importFile(file);
+    expect(document.unknown_tokens).toMatchObject({ tokens: 0, documents: 0 });
+    const { stdout } = await run(['import', file, '--index', 'books'], options);
+    expect(stdout).not.toContain('unknown');
+  });
+
+  it('is counted over the whole input, whatever part of it was sent before', async () => {
+    countUnknown();
+    api.documentsMax = 120;
+    const file = input(rows(200));
+    const stopped = await importFile(file, '--concurrency', '1');
+    expect(stopped.document).toMatchObject({ done: 100, unknown_tokens: { documents: 90 } });
+    api.documentsMax = 1000;
+    const { document } = await importFile(file);
+    expect(document).toMatchObject({ resumed: 100, unknown_tokens: { documents: 190, tokens: 1425 } });
+    expect(document.unknown_tokens.share).toBeCloseTo(1425 / 2000);
   });
 });
 
@@ -289,114 +327,6 @@ describe('an import that must stop', () => {
   });
 });
 
-describe('an import that is killed', () => {
-  /** Kills the process with SIGKILL while its third upsert is unanswered. */
-  async function killInTheMiddle(args: readonly string[]): Promise<void> {
-    let reached = (): void => {};
-    const third = new Promise<void>((resolve) => (reached = resolve));
-    api.intercept = (request) => {
-      if (!isUpsert(request) || api.upserts().length < 3) return undefined;
-      reached();
-      return new Promise(() => {});
-    };
-    const running = start(args, options);
-    await third;
-    running.process.kill('SIGKILL');
-    const { signal } = await running.finished;
-    expect(signal).toBe('SIGKILL');
-    api.intercept = () => undefined;
-  }
-
-  it('goes on where it was, and its counts are those of the whole file', async () => {
-    const file = input(['no json', ...rows(110), 'broken', ...rows(240).slice(110)]);
-    await killInTheMiddle(['import', file, '--index', 'books', '--concurrency', '1']);
-    expect(api.documents.size).toBe(100);
-    const before = api.upserts().length;
-    const { document } = await importFile(file, '--concurrency', '1');
-    expect(document).toMatchObject({ done: 240, failed: 2, resumed: 101 });
-    expect(document.failures).toMatchObject([{ line: 1 }, { line: 112 }]);
-    expect(api.documents.size).toBe(240);
-    expect(api.upserts().length - before).toBe(3);
-    expect(readdirSync(directory)).toEqual(['input.jsonl']);
-  });
-
-  it('starts over when the file has changed since', async () => {
-    const file = input(rows(200));
-    await killInTheMiddle(['import', file, '--index', 'books', '--concurrency', '1']);
-    input([{ id: 'new first', text: 'fresh' }, ...rows(200)]);
-    const { document } = await importFile(file);
-    expect(document).toMatchObject({ done: 201, resumed: 0 });
-    expect(api.documents.has('new first')).toBe(true);
-  });
-
-  it('keeps its state where --state says, for one index only', async () => {
-    const file = input(rows(200));
-    const state = path.join(directory, 'state');
-    await killInTheMiddle(['import', file, '--index', 'books', '--concurrency', '1', '--state', state]);
-    expect(readdirSync(directory).toSorted()).toEqual(['input.jsonl', 'state']);
-    const other = await runJson(['import', file, '--index', 'films', '--state', state], options);
-    expect(other.document).toMatchObject({ done: 200, resumed: 0 });
-  });
-});
-
-describe('an import that is stopped by a person', () => {
-  /** Sends the signal while the third upsert is unanswered. */
-  async function stopInTheMiddle(args: readonly string[], signal: NodeJS.Signals): Promise<Finished> {
-    let reached = (): void => {};
-    const third = new Promise<void>((resolve) => (reached = resolve));
-    api.intercept = (request) => {
-      if (!isUpsert(request) || api.upserts().length < 3) return undefined;
-      reached();
-      return new Promise(() => {});
-    };
-    const running = start([...args, '--json'], options);
-    await third;
-    running.process.kill(signal);
-    const finished = await running.finished;
-    api.intercept = () => undefined;
-    return finished;
-  }
-
-  it.each([
-    ['SIGINT', 130],
-    ['SIGTERM', 143],
-  ] as const)('with %s says what was done and how to go on', async (signal, exitCode) => {
-    const file = input(rows(200));
-    const stopped = await stopInTheMiddle(['import', file, '--index', 'books', '--concurrency', '1'], signal);
-    expect(stopped.exitCode).toBe(exitCode);
-    const message = `stopped by ${signal} after row 100 (100 documents done, 0 failed): the same command goes on from there`;
-    expect(stopped.stderr).toBe(`maxsimd: ${message}\n`);
-    expect(JSON.parse(stopped.stdout)).toMatchObject({ done: 100, error: { code: 'interrupted', message } });
-    const { document } = await importFile(file, '--concurrency', '1');
-    expect(document).toMatchObject({ done: 200, resumed: 100 });
-  });
-
-  it('ends at once while standard input is open, and says that it starts over', async () => {
-    // As long as it is not ended, more may come.
-    const text = rows(200).map((row) => `${JSON.stringify(row)}\n`);
-    options = { ...options, input: text.join(''), inputStaysOpen: true };
-    const stopped = await stopInTheMiddle(
-      ['import', '-', '--index', 'books', '--concurrency', '1'],
-      'SIGINT',
-    );
-    expect(stopped.exitCode).toBe(130);
-    expect(stopped.stderr).toMatch(/the same command starts over, which replaces what it sent\n$/);
-  });
-
-  it('while it waits for a service that is away says that it was stopped', async () => {
-    let asked = (): void => {};
-    const request = new Promise<void>((resolve) => (asked = resolve));
-    api.intercept = () => {
-      asked();
-      return errorReply(503, 'service_unavailable', { retryAfter: 60 });
-    };
-    const running = start(['import', input(rows(1)), '--index', 'books'], options);
-    await request;
-    running.process.kill('SIGINT');
-    expect(await running.finished).toMatchObject({ exitCode: 130, stderr: 'maxsimd: stopped by SIGINT\n' });
-  });
-});
-
 describe('a rate limit', () => {
   it('that holds an import up is named once, with what to do', async () => {
     let refusals = 0;
@@ -429,18 +359,5 @@ describe('lines with the same identifier', () => {
     const { document } = await importFile(input(versions));
     expect(document).toMatchObject({ done: 30, failed: 0 });
     expect(api.documents.get('same')?.text).toBe('version 29');
-  });
-});
-
-describe('an import whose state has no place', () => {
-  it('is an error when the place was asked for', async () => {
-    const { exitCode, stderr } = await importFile(
-      input(rows(1)),
-      '--state',
-      path.join(directory, 'no/such/place'),
-    );
-    expect(exitCode).toBe(1);
-    expect(stderr).toMatch(/cannot keep the state of the import/);
-    expect(api.documents.size).toBe(0);
   });
 });

@@ -54,7 +54,7 @@ const json = [
 ];
 
 async function importAll(file: string): Promise<void> {
-  const source = await openSource({ source: file }, process.stdin);
+  const source = await openSource({ source: file, fields: {} }, process.stdin, new AbortController().signal);
   const reader = new DocumentReader();
   const items = async function* () {
     for await (const row of rowsOf(source)) yield reader.read(row);
@@ -76,6 +76,12 @@ const readers: readonly Reader[] = [
     heads: ['', '{"doc_id":"d","text":"', '{"doc_id":"d","text":"t","metadata":{"":0', '{"id":"1"', '\ufeff'],
     units: json,
     read: importing('a.jsonl'),
+  },
+  {
+    name: 'a JSON array',
+    heads: ['[', '[{"doc_id":"d","text":"', '[{"doc_id":"d","metadata":{"":0', '[{"id":"1"}'],
+    units: [...json, ',', '},'],
+    read: importing('a.json'),
   },
   {
     name: 'CSV',

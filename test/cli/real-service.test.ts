@@ -76,12 +76,49 @@ describe('the command line and the real service', () => {
     expect(imported.document).toMatchObject({ done: 0, failed: 0, error: { code: 'validation_error' } });
   });
 
+  it('find what an import stored by the numbers and dates that the file holds, as they are written', async () => {
+    const { document } = await runJson(['tenant', 'create', '--name', 'types'], operator);
+    const types = { environment: { MAXSIMD_URL: server.url, MAXSIMD_API_KEY: document.api_key } };
+    const source = path.resolve(import.meta.dirname, '../fixtures/parquet/types.parquet');
+    const imported = await runJson(['import', source, '--index', 'types'], types);
+    expect(imported.document).toMatchObject({ done: 3, failed: 0 });
+    for (const filter of [
+      '{"price":1234567.89}',
+      '{"sum":12345678901234567.89}',
+      '{"count":12345678901234567890}',
+      '{"serial":1126128864018916581,"long":1126128864018916581}',
+      '{"ratio":0.1}',
+      '{"day":"2026-11-27","us":"2026-11-27T01:02:03.123456Z"}',
+    ]) {
+      const found = await runJson(['search', 'one', '--index', 'types', '--filter', filter], types);
+      expect(found.document.results, filter).toMatchObject([{ doc_id: '\ufeffx' }]);
+    }
+  });
+
+  it('say which documents hold text that the model does not know', async () => {
+    const { document } = await runJson(['tenant', 'create', '--name', 'emoji'], operator);
+    const emoji = { environment: { MAXSIMD_URL: server.url, MAXSIMD_API_KEY: document.api_key } };
+    const source = path.join(server.scratch.root, 'emoji.csv');
+    writeFileSync(source, 'id,text\nknown,river\nhalf,river 🦆\nwhole,ᏣᎳᎩ\n');
+    const imported = await runJson(['import', source, '--index', 'emoji'], emoji);
+    expect(imported.document.unknown_tokens).toEqual({
+      tokens: 2,
+      share: 0.5,
+      documents: 2,
+      worst: [
+        { doc_id: 'whole', share: 1 },
+        { doc_id: 'half', share: 0.5 },
+      ],
+    });
+  });
+
   it('erase a tenant to the last file, the command line alone where no server runs', async () => {
     await server.stop();
     const segments = path.join(server.scratch.data, 'segments');
     expect(readdirSync(segments)).not.toEqual([]);
     const { document } = await runJson(['tenant', 'delete', tenantId, '--yes'], operator);
     expect(document).toEqual({ tenant_id: tenantId, deleted: true, indexes: 1, files_removed: true });
+    for (const name of ['types', 'emoji']) await runJson(['tenant', 'delete', name, '--yes'], operator);
     expect(readdirSync(segments, { recursive: true })).toEqual(['catalog-mark']);
   });
 });

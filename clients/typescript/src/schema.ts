@@ -289,6 +289,17 @@ export interface components {
             /** @description Diagnostic only. */
             readonly error: string;
         };
+        readonly UnknownTokens: {
+            /**
+             * @description Identity of the document within one index: 1 to 255 Unicode code points; `.` and `..` are refused.
+             * @example bee
+             */
+            readonly doc_id: string;
+            /** @example 3 */
+            readonly unknown_tokens: number;
+            /** @example 3 */
+            readonly input_tokens: number;
+        };
         readonly UpsertResult: {
             /**
              * Format: uuid
@@ -301,6 +312,8 @@ export interface components {
             readonly upserted_chunks: number;
             /** @description Documents that could not be processed; inspect before treating the batch as complete. */
             readonly failed: readonly components["schemas"]["DocumentFailure"][];
+            /** @description Upserted documents with text that the vocabulary of the model does not have, such as a script or emoji that it was not trained on: a search cannot tell such texts apart. Absent where there are none. */
+            readonly unknown_tokens?: readonly components["schemas"]["UnknownTokens"][];
             readonly usage: components["schemas"]["RequestUsage"];
         };
         /** @description A document as it is stored now, without its text. */

@@ -39,6 +39,11 @@ const indexListSchema = z.object({ data: z.array(indexSchema) });
 const upsertSchema = z.object({
   upserted_documents: z.number(),
   failed: z.array(z.object({ doc_id: z.string(), error: z.string() })),
+  /** A service of an earlier version does not count them. */
+  unknown_tokens: z
+    .array(z.object({ doc_id: z.string(), unknown_tokens: z.number(), input_tokens: z.number() }))
+    .default([]),
+  usage: z.object({ input_tokens: z.number().default(0) }).default({ input_tokens: 0 }),
 });
 const searchSchema = z.object({
   results: z.array(

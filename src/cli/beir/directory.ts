@@ -5,6 +5,7 @@
 import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { CommandFailure } from '../failure.ts';
+import { identifierText } from '../json.ts';
 
 export type BeirPart = 'corpus' | 'queries' | 'qrels';
 
@@ -34,9 +35,7 @@ export function documentText(title: string, text: string): string {
   return text === '' ? title : `${title} ${text}`;
 }
 
-/** Identifiers are strings; some exports write them as numbers. */
+/** The identifier of a row, absent where there is none. */
 export function identifierOf(object: Readonly<Record<string, unknown>>): string | undefined {
-  const value = object['doc_id'] ?? object['_id'] ?? object['id'];
-  if (typeof value === 'string') return value;
-  return typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : undefined;
+  return identifierText(object['doc_id'] ?? object['_id'] ?? object['id']);
 }

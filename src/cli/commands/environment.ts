@@ -10,6 +10,8 @@ export interface ProgramEnvironment {
   readonly apiKey: string | undefined;
   readonly adminUrl: string | undefined;
   readonly adminKey: string | undefined;
+  /** XDG_STATE_HOME. */
+  readonly stateHome: string | undefined;
   readonly stdin: NodeJS.ReadStream;
   readonly stderr: NodeJS.WriteStream;
   /** From now on Ctrl-C and SIGTERM abort this, with an `Interruption`; the second one ends the process. */

@@ -16,7 +16,7 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
     program
       .command('import')
       .description('send documents to an index, made if it is missing')
-      .argument('<source>', 'JSONL, CSV or Parquet file, BEIR or dataset directory, - for standard input')
+      .argument('<source>', 'JSON, CSV or Parquet file, BEIR or dataset directory, - for standard input')
       .requiredOption('--index <index>', 'name or id of the index')
       .option(
         '--model <name>',
@@ -32,9 +32,17 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
         'further fields to send as metadata, comma between (default: all)',
         names,
       )
+      .option(
+        '--string-fields <names>',
+        'CSV columns whose values stay strings, comma between; "all" for all',
+        namesOrAll,
+      )
       .option('--subset <name>', 'of a dataset directory with several', nonBlank)
       .option('--split <name>', 'of a dataset directory with several; "all" for all', nonBlank)
-      .option('--state <file>', 'where to keep the state of the import (default: beside the input)'),
+      .option(
+        '--state <file>',
+        'where to keep the state of the import (default: in the state directory of the user)',
+      ),
     180,
   )
     .option(
@@ -44,10 +52,11 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
     )
     .addHelpText(
       'after',
-      '\nA document has doc_id (or _id, or id), text, title and metadata; the text sent is title, a space, text. Its other\n' +
-        'fields become metadata too, and the end tells which. Of documents with the same id the last one stays.\n' +
-        'CSV has a header line; a column metadata may hold JSON objects. A dataset directory is one of Hugging Face: README.md,\n' +
-        'dataset_info.json and shards of Parquet, JSONL or CSV. The input is looked at before anything is created.\n' +
+      '\nA document has doc_id (or _id, or id), text, title and metadata; the text sent is title, a space, text. The title and\n' +
+        'all other fields become metadata too, and the end lists them. Of documents with the same id the last one stays.\n' +
+        'JSON is an object a line, or one array. CSV has a header line; its columns of numbers and booleans get these types, and the\n' +
+        'end lists them. A dataset directory is one of Hugging Face: README.md, dataset_info.json and shards of Parquet, JSONL or CSV.\n' +
+        'The input is looked at before anything is created.\n' +
         'An import that was cut off goes on where it was when the same command is given again; a changed input starts over.\n' +
         'Ends with the counts of documents done and failed; exit code 1 when any failed, 130 after Ctrl-C.',
     )
@@ -62,6 +71,7 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
           idField?: string;
           textField?: string;
           metadataFields?: readonly string[];
+          stringFields?: readonly string[] | 'all';
           subset?: string;
           split?: string;
           state?: string;
@@ -72,11 +82,22 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
         environment.report(
           await importDocuments({
             endpoint: endpointFrom(options, environment),
-            choice: { source, format: options.format, subset: options.subset, split: options.split },
-            fields: { id: options.idField, text: options.textField, metadata: options.metadataFields },
+            choice: {
+              source,
+              format: options.format,
+              subset: options.subset,
+              split: options.split,
+              fields: {
+                id: options.idField,
+                text: options.textField,
+                metadata: options.metadataFields,
+                strings: options.stringFields,
+              },
+            },
             index: { name: options.index, model: options.model },
             concurrency: options.concurrency,
             stateFile: options.state,
+            stateHome: environment.stateHome,
             retryMs: options.retryFor === undefined ? undefined : options.retryFor * 1000,
             signal: environment.interruption(),
             stdin: environment.stdin,
@@ -94,4 +115,8 @@ function names(text: string): readonly string[] {
     .split(',')
     .map((name) => name.trim())
     .filter((name) => name !== '');
+}
+
+function namesOrAll(text: string): readonly string[] | 'all' {
+  return text.trim() === 'all' ? 'all' : names(text);
 }

@@ -1,21 +1,26 @@
 /**
- * Where an import stands, so that one that was killed goes on where it was. A small JSON file: all rows
- * up to `rows` are settled, with the counts they gave. It belongs to one input in one state (sizes and
- * modification times of its files), read in one way, and one index; anything else about it that does not fit means starting over, which is
- * safe because an upsert replaces by `doc_id`. Removed when the import reaches the end.
+ * Where an import stands, so that one that was killed goes on where it was. A small JSON file in the user's state
+ * directory: all rows up to `rows` are settled, with the counts they gave. Its name says which input it is of, read in
+ * which way, into which index of which service, so no import meets the state of another. A state of other files (sizes and
+ * modification times) means starting over, which is safe because an upsert replaces by `doc_id`. Removed when the import
+ * reaches the end.
  */
 import { createHash } from 'node:crypto';
-import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
 import { CommandFailure, messageOf } from '../failure.ts';
 import type { DocumentProblem } from './document.ts';
+import { noTokens, type TokenTally } from './token-tally.ts';
 
 export interface ImportPosition {
   /** Number of the last row up to which everything is settled; 0 = nothing is. */
   readonly rows: number;
   readonly done: number;
   readonly failed: number;
+  /** Those of the documents done. */
+  readonly tokens: TokenTally;
 }
 
 /** A position and what is reported about the way there. */
@@ -26,14 +31,23 @@ export interface ImportState {
 }
 
 export const problemsKeptMax = 100;
-export const startState: ImportState = { position: { rows: 0, done: 0, failed: 0 }, problems: [] };
+export const startState: ImportState = {
+  position: { rows: 0, done: 0, failed: 0, tokens: noTokens },
+  problems: [],
+};
 
 const stateSchema = z.object({
-  format: z.literal('maxsimd-import-2'),
+  format: z.literal('maxsimd-import-3'),
   owner: z.string(),
   rows: z.number().int().min(0),
   done: z.number().int().min(0),
   failed: z.number().int().min(0),
+  tokens: z.object({
+    inputTokens: z.number(),
+    unknownTokens: z.number(),
+    documents: z.number(),
+    worst: z.array(z.object({ docId: z.string(), share: z.number() })),
+  }),
   problems: z.array(
     z.object({ file: z.string(), line: z.number(), docId: z.string().optional(), error: z.string() }),
   ),
@@ -47,26 +61,34 @@ export interface CheckpointOptions {
   readonly reading: object;
   readonly url: string;
   readonly indexId: string;
-  /** Defaults to a hidden file beside the input, one for each index. */
+  /** The user's (XDG_STATE_HOME), as the environment has it. */
+  readonly stateHome: string | undefined;
+  /** The very file, in place of one there. */
   readonly stateFile?: string | undefined;
 }
 
 export class Checkpoint {
   readonly file: string;
+  /** The state of an earlier version, which kept it beside the input. It is of documents that were read in another way. */
+  readonly outdated: string | undefined;
   readonly #owner: string;
+  /** Nobody else keeps files in that directory. */
+  readonly #isOurs: boolean;
 
-  constructor(options: CheckpointOptions) {
+  constructor({ url, indexId, reading, ...options }: CheckpointOptions) {
     const source = path.resolve(options.source);
-    const digest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 16);
-    const target = digest(`${options.url} ${options.indexId}`);
-    const input = options.files.map((file) => {
+    const paths = options.files.map((file) => path.relative(source, path.resolve(file)));
+    const states = options.files.map((file) => {
       const { size, mtimeMs } = statSync(file);
-      return `${path.relative(source, path.resolve(file))} ${size} ${mtimeMs}`;
+      return [size, mtimeMs];
     });
-    this.#owner = `${target} ${digest([JSON.stringify(options.reading), ...input].join('\n'))}`;
-    this.file =
-      options.stateFile ??
-      path.join(path.dirname(source), `.${path.basename(source)}.${target}.maxsimd-import`);
+    const name = digest(JSON.stringify([url, indexId, source, paths, reading]));
+    this.#owner = `${name} ${digest(JSON.stringify(states))}`;
+    this.#isOurs = options.stateFile === undefined;
+    this.file = options.stateFile ?? path.join(stateDirectory(options.stateHome), `import-${name}.json`);
+    const target = digest(`${url} ${indexId}`).slice(0, 16);
+    const earlier = path.join(path.dirname(source), `.${path.basename(source)}.${target}.maxsimd-import`);
+    this.outdated = [options.stateFile ?? earlier].find(isOutdated);
   }
 
   load(): ImportState {
@@ -78,9 +100,9 @@ export class Checkpoint {
     }
     const result = stateSchema.safeParse(state);
     if (!result.success || result.data.owner !== this.#owner) return startState;
-    const { rows, done, failed, problems } = result.data;
+    const { rows, done, failed, tokens, problems } = result.data;
     return {
-      position: { rows, done, failed },
+      position: { rows, done, failed, tokens },
       problems: problems.map(({ file, line, docId, error }) => ({ file, line, docId, error })),
     };
   }
@@ -89,9 +111,10 @@ export class Checkpoint {
   save({ position, problems }: ImportState): void {
     const temporary = `${this.file}.${process.pid}`;
     try {
+      if (this.#isOurs) mkdirSync(path.dirname(this.file), { recursive: true, mode: 0o700 });
       writeFileSync(
         temporary,
-        JSON.stringify({ format: 'maxsimd-import-2', owner: this.#owner, ...position, problems }),
+        JSON.stringify({ format: 'maxsimd-import-3', owner: this.#owner, ...position, problems }),
       );
       renameSync(temporary, this.file);
     } catch (error) {
@@ -105,5 +128,32 @@ export class Checkpoint {
 
   remove(): void {
     rmSync(this.file, { force: true });
+  }
+}
+
+function digest(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 32);
+}
+
+function isOutdated(file: string): boolean {
+  try {
+    return readFileSync(file, 'utf8').startsWith('{"format":"maxsimd-import-2"');
+  } catch {
+    return false;
+  }
+}
+
+/** As the XDG Base Directory Specification says; a relative path there is ignored. */
+function stateDirectory(stateHome: string | undefined): string {
+  const isUsable = stateHome !== undefined && path.isAbsolute(stateHome);
+  return path.join(isUsable ? stateHome : path.join(homeDirectory(), '.local/state'), 'maxsimd');
+}
+
+/** A user that the machine does not know has none: saving will say so. */
+function homeDirectory(): string {
+  try {
+    return homedir();
+  } catch {
+    return '/';
   }
 }

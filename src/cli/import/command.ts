@@ -8,7 +8,7 @@ import type { CommandResult } from '../output.ts';
 import { batchDocuments } from './batches.ts';
 import { Checkpoint, problemsKeptMax, startState, type ImportState } from './checkpoint.ts';
 import { ImportDisplay } from './display.ts';
-import { assertColumns, DocumentReader, lookAhead, type FieldChoice, type ImportItem } from './document.ts';
+import { DocumentReader, lookAhead, type ImportItem } from './document.ts';
 import { resultOf, type ImportReport } from './report.ts';
 import { Parallelism, runImport } from './run.ts';
 import { openSource, rowsOf, type Source, type SourceChoice } from './sources/source.ts';
@@ -16,11 +16,12 @@ import { openSource, rowsOf, type Source, type SourceChoice } from './sources/so
 export interface ImportCommand {
   readonly endpoint: Endpoint;
   readonly choice: SourceChoice;
-  readonly fields: FieldChoice;
   readonly index: WantedIndex;
   /** Requests at once; `undefined` = what the tenant's limits allow. */
   readonly concurrency: number | undefined;
   readonly stateFile: string | undefined;
+  /** The user's (XDG_STATE_HOME), as the environment has it. */
+  readonly stateHome: string | undefined;
   /** How long an unavailable service is waited for. */
   /** Also for a service that was never reached; `undefined` = by default. */
   readonly retryMs: number | undefined;
@@ -33,26 +34,38 @@ export interface ImportCommand {
 const concurrencyMaxByDefault = 16;
 const retryMsDefault = 300_000;
 
-/** Looks at the whole input as far as that is cheap before anything else: a wrong one leaves no index behind. */
+/** An interruption is the reason that it rejects with, whatever was under way. */
 export async function importDocuments(command: ImportCommand): Promise<CommandResult> {
-  const { choice, fields, stdin, stderr } = command;
-  const source = await openSource(choice, stdin);
+  const { choice, signal, stdin } = command;
+  // Nothing more may come from there for long, and it would keep the process.
+  const leave = (): void => void (choice.source === '-' && stdin.destroy());
+  signal.addEventListener('abort', leave, { once: true });
+  try {
+    signal.throwIfAborted();
+    return await importFrom(command);
+  } catch (error) {
+    // A wait that was cut short says no more than that.
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    signal.removeEventListener('abort', leave);
+    leave();
+  }
+}
+
+/** Looks at the whole input as far as that is cheap before anything else: a wrong one leaves no index behind. */
+async function importFrom(command: ImportCommand): Promise<CommandResult> {
+  const { choice, stdin, stderr } = command;
+  const source = await openSource(choice, stdin, command.signal);
   if (source.paths.length === 0 && command.stateFile !== undefined) {
     throw new CommandFailure('usage_error', 'standard input cannot be read again: --state is for files');
   }
-  for (const file of source.files) assertColumns(file, fields);
-  const reader = new DocumentReader(fields);
+  const reader = new DocumentReader(choice.fields);
   const items = await lookAhead(readAll(source, reader), source.name);
   const display = new ImportDisplay(stderr, source.bytes);
   try {
     return await importItems({ command, source, reader, items, display });
-  } catch (error) {
-    // A wait that was cut short says no more than that.
-    throw command.signal.aborted ? command.signal.reason : error;
   } finally {
     display.stop();
-    // Whoever writes there would keep the process.
-    if (source.paths.length === 0) stdin.destroy();
   }
 }
 
@@ -143,7 +156,7 @@ function interruptionOf(error: Interruption, { position }: ImportReport, resumab
 }
 
 function checkpointOf(
-  { choice, fields, stateFile }: ImportCommand,
+  { choice, stateFile, stateHome, stderr }: ImportCommand,
   { paths }: Source,
   url: string,
   indexId: string,
@@ -151,12 +164,19 @@ function checkpointOf(
   if (paths.length === 0) return undefined;
   // A BEIR directory is no more than the place of its corpus.
   const source = paths.length === 1 ? paths[0]! : choice.source;
-  return new Checkpoint({ source, files: paths, reading: fields, url, indexId, stateFile });
+  const reading = { format: choice.format, ...choice.fields };
+  const checkpoint = new Checkpoint({ source, files: paths, reading, url, indexId, stateHome, stateFile });
+  if (checkpoint.outdated !== undefined) {
+    stderr.write(
+      `maxsimd: ${checkpoint.outdated} is of an earlier version, which read documents in another way: this import starts over without it\n`,
+    );
+  }
+  return checkpoint;
 }
 
 /**
- * Whether the state can be kept. A place that was asked for must work; beside an input that lies where
- * nothing can be written, the import goes on without.
+ * Whether the state can be kept. A place that was asked for must work; where the user's state directory cannot be
+ * written, the import goes on without.
  */
 function trySave(checkpoint: Checkpoint, state: ImportState, command: ImportCommand): boolean {
   try {

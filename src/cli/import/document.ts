@@ -1,13 +1,14 @@
 /**
  * From a row of the input to the JSON text of a document input. What the service would refuse for sure
  * is refused here, with its line number, without spending a request on it. Fields that a document has no place
- * for become metadata, or are left out where the command line says so; either way they are counted.
+ * for become metadata, or are left out where the command line says so; either way they are counted. A title is part of
+ * the text, and metadata too.
  */
 import { documentText } from '../beir/directory.ts';
 import { CommandFailure } from '../failure.ts';
-import { isObject } from '../json.ts';
+import { identifierText, isObject, parseJson } from '../json.ts';
 import { DocIdSet } from './doc-id-set.ts';
-import type { RowFile } from './sources/row-file.ts';
+import { idFields, type FieldChoice } from './fields.ts';
 import type { Row } from './sources/source.ts';
 
 interface Place {
@@ -35,17 +36,10 @@ export interface ImportItem {
   readonly item: InputDocument | DocumentProblem;
 }
 
-/** Names of fields, where they are not those expected. */
-export interface FieldChoice {
-  readonly id?: string | undefined;
-  readonly text?: string | undefined;
-  /** Further fields that become metadata; absent: all. */
-  readonly metadata?: readonly string[] | undefined;
-}
-
 const textBytesMax = 100 * 1024;
 const docIdLengthMax = 255;
-const idFields = ['doc_id', '_id', 'id'];
+/** A longer one is no title for people, and metadata has little room. */
+const titleBytesMax = 1024;
 /** Names counted one by one; an input may have a new one in each line. */
 const namesMax = 1000;
 const repeatedKeptMax = 5;
@@ -74,15 +68,17 @@ export class DocumentReader {
   #documentOf({ file, line, parsed }: Row): InputDocument | DocumentProblem {
     if ('problem' in parsed) return { file, line, docId: undefined, error: parsed.problem };
     const { object } = parsed;
-    const [idField, docId] = identifierIn(object, this.#choice.id);
+    const [idField, id] = identifierIn(object, this.#choice.id);
+    const docId = identifierText(id);
     const problem = (error: string): DocumentProblem => ({ file, line, docId, error });
-    if (docId === undefined) return problem(`no ${this.#choice.id ?? 'doc_id, _id or id'}`);
+    if (id === undefined || id === null) return problem(`no ${this.#choice.id ?? 'doc_id, _id or id'}`);
+    if (docId === undefined) return problem('the identifier must be a string or an integer');
     const docIdLength = Array.from(docId).length;
     if (docIdLength < 1 || docIdLength > docIdLengthMax) {
       return problem(`the identifier has ${docIdLength} characters, 1 to ${docIdLengthMax} are allowed`);
     }
     const textField = this.#choice.text ?? 'text';
-    const title = object['title'] ?? '';
+    const title = textField === 'title' ? '' : (object['title'] ?? '');
     const text = object[textField] ?? '';
     if (typeof text !== 'string' || typeof title !== 'string')
       return problem('title and text must be strings');
@@ -91,13 +87,14 @@ export class DocumentReader {
     const textBytes = Buffer.byteLength(fullText);
     if (textBytes > textBytesMax)
       return problem(`the text has ${textBytes} bytes, ${textBytesMax} are allowed`);
-    const given = object['metadata'] ?? {};
-    if (!isObject(given)) return problem('metadata must be an object');
+    const given = metadataOf(object['metadata']);
+    if (given === undefined) return problem('metadata must be an object, or the JSON text of one');
     const further = Object.entries(object).filter(
-      ([name]) => name !== idField && name !== textField && name !== 'title' && name !== 'metadata',
+      ([name]) =>
+        name !== idField && name !== textField && name !== 'metadata' && (name !== 'title' || title !== ''),
     );
     const metadata = {
-      ...Object.fromEntries(further.filter(([name]) => this.#takes(name, given))),
+      ...Object.fromEntries(further.filter((field) => this.#takes(field, given))),
       ...given,
     };
     if (this.#docIds.add(docId)) {
@@ -109,8 +106,10 @@ export class DocumentReader {
   }
 
   /** Metadata that was given as such goes before a field of the same name. */
-  #takes(name: string, given: Readonly<Record<string, unknown>>): boolean {
-    const takes = (this.#choice.metadata?.includes(name) ?? true) && !Object.hasOwn(given, name);
+  #takes([name, value]: readonly [string, unknown], given: Readonly<Record<string, unknown>>): boolean {
+    const isChosen = this.#choice.metadata?.includes(name) ?? true;
+    const isText = name === 'title' && Buffer.byteLength(value as string) > titleBytesMax;
+    const takes = isChosen && !isText && !Object.hasOwn(given, name);
     const counts = takes ? this.sentAsMetadata : this.leftOut;
     const counted = counts.has(name) || counts.size < namesMax ? name : '(further names)';
     counts.set(counted, (counts.get(counted) ?? 0) + 1);
@@ -118,30 +117,26 @@ export class DocumentReader {
   }
 }
 
-/** Refuses a file whose columns are fixed when no document can come of them. */
-export function assertColumns({ name, columns }: RowFile, choice: FieldChoice): void {
-  if (columns === undefined) return;
-  const list = columns.map((column) => JSON.stringify(column)).join(', ');
-  const missing = (what: string, option: string): CommandFailure =>
-    new CommandFailure(
-      'input_error',
-      `${name} has no column ${what}, but ${list}: choose one with ${option} NAME`,
-    );
-  const ids = choice.id === undefined ? idFields : [choice.id];
-  if (!ids.some((field) => columns.includes(field))) throw missing(ids.join(', '), '--id-field');
-  const texts = choice.text === undefined ? ['text', 'title'] : [choice.text];
-  if (!texts.some((field) => columns.includes(field))) throw missing(choice.text ?? 'text', '--text-field');
-}
-
-/** The field and its value; identifiers are strings, some exports write them as numbers. */
+/** The field and its value. */
 function identifierIn(
   object: Readonly<Record<string, unknown>>,
   chosen: string | undefined,
-): readonly [string | undefined, string | undefined] {
+): readonly [string | undefined, unknown] {
   const field = chosen ?? idFields.find((name) => object[name] !== undefined && object[name] !== null);
-  const value = field === undefined ? undefined : object[field];
-  if (typeof value === 'string') return [field, value];
-  return [field, typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : undefined];
+  return [field, field === undefined ? undefined : object[field]];
+}
+
+/** Files of strings hold it as JSON text. */
+function metadataOf(value: unknown): Readonly<Record<string, unknown>> | undefined {
+  let object = value ?? {};
+  if (typeof object === 'string') {
+    try {
+      object = parseJson(object) ?? {};
+    } catch {
+      return undefined;
+    }
+  }
+  return isObject(object) ? object : undefined;
 }
 
 export function isProblem(item: InputDocument | DocumentProblem): item is DocumentProblem {

@@ -2,6 +2,8 @@
 import { fields, oneLine, type CommandResult } from '../output.ts';
 import type { ImportPosition } from './checkpoint.ts';
 import type { DocumentProblem, DocumentReader } from './document.ts';
+import { unknownShare, type TokenTally } from './token-tally.ts';
+import type { ColumnTypes } from './sources/column-types.ts';
 import type { Source } from './sources/source.ts';
 
 export interface ImportReport {
@@ -44,6 +46,14 @@ export function resultOf(report: ImportReport, { complete, stderr }: ReportOptio
       repeated_doc_ids: repeated,
       fields_as_metadata: Object.fromEntries(sentAsMetadata),
       fields_left_out: Object.fromEntries(leftOut),
+      column_types: Object.fromEntries(source.types.chosen),
+      column_exceptions: Object.fromEntries(source.types.exceptions),
+      unknown_tokens: {
+        tokens: position.tokens.unknownTokens,
+        share: unknownShare(position.tokens),
+        documents: position.tokens.documents,
+        worst: position.tokens.worst.map(({ docId, share }) => ({ doc_id: docId, share })),
+      },
       seconds: Number(seconds.toFixed(3)),
       failures: problems.map((item) => ({
         file: item.file,
@@ -68,7 +78,9 @@ export function resultOf(report: ImportReport, { complete, stderr }: ReportOptio
       ...(sentAsMetadata.size === 0
         ? []
         : [['metadata', `also the fields ${counted(sentAsMetadata)}`] as const]),
+      ...(source.types.chosen.size === 0 ? [] : [['columns', columnTypes(source.types)] as const]),
       ...(leftOut.size === 0 ? [] : [['left out', `the fields ${counted(leftOut)}`] as const]),
+      ...(position.tokens.documents === 0 ? [] : [['unknown', unknownTokens(position.tokens)] as const]),
       ['time', `${seconds.toFixed(1)} s`],
     ]),
     failed: position.failed > 0,
@@ -82,10 +94,32 @@ function firstOf({ repeated, repeatedDocIds }: DocumentReader): string {
 const fieldsShownMax = 20;
 
 function counted(names: ReadonlyMap<string, number>): string {
-  const shown = [...names].slice(0, fieldsShownMax).map(([name, count]) => `${name} (${count})`);
-  return [...shown, ...(names.size > fieldsShownMax ? [`${names.size - fieldsShownMax} more`] : [])].join(
-    ', ',
+  return listed([...names].map(([name, count]) => `${name} (${count})`));
+}
+
+/** Texts that are nothing else have the same token vectors, so no search tells them apart. */
+function unknownTokens(tokens: TokenTally): string {
+  const { documents, worst } = tokens;
+  const named = worst.map(({ docId, share }) => `${docId} ${percent(share)}`);
+  return `${percent(unknownShare(tokens))} of the tokens stand for text that the model does not know, in ${documents} documents (${[...named, ...(documents > worst.length ? ['...'] : [])].join(', ')})`;
+}
+
+function percent(share: number): string {
+  return share < 0.001 ? 'less than 0.1 %' : `${(share * 100).toFixed(1)} %`;
+}
+
+function columnTypes({ chosen, exceptions }: ColumnTypes): string {
+  return listed(
+    [...chosen].map(([name, type]) => {
+      const others = exceptions.get(name);
+      return `${name} (${type}${others === undefined ? '' : `; ${others} other values stayed strings`})`;
+    }),
   );
+}
+
+function listed(items: readonly string[]): string {
+  const more = items.length - fieldsShownMax;
+  return [...items.slice(0, fieldsShownMax), ...(more > 0 ? [`${more} more`] : [])].join(', ');
 }
 
 function describe(problem: DocumentProblem): string {

@@ -10,6 +10,7 @@ import type { ApiClient } from '../api/client.ts';
 import type { Batch } from './batches.ts';
 import type { ImportPosition } from './checkpoint.ts';
 import type { DocumentProblem } from './document.ts';
+import { addTokens } from './token-tally.ts';
 import { upsertBatch, type BatchOutcome } from './upsert-batch.ts';
 
 const successesPerStepUp = 20;
@@ -101,6 +102,7 @@ export async function runImport(run: ImportRun): Promise<ImportPosition> {
         rows: head.batch.lastRow,
         done: position.done + head.outcome.done,
         failed: position.failed + problems.length,
+        tokens: addTokens(position.tokens, head.outcome.tokens),
       };
       run.onSettled(position, head.batch, problems);
     }

@@ -3,14 +3,16 @@
  * stop. A request refused for some of its documents (422 whose issues name them) is sent again without
  * them, because one bad document must not take the 49 beside it down.
  */
-import type { ApiClient } from '../api/client.ts';
+import type { ApiClient, UpsertAnswer } from '../api/client.ts';
 import { ApiFailure } from '../api/failure.ts';
 import { CommandFailure } from '../failure.ts';
 import type { DocumentProblem, InputDocument } from './document.ts';
+import { addTokens, noTokens, type TokenTally } from './token-tally.ts';
 
 export interface BatchOutcome {
   readonly done: number;
   readonly problems: readonly DocumentProblem[];
+  readonly tokens: TokenTally;
 }
 
 /** Rejects when going on with further batches makes no sense. */
@@ -44,7 +46,7 @@ export async function upsertBatch(
           error: item.error,
         })),
       );
-      return { done: answer.upserted_documents, problems };
+      return { done: answer.upserted_documents, problems, tokens: tokensOf(answer) };
     } catch (error) {
       if (!(error instanceof ApiFailure) || !concernsDocuments(error)) throw error;
       const refused = refusedDocuments(error, pending.length);
@@ -63,7 +65,18 @@ export async function upsertBatch(
       pending = pending.filter((document) => !rejected.includes(document));
     }
   }
-  return { done: 0, problems };
+  return { done: 0, problems, tokens: noTokens };
+}
+
+function tokensOf({ unknown_tokens: unknown, usage }: UpsertAnswer): TokenTally {
+  return unknown
+    .map((item) => ({
+      inputTokens: 0,
+      unknownTokens: item.unknown_tokens,
+      documents: 1,
+      worst: [{ docId: item.doc_id, share: item.unknown_tokens / item.input_tokens }],
+    }))
+    .reduce(addTokens, { ...noTokens, inputTokens: usage.input_tokens });
 }
 
 /** Whether the failure lies in what was sent, rather than in who sends it or whether anyone answers. */

@@ -52,12 +52,17 @@ export async function* encodeOnce(
     const { tokenCounts } = (await messages.next()) ?? {};
     if (!tokenCounts) throw new CorruptReply("the encoder's reply has no token counts");
     const counts = [...decodeCounts(tokenCounts.tokenCounts, positions.length)];
+    // An encoder of an earlier version does not count them.
+    const unknownCounts =
+      tokenCounts.unknownCounts.length === 0
+        ? undefined
+        : decodeCounts(tokenCounts.unknownCounts, positions.length);
     await agree(unfinished, positions, counts, options);
     await sent;
     attempt.started = true;
     await writeMessage(stream, { proceed: {} } satisfies EncodeDocumentsRequest, ended);
     stream.end();
-    collector = new DocumentCollector(model.dim, counts);
+    collector = new DocumentCollector(model.dim, counts, unknownCounts);
     for (let message = await messages.next(); message !== undefined; message = await messages.next()) {
       if (!message.part) throw new CorruptReply("the encoder's reply has no part");
       const document = collector.add(message.part);

@@ -80,12 +80,14 @@ interface Part {
 export class DocumentCollector {
   readonly #dim: number;
   readonly #inputTokens: readonly number[];
+  readonly #unknownTokens: Uint32Array | undefined;
   readonly #parts = new Map<number, Part[]>();
   readonly #complete = new Set<number>();
 
-  /** `inputTokens` of each document of the call. */
-  constructor(dim: number, inputTokens: readonly number[]) {
+  /** `inputTokens` of each document of the call, and those of them that are unknown, where they are counted. */
+  constructor(dim: number, inputTokens: readonly number[], unknownTokens?: Uint32Array) {
     this.#dim = dim;
+    this.#unknownTokens = unknownTokens;
     this.#inputTokens = inputTokens;
   }
 
@@ -121,7 +123,14 @@ export class DocumentCollector {
     if (problem !== '') return refusedDocument({ documentIndex, inputTokens, problem });
     const document = joined(parts);
     ensure((inputTokens === 0) === (document.chunkRows.length === 0), 'number of chunks');
-    return { documentIndex, inputTokens, ...document, timings: timingsOf(message.timings) };
+    const unknownTokens = this.#unknownTokens?.[documentIndex];
+    return {
+      documentIndex,
+      inputTokens,
+      ...(unknownTokens === undefined ? {} : { unknownTokens }),
+      ...document,
+      timings: timingsOf(message.timings),
+    };
   }
 }
 

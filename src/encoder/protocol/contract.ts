@@ -61,6 +61,8 @@ export interface EncodedDocument {
   readonly documentIndex: number;
   /** Tokenizer tokens of the whole text, overlaps counted once, special tokens excluded. */
   readonly inputTokens: number;
+  /** How many of these stand for text that the model does not know; absent from encoders that do not count them. */
+  readonly unknownTokens?: number;
   /** Why this text could not be encoded though the encoder works; such a document has no chunks. */
   readonly problem?: string;
   /** Rows of each chunk, in order; empty when the text has no tokens at all. */

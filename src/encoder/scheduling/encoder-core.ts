@@ -46,6 +46,8 @@ export interface QueryRows {
 /** Documents that are tokenised and admitted, and wait for the word to go. */
 export interface AdmittedDocuments {
   readonly tokenCounts: Uint32Array;
+  /** How many of these stand for text that the vocabulary does not have. */
+  readonly unknownCounts: Uint32Array;
   /** Encodes and writes all parts; rejects with an `EncoderFailure`. */
   run(write: (part: DocumentPart) => Promise<void>): Promise<void>;
   /** Gives the place in the queue back; idempotent. */
@@ -188,6 +190,7 @@ export class EncoderCore {
     }
     return {
       tokenCounts: Uint32Array.from(documents, (tokens) => tokens.length),
+      unknownCounts: Uint32Array.from(documents, (tokens) => countOf(model.tokenizer.unknownId, tokens)),
       release: () => reservation.release(),
       run: async (write) => {
         const job = new DocumentJob({
@@ -370,6 +373,10 @@ function tooMuchOverlap(): EncoderFailure {
     'invalid',
     `the chunks of the documents hold more than ${requestBounds.windowTokens} tokens: send fewer at a time, or let chunks overlap less`,
   );
+}
+
+function countOf(id: number | undefined, tokens: Int32Array): number {
+  return id === undefined ? 0 : tokens.reduce((count, token) => count + (token === id ? 1 : 0), 0);
 }
 
 function areNumbers(rows: BatchOutput): boolean {

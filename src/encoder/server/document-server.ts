@@ -40,7 +40,10 @@ export async function serveDocuments(
   const request = documentsRequest(open, targeted(open));
   const admitted = await core.admitDocuments(documentTexts(messages, open.documentCount), request);
   try {
-    await write({ tokenCounts: { tokenCounts: bytesOf(admitted.tokenCounts) } });
+    const { tokenCounts, unknownCounts } = admitted;
+    await write({
+      tokenCounts: { tokenCounts: bytesOf(tokenCounts), unknownCounts: bytesOf(unknownCounts) },
+    });
     const { proceed } = await nextMessage(messages);
     if (!proceed) throw new EncoderFailure('invalid', 'proceed must follow the documents');
     await admitted.run(async (part) => {

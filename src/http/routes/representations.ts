@@ -14,6 +14,7 @@ import type {
   ResultComponents,
   ResultItem,
   Service,
+  UnknownTokens,
   UpsertResponse,
   UsageSummary,
 } from '../../service/contract.ts';
@@ -80,9 +81,16 @@ export function upsertText(response: UpsertResponse): string {
     upserted_documents: response.upsertedDocuments,
     upserted_chunks: response.upsertedChunks,
     failed: response.failed.map(({ docId, error }) => ({ doc_id: docId, error })),
+    ...(response.unknownTokens.length === 0
+      ? {}
+      : { unknown_tokens: response.unknownTokens.map(unknownTokensOf) }),
     usage: requestUsage(response.usage),
   };
   return JSON.stringify(body);
+}
+
+function unknownTokensOf({ docId, unknownTokens, inputTokens }: UnknownTokens) {
+  return { doc_id: docId, unknown_tokens: unknownTokens, input_tokens: inputTokens };
 }
 
 /** Up to 6 MiB: a hundred results with their metadata and the components of 512 query tokens. */

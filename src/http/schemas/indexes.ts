@@ -131,6 +131,10 @@ const DocumentFailure = z
   .strictObject({ doc_id: DocId, error: z.string().meta({ description: 'Diagnostic only.' }) })
   .meta({ id: 'DocumentFailure' });
 
+const UnknownTokens = z
+  .strictObject({ doc_id: DocId, unknown_tokens: Count, input_tokens: Count })
+  .meta({ id: 'UnknownTokens' });
+
 export const UpsertResult = z
   .strictObject({
     index_id: IndexId,
@@ -139,6 +143,14 @@ export const UpsertResult = z
     failed: z.array(DocumentFailure).meta({
       description: 'Documents that could not be processed; inspect before treating the batch as complete.',
     }),
+    unknown_tokens: z
+      .array(UnknownTokens)
+      .optional()
+      .meta({
+        ...addition,
+        description:
+          'Upserted documents with text that the vocabulary of the model does not have, such as a script or emoji that it was not trained on: a search cannot tell such texts apart. Absent where there are none.',
+      }),
     usage: RequestUsage,
   })
   .meta({ id: 'UpsertResult' });

@@ -13,7 +13,7 @@ import { assertInvariant, invalid, type ServiceError } from '../../errors.ts';
 import { metadataTerms } from '../../index/terms/metadata-terms.ts';
 import type { IndexWriter } from '../../index/contract.ts';
 import { monthOf } from '../calendar-month.ts';
-import type { DocumentInput, RequestContext, UpsertResponse } from '../contract.ts';
+import type { DocumentInput, RequestContext, UnknownTokens, UpsertResponse } from '../contract.ts';
 import { missingIndex } from '../indexes/indexes.ts';
 import {
   assertWanted,
@@ -35,6 +35,7 @@ interface PreparedUpsert {
   readonly versions: UnplacedVersion[];
   /** In the order of the request. */
   failed: readonly { readonly docId: string; readonly error: string }[];
+  readonly unknownTokens: UnknownTokens[];
   inputTokens: number;
   chunks: number;
 }
@@ -80,6 +81,7 @@ export async function upsertDocuments(
       upsertedDocuments: prepared.versions.length,
       upsertedChunks: prepared.chunks,
       failed: prepared.failed,
+      unknownTokens: prepared.unknownTokens,
       usage: requestUsage(context, parts.nowMs(), {
         inputTokens: prepared.inputTokens,
         documentCount: prepared.versions.length,
@@ -105,7 +107,13 @@ async function encodeInto(
   context: RequestContext,
   { row, model, documents, hold, writer }: EncodeInput,
 ): Promise<PreparedUpsert> {
-  const prepared: PreparedUpsert = { versions: [], failed: [], inputTokens: 0, chunks: 0 };
+  const prepared: PreparedUpsert = {
+    versions: [],
+    failed: [],
+    unknownTokens: [],
+    inputTokens: 0,
+    chunks: 0,
+  };
   const encoded = parts.encoder.encodeDocuments(
     documents.map(({ text }) => text),
     {
@@ -142,7 +150,11 @@ async function encodeInto(
     assertInvariant(versionId !== undefined, 'every document has a version id');
     const version = await timed(context, 'append', () => appendDocument(writer, versionId, input, document));
     prepared.versions.push(version);
-    prepared.inputTokens += document.inputTokens;
+    const { inputTokens, unknownTokens = 0 } = document;
+    prepared.inputTokens += inputTokens;
+    if (unknownTokens > 0) {
+      prepared.unknownTokens.push({ docId: input.docId, unknownTokens, inputTokens });
+    }
     prepared.chunks += version.chunkCount;
   }
   const encodeMs = performance.now() - startedAt - context.timings.msOf('append');

@@ -57,7 +57,7 @@ describe('CSV', () => {
       { file: source, line: 6, doc_id: 'd', error: 'the text is empty' },
     ]);
     expect(Object.fromEntries(api.documents)).toEqual({
-      a: { text: 'A title says "hello",\ntwice', metadata: { year: '1999', kind: 1 } },
+      a: { text: 'A title says "hello",\ntwice', metadata: { title: 'A title', year: 1999, kind: 1 } },
       b: { text: 'second', metadata: {} },
     });
   });
@@ -66,9 +66,88 @@ describe('CSV', () => {
     ['semicolons.csv', 'id;text\na;one, two\n'],
     ['tabs.tsv', 'id\ttext\na\tone, two\n'],
     ['zipped.csv.gz', gzipSync('id,text\na,"one, two"\n')],
+    ['tabs-and-commas.tsv', 'id\ttext\ta, b, c\na\tone, two\tx\n'],
+    ['tabs-and-commas.csv', 'id\ttext\ta, b, c, d\na\tone, two\tx\n'],
+    ['named.CSV', 'sep=;\nid;text\na;one, two\n'],
+    ['named-by-excel.csv', '\uFEFF"sep=;"\r\nid;text;a,b,c\r\na;one, two;x\r\n'],
+    ['named-otherwise.csv', 'sep=|\nid|text\na|one, two\n'],
+    ['carriage-returns.csv', 'id;text\ra;one, two\rb;"three\rlines"\r'],
   ])('may be %s', async (name, content) => {
     await importFrom(file(name, content));
     expect(api.documents.get('a')?.text).toBe('one, two');
+  });
+
+  it('counts a line that names what separates the fields', async () => {
+    const source = file('books.csv', 'sep=;\nid;text\na;one\nb\n');
+    const { document } = await importFrom(source);
+    expect(document.failures).toMatchObject([{ line: 4, error: 'the line has 1 fields, the header 2' }]);
+  });
+
+  describe('has columns of types', () => {
+    const csv =
+      'id,text,year,price,open,code,mixed,long\n' +
+      '1,10,1999,1.50,true,007,1,1126128864018916581\n' +
+      '2,20,,-2e3,False,12,x,2\n';
+    const types = {
+      year: 'number',
+      price: 'number',
+      open: 'boolean',
+      code: 'string',
+      mixed: 'string',
+      long: 'number',
+    };
+
+    it('numbers where all cells are, booleans where all are; the end tells which', async () => {
+      const source = file('books.csv', csv);
+      const { document } = await importFrom(source);
+      expect(document).toMatchObject({ done: 2, column_types: types, column_exceptions: {} });
+      expect(api.documents.get('1')).toMatchObject({
+        text: '10',
+        metadata: { year: 1999, price: 1.5, open: true, code: '007', mixed: '1' },
+      });
+      expect(api.documents.get('2')?.metadata).toEqual({
+        price: -2000,
+        open: false,
+        code: '12',
+        mixed: 'x',
+        long: 2,
+      });
+      const { stdout } = await run(['import', source, '--index', 'books'], options);
+      expect(stdout).toMatch(
+        /^columns +year \(number\), price \(number\), open \(boolean\), code \(string\)/m,
+      );
+    });
+
+    it('keeps the strings of columns that are named, or of all', async () => {
+      const source = file('books.csv', csv);
+      const some = await importFrom(source, '--string-fields', 'year, open');
+      expect(some.document.column_types).toMatchObject({ price: 'number' });
+      expect(api.documents.get('1')?.metadata).toMatchObject({ year: '1999', open: 'true', price: 1.5 });
+      const none = await importFrom(source, '--string-fields', 'all');
+      expect(none.document.column_types).toEqual({});
+      expect(api.documents.get('1')?.metadata).toMatchObject({ year: '1999', open: 'true', price: '1.50' });
+    });
+
+    it('that are those of all shards of a dataset', async () => {
+      file('shards/data/train-00000-of-00002.csv', 'id,text,code\n1,t,5\n');
+      file('shards/data/train-00001-of-00002.csv', 'id,text,code\n2,t,05\n');
+      const { document } = await importFrom(path.join(directory, 'shards'));
+      expect(document.column_types).toEqual({ code: 'string' });
+      expect(api.documents.get('1')?.metadata).toEqual({ code: '5' });
+    });
+
+    it('that are those of the first rows of standard input; cells unlike them are counted', async () => {
+      const lines = Array.from({ length: 1500 }, (_, n) => `${n},t,${n === 1400 ? 'late' : n}\n`);
+      options = { ...options, input: `id,text,n\n${lines.join('')}` };
+      const { document } = await importFrom('-', '--format', 'csv');
+      expect(document).toMatchObject({
+        done: 1500,
+        column_types: { n: 'number' },
+        column_exceptions: { n: 1 },
+      });
+      expect(api.documents.get('1399')?.metadata).toEqual({ n: 1399 });
+      expect(api.documents.get('1400')?.metadata).toEqual({ n: 'late' });
+    });
   });
 
   it('without a column for the text or the id is refused, and other names can be given', async () => {
@@ -98,7 +177,7 @@ describe('Parquet', () => {
       text: 'A title first text',
       metadata: {
         year: 1999,
-        published: '2026-01-02T03:04:05.000Z',
+        published: '2026-01-02T03:04:05.000000Z',
         tags: ['x', 'y'],
         author: { name: 'N', age: 7 },
         ratio: 0.5,
@@ -116,6 +195,14 @@ describe('Parquet', () => {
     );
     expect(document).toMatchObject({ done: 3, failed: 0, fields_as_metadata: { year: 2, cover: 1 } });
     expect(Object.fromEntries(api.documents)).toMatchObject(documents);
+  });
+
+  it('keeps two ids apart that differ in a byte order mark, and takes metadata that is JSON text', async () => {
+    cpSync(path.join(fixtures, 'types.parquet'), path.join(directory, 'types.parquet'));
+    const { document } = await importFrom(path.join(directory, 'types.parquet'));
+    expect(document).toMatchObject({ done: 3, failed: 0, repeated_doc_ids: 0 });
+    expect([...api.documents.keys()]).toEqual(['\ufeffx', 'x', 'y']);
+    expect(api.documents.get('\ufeffx')?.metadata).toMatchObject({ kind: 1, day: '2026-11-27' });
   });
 
   it('is read to the last row, in pieces', async () => {
@@ -152,10 +239,35 @@ describe('a JSONL file', () => {
       'a book\nof pages\n',
       /holds no document in its first 2 lines; line 1: not valid JSON/,
     ],
-    ['that is one array', '[{"id":"a","text":"b"}]', /line 1: not a JSON object/],
+    ['of lines that are no objects', '5\n', /line 1: not a JSON object/],
+    ['that is an empty array', ' [ ] ', /holds no document$/],
+    ['that is an array cut off', '[{"id":"a","text":5},{"id":"b"', /ends within the array$/],
+    ['that goes on after its array', '[{"id":"a","text":5}]\n{}', /text follows the end of the array$/],
     ['that is empty', '\n\n', /holds no document$/],
     ['of objects with other fields', '{"key":"a","body":"b"}\n', /line 1: no doc_id, _id or id .*--id-field/],
   ])('%s is refused', (_, content, message) => expectRefused(file('books.jsonl', content), message));
+
+  it('may begin with a byte order mark', async () => {
+    const { document } = await importFrom(file('books.jsonl', '\uFEFF{"id":"a","text":"\uFEFFb"}\n'));
+    expect(document).toMatchObject({ done: 1, failed: 0 });
+    expect(api.documents.get('a')?.text).toBe('\uFEFFb');
+  });
+
+  it.each([
+    ['in one line', '[{"id":"a","text":"b, ]"},{"id":"c","text":"\\"}"},7]'],
+    ['with an element in each line', '\uFEFF[\n{"id":"a","text":"b, ]"},\n{"id":"c","text":"\\"}"},\n7\n]\n'],
+    ['gzipped', gzipSync(' [{"id":"a","text":"b, ]"} , {"id":"c","text":"\\"}"},7]')],
+  ])('may be one array, %s', async (_, content) => {
+    const source = file('books.json', content);
+    const { document } = await importFrom(source);
+    expect(document).toMatchObject({
+      done: 2,
+      failed: 1,
+      failures: [{ file: source, line: 3, error: 'not a JSON object' }],
+    });
+    expect(api.documents.get('a')?.text).toBe('b, ]');
+    expect(api.documents.get('c')?.text).toBe('"}');
+  });
 
   it('that is not there is refused', () => expectRefused(path.join(directory, 'nothing'), /does not exist/));
 });
@@ -163,6 +275,7 @@ describe('a JSONL file', () => {
 describe('standard input', () => {
   it.each([
     ['JSONL', '{"id":"a","text":"b"}\n', []],
+    ['a JSON array', '[{"id":"a","text":"b"}]', []],
     ['gzipped JSONL', gzipSync('{"id":"a","text":"b"}\n'), []],
     ['CSV', 'id,text\na,b\n', ['--format', 'csv']],
   ])('takes %s, and leaves no state behind', async (_, input, more) => {

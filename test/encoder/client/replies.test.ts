@@ -66,6 +66,15 @@ describe('a corrupt document reply', () => {
     await expect(encodeAll(pool, [text])).resolves.toHaveLength(1);
   });
 
+  it('tells the unknown tokens of each document, and nothing where the encoder does not count them', async () => {
+    const { pool } = await poolOn();
+    const [uncounted] = await encodeAll(pool, [text]);
+    expect(uncounted).not.toHaveProperty('unknownTokens');
+    encoder.behave({ unknownCounts: [0, 2] });
+    const documents = await encodeAll(pool, [text, text]);
+    expect(documents.map(({ unknownTokens }) => unknownTokens)).toEqual([0, 2]);
+  });
+
   it.each<[string, Partial<PartMessage>]>([
     ['has a scale that is no number', { scales: bytesOf(Uint16Array.of(0x3c00, 0x7e00)) }],
     ['has an infinite scale', { scales: bytesOf(Uint16Array.of(0x7c00, 0x3c00)) }],
@@ -88,6 +97,7 @@ describe('a corrupt document reply', () => {
     ['sends nothing', { parts: () => [] }],
     ['sends a document twice', { parts: (honest) => [...honest, ...honest] }],
     ['sends counts again', { countsTwice: true }],
+    ['counts the unknown tokens of other documents', { unknownCounts: [0, 0] }],
     [
       'has no chunk for a text with tokens',
       { parts: (honest) => honest.map((part) => ({ ...part, ...noChunk })) },

@@ -320,6 +320,23 @@ describe('Upsert documents', () => {
     expect(reply.failed).toEqual([{ doc_id: 'blank', error: expect.stringMatching(/\S/) }]);
   });
 
+  test('an addition to the answer names the documents with text that the model does not know', async () => {
+    const { id } = await makeIndex(stage.client);
+    const reply = expectReply(
+      await stage.client.upsert(id, [
+        { doc_id: 'known', text: 'river' },
+        { doc_id: 'emoji', text: 'river 🦆 🦢' },
+        { doc_id: 'script', text: 'ᏣᎳᎩ' },
+        { doc_id: 'blank', text: ' ' },
+      ]),
+      upserted,
+    );
+    expect(reply.unknown_tokens?.toSorted((a, b) => a.doc_id.localeCompare(b.doc_id))).toEqual([
+      { doc_id: 'emoji', unknown_tokens: 2, input_tokens: 3 },
+      { doc_id: 'script', unknown_tokens: 1, input_tokens: 1 },
+    ]);
+  });
+
   test('a failed replacement keeps the old version', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);

@@ -38,6 +38,8 @@ export function errorReply(
   };
 }
 
+const tokensOfDocument = 10;
+
 export class ApiDouble {
   readonly requests: SeenRequest[] = [];
   readonly indexes: { readonly id: string; name: string }[] = [];
@@ -47,6 +49,8 @@ export class ApiDouble {
   maxConcurrentRequests = 2;
   requestsPerMinute = 60;
   documentsMax = 100_000;
+  /** How many of the ten tokens that each document has. */
+  unknownTokensOf: (docId: string) => number = () => 0;
   /** Most requests that were in flight at once. */
   inFlightMax = 0;
   intercept: (request: SeenRequest) => Reply | undefined | Promise<Reply | undefined> = () => undefined;
@@ -182,8 +186,22 @@ export class ApiDouble {
       else this.documents.set(doc_id, { text, metadata });
     }
     const upserted = request.body.documents.length - failed.length;
+    const unknown = request.body.documents
+      .map(({ doc_id }: { readonly doc_id: string }) => ({
+        doc_id,
+        unknown_tokens: this.unknownTokensOf(doc_id),
+        input_tokens: tokensOfDocument,
+      }))
+      .filter(({ unknown_tokens }: { readonly unknown_tokens: number }) => unknown_tokens > 0);
     return {
-      body: { index_id: 'x', upserted_documents: upserted, upserted_chunks: upserted, failed, usage: {} },
+      body: {
+        index_id: 'x',
+        upserted_documents: upserted,
+        upserted_chunks: upserted,
+        failed,
+        ...(unknown.length === 0 ? {} : { unknown_tokens: unknown }),
+        usage: { input_tokens: upserted * tokensOfDocument },
+      },
     };
   }
 

@@ -190,6 +190,7 @@ export function createMemoryService(): MemoryService {
         upsertedDocuments: documents.length,
         upsertedChunks: documents.length,
         failed: [],
+        unknownTokens: [],
         usage: usage(documents.length, documents.length, 0),
       };
     },

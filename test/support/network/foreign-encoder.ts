@@ -35,6 +35,8 @@ export interface Misbehaviour {
   readonly parts?: (honest: readonly PartMessage[]) => readonly PartMessage[];
   /** The answer to a count of tokens. */
   readonly tokenCounts?: (honest: Buffer) => Buffer;
+  /** Unknown tokens of each document; by default not counted, as in an encoder of an earlier version. */
+  readonly unknownCounts?: readonly number[];
   /** The token counts of documents are sent again before their parts. */
   readonly countsTwice?: boolean;
   /** Serialised replies of queries and parts. */
@@ -124,7 +126,7 @@ export async function startForeignEncoder(): Promise<ForeignEncoder> {
           if (open) expected = open.documentCount;
           if (document) {
             texts.push(document.text);
-            if (texts.length === expected) call.write({ tokenCounts: { tokenCounts: countsOf(texts) } });
+            if (texts.length === expected) call.write(tokenCountsOf(texts, misbehaviour));
           }
           if (proceed) void sendParts(call, texts, misbehaviour);
         });
@@ -159,12 +161,24 @@ async function sendParts(
 ): Promise<void> {
   await pause(delayMs);
   if (call.cancelled) return;
-  if (countsTwice) call.write({ tokenCounts: { tokenCounts: countsOf(texts) } });
+  if (countsTwice) call.write(tokenCountsOf(texts, {}));
   for (const part of parts(texts.map(partOf))) {
     if (!(await run(texts[part.documentIndex] ?? ''))) return;
     call.write({ part });
   }
   if (!neverEnds) call.end();
+}
+
+function tokenCountsOf(
+  texts: readonly string[],
+  { unknownCounts = [] }: Misbehaviour,
+): EncodeDocumentsResponse {
+  return {
+    tokenCounts: {
+      tokenCounts: countsOf(texts),
+      unknownCounts: bytesOf(Uint32Array.from(unknownCounts)),
+    },
+  };
 }
 
 function countsOf(texts: readonly string[]): Buffer {

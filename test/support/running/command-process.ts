@@ -1,8 +1,11 @@
 /** Runs the command line as a real process, as a person or a script would. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import path from 'node:path';
+import { newDirectory } from '../machine/temporary-directory.ts';
 
 const root = path.resolve(import.meta.dirname, '../../..');
+/** No state of commands in the home of who runs the tests. */
+const stateHome = await newDirectory();
 const sourceEntry = path.join(root, 'src/cli/main.ts');
 
 export interface Finished {
@@ -33,6 +36,7 @@ export function start(args: readonly string[], options: RunOptions = {}): Runnin
     cwd: options.cwd ?? root,
     env: {
       PATH: process.env['PATH'] ?? '',
+      XDG_STATE_HOME: stateHome,
       NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
       ...options.environment,
     },

@@ -62,6 +62,10 @@ export const upserted = z.strictObject({
   upserted_documents: count,
   upserted_chunks: count,
   failed: z.array(z.strictObject({ doc_id: z.string(), error: z.string() })),
+  unknown_tokens: z
+    .array(z.strictObject({ doc_id: z.string(), unknown_tokens: count, input_tokens: count }))
+    .min(1)
+    .optional(),
   usage: requestUsage,
 });
 export type Upserted = z.output<typeof upserted>;

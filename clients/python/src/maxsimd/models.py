@@ -463,6 +463,20 @@ class DocumentFailure(BaseModel):
     error: Annotated[str, Field(description="Diagnostic only.")]
 
 
+class UnknownTokens(BaseModel):
+    doc_id: Annotated[
+        str,
+        Field(
+            description="Identity of the document within one index: 1 to 255 Unicode code points; `.` and `..` are refused.",
+            examples=["bee"],
+            max_length=255,
+            min_length=1,
+        ),
+    ]
+    unknown_tokens: Annotated[int, Field(examples=[3], ge=0)]
+    input_tokens: Annotated[int, Field(examples=[3], ge=0)]
+
+
 class UpsertResult(BaseModel):
     index_id: Annotated[
         UUID,
@@ -478,6 +492,12 @@ class UpsertResult(BaseModel):
             description="Documents that could not be processed; inspect before treating the batch as complete."
         ),
     ]
+    unknown_tokens: Annotated[
+        list[UnknownTokens] | None,
+        Field(
+            description="Upserted documents with text that the vocabulary of the model does not have, such as a script or emoji that it was not trained on: a search cannot tell such texts apart. Absent where there are none."
+        ),
+    ] = None
     usage: RequestUsage
 
 

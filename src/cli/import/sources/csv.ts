@@ -1,12 +1,13 @@
 /**
- * CSV (RFC 4180) with a header line, plain or gzipped. Fields are separated by what separates the header's: a comma, a
- * semicolon or a tab. All values are strings; an empty cell is a field that is not there. `metadata` may hold a JSON object.
+ * CSV (RFC 4180) with a header line, plain or gzipped. A first line `sep=;` names what separates the fields, as Excel
+ * writes it; otherwise it is the comma, semicolon or tab that makes the header name an identifier and a text. Values are
+ * strings here; an empty cell is a field that is not there.
  */
 import { pipeline, Readable } from 'node:stream';
 import { parse, type Info } from 'csv-parse';
+import { parse as parseAtOnce } from 'csv-parse/sync';
 import { readBlocks, type Block } from '../../blocks.ts';
 import { CommandFailure, messageOf } from '../../failure.ts';
-import { isObject, parseJson } from '../../json.ts';
 import type { FileRow, RowFile } from './row-file.ts';
 
 export interface CsvInput {
@@ -14,10 +15,18 @@ export interface CsvInput {
   readonly input: string | Readable;
   readonly name: string;
   readonly bytes: number;
+  /** Absent: found by the header. */
+  readonly delimiter?: string | undefined;
+  /** Whether a document can come of these columns. */
+  readonly fits: (columns: readonly string[]) => boolean;
 }
 
 /** Bounds one record, and the header. */
 const recordCharactersMax = 16 * 1024 * 1024;
+/** The header is looked for in so much. */
+const beginningCharacters = 64 * 1024;
+
+const settings = { relax_column_count: true, skip_empty_lines: true, max_record_size: recordCharactersMax };
 
 interface Record {
   readonly record: readonly string[];
@@ -25,48 +34,35 @@ interface Record {
 }
 
 /** Reads the header; a file is opened anew for its rows, a stream goes on. */
-export async function openCsv({ input, name, bytes }: CsvInput): Promise<RowFile> {
-  const opened = await openRecords(input, name);
+export async function openCsv(csv: CsvInput): Promise<RowFile> {
+  const { input, name, bytes } = csv;
+  const opened = await openRecords(csv);
   if (typeof input === 'string') await opened.records.return(undefined);
   return {
     name,
     bytes,
     columns: opened.columns,
+    isText: true,
     async *rows() {
-      const { columns, records, bytesRead } =
-        typeof input === 'string' ? await openRecords(input, name) : opened;
+      const { columns, records, linesBefore, bytesRead } =
+        typeof input === 'string' ? await openRecords(csv) : opened;
       for await (const { record, info } of records) {
-        yield { line: info.lines, parsed: rowOf(columns, record), bytesRead: bytesRead() };
+        yield { line: linesBefore + info.lines, parsed: rowOf(columns, record), bytesRead: bytesRead() };
       }
     },
   };
 }
 
-async function openRecords(input: string | Readable, name: string) {
-  const blocks = readBlocks(input, name);
-  const text = textOf(blocks, name);
-  const first = await text.next();
-  let bytesRead = 0;
-  const whole = async function* (): AsyncGenerator<string> {
-    if (first.done === true) return;
-    yield first.value.text;
-    for await (const part of text) {
-      bytesRead = part.bytesRead;
-      yield part.text;
-    }
-  };
-  const parser = parse({
-    bom: true,
-    delimiter: first.done === true ? ',' : delimiterOf(first.value.text),
-    info: true,
-    relax_column_count: true,
-    skip_empty_lines: true,
-    max_record_size: recordCharactersMax,
-  });
-  const records = recordsOf(whole(), parser, name);
+async function openRecords(csv: CsvInput) {
+  const { name } = csv;
+  const text = await Beginning.of(textOf(readBlocks(csv.input, name), name));
+  const separator = /^"?sep=(.)"?(?:\r\n|\n|\r|$)/i.exec(text.beginning);
+  if (separator !== null) text.beginning = text.beginning.slice(separator[0].length);
+  const delimiter = separator?.[1] ?? csv.delimiter ?? delimiterOf(text.beginning, csv.fits);
+  const records = recordsOf(text.whole(), parse({ ...settings, delimiter, info: true }), name);
   const header = await records.next();
   if (header.done === true) throw new CommandFailure('input_error', `${name} is empty`);
-  const columns = header.value.record.map((column) => column.trim());
+  const columns = namesIn(header.value.record);
   const seen = new Set<string>();
   const twice = columns.find((column) => seen.size === seen.add(column).size);
   if (twice !== undefined) {
@@ -76,7 +72,48 @@ async function openRecords(input: string | Readable, name: string) {
       `${name}: the header names the column ${JSON.stringify(twice)} twice`,
     );
   }
-  return { columns, records, bytesRead: () => bytesRead };
+  return { columns, records, linesBefore: separator === null ? 0 : 1, bytesRead: () => text.bytesRead };
+}
+
+interface TextPart {
+  readonly text: string;
+  readonly bytesRead: number;
+}
+
+/** A text whose beginning is looked at before it is read. */
+class Beginning {
+  /** Without a byte order mark. */
+  beginning = '';
+  bytesRead = 0;
+  readonly #parts: AsyncGenerator<TextPart>;
+
+  private constructor(parts: AsyncGenerator<TextPart>) {
+    this.#parts = parts;
+  }
+
+  static async of(parts: AsyncGenerator<TextPart>): Promise<Beginning> {
+    const text = new Beginning(parts);
+    while (text.beginning.length < beginningCharacters) {
+      const next = await parts.next();
+      if (next.done === true) break;
+      text.beginning += next.value.text;
+      text.bytesRead = next.value.bytesRead;
+    }
+    text.beginning = text.beginning.replace(/^\uFEFF/, '');
+    return text;
+  }
+
+  async *whole(): AsyncGenerator<string> {
+    try {
+      if (this.beginning !== '') yield this.beginning;
+      for await (const { text, bytesRead } of this.#parts) {
+        this.bytesRead = bytesRead;
+        yield text;
+      }
+    } finally {
+      await this.#parts.return(undefined);
+    }
+  }
 }
 
 async function* recordsOf(
@@ -93,10 +130,7 @@ async function* recordsOf(
   }
 }
 
-async function* textOf(
-  blocks: AsyncGenerator<Block>,
-  name: string,
-): AsyncGenerator<{ readonly text: string; readonly bytesRead: number }> {
+async function* textOf(blocks: AsyncGenerator<Block>, name: string): AsyncGenerator<TextPart> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
   try {
     for await (const { bytes, bytesRead } of blocks) {
@@ -111,10 +145,30 @@ async function* textOf(
   }
 }
 
-function delimiterOf(beginning: string): string {
-  const [header = ''] = beginning.split('\n');
-  const count = (delimiter: string): number => header.split(delimiter).length;
-  return [',', ';', '\t'].reduce((best, next) => (count(next) > count(best) ? next : best));
+/** The one that gives most columns, of those that fit, or else of all. */
+function delimiterOf(beginning: string, fits: CsvInput['fits']): string {
+  const candidates = [',', ';', '\t'].map((delimiter) => ({
+    delimiter,
+    columns: headerOf(beginning, delimiter),
+  }));
+  const fitting = candidates.filter(({ columns }) => fits(columns));
+  const [best] = (fitting.length > 0 ? fitting : candidates).toSorted(
+    (one, other) => other.columns.length - one.columns.length,
+  );
+  return best!.delimiter;
+}
+
+function headerOf(beginning: string, delimiter: string): readonly string[] {
+  try {
+    const [header = []] = parseAtOnce(beginning, { ...settings, delimiter, to: 1 });
+    return namesIn(header);
+  } catch {
+    return [];
+  }
+}
+
+function namesIn(header: readonly string[]): readonly string[] {
+  return header.map((column) => column.trim());
 }
 
 function rowOf(columns: readonly string[], record: readonly string[]): FileRow['parsed'] {
@@ -122,17 +176,5 @@ function rowOf(columns: readonly string[], record: readonly string[]): FileRow['
     return { problem: `the line has ${record.length} fields, the header ${columns.length}` };
   }
   const cells = columns.map((column, place) => [column, record[place] ?? ''] as const);
-  const object = Object.fromEntries<unknown>(cells.filter(([, cell]) => cell !== ''));
-  const metadata = object['metadata'];
-  return { object: typeof metadata === 'string' ? { ...object, metadata: parsed(metadata) } : object };
-}
-
-/** A cell that holds no JSON object stays a string, which no metadata may be. */
-function parsed(metadata: string): unknown {
-  try {
-    const value = parseJson(metadata);
-    return isObject(value) ? value : metadata;
-  } catch {
-    return metadata;
-  }
+  return { object: Object.fromEntries(cells.filter(([, cell]) => cell !== '')) };
 }

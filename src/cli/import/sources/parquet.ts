@@ -1,8 +1,10 @@
 /**
  * Parquet files, read five thousand rows at a time (hyparquet; zlib of Node decompresses what it does not). Null is a
- * field that is not there, a timestamp becomes ISO 8601, and bytes that are no text become base64.
+ * field that is not there.
+ *
+ * hyparquet hands most types to `parsers`. Decimals, times and intervals it reads as numbers that lose digits or their unit, so
+ * their annotations are hidden from it, and the values that it then gives out as they are stored are converted by the schema.
  */
-import { isUtf8 } from 'node:buffer';
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
 import {
   asyncBufferFromFile,
@@ -11,18 +13,41 @@ import {
   parquetSchema,
   type Compressors,
   type FileMetaData,
+  type ParquetParsers,
+  type SchemaElement,
+  type SchemaTree,
 } from 'hyparquet';
 import { CommandFailure, messageOf } from '../../failure.ts';
-import { isObject, parseJson } from '../../json.ts';
+import { isObject } from '../../json.ts';
+import {
+  date,
+  decimal,
+  integerOf,
+  interval,
+  json,
+  plain,
+  shortest,
+  text,
+  time,
+  timestamp,
+} from './parquet-values.ts';
 import type { RowFile } from './row-file.ts';
 
 const rowsAtOnce = 5_000;
-const decoder = new TextDecoder();
 
 const compressors: Compressors = {
   GZIP: (input) => gunzipSync(input),
   BROTLI: (input) => brotliDecompressSync(input),
   ZSTD: (input) => zstdDecompressSync(input),
+};
+
+const parsers: Partial<ParquetParsers> = {
+  timestampFromMilliseconds: (milliseconds) => timestamp(milliseconds, 3),
+  timestampFromMicroseconds: (microseconds) => timestamp(microseconds, 6),
+  timestampFromNanoseconds: (nanoseconds) => timestamp(nanoseconds, 9),
+  dateFromDays: date,
+  stringFromBytes: (bytes: Uint8Array | undefined) => bytes && text(bytes),
+  jsonFromBytes: (bytes: Uint8Array | undefined) => bytes && json(bytes),
 };
 
 export async function openParquet(name: string): Promise<RowFile> {
@@ -34,10 +59,11 @@ export async function openParquet(name: string): Promise<RowFile> {
   const file = await asyncBufferFromFile(name);
   let metadata: FileMetaData;
   try {
-    metadata = await parquetMetadataAsync(file);
+    metadata = await parquetMetadataAsync(file, { parsers });
   } catch (error) {
     throw cannotRead(error);
   }
+  const readable = withoutHidden(metadata);
   const rowCount = Number(metadata.num_rows);
   return {
     name,
@@ -48,14 +74,26 @@ export async function openParquet(name: string): Promise<RowFile> {
         const rowEnd = Math.min(rowCount, rowStart + rowsAtOnce);
         let rows: readonly Readonly<Record<string, unknown>>[];
         try {
-          rows = await parquetReadObjects({ file, metadata, compressors, rowStart, rowEnd, utf8: false });
+          rows = await parquetReadObjects({
+            file,
+            metadata: readable.metadata,
+            compressors,
+            parsers,
+            rowStart,
+            rowEnd,
+            utf8: false,
+          });
         } catch (error) {
           throw cannotRead(error);
         }
         for (const [place, row] of rows.entries()) {
           const line = rowStart + place + 1;
-          const fields = Object.entries(row).filter(([, value]) => value !== null && value !== undefined);
-          const object = Object.fromEntries(fields.map(([field, value]) => [field, plain(value)]));
+          const fields = Object.entries(row).map(
+            ([field, value]) => [field, readable.convert[field]?.(value)] as const,
+          );
+          const object = Object.fromEntries(
+            fields.filter(([, value]) => value !== null && value !== undefined),
+          );
           yield { line, parsed: { object }, bytesRead: Math.round((file.byteLength * line) / rowCount) };
         }
       }
@@ -63,17 +101,97 @@ export async function openParquet(name: string): Promise<RowFile> {
   };
 }
 
-/** As JSON has it; integers keep their digits. */
-function plain(value: unknown): unknown {
-  if (typeof value === 'bigint') {
-    const exact = Number(value);
-    return Number.isSafeInteger(exact) ? exact : parseJson(String(value));
+type Convert = (value: unknown) => unknown;
+
+/** The file as hyparquet is to read it, and what the values of its columns become. */
+export function withoutHidden(metadata: FileMetaData): {
+  readonly metadata: FileMetaData;
+  readonly convert: Readonly<Record<string, Convert>>;
+} {
+  const { children } = parquetSchema(metadata);
+  const hidden = new Set(children.flatMap(hiddenIn));
+  const schema = metadata.schema.map((element) =>
+    hidden.has(element) ? withoutAnnotation(element) : element,
+  );
+  return {
+    metadata: { ...metadata, schema },
+    convert: Object.fromEntries(children.map((column) => [column.element.name, converterOf(column)])),
+  };
+}
+
+/** Not those of keys of maps, which become names, nor of what hyparquet puts together itself. */
+function hiddenIn(node: SchemaTree): readonly SchemaElement[] {
+  const { element, children } = node;
+  if (isVariant(element)) return [];
+  if (children.length === 0) return storedConverter(element) === undefined ? [] : [element];
+  if (isMap(node)) return hiddenIn(children[0]!.children[1]!);
+  return children.flatMap(hiddenIn);
+}
+
+function withoutAnnotation(element: SchemaElement): SchemaElement {
+  const { converted_type: _converted, logical_type: _logical, ...stored } = element;
+  return stored;
+}
+
+function isVariant({ logical_type: logical }: SchemaElement): boolean {
+  return logical?.type === 'VARIANT';
+}
+
+function isList({ element, children }: SchemaTree): boolean {
+  return element.converted_type === 'LIST' && children.length === 1 && children[0]!.children.length <= 1;
+}
+
+function isMap({ element, children }: SchemaTree): boolean {
+  return element.converted_type === 'MAP' && children.length === 1 && children[0]!.children.length === 2;
+}
+
+function converterOf(node: SchemaTree): Convert {
+  const own = ownConverter(node);
+  return node.element.repetition_type === 'REPEATED' ? items(own) : own;
+}
+
+function ownConverter(node: SchemaTree): Convert {
+  const { element, children } = node;
+  const [first] = children;
+  if (isVariant(element)) return plain;
+  if (first === undefined) return storedConverter(element) ?? plain;
+  if (isList(node))
+    return items(first.children.length === 0 ? ownConverter(first) : converterOf(first.children[0]!));
+  if (isMap(node)) {
+    const value = converterOf(first.children[1]!);
+    return (map) => members(map, () => value);
   }
-  if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString();
-  if (value instanceof Uint8Array)
-    return isUtf8(value) ? decoder.decode(value) : Buffer.from(value).toString('base64');
-  if (ArrayBuffer.isView(value)) return Array.from(value as unknown as ArrayLike<unknown>, plain);
-  if (Array.isArray(value)) return value.map(plain);
-  if (!isObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([field, inner]) => [field, plain(inner)]));
+  const fields = new Map(children.map((child) => [child.element.name, converterOf(child)]));
+  return (struct) => members(struct, (name) => fields.get(name) ?? plain);
+}
+
+function items(convert: Convert): Convert {
+  return (list) => (Array.isArray(list) ? list.map(convert) : plain(list));
+}
+
+function members(object: unknown, convertOf: (name: string) => Convert): unknown {
+  if (!isObject(object)) return plain(object);
+  return Object.fromEntries(Object.entries(object).map(([name, value]) => [name, convertOf(name)(value)]));
+}
+
+/** For types whose values hyparquet gives out as they are stored. */
+function storedConverter(element: SchemaElement): Convert | undefined {
+  const { type, converted_type: converted, logical_type: logical } = element;
+  if (converted === 'DECIMAL' || logical?.type === 'DECIMAL') {
+    const scale = element.scale ?? 0;
+    return given((value) => decimal(integerOf(value), scale));
+  }
+  if (converted === 'TIME_MILLIS') return given((value) => time(integerOf(value), 3));
+  if (converted === 'TIME_MICROS') return given((value) => time(integerOf(value), 6));
+  if (logical?.type === 'TIME') {
+    const digits = { MILLIS: 3, MICROS: 6, NANOS: 9 }[logical.unit];
+    return given((value) => time(integerOf(value), digits));
+  }
+  if (converted === 'INTERVAL') return given((value) => interval(value as Uint8Array));
+  if (type === 'FLOAT') return given((value) => shortest(value as number));
+  return undefined;
+}
+
+function given(convert: Convert): Convert {
+  return (value) => (value === undefined || value === null ? value : convert(value));
 }

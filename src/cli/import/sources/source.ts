@@ -5,21 +5,24 @@ import path from 'node:path';
 import { beirFile, isDirectory } from '../../beir/directory.ts';
 import { CommandFailure } from '../../failure.ts';
 import type { ParsedLine } from '../../jsonl.ts';
+import { assertColumns, isDocument, mayBeTyped, type FieldChoice } from '../fields.ts';
+import { ColumnTypes } from './column-types.ts';
 import { openDataset, type DatasetChoice } from './dataset.ts';
-import { openRowFile, openRowStream, type Format, type RowFile } from './row-file.ts';
+import { openRowFile, openRowStream, type Format, type Reading, type RowFile } from './row-file.ts';
 
 export interface SourceChoice extends DatasetChoice {
   /** A path, or `-` for standard input. */
   readonly source: string;
-  /** Absent: what the file's name says. */
+  /** Absent: found by the file's name. */
   readonly format?: Format | undefined;
+  readonly fields: FieldChoice;
 }
 
 export interface Row {
   /** Counted over the whole source from 1. */
   readonly number: number;
   readonly file: string;
-  /** Line of a text file, row of a Parquet file; counted from 1. */
+  /** Line of a text file, element of a JSON array, row of a Parquet file; counted from 1. */
   readonly line: number;
   readonly parsed: ParsedLine;
   /** Counts bytes of the whole source. */
@@ -36,17 +39,38 @@ export interface Source {
   readonly bytes: number;
   /** Rows that a dataset says it has. */
   readonly rowsPromised?: number;
+  /** Types of the columns in files of strings. */
+  readonly types: ColumnTypes;
 }
 
-export async function openSource(choice: SourceChoice, stdin: Readable): Promise<Source> {
-  const { source, format } = choice;
+/** Reads files of strings to their ends, to find the types of their columns; `signal` ends that. */
+export async function openSource(
+  choice: SourceChoice,
+  stdin: Readable,
+  signal: AbortSignal,
+): Promise<Source> {
+  const types = new ColumnTypes((column) => mayBeTyped(column, choice.fields));
+  const opened = await openFiles(choice, stdin);
+  for (const file of opened.files) assertColumns(file, choice.fields);
+  // Standard input is read once.
+  if (opened.paths.length > 0)
+    await types.learnFrom(
+      opened.files.filter(({ isText }) => isText),
+      signal,
+    );
+  return { ...opened, types };
+}
+
+async function openFiles(choice: SourceChoice, stdin: Readable): Promise<Omit<Source, 'types'>> {
+  const { source, fields } = choice;
+  const reading: Reading = { format: choice.format, fits: (columns) => isDocument(columns, fields) };
   if (source === '-') {
-    const file = await openRowStream(stdin, format);
+    const file = await openRowStream(stdin, reading);
     return { name: file.name, files: [file], paths: [], bytes: 0 };
   }
   if (isDirectory(source) && !isBeir(source)) {
     const { files: paths, subset, split, rowsPromised } = openDataset(source, choice);
-    const files = await Promise.all(paths.map((file) => openRowFile(file, format)));
+    const files = await Promise.all(paths.map((file) => openRowFile(file, reading)));
     return {
       name: `${source} (subset ${subset}, split ${split})`,
       files,
@@ -59,7 +83,7 @@ export async function openSource(choice: SourceChoice, stdin: Readable): Promise
     throw new CommandFailure('usage_error', '--subset and --split are for the folder of a dataset');
   }
   const file = isDirectory(source) ? beirFile(source, 'corpus') : source;
-  const opened = await openRowFile(file, format);
+  const opened = await openRowFile(file, reading);
   return { name: file, files: [opened], paths: [file], bytes: opened.bytes };
 }
 
@@ -70,14 +94,21 @@ function isBeir(directory: string): boolean {
   );
 }
 
-export async function* rowsOf({ files }: Source): AsyncGenerator<Row> {
+export async function* rowsOf({ files, paths, types }: Source): AsyncGenerator<Row> {
   let rowsBefore = 0;
   let bytesBefore = 0;
-  for (const { name, bytes, rows } of files) {
+  for (const { name, bytes, isText = false, rows: read } of files) {
+    const rows = isText && paths.length === 0 ? types.learnHead(read()) : read();
     let last = 0;
-    for await (const { line, parsed, bytesRead } of rows()) {
+    for await (const { line, parsed, bytesRead } of rows) {
       last = line;
-      yield { number: rowsBefore + line, file: name, line, parsed, bytesRead: bytesBefore + bytesRead };
+      yield {
+        number: rowsBefore + line,
+        file: name,
+        line,
+        parsed: isText ? types.typed(parsed) : parsed,
+        bytesRead: bytesBefore + bytesRead,
+      };
     }
     rowsBefore += last;
     bytesBefore += bytes;

@@ -24,6 +24,8 @@ export interface Tokenizer {
   readonly head: readonly number[];
   readonly tail: readonly number[];
   readonly vocabularySize: number;
+  /** Stands for text that the vocabulary does not have; absent where it has every text. */
+  readonly unknownId: number | undefined;
   /** Token ids of a text, special tokens excluded. */
   encode(text: string): Int32Array;
   /** The same, with turns of the event loop between; rejects with the signal's reason once it is aborted. */
@@ -142,6 +144,7 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
     head,
     tail,
     vocabularySize: withSpecials.get_vocab().size,
+    unknownId,
     encode: (text) => {
       const ids: number[] = [];
       for (const _ of stepsOf(text, ids)) continue;

@@ -1,0 +1,52 @@
+/** Which fields of a row make a document: the names that are expected, or those that the command line gives. */
+import { CommandFailure } from '../failure.ts';
+import type { RowFile } from './sources/row-file.ts';
+
+export const idFields = ['doc_id', '_id', 'id'];
+
+/** Names of fields, where they are not those expected. */
+export interface FieldChoice {
+  readonly id?: string | undefined;
+  readonly text?: string | undefined;
+  /** Further fields that become metadata; absent: all. */
+  readonly metadata?: readonly string[] | undefined;
+  /** Columns of CSV whose values stay strings; absent: those that are not all numbers or all booleans. */
+  readonly strings?: readonly string[] | 'all' | undefined;
+}
+
+/** Refuses a file whose columns are fixed when no document can come of them. */
+export function assertColumns({ name, columns }: RowFile, choice: FieldChoice): void {
+  if (columns === undefined) return;
+  const list = columns.map((column) => JSON.stringify(column)).join(', ');
+  const missing = (what: string, option: string): CommandFailure =>
+    new CommandFailure(
+      'input_error',
+      `${name} has no column ${what}, but ${list}: choose one with ${option} NAME`,
+    );
+  if (!hasOne(columns, idFieldsOf(choice))) throw missing(idFieldsOf(choice).join(', '), '--id-field');
+  if (!hasOne(columns, textFieldsOf(choice))) throw missing(choice.text ?? 'text', '--text-field');
+}
+
+/** Whether a document can come of these columns. */
+export function isDocument(columns: readonly string[], choice: FieldChoice): boolean {
+  return hasOne(columns, idFieldsOf(choice)) && hasOne(columns, textFieldsOf(choice));
+}
+
+/** Whether a column of strings may hold numbers or booleans: identifiers and texts are strings whatever they look like. */
+export function mayBeTyped(column: string, choice: FieldChoice): boolean {
+  const stays = choice.strings === 'all' || choice.strings?.includes(column) === true;
+  const isOwn = ['title', 'metadata', ...idFieldsOf(choice), ...textFieldsOf(choice)].includes(column);
+  return !stays && !isOwn && (choice.metadata?.includes(column) ?? true);
+}
+
+function idFieldsOf({ id }: FieldChoice): readonly string[] {
+  return id === undefined ? idFields : [id];
+}
+
+function textFieldsOf({ text }: FieldChoice): readonly string[] {
+  return text === undefined ? ['text', 'title'] : [text];
+}
+
+function hasOne(columns: readonly string[], names: readonly string[]): boolean {
+  return names.some((name) => columns.includes(name));
+}

@@ -1,0 +1,91 @@
+/**
+ * Values of a Parquet file as JSON has them, with all their digits. Timestamps become ISO 8601 with the digits of their unit,
+ * so that their strings have one order; dates are days, without a time. NaN and the infinities are no JSON: they are fields
+ * that are not there, or null within a list.
+ */
+import { isUtf8 } from 'node:buffer';
+import { isObject, parseJson } from '../../json.ts';
+
+/** A leading U+FEFF belongs to the value. */
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+
+export function text(bytes: Uint8Array): string {
+  return decoder.decode(bytes);
+}
+
+/** What has no annotation that concerns us. */
+export function plain(value: unknown): unknown {
+  if (typeof value === 'bigint') return parseJson(String(value));
+  if (typeof value === 'number') return Number.isFinite(value) ? value : undefined;
+  if (value instanceof Uint8Array)
+    return isUtf8(value) ? decoder.decode(value) : Buffer.from(value).toString('base64');
+  if (ArrayBuffer.isView(value)) return Array.from(value as unknown as ArrayLike<unknown>, plain);
+  if (Array.isArray(value)) return value.map(plain);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([field, inner]) => [field, plain(inner)]));
+}
+
+/** Bytes are two's complement, the first one highest. */
+export function integerOf(value: unknown): bigint {
+  if (!(value instanceof Uint8Array)) return BigInt(value as number | bigint);
+  const unsigned = value.reduce((sum, byte) => sum * 256n + BigInt(byte), 0n);
+  return BigInt.asIntN(value.length * 8, unsigned);
+}
+
+export function decimal(unscaled: bigint, scale: number): unknown {
+  const sign = unscaled < 0n ? '-' : '';
+  const digits = String(unscaled < 0n ? -unscaled : unscaled).padStart(scale + 1, '0');
+  const point = digits.length - scale;
+  return parseJson(
+    scale === 0 ? `${sign}${digits}` : `${sign}${digits.slice(0, point)}.${digits.slice(point)}`,
+  );
+}
+
+/** The decimal with fewest digits that is this float: 0.1, not 0.10000000149011612. */
+export function shortest(float: number): number | undefined {
+  if (!Number.isFinite(float)) return undefined;
+  const texts = [6, 7, 8, 9].map((digits) => Number(float.toPrecision(digits)));
+  return texts.find((number) => Math.fround(number) === float) ?? float;
+}
+
+const dayMs = 86_400_000;
+
+/** Years that a `Date` does not reach are left out. */
+function isoOf(ms: number): string | undefined {
+  const moment = new Date(ms);
+  return Number.isNaN(moment.getTime()) ? undefined : moment.toISOString();
+}
+
+export function date(days: number): string | undefined {
+  return isoOf(days * dayMs)?.replace(/T.*$/, '');
+}
+
+/** `count` units of 10^-digits seconds since 1970. */
+export function timestamp(count: bigint, digits: number): string | undefined {
+  const unit = 10n ** BigInt(digits);
+  const fraction = ((count % unit) + unit) % unit;
+  const seconds = Number((count - fraction) / unit);
+  return isoOf(seconds * 1000)?.replace('.000Z', `.${String(fraction).padStart(digits, '0')}Z`);
+}
+
+/** `count` units of 10^-digits seconds since midnight. */
+export function time(count: bigint, digits: number): string | undefined {
+  return timestamp(count, digits)?.replace(/^.*T(.*)Z$/, '$1');
+}
+
+/** Months, days and milliseconds, 32 bits each, as ISO 8601 writes a duration. */
+export function interval(bytes: Uint8Array): string {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const [months, days, milliseconds] = [0, 4, 8].map((at) => view.getUint32(at, true));
+  return `P${months}M${days}DT${milliseconds! / 1000}S`;
+}
+
+/** A column of JSON may hold text that is none. */
+export function json(bytes: Uint8Array): unknown {
+  const decoded = text(bytes);
+  try {
+    return parseJson(decoded);
+  } catch {
+    return decoded;
+  }
+}

@@ -1,0 +1,52 @@
+/** What imports as a process are run against: a double of the service, an input, a state directory. */
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { ApiDouble, type SeenRequest } from '../../support/http/api-double.ts';
+import { newDirectory } from '../../support/machine/temporary-directory.ts';
+import type { RunOptions } from '../../support/running/command-process.ts';
+
+export interface ImportStage {
+  readonly api: ApiDouble;
+  readonly directory: string;
+  /** XDG_STATE_HOME of the processes. */
+  readonly stateHome: string;
+  readonly options: RunOptions;
+}
+
+export async function startImportStage(): Promise<ImportStage> {
+  const api = new ApiDouble();
+  const [directory, stateHome] = await Promise.all([newDirectory(), newDirectory()]);
+  const environment = {
+    MAXSIMD_URL: await api.listen(),
+    MAXSIMD_API_KEY: 'qkv_live_test',
+    XDG_STATE_HOME: stateHome,
+  };
+  return { api, directory, stateHome, options: { environment } };
+}
+
+export function isUpsert(request: SeenRequest): boolean {
+  return request.path.endsWith('/documents');
+}
+
+export function rows(count: number): readonly object[] {
+  return Array.from({ length: count }, (_, position) => ({ id: `d${position}`, text: `text ${position}` }));
+}
+
+/** A line for each. */
+export function writeInput(
+  directory: string,
+  objects: readonly (object | string)[],
+  name = 'input.jsonl',
+): string {
+  const file = path.join(directory, name);
+  const text = objects.map((item) => (typeof item === 'string' ? item : JSON.stringify(item))).join('\n');
+  writeFileSync(file, name.endsWith('.gz') ? gzipSync(text) : text);
+  return file;
+}
+
+/** Those that imports left in the state directory. */
+export function stateFilesIn(stateHome: string): readonly string[] {
+  const folder = path.join(stateHome, 'maxsimd');
+  return existsSync(folder) ? readdirSync(folder) : [];
+}

@@ -1,0 +1,63 @@
+/** What the values of a Parquet file become, to the digit. The fixture is written by `write_types.py` beside it. */
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { openParquet, withoutHidden } from '../../../src/cli/import/sources/parquet.ts';
+
+const fixture = path.resolve(import.meta.dirname, '../../fixtures/parquet/types.parquet');
+
+/** Field -> JSON text of its value. */
+async function rowsOf(file: string): Promise<readonly Readonly<Record<string, string>>[]> {
+  const { rows } = await openParquet(file);
+  const read: Record<string, string>[] = [];
+  for await (const { parsed } of rows()) {
+    const object = 'object' in parsed ? parsed.object : {};
+    read.push(
+      Object.fromEntries(Object.entries(object).map(([field, value]) => [field, JSON.stringify(value)])),
+    );
+  }
+  return read;
+}
+
+describe('values of a Parquet file', () => {
+  it.each([
+    ['a decimal', 'price', ['1234567.89', '-0.05', undefined]],
+    ['a decimal longer than a double', 'sum', ['12345678901234567.89', '-12345678901234567.89', '5']],
+    ['a decimal without a fraction', 'count', ['12345678901234567890', undefined, undefined]],
+    ['a short float, without NaN and the infinities', 'ratio', ['0.1', undefined, undefined]],
+    ['a double, without NaN and the infinities', 'score', [undefined, '0.1', undefined]],
+    ['a long integer', 'serial', ['1126128864018916581', '2', undefined]],
+    ['a day', 'day', ['"2026-11-27"', '"1969-12-31"', undefined]],
+    ['milliseconds', 'ms', ['"2026-11-27T01:02:03.123Z"', undefined, undefined]],
+    ['microseconds', 'us', ['"2026-11-27T01:02:03.123456Z"', '"1969-12-31T23:59:59.999999Z"', undefined]],
+    ['nanoseconds', 'ns', ['"2025-11-27T01:02:03.123456789Z"', undefined, undefined]],
+    ['a time in milliseconds', 'clock_ms', ['"01:02:03.004"', undefined, undefined]],
+    ['a time in microseconds', 'clock_us', ['"01:02:03.000004"', undefined, undefined]],
+    ['a time in nanoseconds', 'clock_ns', ['"01:02:03.000000005"', undefined, undefined]],
+    ['a duration, which Parquet has as an integer', 'elapsed', ['90000000', undefined, undefined]],
+    ['JSON, and text that is none', 'notes', ['{"long":1126128864018916581}', '"not JSON"', undefined]],
+    ['a list', 'prices', ['[1.1,null]', '[]', undefined]],
+    ['a struct', 'part', ['{"price":1.1,"days":["2026-11-27"]}', undefined, undefined]],
+    ['a map', 'rates', ['{"a":1.1}', undefined, undefined]],
+    ['a string, with its byte order mark', 'id', [JSON.stringify('\ufeffx'), '"x"', '"y"']],
+  ])('%s', async (_, field, values) => {
+    expect((await rowsOf(fixture)).map((row) => row[field])).toEqual(values);
+  });
+
+  it('an interval becomes an ISO 8601 duration', () => {
+    const { convert, metadata } = withoutHidden({
+      version: 2,
+      num_rows: 1n,
+      row_groups: [],
+      metadata_length: 0,
+      schema: [
+        { name: 'schema', num_children: 1 },
+        { name: 'lag', type: 'FIXED_LEN_BYTE_ARRAY', type_length: 12, converted_type: 'INTERVAL' },
+      ],
+    });
+    // hyparquet reads no column that says so.
+    expect(metadata.schema[1]).not.toHaveProperty('converted_type');
+    const bytes = Buffer.alloc(12);
+    for (const [place, part] of [14, 3, 1500].entries()) bytes.writeUInt32LE(part, place * 4);
+    expect(convert['lag']?.(new Uint8Array(bytes))).toBe('P14M3DT1.5S');
+  });
+});
