@@ -17,6 +17,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { z } from 'zod';
 import { bertNormalizer, bertWords, forEachBertWord, type BertNormalizer } from './bert-text.ts';
 import { createPieceLengths, locateBertTokens, type TokenPlaces } from './token-places.ts';
+import { withoutOuterSpace } from './outer-space.ts';
 import { createWordPieces, type WordPieces } from './word-pieces.ts';
 
 export interface Tokenizer {
@@ -32,6 +33,16 @@ export interface Tokenizer {
   locate(text: string): TokenPlaces | undefined;
   /** Id of a vocabulary entry. */
   idOf(token: string): number | undefined;
+  /** Id of what no entry stands for. */
+  readonly unknownId: number | undefined;
+  /** A text of the model's own that stands before others. Special tokens in it are special. */
+  prompt(text: string): Prompt;
+}
+
+export interface Prompt {
+  readonly ids: readonly number[];
+  /** White space at its end. It is tokenised with the text that follows: byte-level tokens begin with their space. */
+  readonly lead: string;
 }
 
 export interface TokenizerOptions {
@@ -42,6 +53,8 @@ export interface TokenizerOptions {
   readonly specialStrings: readonly string[];
   /** Lowercase texts first (exports whose tokenizer lacks that step). */
   readonly lowercase: boolean;
+  /** Leave out white space at both ends of texts, as PyLate does. */
+  readonly strip: boolean;
 }
 
 /** Tables are as long as the largest id: no vocabulary comes near this one. */
@@ -101,8 +114,10 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
       stripAccents: normalizer.strip_accents ?? normalizer.lowercase,
       lowercase: normalizer.lowercase,
     });
-    plain.normalizer = normalize;
-    plain.pre_tokenizer = bertWords;
+    for (const each of [plain, withSpecials]) {
+      each.normalizer = normalize;
+      each.pre_tokenizer = bertWords;
+    }
     const unknown = plain.model?.unk_token_id;
     if (model.type === 'WordPiece' && unknown !== undefined && added.length === 0) {
       const appendPieces = createWordPieces({
@@ -127,7 +142,8 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
 
   const stepsOf = (text: string, ids: number[]): ReturnType<Steps> => {
     const wellFormed = text.toWellFormed();
-    return steps(lowercaseFirst ? wellFormed.toLowerCase() : wellFormed, ids);
+    const stripped = options.strip ? withoutOuterSpace(wellFormed) : wellFormed;
+    return steps(lowercaseFirst ? stripped.toLowerCase() : stripped, ids);
   };
   const finish = (ids: readonly number[]): Int32Array => {
     const result = new Int32Array(ids);
@@ -167,6 +183,8 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
       return isSame(places.ids, ids) ? { ...places, ids: finish(ids) } : undefined;
     },
     idOf: (token) => withSpecials.token_to_id(token),
+    unknownId,
+    prompt: (text) => promptOf(text, withSpecials, described.added_tokens),
   };
 }
 
@@ -207,6 +225,18 @@ function librarySteps(tokenizer: LibraryTokenizer): Steps {
       tokenizer.model?.clear_cache?.();
     }
   };
+}
+
+function promptOf(
+  text: string,
+  tokenizer: LibraryTokenizer,
+  added: readonly { readonly content: string }[],
+): Prompt {
+  // An added token may end with the space, as PyLate's "[Q] " does.
+  const holdsSpace = added.some(({ content }) => content !== content.trimEnd() && text.endsWith(content));
+  const words = holdsSpace ? text : text.trimEnd();
+  const { ids } = tokenizer.encode(words, { add_special_tokens: false });
+  return { ids, lead: text.slice(words.length) };
 }
 
 /** What the tokenizer's own template puts around a text. */
