@@ -5,9 +5,7 @@
 # the Hugging Face hub. Needs Python 3.11 or newer, a package index for pip and 8 GB of disk (PyTorch), and no GPU.
 set -eu
 here=$(dirname "$0")
-tool="$here/pylate"
-if grep -q '"MultiVectorEncoder"' "${1-}/config_sentence_transformers.json" 2>/dev/null; then tool="$here/multi-vector"; fi
-venv="$tool/.venv"
-[ -x "$venv/bin/python" ] || python3 -m venv "$venv"
-"$venv/bin/python" -m pip --disable-pip-version-check --quiet install --requirement "$tool/requirements.txt"
-exec "$venv/bin/python" "$tool/convert.py" "$@"
+tool=pylate
+if grep -q '"MultiVectorEncoder"' "${1-}/config_sentence_transformers.json" 2>/dev/null; then tool=multi-vector; fi
+python=$("$here/tool-python.sh" "$tool")
+exec "$python" "$here/$tool/convert.py" "$@"

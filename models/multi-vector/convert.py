@@ -33,16 +33,18 @@ def load(checkpoint: str) -> tuple[MultiVectorEncoder, Transformer, list, MultiV
 
 
 def prompt_of(model: MultiVectorEncoder, kind: str) -> str:
-    """Refuses one that the tokenizer joins with the text: the service tokenises them apart, at the space between."""
-    prompt = model.prompts.get(kind, model.prompts.get(model.default_prompt_name, "")) or ""
-    words = prompt if any(str(token).endswith(" ") and prompt.endswith(str(token)) for token in model.tokenizer.get_added_vocab()) else prompt.rstrip()
+    """Refuses one that the tokenizer joins with the text: the service tokenises them apart, at the white space between."""
+    tokenizer = model.tokenizer
+    prompt = model.prompts.get(kind, model.prompts.get(model.default_prompt_name)) or ""
+    # An added token may end with the space.
+    holds_space = any(token != token.rstrip() and prompt.endswith(token) for token in tokenizer.get_added_vocab())
+    words = prompt if holds_space else prompt.rstrip()
 
     def ids(text: str) -> list[int]:
-        return model.tokenizer(text, add_special_tokens=False)["input_ids"]
+        return tokenizer(text, add_special_tokens=False)["input_ids"]
 
-    for text in PROBES:
-        if ids(prompt + text) != ids(words) + ids(prompt[len(words):] + text):
-            sys.exit(f"the tokenizer joins the {kind} prompt {prompt!r} with the text that follows it")
+    if any(ids(prompt + text) != ids(words) + ids(prompt[len(words):] + text) for text in PROBES):
+        sys.exit(f"the tokenizer joins the {kind} prompt {prompt!r} with the text that follows it")
     return prompt
 
 
@@ -51,18 +53,19 @@ def lengths(transformer: Transformer) -> dict:
     backbone, tokenizer, expansion = transformer.model, transformer.tokenizer, transformer.query_expansion
 
     def most(what: str) -> int:
-        return within_positions(getattr(transformer, what) or min(tokenizer.model_max_length, positions(backbone)), backbone, what)
+        given = getattr(transformer, what)
+        if given is None:
+            return min(tokenizer.model_max_length, positions(backbone))
+        return within_positions(given, backbone, what)
 
-    query_max, document_max = most("query_length"), most("document_length")
     if expansion is None:
-        return {"do_query_expansion": False, "attend_to_expansion_tokens": False, "query_length": query_max,
-                "document_length": document_max, "mask_token_id": tokenizer.mask_token_id, "maxsimd": {"prompts": True}}
+        return {"query_length": most("query_length"), "document_length": most("document_length"), "do_query_expansion": False,
+                "mask_token_id": tokenizer.mask_token_id, "maxsimd": {"prompts": True}}
     token = expansion["token"] or tokenizer.mask_token or tokenizer.eos_token
-    ours = {"prompts": True}
-    if expansion["strategy"] == "min":
-        ours["query_length_max"] = max(query_max, expansion["length"])
-    return {"do_query_expansion": True, "attend_to_expansion_tokens": expansion["attend"], "query_length": expansion["length"],
-            "document_length": document_max, "mask_token_id": tokenizer.convert_tokens_to_ids(token), "maxsimd": ours}
+    longest = max(most("query_length"), expansion["length"]) if expansion["strategy"] == "min" else expansion["length"]
+    return {"query_length": expansion["length"], "document_length": most("document_length"), "do_query_expansion": True,
+            "attend_to_expansion_tokens": expansion["attend"], "mask_token_id": tokenizer.convert_tokens_to_ids(token),
+            "maxsimd": {"prompts": True, "query_length_max": longest}}
 
 
 def known_words(mask: MultiVectorMask, tokenizer) -> list[str]:

@@ -1,14 +1,18 @@
 /**
  * Checkpoints that PyLate and sentence-transformers 6 saved, as `models/convert.sh` exports them (`test/fixtures/exports`, with the
  * programs that made them): for every text as many rows as those libraries give, with the same values. The texts begin and end
- * with all kinds of white space, which PyLate removes and sentence-transformers does not.
+ * with all kinds of white space, which PyLate removes and sentence-transformers does not. Every night the exports are made anew,
+ * which takes some gigabytes of Python packages; `TEST_EXPORTS=DIRECTORY` does the same now, in that directory.
  */
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from 'vitest';
-import { loadModel, type ServedModel } from '../../../src/encoder/model/served-model.ts';
+import { loadModel } from '../../../src/encoder/model/served-model.ts';
+import { rounds } from '../../rounds.ts';
 import { sessionsOfTest } from '../../support/encoder/sessions.ts';
 import { documentOf, queryOf, unquantisedRows } from '../../support/encoder/unquantised.ts';
+import { repositoryRoot } from '../../support/running/server.ts';
 
 interface Expected {
   readonly texts: readonly string[];
@@ -18,19 +22,33 @@ interface Expected {
 }
 
 const exports = path.resolve(import.meta.dirname, '../../fixtures/exports');
-const open = async (name: string): Promise<ServedModel> => loadModel(path.join(exports, name));
+const fresh = process.env['TEST_EXPORTS'] ?? path.join(repositoryRoot, 'build/exports');
+const isMade = process.env['TEST_EXPORTS'] !== undefined || rounds({ short: 0, nightly: 1 }) === 1;
 const tolerance = 2e-4;
 
-it.each([
+const names = [
   'pylate/modernbert',
   'pylate/xlm-roberta',
   'pylate/bert-odd',
   'multi-vector/bert-min',
   'multi-vector/modernbert-fixed',
   'multi-vector/xlm-roberta-unexpanded',
-])('%s: the rows of its own library', async (name) => {
-  const model = await open(name);
-  const expected = JSON.parse(readFileSync(path.join(exports, name, 'expected.json'), 'utf8')) as Expected;
+];
+
+it.each(names)('%s: the rows of its own library', async (name) => compare(path.join(exports, name)));
+
+it.runIf(isMade)(
+  'the rows of both libraries, of exports that are made now',
+  async () => {
+    execFileSync(path.join(exports, 'generate.sh'), [fresh], { stdio: 'pipe' });
+    for (const name of names) await compare(path.join(fresh, name));
+  },
+  3_600_000,
+);
+
+async function compare(directory: string): Promise<void> {
+  const model = await loadModel(directory);
+  const expected = JSON.parse(readFileSync(path.join(directory, 'expected.json'), 'utf8')) as Expected;
   const sessions = await sessionsOfTest(model);
   expect(expected.texts.length).toBeGreaterThan(30);
   for (const [i, text] of expected.texts.entries()) {
@@ -49,4 +67,4 @@ it.each([
       expect(furthest, where).toBeLessThan(tolerance);
     }
   }
-});
+}
