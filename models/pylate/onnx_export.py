@@ -36,7 +36,10 @@ def positions(backbone: nn.Module) -> int:
     """The longest sequence that the backbone takes. RoBERTa counts its positions from behind the padding."""
     embeddings = getattr(getattr(backbone, "embeddings", None), "position_embeddings", None)
     padding = getattr(embeddings, "padding_idx", None)
-    return backbone.config.max_position_embeddings - (0 if padding is None else padding + 1)
+    most = getattr(backbone.config, "max_position_embeddings", None)
+    if most is None:
+        sys.exit(f"{type(backbone).__name__} does not say how many positions it has: it is of no family that can be exported")
+    return most - (0 if padding is None else padding + 1)
 
 
 def within_positions(length: int, backbone: nn.Module, what: str) -> int:

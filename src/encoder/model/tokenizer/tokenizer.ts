@@ -61,19 +61,20 @@ export interface TokenizerOptions {
 const tokenIdMax = 1 << 24;
 const tokenId = z.number().int().min(0).max(tokenIdMax);
 
+const normalizerSchema = z.looseObject({
+  type: z.string(),
+  clean_text: z.boolean().default(true),
+  handle_chinese_chars: z.boolean().default(true),
+  strip_accents: z.boolean().nullish(),
+  lowercase: z.boolean().default(true),
+});
+type Normalizer = z.output<typeof normalizerSchema>;
+
 const tokenizerSchema = z.looseObject({
   added_tokens: z
     .array(z.looseObject({ id: tokenId, content: z.string(), special: z.boolean().default(false) }))
     .default([]),
-  normalizer: z
-    .looseObject({
-      type: z.string(),
-      clean_text: z.boolean().default(true),
-      handle_chinese_chars: z.boolean().default(true),
-      strip_accents: z.boolean().nullish(),
-      lowercase: z.boolean().default(true),
-    })
-    .nullish(),
+  normalizer: normalizerSchema.extend({ normalizers: z.array(normalizerSchema).optional() }).nullish(),
   pre_tokenizer: z.looseObject({ type: z.string() }).nullish(),
   model: z.looseObject({
     type: z.string().nullish(),
@@ -103,7 +104,8 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
     token.special || options.specialStrings.includes(token.content);
   const added = described.added_tokens.filter((token) => !isSpecial(token));
   const plain = new LibraryTokenizer({ ...options.tokenizer, added_tokens: added }, options.tokenizerConfig);
-  const { normalizer, pre_tokenizer: preTokenizer, model } = described;
+  const { pre_tokenizer: preTokenizer, model } = described;
+  const normalizer = withoutLowercase(described.normalizer);
   let steps = librarySteps(plain);
   let locate: (text: string) => TokenPlaces | undefined = () => undefined;
   const isBert = normalizer?.type === 'BertNormalizer' && preTokenizer?.type === 'BertPreTokenizer';
@@ -225,6 +227,19 @@ function librarySteps(tokenizer: LibraryTokenizer): Steps {
       tokenizer.model?.clear_cache?.();
     }
   };
+}
+
+/**
+ * What `do_lower_case` of sentence-transformers puts before BERT's normaliser is a part of that: for no code point does it matter
+ * that it comes first (`tokenizers` 0.23.3).
+ */
+function withoutLowercase(
+  normalizer: (Normalizer & { readonly normalizers?: readonly Normalizer[] | undefined }) | null | undefined,
+): Normalizer | null | undefined {
+  const [first, second, ...others] = normalizer?.normalizers ?? [];
+  if (first?.type !== 'Lowercase' || second?.type !== 'BertNormalizer' || others.length > 0)
+    return normalizer;
+  return { ...second, strip_accents: second.strip_accents ?? second.lowercase, lowercase: true };
 }
 
 function promptOf(
