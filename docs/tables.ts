@@ -48,6 +48,7 @@ const dependencyReasons: Readonly<Record<string, string>> = {
   pg: 'the catalog of several nodes',
   pino: 'the log',
   'prom-client': 'metrics',
+  protobufjs: 'reads which files an ONNX graph names',
   tar: 'headers of archives; its parser is not used',
   ulid: 'request ids',
   undici: 'connections of the command line, also through proxies',

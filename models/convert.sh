@@ -1,11 +1,11 @@
 #!/bin/sh
-# Exports a PyLate checkpoint (a ColBERT of the BERT or the ModernBERT family) as a directory for `maxsimd models add`:
+# Exports a late-interaction checkpoint (of the BERT, ModernBERT or XLM-RoBERTa family) as a directory for `maxsimd models add`:
 #   models/convert.sh CHECKPOINT DIRECTORY
-# CHECKPOINT is a directory as PyLate saves it, or a name on the Hugging Face hub. Needs Python 3.11 or newer, a package index for
-# pip and 8 GB of disk (PyTorch), and no GPU.
+# CHECKPOINT is a directory as PyLate or sentence-transformers 6 (`MultiVectorEncoder`) saves it, or the name of a PyLate model on
+# the Hugging Face hub. Needs Python 3.11 or newer, a package index for pip and 8 GB of disk (PyTorch), and no GPU.
 set -eu
 here=$(dirname "$0")
-venv="$here/pylate/.venv"
-[ -x "$venv/bin/python" ] || python3 -m venv "$venv"
-"$venv/bin/python" -m pip --disable-pip-version-check --quiet install --requirement "$here/pylate/requirements.txt"
-exec "$venv/bin/python" "$here/pylate/convert.py" "$@"
+tool=pylate
+if grep -q '"MultiVectorEncoder"' "${1-}/config_sentence_transformers.json" 2>/dev/null; then tool=multi-vector; fi
+python=$("$here/tool-python.sh" "$tool")
+exec "$python" "$here/$tool/convert.py" "$@"

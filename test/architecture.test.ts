@@ -190,6 +190,7 @@ describe('engines', () => {
     '@opentelemetry/resources',
     '@opentelemetry/sdk-trace',
     'prom-client',
+    'protobufjs',
     'pino',
     'cli-progress',
     'csv-parse',

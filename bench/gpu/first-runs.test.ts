@@ -6,6 +6,8 @@ import { type FirstRunsRow, paddedShapes, totalsOf } from './first-runs.ts';
 const rules = {
   queryHead: [1],
   documentHead: [1],
+  queryLead: '',
+  documentLead: '',
   tail: [2],
   queryPositionsMax: 512,
   documentPositionsMax: 512,

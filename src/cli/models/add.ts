@@ -51,7 +51,7 @@ export async function addModel(
     const directory = path.join(folder, name, version);
     await mkdir(path.dirname(directory), { recursive: true });
     await rename(staged, directory);
-    return report(model, { name, version, directory, notes: source.notes });
+    return report(model, { name, version, directory, notes: [...source.notes, ...skipNotes(model, source)] });
   } finally {
     await rm(staging, { recursive: true, force: true });
   }
@@ -85,6 +85,7 @@ async function namesFor(
 async function copyFiles({ directory, files, config }: ModelSource, staged: string): Promise<void> {
   for (const { from, to } of files) {
     try {
+      await mkdir(path.dirname(path.join(staged, to)), { recursive: true });
       await copyFile(path.join(directory, from), path.join(staged, to));
     } catch (error) {
       throw failure(`cannot copy ${path.join(directory, from)}: ${messageOf(error)}`, error);
@@ -101,21 +102,33 @@ async function checked(staged: string): ReturnType<typeof goldenRun> {
   try {
     const { config, tokenizer } = await openModelDirectory(staged);
     const { model, golden } = await goldenRun(staged);
-    for (const [prefix, id] of [
-      [config.query_prefix, config.query_prefix_id],
-      [config.document_prefix, config.document_prefix_id],
-    ] as const) {
-      if (prefix === undefined || prefix === null || prefix === '') continue;
-      const inVocabulary = idOf(tokenizer, model, prefix);
-      if (inVocabulary === (id ?? inVocabulary) && inVocabulary !== undefined) continue;
-      throw failure(
-        `the prefix ${JSON.stringify(prefix)} is token ${id} in the configuration and ${inVocabulary ?? 'none'} in the tokenizer`,
-      );
+    for (const kind of ['query', 'document'] as const) {
+      const problem = prefixProblem(tokenizer, model, config[`${kind}_prefix`], config[`${kind}_prefix_id`]);
+      if (problem !== undefined) throw failure(problem);
     }
     return { model, golden };
   } catch (error) {
     throw failure(messageOf(error).replaceAll(`${staged}${path.sep}`, ''), error);
   }
+}
+
+/** A prefix with an id is that token. One without may be several tokens, all of them known. */
+function prefixProblem(
+  tokenizer: Readonly<Record<string, unknown>>,
+  model: ServedModel,
+  prefix: string | null | undefined,
+  id: number | null | undefined,
+): string | undefined {
+  if (prefix === undefined || prefix === null || prefix === '') return undefined;
+  const quoted = JSON.stringify(prefix);
+  if (id === undefined || id === null) {
+    const { ids } = model.tokenizer.prompt(prefix);
+    const isKnown = ids.every((each) => each !== model.tokenizer.unknownId);
+    return isKnown ? undefined : `the tokenizer does not know all of the prefix ${quoted}`;
+  }
+  const inVocabulary = idOf(tokenizer, model, prefix);
+  if (inVocabulary === id) return undefined;
+  return `the prefix ${quoted} is token ${id} in the configuration and ${inVocabulary ?? 'none'} in the tokenizer`;
 }
 
 /** Added tokens are special, and not in the vocabulary that texts are split by. */
@@ -130,6 +143,18 @@ function idOf(
   }[];
   const found = added.find(({ content }) => content === token || content === token.trim());
   return found?.id ?? model.tokenizer.idOf(token) ?? model.tokenizer.idOf(token.trim());
+}
+
+/** Words of the skip-list that are no token. */
+function skipNotes({ tokenizer }: ServedModel, { config }: ModelSource): readonly string[] {
+  const words = (config['skiplist_words'] ?? []) as readonly string[];
+  const unknown = words.filter((word) => tokenizer.idOf(word) === undefined);
+  if (unknown.length === 0) return [];
+  const consequence =
+    tokenizer.unknownId === undefined
+      ? 'they skip nothing'
+      : 'unknown tokens of documents yield no vectors instead, as in PyLate';
+  return [`not single tokens, though on the skip-list: ${unknown.join(' ')}; ${consequence}`];
 }
 
 async function checksums(staged: string, { files }: ModelSource): Promise<Record<string, object>> {
@@ -159,13 +184,22 @@ function report(
   },
 ): CommandResult {
   const { rules, dim, windowTokensMax } = model;
-  const expansion = rules.expansion === undefined ? 'not expanded' : 'expanded with [MASK]';
+  const expansion =
+    rules.expansion === undefined ? 'not expanded' : `expanded to ${rules.expansion.positions} tokens`;
+  const prefixTokens = (head: readonly number[]): string => {
+    const tokens = head.length - model.tokenizer.head.length;
+    return tokens === 1 ? '1 token' : `${tokens} tokens`;
+  };
   const pairs: [string, string][] = [
     ['model', name],
     ['version', version],
     ['directory', directory],
     ['dimensions', String(dim)],
-    ['queries', `${rules.queryPositionsMax} tokens, ${expansion}`],
+    ['queries', `at most ${rules.queryPositionsMax} tokens, ${expansion}`],
+    [
+      'prefixes',
+      `${prefixTokens(rules.queryHead)} for queries, ${prefixTokens(rules.documentHead)} for documents`,
+    ],
     [
       'documents',
       `windows of at most ${windowTokensMax} tokens, ${rules.skipIds.size} tokens on the skip-list`,

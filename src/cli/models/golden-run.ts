@@ -43,6 +43,7 @@ export async function goldenRun(
   directory: string,
 ): Promise<{ readonly model: ServedModel; readonly golden: readonly GoldenText[] }> {
   const model = await loadModel(directory);
+  const { rules, tokenizer } = model;
   return withEncoder(directory, async (encoder) => {
     const golden: GoldenText[] = [];
     const tried = [...texts, longestText(model)];
@@ -58,7 +59,7 @@ export async function goldenRun(
     for (const text of tried) {
       const { vectors, rows, problem } = await encoder.encodeQuery(text, options);
       if (problem !== undefined) throw failure(`a text cannot be encoded: ${problem}`);
-      const { ids: inputIds } = querySequence(model.rules, model.tokenizer.encode(text));
+      const { ids: inputIds } = querySequence(rules, tokenizer.encode(rules.queryLead + text));
       if (rows !== inputIds.length) throw failure('the graph gives another number of vectors than of tokens');
       if (model.session.tokenWeightOutput === undefined) assertUnit(vectors, model.dim);
       golden.push(goldenOf(text, inputIds, { vectors, dim: model.dim }));
@@ -68,8 +69,8 @@ export async function goldenRun(
       const [alone] = await documentsOf(encoder.encodeDocuments([text], options));
       assertSame(alone!, together[i]!);
       const sequence = documentSequence(
-        model.rules,
-        model.tokenizer.encode(text).subarray(0, model.windowTokensMax),
+        rules,
+        tokenizer.encode(rules.documentLead + text).subarray(0, model.windowTokensMax),
       );
       if (alone!.chunkRows[0] !== sequence.rows) {
         throw failure('the graph gives another number of vectors than of tokens of a document');

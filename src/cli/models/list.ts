@@ -65,9 +65,9 @@ export async function verifyModels(folders: readonly string[]): Promise<CommandR
 }
 
 async function sizeOf(directory: string): Promise<number> {
-  const entries = await readdir(directory, { withFileTypes: true });
+  const entries = await readdir(directory, { withFileTypes: true, recursive: true });
   const sizes = await Promise.all(
-    entries.filter((entry) => entry.isFile()).map((entry) => stat(path.join(directory, entry.name))),
+    entries.filter((entry) => entry.isFile()).map((entry) => stat(path.join(entry.parentPath, entry.name))),
   );
   return sizes.reduce((sum, { size }) => sum + size, 0);
 }

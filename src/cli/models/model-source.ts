@@ -9,6 +9,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { CommandFailure, messageOf } from '../failure.ts';
+import { graphFiles, isInside } from './graph-files.ts';
 
 export interface ModelSource {
   /** Files to copy: name in the source directory, and in the model directory. */
@@ -32,6 +33,8 @@ export type SourceManifest = z.output<typeof manifestSchema>;
 
 const configFiles = ['onnx_config.json', 'config_sentence_transformers.json'] as const;
 const tokenizerFiles = new Set(['tokenizer.json', 'tokenizer_config.json']);
+/** What a model directory holds besides weights. */
+const ownFiles = new Set([...tokenizerFiles, ...configFiles, 'manifest.json', 'model.onnx']);
 
 export async function readModelSource(given: string): Promise<ModelSource> {
   const directory = (await isDirectory(given)) ? given : path.dirname(given);
@@ -42,13 +45,13 @@ export async function readModelSource(given: string): Promise<ModelSource> {
   if (!graph.endsWith('.onnx')) throw failure(`${given} is neither a directory nor an .onnx file`);
   const { config, notes } = await configOf(directory, entries);
   if (!entries.includes('tokenizer.json')) throw failure(`${directory} has no tokenizer.json`);
-  const stem = graph.slice(0, -'.onnx'.length);
-  const weights = entries.filter((name) => [`${graph}.data`, `${graph}_data`, `${stem}.data`].includes(name));
+  const weights = await graphFiles(path.join(directory, graph));
+  const taken = weights.find((name) => ownFiles.has(name));
+  if (taken !== undefined) throw failure(`${graph} keeps weights in ${taken}, which is another file here`);
   return {
     directory,
     files: [
       { from: graph, to: 'model.onnx' },
-      // The graph names the file of its weights.
       ...[...weights, ...entries.filter((name) => tokenizerFiles.has(name))].map((name) => ({
         from: name,
         to: name,
@@ -64,9 +67,21 @@ export async function readModelSource(given: string): Promise<ModelSource> {
 async function ownModel(directory: string): Promise<ModelSource> {
   const manifest = parse(manifestSchema, directory, await readJson(path.join(directory, 'manifest.json')));
   const names = Object.keys(manifest.files);
-  const strange = names.find((name) => path.basename(name) !== name);
-  if (strange !== undefined)
-    throw failure(`${directory}: the manifest names ${strange}, which is no plain file name`);
+  const strange = names.find((name) => !isInside(name));
+  if (strange !== undefined) {
+    throw failure(
+      `${directory}: the manifest names a file outside the directory: ${JSON.stringify(strange)}`,
+    );
+  }
+  for (const graph of names.filter((name) => name.endsWith('.onnx'))) {
+    const weights = await graphFiles(path.join(directory, graph));
+    const unlisted = weights.find(
+      (name) => !names.includes(path.posix.join(path.posix.dirname(graph), name)),
+    );
+    if (unlisted !== undefined) {
+      throw failure(`${directory}: ${graph} keeps weights in ${unlisted}, which the manifest does not name`);
+    }
+  }
   return {
     directory,
     files: names.map((name) => ({ from: name, to: name })),

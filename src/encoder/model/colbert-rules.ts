@@ -5,10 +5,10 @@
  *   query     CLS [prefix] tokens SEP, padded with MASK up to `query_length` when the model expands queries;
  *             MASK positions are not attended unless `attend_to_expansion_tokens`; every position scores
  *   document  CLS [prefix] tokens SEP; positions whose token is on the skip-list (punctuation) yield no
- *             row; CLS, the prefix and SEP always do
+ *             row, also those of the prefix
  *
- * The prefix stands at position 1. Queries longer than the limit are truncated; documents come in windows
- * that fit.
+ * The prefix stands at position 1 and is one token or several. Queries longer than the limit are truncated; documents come in
+ * windows that fit.
  */
 import { assertInvariant } from '../../errors.ts';
 
@@ -16,13 +16,18 @@ export interface ColbertRules {
   /** Ids before the text, after the prefix was put at position 1 (`CLS prefix`). */
   readonly queryHead: readonly number[];
   readonly documentHead: readonly number[];
+  /** White space that ends the prefix and is tokenised with the text: put before every text. */
+  readonly queryLead: string;
+  readonly documentLead: string;
   /** Ids after the text (`SEP`). */
   readonly tail: readonly number[];
   /** Positions of a query and of a document window, special tokens included. */
   readonly queryPositionsMax: number;
   readonly documentPositionsMax: number;
-  /** Absent for models that do not expand queries; their queries end with the tail. */
-  readonly expansion: { readonly maskId: number; readonly attended: boolean } | undefined;
+  /** Absent for models that do not expand queries; their queries end with the tail. Shorter ones get so many positions. */
+  readonly expansion:
+    | { readonly maskId: number; readonly attended: boolean; readonly positions: number }
+    | undefined;
   readonly skipIds: ReadonlySet<number>;
 }
 
@@ -48,7 +53,7 @@ export function querySequence(rules: ColbertRules, tokens: Int32Array): Sequence
     rules.queryPositionsMax - rules.queryHead.length - rules.tail.length,
   );
   const real = rules.queryHead.length + content + rules.tail.length;
-  const length = rules.expansion === undefined ? real : rules.queryPositionsMax;
+  const length = Math.max(real, rules.expansion?.positions ?? 0);
   const ids = new Int32Array(length);
   fill(ids, rules.queryHead, tokens.subarray(0, content), rules.tail);
   if (rules.expansion !== undefined) ids.fill(rules.expansion.maskId, real);
@@ -68,9 +73,9 @@ export function documentSequence(rules: ColbertRules, tokens: Int32Array): Seque
   if (rules.skipIds.size === 0) return { ids, attended: length, kept: undefined, rows: length };
   const kept = new Uint8Array(length).fill(1);
   let rows = length;
-  for (let i = 0; i < tokens.length; i++) {
-    if (!rules.skipIds.has(tokens[i]!)) continue;
-    kept[rules.documentHead.length + i] = 0;
+  for (let i = 0; i < length; i++) {
+    if (!rules.skipIds.has(ids[i]!)) continue;
+    kept[i] = 0;
     rows--;
   }
   return { ids, attended: length, kept, rows };

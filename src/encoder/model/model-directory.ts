@@ -35,9 +35,17 @@ const onnxConfigSchema = z.looseObject({
   pad_token_id: tokenId.default(0),
   skiplist_words: z.array(z.string()).default([]),
   do_lower_case: z.boolean().default(false),
-  /** Ours: a graph with a fused document head. */
+  /** Ours. */
   maxsimd: z
     .looseObject({
+      /**
+       * The prefixes are prompts, as in sentence-transformers: text that is put before each text, which keeps the white space
+       * at its ends. In PyLate they are tokens, and the text is stripped.
+       */
+      prompts: z.boolean().optional(),
+      /** Queries are expanded to `query_length` and have at most so many positions; else `query_length` is both. */
+      query_length_max: z.number().int().min(1).optional(),
+      /** A graph with a fused document head has these. */
       position_limit: z.number().int().min(4).optional(),
       /** Mean of the unit document vectors, subtracted in the graph before quantisation. */
       centring: z.array(z.number()).optional(),

@@ -5,9 +5,15 @@ import {
   type ModelDirectory,
   ModelDirectoryError,
   type ModelGraphs,
+  type OnnxConfig,
   openModelDirectory,
 } from './model-directory.ts';
-import { createTokenizer, type Tokenizer, type TokenizerOptions } from './tokenizer/tokenizer.ts';
+import {
+  createTokenizer,
+  type Prompt,
+  type Tokenizer,
+  type TokenizerOptions,
+} from './tokenizer/tokenizer.ts';
 
 /** What a session needs to know of a model. */
 export interface SessionModel {
@@ -38,12 +44,13 @@ export interface ServedModel {
 export async function loadModel(path: string): Promise<ServedModel> {
   const directory = await openModelDirectory(path);
   const { config } = directory;
-  const prefixes = [config.query_prefix, config.document_prefix].filter((prefix) => (prefix ?? '') !== '');
+  const prefixes = [config.query_prefix, config.document_prefix].map((prefix) => prefix ?? '');
   const tokenizer = usableTokenizer(directory, {
     tokenizer: directory.tokenizer,
     tokenizerConfig: directory.tokenizerConfig,
-    specialStrings: prefixes as string[],
+    specialStrings: prefixes.flatMap((prefix) => [prefix, prefix.trim()]),
     lowercase: config.do_lower_case,
+    strip: config.maxsimd?.prompts !== true,
   });
   const rules = colbertRules(directory, tokenizer);
   return {
@@ -81,24 +88,30 @@ function usableTokenizer({ directory }: ModelDirectory, options: TokenizerOption
 
 function colbertRules({ directory, config }: ModelDirectory, tokenizer: Tokenizer): ColbertRules {
   const positions = config.maxsimd?.position_limit;
+  const expandedQueryMax = Math.max(config.query_length, config.maxsimd?.query_length_max ?? 0);
+  const query = prefixOf(tokenizer, config, 'query');
+  const document = prefixOf(tokenizer, config, 'document');
   const rules: ColbertRules = {
-    queryHead: withPrefix(
-      tokenizer,
-      config.query_prefix_id ?? prefixId(directory, tokenizer, config.query_prefix),
-    ),
-    documentHead: withPrefix(
-      tokenizer,
-      config.document_prefix_id ?? prefixId(directory, tokenizer, config.document_prefix),
-    ),
+    queryHead: withPrefix(tokenizer, query.ids),
+    documentHead: withPrefix(tokenizer, document.ids),
+    queryLead: query.lead,
+    documentLead: document.lead,
     tail: tokenizer.tail,
     // Expanded queries have the length the model was trained with; others may use every position.
-    queryPositionsMax: config.do_query_expansion ? config.query_length : (positions ?? config.query_length),
+    queryPositionsMax: config.do_query_expansion ? expandedQueryMax : (positions ?? config.query_length),
     documentPositionsMax: positions ?? config.document_length,
     expansion: config.do_query_expansion
-      ? { maskId: config.mask_token_id!, attended: config.attend_to_expansion_tokens }
+      ? {
+          maskId: config.mask_token_id!,
+          attended: config.attend_to_expansion_tokens,
+          positions: config.query_length,
+        }
       : undefined,
     skipIds: new Set(
-      config.skiplist_words.map((word) => tokenizer.idOf(word)).filter((id) => id !== undefined),
+      config.skiplist_words
+        // PyLate skips unknown tokens in place of words that are none.
+        .map((word) => tokenizer.idOf(word) ?? tokenizer.unknownId)
+        .filter((id) => id !== undefined),
     ),
   };
   if (windowTokensMax(rules) < 1 || rules.queryPositionsMax <= rules.queryHead.length + rules.tail.length) {
@@ -107,20 +120,17 @@ function colbertRules({ directory, config }: ModelDirectory, tokenizer: Tokenize
   return rules;
 }
 
-/** The prefix token goes to position 1, whatever the tokenizer puts in front. */
-function withPrefix(tokenizer: Tokenizer, prefix: number | undefined): number[] {
-  if (prefix === undefined) return [...tokenizer.head];
-  return [...tokenizer.head.slice(0, 1), prefix, ...tokenizer.head.slice(1)];
+/** The prefix goes to position 1, whatever the tokenizer puts in front. */
+function withPrefix(tokenizer: Tokenizer, prefix: readonly number[]): number[] {
+  return [...tokenizer.head.slice(0, 1), ...prefix, ...tokenizer.head.slice(1)];
 }
 
-function prefixId(
-  directory: string,
-  tokenizer: Tokenizer,
-  prefix: string | null | undefined,
-): number | undefined {
-  if (prefix === undefined || prefix === null || prefix === '') return undefined;
-  const id = tokenizer.idOf(prefix) ?? tokenizer.idOf(prefix.trim());
-  if (id === undefined)
-    throw new ModelDirectoryError(`${directory}: the prefix ${prefix} is no vocabulary entry`);
-  return id;
+/** The token that the configuration says or the tokenizer has; otherwise the tokens of its text. */
+function prefixOf(tokenizer: Tokenizer, config: OnnxConfig, kind: 'query' | 'document'): Prompt {
+  const prefix = config[`${kind}_prefix`] ?? '';
+  const isToken = config.maxsimd?.prompts !== true;
+  const id =
+    config[`${kind}_prefix_id`] ??
+    (isToken && prefix !== '' ? (tokenizer.idOf(prefix) ?? tokenizer.idOf(prefix.trim())) : undefined);
+  return id === undefined ? tokenizer.prompt(prefix) : { ids: [id], lead: '' };
 }

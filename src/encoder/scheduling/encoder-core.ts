@@ -101,10 +101,10 @@ export class EncoderCore {
 
   /** Tokens of each text, special tokens excluded. */
   async countTokens(texts: readonly string[], request: EncodeRequest): Promise<Uint32Array> {
-    const { tokenizer } = this.#model(request).model;
+    const { rules, tokenizer } = this.#model(request).model;
     const counts = new Uint32Array(texts.length);
     for (const [i, text] of texts.entries()) {
-      counts[i] = (await tokenizer.encodeInSlices(text, request.signal)).length;
+      counts[i] = (await tokenizer.encodeInSlices(rules.documentLead + text, request.signal)).length;
       await turn();
     }
     return counts;
@@ -126,8 +126,9 @@ export class EncoderCore {
   ): Promise<QueryRows & { readonly inputTokens: number; readonly timings: EncodeTimings }> {
     const { model, modelIndex } = this.#model(request);
     const startedAt = performance.now();
-    const tokens = await model.tokenizer.encodeInSlices(text, request.signal);
-    const sequence = querySequence(model.rules, tokens);
+    const { rules, tokenizer } = model;
+    const tokens = await tokenizer.encodeInSlices(rules.queryLead + text, request.signal);
+    const sequence = querySequence(rules, tokens);
     const tokenizeMs = performance.now() - startedAt;
     const reservation = this.#reserve(sequence.ids.length);
     try {
@@ -173,7 +174,8 @@ export class EncoderCore {
     try {
       for await (const text of texts) {
         const startedAt = performance.now();
-        const tokens = await model.tokenizer.encodeInSlices(text, request.signal);
+        const { rules, tokenizer } = model;
+        const tokens = await tokenizer.encodeInSlices(rules.documentLead + text, request.signal);
         tokenizeMs.push(performance.now() - startedAt);
         documents.push(tokens);
         const work = windowedTokens(tokens.length, request.chunking);

@@ -65,11 +65,11 @@ function documentBatches(
 function queryBatches({ rules }: Model, { lengthStep, queryBatchTokens }: Limits): readonly WarmUpBatch[] {
   const special = rules.queryHead.length + rules.tail.length;
   const longest = rules.queryPositionsMax;
-  // Expanded queries have one length.
+  // Most expanded queries have one length.
   const lengths =
     rules.expansion === undefined
       ? paddedLengths(lengthStep, Math.min(queryPositionsMax, longest))
-      : [longest];
+      : [rules.expansion.positions];
   return lengths.flatMap((length) => {
     const tokens = Math.min(length, longest) - special;
     return paddedTextCounts(length, queryBatchTokens)

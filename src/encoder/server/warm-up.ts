@@ -66,9 +66,11 @@ async function checkOne(
   golden: z.output<typeof goldenSchema>[number],
 ): Promise<void> {
   const where = `${model.name} version ${model.version}, golden text of ${golden.input_ids.length} tokens`;
-  const tokens = model.tokenizer.encode(golden.text);
+  const { rules, tokenizer } = model;
   const sequence =
-    golden.kind === 'query' ? querySequence(model.rules, tokens) : documentSequence(model.rules, tokens);
+    golden.kind === 'query'
+      ? querySequence(rules, tokenizer.encode(rules.queryLead + golden.text))
+      : documentSequence(rules, tokenizer.encode(rules.documentLead + golden.text));
   if (
     sequence.ids.length !== golden.input_ids.length ||
     golden.input_ids.some((id, i) => sequence.ids[i] !== id)

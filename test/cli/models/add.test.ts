@@ -14,9 +14,12 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { loadModel } from '../../../src/encoder/model/served-model.ts';
 import { run, runJson, type RunOptions } from '../../support/running/command-process.ts';
 
 const tiny = path.resolve(import.meta.dirname, '../../fixtures/colbert-tiny/1');
+const external = path.resolve(import.meta.dirname, '../../fixtures/colbert-tiny/external');
+const exported = path.resolve(import.meta.dirname, '../../fixtures/exports');
 const own = path.resolve(import.meta.dirname, '../../../models/minilm-l6-maxsim/1');
 
 let directory: string;
@@ -104,6 +107,87 @@ it('a graph by another name is taken alone, or by its path where there are sever
   expect((await add(path.join(source, 'other.onnx'))).document.version).toBe('2');
 });
 
+it('weights in files of any name come with the graph that names them, and are checked with it', async () => {
+  cpSync(external, source, { recursive: true });
+  // What no tensor names stays behind.
+  writeFileSync(path.join(source, 'model.onnx.data'), 'of another graph');
+  expect((await add(source)).document.version).toBe('1');
+  const installed = path.join(models, 'an-export/1');
+  const { files } = JSON.parse(readFileSync(path.join(installed, 'manifest.json'), 'utf8'));
+  expect(Object.keys(files).toSorted()).toEqual([
+    'model.onnx',
+    'onnx_config.json',
+    'projection',
+    'tokenizer.json',
+    'weights/of tokens.bin',
+  ]);
+  // The whole directory can be installed elsewhere, and no part of it can be missing or change unseen.
+  expect((await add(installed, '--version', '2')).document.version).toBe('2');
+  writeFileSync(path.join(models, 'an-export/2/weights/of tokens.bin'), 'other weights');
+  const { exitCode, document } = await runJson(['models', 'verify'], options);
+  expect(exitCode).toBe(1);
+  expect(document.damaged).toBe(1);
+  delete files.projection;
+  const manifest = JSON.parse(readFileSync(path.join(installed, 'manifest.json'), 'utf8'));
+  writeFileSync(path.join(installed, 'manifest.json'), JSON.stringify({ ...manifest, files }));
+  expect(await refusedElsewhere(installed)).toContain('projection, which the manifest does not name');
+});
+
+it('a graph whose weights are not there, or in the place of another file, is refused', async () => {
+  cpSync(external, source, { recursive: true });
+  rmSync(path.join(source, 'weights'), { recursive: true });
+  expect(await refused(source)).toContain('of tokens.bin');
+  const graph = readFileSync(path.join(external, 'model.onnx'), 'latin1');
+  writeFileSync(
+    path.join(source, 'model.onnx'),
+    graph.replace('weights/of tokens.bin', '../weights/tokens.bin'),
+    'latin1',
+  );
+  expect(await refused(source)).toContain('a file outside its directory: "../weights/tokens.bin"');
+  writeFileSync(path.join(source, 'model.onnx'), graph.replace('projection', 'model.onnx'), 'latin1');
+  expect(await refused(source)).toContain('keeps weights in model.onnx');
+});
+
+it('a prefix may be several tokens, which stand before every query and every window of a document', async () => {
+  const prefixes = { query_prefix: 'the query: ', document_prefix: 'document ' };
+  change('onnx_config.json', { ...prefixes, query_prefix_id: null, document_prefix_id: null });
+  expect((await add(source)).document).toMatchObject({ version: '1', window_tokens_max: 21 });
+  const installed = path.join(models, 'an-export/1');
+  const { rules, tokenizer } = await loadModel(installed);
+  const head = (text: string): number[] => [...tokenizer.head, ...tokenizer.encode(text)];
+  expect(rules.queryHead).toEqual(head('the query:'));
+  expect(rules.queryHead).toHaveLength(4);
+  expect(rules.documentHead).toEqual(head('document'));
+  const manifest = JSON.parse(readFileSync(path.join(installed, 'manifest.json'), 'utf8'));
+  for (const { input_ids: ids } of manifest.golden) {
+    expect(ids).toHaveLength(12);
+    expect(ids.slice(0, 4)).toEqual(rules.queryHead);
+  }
+  const printed = await run(['models', 'add', source], options);
+  expect(printed.stdout).toContain('3 tokens for queries, 1 token for documents');
+  change('onnx_config.json', { query_prefix: 'früher 東京: ' });
+  expect((await add(source)).document.error.message).toContain(
+    'does not know all of the prefix "früher 東京: "',
+  );
+});
+
+it('words of the skip-list that are no token are pointed out', async () => {
+  change('onnx_config.json', { skiplist_words: ['.', 'two words', '東京'] });
+  expect((await add(source)).document.notes).toEqual([
+    expect.stringContaining('two words 東京; unknown tokens'),
+  ]);
+});
+
+it.each(['pylate/xlm-roberta', 'multi-vector/bert-min', 'multi-vector/modernbert-fixed'])(
+  'what models/convert.sh makes is installed: %s',
+  async (name) => {
+    expect(await add(path.join(exported, name))).toMatchObject({
+      exitCode: 0,
+      document: { dim: 16, version: '1' },
+    });
+  },
+);
+
 it('a model directory of ours keeps its name, version, variants and golden values', async () => {
   const copy = path.join(directory, 'copy');
   mkdirSync(copy);
@@ -120,7 +204,8 @@ it.each<[string, () => void, string]>([
   ['without a tokenizer', () => rmSync(path.join(source, 'tokenizer.json')), 'has no tokenizer.json'],
   ['without a graph', () => rmSync(path.join(source, 'model.onnx')), 'has no .onnx file'],
   ['without its keys', () => rmSync(path.join(source, 'onnx_config.json')), 'embedding_dim'],
-  ['with a damaged graph', () => writeFileSync(path.join(source, 'model.onnx'), 'x'), 'does not run'],
+  ['with a damaged graph', () => writeFileSync(path.join(source, 'model.onnx'), 'x'), 'not an ONNX graph'],
+  ['with an empty graph', () => writeFileSync(path.join(source, 'model.onnx'), ''), 'does not run'],
   ['of other dimensions', () => change('onnx_config.json', { embedding_dim: 32 }), '16 dimensions'],
   [
     'with another prefix',

@@ -20,7 +20,8 @@ async function served(name: string, tokenizer: string): Promise<ServedModel> {
   const source = path.join(await newDirectory(), 'export');
   mkdirSync(source);
   copyFileSync(path.join(published, name, 'onnx_config.json'), path.join(source, 'onnx_config.json'));
-  writeFileSync(path.join(source, 'model.onnx'), 'no graph');
+  // An empty graph.
+  writeFileSync(path.join(source, 'model.onnx'), '');
   writeFileSync(path.join(source, 'tokenizer.json'), tokenizer);
   const { config, files, notes } = await readModelSource(source);
   expect(notes).toEqual([]);
@@ -98,7 +99,7 @@ it.each([
     dim: 96,
     prefixes: [1, 2],
     lengths: [32, 300],
-    expansion: { maskId: 103, attended: false },
+    expansion: { maskId: 103, attended: false, positions: 32 },
     // The configuration does not say so, but the tokenizer does.
     lowers: true,
     padId: 103,

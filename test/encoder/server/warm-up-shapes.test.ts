@@ -13,6 +13,8 @@ import { sessionsOfTest } from '../../support/encoder/sessions.ts';
 const rules = {
   queryHead: [1, 2],
   documentHead: [1, 3],
+  queryLead: '',
+  documentLead: '',
   tail: [4],
   queryPositionsMax: 512,
   documentPositionsMax: 512,
@@ -67,7 +69,7 @@ describe('the batches of a warm-up', () => {
   it('hold the one length of queries that are expanded', () => {
     const expanded = {
       ...model,
-      rules: { ...rules, queryPositionsMax: 24, expansion: { maskId: 9, attended: true } },
+      rules: { ...rules, queryPositionsMax: 48, expansion: { maskId: 9, attended: true, positions: 24 } },
     };
     const batches = warmUpBatches(expanded, 'cuda', limits);
     expect(batches.filter(({ kind, texts }) => kind === 'query' && texts > 1)).toEqual(

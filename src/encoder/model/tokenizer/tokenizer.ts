@@ -16,6 +16,7 @@ import { Tokenizer as LibraryTokenizer } from '@huggingface/tokenizers';
 import { setImmediate as turn } from 'node:timers/promises';
 import { z } from 'zod';
 import { bertNormalizer, bertWords, forEachBertWord, type BertNormalizer } from './bert-text.ts';
+import { withoutOuterSpace } from './outer-space.ts';
 import { createPieceLengths, locateBertTokens, type FoundPlaces, type TokenPlaces } from './token-places.ts';
 import { createWordPieces, type WordPieces } from './word-pieces.ts';
 
@@ -34,6 +35,14 @@ export interface Tokenizer {
   locateInSlices(text: string, signal: AbortSignal): Promise<TokenPlaces | undefined>;
   /** Id of a vocabulary entry. */
   idOf(token: string): number | undefined;
+  /** A text of the model's own that stands before others. Special tokens in it are special. */
+  prompt(text: string): Prompt;
+}
+
+export interface Prompt {
+  readonly ids: readonly number[];
+  /** White space at its end. It is tokenised with the text that follows: byte-level tokens begin with their space. */
+  readonly lead: string;
 }
 
 export interface TokenizerOptions {
@@ -44,25 +53,28 @@ export interface TokenizerOptions {
   readonly specialStrings: readonly string[];
   /** Lowercase texts first (exports whose tokenizer lacks that step). */
   readonly lowercase: boolean;
+  /** Leave out white space at both ends of texts, as PyLate does. */
+  readonly strip: boolean;
 }
 
 /** Tables are as long as the largest id: no vocabulary comes near this one. */
 const tokenIdMax = 1 << 24;
 const tokenId = z.number().int().min(0).max(tokenIdMax);
 
+const normalizerSchema = z.looseObject({
+  type: z.string(),
+  clean_text: z.boolean().default(true),
+  handle_chinese_chars: z.boolean().default(true),
+  strip_accents: z.boolean().nullish(),
+  lowercase: z.boolean().default(true),
+});
+type Normalizer = z.output<typeof normalizerSchema>;
+
 const tokenizerSchema = z.looseObject({
   added_tokens: z
     .array(z.looseObject({ id: tokenId, content: z.string(), special: z.boolean().default(false) }))
     .default([]),
-  normalizer: z
-    .looseObject({
-      type: z.string(),
-      clean_text: z.boolean().default(true),
-      handle_chinese_chars: z.boolean().default(true),
-      strip_accents: z.boolean().nullish(),
-      lowercase: z.boolean().default(true),
-    })
-    .nullish(),
+  normalizer: normalizerSchema.extend({ normalizers: z.array(normalizerSchema).optional() }).nullish(),
   pre_tokenizer: z.looseObject({ type: z.string() }).nullish(),
   model: z.looseObject({
     type: z.string().nullish(),
@@ -92,7 +104,8 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
     token.special || options.specialStrings.includes(token.content);
   const added = described.added_tokens.filter((token) => !isSpecial(token));
   const plain = new LibraryTokenizer({ ...options.tokenizer, added_tokens: added }, options.tokenizerConfig);
-  const { normalizer, pre_tokenizer: preTokenizer, model } = described;
+  const { pre_tokenizer: preTokenizer, model } = described;
+  const normalizer = withoutLowercase(described.normalizer);
   let steps = librarySteps(plain);
   let locate: ((text: string, into: FoundPlaces) => ReturnType<Steps>) | undefined;
   const isBert = normalizer?.type === 'BertNormalizer' && preTokenizer?.type === 'BertPreTokenizer';
@@ -103,8 +116,10 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
       stripAccents: normalizer.strip_accents ?? normalizer.lowercase,
       lowercase: normalizer.lowercase,
     });
-    plain.normalizer = normalize;
-    plain.pre_tokenizer = bertWords;
+    for (const each of [plain, withSpecials]) {
+      each.normalizer = normalize;
+      each.pre_tokenizer = bertWords;
+    }
     const unknown = plain.model?.unk_token_id;
     if (model.type === 'WordPiece' && unknown !== undefined && added.length === 0) {
       const appendPieces = createWordPieces({
@@ -130,7 +145,8 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
 
   const stepsOf = (text: string, ids: number[]): ReturnType<Steps> => {
     const wellFormed = text.toWellFormed();
-    return steps(lowercaseFirst ? wellFormed.toLowerCase() : wellFormed, ids);
+    const stripped = options.strip ? withoutOuterSpace(wellFormed) : wellFormed;
+    return steps(lowercaseFirst ? stripped.toLowerCase() : stripped, ids);
   };
   const finish = (ids: readonly number[]): Int32Array => {
     const result = new Int32Array(ids);
@@ -166,6 +182,7 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
       return { ids: finish(ids), starts: Uint32Array.from(found.starts), ends: Uint32Array.from(found.ends) };
     },
     idOf: (token) => withSpecials.token_to_id(token),
+    prompt: (text) => promptOf(text, withSpecials, described.added_tokens),
   };
 }
 
@@ -218,6 +235,31 @@ function librarySteps(tokenizer: LibraryTokenizer): Steps {
       tokenizer.model?.clear_cache?.();
     }
   };
+}
+
+/**
+ * What `do_lower_case` of sentence-transformers puts before BERT's normaliser is a part of that: for no code point does it matter
+ * that it comes first (`tokenizers` 0.23.3).
+ */
+function withoutLowercase(
+  normalizer: (Normalizer & { readonly normalizers?: readonly Normalizer[] | undefined }) | null | undefined,
+): Normalizer | null | undefined {
+  const [first, second, ...others] = normalizer?.normalizers ?? [];
+  if (first?.type !== 'Lowercase' || second?.type !== 'BertNormalizer' || others.length > 0)
+    return normalizer;
+  return { ...second, strip_accents: second.strip_accents ?? second.lowercase, lowercase: true };
+}
+
+function promptOf(
+  text: string,
+  tokenizer: LibraryTokenizer,
+  added: readonly { readonly content: string }[],
+): Prompt {
+  // An added token may end with the space, as PyLate's "[Q] " does.
+  const holdsSpace = added.some(({ content }) => content !== content.trimEnd() && text.endsWith(content));
+  const words = holdsSpace ? text : text.trimEnd();
+  const { ids } = tokenizer.encode(words, { add_special_tokens: false });
+  return { ids, lead: text.slice(words.length) };
 }
 
 /** What the tokenizer's own template puts around a text. */

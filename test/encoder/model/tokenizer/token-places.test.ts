@@ -1,5 +1,6 @@
 /** Places of tokens: with the ids of the tokenizer for any text, each of the characters that its piece is made of. */
 import * as fc from 'fast-check';
+import path from 'node:path';
 import { expect, test } from 'vitest';
 
 import { spansOfRows } from '../../../../src/encoder/model/row-spans.ts';
@@ -92,4 +93,23 @@ test('nothing is looked for any more once nobody waits', async () => {
   const locating = tokenizer.locateInSlices(given, caller.signal);
   caller.abort(new Error('gone'));
   await expect(locating).rejects.toThrow('gone');
+});
+
+test('a prefix of several tokens has no span, and no row where the skip-list drops it', async () => {
+  const prompted = await loadModel(
+    path.resolve(import.meta.dirname, '../../../fixtures/exports/multi-vector/bert-min'),
+  );
+  const { rules } = prompted;
+  const given = 'the late, tokens';
+  const places = (await prompted.tokenizer.locateInSlices(given, new AbortController().signal))!;
+  const words = ({ starts, ends }: { starts: Uint32Array; ends: Uint32Array }): string[] =>
+    Array.from(starts, (start, row) => given.slice(start, ends[row])).filter((word) => word !== '');
+  const query = spansOfRows(prompted, places, undefined)!;
+  expect(words(query).join('')).toBe('thelate,tokens');
+  expect(query.starts.findIndex((_, row) => query.ends[row] !== 0)).toBe(rules.queryHead.length);
+  const chunking = { maxTokens: 20, overlapTokens: 0, minimumChunkTokens: 1 };
+  const document = spansOfRows(prompted, places, { chunking, chunkIndex: 0 })!;
+  expect(words(document).join('')).toBe('thelatetokens');
+  // "search_document:" has two marks that are skipped.
+  expect(document.starts.findIndex((_, row) => document.ends[row] !== 0)).toBe(rules.documentHead.length - 2);
 });

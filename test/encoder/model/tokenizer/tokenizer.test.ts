@@ -19,6 +19,7 @@ async function open(directory: string, changes: Record<string, unknown> = {}): P
     tokenizerConfig: model.tokenizerConfig,
     specialStrings: ['[unused0]', '[unused1]'],
     lowercase: model.config.do_lower_case,
+    strip: false,
   });
 }
 
@@ -169,6 +170,7 @@ describe('the tokenizer library', () => {
     tokenizerConfig: {},
     specialStrings: [],
     lowercase: false,
+    strip: false,
   });
 
   it('gives the same ids in slices as at once where a text has spaces', () => {
@@ -240,6 +242,7 @@ describe('other tokenizers', () => {
       tokenizerConfig: { unk_token: '<unk>', eos_token: '</s>' },
       specialStrings: [],
       lowercase: false,
+      strip: false,
     });
     const ids = [...unigram.encode('a <mask> a')];
     expect(ids).not.toContain(3);

@@ -1,0 +1,67 @@
+/**
+ * The files that an ONNX graph keeps weights in: `external_data` of its tensors, wherever they stand. The messages and field
+ * numbers are those of `onnx.proto` (ONNX IR version 13), without the fields that lead to no tensor.
+ */
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import protobuf from 'protobufjs';
+import { CommandFailure, messageOf } from '../failure.ts';
+
+const definition = `
+  syntax = "proto2";
+  message ModelProto { optional GraphProto graph = 7; repeated TrainingInfoProto training_info = 20; repeated FunctionProto functions = 25; }
+  message TrainingInfoProto { optional GraphProto initialization = 1; optional GraphProto algorithm = 2; }
+  message FunctionProto { repeated NodeProto node = 7; repeated AttributeProto attribute_proto = 11; }
+  message GraphProto { repeated NodeProto node = 1; repeated TensorProto initializer = 5; repeated SparseTensorProto sparse_initializer = 15; }
+  message NodeProto { repeated AttributeProto attribute = 5; }
+  message AttributeProto {
+    optional TensorProto t = 5; repeated TensorProto tensors = 10; optional GraphProto g = 6; repeated GraphProto graphs = 11;
+    optional SparseTensorProto sparse_tensor = 22; repeated SparseTensorProto sparse_tensors = 23;
+  }
+  message SparseTensorProto { optional TensorProto values = 1; optional TensorProto indices = 2; }
+  message TensorProto { repeated StringStringEntryProto external_data = 13; optional int32 data_location = 14; }
+  message StringStringEntryProto { optional string key = 1; optional string value = 2; }
+`;
+const modelProto = protobuf.parse(definition, { keepCase: true }).root.lookupType('ModelProto');
+const external = 1;
+
+interface Tensor {
+  readonly external_data?: readonly { readonly key?: string; readonly value?: string }[];
+  readonly data_location?: number;
+}
+
+/** Relative to the graph's directory, each once. A path that leads out of it is refused. */
+export async function graphFiles(graph: string): Promise<readonly string[]> {
+  let model: object;
+  try {
+    model = modelProto.toObject(modelProto.decode(await readFile(graph)));
+  } catch (error) {
+    throw new CommandFailure('input_error', `${graph} is not an ONNX graph: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+  const files = new Set<string>();
+  for (const location of locationsIn(model)) {
+    if (!isInside(location)) {
+      const quoted = JSON.stringify(location);
+      throw new CommandFailure('input_error', `${graph} names a file outside its directory: ${quoted}`);
+    }
+    files.add(path.posix.normalize(location));
+  }
+  return [...files];
+}
+
+/** Every message is an object and every repeated field a list, so one walk meets all tensors. */
+function* locationsIn(message: object): Generator<string, void, undefined> {
+  const { external_data: entries = [], data_location: place } = message as Tensor;
+  if (place === external) yield entries.find(({ key }) => key === 'location')?.value ?? '';
+  for (const field of Object.values(message)) {
+    if (typeof field === 'object') yield* locationsIn(field as object);
+  }
+}
+
+/** Whether a path leads to something below the directory that it begins at, on any system. */
+export function isInside(relative: string): boolean {
+  const steps = relative.split('/');
+  return !/^\/|[\\\0:]/.test(relative) && !steps.includes('..') && !['', '.'].includes(steps.at(-1)!);
+}
