@@ -21,7 +21,7 @@ export interface AttackOutcome {
   readonly statuses: Readonly<Record<string, number>>;
 }
 
-/** Of an attack that ends only when it is over, where it is run once. */
+/** The time of an attack that would not end by itself, where it is run once. */
 const onceMs = 10_000;
 
 process.once('message', (order: AttackOrder) => void answer(order));

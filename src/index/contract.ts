@@ -45,7 +45,7 @@ export interface Asker {
   /** Aborted when nobody waits for the answer any more. */
   readonly signal: AbortSignal;
   /** Runs what takes the engine's threads when it is its turn. */
-  inTurn<T>(task: () => Promise<T>): Promise<T>;
+  readonly inTurn: <T>(task: () => Promise<T>) => Promise<T>;
 }
 
 export interface IndexReader {

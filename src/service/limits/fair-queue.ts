@@ -44,7 +44,7 @@ interface Line {
   readonly tenantId: string;
   /** Where its next piece begins, in virtual time. */
   nextTag: number;
-  /** Of requests that have a place. */
+  /** That its requests with a place ask for. */
   work: number;
   places: number;
   readonly waiting: Waiting[];

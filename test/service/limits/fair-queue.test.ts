@@ -1,5 +1,5 @@
 /** A queue that is fair by work: who waits for whom, what is dropped, and what is forgotten. */
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { FairQueue } from '../../../src/service/limits/fair-queue.ts';
