@@ -216,8 +216,8 @@ const configShape = {
     .default(120_000)
     .describe('Deadline of upsert requests; past it 503 and nothing stored.'),
   MAXSIMD_DRAIN_MS: integer(0, 600_000)
-    .default(25_000)
-    .describe('How long SIGTERM waits for requests in flight.'),
+    .default(120_000)
+    .describe('How long SIGTERM waits for requests in flight; the default is as long as an upsert may take.'),
 } as const;
 
 const schema = z.strictObject(configShape);
