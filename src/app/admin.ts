@@ -5,6 +5,7 @@ import { OperatorKeys } from '../http/admin/operator-keys.ts';
 import { administration } from '../service/administration.ts';
 import type { Backend } from './backend.ts';
 import { ConfigError, type Config } from './config.ts';
+import { listenAt } from './ports.ts';
 import { readConfigured } from './configured-file.ts';
 
 export type AdminServer = Awaited<ReturnType<typeof createAdminServer>>;
@@ -36,7 +37,7 @@ async function operatorKeys(file: string): Promise<OperatorKeys> {
 export async function listenForOperators(server: AdminServer | undefined, config: Config): Promise<void> {
   if (server === undefined) return;
   const { MAXSIMD_ADMIN_HOST: host, MAXSIMD_ADMIN_PORT: port } = config;
-  await server.listen({ host, port });
+  await listenAt({ name: 'MAXSIMD_ADMIN', host, port }, () => server.listen({ host, port }));
   const address = server.server.address() as AddressInfo;
   if (port === 0) process.stderr.write(`maxsimd: admin API on port ${address.port}\n`);
 }

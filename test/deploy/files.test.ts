@@ -236,7 +236,7 @@ it('every file of deploy/ has its row in the table of what was run and what was 
 async function manifests<Manifest>(values: object, kind: string): Promise<readonly Manifest[]> {
   return parseAllDocuments(await render(deploy, values))
     .map((document) => document.toJS() as { readonly kind: string } | null)
-    .filter((manifest) => manifest?.kind === kind) as readonly Manifest[];
+    .filter((manifest) => manifest?.kind === kind) as unknown as readonly Manifest[];
 }
 
 interface Pod {
