@@ -3,6 +3,7 @@
  * can hold no secret, with what was given.
  */
 import { z } from 'zod';
+import { alternatives } from './issue-words.ts';
 
 const got = (text: unknown): string => `, got ${JSON.stringify(text)}`;
 
@@ -27,7 +28,7 @@ function number(words: string, form: RegExp, minimum: number, maximum: number) {
 
 export function oneOf<const Words extends readonly string[]>(...words: Words) {
   return z.enum(words, {
-    error: ({ input }) => `must be ${words.slice(0, -1).join(', ')} or ${words.at(-1)}${got(input)}`,
+    error: ({ input }) => `must be ${alternatives(words)}${got(input)}`,
   });
 }
 

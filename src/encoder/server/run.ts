@@ -5,8 +5,14 @@
 import { ServerCredentials } from '@grpc/grpc-js';
 import { readFileSync } from 'node:fs';
 import { onceAsked } from '../../end-signals.ts';
+import { hasCode } from '../../system-errors.ts';
 import { createLogger, type Logger } from '../../logging.ts';
-import { type EncoderArguments, inferenceThreads, parseEncoderArguments } from './arguments.ts';
+import {
+  ArgumentError,
+  type EncoderArguments,
+  inferenceThreads,
+  parseEncoderArguments,
+} from './arguments.ts';
 import { hasCudaLibrary } from '../inference/cuda/cuda-library.ts';
 import { EncoderCore } from '../scheduling/encoder-core.ts';
 import { LoopDelay } from './loop-delay.ts';
@@ -19,12 +25,15 @@ import { tuning } from './tuning.ts';
 import { checkGolden, warmUp } from './warm-up.ts';
 import { collectYoungBuffers } from '../../young-buffers.ts';
 
+/** As the command line ends when it is used wrongly. */
+const usageExitCode = 2;
+
 let log: Logger;
 let sessions: SessionPool | undefined;
 
 /** `asked` is aborted when the process is asked to end. */
 export async function runEncoder(args: readonly string[], asked: AbortSignal): Promise<void> {
-  const given = parseEncoderArguments(args);
+  const given = parsed(args);
   log = createLogger({ level: given['log-level'] }).child({ process: 'encoder' });
   process.on('uncaughtException', (error) => end(70, 'uncaught exception', error));
   process.on('unhandledRejection', (error) => end(70, 'unhandled rejection', error));
@@ -38,6 +47,16 @@ export async function runEncoder(args: readonly string[], asked: AbortSignal): P
     if (asked.aborted) return leave('asked to end before it was ready');
     // No request has been seen: the message can hold nothing of one.
     end(78, `start-up failed: ${(error as Error).message}`, error);
+  }
+}
+
+function parsed(args: readonly string[]): EncoderArguments {
+  try {
+    return parseEncoderArguments(args);
+  } catch (error) {
+    if (!(error instanceof ArgumentError)) throw error;
+    process.stderr.write(`maxsimd encoder: ${error.message}\n`);
+    process.exit(usageExitCode);
   }
 }
 
@@ -73,7 +92,9 @@ async function start(options: EncoderArguments, asked: AbortSignal): Promise<voi
     loopDelayP99Ms: () => loop.p99Ms(),
   });
   await removeStaleSocket(options.listen);
-  const port = await server.listen(options.listen, credentials(options));
+  const port = await server.listen(options.listen, credentials(options)).catch((error: unknown) => {
+    throw hasCode(error, 'EADDRINUSE') ? new Error(`--listen: ${options.listen} is in use`) : error;
+  });
   onceAsked(asked, () => {
     log.info({ signal: String(asked.reason) }, 'draining');
     void server.drain().then(async () => leave('drained'));

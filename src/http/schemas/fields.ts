@@ -129,7 +129,7 @@ export const Timestamp = z.iso.datetime().meta({ description: 'ISO 8601, UTC.' }
 export const Count = z.int().min(0).meta({ example: 3 });
 export const DecimalString = z
   .string()
-  .regex(/^\d+$/)
+  .regex(/^\d+$/, 'must be a string of decimal digits')
   .meta({ description: 'Decimal integer; calculate with arbitrary precision.', example: '50000000' });
 
 export const RequestUsage = z

@@ -163,12 +163,13 @@ it('are described by lines to paste, with which every command works beside them'
     const { stdout } = await promisify(execFile)('sh', args, { env: { PATH: process.env['PATH'] } });
     return JSON.parse(stdout);
   };
-  const [tenant] = z
-    .looseObject({ tenants: z.array(z.object({ id: z.string() })) })
-    .parse(await pasted('tenant', 'list')).tenants;
-  expect(await pasted('tenant', 'limits', tenant!.id, '--requests-per-minute', '99999')).toMatchObject({
-    limits: { requests_per_minute: 99_999 },
-  });
+  const listed = z.looseObject({ data: z.array(z.looseObject({ tenant_id: z.string() })) });
+  const [tenant] = listed.parse(await pasted('tenant', 'list')).data;
+  expect(await pasted('tenant', 'limits', tenant!.tenant_id, '--requests-per-minute', '99999')).toMatchObject(
+    {
+      limits: { requests_per_minute: 99_999 },
+    },
+  );
   expect(await pasted('cluster', 'status')).toHaveProperty('nodes');
   expect(await pasted('usage')).toHaveProperty('requests');
 }, 60_000);
