@@ -14,14 +14,16 @@ export type AdminServer = Awaited<ReturnType<typeof createAdminServer>>;
 export async function adminServer(
   config: Config,
   { catalog, keyPepper }: Pick<Backend, 'catalog' | 'keyPepper'>,
-  listener: Omit<AdminServerOptions, 'administration' | 'operators'>,
+  listener: Omit<AdminServerOptions, 'administrationOf' | 'noteRefusedLogin' | 'operators'>,
 ): Promise<AdminServer | undefined> {
   if (config.MAXSIMD_ADMIN_PORT === -1) return undefined;
   return createAdminServer({
     ...listener,
     operators: await operatorKeys(config.MAXSIMD_ADMIN_KEY_FILE),
-    // The service finds what nothing refers to, and removes it.
-    administration: administration({ catalog, keyPepper, purge: () => Promise.resolve(false) }),
+    administrationOf: (actor) =>
+      // The service finds what nothing refers to, and removes it.
+      administration({ catalog, actor, keyPepper, purge: () => Promise.resolve(false) }),
+    noteRefusedLogin: (detail) => catalog.noteRefusedLogin(detail),
   });
 }
 

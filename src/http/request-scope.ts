@@ -25,6 +25,7 @@ export class RequestScope {
   /** Status of an answer given past the router. */
   protocolStatus: number | undefined;
   #context: RequestContext | undefined;
+  #operator: string | undefined;
   #isAdmitted = false;
   /** To be called once, when the request is over. */
   readonly #releases: (() => void)[] = [];
@@ -79,7 +80,7 @@ export class RequestScope {
 
   /** Takes over the admission's slot. `timeoutMs` counts from the request's arrival. */
   admit(admitted: AdmittedRequest, timeoutMs: number): void {
-    this.admitOperator();
+    this.#admitted();
     this.#context = {
       requestId: this.requestId,
       tenant: admitted.tenant,
@@ -91,8 +92,19 @@ export class RequestScope {
     this.atEnd(() => admitted.permit.release());
   }
 
-  /** Without a tenant: for requests that count nowhere. */
-  admitOperator(): void {
+  /** Without a tenant: for requests that count nowhere. `name`: for the audit log. */
+  admitOperator(name: string): void {
+    this.#operator = name;
+    this.#admitted();
+  }
+
+  /** Of an admitted request of the admin API. */
+  get operator(): string {
+    assertInvariant(this.#operator !== undefined, 'an act of an operator before admission');
+    return this.#operator;
+  }
+
+  #admitted(): void {
     this.#markStage('admission');
     this.#isAdmitted = true;
   }
