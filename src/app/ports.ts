@@ -4,7 +4,7 @@ import { hasCode } from '../system-errors.ts';
 import { ConfigError, usualMetricsPort, type Config } from './config.ts';
 
 export interface Place {
-  /** Of the variables `<name>_HOST` and `<name>_PORT`. */
+  /** Its variables are `<name>_HOST` and `<name>_PORT`. */
   readonly name: 'MAXSIMD_HTTP' | 'MAXSIMD_METRICS' | 'MAXSIMD_ADMIN';
   readonly host: string;
   readonly port: number;

@@ -9,7 +9,7 @@ import { reportFailure, reportResult } from './report.ts';
 export interface CommandLine {
   readonly args: readonly string[];
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Of `serve`: aborted when the process is asked to end. */
+  /** Aborted when the process is asked to end; `serve` alone has it. */
   readonly asked: AbortSignal | undefined;
 }
 

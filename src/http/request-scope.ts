@@ -98,7 +98,7 @@ export class RequestScope {
     this.#admitted();
   }
 
-  /** Of an admitted request of the admin API. */
+  /** Whoever sent this request to the admin API, which has admitted it. */
   get operator(): string {
     assertInvariant(this.#operator !== undefined, 'an act of an operator before admission');
     return this.#operator;

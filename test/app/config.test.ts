@@ -73,7 +73,7 @@ describe('an unknown variable', () => {
 });
 
 describe('variables that Kubernetes sets for Services', () => {
-  /** Of Services called `maxsimd` and `maxsimd-metrics`, which has a named port and one of UDP. */
+  /** What two Services bring: `maxsimd`, with a named port, and `maxsimd-metrics`, with one of UDP. */
   const links = {
     MAXSIMD_SERVICE_HOST: '10.0.0.11',
     MAXSIMD_SERVICE_PORT: '8080',

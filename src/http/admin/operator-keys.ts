@@ -35,7 +35,7 @@ export class OperatorKeys {
   }
 }
 
-/** Of a key that was refused, where it looks like one: what is shorter may be a password, which a digest gives away. */
+/** What tells a refused key apart. What is shorter than a key may be a password, which a digest gives away. */
 export function refusedKeyDigest(authorization: string | undefined): string | undefined {
   const key = keyIn(authorization);
   return key.length < charactersMin ? undefined : shortened(digestOf(key));

@@ -11,7 +11,7 @@ export type RefusedLoginDetail = Readonly<Record<string, string | number>>;
 export interface RefusedLogin {
   readonly requestId: string;
   readonly address: string;
-  /** Of the key, where what was given looks like one. */
+  /** `undefined`: what was given looks like no key. */
   readonly keyDigest: string | undefined;
 }
 

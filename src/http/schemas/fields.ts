@@ -66,7 +66,10 @@ function encodableText(bytesMax: number, description: string) {
     .meta({ minLength: 1, description });
 }
 
-export const Query = encodableText(queryBytesMax, 'Not empty; at most 8 KiB as UTF-8.');
+export const Query = encodableText(
+  queryBytesMax,
+  'Not empty; at most 8 KiB as UTF-8. A model reads a query up to its query length, the default model the first 510 tokens. What follows changes no result, and counts in `input_tokens`.',
+);
 export const Text = encodableText(
   textBytesMax,
   'Source text; not empty; at most 100 KiB as UTF-8. Never stored.',
