@@ -34,6 +34,7 @@ let sessions: SessionPool | undefined;
 /** `asked` is aborted when the process is asked to end. */
 export async function runEncoder(args: readonly string[], asked: AbortSignal): Promise<void> {
   const given = parsed(args);
+  if (given === undefined) return;
   log = createLogger({ level: given['log-level'] }).child({ process: 'encoder' });
   process.on('uncaughtException', (error) => end(70, 'uncaught exception', error));
   process.on('unhandledRejection', (error) => end(70, 'unhandled rejection', error));
@@ -50,13 +51,15 @@ export async function runEncoder(args: readonly string[], asked: AbortSignal): P
   }
 }
 
-function parsed(args: readonly string[]): EncoderArguments {
+/** `undefined`: what is wrong has been said, and is the exit code. */
+function parsed(args: readonly string[]): EncoderArguments | undefined {
   try {
     return parseEncoderArguments(args);
   } catch (error) {
     if (!(error instanceof ArgumentError)) throw error;
     process.stderr.write(`maxsimd encoder: ${error.message}\n`);
-    process.exit(usageExitCode);
+    process.exitCode = usageExitCode;
+    return undefined;
   }
 }
 

@@ -249,8 +249,8 @@ describe('search', () => {
       { path: 'topk', message: 'unknown property', code: 'unrecognized_keys' },
       { path: '', message: 'the body is odd', code: 'odd' },
     ];
-    api.intercept = ({ path }) =>
-      path.endsWith('/search')
+    api.intercept = (request) =>
+      request.path.endsWith('/search')
         ? { status: 422, body: { error: { code: 'validation_error', message, issues } } }
         : undefined;
     const { document } = await runJson(['search', 'x', '--index', 'books'], options);

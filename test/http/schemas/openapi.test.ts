@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import path from 'node:path';
+import { resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { OpenAPIV3_1 } from 'openapi-types';
 import { errorTable } from '../../../src/errors.ts';
@@ -20,10 +20,7 @@ import { startHttp } from '../../support/http/http-server.ts';
 import type { Harness } from '../../support/http/http-server.ts';
 
 const { query_length: defaultQueryLength } = JSON.parse(
-  readFileSync(
-    path.resolve(import.meta.dirname, '../../../models/minilm-l6-maxsim/1/onnx_config.json'),
-    'utf8',
-  ),
+  readFileSync(resolve(import.meta.dirname, '../../../models/minilm-l6-maxsim/1/onnx_config.json'), 'utf8'),
 ) as { readonly query_length: number };
 
 let http: Harness;
