@@ -1,6 +1,7 @@
 /**
  * SIGTERM while a process is still being read, as process 1 of a container gets it: the kernel drops what process 1 does not
- * catch, so the process itself must catch it first. It ends with 0 and never becomes ready.
+ * catch, so the process itself must catch it first. It ends with 0 and never becomes ready. And other things that containers
+ * do to processes.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -35,11 +36,11 @@ const commands = {
   ],
 };
 
-async function launch(command: readonly string[]) {
+async function launch(command: readonly string[], ...under: readonly string[]) {
   const scratch = await makeScratch();
   onTestFinished(async () => scratch.remove());
   const program = [process.execPath, '--import', witness, ...command];
-  const [file = '', ...args] = mayBeFirst ? ['unshare', ...namespace, ...program] : program;
+  const [file = '', ...args] = [...under, ...(mayBeFirst ? ['unshare', ...namespace] : []), ...program];
   const child = spawn(file, args, {
     cwd: scratch.root,
     env: childEnvironment({
@@ -100,4 +101,9 @@ test.each(
   expect(await within(60_000, 'the end', launched.exited)).toEqual([0, null]);
   // What a runtime prints that is ended in the middle of a run.
   expect(launched.logged()).not.toMatch(/terminate called/);
+});
+
+test('the encoder starts where its priority is lower than it asks for, and it may not raise it', async () => {
+  const launched = await launch(commands.encoder, 'nice', '-n', '19');
+  await expect.poll(launched.printed, { timeout: 60_000 }).toContain('"ready"');
 });

@@ -171,7 +171,7 @@ it('are described by lines to paste, with which every command works beside them'
     },
   );
   expect(await pasted('cluster', 'status')).toHaveProperty('nodes');
-  expect(await pasted('usage')).toHaveProperty('requests');
+  expect(await pasted('usage')).toHaveProperty('usage.requests');
 }, 60_000);
 
 it('tell how they keep up, and why they are not ready', async () => {
