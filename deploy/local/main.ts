@@ -14,7 +14,10 @@ const nodes = 3;
 
 const main = path.resolve(import.meta.dirname, '../../src/cli/main.ts');
 
-const port = await portOf(process.env['MAXSIMD_HTTP_PORT']);
+const port = await portOf(process.env['MAXSIMD_HTTP_PORT']).catch((error: Error) => {
+  process.stderr.write(`maxsimd: ${error.message}\n`);
+  process.exit(1);
+});
 const directory = await mkdtemp(path.join(tmpdir(), 'maxsimd-cluster-'));
 try {
   process.stdout.write('starting PostgreSQL, SeaweedFS, Redis, an encoder, three nodes and HAProxy ...\n');

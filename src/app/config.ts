@@ -273,31 +273,31 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
         ? issue.keys.map(unknownVariable)
         : [`${issue.path.join('.')} ${issue.message}`],
     );
-    throw new ConfigError(`bad configuration\n  ${lines.join('\n  ')}`);
+    throw new ConfigError(`bad configuration: ${lines.join('; ')}`);
   }
   const config = result.data;
   for (const [certificate, key] of certificates) {
     if ((config[certificate] === '') !== (config[key] === '')) {
-      throw new ConfigError(`bad configuration\n  ${certificate} and ${key} go together`);
+      throw new ConfigError(`bad configuration: ${certificate} and ${key} go together`);
     }
   }
   if (config.MAXSIMD_ADMIN_PORT !== -1 && config.MAXSIMD_ADMIN_KEY_FILE === '') {
-    throw new ConfigError('bad configuration\n  MAXSIMD_ADMIN_PORT needs MAXSIMD_ADMIN_KEY_FILE');
+    throw new ConfigError('bad configuration: MAXSIMD_ADMIN_PORT needs MAXSIMD_ADMIN_KEY_FILE');
   }
   if (config.MAXSIMD_ENCODER_TLS_CERT_FILE !== '' && config.MAXSIMD_ENCODER_TLS_CA_FILE === '') {
     throw new ConfigError(
-      'bad configuration\n  MAXSIMD_ENCODER_TLS_CERT_FILE is for TLS connections, which need MAXSIMD_ENCODER_TLS_CA_FILE',
+      'bad configuration: MAXSIMD_ENCODER_TLS_CERT_FILE is for TLS connections, which need MAXSIMD_ENCODER_TLS_CA_FILE',
     );
   }
   const shared = [config.MAXSIMD_CATALOG_URL, config.MAXSIMD_BLOBS_URL, config.MAXSIMD_LIMITER_URL];
   if (new Set(shared.map((url) => url === '')).size > 1) {
     throw new ConfigError(
-      'bad configuration\n  MAXSIMD_CATALOG_URL, MAXSIMD_BLOBS_URL and MAXSIMD_LIMITER_URL go together: all three or none',
+      'bad configuration: MAXSIMD_CATALOG_URL, MAXSIMD_BLOBS_URL and MAXSIMD_LIMITER_URL go together: all three or none',
     );
   }
   if ((config.MAXSIMD_CATALOG_URL === '') !== (config.MAXSIMD_KEY_PEPPER_FILE === '')) {
     throw new ConfigError(
-      'bad configuration\n  MAXSIMD_KEY_PEPPER_FILE is for MAXSIMD_CATALOG_URL, which needs it',
+      'bad configuration: MAXSIMD_KEY_PEPPER_FILE is for MAXSIMD_CATALOG_URL, which needs it',
     );
   }
   return Object.freeze(config);
@@ -309,7 +309,7 @@ function unknownVariable(name: string): string {
     name.slice(prefix.length),
     known.map((each) => each.slice(prefix.length)),
   );
-  return `${name} is not a variable of maxsimd${near === undefined ? '' : `; did you mean ${prefix}${near}?`}`;
+  return `${name} is not a variable of maxsimd${near === undefined ? '' : ` (did you mean ${prefix}${near}?)`}`;
 }
 
 /** Whether this process shares its catalog with other nodes. */

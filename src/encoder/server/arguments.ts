@@ -82,7 +82,7 @@ function valuesOf(argv: readonly string[]): object {
     if (option !== undefined) continue;
     const near = nearestName(token.name, names);
     throw new ArgumentError(
-      `${token.rawName} is not an option${near === undefined ? '' : `; did you mean --${near}?`}`,
+      `${token.rawName} is not an option${near === undefined ? '' : ` (did you mean --${near}?)`}`,
     );
   }
   return values;

@@ -40,7 +40,7 @@ describe('an encoder', () => {
   it.each([
     [['--threads', 'abc'], '--threads must be a whole number from 0 to 1024, got "abc"'],
     [['--provider', 'tpu'], '--provider must be auto, cpu or cuda, got "tpu"'],
-    [['--thread', '4'], '--thread is not an option; did you mean --threads?'],
+    [['--thread', '4'], '--thread is not an option (did you mean --threads?)'],
     [['--threads'], '--threads needs a value'],
     [['--threads', '--allow-plain'], '--threads needs a value'],
     [['--allow-plain=1'], '--allow-plain takes no value'],
