@@ -17,7 +17,7 @@ export async function freePort(): Promise<number> {
   }
 }
 
-async function isFree(port: number): Promise<boolean> {
+export async function isFree(port: number): Promise<boolean> {
   const server = createServer();
   const { promise, resolve, reject } = Promise.withResolvers<boolean>();
   server.once('error', (error: NodeJS.ErrnoException) =>

@@ -5,6 +5,7 @@ import { OperatorKeys } from '../http/admin/operator-keys.ts';
 import { administration } from '../service/administration.ts';
 import type { Backend } from './backend.ts';
 import { ConfigError, type Config } from './config.ts';
+import { listenAt } from './ports.ts';
 import { readConfigured } from './configured-file.ts';
 
 export type AdminServer = Awaited<ReturnType<typeof createAdminServer>>;
@@ -13,14 +14,16 @@ export type AdminServer = Awaited<ReturnType<typeof createAdminServer>>;
 export async function adminServer(
   config: Config,
   { catalog, keyPepper }: Pick<Backend, 'catalog' | 'keyPepper'>,
-  listener: Omit<AdminServerOptions, 'administration' | 'operators'>,
+  listener: Omit<AdminServerOptions, 'administrationOf' | 'noteRefusedLogin' | 'operators'>,
 ): Promise<AdminServer | undefined> {
   if (config.MAXSIMD_ADMIN_PORT === -1) return undefined;
   return createAdminServer({
     ...listener,
     operators: await operatorKeys(config.MAXSIMD_ADMIN_KEY_FILE),
-    // The service finds what nothing refers to, and removes it.
-    administration: administration({ catalog, keyPepper, purge: () => Promise.resolve(false) }),
+    administrationOf: (actor) =>
+      // The service finds what nothing refers to, and removes it.
+      administration({ catalog, actor, keyPepper, purge: () => Promise.resolve(false) }),
+    noteRefusedLogin: (detail) => catalog.noteRefusedLogin(detail),
   });
 }
 
@@ -36,7 +39,7 @@ async function operatorKeys(file: string): Promise<OperatorKeys> {
 export async function listenForOperators(server: AdminServer | undefined, config: Config): Promise<void> {
   if (server === undefined) return;
   const { MAXSIMD_ADMIN_HOST: host, MAXSIMD_ADMIN_PORT: port } = config;
-  await server.listen({ host, port });
+  await listenAt({ name: 'MAXSIMD_ADMIN', host, port }, () => server.listen({ host, port }));
   const address = server.server.address() as AddressInfo;
   if (port === 0) process.stderr.write(`maxsimd: admin API on port ${address.port}\n`);
 }

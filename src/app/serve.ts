@@ -3,7 +3,6 @@
  * listeners. Ready is one JSON line on standard output; SIGTERM or SIGINT drains and exits 0. What fails on
  * the way up is undone and thrown, as one line fit to print.
  */
-import type { AddressInfo, Server } from 'node:net';
 import { hostname, totalmem } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { whyAway } from '../away-reasons.ts';
@@ -18,12 +17,14 @@ import { greetFirstTenant } from './first-tenant.ts';
 import { readConsolePage } from '../http/console/page.ts';
 import { createRequestObserver } from '../http/observation.ts';
 import { createHttpServer } from '../http/server.ts';
+import { unlessAsked } from '../end-signals.ts';
 import { createEngine } from '../index/engine/native.ts';
 import { consoleDirectory, programVersion } from '../installation.ts';
 import { engineDeviceOf, watchEngineDevice } from './engine-device.ts';
 import { createLogger, type Logger } from '../logging.ts';
 import { isLoopback } from '../loopback.ts';
 import { createMetrics, type Metrics } from '../metrics.ts';
+import { checkPorts, listenAt, listenForMetrics } from './ports.ts';
 import { createMetricsServer } from './telemetry/metrics-server.ts';
 import { choiceOf } from './model-choice.ts';
 import { EncoderStartFailure } from '../encoder/supervision/supervisor.ts';
@@ -40,12 +41,34 @@ const closeMs = 4_000;
 /** For the last refusals on their way, once the work in flight is done. */
 const lastAnswersMs = 500;
 
-/** Resolves when the service is ready; from then on the process lives until it is signalled. */
-export async function serve(config: Config): Promise<void> {
+export interface Life {
+  /** Aborted when the process is asked to end. */
+  readonly asked: AbortSignal;
+  /** Variables that are ignored because Kubernetes set them. */
+  readonly ignored: readonly string[];
+}
+
+/**
+ * Resolves when the service is ready; from then on the process lives until it is asked to end. Asked before, it undoes what
+ * it has opened, and ends.
+ */
+export async function serve(config: Config, life: Life): Promise<void> {
+  try {
+    await start(config, life);
+  } catch (error) {
+    if (!life.asked.aborted) throw error;
+    process.stderr.write(`maxsimd: asked to end by ${String(life.asked.reason)} before it was ready\n`);
+    process.exit(0);
+  }
+}
+
+async function start(config: Config, { asked, ignored }: Life): Promise<void> {
   collectYoungBuffers();
   const tls = await tlsFiles(config);
   assertSafeListeners(config);
+  await checkPorts(config);
   const logger = createLogger({ level: config.MAXSIMD_LOG_LEVEL });
+  if (ignored.length > 0) logger.warn({ variables: ignored }, 'ignored: Kubernetes sets them for Services');
   const directory = config.MAXSIMD_DATA_DIR;
   // Closed in reverse order, here when the start fails and at shutdown otherwise.
   await using starting = new AsyncDisposableStack();
@@ -53,9 +76,15 @@ export async function serve(config: Config): Promise<void> {
   const metrics = createMetrics();
   await prepareDataDirectory(directory);
   const backend = starting.adopt(
-    await (isClustered(config) ? joinCluster(config, logger, metrics) : openDataDirectory(config, logger)),
-    (opened) => opened.close(),
+    await (isClustered(config)
+      ? unlessAsked(asked, joinCluster(config, logger, metrics))
+      : openDataDirectory(config, logger)),
+    async (opened) => {
+      await opened.leave();
+      await opened.close();
+    },
   );
+  asked.throwIfAborted();
   const { catalog } = backend;
   const engine = starting.adopt(
     createEngine({
@@ -111,19 +140,25 @@ export async function serve(config: Config): Promise<void> {
   starting.defer(() => closeNow(metricsServer));
 
   await tellMissingModels(config, catalog, logger);
-  await encoders.ready.catch((error: unknown) => {
+  await unlessAsked(asked, encoders.ready).catch((error: unknown) => {
     throw error instanceof EncoderStartFailure
       ? new ConfigError(`the model ${config.MAXSIMD_MODEL} cannot be served: ${error.reason}`)
       : error;
   });
-  const model = await defaultModel(encoders.encoder, choiceOf(config), startLimits());
-  const address = await http.listen({ host: config.MAXSIMD_HTTP_HOST, port: config.MAXSIMD_HTTP_PORT });
+  const model = await defaultModel(encoders.encoder, choiceOf(config), {
+    // The encoders are ready: one that goes away just now is waited for like during a request.
+    deadlineMs: Infinity,
+    signal: asked,
+  });
+  const { MAXSIMD_HTTP_HOST: host, MAXSIMD_HTTP_PORT: port } = config;
+  const address = await listenAt({ name: 'MAXSIMD_HTTP', host, port }, () => http.listen({ host, port }));
   // Fastify, which did not make the listener, takes it for a plain one.
   const url = tls === undefined ? address : address.replace(/^http:/, 'https:');
   await listenForOperators(admin, config);
   await listenForMetrics(metricsServer, config);
   onShutdown(
     {
+      asked,
       drainMs: config.MAXSIMD_DRAIN_MS,
       closeMs,
       onError: (error) => logger.fatal({ err: error }, 'shutting down after a defect'),
@@ -210,11 +245,6 @@ async function tellMissingModels(config: Config, catalog: Catalog, logger: Logge
   }
 }
 
-/** The encoders are ready: one that goes away just now is waited for like during a request. */
-function startLimits(): { readonly deadlineMs: number; readonly signal: AbortSignal } {
-  return { deadlineMs: Infinity, signal: new AbortController().signal };
-}
-
 async function tlsFiles(
   config: Config,
 ): Promise<{ readonly cert: Buffer; readonly key: Buffer } | undefined> {
@@ -253,17 +283,6 @@ function engineMemoryBytes({ MAXSIMD_MEMORY_MIB: mebibytes }: Config): number {
   if (mebibytes > 0) return mebibytes * 2 ** 20;
   // Undefined or beyond the machine where nothing constrains the process.
   return Math.floor(Math.min(process.constrainedMemory() || Infinity, totalmem()) * engineMemoryShare);
-}
-
-async function listenForMetrics(server: Server, config: Config): Promise<void> {
-  const port = config.MAXSIMD_METRICS_PORT;
-  if (port === -1) return;
-  const listening = Promise.withResolvers<void>();
-  server.once('error', listening.reject);
-  server.listen({ host: config.MAXSIMD_METRICS_HOST, port }, listening.resolve);
-  await listening.promise;
-  const address = server.address() as AddressInfo;
-  if (port === 0) process.stderr.write(`maxsimd: metrics on port ${address.port}\n`);
 }
 
 async function closeNow(server: ReturnType<typeof createMetricsServer>): Promise<void> {

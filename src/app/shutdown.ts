@@ -3,7 +3,11 @@
  * (they must not cut the drain short), a defect nobody caught ends it with exit code 1.
  */
 
+import { onceAsked } from '../end-signals.ts';
+
 export interface ShutdownOptions {
+  /** Aborted when the process is asked to end. */
+  readonly asked: AbortSignal;
   /** How long requests in flight may take. */
   readonly drainMs: number;
   /** How long everything after them may take before the process is ended by force. */
@@ -26,7 +30,7 @@ export function onShutdown(options: ShutdownOptions, close: () => Promise<void>)
       .catch(fail)
       .finally(() => process.exit(exitCode));
   };
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, end);
+  onceAsked(options.asked, end);
   for (const defect of ['uncaughtException', 'unhandledRejection'] as const) {
     process.on(defect, (error: unknown) => {
       fail(error);

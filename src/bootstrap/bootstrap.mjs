@@ -3,11 +3,15 @@
  * `native/` changed and the console when `src/console` changed, then ends; the npm script that called it goes on with `exec node`, which by then is
  * the Node 24 that the packages bring. Plain JavaScript: this file alone runs on Node 20.
  *
+ * Its arguments are variables of ports that the script needs, with what they are unless they are set: `MAXSIMD_HTTP_PORT=8080`.
+ * One that is in use is said before the work begins, which takes minutes.
+ *
  * Two first starts at once are serialised by a lock directory that names its owner's process id.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import path from 'node:path';
 
 const root = path.resolve(import.meta.dirname ?? path.dirname(new URL(import.meta.url).pathname), '../..');
@@ -27,6 +31,7 @@ await main();
 
 async function main() {
   if (upToDate()) return;
+  for (const argument of process.argv.slice(2)) await requireFreePort(...argument.split('='));
   await withLock(async () => {
     await step('npm', installHash(), installed(), async () => {
       await run('npm', ['ci', '--loglevel=error', '--include=dev', '--include=optional']);
@@ -141,6 +146,23 @@ async function run(command, args) {
   if (ended === undefined) return;
   process.stderr.write(parts.join(''));
   fail(`${path.basename(command)} ${args.join(' ')} failed (${ended})`);
+}
+
+/** What is no number of a port is a matter of the program. */
+async function requireFreePort(variable, usual = '') {
+  const port = Number(process.env[variable] ?? usual);
+  if (!(port >= 1 && port <= 65535)) return;
+  const host = process.env[variable.replace(/_PORT$/, '_HOST')] || '127.0.0.1';
+  const code = await new Promise((resolve) => {
+    const server = createServer().once('error', (error) => resolve(error.code));
+    server.listen(port, host, () => server.close(resolve));
+  });
+  if (code === 'EADDRINUSE') {
+    process.stderr.write(
+      `maxsimd: ${variable}: port ${port} of ${host} is in use; choose another, or 0 for any free one\n`,
+    );
+    process.exit(1);
+  }
 }
 
 function requireTool(command, what) {

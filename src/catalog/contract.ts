@@ -110,13 +110,14 @@ export type AuditAct =
   | 'tenant_deleted'
   | 'key_created'
   | 'key_revoked'
-  | 'keys_reset';
+  | 'keys_reset'
+  | 'login_refused';
 
 /** What was done to a tenant or a key. It holds no name and no secret: it stays when the tenant is erased. */
 export interface AuditEntry {
   readonly id: number;
   readonly atMs: number;
-  /** Who had the catalog open (`actor` of its opening). */
+  /** Who did it: whoever had the catalog open (`actor` of its opening), or acted through it (`actingAs`). */
   readonly actor: string;
   readonly act: AuditAct;
   readonly tenantId: string | undefined;
@@ -184,18 +185,14 @@ export const auditEntriesMax = 100_000;
 /** Who acts that does not say. */
 export const unnamedActor = 'unnamed';
 
-export interface Catalog {
-  // Tenants and keys (the CLI uses these beside a running server). What changes one is written to the audit log in the
-  // same transaction.
+/** What is done to tenants and keys. Each act is written to the audit log in the same transaction. */
+export interface CatalogActs {
   createTenant(input: {
     readonly id: string;
     readonly name: string;
     readonly limits: TenantLimits;
     readonly key?: { readonly id: string; readonly hash: Uint8Array };
   }): Promise<Tenant>;
-  /** All of them, or those of a page; oldest first. */
-  listTenants(page?: Page<TenantPlace>): Promise<readonly Tenant[]>;
-  getTenant(tenantId: string): Promise<Tenant | undefined>;
   setTenantSuspended(tenantId: string, suspended: boolean): Promise<Tenant | undefined>;
   setTenantLimits(tenantId: string, limits: Partial<TenantLimits>): Promise<Tenant | undefined>;
   /** Erases the tenant, its keys, indexes, documents and usage; returns the ids of the indexes whose blobs must go. */
@@ -212,8 +209,20 @@ export interface Catalog {
     | { readonly outcome: 'tenant_missing' }
     | { readonly outcome: 'too_many_keys' }
   >;
-  listKeys(tenantId: string): Promise<readonly ApiKey[]>;
   revokeKey(keyId: string): Promise<ApiKey | undefined>;
+  /** Somebody was not let in. `detail` says what is known of them. */
+  noteRefusedLogin(detail: Readonly<Record<string, unknown>>): Promise<void>;
+}
+
+export interface Catalog extends CatalogActs {
+  /** The same acts, by somebody else for the audit log. */
+  actingAs(actor: string): CatalogActs;
+
+  // Tenants and keys (the CLI uses these beside a running server).
+  /** All of them, or those of a page; oldest first. */
+  listTenants(page?: Page<TenantPlace>): Promise<readonly Tenant[]>;
+  getTenant(tenantId: string): Promise<Tenant | undefined>;
+  listKeys(tenantId: string): Promise<readonly ApiKey[]>;
   findKey(keyId: string): Promise<KeyRecord | undefined>;
   /** From now until it expires; it goes with its key. */
   endSession(session: EndedSession): Promise<void>;

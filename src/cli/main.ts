@@ -1,57 +1,9 @@
 #!/usr/bin/env node
-/** The command line's entry: reads the environment, runs the program, sets the exit code. */
-import { parseConfig } from '../app/config.ts';
-import { programVersion } from '../installation.ts';
-import { CommandFailure, exitCodes, Interruption } from './failure.ts';
-import { CommanderError, runProgram, usageProblem } from './program.ts';
-import { reportFailure, reportResult } from './report.ts';
+/** The command line's entry: catches what ends the service before anything else is read, and hands over the environment. */
+import { catchEndSignals } from '../end-signals.ts';
 
 const args = process.argv.slice(2);
-const json = args.slice(0, args.includes('--') ? args.indexOf('--') : args.length).includes('--json');
-
-// A reader that has seen enough (`maxsimd tenant list | head -1`) is no failure.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code === 'EPIPE') process.exit();
-  throw error;
-});
-
-try {
-  await runProgram(args, {
-    version: programVersion(),
-    config: () => parseConfig(process.env),
-    url: process.env['MAXSIMD_URL'] || undefined,
-    apiKey: process.env['MAXSIMD_API_KEY'] || undefined,
-    adminUrl: process.env['MAXSIMD_ADMIN_URL'] || undefined,
-    adminKey: process.env['MAXSIMD_ADMIN_KEY'] || undefined,
-    stateHome: process.env['XDG_STATE_HOME'] || undefined,
-    stdin: process.stdin,
-    stderr: process.stderr,
-    interruption: () => {
-      const abort = new AbortController();
-      for (const name of ['SIGINT', 'SIGTERM'] as const) {
-        process.once(name, () => abort.abort(new Interruption(name)));
-      }
-      return abort.signal;
-    },
-    serve: async (config) => {
-      const { serve } = await import('../app/serve.ts');
-      await serve(config);
-    },
-    report: (result) => {
-      process.exitCode = reportResult(result, json, process);
-    },
-  });
-} catch (error) {
-  const problem = error instanceof CommanderError ? usageProblem(error) : undefined;
-  if (problem !== undefined) {
-    process.exitCode = reportFailure(
-      new CommandFailure('usage_error', `${problem} (see --help)`),
-      json,
-      process,
-    );
-  } else if (error instanceof CommanderError) {
-    process.exitCode = exitCodes.ok;
-  } else {
-    process.exitCode = reportFailure(error, json, process);
-  }
-}
+// Other commands end by a signal as every program does, unless they say otherwise.
+const asked = args[0] === 'serve' ? catchEndSignals() : undefined;
+const { runCommandLine } = await import('./run.ts');
+await runCommandLine({ args, environment: process.env, asked });

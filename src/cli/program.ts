@@ -62,8 +62,13 @@ export async function runProgram(args: readonly string[], environment: ProgramEn
 /** The words of a usage error; `undefined` when nothing is wrong (help was printed). */
 export function usageProblem(error: CommanderError): string | undefined {
   if (error.exitCode === 0 || error.code === 'commander.help') return undefined;
-  return error.message.replace(/^error: /, '').replaceAll('\n', ' ');
+  const words = error.message.replace(/^error: /, '').replaceAll('\n', ' ');
+  const [, option, given, right] = valueProblem.exec(words) ?? [];
+  return right === undefined ? words : `${option} ${right}, got ${JSON.stringify(given)}`;
 }
+
+/** What commander says of a value that a parser of ours refuses (`commands/options.ts`): the words at the end are ours. */
+const valueProblem = /^option '(?:-\w, )?(--[\w-]+)[^']*' argument '(.*)' is invalid\. (must .*)$/;
 
 export { CommanderError };
 

@@ -141,8 +141,11 @@ async function messageOf(response: Response): Promise<string> {
     const { error } = (await response.json()) as {
       error: { message: string; issues?: { path: string; message: string }[] };
     };
-    const issues = (error.issues ?? []).map(({ path, message }) => `${path}: ${message}`);
-    return [error.message, ...issues].join('; ');
+    const issues = (error.issues ?? []).map(({ path, message }) =>
+      path === '' ? message : `${path}: ${message}`,
+    );
+    // The message is that of the first.
+    return [...new Set([error.message, ...issues])].join('; ');
   } catch {
     return `the service answered ${response.status}`;
   }

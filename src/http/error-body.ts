@@ -2,6 +2,7 @@
 import type { z } from 'zod';
 import { ServiceError } from '../errors.ts';
 import type { Issue } from '../errors.ts';
+import { dottedPath, wordsOf } from '../issue-words.ts';
 import { issuesMax } from './limits.ts';
 
 export const jsonContentType = 'application/json; charset=utf-8';
@@ -38,47 +39,10 @@ export function validationError(error: z.core.$ZodError): ServiceError {
       }
     } else {
       const code = issue.code === 'custom' ? String(issue.params?.['code'] ?? 'invalid') : issue.code;
-      issues.push({ path: dottedPath(issue.path), message: messageOf(issue), code });
+      issues.push({ path: dottedPath(issue.path), message: wordsOf(issue), code });
     }
   }
   const [first] = issues;
   const where = first === undefined || first.path === '' ? '' : `${first.path}: `;
   return new ServiceError('validation_error', `${where}${first?.message ?? 'invalid request'}`, { issues });
-}
-
-/** zod's words for its own checks are about types in a program; these are about a request. */
-function messageOf(issue: z.core.$ZodIssue): string {
-  switch (issue.code) {
-    case 'invalid_type': {
-      const received = /received (\w+)$/.exec(issue.message)?.[1];
-      if (received === 'undefined') return 'is required';
-      if (issue.expected === 'int') return 'must be a whole number';
-      return received === undefined
-        ? issue.message
-        : `must be ${typeNames[issue.expected] ?? issue.expected}, not ${received}`;
-    }
-    case 'too_big':
-    case 'too_small': {
-      const [most, bound] =
-        issue.code === 'too_big' ? ['at most', issue.maximum] : ['at least', issue.minimum];
-      if (issue.origin === 'array') return `must have ${most} ${bound} ${bound === 1 ? 'item' : 'items'}`;
-      return ['number', 'int'].includes(issue.origin) ? `must be ${most} ${bound}` : issue.message;
-    }
-    case 'invalid_format':
-      return issue.format === 'uuid' ? 'must be a UUID' : issue.message;
-    default:
-      return issue.message;
-  }
-}
-
-const typeNames: Readonly<Record<string, string>> = {
-  string: 'a string',
-  number: 'a number',
-  boolean: 'true or false',
-  object: 'an object',
-  array: 'an array',
-};
-
-export function dottedPath(path: readonly PropertyKey[]): string {
-  return path.map(String).join('.');
 }

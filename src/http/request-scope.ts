@@ -25,6 +25,7 @@ export class RequestScope {
   /** Status of an answer given past the router. */
   protocolStatus: number | undefined;
   #context: RequestContext | undefined;
+  #operator: string | undefined;
   #isAdmitted = false;
   /** To be called once, when the request is over. */
   readonly #releases: (() => void)[] = [];
@@ -80,7 +81,7 @@ export class RequestScope {
 
   /** Takes over the admission's slot. `timeoutMs` counts from the request's arrival. */
   admit(admitted: AdmittedRequest, timeoutMs: number): void {
-    this.admitOperator();
+    this.#admitted();
     this.#context = {
       requestId: this.requestId,
       tenant: admitted.tenant,
@@ -98,8 +99,19 @@ export class RequestScope {
     this.#countLeft = count;
   }
 
-  /** Without a tenant: for requests that count nowhere. */
-  admitOperator(): void {
+  /** Without a tenant: for requests that count nowhere. `name`: for the audit log. */
+  admitOperator(name: string): void {
+    this.#operator = name;
+    this.#admitted();
+  }
+
+  /** Whoever sent this request to the admin API, which has admitted it. */
+  get operator(): string {
+    assertInvariant(this.#operator !== undefined, 'an act of an operator before admission');
+    return this.#operator;
+  }
+
+  #admitted(): void {
     this.#markStage('admission');
     this.#isAdmitted = true;
   }

@@ -45,13 +45,16 @@ export interface Administration extends Pick<
 
 export interface AdministrationOptions {
   readonly catalog: Catalog;
+  /** Who asks, for the audit log; absent: whoever opened the catalog. */
+  readonly actor?: string;
   /** What API keys are hashed with, 32 bytes. */
   readonly keyPepper: Uint8Array;
   /** Removes the files of deleted indexes; `false`: that is left to a running service. */
   readonly purge: (indexIds: readonly string[]) => Promise<boolean>;
 }
 
-export function administration({ catalog, keyPepper, purge }: AdministrationOptions): Administration {
+export function administration({ catalog, actor, keyPepper, purge }: AdministrationOptions): Administration {
+  const acts = actor === undefined ? catalog : catalog.actingAs(actor);
   const makeKey = (): MadeKey & { readonly hash: Uint8Array } => {
     const { id, apiKey } = generateApiKey();
     return { keyId: id, apiKey, hash: hashApiKey(apiKey, keyPepper) };
@@ -59,16 +62,16 @@ export function administration({ catalog, keyPepper, purge }: AdministrationOpti
   return {
     listTenants: (page) => catalog.listTenants(page),
     getTenant: (tenantId) => catalog.getTenant(tenantId),
-    setTenantSuspended: (tenantId, suspended) => catalog.setTenantSuspended(tenantId, suspended),
-    setTenantLimits: (tenantId, limits) => catalog.setTenantLimits(tenantId, limits),
+    setTenantSuspended: (tenantId, suspended) => acts.setTenantSuspended(tenantId, suspended),
+    setTenantLimits: (tenantId, limits) => acts.setTenantLimits(tenantId, limits),
     listKeys: (tenantId) => catalog.listKeys(tenantId),
-    revokeKey: (keyId) => catalog.revokeKey(keyId),
+    revokeKey: (keyId) => acts.revokeKey(keyId),
     usageDays: (tenantId, from, to) => catalog.usageDays(tenantId, from, to),
     listAudit: (query) => catalog.listAudit(query),
 
     async createTenant(name, limits) {
       const { keyId, apiKey, hash } = makeKey();
-      const tenant = await catalog.createTenant({
+      const tenant = await acts.createTenant({
         id: randomUUID(),
         name,
         limits: { ...defaultLimits, ...limits },
@@ -78,14 +81,14 @@ export function administration({ catalog, keyPepper, purge }: AdministrationOpti
     },
 
     async deleteTenant(tenantId) {
-      const deleted = await catalog.deleteTenant(tenantId);
+      const deleted = await acts.deleteTenant(tenantId);
       if (deleted === undefined) return undefined;
       return { indexes: deleted.indexIds.length, filesRemoved: await purge(deleted.indexIds) };
     },
 
     async createKey(tenantId, access) {
       const { keyId, apiKey, hash } = makeKey();
-      const created = await catalog.createKey({ id: keyId, tenantId, hash, access });
+      const created = await acts.createKey({ id: keyId, tenantId, hash, access });
       return created.outcome === 'created' ? { ...created, keyId, apiKey } : created;
     },
   };

@@ -4,15 +4,22 @@ import { once } from 'node:events';
 import path from 'node:path';
 import { expect, it } from 'vitest';
 
-const module = path.resolve(import.meta.dirname, '../../src/app/shutdown.ts');
+const source = path.resolve(import.meta.dirname, '../../src');
 
-/** Runs a process that is ready to be ended; `act` makes it end. `closing` is what its `close` returns. */
-async function ended(act: string, closing: string): Promise<{ code: number | null; printed: string }> {
+/** Runs a process that is ready to be ended; `act` makes it end, or `before` has. `closing` is what its `close` returns. */
+async function ended(
+  act: string,
+  closing: string,
+  before = '',
+): Promise<{ code: number | null; printed: string }> {
   const script = `
-    import { onShutdown } from ${JSON.stringify(module)};
+    import { catchEndSignals } from ${JSON.stringify(path.join(source, 'end-signals.ts'))};
+    import { onShutdown } from ${JSON.stringify(path.join(source, 'app/shutdown.ts'))};
     import { setTimeout as delay } from 'node:timers/promises';
     const onError = (error) => console.log('error', error.message);
-    onShutdown({ drainMs: 300, closeMs: 200, onError }, () => { console.log('closing'); return ${closing}; });
+    const asked = catchEndSignals();
+    ${before}
+    onShutdown({ asked, drainMs: 300, closeMs: 200, onError }, () => { console.log('closing'); return ${closing}; });
     setInterval(() => {}, 1000);
     ${act}`;
   const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
@@ -29,6 +36,11 @@ const signalTwice =
 
 it('the first signal closes, once, and further ones change nothing', async () => {
   expect(await ended(signalTwice, 'delay(100)')).toEqual({ code: 0, printed: 'closing\n' });
+});
+
+it('a signal that came before the process was ready to be ended closes, too', async () => {
+  const before = "process.kill(process.pid, 'SIGTERM'); await delay(50);";
+  expect(await ended('', 'delay(10)', before)).toEqual({ code: 0, printed: 'closing\n' });
 });
 
 it('a close that does not end is cut short', async () => {

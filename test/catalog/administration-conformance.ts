@@ -177,6 +177,34 @@ export function describeAdministration(current: () => CatalogUnderTest): void {
       expect(ids).toEqual(ids.toSorted((one, other) => other - one));
     });
 
+    it('names whoever acts through it', async () => {
+      const { catalog } = current();
+      const acts = catalog.actingAs('operator:1');
+      const tenant = { id: randomUUID(), name: 'acted', limits: generousLimits };
+      await acts.createTenant(tenant);
+      const key = newKey(tenant.id);
+      await acts.createKey(key);
+      await acts.setTenantSuspended(tenant.id, true);
+      await acts.setTenantLimits(tenant.id, { documents: 1 });
+      await acts.revokeKey(key.id);
+      await catalog.setTenantSuspended(tenant.id, false);
+      await acts.deleteTenant(tenant.id);
+      await acts.noteRefusedLogin({ attempts: 3 });
+      const [refused] = await catalog.listAudit({ limit: 1 });
+      expect(refused).toMatchObject({
+        actor: 'operator:1',
+        act: 'login_refused',
+        tenantId: undefined,
+        detail: { attempts: 3 },
+      });
+      const entries = await catalog.listAudit({ limit: 100, tenantId: tenant.id });
+      expect(entries.map(({ actor }) => actor)).toEqual(
+        ['1', 'conformance', '1', '1', '1', '1', '1'].map((by, place) =>
+          place === 1 ? by : `operator:${by}`,
+        ),
+      );
+    });
+
     it('has nothing of what did not happen', async () => {
       const { catalog } = current();
       const { id } = await newTenant(catalog);

@@ -160,6 +160,22 @@ test('names itself, and keeps its key to printable characters', async () => {
   expect(() => connect({ url: 'ftp://host' })).toThrow('http');
 });
 
+test('an error says each thing that is wrong once: the message of the API is that of the first', () => {
+  const issues = [
+    { path: 'query', message: 'must not be empty', code: 'too_small' },
+    { path: 'topk', message: 'unknown property', code: 'unrecognized_keys' },
+  ];
+  const details = {
+    status: 422,
+    code: 'validation_error',
+    requestId: 'r',
+    retryAfterSeconds: undefined,
+  } as const;
+  expect(new ApiError('query: must not be empty', { ...details, issues }).message).toBe(
+    '422 validation_error: query: must not be empty; topk: unknown property (request r)',
+  );
+});
+
 test('delays grow, stay bounded, and never pass under Retry-After', () => {
   const details = { status: 503, code: 'service_unavailable', issues: [], requestId: undefined } as const;
   const failure = (retryAfterSeconds?: number): ApiError =>

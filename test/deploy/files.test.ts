@@ -9,6 +9,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { run } from '../../clients/tools/install.ts';
 import { installChecks, installServers, type CheckPrograms } from '../../deploy/local/install.ts';
+import { alerts } from '../../deploy/monitoring/alerts.ts';
 import { parseConfig } from '../../src/app/config.ts';
 import { parseEncoderArguments } from '../../src/encoder/server/arguments.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
@@ -231,6 +232,130 @@ it('every file of deploy/ has its row in the table of what was run and what was 
   for (const part of parts) expect(table).toContain(`| [${part}](${part})`);
 });
 
+/** What the chart renders, by kind. */
+async function manifests<Manifest>(values: object, kind: string): Promise<readonly Manifest[]> {
+  return parseAllDocuments(await render(deploy, values))
+    .map((document) => document.toJS() as { readonly kind: string } | null)
+    .filter((manifest) => manifest?.kind === kind) as unknown as readonly Manifest[];
+}
+
+interface Pod {
+  readonly enableServiceLinks?: boolean;
+  readonly terminationGracePeriodSeconds: number;
+  readonly containers: readonly Container[];
+}
+
+/** Those of the encoders, then those of the nodes. */
+async function podsOf(values: object): Promise<readonly Pod[]> {
+  const sets = await manifests<{ readonly spec: { readonly template: { readonly spec: Pod } } }>(
+    values,
+    'StatefulSet',
+  );
+  return sets.map(({ spec }) => spec.template.spec);
+}
+
+describe('the chart', () => {
+  it('keeps the variables of Services from its pods', async () => {
+    const pods = await podsOf(fewest);
+    expect(pods).toHaveLength(2);
+    for (const pod of pods) expect(pod.enableServiceLinks).toBe(false);
+  });
+
+  interface Policy {
+    readonly metadata: { readonly name: string };
+    readonly spec: {
+      readonly ingress: readonly {
+        readonly ports: readonly { readonly port: string }[];
+        readonly from?: unknown;
+      }[];
+    };
+  }
+
+  it.each([
+    ['nobody', {}, undefined],
+    [
+      'the Prometheus of a ServiceMonitor',
+      { serviceMonitor: { enabled: true } },
+      [
+        {
+          namespaceSelector: {},
+          podSelector: { matchLabels: { 'app.kubernetes.io/managed-by': 'prometheus-operator' } },
+        },
+      ],
+    ],
+    [
+      'those that are named, and no others',
+      { serviceMonitor: { enabled: true }, networkPolicy: { scrapers: most.networkPolicy.scrapers } },
+      most.networkPolicy.scrapers,
+    ],
+  ])('lets %s read metrics', async (_who, values, from) => {
+    const policies = await manifests<Policy>({ ...fewest, ...values }, 'NetworkPolicy');
+    const rule = policies
+      .find(({ metadata }) => metadata.name === 'release-node')
+      ?.spec.ingress.find(({ ports }) => ports[0]?.port === 'metrics');
+    expect(rule?.from).toEqual(from);
+  });
+
+  it('gives its nodes the job that the alerts look for', async () => {
+    const values = { ...fewest, serviceMonitor: { enabled: true } };
+    interface Labelled {
+      readonly metadata: { readonly labels: Readonly<Record<string, string>> };
+    }
+    const [monitor] = await manifests<{
+      readonly spec: {
+        readonly jobLabel: string;
+        readonly selector: { readonly matchLabels: Readonly<Record<string, string>> };
+      };
+    }>(values, 'ServiceMonitor');
+    const services = (await manifests<Labelled>(values, 'Service')).filter(({ metadata: { labels } }) =>
+      Object.entries(monitor!.spec.selector.matchLabels).every(([name, value]) => labels[name] === value),
+    );
+    expect(services).toHaveLength(1);
+    const down = alerts.find(({ name }) => name === 'MaxsimdDown')!.expression;
+    const [, job] = /job="([^"]+)"/.exec(down) ?? [];
+    expect(services[0]?.metadata.labels[monitor!.spec.jobLabel]).toBe(job);
+  });
+});
+
+describe('who stops nodes and encoders waits until requests in flight are done, and files are closed', () => {
+  const { MAXSIMD_DRAIN_MS: drainMs, MAXSIMD_TIMEOUT_UPSERT_MS: upsertMs } = parseConfig({});
+  const secondsLeast = drainMs / 1_000 + 10;
+
+  it('which is as long as an upsert may take', () => {
+    expect(drainMs).toBeGreaterThanOrEqual(upsertMs);
+  });
+
+  it('in compose.yaml', async () => {
+    const args = ['-f', path.join(deploy, 'compose.yaml'), 'config', '--format', 'json'];
+    const { services } = JSON.parse(await run(tool('docker-compose'), args, root)) as {
+      readonly services: Readonly<Record<string, { readonly stop_grace_period?: string }>>;
+    };
+    for (const name of ['node-1', 'node-2', 'node-3', 'encoder']) {
+      const [, minutes, seconds] = /^(\d+)m(\d+)s$/.exec(services[name]?.stop_grace_period ?? '') ?? [];
+      expect(Number(minutes) * 60 + Number(seconds), name).toBeGreaterThanOrEqual(secondsLeast);
+    }
+  });
+
+  it.each(['maxsimd-node@.service', 'maxsimd-encoder.service'])('in %s', (unit) => {
+    const text = readFileSync(path.join(deploy, 'systemd', unit), 'utf8');
+    const [, seconds] = /^TimeoutStopSec=(\d+)s$/m.exec(text) ?? [];
+    expect(Number(seconds)).toBeGreaterThanOrEqual(secondsLeast);
+  });
+
+  it('in the chart', async () => {
+    for (const { terminationGracePeriodSeconds: seconds } of await podsOf(fewest))
+      expect(seconds).toBeGreaterThanOrEqual(secondsLeast);
+    const [, node] = await podsOf({ ...fewest, node: { drainSeconds: 300 } });
+    expect(node?.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(310);
+  });
+});
+
+it('the image runs its program under an init', () => {
+  const dockerfile = readFileSync(path.join(deploy, 'docker/Dockerfile'), 'utf8');
+  expect(dockerfile).toMatch(/^ENTRYPOINT \["\/usr\/bin\/tini", "-s", "--", /m);
+  expect(dockerfile.split('\nFROM ').at(-1)).toContain(' tini ');
+});
+
 interface Container {
   readonly args?: readonly string[];
   readonly env?: readonly { readonly name: string; readonly value?: string }[];
@@ -255,16 +380,7 @@ describe('what nodes and encoders are given', () => {
   });
 
   it('by the chart is what they take', async () => {
-    const containers = parseAllDocuments(await render(deploy, most)).flatMap((document) => {
-      const manifest = document.toJS() as {
-        readonly kind: string;
-        readonly spec: {
-          readonly template: { readonly spec: { readonly containers: readonly Container[] } };
-        };
-      } | null;
-      return manifest?.kind === 'StatefulSet' ? manifest.spec.template.spec.containers : [];
-    });
-    const [encoder, node] = containers;
+    const [encoder, node] = (await podsOf(most)).flatMap(({ containers }) => containers);
     const environment = Object.fromEntries((node?.env ?? []).map(({ name, value = '' }) => [name, value]));
     expect(environment).toMatchObject({
       MAXSIMD_LOG_LEVEL: 'warn',

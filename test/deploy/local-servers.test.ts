@@ -1,11 +1,13 @@
 /** What `npm run cluster` and the tests install and start. */
 import { execFile } from 'node:child_process';
 import { chmod, readFile } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { installServers } from '../../deploy/local/install.ts';
 import { startPostgres } from '../../deploy/local/postgres.ts';
+import { portOf } from '../../deploy/local/describe-cluster.ts';
 import { freePort } from '../../deploy/local/free-port.ts';
 import { queryDatabase, serversMs } from '../support/cluster/servers.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
@@ -46,3 +48,18 @@ it('processes that install the same at once install it once, also when the first
   expect(await readFile(path.join(folder, 'tool'), 'utf8')).toBe('whole');
   expect(await readFile(runs, 'utf8')).toBe('run run ');
 }, 30_000);
+
+it('the balancer has the port that was chosen, or fails; the usual one, or another', async () => {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const { port: taken } = server.address() as AddressInfo;
+  const free = await freePort();
+  expect(await portOf(undefined, free)).toBe(free);
+  expect(await portOf(undefined, taken)).not.toBe(taken);
+  expect(await portOf(String(free))).toBe(free);
+  await expect(portOf(String(taken))).rejects.toThrow(
+    `MAXSIMD_HTTP_PORT: port ${taken} of 127.0.0.1 is in use`,
+  );
+  await expect(portOf('abc')).rejects.toThrow('MAXSIMD_HTTP_PORT must be a whole number');
+});

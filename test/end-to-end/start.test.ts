@@ -1,10 +1,11 @@
 /** How the server starts, and how it refuses to. */
 import { execFile } from 'node:child_process';
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
 import path from 'node:path';
 import { promisify } from 'node:util';
 
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 
 import { call, connect } from '../support/running/client.ts';
 import { createTenant } from '../support/running/command-line.ts';
@@ -40,6 +41,17 @@ async function launch(env: Readonly<Record<string, string>>, scratch?: Scratch):
   const launched = await launchServer({ scratch: scratch ?? (await scratchOf()), env });
   launches.push(launched);
   return launched;
+}
+
+/** A port that is in use until the test ends: any, or this one. */
+async function takenPort(wanted = 0): Promise<AddressInfo> {
+  const server = createServer();
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  server.once('error', reject);
+  server.listen(wanted, '127.0.0.1', resolve);
+  await promise;
+  onTestFinished(() => void server.close());
+  return server.address() as AddressInfo;
 }
 
 /** Starts a server that must refuse; what it printed. */
@@ -212,11 +224,52 @@ describe('Start', () => {
     expect(stderr).toContain('catalog');
   });
 
-  test('a port in use is a clear error', async () => {
-    const first = await startServer({ scratch: await scratchOf() });
-    launches.push(first);
-    const { port } = new URL(first.url);
-    expect((await refusal({ MAXSIMD_HTTP_PORT: port })).stderr).toContain(port);
+  test('variables that Kubernetes sets for a Service called maxsimd are ignored, with a warning', async () => {
+    const launched = await launch({
+      MAXSIMD_SERVICE_HOST: '10.0.0.11',
+      MAXSIMD_PORT: 'tcp://10.0.0.11:8080',
+      MAXSIMD_PORT_8080_TCP_ADDR: '10.0.0.11',
+    });
+    await within(60_000, 'the start', launched.ready);
+    const warning = launched
+      .output()
+      .stderr.split('\n')
+      .find((line) => line.includes('Kubernetes'));
+    expect(JSON.parse(warning ?? '{}')).toMatchObject({
+      level: 'warn',
+      variables: ['MAXSIMD_SERVICE_HOST', 'MAXSIMD_PORT', 'MAXSIMD_PORT_8080_TCP_ADDR'],
+    });
+  });
+
+  test('a port in use is an error that names its variable, before anything is opened', async () => {
+    const { port } = await takenPort();
+    for (const name of ['MAXSIMD_HTTP', 'MAXSIMD_METRICS', 'MAXSIMD_ADMIN']) {
+      const scratch = await scratchOf();
+      const keys = path.join(scratch.root, 'operators');
+      await writeFile(keys, 'k'.repeat(32));
+      const { stderr } = await refusal(
+        { [`${name}_PORT`]: String(port), MAXSIMD_ADMIN_KEY_FILE: keys },
+        scratch,
+      );
+      expect(stderr).toBe(
+        `maxsimd: ${name}_PORT: port ${port} of 127.0.0.1 is in use; choose another, or 0 for any free one\n`,
+      );
+      expect(await readdir(scratch.root)).not.toContain('data');
+    }
+  });
+
+  test('an address that is not of this machine is an error that names its variable', async () => {
+    const { stderr } = await refusal({ MAXSIMD_HTTP_HOST: '192.0.2.1', MAXSIMD_ALLOW_PLAIN_HTTP: 'true' });
+    expect(stderr).toBe('maxsimd: MAXSIMD_HTTP_HOST: 192.0.2.1 is not an address of this machine\n');
+  });
+
+  test('metrics are on another port where nobody chose one and the usual one is in use', async () => {
+    // In use by us, or by whoever had it before.
+    await takenPort(9464).catch(() => undefined);
+    const launched = await launch({ MAXSIMD_METRICS_PORT: 'auto' });
+    await within(60_000, 'the start', launched.ready);
+    const [, port] = /maxsimd: metrics on port (\d+): 9464 is in use/.exec(launched.output().stderr) ?? [];
+    expect((await call(`http://127.0.0.1:${port}/metrics`)).status).toBe(200);
   });
 
   test('an empty data directory gets a first tenant whose key only its owner can read', async () => {

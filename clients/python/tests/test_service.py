@@ -132,6 +132,7 @@ def test_errors_carry_status_code_issues_and_the_request_id(url: str, key: str) 
         with pytest.raises(InvalidRequestError) as invalid:
             client.score("", [])
         assert [issue.path for issue in invalid.value.issues] == ["query", "documents"]
+        assert str(invalid.value).count("query: must not be empty") == 1
     with Maxsimd(url, "qkv_live_wrong") as stranger, pytest.raises(AuthenticationError) as unknown:
         stranger.usage()
     assert unknown.value.status == 401

@@ -29,9 +29,12 @@ export class ApiError extends MaxsimdError {
   readonly retryAfterSeconds: number | undefined;
 
   constructor(message: string, details: ApiErrorDetails) {
-    const issues = details.issues.map((issue) => ` [${issue.path}: ${issue.message}]`).join('');
+    const issues = details.issues.map(({ path, message: words }) =>
+      path === '' ? words : `${path}: ${words}`,
+    );
     const request = details.requestId === undefined ? '' : ` (request ${details.requestId})`;
-    super(`${details.status} ${details.code}: ${message}${issues}${request}`);
+    // The message is that of the first issue.
+    super(`${details.status} ${details.code}: ${[...new Set([message, ...issues])].join('; ')}${request}`);
     this.status = details.status;
     this.code = details.code;
     this.issues = details.issues;

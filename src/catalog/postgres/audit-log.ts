@@ -6,7 +6,7 @@ import type { Database, Queries } from './database.ts';
 export type NoteAct = (
   queries: Queries,
   act: AuditAct,
-  tenantId: string,
+  tenantId: string | undefined,
   detail?: Readonly<Record<string, unknown>>,
 ) => Promise<void>;
 
@@ -18,7 +18,7 @@ export function auditLog(actor: string): NoteAct {
       Date.now(),
       actor,
       act,
-      tenantId,
+      tenantId ?? null,
       JSON.stringify(detail),
     ]);
     const last = (row?.id ?? 0) - auditEntriesMax;

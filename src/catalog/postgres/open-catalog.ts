@@ -63,6 +63,7 @@ export async function openPostgresCatalog(options: PostgresCatalogOptions): Prom
 
   return {
     ...tenantCatalog(database, options.actor ?? unnamedActor),
+    actingAs: (actor) => tenantCatalog(database, actor),
     ...auditCatalog(database),
     ...commitCatalog(database),
     ...documentCatalog(database),

@@ -28,6 +28,7 @@ type TenantCatalog = Pick<
   | 'createKey'
   | 'listKeys'
   | 'revokeKey'
+  | 'noteRefusedLogin'
   | 'findKey'
   | 'endSession'
   | 'hasSessionEnded'
@@ -105,6 +106,9 @@ export function tenantCatalog(database: Database, actor: string): TenantCatalog 
         });
         return { id, name, suspended: false, limits, createdAtMs };
       }),
+
+    noteRefusedLogin: (detail) =>
+      database.transaction((queries) => note(queries, 'login_refused', undefined, detail)),
 
     async listTenants(page) {
       const text = `SELECT ${tenantColumns} FROM tenants WHERE (created_at_ms, id) > ($1, $2)

@@ -9,7 +9,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
-import { unnamedActor, type Catalog, type ResolvedVersion } from '../contract.ts';
+import { unnamedActor, type Catalog, type CatalogActs, type ResolvedVersion } from '../contract.ts';
 import type { UsageEvent } from '../../document-commits.ts';
 import type { IndexState } from '../../index-state.ts';
 import { ServiceError, assertInvariant, invalid } from '../../errors.ts';
@@ -156,20 +156,26 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
     throw toOperatingError(error);
   }
 
-  return {
-    keyPepper: () => keyPepper,
-    ...readsOf(reads),
-    createTenant: (input) => writer.request('createTenant', input),
+  const actsBy = (by: string | undefined): CatalogActs => ({
+    createTenant: (input) => writer.request('createTenant', { ...input, by }),
     setTenantSuspended: (tenantId, suspended) =>
-      writer.request('setTenantSuspended', { tenantId, suspended }),
-    setTenantLimits: (tenantId, limits) => writer.request('setTenantLimits', { tenantId, limits }),
+      writer.request('setTenantSuspended', { tenantId, suspended, by }),
+    setTenantLimits: (tenantId, limits) => writer.request('setTenantLimits', { tenantId, limits, by }),
     async deleteTenant(tenantId) {
-      const deleted = await writer.request('deleteTenant', tenantId);
+      const deleted = await writer.request('deleteTenant', { tenantId, by });
       if (deleted !== undefined) usage.eraseTenant(tenantId);
       return deleted;
     },
-    createKey: (input) => writer.request('createKey', input),
-    revokeKey: (keyId) => writer.request('revokeKey', keyId),
+    createKey: (input) => writer.request('createKey', { ...input, by }),
+    revokeKey: (keyId) => writer.request('revokeKey', { keyId, by }),
+    noteRefusedLogin: (detail) => writer.request('noteRefusedLogin', { detail, by }),
+  });
+
+  return {
+    keyPepper: () => keyPepper,
+    ...readsOf(reads),
+    ...actsBy(undefined),
+    actingAs: actsBy,
     endSession: (session) => writer.request('endSession', session),
 
     async createIndex(index, indexesMax) {

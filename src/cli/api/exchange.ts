@@ -98,9 +98,10 @@ function failureOf(response: Response, text: string): ApiFailure {
   const code = error?.code ?? 'unexpected_response';
   const retryAfter = Number(response.headers.get('retry-after') ?? Number.NaN);
   const issues = error?.issues ?? [];
-  const details = issues.map((issue) => `${issue.path}: ${issue.message}`).join('; ');
+  const details = issues.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`));
+  // The message is that of the first issue.
   const message =
-    error === undefined ? 'no error body' : `${error.message}${details === '' ? '' : ` [${details}]`}`;
+    error === undefined ? 'no error body' : [...new Set([error.message, ...details])].join('; ');
   return new ApiFailure(`${response.status} ${code}: ${message}`, {
     kind: kindOf(response.status, code),
     code,

@@ -1,6 +1,7 @@
 /** `maxsimd backup` and `maxsimd restore`: their words. */
-import { constants, setPriority } from 'node:os';
+import { constants } from 'node:os';
 import { type Command, Option } from 'commander';
+import { lowerPriority } from '../../priority.ts';
 import type { ProgramEnvironment } from './environment.ts';
 import { jsonOption } from './options.ts';
 
@@ -22,7 +23,7 @@ export function addBackup(program: Command, environment: ProgramEnvironment): vo
     .action(async (file: string, { withKeyPepper = false }: { readonly withKeyPepper?: boolean }) => {
       const { takeBackup } = await import('../backup/backup.ts');
       // Searches come first.
-      setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+      lowerPriority(constants.priority.PRIORITY_BELOW_NORMAL);
       const { version, stderr } = environment;
       const signal = environment.interruption();
       environment.report(

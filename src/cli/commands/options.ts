@@ -86,38 +86,38 @@ export function jsonOption(): Option {
 export function countFromZero(text: string): number {
   const value = Number(text);
   if (!/^\d+$/.test(text) || !Number.isSafeInteger(value))
-    throw new InvalidArgumentError('Not a whole number.');
+    throw new InvalidArgumentError('must be a whole number');
   return value;
 }
 
 export function positiveInteger(text: string): number {
   const value = countFromZero(text);
-  if (value < 1) throw new InvalidArgumentError('Must be at least 1.');
+  if (value < 1) throw new InvalidArgumentError('must be at least 1');
   return value;
 }
 
 export function positiveNumber(text: string): number {
   const value = Number(text);
-  if (!/^\d+(\.\d+)?$/.test(text) || value <= 0) throw new InvalidArgumentError('Not a positive number.');
+  if (!/^\d+(\.\d+)?$/.test(text) || value <= 0) throw new InvalidArgumentError('must be a number above 0');
   return value;
 }
 
 /** The ledger is 64 bits wide. */
 export function tokenCount(text: string): bigint {
-  if (!/^\d+$/.test(text)) throw new InvalidArgumentError('Not a whole number.');
+  if (!/^\d+$/.test(text)) throw new InvalidArgumentError('must be a whole number');
   const value = BigInt(text);
-  if (value > 2n ** 63n - 1n) throw new InvalidArgumentError('Larger than 2^63 - 1.');
+  if (value > 2n ** 63n - 1n) throw new InvalidArgumentError('must be at most 2^63 - 1');
   return value;
 }
 
 export function nonBlank(text: string): string {
-  if (text.trim() === '') throw new InvalidArgumentError('Must not be empty.');
+  if (text.trim() === '') throw new InvalidArgumentError('must not be empty');
   return text;
 }
 
 /** A day in UTC. */
 export function day(text: string): string {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(text) || new Date(`${text}T00:00:00Z`).toJSON()?.slice(0, 10) !== text)
-    throw new InvalidArgumentError('Not a day like 2026-11-23.');
+    throw new InvalidArgumentError('must be a day like 2026-11-23');
   return text;
 }

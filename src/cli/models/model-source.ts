@@ -8,6 +8,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
+import { issuesInWords } from '../../issue-words.ts';
 import { CommandFailure, messageOf } from '../failure.ts';
 import { graphFiles, isInside } from './graph-files.ts';
 
@@ -141,7 +142,7 @@ async function readJson(file: string): Promise<Record<string, unknown>> {
 
 function parse<T extends z.ZodType>(schema: T, where: string, value: unknown): z.output<T> {
   const result = schema.safeParse(value);
-  if (!result.success) throw failure(`${where}: ${z.prettifyError(result.error)}`);
+  if (!result.success) throw failure(`${where}: ${issuesInWords(result.error)}`);
   return result.data;
 }
 

@@ -81,7 +81,7 @@ export class SessionPool {
   readonly #watchdog: NodeJS.Timeout;
   #nextBatchId = 1;
   #lastQueryAt = Number.NEGATIVE_INFINITY;
-  #closing = false;
+  #closing: Promise<void> | undefined;
   #closed = false;
 
   /** Starts the workers and loads every model; rejects when a provider cannot load. */
@@ -121,7 +121,7 @@ export class SessionPool {
 
   /** Whether a worker would take a batch of this kind now. */
   hasRoom(kind: BatchKind): boolean {
-    return !this.#closing && this.#slots.some((slot) => this.#hasPlace(slot, kind));
+    return this.#closing === undefined && this.#slots.some((slot) => this.#hasPlace(slot, kind));
   }
 
   #hasPlace(slot: Slot, kind: BatchKind): boolean {
@@ -170,10 +170,12 @@ export class SessionPool {
     return promise;
   }
 
-  /** Waits for what runs: a worker that is ended in the middle of a run ends the process with it. */
-  async close(): Promise<void> {
-    if (this.#closing) return;
-    this.#closing = true;
+  /** Waits for what runs, at every call: a worker that is ended in the middle of a run ends the process with it. */
+  close(): Promise<void> {
+    return (this.#closing ??= this.#close());
+  }
+
+  async #close(): Promise<void> {
     await Promise.allSettled(
       this.#slots.flatMap(({ flights }) => [...flights.values()].map(({ ended }) => ended)),
     );

@@ -6,10 +6,10 @@
  * delays a query that came later only after `queryBurstMax` query batches in a row.
  */
 import type * as OnnxRuntime from 'onnxruntime-node';
-import { setPriority } from 'node:os';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { assertInvariant } from '../../errors.ts';
 import { requireOfRuntime } from '../../installation.ts';
+import { lowerPriority } from '../../priority.ts';
 import { cudaProblem } from './cuda/cuda-library.ts';
 import { halfBits, quantizeRows } from './quantize.ts';
 import type { SessionModel } from '../model/served-model.ts';
@@ -56,7 +56,7 @@ async function open(): Promise<OnnxRuntime.InferenceSession[]> {
       const problem = provider === 'cuda' ? cudaProblem() : undefined;
       if (problem !== undefined) throw new Error(problem);
       // On Linux of this thread alone, and of the threads that ONNX Runtime starts from it.
-      if (provider === 'cpu') setPriority(niceness);
+      if (provider === 'cpu') lowerPriority(niceness);
       const opened = await Promise.all(data.models.map(async (model) => createSession(model, provider)));
       reply({ type: 'ready', provider, fallback });
       return opened;

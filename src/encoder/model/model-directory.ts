@@ -16,6 +16,7 @@ import { readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
+import { issuesInWords } from '../../issue-words.ts';
 
 const tokenId = z.number().int().nonnegative();
 
@@ -239,6 +240,6 @@ function asObject(value: unknown, file: string): Record<string, unknown> {
 
 function parse<T extends z.ZodType>(schema: T, value: unknown, file: string): z.output<T> {
   const result = schema.safeParse(value);
-  if (!result.success) throw new ModelDirectoryError(`${file}: ${z.prettifyError(result.error)}`);
+  if (!result.success) throw new ModelDirectoryError(`${file}: ${issuesInWords(result.error)}`);
   return result.data;
 }

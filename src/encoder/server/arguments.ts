@@ -2,33 +2,33 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
+import { wordsOf } from '../../issue-words.ts';
 import { isLocalAddress } from '../../loopback.ts';
-
-const integer = (minimum: number, maximum: number) => z.coerce.number().int().min(minimum).max(maximum);
+import { nearestName, nonEmpty, oneOf, wholeNumber } from '../../settings.ts';
 
 const schema = z
   .strictObject({
-    listen: z.string().min(1),
-    'model-dir': z.array(z.string().min(1)).min(1),
-    provider: z.enum(['auto', 'cpu', 'cuda']).default('auto'),
-    device: integer(0, 1024).default(0),
+    listen: nonEmpty,
+    'model-dir': z.array(nonEmpty).min(1),
+    provider: oneOf('auto', 'cpu', 'cuda').default('auto'),
+    device: wholeNumber(0, 1024).default(0),
     /** 0 = one per core. */
-    threads: integer(0, 1024).default(0),
+    threads: wholeNumber(0, 1024).default(0),
     /** Worker threads that share the threads; 0 = the best known for the provider. */
-    workers: integer(0, 64).default(0),
+    workers: wholeNumber(0, 64).default(0),
     /** Padded tokens of a document batch; 0 = the best known for the provider. */
-    'batch-tokens': integer(0, 1 << 20).default(0),
-    'query-batch-tokens': integer(0, 1 << 20).default(0),
-    'queue-tokens-max': integer(1, 2 ** 31).default(6_000_000),
-    'queue-requests-max': integer(1, 1 << 20).default(1024),
-    'stuck-ms': integer(100, 3_600_000).default(60_000),
+    'batch-tokens': wholeNumber(0, 1 << 20).default(0),
+    'query-batch-tokens': wholeNumber(0, 1 << 20).default(0),
+    'queue-tokens-max': wholeNumber(1, 2 ** 31).default(6_000_000),
+    'queue-requests-max': wholeNumber(1, 1 << 20).default(1024),
+    'stuck-ms': wholeNumber(100, 3_600_000).default(60_000),
     'tls-cert': z.string().default(''),
     'tls-key': z.string().default(''),
     /** With it, clients must show a certificate of this authority. */
     'tls-client-ca': z.string().default(''),
     /** Listen without TLS where other machines reach it. */
     'allow-plain': z.boolean().default(false),
-    'log-level': z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+    'log-level': oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent').default('info'),
   })
   .refine((given) => (given['tls-cert'] === '') === (given['tls-key'] === ''), {
     error: '--tls-cert and --tls-key go together',
@@ -44,21 +44,48 @@ const schema = z
 
 export type EncoderArguments = z.output<typeof schema>;
 
-/** Parses the arguments after the program's name; throws an `Error` fit to print. */
+/** Parses the arguments after the program's name; throws an `ArgumentError`. */
 export function parseEncoderArguments(argv: readonly string[]): EncoderArguments {
+  const result = schema.safeParse(valuesOf(argv));
+  if (result.success) return result.data;
+  const problems = result.error.issues.map((issue) =>
+    issue.path.length === 0 ? issue.message : `--${String(issue.path[0])} ${wordsOf(issue)}`,
+  );
+  throw new ArgumentError(problems.join('; '));
+}
+
+/** What is wrong with the arguments, fit to print. */
+export class ArgumentError extends Error {
+  override readonly name = 'ArgumentError';
+}
+
+function valuesOf(argv: readonly string[]): object {
   const names = Object.keys(schema.shape);
-  const { values } = parseArgs({
-    args: [...argv],
-    options: Object.fromEntries(
-      names.map((name) => [
-        name,
-        { type: name === 'allow-plain' ? 'boolean' : 'string', multiple: name === 'model-dir' },
-      ]),
-    ),
-  });
-  const result = schema.safeParse(values);
-  if (!result.success) throw new Error(`bad arguments\n${z.prettifyError(result.error)}`);
-  return result.data;
+  const options = Object.fromEntries(
+    names.map((name) => [
+      name,
+      {
+        type: name === 'allow-plain' ? ('boolean' as const) : ('string' as const),
+        multiple: name === 'model-dir',
+      },
+    ]),
+  );
+  const { values, tokens } = parseArgs({ args: [...argv], options, strict: false, tokens: true });
+  for (const token of tokens) {
+    if (token.kind === 'positional') throw new ArgumentError(`${token.value} is not an option`);
+    if (token.kind !== 'option') continue;
+    const option = options[token.name];
+    const isMissing = token.value === undefined || (!token.inlineValue && token.value.startsWith('-'));
+    if (option?.type === 'string' && isMissing) throw new ArgumentError(`${token.rawName} needs a value`);
+    if (option?.type === 'boolean' && token.value !== undefined)
+      throw new ArgumentError(`${token.rawName} takes no value`);
+    if (option !== undefined) continue;
+    const near = nearestName(token.name, names);
+    throw new ArgumentError(
+      `${token.rawName} is not an option${near === undefined ? '' : ` (did you mean --${near}?)`}`,
+    );
+  }
+  return values;
 }
 
 /** Threads of inference: what was asked for, or one per core. */

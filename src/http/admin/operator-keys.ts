@@ -3,7 +3,6 @@
  * kept as digests and compared in time that depends on neither side.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { ServiceError } from '../../errors.ts';
 
 /** Fewer characters are guessed, or no key at all. */
 const charactersMin = 32;
@@ -27,15 +26,28 @@ export class OperatorKeys {
     this.#digests = keys.map(digestOf);
   }
 
-  /** Throws `authentication_failed`. */
-  admit(authorization: string | undefined): void {
-    const given = digestOf(/^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1] ?? '');
+  /** The name of the operator whose key it is, for the audit log; `undefined`: it is none. */
+  identify(authorization: string | undefined): string | undefined {
+    const given = digestOf(keyIn(authorization));
     // All of them, whichever it is.
     const matches = this.#digests.filter((digest) => timingSafeEqual(digest, given));
-    if (matches.length === 0) {
-      throw new ServiceError('authentication_failed', 'the key of an operator is missing or wrong');
-    }
+    return matches.length === 0 ? undefined : `operator:${shortened(given)}`;
   }
+}
+
+/** What tells a refused key apart. What is shorter than a key may be a password, which a digest gives away. */
+export function refusedKeyDigest(authorization: string | undefined): string | undefined {
+  const key = keyIn(authorization);
+  return key.length < charactersMin ? undefined : shortened(digestOf(key));
+}
+
+function keyIn(authorization: string | undefined): string {
+  return /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1] ?? '';
+}
+
+/** Enough to tell keys apart: the first characters of what `printf %s KEY | sha256sum` prints. */
+function shortened(digest: Buffer): string {
+  return digest.toString('hex').slice(0, 16);
 }
 
 function digestOf(key: string): Buffer {

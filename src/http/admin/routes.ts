@@ -33,7 +33,7 @@ const errors = [
 ] as const satisfies readonly ErrorCode[];
 const withMissing = [...errors, 'not_found'] as const;
 
-export function adminRoutes(administration: Administration): FastifyPluginAsyncZod {
+export function adminRoutes(administrationOf: (operator: string) => Administration): FastifyPluginAsyncZod {
   return async (app) => {
     app.post('/tenants', {
       schema: {
@@ -44,8 +44,11 @@ export function adminRoutes(administration: Administration): FastifyPluginAsyncZ
         body: CreateTenantBody,
         response: answers({ 201: [CreatedTenant, 'Made; `Location` holds its address.'] }, errors),
       },
-      handler: async ({ body }, reply) => {
-        const { tenant, keyId, apiKey } = await administration.createTenant(body.name, limitsOf(body.limits));
+      handler: async ({ body, scope }, reply) => {
+        const { tenant, keyId, apiKey } = await administrationOf(scope.operator).createTenant(
+          body.name,
+          limitsOf(body.limits),
+        );
         reply.code(201).header('location', `/admin/v1/tenants/${tenant.id}`);
         return { ...tenantBody(tenant), key_id: keyId, api_key: apiKey };
       },
@@ -60,9 +63,9 @@ export function adminRoutes(administration: Administration): FastifyPluginAsyncZ
         querystring: TenantListQuery,
         response: answers({ 200: [TenantList, 'Tenants, oldest first.'] }, errors),
       },
-      handler: async ({ query }) => {
+      handler: async ({ query, scope }) => {
         const { limit = pageItemsDefault, cursor } = query;
-        const found = await administration.listTenants({ after: cursor, limit: limit + 1 });
+        const found = await administrationOf(scope.operator).listTenants({ after: cursor, limit: limit + 1 });
         return page(found, limit, tenantBody, creationPlaceText);
       },
     });
@@ -76,8 +79,8 @@ export function adminRoutes(administration: Administration): FastifyPluginAsyncZ
         params: TenantParams,
         response: answers({ 200: [Tenant, 'The tenant.'] }, withMissing),
       },
-      handler: async ({ params }) =>
-        tenantBody(present(await administration.getTenant(params.tenant_id), 'tenant')),
+      handler: async ({ params, scope }) =>
+        tenantBody(present(await administrationOf(scope.operator).getTenant(params.tenant_id), 'tenant')),
     });
 
     app.patch('/tenants/:tenant_id', {
@@ -90,12 +93,12 @@ export function adminRoutes(administration: Administration): FastifyPluginAsyncZ
         body: UpdateTenantBody,
         response: answers({ 200: [Tenant, 'The tenant as it is now.'] }, withMissing),
       },
-      handler: async ({ params, body }) => {
+      handler: async ({ params, body, scope }) => {
         const { tenant_id: id } = params;
         const changed =
           body.suspended === undefined
-            ? await administration.setTenantLimits(id, limitsOf(body.limits))
-            : await administration.setTenantSuspended(id, body.suspended);
+            ? await administrationOf(scope.operator).setTenantLimits(id, limitsOf(body.limits))
+            : await administrationOf(scope.operator).setTenantSuspended(id, body.suspended);
         return tenantBody(present(changed, 'tenant'));
       },
     });
@@ -109,8 +112,11 @@ export function adminRoutes(administration: Administration): FastifyPluginAsyncZ
         params: TenantParams,
         response: answers({ 200: [DeletedTenant, 'Erased.'] }, withMissing),
       },
-      handler: async ({ params }) => {
-        const { indexes } = present(await administration.deleteTenant(params.tenant_id), 'tenant');
+      handler: async ({ params, scope }) => {
+        const { indexes } = present(
+          await administrationOf(scope.operator).deleteTenant(params.tenant_id),
+          'tenant',
+        );
         return { deleted: true as const, indexes };
       },
     });
@@ -125,10 +131,10 @@ export function adminRoutes(administration: Administration): FastifyPluginAsyncZ
         querystring: UsageDaysQuery,
         response: answers({ 200: [UsageDays, 'Days, oldest first.'] }, withMissing),
       },
-      handler: async ({ params, query }) => {
+      handler: async ({ params, query, scope }) => {
         const { from, to } = dayRange(query, Date.now());
-        const { id } = present(await administration.getTenant(params.tenant_id), 'tenant');
-        return usageDaysBody(await administration.usageDays(id, from, to));
+        const { id } = present(await administrationOf(scope.operator).getTenant(params.tenant_id), 'tenant');
+        return usageDaysBody(await administrationOf(scope.operator).usageDays(id, from, to));
       },
     });
 
@@ -141,9 +147,9 @@ export function adminRoutes(administration: Administration): FastifyPluginAsyncZ
         params: TenantParams,
         response: answers({ 200: [KeyList, 'Keys, oldest first.'] }, withMissing),
       },
-      handler: async ({ params }) => {
-        const { id } = present(await administration.getTenant(params.tenant_id), 'tenant');
-        return { data: (await administration.listKeys(id)).map(keyBody) };
+      handler: async ({ params, scope }) => {
+        const { id } = present(await administrationOf(scope.operator).getTenant(params.tenant_id), 'tenant');
+        return { data: (await administrationOf(scope.operator).listKeys(id)).map(keyBody) };
       },
     });
 
@@ -157,8 +163,11 @@ export function adminRoutes(administration: Administration): FastifyPluginAsyncZ
         body: CreateKeyBody,
         response: answers({ 201: [CreatedKey, 'Made; its text is shown this once.'] }, withMissing),
       },
-      handler: async ({ params, body }, reply) => {
-        const created = await administration.createKey(params.tenant_id, body.access ?? 'full');
+      handler: async ({ params, body, scope }, reply) => {
+        const created = await administrationOf(scope.operator).createKey(
+          params.tenant_id,
+          body.access ?? 'full',
+        );
         if (created.outcome === 'tenant_missing') throw missing('tenant');
         if (created.outcome === 'too_many_keys')
           throw invalid('', 'the tenant has two live keys already: revoke one first', 'too_many_keys');
@@ -176,7 +185,8 @@ export function adminRoutes(administration: Administration): FastifyPluginAsyncZ
         params: KeyParams,
         response: answers({ 200: [Key, 'The key, revoked.'] }, withMissing),
       },
-      handler: async ({ params }) => keyBody(present(await administration.revokeKey(params.key_id), 'key')),
+      handler: async ({ params, scope }) =>
+        keyBody(present(await administrationOf(scope.operator).revokeKey(params.key_id), 'key')),
     });
 
     app.get('/audit', {
@@ -188,9 +198,13 @@ export function adminRoutes(administration: Administration): FastifyPluginAsyncZ
         querystring: AuditQuery,
         response: answers({ 200: [AuditList, 'Acts, newest first.'] }, errors),
       },
-      handler: async ({ query }) => {
+      handler: async ({ query, scope }) => {
         const { tenant_id: tenantId, limit = pageItemsDefault, cursor } = query;
-        const found = await administration.listAudit({ tenantId, before: cursor, limit: limit + 1 });
+        const found = await administrationOf(scope.operator).listAudit({
+          tenantId,
+          before: cursor,
+          limit: limit + 1,
+        });
         return page(found, limit, auditBody, ({ id }) => String(id));
       },
     });

@@ -98,7 +98,10 @@ const AuditEntry = z
   .strictObject({
     id: Count,
     at: Timestamp,
-    actor: z.string().meta({ description: 'Who: `server` for this API, `cli:USER` for a command line.' }),
+    actor: z.string().meta({
+      description:
+        'Who: `operator:DIGEST` by this API, the first 16 characters of the SHA-256 of the key; `cli:USER` for a command line; `server` for a service, which notes refused logins.',
+    }),
     act: z.string().meta({ example: 'tenant_created' }),
     tenant_id: z.string().nullable(),
     detail: z.record(z.string(), z.unknown()).meta({ type: 'object', additionalProperties: true }),

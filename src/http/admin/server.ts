@@ -4,16 +4,20 @@
  */
 import type { FastifyInstance } from 'fastify';
 import type { Administration } from '../../service/administration.ts';
+import { ServiceError } from '../../errors.ts';
 import { unknownRoute } from '../admission.ts';
 import { createApp, type ListenerOptions } from '../app.ts';
 import { smallBodyBytes } from '../body/body.ts';
 import { defaultHttpTimeouts } from '../protocol/listener.ts';
 import { describeApi, type ApiDocument } from '../schemas/openapi.ts';
-import type { OperatorKeys } from './operator-keys.ts';
+import { refusedKeyDigest, type OperatorKeys } from './operator-keys.ts';
+import { RefusedLogins, type RefusedLoginDetail } from './refused-logins.ts';
 import { adminRoutes } from './routes.ts';
 
 export interface AdminServerOptions extends ListenerOptions {
-  readonly administration: Administration;
+  /** As an operator does it, by the name that the audit log has. */
+  readonly administrationOf: (operator: string) => Administration;
+  readonly noteRefusedLogin: (detail: RefusedLoginDetail) => Promise<void>;
   readonly operators: OperatorKeys;
 }
 
@@ -35,7 +39,10 @@ interface of the service.`,
 
 /** Built, not listening. */
 export async function createAdminServer(options: AdminServerOptions): Promise<FastifyInstance> {
-  const { administration, operators } = options;
+  const { administrationOf, operators, observer } = options;
+  const refusedLogins = new RefusedLogins(options.noteRefusedLogin, (login, error) =>
+    observer.failed(login, error),
+  );
   const { app } = createApp({
     ...options,
     timeouts: defaultHttpTimeouts,
@@ -46,17 +53,24 @@ export async function createAdminServer(options: AdminServerOptions): Promise<Fa
   await app.register(
     async (v1) => {
       v1.addHook('onRequest', async (request) => {
-        operators.admit(request.headers.authorization);
-        request.scope.admitOperator();
+        const { authorization } = request.headers;
+        const operator = operators.identify(authorization);
+        if (operator === undefined) {
+          const keyDigest = refusedKeyDigest(authorization);
+          refusedLogins.note({ requestId: request.id, address: request.ip, keyDigest });
+          throw new ServiceError('authentication_failed', 'the key of an operator is missing or wrong');
+        }
+        request.scope.admitOperator(operator);
         if (request.is404) throw unknownRoute();
       });
       v1.setNotFoundHandler(() => {
         throw unknownRoute();
       });
-      await v1.register(adminRoutes(administration));
+      await v1.register(adminRoutes(administrationOf));
     },
     { prefix: '/admin/v1' },
   );
+  app.addHook('onClose', () => refusedLogins.close());
   await app.ready();
   return app;
 }

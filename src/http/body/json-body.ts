@@ -10,7 +10,7 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { ServiceError, assertInvariant } from '../../errors.ts';
-import { dottedPath } from '../error-body.ts';
+import { dottedPath } from '../../issue-words.ts';
 import { quote, scalarEnd, uncheckedStringEnd, whiteSpaceEnd } from './json-tokens.ts';
 import { documentsMax, metadataBytesMax, metadataDepthMax, queriesMax } from '../limits.ts';
 

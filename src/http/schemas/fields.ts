@@ -66,7 +66,10 @@ function encodableText(bytesMax: number, description: string) {
     .meta({ minLength: 1, description });
 }
 
-export const Query = encodableText(queryBytesMax, 'Not empty; at most 8 KiB as UTF-8.');
+export const Query = encodableText(
+  queryBytesMax,
+  'Not empty; at most 8 KiB as UTF-8. A model reads a query up to its query length, the default model the first 510 tokens. What follows changes no result, and counts in `input_tokens`.',
+);
 export const Text = encodableText(
   textBytesMax,
   'Source text; not empty; at most 100 KiB as UTF-8. Never stored.',
@@ -129,7 +132,7 @@ export const Timestamp = z.iso.datetime().meta({ description: 'ISO 8601, UTC.' }
 export const Count = z.int().min(0).meta({ example: 3 });
 export const DecimalString = z
   .string()
-  .regex(/^\d+$/)
+  .regex(/^\d+$/, 'must be a string of decimal digits')
   .meta({ description: 'Decimal integer; calculate with arbitrary precision.', example: '50000000' });
 
 export const RequestUsage = z

@@ -12,7 +12,7 @@ export interface CreationPlace {
 }
 
 export const Limit = z.coerce
-  .number()
+  .number({ error: `must be a whole number from 1 to ${pageItemsMax}` })
   .int()
   .min(1)
   .max(pageItemsMax)

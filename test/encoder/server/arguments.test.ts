@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseEncoderArguments } from '../../../src/encoder/server/arguments.ts';
+import { ArgumentError, parseEncoderArguments } from '../../../src/encoder/server/arguments.ts';
 
 const parse = (listen: string, ...others: string[]) =>
   parseEncoderArguments(['--listen', listen, '--model-dir', 'x', ...others]);
@@ -35,5 +35,23 @@ describe('an encoder', () => {
       expect(() => parse('unix:/x', ...given)).toThrow('--tls-key');
     }
     expect(parse('unix:/x', ...tls, '--tls-client-ca', 'a')['tls-client-ca']).toBe('a');
+  });
+
+  it.each([
+    [['--threads', 'abc'], '--threads must be a whole number from 0 to 1024, got "abc"'],
+    [['--provider', 'tpu'], '--provider must be auto, cpu or cuda, got "tpu"'],
+    [['--thread', '4'], '--thread is not an option (did you mean --threads?)'],
+    [['--threads'], '--threads needs a value'],
+    [['--threads', '--allow-plain'], '--threads needs a value'],
+    [['--allow-plain=1'], '--allow-plain takes no value'],
+    [['other'], 'other is not an option'],
+  ])('says what is wrong with %j', (given, words) => {
+    expect(() => parse('unix:/x', ...given)).toThrow(new ArgumentError(words));
+  });
+
+  it('says what is missing', () => {
+    expect(() => parseEncoderArguments([])).toThrow(
+      new ArgumentError('--listen is required; --model-dir is required'),
+    );
   });
 });

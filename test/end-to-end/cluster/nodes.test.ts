@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { startCluster, type LocalCluster } from '../../../deploy/local/cluster.ts';
+import { describeCluster } from '../../../deploy/local/describe-cluster.ts';
 import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.ts';
 import { openS3ObjectStore } from '../../../src/index/storage/s3-object-store.ts';
 import { rounds } from '../../rounds.ts';
@@ -152,6 +153,25 @@ it('say how they are, and have lost nothing that the catalog names', async () =>
         return live.length === cluster.nodes.length && live.some(({ report }) => report.indexes.open > 0);
       }),
     });
+}, 60_000);
+
+it('are described by lines to paste, with which every command works beside them', async () => {
+  const lines = describeCluster(cluster, key).match(/^ {2}export .+$/gm) ?? [];
+  const pasted = async (...words: readonly string[]): Promise<unknown> => {
+    const script = `${lines.join('\n')}\nexec "$0" "$@" --json`;
+    const args = ['-c', script, process.execPath, entryPoint, ...words];
+    const { stdout } = await promisify(execFile)('sh', args, { env: { PATH: process.env['PATH'] } });
+    return JSON.parse(stdout);
+  };
+  const listed = z.looseObject({ data: z.array(z.looseObject({ tenant_id: z.string() })) });
+  const [tenant] = listed.parse(await pasted('tenant', 'list')).data;
+  expect(await pasted('tenant', 'limits', tenant!.tenant_id, '--requests-per-minute', '99999')).toMatchObject(
+    {
+      limits: { requests_per_minute: 99_999 },
+    },
+  );
+  expect(await pasted('cluster', 'status')).toHaveProperty('nodes');
+  expect(await pasted('usage')).toHaveProperty('usage.requests');
 }, 60_000);
 
 it('tell how they keep up, and why they are not ready', async () => {

@@ -28,7 +28,8 @@ export async function openAdminStage(): Promise<AdminStage> {
   const lines: string[] = [];
   const logger = createLogger({ level: 'debug', destination: { write: (line) => void lines.push(line) } });
   const app = await createAdminServer({
-    administration: local,
+    administrationOf: (actor) => administration({ catalog, actor, keyPepper: catalog.keyPepper(), purge }),
+    noteRefusedLogin: (detail) => catalog.noteRefusedLogin(detail),
     operators: new OperatorKeys(`${randomBytes(32).toString('hex')}\n${operatorKey}\n`),
     observer: createRequestObserver(logger, createMetrics()),
   });

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { OpenAPIV3_1 } from 'openapi-types';
 import { errorTable } from '../../../src/errors.ts';
@@ -16,6 +18,10 @@ import { Health, ReadinessBody } from '../../../src/http/schemas/health.ts';
 import { UsageSummary } from '../../../src/http/schemas/usage.ts';
 import { startHttp } from '../../support/http/http-server.ts';
 import type { Harness } from '../../support/http/http-server.ts';
+
+const { query_length: defaultQueryLength } = JSON.parse(
+  readFileSync(resolve(import.meta.dirname, '../../../models/minilm-l6-maxsim/1/onnx_config.json'), 'utf8'),
+) as { readonly query_length: number };
 
 let http: Harness;
 let document: OpenAPIV3_1.Document;
@@ -132,7 +138,12 @@ describe('the document', () => {
       required: ['query'],
       additionalProperties: false,
       properties: {
-        query: { type: 'string', minLength: 1 },
+        // Two of the positions are special tokens.
+        query: {
+          type: 'string',
+          minLength: 1,
+          description: expect.stringContaining(`the first ${defaultQueryLength - 2} tokens`),
+        },
         top_k: {
           type: 'integer',
           minimum: 1,

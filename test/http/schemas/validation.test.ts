@@ -442,6 +442,11 @@ describe('messages', () => {
     expect(response.json<ErrorAnswer>().error.message).toBe(message);
   });
 
+  test('of a page that has no number of items', async () => {
+    const response = await http.inject({ url: '/v1/indexes?limit=abc' });
+    expect(response.json<ErrorAnswer>().error.message).toBe('limit: must be a whole number from 1 to 1000');
+  });
+
   test('of an index id that is none', async () => {
     const response = await post('/v1/indexes/first/search', { query: 'q' });
     expect(response.json<ErrorAnswer>().error.message).toBe('index_id: must be a UUID');

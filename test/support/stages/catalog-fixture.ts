@@ -24,7 +24,10 @@ export const generousLimits: TenantLimits = {
   documents: 100_000,
 };
 
-export function newTenant(catalog: Catalog, limits: Partial<TenantLimits> = {}): Promise<Tenant> {
+export function newTenant(
+  catalog: Pick<Catalog, 'createTenant'>,
+  limits: Partial<TenantLimits> = {},
+): Promise<Tenant> {
   return catalog.createTenant({
     id: randomUUID(),
     name: 'tenant',
@@ -44,13 +47,13 @@ export function indexInput(tenantId: string, name: string): CreateIndexInput {
   };
 }
 
-export async function newIndex(catalog: Catalog, tenantId: string): Promise<IndexRow> {
+export async function newIndex(catalog: Omit<Catalog, 'actingAs'>, tenantId: string): Promise<IndexRow> {
   const result = await catalog.createIndex(indexInput(tenantId, randomUUID()), 1000);
   if (result.outcome !== 'created') throw new Error(result.outcome);
   return result.index;
 }
 
-export async function newSegment(catalog: Catalog, indexId: string): Promise<number> {
+export async function newSegment(catalog: Omit<Catalog, 'actingAs'>, indexId: string): Promise<number> {
   const [id] = (await catalog.allocateIds(1)) as [number];
   await catalog.createSegment({ id, indexId, blob: `${indexId}/${id}.seg` });
   return id;
@@ -62,18 +65,18 @@ export function usageOf(tenantId: string, counters: Partial<UsageEvent> = {}): U
 
 /** Writes documents into an index, each into the next record of the segment. */
 export class DocumentWriter {
-  readonly catalog: Catalog;
+  readonly catalog: Omit<Catalog, 'actingAs'>;
   readonly index: IndexRow;
   readonly segmentId: number;
   #nextRecord = 0;
 
-  constructor(catalog: Catalog, index: IndexRow, segmentId: number) {
+  constructor(catalog: Omit<Catalog, 'actingAs'>, index: IndexRow, segmentId: number) {
     this.catalog = catalog;
     this.index = index;
     this.segmentId = segmentId;
   }
 
-  static async start(catalog: Catalog, tenantId: string): Promise<DocumentWriter> {
+  static async start(catalog: Omit<Catalog, 'actingAs'>, tenantId: string): Promise<DocumentWriter> {
     const index = await newIndex(catalog, tenantId);
     return new DocumentWriter(catalog, index, await newSegment(catalog, index.id));
   }

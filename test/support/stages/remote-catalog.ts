@@ -20,7 +20,7 @@ type Answer =
 
 /** The methods of a catalog, over there. */
 export type RemoteCatalog = {
-  [Method in keyof SqliteCatalog]: (
+  [Method in Exclude<keyof SqliteCatalog, 'actingAs'>]: (
     ...args: Parameters<SqliteCatalog[Method]>
   ) => Promise<Awaited<ReturnType<SqliteCatalog[Method]>>>;
 };

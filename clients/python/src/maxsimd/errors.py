@@ -28,9 +28,11 @@ class APIError(MaxsimdError):
         request_id: str | None = None,
         retry_after_seconds: float | None = None,
     ) -> None:
-        details = "".join(f" [{issue.path}: {issue.message}]" for issue in issues)
+        details = (f"{issue.path}: {issue.message}" if issue.path else issue.message for issue in issues)
         request = "" if request_id is None else f" (request {request_id})"
-        super().__init__(f"{status} {code}: {message}{details}{request}")
+        # The message is that of the first issue.
+        said = "; ".join(dict.fromkeys((message, *details)))
+        super().__init__(f"{status} {code}: {said}{request}")
         self.status = status
         self.code = code
         self.issues = tuple(issues)

@@ -43,7 +43,11 @@ class SearchInput(BaseModel):
         extra="forbid",
     )
     query: Annotated[
-        str, Field(description="Not empty; at most 8 KiB as UTF-8.", min_length=1)
+        str,
+        Field(
+            description="Not empty; at most 8 KiB as UTF-8. A model reads a query up to its query length, the default model the first 510 tokens. What follows changes no result, and counts in `input_tokens`.",
+            min_length=1,
+        ),
     ]
     top_k: Annotated[
         int | None,
@@ -76,7 +80,11 @@ class QueryItemInput(BaseModel):
         extra="forbid",
     )
     query: Annotated[
-        str, Field(description="Not empty; at most 8 KiB as UTF-8.", min_length=1)
+        str,
+        Field(
+            description="Not empty; at most 8 KiB as UTF-8. A model reads a query up to its query length, the default model the first 510 tokens. What follows changes no result, and counts in `input_tokens`.",
+            min_length=1,
+        ),
     ]
     top_k: Annotated[
         int | None,
@@ -135,7 +143,11 @@ class ScoreInput(BaseModel):
         extra="forbid",
     )
     query: Annotated[
-        str, Field(description="Not empty; at most 8 KiB as UTF-8.", min_length=1)
+        str,
+        Field(
+            description="Not empty; at most 8 KiB as UTF-8. A model reads a query up to its query length, the default model the first 510 tokens. What follows changes no result, and counts in `input_tokens`.",
+            min_length=1,
+        ),
     ]
     documents: Annotated[
         list[DocumentInput],

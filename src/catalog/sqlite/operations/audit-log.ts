@@ -6,6 +6,8 @@ export type NoteAct = (
   act: AuditAct,
   tenantId: string | undefined,
   detail?: Readonly<Record<string, unknown>>,
+  /** Unless it is whoever opened the catalog. */
+  by?: string,
 ) => void;
 
 export function auditLog(connection: Connection, actor: string): NoteAct {
@@ -13,8 +15,8 @@ export function auditLog(connection: Connection, actor: string): NoteAct {
     'INSERT INTO audit_log (at_ms, actor, act, tenant_id, detail) VALUES (?, ?, ?, ?, ?)',
   );
   const forget = connection.prepare('DELETE FROM audit_log WHERE id <= ?');
-  return (act, tenantId, detail = {}) => {
-    const { lastInsertRowid } = insert.run(Date.now(), actor, act, tenantId ?? null, JSON.stringify(detail));
+  return (act, tenantId, detail = {}, by = actor) => {
+    const { lastInsertRowid } = insert.run(Date.now(), by, act, tenantId ?? null, JSON.stringify(detail));
     forget.run(Number(lastInsertRowid) - auditEntriesMax);
   };
 }

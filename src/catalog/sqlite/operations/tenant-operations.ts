@@ -24,6 +24,11 @@ export interface NewKey {
   readonly access?: KeyAccess;
 }
 
+/** `by`: who acts, unless it is whoever opened the catalog. */
+interface Act {
+  readonly by?: string | undefined;
+}
+
 /** `actor`: who does it, for the audit log. */
 export function tenantOperations(connection: Connection, actor: string) {
   const note = auditLog(connection, actor);
@@ -81,12 +86,14 @@ export function tenantOperations(connection: Connection, actor: string) {
   };
 
   return {
-    createTenant(input: {
-      readonly id: string;
-      readonly name: string;
-      readonly limits: TenantLimits;
-      readonly key?: { readonly id: string; readonly hash: Uint8Array };
-    }): Tenant {
+    createTenant(
+      input: Act & {
+        readonly id: string;
+        readonly name: string;
+        readonly limits: TenantLimits;
+        readonly key?: { readonly id: string; readonly hash: Uint8Array };
+      },
+    ): Tenant {
       const { id, name, limits } = input;
       const createdAtMs = Date.now();
       insertTenant.run(
@@ -99,24 +106,28 @@ export function tenantOperations(connection: Connection, actor: string) {
         createdAtMs,
       );
       const key = input.key && addKey({ ...input.key, tenantId: id });
-      note('tenant_created', id, { ...limitsDetail(limits), ...(key && keyDetail(key)) });
+      note('tenant_created', id, { ...limitsDetail(limits), ...(key && keyDetail(key)) }, input.by);
       return { id, name, suspended: false, limits, createdAtMs };
     },
 
-    setTenantSuspended(input: {
-      readonly tenantId: string;
-      readonly suspended: boolean;
-    }): Tenant | undefined {
+    setTenantSuspended(
+      input: Act & {
+        readonly tenantId: string;
+        readonly suspended: boolean;
+      },
+    ): Tenant | undefined {
       const { tenantId, suspended } = input;
       const { changes } = updateSuspended.run(suspended ? 1 : 0, tenantId);
-      if (changes > 0) note(suspended ? 'tenant_suspended' : 'tenant_resumed', tenantId);
+      if (changes > 0) note(suspended ? 'tenant_suspended' : 'tenant_resumed', tenantId, {}, input.by);
       return readTenant(tenantId);
     },
 
-    setTenantLimits(input: {
-      readonly tenantId: string;
-      readonly limits: Partial<TenantLimits>;
-    }): Tenant | undefined {
+    setTenantLimits(
+      input: Act & {
+        readonly tenantId: string;
+        readonly limits: Partial<TenantLimits>;
+      },
+    ): Tenant | undefined {
       const { limits } = input;
       const { changes } = updateLimits.run(
         limits.requestsPerMinute ?? null,
@@ -125,23 +136,26 @@ export function tenantOperations(connection: Connection, actor: string) {
         limits.documents ?? null,
         input.tenantId,
       );
-      if (changes > 0) note('limits_changed', input.tenantId, limitsDetail(limits));
+      if (changes > 0) note('limits_changed', input.tenantId, limitsDetail(limits), input.by);
       return readTenant(input.tenantId);
     },
 
-    deleteTenant(tenantId: string): { readonly indexIds: readonly string[] } | undefined {
+    deleteTenant({
+      tenantId,
+      by,
+    }: Act & { readonly tenantId: string }): { readonly indexIds: readonly string[] } | undefined {
       if (readTenant(tenantId) === undefined) return undefined;
       const indexIds = selectIndexIds.all(tenantId);
       schedulePurges.run(tenantId);
       deleteIndexes.run(tenantId);
       deleteUsage.run(tenantId);
       deleteTenantRow.run(tenantId);
-      note('tenant_deleted', tenantId, { indexes: indexIds.length });
+      note('tenant_deleted', tenantId, { indexes: indexIds.length }, by);
       return { indexIds };
     },
 
     createKey(
-      input: NewKey,
+      input: Act & NewKey,
     ):
       | { readonly outcome: 'created'; readonly key: ApiKey }
       | { readonly outcome: 'tenant_missing' }
@@ -149,23 +163,27 @@ export function tenantOperations(connection: Connection, actor: string) {
       if (readTenant(input.tenantId) === undefined) return { outcome: 'tenant_missing' };
       if ((countLiveKeys.get(input.tenantId) ?? 0) >= liveKeysMax) return { outcome: 'too_many_keys' };
       const key = addKey(input);
-      note('key_created', key.tenantId, keyDetail(key));
+      note('key_created', key.tenantId, keyDetail(key), input.by);
       return { outcome: 'created', key };
     },
 
-    revokeKey(keyId: string): ApiKey | undefined {
+    revokeKey({ keyId, by }: Act & { readonly keyId: string }): ApiKey | undefined {
       const revoked = revoke.run(Date.now(), keyId).changes === 1;
       const row = selectKey.get(keyId);
       assertInvariant(!revoked || row !== undefined, 'a revoked key has a row');
       if (row === undefined) return undefined;
       const key = toApiKey(row);
-      if (revoked) note('key_revoked', key.tenantId, keyDetail(key));
+      if (revoked) note('key_revoked', key.tenantId, keyDetail(key), by);
       return key;
     },
 
     endSession({ digest, keyId, expiresAtMs }: EndedSession): void {
       deleteExpiredSessions.run(Date.now() - endedSessionKeptMs);
       insertEndedSession.run(digest, expiresAtMs, keyId);
+    },
+
+    noteRefusedLogin({ detail, by }: Act & { readonly detail: Readonly<Record<string, unknown>> }): void {
+      note('login_refused', undefined, detail, by);
     },
   };
 }

@@ -7,6 +7,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parse as parseYaml, YAMLParseError } from 'yaml';
 import { z } from 'zod';
+import { issuesInWords } from '../../../issue-words.ts';
 import { CommandFailure, messageOf } from '../../failure.ts';
 import { formatOf } from './row-file.ts';
 
@@ -112,7 +113,7 @@ function readCard(directory: string): Card {
 }
 
 function reasonOf(error: unknown, yaml: string): string {
-  if (error instanceof z.ZodError) return z.prettifyError(error);
+  if (error instanceof z.ZodError) return issuesInWords(error);
   if (!(error instanceof YAMLParseError)) return messageOf(error);
   // The front matter begins below the card's first line.
   const line = yaml.slice(0, error.pos[0]).split('\n').length + 1;

@@ -1,0 +1,145 @@
+/**
+ * An encoder process. Prints one JSON line when it is ready; logs JSON lines on standard error; leaves when its
+ * parent's IPC channel closes, so no encoder outlives a killed api process; drains on SIGTERM.
+ */
+import { ServerCredentials } from '@grpc/grpc-js';
+import { readFileSync } from 'node:fs';
+import { onceAsked } from '../../end-signals.ts';
+import { hasCode } from '../../system-errors.ts';
+import { createLogger, type Logger } from '../../logging.ts';
+import {
+  ArgumentError,
+  type EncoderArguments,
+  inferenceThreads,
+  parseEncoderArguments,
+} from './arguments.ts';
+import { hasCudaLibrary } from '../inference/cuda/cuda-library.ts';
+import { EncoderCore } from '../scheduling/encoder-core.ts';
+import { LoopDelay } from './loop-delay.ts';
+import { createEncoderServer } from './encoder-server.ts';
+import { loadModel } from '../model/served-model.ts';
+import { SessionPool } from '../inference/session-pool.ts';
+import { removeSocketDirectory } from '../protocol/socket-directory.ts';
+import { removeStaleSocket } from './stale-socket.ts';
+import { tuning } from './tuning.ts';
+import { checkGolden, warmUp } from './warm-up.ts';
+import { collectYoungBuffers } from '../../young-buffers.ts';
+
+/** As the command line ends when it is used wrongly. */
+const usageExitCode = 2;
+
+let log: Logger;
+let sessions: SessionPool | undefined;
+
+/** `asked` is aborted when the process is asked to end. */
+export async function runEncoder(args: readonly string[], asked: AbortSignal): Promise<void> {
+  const given = parsed(args);
+  if (given === undefined) return;
+  log = createLogger({ level: given['log-level'] }).child({ process: 'encoder' });
+  process.on('uncaughtException', (error) => end(70, 'uncaught exception', error));
+  process.on('unhandledRejection', (error) => end(70, 'unhandled rejection', error));
+  process.on('disconnect', () => {
+    removeSocketDirectory(given.listen);
+    void leave('the parent has gone');
+  });
+  try {
+    await start(given, asked);
+  } catch (error) {
+    if (asked.aborted) return leave('asked to end before it was ready');
+    // No request has been seen: the message can hold nothing of one.
+    end(78, `start-up failed: ${(error as Error).message}`, error);
+  }
+}
+
+/** `undefined`: what is wrong has been said, and is the exit code. */
+function parsed(args: readonly string[]): EncoderArguments | undefined {
+  try {
+    return parseEncoderArguments(args);
+  } catch (error) {
+    if (!(error instanceof ArgumentError)) throw error;
+    process.stderr.write(`maxsimd encoder: ${error.message}\n`);
+    process.exitCode = usageExitCode;
+    return undefined;
+  }
+}
+
+async function start(options: EncoderArguments, asked: AbortSignal): Promise<void> {
+  collectYoungBuffers();
+  const startedAt = performance.now();
+  const models = await Promise.all(options['model-dir'].map(async (directory) => loadModel(directory)));
+  asked.throwIfAborted();
+  const loop = new LoopDelay();
+  const pool = await SessionPool.open({
+    models: models.map((model) => model.session),
+    provider: options.provider,
+    deviceId: options.device,
+    threads: inferenceThreads(options),
+    workers: options.workers,
+    stuckMs: options['stuck-ms'],
+    onFatal: (reason) => end(75, reason),
+  });
+  if (pool.fallback !== undefined) {
+    // Most machines have none: that is worth no warning.
+    const level = hasCudaLibrary() ? 'warn' : 'info';
+    log[level]({ reason: pool.fallback }, 'CUDA did not load; using the CPU');
+  }
+  sessions = pool;
+  asked.throwIfAborted();
+  const limits = tuning(options, pool.provider);
+  const core = new EncoderCore(models, pool, limits, (reason) => end(75, reason));
+  const server = createEncoderServer({
+    core,
+    provider: pool.provider,
+    deviceId: options.device,
+    log,
+    loopDelayP99Ms: () => loop.p99Ms(),
+  });
+  await removeStaleSocket(options.listen);
+  const port = await server.listen(options.listen, credentials(options)).catch((error: unknown) => {
+    throw hasCode(error, 'EADDRINUSE') ? new Error(`--listen: ${options.listen} is in use`) : error;
+  });
+  onceAsked(asked, () => {
+    log.info({ signal: String(asked.reason) }, 'draining');
+    void server.drain().then(async () => leave('drained'));
+  });
+  await warmUp(core, pool.provider, limits);
+  await checkGolden(core, pool.provider);
+  asked.throwIfAborted();
+  server.serve();
+  const ready = {
+    event: 'ready',
+    address: options.listen.startsWith('unix:')
+      ? options.listen
+      : options.listen.replace(/:\d+$/, `:${port}`),
+    models: models.map(({ name, version, dim }) => ({ name, version, dim })),
+    provider: pool.provider,
+    workers: pool.workers,
+    batch_tokens: limits.documentBatchTokens,
+    start_ms: Math.round(performance.now() - startedAt),
+  };
+  log.info(ready, 'ready');
+  process.stdout.write(`${JSON.stringify(ready)}\n`);
+}
+
+function credentials(options: EncoderArguments): ServerCredentials {
+  if (options['tls-cert'] === '') return ServerCredentials.createInsecure();
+  const clientCa = options['tls-client-ca'] === '' ? null : readFileSync(options['tls-client-ca']);
+  return ServerCredentials.createSsl(
+    clientCa,
+    [{ cert_chain: readFileSync(options['tls-cert']), private_key: readFileSync(options['tls-key']) }],
+    clientCa !== null,
+  );
+}
+
+/** Ends well, which the runtime does not let a process do in the middle of a run: a caller that left may leave one behind. */
+async function leave(reason: string): Promise<void> {
+  await sessions?.close();
+  end(0, reason);
+}
+
+function end(code: number, reason: string, error?: unknown): void {
+  if (code === 0) log.info(reason);
+  else log.fatal({ err: error }, reason);
+  // Worker threads may be inside a run that nothing can interrupt.
+  process.exit(code);
+}
