@@ -12,7 +12,7 @@ import { acceptJsonBodies } from './body/body.ts';
 import { BodyRoom } from './body/body-room.ts';
 import { answerErrors, answerFrameworkErrors } from './error-answers.ts';
 import { protocolError, validationError } from './error-body.ts';
-import { largeBodiesBytesMax, largeBodiesOfTenantBytesMax, pathParameterCharactersMax } from './limits.ts';
+import { largeBodiesBytesMax, pathParameterCharactersMax } from './limits.ts';
 import { clientGoneStatus, unmatchedRoute, type RequestObserver } from './observation.ts';
 import { ConnectionTurns } from './protocol/connection-turns.ts';
 import { createListener, type HttpTimeouts, type TlsIdentity } from './protocol/listener.ts';
@@ -105,8 +105,8 @@ export function createApp(
     timeoutMs: timeouts.bodyMs,
     room: new BodyRoom({
       bytesMax: largeBodiesBytesMax,
-      tenantBytesMax: largeBodiesOfTenantBytesMax,
       waitMs: timeouts.bodyWaitMs,
+      patienceMs: timeouts.bodyPatienceMs,
     }),
   });
   app.setValidatorCompiler<z.ZodType>(({ schema }) => (data) => {

@@ -83,6 +83,9 @@ function errorHeaders(error: ServiceError): Record<string, string | number> {
     case 401:
       // RFC 9110 section 15.5.2: a 401 names its scheme.
       return { 'www-authenticate': 'Bearer' };
+    case 415:
+      // RFC 9110 section 12.5.3: what would have been accepted.
+      return { 'accept-encoding': 'gzip' };
     case 429: {
       const seconds = error.retryAfterSeconds ?? 1;
       return {

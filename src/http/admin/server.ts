@@ -6,7 +6,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Administration } from '../../service/administration.ts';
 import { unknownRoute } from '../admission.ts';
 import { createApp, type ListenerOptions } from '../app.ts';
-import { smallBodyBytes } from '../body/body.ts';
+import { smallBodyBytes } from '../body/gather.ts';
 import { defaultHttpTimeouts } from '../protocol/listener.ts';
 import { describeApi, type ApiDocument } from '../schemas/openapi.ts';
 import type { OperatorKeys } from './operator-keys.ts';

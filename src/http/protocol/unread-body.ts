@@ -6,6 +6,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { holdStream } from './held-stream.ts';
 
 const discardedBytesMax = 256 * 1024;
 
@@ -26,9 +27,7 @@ export function bodyIsLeft({ complete, headers }: IncomingMessage): boolean {
 /** Ends the connection and reads nothing more; `last` is what it still sends. */
 export function endUnread(socket: Duplex, last = ''): void {
   socket.end(last);
-  socket.pause();
-  // Node resumes a connection of its own accord, as when the body of an answered request was not read.
-  socket.on('resume', () => socket.pause());
+  holdStream(socket);
   setTimeout(() => socket.destroy(), lingerMs).unref();
 }
 

@@ -389,7 +389,8 @@ describe('bodies', () => {
       { 'content-type': 'application/jsonx' },
       { 'content-type': 'nonsense' },
       { 'content-type': 'application/json; charset=latin1' },
-      { 'content-type': 'application/json', 'content-encoding': 'gzip' },
+      { 'content-type': 'application/json; charset=utf-16' },
+      { 'content-type': 'application/json', 'content-encoding': 'br' },
     ]) {
       const url = `/v1/indexes/${indexId}/search`;
       const response = await http.inject({ method: 'POST', url, headers, payload: '{"query":"q"}' });
@@ -399,6 +400,11 @@ describe('bodies', () => {
     for (const type of [
       'application/json; charset=utf-8',
       'application/json;charset="UTF-8"',
+      'application/json; charset=utf8',
+      'application/json; charset=UTF8',
+      'application/json; charset="Utf8"',
+      'application/json; charset=us-ascii',
+      'application/json;charset=US-ASCII',
       'APPLICATION/JSON',
     ]) {
       const url = `/v1/indexes/${indexId}/search`;
