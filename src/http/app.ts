@@ -2,6 +2,7 @@
  * What every listener of ours has in common, whatever its routes are: the protocol's answers, request ids, the life of a
  * request, JSON bodies, validation and the error body.
  */
+import type { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import Fastify from 'fastify';
 import type { FastifyInstance } from 'fastify';
@@ -86,10 +87,7 @@ export function createApp(
     });
     trackAnswer(request.raw, reply.raw, request.scope);
     if (drain.aborted && request.routeOptions.config.servesWhileDraining !== true) throw draining();
-    // RFC 9112 section 3.2; Node's own answer would lack our body.
-    if (request.raw.httpVersion === '1.1' && request.headers.host === undefined) {
-      throw protocolError(400, 'the Host header is missing', 'malformed_http');
-    }
+    assertOneHost(request.raw);
   });
 
   app.addHook('onSend', async (request, reply) => {
@@ -127,6 +125,14 @@ function drainSignal(app: FastifyInstance, given: AbortSignal | undefined): Abor
   const closing = new AbortController();
   app.addHook('preClose', async () => closing.abort());
   return given === undefined ? closing.signal : AbortSignal.any([given, closing.signal]);
+}
+
+/** RFC 9112 section 3.2. Node's own answer would lack our body, and it takes the first of several. */
+function assertOneHost({ httpVersion, rawHeaders }: IncomingMessage): void {
+  const hosts = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host').length;
+  if (hosts > 1) throw protocolError(400, 'there is more than one Host header', 'malformed_http');
+  if (hosts === 0 && httpVersion === '1.1')
+    throw protocolError(400, 'the Host header is missing', 'malformed_http');
 }
 
 function draining(): ServiceError {

@@ -238,6 +238,30 @@ describe('index_id', () => {
       expectIssue(await http.inject({ method, url, ...payload }), 'index_id', 'invalid_format');
     }
   });
+
+  test('is read in either case on every route, and in bodies (RFC 9562 section 4)', async () => {
+    const [id, other] = [await http.createIndex(), await http.createIndex()];
+    const index = `/v1/indexes/${id.toUpperCase()}`;
+    for (const [method, url, payload] of [
+      ['GET', index, undefined],
+      ['PATCH', index, { swap_name_with: other.toUpperCase() }],
+      ['POST', `${index}/documents`, { documents: [{ doc_id: 'A', text: 't' }] }],
+      ['GET', `${index}/documents`, undefined],
+      ['GET', `${index}/count`, undefined],
+      ['POST', `${index}/search`, { query: 'q' }],
+      ['POST', `${index}/query`, { queries: [{ query: 'q' }] }],
+      ['DELETE', `${index}/documents/A`, undefined],
+      ['DELETE', index, undefined],
+    ] as const) {
+      http.service.calls.length = 0;
+      const answer = await http.inject({ method, url, ...(payload && { payload }) });
+      expect([method, url, answer.statusCode]).toEqual([method, url, 200]);
+      const given = JSON.stringify(http.service.calls.map((call) => call.arguments));
+      expect(given).toContain(id);
+      expect(given).not.toContain(id.toUpperCase());
+      expect(given).not.toContain(other.toUpperCase());
+    }
+  });
 });
 
 describe('search', () => {
