@@ -12,7 +12,6 @@ import { prepareDataDirectory } from '../catalog/data-directory.ts';
 import type { Catalog } from '../catalog/contract.ts';
 import { openDataDirectory, type Backend } from './backend.ts';
 import { ConfigError, isClustered, modelFoldersOf, type Config } from './config.ts';
-import { readConfigured } from './configured-file.ts';
 import { findInstalled, installedModels } from '../encoder/model/installed-models.ts';
 import { greetFirstTenant } from './first-tenant.ts';
 import { readConsolePage } from '../http/console/page.ts';
@@ -33,6 +32,7 @@ import { countTraceSpans, registerServiceMetrics } from './telemetry/service-met
 import type { Traces } from './telemetry/traces.ts';
 import { onShutdown } from './shutdown.ts';
 import { startEncoders } from './encoders.ts';
+import { followTlsFiles, readTlsFiles } from './tls-files.ts';
 import { collectYoungBuffers } from '../young-buffers.ts';
 
 /** Beyond the drain, until the process is ended by force: closing files and child processes. */
@@ -43,7 +43,7 @@ const lastAnswersMs = 500;
 /** Resolves when the service is ready; from then on the process lives until it is signalled. */
 export async function serve(config: Config): Promise<void> {
   collectYoungBuffers();
-  const tls = await tlsFiles(config);
+  const tls = await readTlsFiles(config);
   assertSafeListeners(config);
   const logger = createLogger({ level: config.MAXSIMD_LOG_LEVEL });
   const directory = config.MAXSIMD_DATA_DIR;
@@ -100,11 +100,16 @@ export async function serve(config: Config): Promise<void> {
       timeouts: {
         searchMs: config.MAXSIMD_TIMEOUT_SEARCH_MS,
         upsertMs: config.MAXSIMD_TIMEOUT_UPSERT_MS,
+        keepAliveMs: config.MAXSIMD_HTTP_KEEP_ALIVE_MS,
       },
     }),
     (app) => app.close(),
   );
   const admin = starting.adopt(await adminServer(config, backend, listener), (app) => app?.close());
+  if (tls !== undefined) {
+    const servers = [http.server, ...(admin === undefined ? [] : [admin.server])];
+    starting.use(followTlsFiles(config, { current: tls, servers, logger }));
+  }
   const metricsServer = createMetricsServer(metrics, (error) =>
     logger.error({ err: error }, 'metrics could not be read'),
   );
@@ -213,18 +218,6 @@ async function tellMissingModels(config: Config, catalog: Catalog, logger: Logge
 /** The encoders are ready: one that goes away just now is waited for like during a request. */
 function startLimits(): { readonly deadlineMs: number; readonly signal: AbortSignal } {
   return { deadlineMs: Infinity, signal: new AbortController().signal };
-}
-
-async function tlsFiles(
-  config: Config,
-): Promise<{ readonly cert: Buffer; readonly key: Buffer } | undefined> {
-  const { MAXSIMD_TLS_CERT_FILE: certFile, MAXSIMD_TLS_KEY_FILE: keyFile } = config;
-  if (certFile === '') return undefined;
-  const [cert, key] = await Promise.all([
-    readConfigured('MAXSIMD_TLS_CERT_FILE', certFile),
-    readConfigured('MAXSIMD_TLS_KEY_FILE', keyFile),
-  ]);
-  return { cert, key };
 }
 
 /** Keys must not cross a network in the clear by accident, nor operating figures be open to it. */

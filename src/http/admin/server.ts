@@ -9,6 +9,7 @@ import { createApp, type ListenerOptions } from '../app.ts';
 import { smallBodyBytes } from '../body/gather.ts';
 import { defaultHttpTimeouts } from '../protocol/listener.ts';
 import { describeApi, type ApiDocument } from '../schemas/openapi.ts';
+import { OperatorConnections } from './operator-connections.ts';
 import type { OperatorKeys } from './operator-keys.ts';
 import { adminRoutes } from './routes.ts';
 
@@ -17,8 +18,8 @@ export interface AdminServerOptions extends ListenerOptions {
   readonly operators: OperatorKeys;
 }
 
-/** Open at a time, idle ones included; further ones are closed at once. */
-const connectionsMax = 100;
+/** Operators are near; who sends no request keeps no connection. */
+const timeouts = { ...defaultHttpTimeouts, headersMs: 3_000 };
 
 const adminDocument: ApiDocument = {
   title: 'maxsimd admin',
@@ -38,15 +39,16 @@ export async function createAdminServer(options: AdminServerOptions): Promise<Fa
   const { administration, operators } = options;
   const { app } = createApp({
     ...options,
-    timeouts: defaultHttpTimeouts,
+    timeouts,
     bodyBytesMax: smallBodyBytes,
-    connectionsMax,
   });
+  const connections = new OperatorConnections(app.server, () => options.observer.connectionRefused());
   await describeApi(app, adminDocument);
   await app.register(
     async (v1) => {
       v1.addHook('onRequest', async (request) => {
         operators.admit(request.headers.authorization);
+        connections.admitted(request.raw.socket);
         request.scope.admitOperator();
         if (request.is404) throw unknownRoute();
       });

@@ -9,7 +9,7 @@ import type { ProtocolObserver } from './protocol.ts';
 import { endUnreadBehind } from './unread-body.ts';
 
 export interface HttpTimeouts extends RouteTimeouts {
-  /** A request's header must be complete. */
+  /** A request's header must be complete; so must the handshake of TLS. */
   readonly headersMs: number;
   /** A request's body must be complete, from when it is read. */
   readonly bodyMs: number;
@@ -74,7 +74,7 @@ export function createListener(
   const server =
     tls === undefined
       ? createServer(settings, listener)
-      : createSecureServer({ ...settings, ...tls }, listener);
+      : createSecureServer({ ...settings, ...tls, handshakeTimeout: timeouts.headersMs }, listener);
   server.setTimeout(silenceMs);
   server.maxConnections = options.connectionsMax;
   server.on('drop', () => observer.connectionRefused());
