@@ -20,7 +20,7 @@ import { createListener, type HttpTimeouts, type TlsIdentity } from './protocol/
 import { createClientErrorHandler, trackAnswer } from './protocol/protocol.ts';
 import { requestIdHeader, requestIdOf } from './protocol/request-id.ts';
 import { traceParentOf } from './protocol/trace-parent.ts';
-import { bodyIsLeft } from './protocol/unread-body.ts';
+import { bodyIsLeft, leaveUnread } from './protocol/unread-body.ts';
 import { RequestScope } from './request-scope.ts';
 
 export interface ListenerOptions {
@@ -86,6 +86,7 @@ export function createApp(
       });
     });
     trackAnswer(request.raw, reply.raw, request.scope);
+    leaveUnread(request.raw, reply.raw);
     if (drain.aborted && request.routeOptions.config.servesWhileDraining !== true) throw draining();
     assertOneHost(request.raw);
   });

@@ -1,6 +1,6 @@
 /** What a client can make the server hold: requests, answers, bodies, connections. */
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { bodyBytesMax, largeBodiesBytesMax } from '../../src/http/limits.ts';
 import { exchange, open, parseResponse, startHttp, until } from '../support/http/http-server.ts';
@@ -170,6 +170,34 @@ describe('large bodies', () => {
     expect(longestMs).toBeLessThan(100);
     // All but what a read brings is paid for before the next: a hundredth of a millisecond each.
     expect(performance.now() - startedAt).toBeGreaterThan(800);
+  });
+
+  test('are not read before their request is admitted, but for what came with the header', async () => {
+    await using http = await startHttp();
+    const port = await http.listen();
+    const admitting = Promise.withResolvers<void>();
+    const admitted = Promise.withResolvers<void>();
+    const admit = http.service.admit.bind(http.service);
+    http.service.admit = async (...given) => {
+      admitting.resolve();
+      await admitted.promise;
+      return admit(...given);
+    };
+    let served: Socket | undefined;
+    http.app.server.once('connection', (socket: Socket) => (served = socket));
+    const body = '{"query":"q","documents":[{"doc_id":"a","text":"t"}]}'.padEnd(60_000);
+    const chunked = ['Content-Type: application/json', 'Transfer-Encoding: chunked', 'Connection: close'];
+    const answer = exchange(
+      port,
+      head('POST /v1/score', ...chunked),
+      `${body.replaceAll(/./g, '1\r\n$&\r\n')}0\r\n\r\n`,
+    );
+    await admitting.promise;
+    for (let turns = 0; turns < 200; turns += 1) await new Promise((resolve) => setImmediate(resolve));
+    // A read brings 64 KiB at most, of which chunks of one byte are six times as much.
+    expect(served?.bytesRead).toBeLessThanOrEqual(2 * 65_536);
+    admitted.resolve();
+    expect(parseResponse(await answer).status).toBe(200);
   });
 
   test('are not waited for where nobody is admitted', async () => {

@@ -11,6 +11,7 @@ import { gather, smallBodyBytes, type GatheredBody, type GatherOptions } from '.
 import { readJsonBody } from './json-body.ts';
 import { LoopTurns } from '../protocol/loop-turns.ts';
 import { continueIfExpected } from '../protocol/protocol.ts';
+import { readOn } from '../protocol/unread-body.ts';
 import { ClientGoneError } from '../request-scope.ts';
 import { SmallPieces } from './small-pieces.ts';
 
@@ -83,6 +84,7 @@ async function receive(
   };
   if (Number(request.headers['content-length'] ?? 0) > bytesMax) throw errors.tooLarge();
   continueIfExpected(request.raw);
+  readOn(request.raw);
   const options = {
     bytesMax,
     timeoutMs,
