@@ -39,10 +39,19 @@ export interface Issue {
   readonly code: string;
 }
 
+/** A tenant's requests of the last 60 s, as one of them finds them. */
+export interface RateState {
+  readonly limit: number;
+  readonly remaining: number;
+  readonly resetSeconds: number;
+}
+
 export interface ServiceErrorOptions {
   readonly issues?: readonly Issue[];
   /** Whole seconds, at least 1: sent as `Retry-After`. Required for every 429. */
   readonly retryAfterSeconds?: number;
+  /** Where the request was refused after its rate was looked at: sent as `RateLimit-*`. */
+  readonly rate?: RateState;
   /** A protocol status that keeps the body shape (413, 415, 408, 414, 431, 400). */
   readonly httpStatus?: number;
   readonly cause?: unknown;
@@ -54,6 +63,7 @@ export class ServiceError extends Error {
   readonly httpStatus: number;
   readonly issues: readonly Issue[] | undefined;
   readonly retryAfterSeconds: number | undefined;
+  readonly rate: RateState | undefined;
 
   constructor(code: ErrorCode, message: string, options: ServiceErrorOptions = {}) {
     super(message, { cause: options.cause });
@@ -61,6 +71,7 @@ export class ServiceError extends Error {
     this.code = code;
     this.httpStatus = options.httpStatus ?? errorTable[code].httpStatus;
     this.issues = options.issues;
+    this.rate = options.rate;
     this.retryAfterSeconds =
       options.retryAfterSeconds === undefined ? undefined : Math.max(1, Math.ceil(options.retryAfterSeconds));
   }

@@ -21,7 +21,7 @@ export interface AttackOutcome {
   readonly statuses: Readonly<Record<string, number>>;
 }
 
-/** The time of an attack that would not end by itself, where it is run once. */
+/** Where an attack is run once and does not end by itself. */
 const onceMs = 10_000;
 
 process.once('message', (order: AttackOrder) => void answer(order));

@@ -29,6 +29,11 @@ const configShape = {
   MAXSIMD_HTTP_CONNECTIONS_MAX: wholeNumber(1, 1_000_000)
     .default(4_000)
     .describe('Open connections of the API, idle ones included; further ones are closed at once.'),
+  MAXSIMD_HTTP_KEEP_ALIVE_MS: wholeNumber(1_000, 86_400_000)
+    .default(75_000)
+    .describe(
+      'How long the API keeps an idle connection. It must be longer than a balancer before it keeps its own, or some requests are answered 502.',
+    ),
   MAXSIMD_METRICS_HOST: z.string().default('127.0.0.1').describe('Address of the metrics listener.'),
   MAXSIMD_METRICS_PORT: wordOrNumber('auto', -1, 65535)
     .default('auto')

@@ -11,7 +11,6 @@ import { prepareDataDirectory } from '../catalog/data-directory.ts';
 import type { Catalog } from '../catalog/contract.ts';
 import { openDataDirectory, type Backend } from './backend.ts';
 import { ConfigError, isClustered, modelFoldersOf, type Config } from './config.ts';
-import { readConfigured } from './configured-file.ts';
 import { findInstalled, installedModels } from '../encoder/model/installed-models.ts';
 import { greetFirstTenant } from './first-tenant.ts';
 import { readConsolePage } from '../http/console/page.ts';
@@ -34,6 +33,7 @@ import { countTraceSpans, registerServiceMetrics } from './telemetry/service-met
 import type { Traces } from './telemetry/traces.ts';
 import { onShutdown } from './shutdown.ts';
 import { startEncoders } from './encoders.ts';
+import { followTlsFiles, readTlsFiles } from './tls-files.ts';
 import { collectYoungBuffers } from '../young-buffers.ts';
 
 /** Beyond the drain, until the process is ended by force: closing files and child processes. */
@@ -64,7 +64,7 @@ export async function serve(config: Config, life: Life): Promise<void> {
 
 async function start(config: Config, { asked, ignored }: Life): Promise<void> {
   collectYoungBuffers();
-  const tls = await tlsFiles(config);
+  const tls = await readTlsFiles(config);
   assertSafeListeners(config);
   await checkPorts(config);
   const logger = createLogger({ level: config.MAXSIMD_LOG_LEVEL });
@@ -129,11 +129,16 @@ async function start(config: Config, { asked, ignored }: Life): Promise<void> {
       timeouts: {
         searchMs: config.MAXSIMD_TIMEOUT_SEARCH_MS,
         upsertMs: config.MAXSIMD_TIMEOUT_UPSERT_MS,
+        keepAliveMs: config.MAXSIMD_HTTP_KEEP_ALIVE_MS,
       },
     }),
     (app) => app.close(),
   );
   const admin = starting.adopt(await adminServer(config, backend, listener), (app) => app?.close());
+  if (tls !== undefined) {
+    const servers = [http.server, ...(admin === undefined ? [] : [admin.server])];
+    starting.use(followTlsFiles(config, { current: tls, servers, logger }));
+  }
   const metricsServer = createMetricsServer(metrics, (error) =>
     logger.error({ err: error }, 'metrics could not be read'),
   );
@@ -243,18 +248,6 @@ async function tellMissingModels(config: Config, catalog: Catalog, logger: Logge
   for (const directory of flat) {
     logger.warn({ directory }, 'not a model yet: install it with maxsimd models add');
   }
-}
-
-async function tlsFiles(
-  config: Config,
-): Promise<{ readonly cert: Buffer; readonly key: Buffer } | undefined> {
-  const { MAXSIMD_TLS_CERT_FILE: certFile, MAXSIMD_TLS_KEY_FILE: keyFile } = config;
-  if (certFile === '') return undefined;
-  const [cert, key] = await Promise.all([
-    readConfigured('MAXSIMD_TLS_CERT_FILE', certFile),
-    readConfigured('MAXSIMD_TLS_KEY_FILE', keyFile),
-  ]);
-  return { cert, key };
 }
 
 /** Keys must not cross a network in the clear by accident, nor operating figures be open to it. */

@@ -5,6 +5,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ServiceError } from '../errors.ts';
 import type { AdmittedRequest, RequestContext, Service } from '../service/contract.ts';
+import { rateHeaders } from './error-answers.ts';
 import type { RequestObserver } from './observation.ts';
 
 /** Deadlines of the work, in milliseconds from the request's arrival. */
@@ -39,11 +40,7 @@ export function admitRequests(
     const { deadline } = request.routeOptions.config;
     request.scope.admit(admitted, deadline === 'upsert' ? timeouts.upsertMs : timeouts.searchMs);
     request.scope.onLeft((context) => count(request, context, (counted) => service.countLeft(counted)));
-    reply.headers({
-      'ratelimit-limit': admitted.rate.limit,
-      'ratelimit-remaining': admitted.rate.remaining,
-      'ratelimit-reset': Math.ceil(admitted.rate.resetSeconds),
-    });
+    reply.headers(rateHeaders(admitted.rate));
     // An unknown address is none whatever its body holds.
     if (request.is404) throw unknownRoute();
     if (admitted.access === 'read' && mayChange(request)) {

@@ -2,6 +2,7 @@
  * What every listener of ours has in common, whatever its routes are: the protocol's answers, request ids, the life of a
  * request, JSON bodies, validation and the error body.
  */
+import type { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import Fastify from 'fastify';
 import type { FastifyInstance } from 'fastify';
@@ -12,14 +13,14 @@ import { acceptJsonBodies } from './body/body.ts';
 import { BodyRoom } from './body/body-room.ts';
 import { answerErrors, answerFrameworkErrors } from './error-answers.ts';
 import { protocolError, validationError } from './error-body.ts';
-import { largeBodiesBytesMax, largeBodiesOfTenantBytesMax, pathParameterCharactersMax } from './limits.ts';
+import { largeBodiesBytesMax, pathParameterCharactersMax } from './limits.ts';
 import { clientGoneStatus, unmatchedRoute, type RequestObserver } from './observation.ts';
 import { ConnectionTurns } from './protocol/connection-turns.ts';
 import { createListener, type HttpTimeouts, type TlsIdentity } from './protocol/listener.ts';
 import { createClientErrorHandler, trackAnswer } from './protocol/protocol.ts';
 import { requestIdHeader, requestIdOf } from './protocol/request-id.ts';
 import { traceParentOf } from './protocol/trace-parent.ts';
-import { bodyIsLeft } from './protocol/unread-body.ts';
+import { bodyIsLeft, leaveUnread } from './protocol/unread-body.ts';
 import { RequestScope } from './request-scope.ts';
 
 export interface ListenerOptions {
@@ -85,11 +86,9 @@ export function createApp(
       });
     });
     trackAnswer(request.raw, reply.raw, request.scope);
+    leaveUnread(request.raw, reply.raw);
     if (drain.aborted && request.routeOptions.config.servesWhileDraining !== true) throw draining();
-    // RFC 9112 section 3.2; Node's own answer would lack our body.
-    if (request.raw.httpVersion === '1.1' && request.headers.host === undefined) {
-      throw protocolError(400, 'the Host header is missing', 'malformed_http');
-    }
+    assertOneHost(request.raw);
   });
 
   app.addHook('onSend', async (request, reply) => {
@@ -105,8 +104,8 @@ export function createApp(
     timeoutMs: timeouts.bodyMs,
     room: new BodyRoom({
       bytesMax: largeBodiesBytesMax,
-      tenantBytesMax: largeBodiesOfTenantBytesMax,
       waitMs: timeouts.bodyWaitMs,
+      patienceMs: timeouts.bodyPatienceMs,
     }),
   });
   app.setValidatorCompiler<z.ZodType>(({ schema }) => (data) => {
@@ -127,6 +126,14 @@ function drainSignal(app: FastifyInstance, given: AbortSignal | undefined): Abor
   const closing = new AbortController();
   app.addHook('preClose', async () => closing.abort());
   return given === undefined ? closing.signal : AbortSignal.any([given, closing.signal]);
+}
+
+/** RFC 9112 section 3.2. Node's own answer would lack our body, and it takes the first of several. */
+function assertOneHost({ httpVersion, rawHeaders }: IncomingMessage): void {
+  const hosts = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host').length;
+  if (hosts > 1) throw protocolError(400, 'there is more than one Host header', 'malformed_http');
+  if (hosts === 0 && httpVersion === '1.1')
+    throw protocolError(400, 'the Host header is missing', 'malformed_http');
 }
 
 function draining(): ServiceError {

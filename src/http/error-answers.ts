@@ -1,6 +1,6 @@
 /** Where failures become answers: one handler for the routes, one for what Fastify refuses before routing. */
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { ServiceError } from '../errors.ts';
+import { ServiceError, type RateState } from '../errors.ts';
 import { fromSystem } from '../system-errors.ts';
 import { errorBody, internalError, jsonContentType, protocolError } from './error-body.ts';
 import type { RequestObserver } from './observation.ts';
@@ -78,20 +78,28 @@ function isDefect(error: unknown): boolean {
   return !(error instanceof Error && error.name === 'AbortError');
 }
 
+/** With every answer to a request whose rate was looked at. */
+export function rateHeaders({ limit, remaining, resetSeconds }: RateState): Record<string, number> {
+  return {
+    'ratelimit-limit': limit,
+    'ratelimit-remaining': remaining,
+    'ratelimit-reset': Math.ceil(resetSeconds),
+  };
+}
+
 function errorHeaders(error: ServiceError): Record<string, string | number> {
   switch (error.httpStatus) {
     case 401:
       // RFC 9110 section 15.5.2: a 401 names its scheme.
       return { 'www-authenticate': 'Bearer' };
-    case 429: {
-      const seconds = error.retryAfterSeconds ?? 1;
+    case 415:
+      // RFC 9110 section 12.5.3: what would have been accepted.
+      return { 'accept-encoding': 'gzip' };
+    case 429:
       return {
-        'retry-after': seconds,
-        ...(error.code === 'rate_limit_exceeded'
-          ? { 'ratelimit-remaining': 0, 'ratelimit-reset': seconds }
-          : {}),
+        'retry-after': error.retryAfterSeconds ?? 1,
+        ...(error.rate === undefined ? {} : rateHeaders(error.rate)),
       };
-    }
     default:
       return error.retryAfterSeconds === undefined ? {} : { 'retry-after': error.retryAfterSeconds };
   }

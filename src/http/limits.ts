@@ -2,10 +2,8 @@
 
 /** Bytes of a JSON body. */
 export const bodyBytesMax = 5 * 1024 * 1024;
-/** Bytes of all large bodies that are being read, parsed or worked on. */
-export const largeBodiesBytesMax = 40 * 1024 * 1024;
-/** The share of one tenant: two of the largest bodies, as many as it has requests by default. */
-export const largeBodiesOfTenantBytesMax = 2 * bodyBytesMax;
+/** Bytes of all large bodies that are being read, parsed or worked on: five tenants may have two of the largest each. */
+export const largeBodiesBytesMax = 64 * 1024 * 1024;
 /** UTF-8 bytes of one document's text. */
 export const textBytesMax = 100 * 1024;
 /** UTF-8 bytes of a query. */

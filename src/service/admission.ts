@@ -5,7 +5,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { apiKeyMatches, parseApiKey } from '../catalog/api-key.ts';
 import type { Catalog, KeyRecord, Tenant } from '../catalog/contract.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError, type RateState } from '../errors.ts';
 import type { AdmittedRequest } from './contract.ts';
 import { HotCache } from './hot-cache.ts';
 import type { InFlight } from './in-flight.ts';
@@ -98,7 +98,7 @@ export class Admission {
   async #admitTenant({ tenant, key }: KeyRecord): Promise<AdmittedRequest> {
     if (tenant.suspended) throw await this.#refuseSuspended(tenant);
     const rate = await this.#admitRate(tenant);
-    return { tenant, access: key.access, rate, permit: await this.#acquireSlot(tenant) };
+    return { tenant, access: key.access, rate, permit: await this.#acquireSlot(tenant, rate) };
   }
 
   async #authenticate(authorization: string | undefined): Promise<KeyRecord> {
@@ -145,7 +145,7 @@ export class Admission {
     return limiter.admitRate(tenant.id, tenant.limits.requestsPerMinute, nowMs());
   }
 
-  async #admitRate(tenant: Tenant): Promise<AdmittedRequest['rate']> {
+  async #admitRate(tenant: Tenant): Promise<RateState> {
     const limit = tenant.limits.requestsPerMinute;
     const rate = await this.#takeRate(tenant);
     if (!rate.admitted) {
@@ -154,13 +154,14 @@ export class Admission {
         `the tenant has used its ${limit} requests of this minute`,
         {
           retryAfterSeconds: rate.retryAfterSeconds,
+          rate: { limit, remaining: 0, resetSeconds: rate.retryAfterSeconds },
         },
       );
     }
     return { limit, remaining: rate.remaining, resetSeconds: rate.retryAfterSeconds };
   }
 
-  async #acquireSlot(tenant: Tenant): Promise<AdmittedRequest['permit']> {
+  async #acquireSlot(tenant: Tenant, rate: RateState): Promise<AdmittedRequest['permit']> {
     const most = tenant.limits.maxConcurrentRequests;
     const slot = await this.#options.limiter.acquireSlot(tenant.id, most);
     if (slot === undefined) {
@@ -169,6 +170,7 @@ export class Admission {
         `the tenant has ${most} requests in flight, which is its limit`,
         {
           retryAfterSeconds: concurrencyRetrySeconds,
+          rate,
         },
       );
     }

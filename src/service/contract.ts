@@ -13,6 +13,7 @@ import type {
   Tenant,
   UsageDay,
 } from '../catalog/contract.ts';
+import type { RateState } from '../errors.ts';
 import type { ConcurrencyPermit } from './limits/limiter.ts';
 import type { StageTimings } from './stage-timings.ts';
 
@@ -42,7 +43,7 @@ export interface AdmittedRequest {
   readonly tenant: Tenant;
   /** What the key may do. */
   readonly access: KeyAccess;
-  readonly rate: { readonly limit: number; readonly remaining: number; readonly resetSeconds: number };
+  readonly rate: RateState;
   /** Release when the response is closed and the request's work has ended. */
   readonly permit: ConcurrencyPermit;
 }

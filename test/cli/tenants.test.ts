@@ -103,6 +103,12 @@ describe('tenants', () => {
     }
   });
 
+  it('are called by an identifier in either case', async () => {
+    const { tenant_id: id } = await create();
+    const { document } = await json('tenant', 'suspend', id.toUpperCase());
+    expect(document).toMatchObject({ tenant_id: id, suspended: true });
+  });
+
   it('are called by name, as long as one alone has it', async () => {
     const { tenant_id: id } = await create();
     await json('tenant', 'create', '--name', 'Other');

@@ -1,9 +1,10 @@
 /** What a client can make the server hold: requests, answers, bodies, connections. */
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { bodyBytesMax } from '../../src/http/limits.ts';
+import { bodyBytesMax, largeBodiesBytesMax } from '../../src/http/limits.ts';
 import { exchange, open, parseResponse, startHttp, until } from '../support/http/http-server.ts';
+import { turnsOf } from '../support/turns.ts';
 import { authorization } from '../support/http/memory-service.ts';
 
 const head = (line: string, ...headers: string[]) =>
@@ -104,8 +105,9 @@ describe('large bodies', () => {
   const upload = (path: string) =>
     head(`POST ${path}`, 'Content-Type: application/json', `Content-Length: ${length}`);
 
-  test('of one tenant are worked on two at a time; more wait unread, and in the end get 503', async () => {
+  test('of one tenant take half of the room at most; more wait unread, and in the end get 503', async () => {
     await using http = await startHttp({ timeouts: { bodyWaitMs: 500 } });
+    const atOnce = Math.floor(largeBodiesBytesMax / 2 / length);
     const port = await http.listen();
     const hold = Promise.withResolvers<void>();
     http.service.before = () => hold.promise;
@@ -113,23 +115,90 @@ describe('large bodies', () => {
     const body = small + ' '.repeat(length - small.length);
     const send = () =>
       exchange(port, upload('/v1/score').replace('Host: test', 'Host: test\r\nConnection: close'), body);
-    const answers = [send(), send(), send()];
+    const answers = Array.from({ length: atOnce + 1 }, send);
     const statuses: number[] = [];
     for (const answer of answers) void answer.then((raw) => statuses.push(parseResponse(raw).status));
-    await until(() => statuses.length > 0);
+    await until(() => statuses.length > 0 && http.service.calls.length === atOnce);
     expect(statuses).toEqual([503]);
-    expect(http.service.calls).toHaveLength(2);
     const refused = await Promise.race(answers);
     expect(parseResponse(refused).headers['retry-after']).toMatch(/^[1-9]\d*$/);
     // Small ones do not wait.
     const quick = http.inject({ method: 'POST', url: '/v1/score', payload: small });
-    await until(() => http.service.calls.length === 3);
+    await until(() => http.service.calls.length === atOnce + 1);
     hold.resolve();
     await quick;
     await Promise.all(answers);
-    expect(statuses).toEqual([503, 200, 200]);
+    expect(statuses).toEqual([503, ...Array<number>(atOnce).fill(200)]);
     // Room comes back.
     expect(parseResponse(await send()).status).toBe(200);
+  });
+
+  test('that announce much and send little leave the room to others', async () => {
+    await using http = await startHttp({ timeouts: { bodyWaitMs: 500 } });
+    const port = await http.listen();
+    // Four tenants with two each had all of it; here it is one tenant, whose share is less.
+    const slow = await Promise.all(
+      Array.from({ length: 8 }, () => open(port, upload('/v1/score') + ' '.repeat(70_000))),
+    );
+    await until(() => http.service.permitsHeld === slow.length);
+    const body = '{"query":"q","documents":[{"doc_id":"a","text":"t"}]}'.padEnd(length);
+    const raw = await exchange(
+      port,
+      upload('/v1/score').replace('Host: test', 'Host: test\r\nConnection: close'),
+      body,
+    );
+    expect(parseResponse(raw).status).toBe(200);
+    for (const socket of slow) socket.destroy();
+  });
+
+  test('in chunks of one byte are read slowly, and hold the event loop never for long', async () => {
+    await using http = await startHttp();
+    const port = await http.listen();
+    const body = '{"query":"q","documents":[{"doc_id":"a","text":"t"}]}'.padEnd(60_000);
+    const chunks = body.replaceAll(/./g, '1\r\n$&\r\n');
+    const chunked = head(
+      'POST /v1/score',
+      'Connection: close',
+      'Content-Type: application/json',
+      'Transfer-Encoding: chunked',
+    );
+    const startedAt = performance.now();
+    const { result, longestMs } = await turnsOf(() =>
+      Promise.all([1, 2].map(() => exchange(port, chunked, `${chunks}0\r\n\r\n`))),
+    );
+    expect(result.map((raw) => parseResponse(raw).status)).toEqual([200, 200]);
+    expect(longestMs).toBeLessThan(100);
+    // All but what a read brings is paid for before the next: a hundredth of a millisecond each.
+    expect(performance.now() - startedAt).toBeGreaterThan(800);
+  });
+
+  test('are not read before their request is admitted, but for what came with the header', async () => {
+    await using http = await startHttp();
+    const port = await http.listen();
+    const admitting = Promise.withResolvers<void>();
+    const admitted = Promise.withResolvers<void>();
+    const admit = http.service.admit.bind(http.service);
+    http.service.admit = async (...given) => {
+      admitting.resolve();
+      await admitted.promise;
+      return admit(...given);
+    };
+    let served: Socket | undefined;
+    http.app.server.once('connection', (socket: Socket) => (served = socket));
+    const body = '{"query":"q","documents":[{"doc_id":"a","text":"t"}]}'.padEnd(60_000);
+    const chunked = ['Content-Type: application/json', 'Transfer-Encoding: chunked', 'Connection: close'];
+    const answer = exchange(
+      port,
+      head('POST /v1/score', ...chunked),
+      `${body.replaceAll(/./g, '1\r\n$&\r\n')}0\r\n\r\n`,
+    );
+    await admitting.promise;
+    for (let turns = 0; turns < 200; turns += 1) await new Promise((resolve) => setImmediate(resolve));
+    const bytesRead = served?.bytesRead;
+    admitted.resolve();
+    expect(parseResponse(await answer).status).toBe(200);
+    // A read brings 64 KiB at most. With chunks of one byte Node reads six times as much of its own accord.
+    expect(bytesRead).toBeLessThanOrEqual(2 * 65_536);
   });
 
   test('are not waited for where nobody is admitted', async () => {

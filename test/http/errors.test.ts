@@ -234,13 +234,19 @@ describe('accounting', () => {
         'ratelimit-reset': '60',
       });
     }
-    http.service.admitFailure = new ServiceError('rate_limit_exceeded', 'slower', { retryAfterSeconds: 12 });
-    const { headers } = await http.inject({ url: '/v1/usage' });
-    expect(headers).toMatchObject({
-      'retry-after': '12',
-      'ratelimit-remaining': '0',
-      'ratelimit-reset': '12',
-    });
+    for (const code of ['rate_limit_exceeded', 'concurrency_limit_exceeded'] as const) {
+      http.service.admitFailure = new ServiceError(code, 'slower', {
+        retryAfterSeconds: 12,
+        rate: { limit: 60, remaining: 7, resetSeconds: 11.5 },
+      });
+      const { headers } = await http.inject({ url: '/v1/usage' });
+      expect(headers).toMatchObject({
+        'retry-after': '12',
+        'ratelimit-limit': '60',
+        'ratelimit-remaining': '7',
+        'ratelimit-reset': '12',
+      });
+    }
   });
 });
 

@@ -107,7 +107,10 @@ export class ApiClient {
   /** By identifier, or else by name. */
   async findIndex(nameOrId: string): Promise<Index | undefined> {
     const data = await this.listIndexes();
-    return data.find((index) => index.id === nameOrId) ?? data.find((index) => index.name === nameOrId);
+    return (
+      data.find((index) => index.id === nameOrId.toLowerCase()) ??
+      data.find((index) => index.name === nameOrId)
+    );
   }
 
   async requireIndex(nameOrId: string): Promise<Index> {

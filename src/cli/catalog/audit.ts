@@ -40,8 +40,8 @@ export async function showAudit(
   };
 }
 
-const identifier = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const identifier = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 async function identifierOf(administration: Administration, word: string): Promise<string> {
-  return identifier.test(word) ? word : (await tenantOf(administration, word)).id;
+  return identifier.test(word) ? word.toLowerCase() : (await tenantOf(administration, word)).id;
 }

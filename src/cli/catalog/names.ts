@@ -27,14 +27,14 @@ export async function chosenIndexes(
   return [oneOf('index', index, rows, ({ id, tenantId }) => `${id} (tenant ${tenantId})`)];
 }
 
-/** An identifier is unique, so it goes before a name that looks like one. */
+/** An identifier is unique, so it goes before a name that looks like one. It is read in either case (RFC 9562). */
 function oneOf<T extends { readonly id: string; readonly name: string }>(
   what: string,
   word: string,
   rows: readonly T[],
   describe: (row: T) => string,
 ): T {
-  const byId = rows.find(({ id }) => id === word);
+  const byId = rows.find(({ id }) => id === word.toLowerCase());
   if (byId !== undefined) return byId;
   const [found, ...others] = rows.filter(({ name }) => name === word);
   if (found === undefined) throw new CommandFailure('not_found', `there is no ${what} ${word}`);

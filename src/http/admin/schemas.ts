@@ -8,7 +8,7 @@ import { TenantLimits } from '../schemas/usage.ts';
 const tokensMax = 2n ** 63n - 1n;
 
 export const TenantParams = z.strictObject({
-  tenant_id: z.string().meta({ description: 'Identifier of the tenant.' }),
+  tenant_id: z.string().toLowerCase().meta({ description: 'Identifier of the tenant.' }),
 });
 export const KeyParams = z.strictObject({
   key_id: z.string().meta({ description: 'Identifier of the key, which is no secret.' }),

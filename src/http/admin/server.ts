@@ -7,9 +7,10 @@ import type { Administration } from '../../service/administration.ts';
 import { ServiceError } from '../../errors.ts';
 import { unknownRoute } from '../admission.ts';
 import { createApp, type ListenerOptions } from '../app.ts';
-import { smallBodyBytes } from '../body/body.ts';
+import { smallBodyBytes } from '../body/gather.ts';
 import { defaultHttpTimeouts } from '../protocol/listener.ts';
 import { describeApi, type ApiDocument } from '../schemas/openapi.ts';
+import { OperatorConnections } from './operator-connections.ts';
 import { refusedKeyDigest, type OperatorKeys } from './operator-keys.ts';
 import { RefusedLogins, type RefusedLoginDetail } from './refused-logins.ts';
 import { adminRoutes } from './routes.ts';
@@ -21,8 +22,8 @@ export interface AdminServerOptions extends ListenerOptions {
   readonly operators: OperatorKeys;
 }
 
-/** Open at a time, idle ones included; further ones are closed at once. */
-const connectionsMax = 100;
+/** Operators are near; who sends no request keeps no connection. */
+const timeouts = { ...defaultHttpTimeouts, headersMs: 3_000 };
 
 const adminDocument: ApiDocument = {
   title: 'maxsimd admin',
@@ -45,10 +46,10 @@ export async function createAdminServer(options: AdminServerOptions): Promise<Fa
   );
   const { app } = createApp({
     ...options,
-    timeouts: defaultHttpTimeouts,
+    timeouts,
     bodyBytesMax: smallBodyBytes,
-    connectionsMax,
   });
+  const connections = new OperatorConnections(app.server, () => options.observer.connectionRefused());
   await describeApi(app, adminDocument);
   await app.register(
     async (v1) => {
@@ -60,6 +61,7 @@ export async function createAdminServer(options: AdminServerOptions): Promise<Fa
           refusedLogins.note({ requestId: request.id, address: request.ip, keyDigest });
           throw new ServiceError('authentication_failed', 'the key of an operator is missing or wrong');
         }
+        connections.admitted(request.raw.socket);
         request.scope.admitOperator(operator);
         if (request.is404) throw unknownRoute();
       });

@@ -1,34 +1,40 @@
-/** Receiving bodies: JSON in UTF-8 only, bounded in bytes and in time. */
+/** Receiving bodies: JSON in UTF-8 only, as it is or compressed, bounded in bytes and in time. */
 import type { Readable } from 'node:stream';
+import { Socket } from 'node:net';
+import { createGunzip } from 'node:zlib';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { assertInvariant } from '../../errors.ts';
+import { assertInvariant, invalid, type ServiceError } from '../../errors.ts';
 import { unknownRoute } from '../admission.ts';
-import type { BodyRoom } from './body-room.ts';
+import type { BodyPlace, BodyRoom } from './body-room.ts';
 import { protocolError } from '../error-body.ts';
+import { gather, smallBodyBytes, type GatheredBody, type GatherOptions } from './gather.ts';
 import { readJsonBody } from './json-body.ts';
 import { LoopTurns } from '../protocol/loop-turns.ts';
 import { continueIfExpected } from '../protocol/protocol.ts';
+import { readOn } from '../protocol/unread-body.ts';
 import { ClientGoneError } from '../request-scope.ts';
+import { SmallPieces } from './small-pieces.ts';
 
 export interface BodyLimits {
+  /** Bounds a body as it is sent, and as it is once inflated. */
   readonly bytesMax: number;
   readonly timeoutMs: number;
   /** Beyond `smallBodyBytes`, each body takes room here until its request is over. */
   readonly room: BodyRoom;
 }
 
-/** Searches among them, which so do not wait behind uploads. */
-export const smallBodyBytes = 64 * 1024;
-
 /** Makes JSON in UTF-8 the only body the server takes; an empty one counts as none (some clients send a JSON content type with DELETE). */
 export function acceptJsonBodies(app: FastifyInstance, limits: BodyLimits): void {
   const parses = new LoopTurns();
+  const smallPieces = new SmallPieces();
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', async (request: FastifyRequest, payload: Readable) => {
     // Where nobody is admitted nothing takes a body.
     if (!request.scope.isAdmitted) throw unknownRoute();
-    assertPlainUtf8(request);
-    const bytes = await readBody(request, payload, limits);
+    const isCompressed = contentEncodingOf(request) === 'gzip';
+    assertUtf8(request);
+    const { bytes, leave } = await receive(request, payload, { limits, smallPieces, isCompressed });
+    request.scope.atEnd(leave);
     if (bytes.length === 0) return undefined;
     const isLarge = bytes.length > smallBodyBytes;
     // Several may have come to their ends together.
@@ -40,59 +46,87 @@ export function acceptJsonBodies(app: FastifyInstance, limits: BodyLimits): void
   });
 }
 
-function assertPlainUtf8(request: FastifyRequest): void {
-  const encoding = request.headers['content-encoding'];
-  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
-    throw protocolError(415, 'compressed bodies are not supported', 'unsupported_media_type');
-  }
-  const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(request.headers['content-type'] ?? '')?.[1];
-  if (charset !== undefined && charset.toLowerCase() !== 'utf-8') {
-    throw protocolError(415, 'JSON bodies must be UTF-8', 'unsupported_media_type');
+/** RFC 9110 section 8.4.1. */
+function contentEncodingOf({ headers }: FastifyRequest): 'gzip' | 'identity' {
+  switch ((headers['content-encoding'] ?? 'identity').trim().toLowerCase()) {
+    case 'identity':
+      return 'identity';
+    case 'gzip':
+    case 'x-gzip':
+      return 'gzip';
+    default:
+      throw protocolError(415, 'the only content encoding supported is gzip', 'unsupported_media_type');
   }
 }
 
-function readBody(request: FastifyRequest, payload: Readable, limits: BodyLimits): Promise<Buffer> {
-  const tooLarge = () => protocolError(413, `the body must have at most ${limits.bytesMax} bytes`, 'too_big');
-  const declared = Number(request.headers['content-length'] ?? 0);
-  if (declared > limits.bytesMax) return Promise.reject(tooLarge());
+/** Names of UTF-8, and of ASCII, which is UTF-8 (encoding.spec.whatwg.org, section 4.2; RFC 1345). */
+const utf8Labels: ReadonlySet<string> = new Set(['utf-8', 'utf8', 'us-ascii', 'ascii']);
+
+function assertUtf8({ headers }: FastifyRequest): void {
+  const charset = /;\s*charset\s*=\s*["']?([^\s;"']+)/i.exec(headers['content-type'] ?? '')?.[1];
+  if (charset === undefined || utf8Labels.has(charset.toLowerCase())) return;
+  throw protocolError(415, 'JSON bodies must be UTF-8', 'unsupported_media_type');
+}
+
+async function receive(
+  request: FastifyRequest,
+  payload: Readable,
+  {
+    limits,
+    smallPieces,
+    isCompressed,
+  }: { readonly limits: BodyLimits; readonly smallPieces: SmallPieces; readonly isCompressed: boolean },
+): Promise<GatheredBody> {
+  const { bytesMax, timeoutMs, room } = limits;
+  const errors = {
+    tooLarge: () => protocolError(413, `the body must have at most ${bytesMax} bytes`, 'too_big'),
+    late: () => protocolError(408, 'the body did not arrive in time', 'timeout'),
+  };
+  if (Number(request.headers['content-length'] ?? 0) > bytesMax) throw errors.tooLarge();
   continueIfExpected(request.raw);
-
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let received = 0;
-    let entering: Promise<void> | undefined;
-    const timer = setTimeout(
-      () => finish(protocolError(408, 'the body did not arrive in time', 'timeout')),
-      limits.timeoutMs,
-    );
-    const finish = (error?: Error): void => {
-      clearTimeout(timer);
-      payload.off('data', onData).off('end', onEnd).off('error', onGone).off('close', onGone);
-      if (error === undefined)
-        return resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, received));
-      // What still arrives is discarded, until the answer ends the connection.
-      payload.on('error', () => {}).resume();
-      reject(error);
-    };
-    const onData = (chunk: Buffer): void => {
-      received += chunk.length;
-      if (received > limits.bytesMax) return finish(tooLarge());
-      chunks.push(chunk);
-      if (entering !== undefined || received <= smallBodyBytes) return;
-      payload.pause();
-      entering = takeRoom(request, declared || limits.bytesMax, limits.room).then(
-        () => void payload.resume(),
-        finish,
-      );
-    };
-    const onEnd = (): void => finish();
-    const onGone = (): void => finish(new ClientGoneError());
-    payload.on('data', onData).on('end', onEnd).on('error', onGone).on('close', onGone);
+  readOn(request.raw);
+  const options = {
+    bytesMax,
+    timeoutMs,
+    smallPieces,
+    openPlace: (lose: (reason: ServiceError) => void) => placeOf(request, room, lose),
+  };
+  const { socket } = request.raw;
+  const received = await gather(payload, {
+    ...options,
+    // `inject()` has no connection.
+    held: socket instanceof Socket ? socket : payload,
+    errors: { ...errors, broken: () => new ClientGoneError() },
   });
+  if (!isCompressed || received.bytes.length === 0) return received;
+  try {
+    return await inflated(received.bytes, { ...options, errors: { ...errors, broken: notGzip } });
+  } finally {
+    received.leave();
+  }
 }
 
-async function takeRoom({ scope }: FastifyRequest, bytes: number, room: BodyRoom): Promise<void> {
-  const { context } = scope;
-  assertInvariant(context !== undefined, 'only tenants send large bodies');
-  scope.atEnd(await room.enter({ tenantId: context.tenant.id, bytes }, context.signal));
+/** Stops at the first byte beyond `bytesMax`. */
+async function inflated(compressed: Buffer, options: Omit<GatherOptions, 'held'>): Promise<GatheredBody> {
+  const inflating = createGunzip({ chunkSize: inflatedPieceBytes });
+  inflating.end(compressed);
+  try {
+    const body = await gather(inflating, { ...options, held: inflating });
+    if (inflating.bytesWritten === compressed.length) return body;
+    body.leave();
+    throw notGzip();
+  } finally {
+    inflating.destroy();
+  }
+}
+
+const inflatedPieceBytes = 64 * 1024;
+
+function notGzip(): ServiceError {
+  return invalid('', 'the body is not gzip', 'malformed_gzip');
+}
+
+function placeOf({ scope }: FastifyRequest, room: BodyRoom, lose: (reason: ServiceError) => void): BodyPlace {
+  assertInvariant(scope.context !== undefined, 'only tenants send large bodies');
+  return room.open(scope.context.tenant.id, lose);
 }

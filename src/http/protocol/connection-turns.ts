@@ -9,6 +9,7 @@
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { holdStream } from './held-stream.ts';
 import { LoopTurns } from './loop-turns.ts';
 
 /** Some 2 KiB each. */
@@ -20,6 +21,8 @@ interface Connection {
   waiting: { readonly request: IncomingMessage; readonly response: ServerResponse }[];
   /** To be done instead of another request. */
   last: (() => void) | undefined;
+  /** Reads on; none while nothing waits. */
+  release: (() => void) | undefined;
 }
 
 export class ConnectionTurns {
@@ -38,7 +41,7 @@ export class ConnectionTurns {
       if (this.#waiting >= waitingMax) return void socket.destroy();
       connection.waiting.push({ request, response });
       this.#waiting += 1;
-      if (connection.waiting.length === 1) socket.pause();
+      connection.release ??= holdStream(socket);
     };
   }
 
@@ -55,12 +58,8 @@ export class ConnectionTurns {
   #connection(socket: Duplex): Connection {
     const known = this.#connections.get(socket);
     if (known !== undefined) return known;
-    const connection: Connection = { busy: false, waiting: [], last: undefined };
+    const connection: Connection = { busy: false, waiting: [], last: undefined, release: undefined };
     this.#connections.set(socket, connection);
-    // Node resumes a connection of its own accord, as when the body of an answered request was not read.
-    socket.on('resume', () => {
-      if (connection.waiting.length > 0) socket.pause();
-    });
     return connection;
   }
 
@@ -87,7 +86,10 @@ export class ConnectionTurns {
       return;
     }
     this.#waiting -= 1;
-    if (connection.waiting.length === 0) socket.resume();
+    if (connection.waiting.length === 0) {
+      connection.release?.();
+      connection.release = undefined;
+    }
     this.#starts.run(() => this.#start(handler, next.request, next.response));
   }
 }

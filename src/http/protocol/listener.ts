@@ -9,12 +9,14 @@ import type { ProtocolObserver } from './protocol.ts';
 import { endUnreadBehind } from './unread-body.ts';
 
 export interface HttpTimeouts extends RouteTimeouts {
-  /** A request's header must be complete. */
+  /** A request's header must be complete; so must the handshake of TLS. */
   readonly headersMs: number;
   /** A request's body must be complete, from when it is read. */
   readonly bodyMs: number;
-  /** A large body waits for room, within `bodyMs`. */
+  /** A large body waits so long for room, within `bodyMs`, */
   readonly bodyWaitMs: number;
+  /** and so long before it takes the place of a slower one. */
+  readonly bodyPatienceMs: number;
   /** A client must take some bytes of its answer. */
   readonly answerMs: number;
   /** An idle connection is kept; longer than the 60 s of common load balancers. */
@@ -28,7 +30,8 @@ export const defaultHttpTimeouts: HttpTimeouts = {
   upsertMs: 120_000,
   headersMs: 10_000,
   bodyMs: 60_000,
-  bodyWaitMs: 15_000,
+  bodyWaitMs: 5_000,
+  bodyPatienceMs: 1_000,
   answerMs: 30_000,
   keepAliveMs: 75_000,
   checkMs: 1_000,
@@ -71,7 +74,7 @@ export function createListener(
   const server =
     tls === undefined
       ? createServer(settings, listener)
-      : createSecureServer({ ...settings, ...tls }, listener);
+      : createSecureServer({ ...settings, ...tls, handshakeTimeout: timeouts.headersMs }, listener);
   server.setTimeout(silenceMs);
   server.maxConnections = options.connectionsMax;
   server.on('drop', () => observer.connectionRefused());

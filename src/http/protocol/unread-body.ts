@@ -3,9 +3,10 @@
  * request. With more to come the connection is closed: to read megabytes costs more than to refuse them, and a tenant
  * beyond its limits could keep the event loop busy with nothing else.
  */
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { holdStream } from './held-stream.ts';
 
 const discardedBytesMax = 256 * 1024;
 
@@ -14,6 +15,30 @@ const discardedBytesMax = 256 * 1024;
  * 9.6). Short, for each such connection is one of those that may be open.
  */
 const lingerMs = 500;
+
+/** Requests whose body is not read yet, and what reads on. */
+const unread = new WeakMap<IncomingMessage, () => void>();
+
+/**
+ * Nothing but the first read of a body comes before somebody wants it, or the answer is out. Otherwise Node parses 64 KiB
+ * of it while the request is admitted, and with chunks of one byte that takes 70 ms.
+ */
+export function leaveUnread(request: IncomingMessage, response: ServerResponse): void {
+  // `inject()` has no connection.
+  if (!(request.socket instanceof Socket)) return;
+  unread.set(request, () => undefined);
+  response.once('close', () => readOn(request));
+  // What came in the same read as the header is there by then: a small body needs no hold.
+  setImmediate(() => {
+    if (!request.complete && unread.has(request)) unread.set(request, holdStream(request.socket));
+  });
+}
+
+/** From now on the body is read. */
+export function readOn(request: IncomingMessage): void {
+  unread.get(request)?.();
+  unread.delete(request);
+}
 
 /** Whether more is to come than is thrown away; also where nobody knows how much. */
 export function bodyIsLeft({ complete, headers }: IncomingMessage): boolean {
@@ -26,9 +51,7 @@ export function bodyIsLeft({ complete, headers }: IncomingMessage): boolean {
 /** Ends the connection and reads nothing more; `last` is what it still sends. */
 export function endUnread(socket: Duplex, last = ''): void {
   socket.end(last);
-  socket.pause();
-  // Node resumes a connection of its own accord, as when the body of an answered request was not read.
-  socket.on('resume', () => socket.pause());
+  holdStream(socket);
   setTimeout(() => socket.destroy(), lingerMs).unref();
 }
 

@@ -33,7 +33,7 @@ export const protocolStatuses = {
   408: 'The request did not arrive in time.',
   413: 'The body is too large.',
   414: 'The path is too long.',
-  415: 'The body is not `application/json` in UTF-8, or is compressed.',
+  415: 'The body is not `application/json` in UTF-8, or is compressed in another way than by gzip.',
   417: 'An `Expect` header other than `100-continue`.',
   431: 'The header is too large.',
 } as const;

@@ -123,8 +123,10 @@ export function returnedObject(description: string) {
   return z.record(z.string(), z.unknown()).meta({ type: 'object', additionalProperties: true, description });
 }
 
+/** RFC 9562 section 4: a UUID is read in either case, and stored in lower case. */
 export const IndexId = z
   .uuid()
+  .toLowerCase()
   .meta({ description: 'Identifier of the index: `id` in the answer that created it.' });
 export const IndexParams = z.strictObject({ index_id: IndexId });
 

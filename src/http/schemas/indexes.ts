@@ -91,7 +91,7 @@ export const UpdateIndexBody = z
       description: 'The new name, unique within the tenant.',
       example: 'handbook',
     }),
-    swap_name_with: z.uuid().optional().meta({
+    swap_name_with: IndexId.optional().meta({
       description: 'Identifier of another index: each gets the name of the other, in one step.',
     }),
   })

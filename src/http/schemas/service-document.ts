@@ -7,7 +7,7 @@ export const serviceDocument: ApiDocument = {
 
 Every response carries \`x-request-id\`; a client's own is kept when it matches \`[A-Za-z0-9._-]{1,128}\`. Every
 non-success response has the \`Error\` body; decide behaviour from \`error.code\`. Bodies are JSON in UTF-8, at most
-5 MiB; unknown properties are refused; of an object key given twice the last value counts. Checks run in this
+5 MiB, and may be compressed (\`Content-Encoding: gzip\`; 5 MiB once inflated); unknown properties are refused; of an object key given twice the last value counts. Checks run in this
 order: authentication, suspension, rate, concurrency, address, body, fields, existence. A malformed request
 target (400, 414) or header (400, 431) is refused before all of them. Clients ignore unknown response fields.
 

@@ -148,6 +148,7 @@ describe('Limits', () => {
     const { connection: second, refusal: reply } = await holdLast();
     expectError(reply, 429, 'concurrency_limit_exceeded');
     expect(reply.headers.get('retry-after')).toBe('1');
+    expect(reply.headers.get('ratelimit-limit')).toMatch(/^\d+$/);
     // Other tenants are not concerned.
     expect((await stage.client.usage()).status).toBe(200);
     first.write(body.slice(10));
@@ -358,7 +359,11 @@ describe('Limits', () => {
     ]);
     expect(replies.map((reply) => reply.headers.get('ratelimit-limit'))).toEqual(replies.map(() => '6'));
     for (const reply of replies) expect(reply.headers.get('ratelimit-reset')).toMatch(/^\d+$/);
-    expectError(await client.usage(), 429, 'rate_limit_exceeded');
+    const refused = await client.usage();
+    expectError(refused, 429, 'rate_limit_exceeded');
+    expect(refused.headers.get('ratelimit-limit')).toBe('6');
+    expect(refused.headers.get('ratelimit-remaining')).toBe('0');
+    expect(refused.headers.get('ratelimit-reset')).toBe(refused.headers.get('retry-after'));
     // Health, documentation and requests without a key do not.
     expect((await readUsage(stage.client)).usage).toBeDefined();
   });

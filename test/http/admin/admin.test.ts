@@ -194,6 +194,8 @@ describe('what is answered', () => {
     const { tenant_id: id, key_id: keyId } = CreatedTenant.parse(created.body);
     expect(created.headers['location']).toBe(`/admin/v1/tenants/${id}`);
     expect(Tenant.parse((await ask('GET', `/tenants/${id}`)).body).limits.input_tokens).toBe('5');
+    // A UUID is read in either case.
+    expect(Tenant.parse((await ask('GET', `/tenants/${id.toUpperCase()}`)).body).tenant_id).toBe(id);
     expect(Tenant.parse((await ask('PATCH', `/tenants/${id}`, { suspended: true })).body).suspended).toBe(
       true,
     );

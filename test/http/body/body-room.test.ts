@@ -1,78 +1,116 @@
 import { describe, expect, it } from 'vitest';
-import { BodyRoom } from '../../../src/http/body/body-room.ts';
+import { BodyRoom, type BodyPlace } from '../../../src/http/body/body-room.ts';
+import { until } from '../../support/http/http-server.ts';
 
-function roomOf(waitMs = 60_000) {
-  const room = new BodyRoom({ bytesMax: 10, tenantBytesMax: 6, waitMs });
+function roomOf(bytesMax: number, { waitMs = 60_000, patienceMs = 30_000 } = {}) {
+  const room = new BodyRoom({ bytesMax, waitMs, patienceMs });
   const entered: string[] = [];
-  const signal = new AbortController().signal;
+  const lost: string[] = [];
   /** `name`: the tenant's, and more. */
-  const enter = async (name: string, bytes: number, until = signal): Promise<() => void> => {
-    const leave = await room.enter({ tenantId: name.slice(0, 1), bytes }, until);
-    entered.push(name);
-    return leave;
+  const open = (name: string): BodyPlace =>
+    room.open(name.slice(0, 1), (reason) => {
+      expect(reason).toMatchObject({
+        code: 'service_unavailable',
+        retryAfterSeconds: expect.any(Number) as number,
+      });
+      lost.push(name);
+    });
+  /** A body that asks for so many bytes. */
+  const body = (name: string, bytes: number): BodyPlace => {
+    const place = open(name);
+    const waiting = place.take(bytes);
+    if (waiting === undefined) entered.push(name);
+    else void waiting.then(() => entered.push(name));
+    return place;
   };
-  return { enter, entered };
+  return { open, body, entered, lost };
 }
 
 /** After everything that is due by now. */
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 describe('the room for large bodies', () => {
-  it('is never exceeded, and goes to the tenant that holds least', async () => {
-    const { enter, entered } = roomOf();
-    const first = await enter('a1', 5);
-    const others = ['a2', 'b1', 'b2', 'c1'].map((name) => enter(name, 5));
-    await turn();
-    expect(entered).toEqual(['a1', 'b1']);
-    first();
-    await turn();
-    // Neither a nor c holds any: first come, first served.
-    expect(entered).toEqual(['a1', 'b1', 'a2']);
-    (await others[0]!)();
-    await turn();
-    // b holds some still.
-    expect(entered).toEqual(['a1', 'b1', 'a2', 'c1']);
-    (await others[1]!)();
-    await Promise.all(others);
-    expect(entered.at(-1)).toBe('b2');
+  it('charges what has arrived: many that announce much and send little leave it free', () => {
+    const { open, body, entered } = roomOf(100);
+    for (const tenant of ['a', 'b', 'c', 'd']) {
+      for (const n of [1, 2]) expect(open(`${tenant}${n}`).take(1)).toBeUndefined();
+    }
+    body('e1', 40);
+    expect(entered).toEqual(['e1']);
   });
 
-  it('is not one tenant’s alone', async () => {
-    const { enter, entered } = roomOf();
-    const first = await enter('a1', 3);
-    const second = enter('a2', 4);
+  it('is half for one tenant at most, and never all for many', async () => {
+    const { open, body, entered } = roomOf(100);
+    const held = ['a', 'b', 'c', 'd'].map((tenant) => {
+      let bytes = 0;
+      while (open(tenant).take(1) === undefined) bytes += 1;
+      return bytes;
+    });
+    expect(held[0]).toBe(50);
+    expect(held.reduce((sum, bytes) => sum + bytes)).toBeLessThan(100);
+    body('e1', 1);
+    await turn();
+    expect(entered).toEqual(['e1']);
+  });
+
+  it('goes to the tenant that holds least, first come, first served', async () => {
+    const { body, entered } = roomOf(20);
+    const first = body('a1', 10);
+    const others = ['a2', 'b1', 'c1'].map((name) => body(name, 8));
     await turn();
     expect(entered).toEqual(['a1']);
-    await enter('b1', 5);
-    first();
-    await second;
-    expect(entered).toEqual(['a1', 'b1', 'a2']);
+    first.leave();
+    await turn();
+    expect(entered).toEqual(['a1', 'a2']);
+    others[0]!.leave();
+    await turn();
+    expect(entered).toEqual(['a1', 'a2', 'b1']);
+    others[1]!.leave();
+    await turn();
+    expect(entered.at(-1)).toBe('c1');
   });
 
-  it('is not waited for beyond the bound: 503', async () => {
-    const { enter, entered } = roomOf(20);
-    const first = await enter('a1', 6);
-    await expect(enter('b1', 6)).rejects.toMatchObject({
-      code: 'service_unavailable',
-      retryAfterSeconds: expect.any(Number) as number,
-    });
-    // What was given up holds nothing.
-    first();
-    await enter('a2', 6);
-    await enter('b2', 4);
-    expect(entered).toEqual(['a1', 'a2', 'b2']);
-  });
-
-  it('lets the next one in when the one before it has gone', async () => {
-    const { enter, entered } = roomOf();
-    await enter('a1', 5);
-    const gone = new AbortController();
-    const waiting = enter('b1', 6, gone.signal);
-    const behind = enter('c1', 5);
-    gone.abort(new Error('gone'));
-    await expect(waiting).rejects.toThrow('gone');
-    await behind;
+  it('is not waited for beyond the bound, and what is lost holds nothing', async () => {
+    const { body, entered, lost } = roomOf(20, { waitMs: 20 });
+    const first = body('a1', 10);
+    body('b1', 6);
+    await until(() => lost.length > 0);
+    expect(lost).toEqual(['b1']);
+    first.leave();
+    body('c1', 10);
     expect(entered).toEqual(['a1', 'c1']);
-    await expect(enter('d1', 1, gone.signal)).rejects.toThrow('gone');
+  });
+
+  it('lets the next one in when the one before it leaves unserved', async () => {
+    const { body, entered } = roomOf(20);
+    body('a1', 10);
+    const waiting = body('b1', 6);
+    body('c1', 7).leave();
+    waiting.leave();
+    body('d1', 5);
+    await turn();
+    expect(entered).toEqual(['a1', 'd1']);
+  });
+
+  it('is taken from the slowest of a tenant that holds more, if it still arrives', async () => {
+    const { body, entered, lost } = roomOf(100, { patienceMs: 20 });
+    const arrived = body('a1', 20);
+    arrived.arrived();
+    body('a2', 20);
+    body('b1', 25);
+    // It would have to leave free what it takes.
+    body('c1', 20);
+    await until(() => entered.includes('c1'));
+    expect(entered).toEqual(['a1', 'a2', 'b1', 'c1']);
+    expect(lost).toEqual(['a2']);
+  });
+
+  it('is never taken from a tenant that holds no more than the one that waits', async () => {
+    const { body, entered, lost } = roomOf(20, { waitMs: 60, patienceMs: 20 });
+    body('b1', 1);
+    body('a1', 9);
+    body('a2', 3);
+    await until(() => lost.length > 0);
+    expect([entered, lost]).toEqual([['b1', 'a1'], ['a2']]);
   });
 });

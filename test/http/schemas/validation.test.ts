@@ -238,6 +238,30 @@ describe('index_id', () => {
       expectIssue(await http.inject({ method, url, ...payload }), 'index_id', 'invalid_format');
     }
   });
+
+  test('is read in either case on every route, and in bodies (RFC 9562 section 4)', async () => {
+    const [id, other] = [await http.createIndex(), await http.createIndex()];
+    const index = `/v1/indexes/${id.toUpperCase()}`;
+    for (const [method, url, payload] of [
+      ['GET', index, undefined],
+      ['PATCH', index, { swap_name_with: other.toUpperCase() }],
+      ['POST', `${index}/documents`, { documents: [{ doc_id: 'A', text: 't' }] }],
+      ['GET', `${index}/documents`, undefined],
+      ['GET', `${index}/count`, undefined],
+      ['POST', `${index}/search`, { query: 'q' }],
+      ['POST', `${index}/query`, { queries: [{ query: 'q' }] }],
+      ['DELETE', `${index}/documents/A`, undefined],
+      ['DELETE', index, undefined],
+    ] as const) {
+      http.service.calls.length = 0;
+      const answer = await http.inject({ method, url, ...(payload && { payload }) });
+      expect([method, url, answer.statusCode]).toEqual([method, url, 200]);
+      const given = JSON.stringify(http.service.calls.map((call) => call.arguments));
+      expect(given).toContain(id);
+      expect(given).not.toContain(id.toUpperCase());
+      expect(given).not.toContain(other.toUpperCase());
+    }
+  });
 });
 
 describe('search', () => {
@@ -389,7 +413,8 @@ describe('bodies', () => {
       { 'content-type': 'application/jsonx' },
       { 'content-type': 'nonsense' },
       { 'content-type': 'application/json; charset=latin1' },
-      { 'content-type': 'application/json', 'content-encoding': 'gzip' },
+      { 'content-type': 'application/json; charset=utf-16' },
+      { 'content-type': 'application/json', 'content-encoding': 'br' },
     ]) {
       const url = `/v1/indexes/${indexId}/search`;
       const response = await http.inject({ method: 'POST', url, headers, payload: '{"query":"q"}' });
@@ -399,6 +424,11 @@ describe('bodies', () => {
     for (const type of [
       'application/json; charset=utf-8',
       'application/json;charset="UTF-8"',
+      'application/json; charset=utf8',
+      'application/json; charset=UTF8',
+      'application/json; charset="Utf8"',
+      'application/json; charset=us-ascii',
+      'application/json;charset=US-ASCII',
       'APPLICATION/JSON',
     ]) {
       const url = `/v1/indexes/${indexId}/search`;

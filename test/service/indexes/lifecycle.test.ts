@@ -57,6 +57,7 @@ describe('the service', () => {
       expect(await rejection(stage.service.admit(`Bearer ${apiKey}`))).toMatchObject({
         code: 'concurrency_limit_exceeded',
         retryAfterSeconds: 1,
+        rate: { limit: 3, remaining: 1 },
       });
       first.permit.release();
       first.permit.release();
@@ -65,6 +66,7 @@ describe('the service', () => {
       expect(await rejection(stage.service.admit(`Bearer ${apiKey}`))).toMatchObject({
         code: 'rate_limit_exceeded',
         retryAfterSeconds: 40,
+        rate: { limit: 3, remaining: 0, resetSeconds: 40 },
       });
     });
 

@@ -1,0 +1,79 @@
+/**
+ * The certificate of the listeners and its key. The files are read again and again: a certificate lives for some weeks,
+ * and a process for longer. They are compared by their bytes, because a new file may take the place of the old one by a
+ * rename or behind a link (certbot, secrets of Kubernetes), of which file systems report little. Connections keep what
+ * they began with.
+ */
+import { createSecureContext, Server as SecureServer } from 'node:tls';
+import type { TlsIdentity } from '../http/protocol/listener.ts';
+import type { Logger } from '../logging.ts';
+import { ConfigError, type Config } from './config.ts';
+import { readConfigured } from './configured-file.ts';
+
+type TlsConfig = Pick<Config, 'MAXSIMD_TLS_CERT_FILE' | 'MAXSIMD_TLS_KEY_FILE'>;
+
+const everyMsDefault = 10_000;
+
+/** `undefined`: the configuration names no files. */
+export async function readTlsFiles(config: TlsConfig): Promise<TlsIdentity | undefined> {
+  const { MAXSIMD_TLS_CERT_FILE: certFile, MAXSIMD_TLS_KEY_FILE: keyFile } = config;
+  if (certFile === '') return undefined;
+  const [cert, key] = await Promise.all([
+    readConfigured('MAXSIMD_TLS_CERT_FILE', certFile),
+    readConfigured('MAXSIMD_TLS_KEY_FILE', keyFile),
+  ]);
+  assertUsable({ cert, key });
+  return { cert, key };
+}
+
+function assertUsable(identity: TlsIdentity): void {
+  try {
+    createSecureContext(identity);
+  } catch (error) {
+    throw new ConfigError(
+      `MAXSIMD_TLS_CERT_FILE, MAXSIMD_TLS_KEY_FILE: not a certificate and its key: ${(error as Error).message}`,
+      { cause: error },
+    );
+  }
+}
+
+/** Gives the servers what the files hold from now on. Files that cannot be used change nothing, and are logged once. */
+export function followTlsFiles(
+  config: TlsConfig,
+  options: {
+    readonly current: TlsIdentity;
+    readonly servers: readonly object[];
+    readonly logger: Logger;
+    readonly everyMs?: number;
+  },
+): Disposable {
+  const { servers, logger, everyMs = everyMsDefault } = options;
+  let { current } = options;
+  let reported = '';
+  const look = async (): Promise<void> => {
+    try {
+      const read = await readTlsFiles(config);
+      if (read === undefined || isSame(read, current)) return;
+      for (const server of servers) if (server instanceof SecureServer) server.setSecureContext(read);
+      current = read;
+      reported = '';
+      logger.info('the TLS certificate was read again');
+    } catch (error) {
+      const { message } = error as Error;
+      if (message === reported) return;
+      reported = message;
+      logger.error({ reason: message }, 'the TLS files cannot be used: the certificate of before stays');
+    }
+  };
+  let timer = setTimeout(function again() {
+    void look().then(() => (timer = setTimeout(again, everyMs).unref()));
+  }, everyMs).unref();
+  return { [Symbol.dispose]: () => clearTimeout(timer) };
+}
+
+function isSame(left: TlsIdentity, right: TlsIdentity): boolean {
+  return (
+    Buffer.from(left.cert).equals(Buffer.from(right.cert)) &&
+    Buffer.from(left.key).equals(Buffer.from(right.key))
+  );
+}

@@ -1,0 +1,52 @@
+/**
+ * Connections of the admin API. Anybody who reaches the listener can open some and say nothing, also from the address of
+ * an operator (a host, or a proxy). So when there are too many, the oldest one on which no operator was admitted is
+ * closed, and the new one is served.
+ */
+import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
+
+/** Open at a time, idle ones included; and from one address. */
+const bounds = { all: 100, ofAddress: 50 } as const;
+
+export class OperatorConnections {
+  /** Oldest first, by the client's address and port: over TLS, a request has another socket than its connection. */
+  readonly #open = new Map<string, { readonly socket: Socket; isOperator: boolean }>();
+  readonly #onClosed: () => void;
+
+  /** `onClosed`: one was closed because there were too many. */
+  constructor(server: Server, onClosed: () => void) {
+    this.#onClosed = onClosed;
+    server.on('connection', (socket: Socket) => this.#add(socket));
+  }
+
+  /** Keeps the connection open, whoever else comes. */
+  admitted(socket: Socket): void {
+    const connection = this.#open.get(placeOf(socket));
+    if (connection !== undefined) connection.isOperator = true;
+  }
+
+  #add(socket: Socket): void {
+    const place = placeOf(socket);
+    this.#open.set(place, { socket, isOperator: false });
+    socket.once('close', () => this.#open.delete(place));
+    const ofAddress = [...this.#open.values()].filter(
+      (other) => other.socket.remoteAddress === socket.remoteAddress,
+    );
+    if (ofAddress.length > bounds.ofAddress) this.#closeOne(ofAddress);
+    else if (this.#open.size > bounds.all) this.#closeOne([...this.#open.values()]);
+  }
+
+  /** The new one is the last, and goes if operators have all others. */
+  #closeOne(connections: readonly { readonly socket: Socket; readonly isOperator: boolean }[]): void {
+    const socket = connections.find(({ isOperator }) => !isOperator)?.socket;
+    if (socket === undefined) return;
+    this.#open.delete(placeOf(socket));
+    socket.destroy();
+    this.#onClosed();
+  }
+}
+
+function placeOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
+}
