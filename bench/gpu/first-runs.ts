@@ -196,7 +196,7 @@ async function warmed(
   let batches = 0;
   const watched: InferencePool = {
     workers: pool.workers,
-    hasRoom: (kind) => pool.hasRoom(kind),
+    roomFor: (kind) => pool.roomFor(kind),
     run: async (batch) => {
       const { kind, paddedTexts: texts, paddedLength: length } = batch;
       shapes.add(nameOf({ kind, texts, length }));

@@ -71,6 +71,12 @@ const aheadOfQueryTokensMax = 256;
  * run, which nothing can interrupt. Where there is one worker alone it takes both.
  */
 const keptForQueriesMs = 100;
+/**
+ * Likewise, for so long after a short query batch, that worker takes no query batch of more padded tokens: a query of one
+ * tenant need not wait for the long ones of another.
+ */
+const keptForShortQueriesMs = 1_000;
+const shortQueryTokensMax = 128;
 
 export class SessionPool {
   readonly provider: 'cpu' | 'cuda';
@@ -81,6 +87,7 @@ export class SessionPool {
   readonly #watchdog: NodeJS.Timeout;
   #nextBatchId = 1;
   #lastQueryAt = Number.NEGATIVE_INFINITY;
+  #lastShortQueryAt = Number.NEGATIVE_INFINITY;
   #closing: Promise<void> | undefined;
   #closed = false;
 
@@ -119,22 +126,21 @@ export class SessionPool {
     this.#watchdog = setInterval(() => this.#watch(), Math.min(1000, options.stuckMs / 2)).unref();
   }
 
-  /** Whether a worker would take a batch of this kind now. */
-  hasRoom(kind: BatchKind): boolean {
-    return this.#closing === undefined && this.#slots.some((slot) => this.#hasPlace(slot, kind));
+  /** Padded tokens of the largest batch of this kind that a worker would take now; 0 = none. */
+  roomFor(kind: BatchKind): number {
+    if (this.#closing !== undefined) return 0;
+    return this.#slots.reduce((room, slot) => Math.max(room, this.#roomOf(slot, kind)), 0);
   }
 
-  #hasPlace(slot: Slot, kind: BatchKind): boolean {
+  #roomOf(slot: Slot, kind: BatchKind): number {
     const ahead = [...slot.flights.values()].filter((flight) => flight.kind === kind);
-    if (ahead.length >= heldPerKind) return false;
-    if (this.provider === 'cuda') return true;
-    if (kind === 'document') return slot !== this.#keptForQueries();
-    return ahead.every(({ paddedTokens }) => paddedTokens <= aheadOfQueryTokensMax);
-  }
-
-  #keptForQueries(): Slot | undefined {
-    const isKept = this.#slots.length > 1 && performance.now() - this.#lastQueryAt < keptForQueriesMs;
-    return isKept ? this.#slots[0] : undefined;
+    if (ahead.length >= heldPerKind) return 0;
+    if (this.provider === 'cuda') return Infinity;
+    const isKept = this.#slots.length > 1 && slot === this.#slots[0];
+    const now = performance.now();
+    if (kind === 'document') return isKept && now - this.#lastQueryAt < keptForQueriesMs ? 0 : Infinity;
+    if (ahead.some(({ paddedTokens }) => paddedTokens > aheadOfQueryTokensMax)) return 0;
+    return isKept && now - this.#lastShortQueryAt < keptForShortQueriesMs ? shortQueryTokensMax : Infinity;
   }
 
   get workers(): number {
@@ -143,19 +149,23 @@ export class SessionPool {
 
   /** Runs a batch on the worker with the fewest padded tokens ahead of it. */
   async run(batch: Omit<BatchMessage, 'type' | 'batchId'>): Promise<BatchResult> {
+    const paddedTokens = batch.paddedLength * batch.lengths.length;
     const slot = this.#slots
-      .filter((each) => this.#hasPlace(each, batch.kind))
+      .filter((each) => paddedTokens <= this.#roomOf(each, batch.kind))
       .reduce<Slot | undefined>(
         (best, each) => (best === undefined || load(each) < load(best) ? each : best),
         undefined,
       );
     assertInvariant(slot !== undefined && !this.#closed, 'a batch came to a pool without room');
-    if (batch.kind === 'query') this.#lastQueryAt = performance.now();
+    if (batch.kind === 'query') {
+      this.#lastQueryAt = performance.now();
+      if (paddedTokens <= shortQueryTokensMax) this.#lastShortQueryAt = this.#lastQueryAt;
+    }
     const batchId = this.#nextBatchId++;
     const { promise, resolve, reject } = Promise.withResolvers<BatchResult>();
     slot.flights.set(batchId, {
       kind: batch.kind,
-      paddedTokens: batch.paddedLength * batch.lengths.length,
+      paddedTokens,
       ended: promise,
       resolve,
       reject,

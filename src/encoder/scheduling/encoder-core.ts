@@ -55,7 +55,7 @@ export interface AdmittedDocuments {
 }
 
 /** What the core needs of the sessions. */
-export type InferencePool = Pick<SessionPool, 'hasRoom' | 'run' | 'workers'>;
+export type InferencePool = Pick<SessionPool, 'roomFor' | 'run' | 'workers'>;
 
 /** A run that would end this many times past its deadline is refused instead of begun. */
 const hopelessFactor = 1.5;
@@ -285,9 +285,9 @@ export class EncoderCore {
 
   #dispatch(): void {
     for (;;) {
-      const room = { query: this.#pool.hasRoom('query'), document: this.#pool.hasRoom('document') };
-      if (!room.query && !room.document) return;
-      const at = this.#retries.findIndex(({ kind }) => room[kind]);
+      const room = { query: this.#pool.roomFor('query'), document: this.#pool.roomFor('document') };
+      if (room.query === 0 && room.document === 0) return;
+      const at = this.#retries.findIndex(({ kind, paddedLength }) => paddedLength <= room[kind]);
       const [retry] = at === -1 ? [] : this.#retries.splice(at, 1);
       const plan = retry ?? this.#scheduler.next(Date.now(), room);
       if (plan === undefined) return;

@@ -183,12 +183,11 @@ export class Scheduler {
     lane.served.set(job.tenantId, Math.max(lane.floor, lane.served.get(job.tenantId) ?? 0));
   }
 
-  /** The next batch, of the kinds that there is room for; undefined when nothing can run now. */
-  next(nowMs: number, room: Readonly<Record<BatchKind, boolean>>): BatchPlan | undefined {
+  /** The next batch, within the padded tokens that there is room for; undefined when nothing can run now. */
+  next(nowMs: number, room: Readonly<Record<BatchKind, number>>): BatchPlan | undefined {
     this.#dropDead(nowMs);
     for (const kind of ['query', 'document'] as const) {
-      if (!room[kind]) continue;
-      const plan = this.#plan(kind);
+      const plan = room[kind] === 0 ? undefined : this.#plan(kind, room[kind]);
       if (plan === undefined) continue;
       this.#count(plan);
       return plan;
@@ -214,11 +213,11 @@ export class Scheduler {
     }
   }
 
-  #plan(kind: BatchKind): BatchPlan | undefined {
+  #plan(kind: BatchKind, room: number): BatchPlan | undefined {
     const lane = this.#lanes[kind];
-    const anchor = this.#anchor(lane);
+    const anchor = this.#anchor(lane, room);
     if (anchor === undefined) return undefined;
-    const budget = this.budgetOf(kind);
+    const budget = Math.min(room, this.budgetOf(kind));
     // A query that finds the encoder idle has nothing to be packed with.
     const alone = lane.jobs.size === 1 && anchor.job.peek(1) === undefined;
     const chosen = alone ? [anchor] : this.#choose(this.#lookAhead(lane, anchor, budget), anchor, budget);
@@ -240,16 +239,17 @@ export class Scheduler {
     };
   }
 
-  /** The oldest entry of the tenant that was served least. */
-  #anchor(lane: Lane): QueuedText | undefined {
+  /** The oldest entry that there is room for, of the tenant that was served least. */
+  #anchor(lane: Lane, room: number): QueuedText | undefined {
     let best: QueuedText | undefined;
     let bestServed = Infinity;
     for (const job of lane.jobs) {
       const served = lane.served.get(job.tenantId)!;
       if (served >= bestServed) continue;
       const entry = job.peek(0);
-      if (entry === undefined) continue;
-      best = this.#queuedText(job, entry);
+      const text = entry === undefined ? undefined : this.#queuedText(job, entry);
+      if (text === undefined || text.length > room) continue;
+      best = text;
       bestServed = served;
     }
     if (best !== undefined) lane.floor = Math.max(lane.floor, bestServed);

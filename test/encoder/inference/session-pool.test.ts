@@ -1,3 +1,4 @@
+import type { SessionPool } from '../../../src/encoder/inference/session-pool.ts';
 import { on } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
@@ -27,12 +28,16 @@ async function stage() {
   return { model, batch };
 }
 
+function hasRoom(pool: SessionPool, kind: BatchKind): boolean {
+  return pool.roomFor(kind) > 0;
+}
+
 describe('a worker', () => {
   it('takes the batch that runs and one ahead of each kind, and a query’s place is its own', async () => {
     const { model, batch } = await stage();
     const pool = await sessionsOfTest(model);
     const run = async (kind: BatchKind) => pool.run(batch(kind));
-    const rooms = () => [pool.hasRoom('query'), pool.hasRoom('document')];
+    const rooms = () => [hasRoom(pool, 'query'), hasRoom(pool, 'document')];
     expect(rooms()).toEqual([true, true]);
     const running = run('query');
     expect(rooms()).toEqual([true, true]);
@@ -49,12 +54,12 @@ describe('a worker', () => {
     const pool = await sessionsOfTest(model);
     const padded = (kind: BatchKind, paddedLength: number) => pool.run({ ...batch(kind), paddedLength });
     const document = padded('document', 300);
-    expect(pool.hasRoom('document')).toBe(true);
+    expect(hasRoom(pool, 'document')).toBe(true);
     const query = padded('query', 257);
-    expect(pool.hasRoom('query')).toBe(false);
+    expect(hasRoom(pool, 'query')).toBe(false);
     await Promise.all([document, query]);
     const short = padded('query', 256);
-    expect(pool.hasRoom('query')).toBe(true);
+    expect(hasRoom(pool, 'query')).toBe(true);
     await short;
   });
 
@@ -63,7 +68,7 @@ describe('a worker', () => {
     const pool = await sessionsOfTest(model, 2);
     const fill = () => {
       const runs = [];
-      while (pool.hasRoom('document')) runs.push(pool.run(batch('document')));
+      while (hasRoom(pool, 'document')) runs.push(pool.run(batch('document')));
       return runs;
     };
     const before = fill();
@@ -72,12 +77,30 @@ describe('a worker', () => {
     await pool.run(batch('query'));
     const beside = fill();
     expect(beside).toHaveLength(2);
-    expect(pool.hasRoom('query')).toBe(true);
+    expect(hasRoom(pool, 'query')).toBe(true);
     await Promise.all(beside);
     await pause(150);
     const after = fill();
     expect(after).toHaveLength(4);
     await Promise.all(after);
+  });
+
+  it('takes no long queries for a second after a short one, where there are others', async () => {
+    const { model, batch } = await stage();
+    const pool = await sessionsOfTest(model, 2);
+    const padded = (paddedLength: number) => pool.run({ ...batch('query'), paddedLength });
+    await padded(129);
+    expect(pool.roomFor('query')).toBe(Infinity);
+    await padded(128);
+    const long = padded(300);
+    // The other worker has it, and no query behind it.
+    expect(pool.roomFor('query')).toBe(128);
+    const short = padded(100);
+    await Promise.all([long, short]);
+    await pause(1_100);
+    const both = [padded(300), padded(300)];
+    expect(pool.roomFor('query')).toBe(0);
+    await Promise.all(both);
   });
 
   it('runs a document batch after eight query batches at the latest, however many wait', async () => {

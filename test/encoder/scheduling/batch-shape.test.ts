@@ -74,7 +74,7 @@ describe('the warm-up of a GPU', () => {
     const shapes = new Set<string>();
     const watched: InferencePool = {
       workers: 1,
-      hasRoom: (kind) => pool.hasRoom(kind),
+      roomFor: (kind) => pool.roomFor(kind),
       run: async (batch) => {
         if (batch.kind === 'document') shapes.add(`${batch.paddedTexts} x ${batch.paddedLength}`);
         return pool.run(batch);

@@ -36,8 +36,8 @@ class Sessions implements InferencePool {
     this.#fails = fails;
   }
 
-  hasRoom(): boolean {
-    return this.#waiting.length === 0;
+  roomFor(): number {
+    return this.#waiting.length === 0 ? Infinity : 0;
   }
 
   async run(batch: Batch) {

@@ -18,7 +18,7 @@ const options: SchedulerOptions = {
   queuedTokensMax: 1000,
   queuedRequestsMax: 4,
 };
-const room = { query: true, document: true };
+const room = { query: Infinity, document: Infinity };
 
 /** A job of texts of given lengths, which notes what became of it. */
 class NotedJob implements Job {
@@ -257,8 +257,15 @@ describe('priorities', () => {
 
   it('send only kinds that there is room for', () => {
     const waiting = scheduler({}, [new NotedJob('document', [5]), new NotedJob('query', [5])]);
-    expect(waiting.next(0, { query: false, document: true })?.kind).toBe('document');
-    expect(waiting.next(0, { query: false, document: true })).toBeUndefined();
+    expect(waiting.next(0, { query: 0, document: Infinity })?.kind).toBe('document');
+    expect(waiting.next(0, { query: 0, document: Infinity })).toBeUndefined();
+  });
+
+  it('leave a long query to another worker, and run a short one of whichever tenant', () => {
+    const waiting = scheduler({}, [new NotedJob('query', [60]), new NotedJob('query', [5, 5], 'b')]);
+    expect(lengthsOf(waiting.next(0, { query: 20, document: 0 }))).toEqual([5, 5]);
+    expect(waiting.next(0, { query: 20, document: 0 })).toBeUndefined();
+    expect(lengthsOf(waiting.next(0, room))).toEqual([60]);
   });
 
   it('end the requests of a tenant one after another, not all together', () => {

@@ -84,7 +84,7 @@ it('the sessions run every batch of the list as one', async () => {
   const ran: string[] = [];
   const watched: InferencePool = {
     workers: 1,
-    hasRoom: (kind) => pool.hasRoom(kind),
+    roomFor: (kind) => pool.roomFor(kind),
     run: async (batch) => {
       ran.push(`${batch.lengths.length} ${batch.kind}`);
       expect(batch.paddedTexts).toBe(batch.lengths.length);

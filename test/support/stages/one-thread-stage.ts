@@ -100,7 +100,7 @@ function instantSessions(dim: number): InferencePool {
   let running = 0;
   return {
     workers: 1,
-    hasRoom: () => running < 2,
+    roomFor: () => (running < 2 ? Infinity : 0),
     run: async ({ kind, rows }) => {
       running += 1;
       await turn();
