@@ -176,6 +176,7 @@ export const unnamedActor = 'unnamed';
 export interface Catalog {
   // Tenants and keys (the CLI uses these beside a running server). What changes one is written to the audit log in the
   // same transaction.
+  /** Rejects with `validation_error` when there is a tenant of this name, or `assertTenantName` refuses it. */
   createTenant(input: {
     readonly id: string;
     readonly name: string;

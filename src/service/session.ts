@@ -7,6 +7,7 @@
  * keeps none. It ends when it expires, or as soon as its key is revoked or its tenant suspended.
  */
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
+import { isKeyId } from '../catalog/api-key.ts';
 import type { KeyRecord } from '../catalog/contract.ts';
 
 const idLength = 12;
@@ -35,7 +36,8 @@ export class Sessions {
     if (session.length !== sessionCharacters) return undefined;
     const bytes = Buffer.from(session, 'base64url');
     if (bytes.length !== payloadBytes + macBytes || bytes.readUIntBE(0, 6) <= nowMs) return undefined;
-    return bytes.toString('latin1', 6, payloadBytes);
+    const keyId = bytes.toString('latin1', 6, payloadBytes);
+    return isKeyId(keyId) ? keyId : undefined;
   }
 
   /** Whether the session is of this key. */

@@ -27,7 +27,7 @@ export const generousLimits: TenantLimits = {
 export function newTenant(catalog: Catalog, limits: Partial<TenantLimits> = {}): Promise<Tenant> {
   return catalog.createTenant({
     id: randomUUID(),
-    name: 'tenant',
+    name: `tenant ${randomUUID()}`,
     limits: { ...generousLimits, ...limits },
   });
 }
