@@ -17,6 +17,7 @@ import { Indexes } from './indexes/indexes.ts';
 import type { Limiter } from './limits/limiter.ts';
 import type { ServiceParts } from './parts.ts';
 import { PromisedWait } from './limits/promised-wait.ts';
+import { steadyNowMs } from './limits/steady-clock.ts';
 import { ReadinessProbe } from './readiness.ts';
 import { queryIndex } from './operations/query.ts';
 import { locateTokens } from './operations/locate-tokens.ts';
@@ -104,6 +105,7 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
     usage,
     inFlight,
     nowMs,
+    rateNowMs: options.nowMs ?? steadyNowMs,
     onUncounted: (error) => onBackgroundError('usage of a refused request', error),
   });
   const readiness = new ReadinessProbe({
@@ -131,6 +133,12 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
     defaultModel: options.defaultModel,
     nowMs,
   };
+  if ('objects' in options.blobs) {
+    options.blobs.catalog.watchEpoch(() => {
+      for (const kept of [admission, parts.allowance, parts.versions]) kept.forgetAll();
+      indexes.forgetAll().catch((error: unknown) => onBackgroundError('another epoch', error));
+    });
+  }
   await Promise.all([indexes.removeUnknown(), warmUp(catalog)]);
   const { claimSweep } = storage;
   const upkeep = new Upkeep({

@@ -12,6 +12,7 @@ import type { Database } from './database.ts';
 import {
   commitFunctions,
   deleteVersionsFunction,
+  epochFunctions,
   replacingFunctions,
   swapFunction,
   usageDays,
@@ -175,6 +176,13 @@ CREATE TABLE audit_log (
 );
 CREATE INDEX audit_of_tenant ON audit_log (tenant_id, id);
 ${usageDays}`,
+  },
+  // Nodes of the release before begin epochs with their commits, and look at none.
+  {
+    worksWith: 1,
+    sql: `
+CREATE INDEX tenants_by_name ON tenants USING hash (name);
+${epochFunctions}`,
   },
 ];
 

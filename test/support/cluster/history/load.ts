@@ -70,6 +70,16 @@ export class Load {
     this.#ended.abort();
   }
 
+  /** Returns what to call when all that is committed from now on may be lost. */
+  keepCommits(): () => void {
+    const moment = this.history.now();
+    const loseUsage = this.ledger.keep();
+    return () => {
+      this.history.lostSince(moment);
+      loseUsage();
+    };
+  }
+
   /** Every node, asked now, sees what the history says. */
   async lookEverywhere(): Promise<void> {
     for (const node of this.#options.nodes) await this.lookAt(node);
