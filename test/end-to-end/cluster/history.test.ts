@@ -75,7 +75,7 @@ it('answers as of one history when PostgreSQL loses its last commits', { timeout
   expect(report.searches).toBeGreaterThan(20);
 });
 
-it('finds nodes that take another history for the same', { timeout: 300_000 }, async () => {
+it.runIf(isNightly)('finds nodes that take another history for the same', { timeout: 300_000 }, async () => {
   const run = runHistory(servers, {
     ...losing,
     operations: 50_000,
