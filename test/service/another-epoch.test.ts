@@ -23,21 +23,30 @@ it('keys, rows, usage, documents of results and open indexes', { timeout: 60_000
   await using stage = await servers.openStage();
   const asked: string[] = [];
   let another = (): void => undefined;
-  const noted = <Arguments extends readonly unknown[], T>(name: string, work: (...given: Arguments) => T) => {
-    return (...given: Arguments): T => {
-      asked.push(name);
-      return work(...given);
-    };
-  };
   const { catalog: real } = stage;
   const catalog: ClusterCatalog = {
     ...real,
     watchEpoch: (onOther) => (another = onOther),
-    findKey: noted('key', real.findKey),
-    getIndex: noted('row', real.getIndex),
-    usageTotals: noted('usage', real.usageTotals),
-    resolveVersions: noted('documents', real.resolveVersions),
-    changesSince: (input) => noted(input.generation < 0 ? 'opening' : 'changes', real.changesSince)(input),
+    findKey(...given) {
+      asked.push('key');
+      return real.findKey(...given);
+    },
+    getIndex(...given) {
+      asked.push('row');
+      return real.getIndex(...given);
+    },
+    usageTotals(...given) {
+      asked.push('usage');
+      return real.usageTotals(...given);
+    },
+    resolveVersions(...given) {
+      asked.push('documents');
+      return real.resolveVersions(...given);
+    },
+    changesSince(input) {
+      asked.push(input.generation < 0 ? 'opening' : 'changes');
+      return real.changesSince(input);
+    },
   };
   const errors: unknown[] = [];
   const directory = await newDirectory();
