@@ -44,6 +44,11 @@ export class History {
     };
   }
 
+  /** Commits are about to be lost: until `lostSince` nobody knows what a search may see. */
+  loses(): void {
+    this.#lostAt = Infinity;
+  }
+
   /** What was committed after a moment may be lost; what is answered from now on is not. */
   lostSince(moment: number): void {
     this.#lostAt = this.now();

@@ -9,6 +9,7 @@ import type { Battery, BatteryNode } from './battery.ts';
 import type { Span } from '../checkers/admissions.ts';
 import { copyOf, fallBack, type FallBack } from '../lost-commits.ts';
 import { killAndStart } from './kill-node.ts';
+import type { KeptCommits } from './load.ts';
 
 export interface FaultOptions {
   readonly random: () => number;
@@ -17,8 +18,8 @@ export interface FaultOptions {
   readonly pauseMs: number;
   readonly redisEveryMs: number;
   readonly redisWasAway: (span: Span) => void;
-  /** Returns what to call when all that is committed from now on may be lost. */
-  readonly keepCommits: () => () => void;
+  /** What is committed from now on may be lost by `loses`. */
+  readonly keepCommits: () => KeptCommits;
 }
 
 /** A merger sleeps past its lease, which is 1.5 s. */
@@ -160,11 +161,10 @@ export class Faults {
 
   async #loseCommits(way: FallBack): Promise<true> {
     const { postgres } = this.#battery.servers;
-    const loseCommits = this.#options.keepCommits();
+    const kept = this.#options.keepCommits();
     const copy = await copyOf(postgres);
     await pause(this.#briefly());
-    await fallBack(postgres, copy, way);
-    loseCommits();
+    await kept.loses(() => fallBack(postgres, copy, way));
     return true;
   }
 

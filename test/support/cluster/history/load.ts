@@ -30,6 +30,10 @@ const holdMs = 20;
 const queryTokens = 2;
 const newLifeMsMax = 120_000;
 
+export interface KeptCommits {
+  loses(lose: () => Promise<void>): Promise<void>;
+}
+
 export class Load {
   readonly history = new History();
   readonly ledger = new Ledger();
@@ -70,13 +74,17 @@ export class Load {
     this.#ended.abort();
   }
 
-  /** Returns what to call when all that is committed from now on may be lost. */
-  keepCommits(): () => void {
+  /** What is committed from now on may be lost by `loses`. */
+  keepCommits(): KeptCommits {
     const moment = this.history.now();
     const loseUsage = this.ledger.keep();
-    return () => {
-      this.history.lostSince(moment);
-      loseUsage();
+    return {
+      loses: async (lose) => {
+        this.history.loses();
+        await lose();
+        this.history.lostSince(moment);
+        loseUsage();
+      },
     };
   }
 
