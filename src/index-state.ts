@@ -56,6 +56,8 @@ export interface IndexHead {
   readonly generation: number;
   /** Counts merges: places of records may have changed without a new generation. */
   readonly layout: number;
+  /** The history that both are of: numbers of another one say nothing. */
+  readonly epoch: string;
 }
 
 /** An index at one moment, as far as it differs from what a node has. */

@@ -18,6 +18,8 @@ export interface PostgresOptions {
 
 export interface RunningPostgres extends RunningServer {
   readonly url: string;
+  /** Where its data lie. */
+  readonly data: string;
   /** The same server with another database. */
   urlOf(database: string): string;
 }
@@ -60,7 +62,7 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
     ...(owner === undefined ? {} : { user: owner }),
   });
   const urlOf = (database: string): string => `postgres://${user}:${password}@127.0.0.1:${port}/${database}`;
-  return { ...server, url: urlOf('postgres'), urlOf };
+  return { ...server, url: urlOf('postgres'), data, urlOf };
 }
 
 async function initialise(options: {

@@ -10,6 +10,7 @@ import { openLocalBlobStore } from '../index/storage/local-blob-store.ts';
 import type { Logger } from '../logging.ts';
 import type { RunningService, ServiceOptions } from '../service/create-service.ts';
 import { MemoryLimiter } from '../service/limits/memory-limiter.ts';
+import { steadyNowMs } from '../service/limits/steady-clock.ts';
 import type { Config } from './config.ts';
 
 export interface Backend extends Pick<ServiceOptions, 'keyPepper' | 'limiter' | 'blobs'> {
@@ -40,7 +41,7 @@ export async function openDataDirectory(config: Config, logger: Logger): Promise
     (opened) => opened.close(),
   );
   const blobs = await openLocalBlobStore(path.join(directory, 'segments'));
-  const limiter = await MemoryLimiter.restore(catalog, Date.now());
+  const limiter = await MemoryLimiter.restore(catalog, steadyNowMs());
   const resources = opening.move();
   return {
     catalog,

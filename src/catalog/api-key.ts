@@ -38,6 +38,13 @@ export function generateApiKey(): GeneratedApiKey {
   return { id, apiKey: body + checksum(body) };
 }
 
+const idPattern = new RegExp(`^[0-9A-Za-z]{${idLength}}$`);
+
+/** Whether a key may have this id: a catalog is asked for no other. */
+export function isKeyId(text: string): boolean {
+  return idPattern.test(text);
+}
+
 /** The id of a well-formed key; `undefined` for anything else, a key with a typing error among it. */
 export function parseApiKey(text: string): { readonly id: string } | undefined {
   const id = pattern.exec(text)?.[1];

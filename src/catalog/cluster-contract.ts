@@ -25,6 +25,8 @@ export interface MergeLease {
   readonly indexId: string;
   /** Grows with each holder: a node that slept past its lease cannot swap any more. */
   readonly fence: number;
+  /** As of the time when it was acquired. */
+  readonly epoch: string;
 }
 
 export interface ClusterSwapInput {
@@ -68,6 +70,11 @@ export interface GarbageBlob {
 }
 
 export interface ClusterCatalog extends Catalog {
+  /**
+   * Calls `onOther` when this process learns that the catalog has begun another epoch: it was started again, and may have
+   * lost commits that were answered. Identifiers are never given again, but generations are.
+   */
+  watchEpoch(onOther: () => void): void;
   /** One transaction of upserts into one index, in which each is decided alone; results in the order of the upserts. */
   commitUpserts(
     upserts: readonly CommitUpsertInput[],
@@ -85,7 +92,7 @@ export interface ClusterCatalog extends Catalog {
   /** False when the lease is lost. */
   renewMergeLease(lease: MergeLease, ttlMs: number): Promise<boolean>;
   releaseMergeLease(lease: MergeLease): Promise<void>;
-  /** One transaction: versions move, removed segments are `replaced`, layout + 1. False, and nothing changed, when the lease is lost or the index is gone. */
+  /** One transaction: versions move, removed segments are `replaced`, layout + 1. False, and nothing changed, when the lease or its epoch is lost or the index is gone. */
   swapMerged(input: ClusterSwapInput): Promise<boolean>;
 
   /**

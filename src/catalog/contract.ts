@@ -187,6 +187,7 @@ export const unnamedActor = 'unnamed';
 
 /** What is done to tenants and keys. Each act is written to the audit log in the same transaction. */
 export interface CatalogActs {
+  /** Rejects with `validation_error` when there is a tenant of this name, or `assertTenantName` refuses it. */
   createTenant(input: {
     readonly id: string;
     readonly name: string;

@@ -21,6 +21,8 @@ export interface AdmissionOptions {
   readonly usage: UsageRecorder;
   readonly inFlight: InFlight;
   readonly nowMs: () => number;
+  /** What rate windows go by. */
+  readonly rateNowMs: () => number;
   /** An answer stands that the ledger does not have. */
   readonly onUncounted: (error: unknown) => void;
 }
@@ -50,6 +52,11 @@ export class Admission {
   /** From now on nobody is admitted. */
   drain(): void {
     this.#draining = true;
+  }
+
+  /** Keys, tenants and their limits may not be as they were. */
+  forgetAll(): void {
+    this.#records.forgetAll();
   }
 
   get draining(): boolean {
@@ -141,8 +148,8 @@ export class Admission {
   }
 
   #takeRate(tenant: Tenant): RateAdmission | Promise<RateAdmission> {
-    const { limiter, nowMs } = this.#options;
-    return limiter.admitRate(tenant.id, tenant.limits.requestsPerMinute, nowMs());
+    const { limiter, rateNowMs } = this.#options;
+    return limiter.admitRate(tenant.id, tenant.limits.requestsPerMinute, rateNowMs());
   }
 
   async #admitRate(tenant: Tenant): Promise<RateState> {

@@ -18,6 +18,7 @@ import { Indexes } from './indexes/indexes.ts';
 import type { Limiter } from './limits/limiter.ts';
 import type { ServiceParts } from './parts.ts';
 import { PromisedWait } from './limits/promised-wait.ts';
+import { steadyNowMs } from './limits/steady-clock.ts';
 import { ReadinessProbe } from './readiness.ts';
 import { queryIndex } from './operations/query.ts';
 import { locateTokens } from './operations/locate-tokens.ts';
@@ -81,7 +82,7 @@ function searchesOf(requests: readonly SearchRequest[]): {
 
 /** Long reads of the catalog at a time: one thread does them, or some of the connections to PostgreSQL. */
 const ownScansMax = 1;
-const sharedScansMax = 4;
+const sharedScansMax = 3;
 
 /** How late a node may refuse early what other nodes have used up. */
 const sharedLedgerAgeMsMax = 2_000;
@@ -111,6 +112,7 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
     usage,
     inFlight,
     nowMs,
+    rateNowMs: options.nowMs ?? steadyNowMs,
     onUncounted: (error) => onBackgroundError('usage of a refused request', error),
   });
   const readiness = new ReadinessProbe({
@@ -146,6 +148,12 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
     defaultModel: options.defaultModel,
     nowMs,
   };
+  if ('objects' in options.blobs) {
+    options.blobs.catalog.watchEpoch(() => {
+      for (const kept of [admission, parts.allowance, parts.versions]) kept.forgetAll();
+      indexes.forgetAll().catch((error: unknown) => onBackgroundError('another epoch', error));
+    });
+  }
   await Promise.all([indexes.removeUnknown(), warmUp(catalog)]);
   const { claimSweep } = storage;
   const upkeep = new Upkeep({

@@ -47,6 +47,11 @@ export class HotCache<Value extends object> {
     this.#loading.delete(key);
   }
 
+  forgetAll(): void {
+    this.#rows.clear();
+    this.#loading.clear();
+  }
+
   #load(key: string, load: () => Promise<Value | undefined>): Promise<Value | undefined> {
     this.#purge();
     const loading = load()

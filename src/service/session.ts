@@ -8,6 +8,7 @@
  * has the digests of sessions that were signed out.
  */
 import { createHash, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
+import { isKeyId } from '../catalog/api-key.ts';
 import type { EndedSession, KeyRecord } from '../catalog/contract.ts';
 
 const idLength = 12;
@@ -36,7 +37,8 @@ export class Sessions {
     if (session.length !== sessionCharacters) return undefined;
     const bytes = Buffer.from(session, 'base64url');
     if (bytes.length !== payloadBytes + macBytes || bytes.readUIntBE(0, 6) <= nowMs) return undefined;
-    return bytes.toString('latin1', 6, payloadBytes);
+    const keyId = bytes.toString('latin1', 6, payloadBytes);
+    return isKeyId(keyId) ? keyId : undefined;
   }
 
   /** Covers the bytes and not the text: the last character has bits that are no part of them, so that several texts are one session. */

@@ -6,6 +6,7 @@ import {
   DocumentWriter,
   generousLimits,
   month,
+  newIndex,
   newTenant,
   usageOf,
 } from '../support/stages/catalog-fixture.ts';
@@ -36,6 +37,70 @@ export function describeAdministration(current: () => CatalogUnderTest): void {
         page = await catalog.listTenants({ limit: 2, after: page.at(-1) });
       }
       expect(seen).toEqual(all);
+    });
+  });
+
+  describe('the name of a tenant', () => {
+    const create = (catalog: Catalog, name: string) =>
+      catalog.createTenant({ id: randomUUID(), name, limits: generousLimits });
+    const refusedAs = (code: string) => ({
+      code: 'validation_error',
+      issues: [{ path: 'name', code }],
+    });
+
+    it.each(['\0', 'a\0b', 'a\nb', '\t', 'a\u007f', 'a\u0085', 'a\u2028'])(
+      'holds no control character: %j',
+      async (name) => {
+        const { catalog } = current();
+        await expect(create(catalog, name)).rejects.toMatchObject(refusedAs('control_character'));
+        expect((await catalog.listTenants()).map((tenant) => tenant.name)).not.toContain(name);
+      },
+    );
+
+    it('is well-formed Unicode', async () => {
+      await expect(create(current().catalog, 'a\ud83d')).rejects.toMatchObject(refusedAs('invalid_unicode'));
+    });
+
+    it('is of one tenant, also when several ask at once, and is free once that is gone', async () => {
+      const { catalog } = current();
+      const name = `Größe 👩‍🚀 "1" ${randomUUID()}`;
+      const made = await Promise.allSettled(Array.from({ length: 5 }, () => create(catalog, name)));
+      const tenants = made.flatMap((one) => (one.status === 'fulfilled' ? one.value : []));
+      expect(tenants).toHaveLength(1);
+      for (const one of made)
+        if (one.status === 'rejected') expect(one.reason).toMatchObject(refusedAs('duplicate'));
+      await create(catalog, name.toLowerCase());
+      await catalog.deleteTenant(tenants[0]!.id);
+      expect((await create(catalog, name)).name).toBe(name);
+    });
+  });
+
+  describe('indexes in pages', () => {
+    it('are each listed once, whatever is deleted while a page is read', async () => {
+      const { catalog } = current();
+      const { id } = await newTenant(catalog);
+      // More than a page reads in one turn.
+      const all = [];
+      for (let made = 0; made < 100; made += 1) all.push(await newIndex(catalog, id));
+      const gone = new Set<string>();
+      const seen: string[] = [];
+      let page: Awaited<ReturnType<Catalog['listIndexes']>> = [];
+      do {
+        const reading = catalog.listIndexes(id, { limit: 40, after: page.at(-1) });
+        // In this page, at its end and in the next one.
+        for (const place of [seen.length + 35, seen.length + 39, seen.length + 45]) {
+          const index = all[place];
+          if (index === undefined) continue;
+          gone.add(index.id);
+          await catalog.deleteIndex(id, index.id);
+        }
+        page = await reading;
+        seen.push(...page.map((index) => index.id));
+      } while (page.length === 40);
+      const staying = all.map((index) => index.id).filter((one) => !gone.has(one));
+      expect(gone.size).toBeGreaterThan(3);
+      expect(seen.filter((one) => !gone.has(one)).toSorted()).toEqual(staying.toSorted());
+      expect(new Set(seen).size).toBe(seen.length);
     });
   });
 

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { run, runJson, type RunOptions } from '../support/running/command-process.ts';
+import { nameTenant } from '../support/stages/older-names.ts';
 
 let directory: string;
 let options: RunOptions;
@@ -48,6 +49,17 @@ describe('tenant create', () => {
       input_tokens: '9007199254740993',
       documents: 5,
     });
+  });
+
+  it.each([
+    ['a name that another tenant has', 'Acme', 'a tenant with this name exists'],
+    ['a control character', 'a\u0007b', 'the name of a tenant must not hold the control character U+0007'],
+  ])('refuses %s', async (_what, name, message) => {
+    await create();
+    const { exitCode, document } = await json('tenant', 'create', '--name', name);
+    expect(exitCode).toBe(1);
+    expect(document.error).toEqual({ code: 'validation_error', message: expect.stringContaining(message) });
+    expect((await json('tenant', 'list')).document.data).toHaveLength(1);
   });
 
   it('makes a data directory that only its owner can enter', async () => {
@@ -118,7 +130,9 @@ describe('tenants', () => {
     });
     expect((await json('key', 'create', 'Acme')).document.api_key).toMatch(/^qkv_live_/);
     expect((await json('key', 'list', 'Acme')).document.data).toHaveLength(2);
-    const { tenant_id: second } = await create();
+    // An older release made a second one.
+    const { tenant_id: second } = (await json('tenant', 'create', '--name', 'Second')).document;
+    await nameTenant(path.join(directory, 'data'), second, 'Acme');
     for (const args of [
       ['tenant', 'limits', 'Acme'],
       ['tenant', 'delete', 'Acme', '--yes'],
@@ -135,7 +149,8 @@ describe('tenants', () => {
   });
 
   it('can be made at the same time by several processes', async () => {
-    await Promise.all(Array.from({ length: 4 }, () => create()));
+    const names = ['one', 'two', 'three', 'four'];
+    await Promise.all(names.map((name) => json('tenant', 'create', '--name', name)));
     expect((await json('tenant', 'list')).document.data).toHaveLength(4);
   });
 });

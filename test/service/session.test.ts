@@ -28,6 +28,15 @@ test('a session holds for no other key, and for no node with another pepper', ()
   expect(new Sessions(new Uint8Array(32)).matches(session, record)).toBe(false);
 });
 
+test('a forged session whose key no catalog can have is none', () => {
+  const sessions = new Sessions(pepper);
+  const genuine = recordOf();
+  for (const id of [`${'a'.repeat(11)}\0`, `${'a'.repeat(11)}é`, `${'a'.repeat(11)} `]) {
+    const forged = sessions.open({ ...genuine, key: { ...genuine.key, id } }, nowMs);
+    expect(sessions.keyIdOf(forged, nowMs)).toBeUndefined();
+  }
+});
+
 test('no other text is a session', () => {
   const sessions = new Sessions(pepper);
   const session = sessions.open(recordOf(), nowMs);

@@ -71,6 +71,7 @@ it('ends on another node within two seconds', async () => {
     usage: new UsageRecorder({ catalog, limiter, nowMs }),
     inFlight: new InFlight(),
     nowMs,
+    rateNowMs: nowMs,
     onUncounted: (error) => stage.errors.push(error),
   });
   const session = await open();

@@ -12,7 +12,7 @@ import {
 } from '../contents.ts';
 import type { SegmentFile } from '../../index-state.ts';
 import type { Database, Queries } from './database.ts';
-import { unplaced, type Unplaced } from './unplaced.ts';
+import { unplaced, type Unplaced } from './reads/unplaced.ts';
 import { placeNow } from './functions.ts';
 
 export interface SharedSegment extends ContentSegment {

@@ -27,10 +27,23 @@ export interface Database extends Queries {
   close(): Promise<void>;
 }
 
-const connectionsMax = 16;
+/**
+ * Connections of a node, by what they are for. A read that takes long waits for others of its kind, and never takes the
+ * connection that admission, a search or a commit needs.
+ */
+const connectionsMax = {
+  /** What is done by key. */
+  serving: 10,
+  /** Lists and counts. */
+  scans: 3,
+  /** All of an index, for a node that has nothing of it. */
+  openings: 3,
+} as const;
 const connectMsMax = 5_000;
 /** Longer than any statement of ours that serves. */
 const statementMsMax = 60_000;
+/** Nobody waits for a list or a count any more. */
+const scanMsMax = 30_000;
 /** A row that is locked for longer is the index of far too many commits. */
 const lockMsMax = 15_000;
 
@@ -54,6 +67,8 @@ export interface DatabaseOptions {
    * what they mean to PostgreSQL's own programs.
    */
   readonly url: string;
+  /** `serving` unless given. */
+  readonly use?: keyof typeof connectionsMax;
   /** It reads everything, and takes as long as it takes. */
   readonly isPatient?: boolean;
   readonly onIdleError?: (error: Error) => void;
@@ -71,12 +86,19 @@ parsers.setTypeParser(
   (text: string) => JSON.parse(`[${text.slice(1, -1).replaceAll('NULL', 'null')}]`) as (number | null)[],
 );
 
-export function openDatabase({ url, isPatient = false, onIdleError, onCall }: DatabaseOptions): Database {
+export function openDatabase({
+  url,
+  use = 'serving',
+  isPatient = false,
+  onIdleError,
+  onCall,
+}: DatabaseOptions): Database {
   const pool = new Pool({
     connectionString: asLibpq(url),
-    max: connectionsMax,
+    max: connectionsMax[use],
     connectionTimeoutMillis: connectMsMax,
     ...(isPatient ? {} : serving),
+    ...(use === 'scans' ? { statement_timeout: scanMsMax } : {}),
     keepAlive: true,
     application_name: 'maxsimd',
     types: parsers,

@@ -167,10 +167,12 @@ END $$;
 `;
 }
 
-export const commitFunctions = `
-CREATE FUNCTION begin_commit_1(_mark uuid, _tenant text, _index text, OUT _key bigint, OUT _generation bigint)
+/** `first`: what it does before all else. */
+function beginFunction(create: string, first: string): string {
+  return `
+${create} FUNCTION begin_commit_1(_mark uuid, _tenant text, _index text, OUT _key bigint, OUT _generation bigint)
 LANGUAGE plpgsql AS $$
-BEGIN
+BEGIN${first}
   SELECT index_key, generation + 1 INTO _key, _generation
   FROM indexes WHERE id = _index AND tenant_id = _tenant FOR UPDATE;
   IF NOT FOUND THEN RAISE EXCEPTION 'no such index' USING ERRCODE = '${refusals.indexMissing}'; END IF;
@@ -180,7 +182,65 @@ BEGIN
     RAISE EXCEPTION 'abandoned' USING ERRCODE = '${refusals.abandoned}';
   END;
 END $$;
+`;
+}
 
+const checkSegments = `  PERFORM FROM segments WHERE id = ANY(_segment_ids) AND index_key = _key AND state = 'replaced';
+  IF FOUND THEN RAISE EXCEPTION 'replaced' USING ERRCODE = '${refusals.segmentReplaced}'; END IF;
+  PERFORM FROM unnest(_segment_ids, _records) AS d(segment_id, record)
+  LEFT JOIN segments s ON s.id = d.segment_id AND s.index_key = _key
+  WHERE s.id IS NULL OR d.record >= s.records_sealed;
+  IF FOUND THEN
+    RAISE EXCEPTION 'a record lies in no segment of this index' USING ERRCODE = '${refusals.defect}';
+  END IF;
+`;
+
+/** `check`: of the segments that documents lie in. */
+function upsertFunction(create: string, check: string): string {
+  return `
+${create} FUNCTION commit_upsert_1(
+  _mark uuid, _tenant text, _index text, _doc_ids bytea[], _metadata text[], _version_ids bigint[],
+  _segment_ids bigint[], _records bigint[], _chunk_counts integer[], _token_vectors bigint[], _segments jsonb,
+  _documents_max bigint, _month text, _requests bigint, _input_tokens bigint, _upserts bigint, _searches bigint,
+  _scores bigint, _rate_window bytea, _input_tokens_max bigint, OUT committed bigint, OUT dead jsonb
+) LANGUAGE plpgsql AS $$
+DECLARE
+  _key bigint;
+  _generation bigint;
+  _died bigint;
+BEGIN
+  SELECT b._key, b._generation INTO _key, _generation FROM begin_commit_1(_mark, _tenant, _index) b;
+
+  UPDATE segments s SET state = 'sealed', records_sealed = n.records, files = n.files, since = now()
+  FROM jsonb_to_recordset(_segments) AS n(id bigint, records bigint, files jsonb)
+  WHERE s.id = n.id AND s.index_key = _key AND s.state = 'uploading';
+
+${check}
+  -- Each document by itself: for all at once, a plan that was made while the table was small reads the whole index.
+  WITH gone AS (
+    UPDATE versions SET died = _generation
+    WHERE version_id = ANY(ARRAY(
+      SELECT (SELECT version_id FROM versions WHERE index_key = _key AND died = 0 AND doc_id = d.doc_id)
+      FROM unnest(_doc_ids) AS d(doc_id)))
+    RETURNING doc_id, version_id)
+  SELECT count(*), ${diedColumn} INTO _died, dead FROM gone v LEFT JOIN ${placeNow} ON true;
+
+  INSERT INTO versions (version_id, index_key, born, chunk_count, token_vectors, doc_id, metadata)
+  SELECT d.version_id, _key, _generation, d.chunk_count, d.token_vectors, d.doc_id, d.metadata
+  FROM unnest(_version_ids, _chunk_counts, _token_vectors, _doc_ids, _metadata)
+    AS d(version_id, chunk_count, token_vectors, doc_id, metadata);
+  INSERT INTO placements (segment_id, record, version_id)
+  SELECT * FROM unnest(_segment_ids, _records, _version_ids);
+
+  PERFORM end_commit_1(_key, _generation, array_length(_doc_ids, 1) - _died, _documents_max, _tenant, _month,
+    _requests, _input_tokens, _upserts, _searches, _scores, _rate_window, _input_tokens_max);
+  committed := _generation;
+END $$;
+`;
+}
+
+export const commitFunctions = `
+${beginFunction('CREATE', '')}
 CREATE FUNCTION end_commit_1(
   _key bigint, _generation bigint, _added bigint, _documents_max bigint, _tenant text, _month text,
   _requests bigint, _input_tokens bigint, _upserts bigint, _searches bigint, _scores bigint, _rate_window bytea,
@@ -204,53 +264,7 @@ BEGIN
   END IF;
 END $$;
 
-CREATE FUNCTION commit_upsert_1(
-  _mark uuid, _tenant text, _index text, _doc_ids bytea[], _metadata text[], _version_ids bigint[],
-  _segment_ids bigint[], _records bigint[], _chunk_counts integer[], _token_vectors bigint[], _segments jsonb,
-  _documents_max bigint, _month text, _requests bigint, _input_tokens bigint, _upserts bigint, _searches bigint,
-  _scores bigint, _rate_window bytea, _input_tokens_max bigint, OUT committed bigint, OUT dead jsonb
-) LANGUAGE plpgsql AS $$
-DECLARE
-  _key bigint;
-  _generation bigint;
-  _died bigint;
-BEGIN
-  SELECT b._key, b._generation INTO _key, _generation FROM begin_commit_1(_mark, _tenant, _index) b;
-
-  UPDATE segments s SET state = 'sealed', records_sealed = n.records, files = n.files, since = now()
-  FROM jsonb_to_recordset(_segments) AS n(id bigint, records bigint, files jsonb)
-  WHERE s.id = n.id AND s.index_key = _key AND s.state = 'uploading';
-
-  PERFORM FROM segments WHERE id = ANY(_segment_ids) AND index_key = _key AND state = 'replaced';
-  IF FOUND THEN RAISE EXCEPTION 'replaced' USING ERRCODE = '${refusals.segmentReplaced}'; END IF;
-  PERFORM FROM unnest(_segment_ids, _records) AS d(segment_id, record)
-  LEFT JOIN segments s ON s.id = d.segment_id AND s.index_key = _key
-  WHERE s.id IS NULL OR d.record >= s.records_sealed;
-  IF FOUND THEN
-    RAISE EXCEPTION 'a record lies in no segment of this index' USING ERRCODE = '${refusals.defect}';
-  END IF;
-
-  -- Each document by itself: for all at once, a plan that was made while the table was small reads the whole index.
-  WITH gone AS (
-    UPDATE versions SET died = _generation
-    WHERE version_id = ANY(ARRAY(
-      SELECT (SELECT version_id FROM versions WHERE index_key = _key AND died = 0 AND doc_id = d.doc_id)
-      FROM unnest(_doc_ids) AS d(doc_id)))
-    RETURNING doc_id, version_id)
-  SELECT count(*), ${diedColumn} INTO _died, dead FROM gone v LEFT JOIN ${placeNow} ON true;
-
-  INSERT INTO versions (version_id, index_key, born, chunk_count, token_vectors, doc_id, metadata)
-  SELECT d.version_id, _key, _generation, d.chunk_count, d.token_vectors, d.doc_id, d.metadata
-  FROM unnest(_version_ids, _chunk_counts, _token_vectors, _doc_ids, _metadata)
-    AS d(version_id, chunk_count, token_vectors, doc_id, metadata);
-  INSERT INTO placements (segment_id, record, version_id)
-  SELECT * FROM unnest(_segment_ids, _records, _version_ids);
-
-  PERFORM end_commit_1(_key, _generation, array_length(_doc_ids, 1) - _died, _documents_max, _tenant, _month,
-    _requests, _input_tokens, _upserts, _searches, _scores, _rate_window, _input_tokens_max);
-  committed := _generation;
-END $$;
-
+${upsertFunction('CREATE', checkSegments)}
 ${upsertsFunction('commit_upserts_1', { parameter: '', commit: 'commit_upsert_1', argument: '' })}
 CREATE FUNCTION commit_delete_1(
   _mark uuid, _tenant text, _index text, _doc_id bytea, _month text, _requests bigint, _input_tokens bigint,
@@ -354,5 +368,76 @@ BEGIN
   PERFORM end_commit_1(_key, _generation, -jsonb_array_length(dead), 0, _tenant, _month, _requests, _input_tokens,
     _upserts, _searches, _scores, _rate_window, NULL);
   committed := _generation;
+END $$;
+`;
+
+/** Identifiers that are passed over when the catalog begins another history: more than any lost one had. 2^53 holds 131,072 of such. */
+const idsPassedOver = 2 ** 36;
+
+/**
+ * The catalog's epoch: one history of commits. A server that was started again, promoted or restored may lack the last
+ * commits and then gives generations again with other content. Whoever asks it first sets a random id, in one
+ * transaction. Identifiers of rows are never given again: no epoch uses those of another.
+ *
+ * The two functions that programs of the release before call keep their arguments and answers.
+ */
+export const epochFunctions = `
+ALTER TABLE catalog ADD COLUMN epoch text NOT NULL DEFAULT '', ADD COLUMN server text NOT NULL DEFAULT '';
+
+-- Differs between any two lives of the server, and after the tables were restored in one life.
+CREATE FUNCTION server_1() RETURNS text LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  _log text;
+BEGIN
+  IF pg_is_in_recovery() THEN
+    RAISE EXCEPTION 'the catalog is read from a standby' USING ERRCODE = 'read_only_sql_transaction';
+  END IF;
+  BEGIN
+    _log := (SELECT system_identifier FROM pg_control_system()) || ' '
+      || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8);
+  EXCEPTION WHEN insufficient_privilege OR feature_not_supported OR undefined_function THEN
+    -- Servers of some providers do not tell: the time of the start is another one anyway.
+    _log := '';
+  END;
+  RETURN concat_ws(' ', _log, extract(epoch FROM pg_postmaster_start_time()),
+    (SELECT oid FROM pg_database WHERE datname = current_database()), pg_relation_filenode('catalog'));
+END $$;
+
+CREATE FUNCTION epoch_1() RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  _server text := server_1();
+  _epoch text;
+BEGIN
+  SELECT epoch INTO _epoch FROM catalog WHERE server = _server;
+  IF FOUND THEN RETURN _epoch; END IF;
+  SELECT epoch INTO _epoch FROM catalog WHERE server <> _server FOR UPDATE;
+  IF FOUND THEN
+    IF _epoch <> '' THEN PERFORM setval('ids', nextval('ids') + ${idsPassedOver}); END IF;
+    UPDATE catalog SET epoch = gen_random_uuid(), server = _server;
+  END IF;
+  -- Here, or by another one that was waited for.
+  RETURN (SELECT epoch FROM catalog);
+END $$;
+${beginFunction('CREATE OR REPLACE', '\n  PERFORM epoch_1();')}
+${upsertFunction(
+  'CREATE OR REPLACE',
+  `  -- One that is not there was given up, or was named in a history that is lost.
+  PERFORM FROM unnest(_segment_ids) AS d(id) LEFT JOIN segments s ON s.id = d.id
+  WHERE s.id IS NULL OR s.index_key = _key AND s.state = 'replaced';
+  IF FOUND THEN RAISE EXCEPTION 'replaced' USING ERRCODE = '${refusals.segmentReplaced}'; END IF;
+  PERFORM FROM unnest(_segment_ids, _records) AS d(segment_id, record) JOIN segments s ON s.id = d.segment_id
+  WHERE s.index_key <> _key OR d.record >= s.records_sealed;
+  IF FOUND THEN
+    RAISE EXCEPTION 'a record lies in no segment of this index' USING ERRCODE = '${refusals.defect}';
+  END IF;
+`,
+)}
+CREATE FUNCTION swap_merged_2(
+  _index text, _fence bigint, _removed bigint[], _target bigint, _target_records bigint, _target_files jsonb, _epoch text
+) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  -- The fence may have been given again.
+  IF epoch_1() <> _epoch THEN RETURN false; END IF;
+  RETURN swap_merged_1(_index, _fence, _removed, _target, _target_records, _target_files);
 END $$;
 `;

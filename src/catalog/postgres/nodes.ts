@@ -1,6 +1,7 @@
 /** Nodes that live, and their turns to merge. Every time is by the clock of the database. */
 import type { ClusterCatalog } from '../cluster-contract.ts';
 import type { Database } from './database.ts';
+import type { Epochs } from './epochs.ts';
 
 type NodeCatalog = Pick<
   ClusterCatalog,
@@ -9,20 +10,20 @@ type NodeCatalog = Pick<
 
 const milliseconds = `interval '1 millisecond'`;
 
-export function nodeCatalog(database: Database, schemaVersion: number): NodeCatalog {
+export function nodeCatalog(database: Database, epochs: Epochs, schemaVersion: number): NodeCatalog {
   return {
     async acquireMergeLease(indexId, nodeId, ttlMs) {
-      const [row] = await database.rows<{ lease_fence: number }>(
+      const [row] = await database.rows<{ lease_fence: number; epoch: string }>(
         {
           name: 'acquire-lease',
           text: `UPDATE indexes SET lease_fence = lease_fence + (lease_node IS DISTINCT FROM $2)::integer,
               lease_node = $2, lease_until = now() + $3 * ${milliseconds}
             WHERE id = $1 AND (lease_until IS NULL OR lease_until < now() OR lease_node = $2)
-            RETURNING lease_fence`,
+            RETURNING lease_fence, epoch_1() AS epoch`,
         },
         [indexId, nodeId, ttlMs],
       );
-      return row && { indexId, fence: row.lease_fence };
+      return row && { indexId, fence: row.lease_fence, epoch: row.epoch };
     },
 
     async renewMergeLease({ indexId, fence }, ttlMs) {
@@ -40,8 +41,12 @@ export function nodeCatalog(database: Database, schemaVersion: number): NodeCata
       const beat = `INSERT INTO nodes (id, name, report, schema_version) VALUES ($1, $2, $3, $4)
         ON CONFLICT (id) DO UPDATE SET report = excluded.report, seen_at = now()`;
       await database.rows({ name: 'beat', text: beat }, [id, name, report, schemaVersion]);
-      const text = `SELECT count(*) AS count FROM nodes WHERE seen_at > now() - $1 * ${milliseconds}`;
-      const [row] = await database.rows<{ count: number }>({ name: 'count-nodes', text }, [liveMs]);
+      const text = `SELECT count(*) AS count, epoch_1() AS epoch FROM nodes
+        WHERE seen_at > now() - $1 * ${milliseconds}`;
+      const [row] = await database.rows<{ count: number; epoch: string }>({ name: 'count-nodes', text }, [
+        liveMs,
+      ]);
+      if (row !== undefined) epochs.note(row.epoch);
       return row?.count ?? 1;
     },
 

@@ -13,6 +13,7 @@ import { fingerprintOf } from '../key-pepper.ts';
 import { auditCatalog } from './audit-log.ts';
 import { commitCatalog } from './commits.ts';
 import { openDatabase, type Database } from './database.ts';
+import { Epochs } from './epochs.ts';
 import { documentCatalog } from './reads/documents.ts';
 import { nodeCatalog } from './nodes.ts';
 import { catalogMigrations, migrate, type Migration } from './schema.ts';
@@ -46,14 +47,19 @@ export async function openPostgresCatalog(options: PostgresCatalogOptions): Prom
   const { migrations = catalogMigrations } = options;
   const onBackgroundFailure = options.onBackgroundFailure ?? (() => undefined);
   const { url, onCall } = options;
-  const database = openDatabase({ url, onIdleError: onBackgroundFailure, onCall });
+  const pool = (use: 'serving' | 'scans' | 'openings'): Database =>
+    openDatabase({ url, use, onIdleError: onBackgroundFailure, onCall });
+  const [database, scans, openings] = [pool('serving'), pool('scans'), pool('openings')];
+  const closeAll = async (): Promise<void> =>
+    void (await Promise.all([database, scans, openings].map((one) => one.close())));
   try {
     await migrateTables(url, migrations);
     await adoptPepper(database, fingerprintOf(options.keyPepper));
   } catch (error) {
-    await database.close();
+    await closeAll();
     throw explained(error);
   }
+  const epochs = new Epochs();
   const usage = new UsageWriter(database);
   const ended = new AbortController();
   const purging = purgeAlways(database, ended.signal, onBackgroundFailure);
@@ -62,14 +68,15 @@ export async function openPostgresCatalog(options: PostgresCatalogOptions): Prom
   let turn: Promise<unknown> = Promise.resolve();
 
   return {
-    ...tenantCatalog(database, options.actor ?? unnamedActor),
-    actingAs: (actor) => tenantCatalog(database, actor),
-    ...auditCatalog(database),
+    ...tenantCatalog(database, scans, options.actor ?? unnamedActor),
+    actingAs: (actor) => tenantCatalog(database, scans, actor),
+    ...auditCatalog(scans),
     ...commitCatalog(database),
-    ...documentCatalog(database),
-    ...segmentCatalog(database),
+    ...documentCatalog(database, scans),
+    ...segmentCatalog(database, openings, epochs),
     ...sweepCatalog(database),
-    ...nodeCatalog(database, migrations.length),
+    ...nodeCatalog(database, epochs, migrations.length),
+    watchEpoch: (onOther) => epochs.watch(onOther),
     allocateIds: (count) => {
       const ids = turn.then(() => allocateIds(database, count));
       turn = ids.catch(() => undefined);
@@ -101,7 +108,7 @@ export async function openPostgresCatalog(options: PostgresCatalogOptions): Prom
     async usageDays(tenantId, from, to) {
       const text = `SELECT day, requests, input_tokens::text AS input_tokens, document_upserts, searches, scores
         FROM usage_days WHERE tenant_id = $1 AND day BETWEEN $2 AND $3 ORDER BY day`;
-      const rows = await database.rows<UsageDayRow>({ name: 'usage-days', text }, [tenantId, from, to]);
+      const rows = await scans.rows<UsageDayRow>({ name: 'usage-days', text }, [tenantId, from, to]);
       return rows.map((row) => ({
         day: row.day,
         inputTokens: BigInt(row.input_tokens),
@@ -126,7 +133,7 @@ export async function openPostgresCatalog(options: PostgresCatalogOptions): Prom
 
     close() {
       ended.abort();
-      closed ??= purging.then(() => database.close());
+      closed ??= purging.then(closeAll);
       return closed;
     },
   };
@@ -167,7 +174,8 @@ async function adoptPepper(database: Database, fingerprint: Uint8Array): Promise
 }
 
 async function allocateIds(database: Database, count: number): Promise<readonly number[]> {
-  const text = `SELECT nextval('ids') AS id FROM generate_series(1, $1::integer)`;
+  // An epoch that begins here passes identifiers over first.
+  const text = `SELECT nextval('ids') AS id FROM epoch_1(), generate_series(1, $1::integer)`;
   return (await database.rows<{ id: number }>({ name: 'allocate-ids', text }, [count])).map(({ id }) => id);
 }
 
@@ -195,11 +203,13 @@ async function purge(database: Database, signal: AbortSignal): Promise<void> {
     text: 'SELECT index_key FROM purges',
   });
   for (const { index_key: key } of keys) {
-    // Each half has an index of its own.
+    // Each half has an index of its own. A catalog that fell back to an earlier moment may have the index again.
     const text = `DELETE FROM versions WHERE version_id = ANY(ARRAY(
-        (SELECT version_id FROM versions WHERE index_key = $1 AND died = 0 LIMIT ${purgeRowsMax})
+        (SELECT version_id FROM purges JOIN versions USING (index_key)
+          WHERE index_key = $1 AND died = 0 LIMIT ${purgeRowsMax})
         UNION ALL
-        (SELECT version_id FROM versions WHERE index_key = $1 AND died > 0 LIMIT ${purgeRowsMax}))) RETURNING 1`;
+        (SELECT version_id FROM purges JOIN versions USING (index_key)
+          WHERE index_key = $1 AND died > 0 LIMIT ${purgeRowsMax}))) RETURNING 1`;
     while ((await database.rows({ name: 'purge-versions', text }, [key])).length > 0) {
       if (signal.aborted) return;
     }

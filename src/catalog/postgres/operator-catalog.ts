@@ -12,7 +12,7 @@ import {
   type SharedContents,
 } from './contents.ts';
 import { openDatabase } from './database.ts';
-import { unplaced, type Unplaced } from './unplaced.ts';
+import { unplaced, type Unplaced } from './reads/unplaced.ts';
 
 export interface OperatorCatalog {
   /** Live documents that lie in no sealed segment of their index, by the segment that their rows name. */

@@ -12,6 +12,7 @@ import type { Database } from './database.ts';
 import {
   commitFunctions,
   deleteVersionsFunction,
+  epochFunctions,
   replacingFunctions,
   swapFunction,
   usageDays,
@@ -188,6 +189,13 @@ ${usageDays}`,
   },
   // Nodes of the release before let a session go on that was signed out.
   { worksWith: 1, sql: endedSessions },
+  // Nodes of the release before begin epochs with their commits, and look at none.
+  {
+    worksWith: 1,
+    sql: `
+CREATE INDEX tenants_by_name ON tenants USING hash (name);
+${epochFunctions}`,
+  },
 ];
 
 /** Any number that nothing else in this database locks. */

@@ -3,6 +3,7 @@ import type { ChangesInput, ClusterCatalog, ClusterSwapInput } from '../cluster-
 import { assertInvariant, ServiceError } from '../../errors.ts';
 import type { IndexChanges, IndexHead, IndexState, NamedSegment, SegmentFile } from '../../index-state.ts';
 import type { Database, Queries } from './database.ts';
+import type { Epochs } from './epochs.ts';
 import { placeNow } from './functions.ts';
 import { HeadReader } from './reads/head-reader.ts';
 
@@ -50,7 +51,7 @@ const changes = {
   text: `
 WITH i AS (SELECT index_key, generation, layout, forgotten FROM indexes WHERE id = $1),
   s AS (SELECT s.* FROM segments s JOIN i USING (index_key) WHERE s.state = 'sealed' ORDER BY s.id)
-SELECT i.generation, i.layout, i.forgotten,
+SELECT i.generation, i.layout, i.forgotten, epoch_1() AS epoch,
   (SELECT coalesce(json_agg(json_build_object('id', id, 'blob', blob, 'records', records_sealed, 'files', files)), '[]')
     FROM s) AS segments,
   (SELECT ${columns} FROM (SELECT p.segment_id, p.record, v.* FROM s
@@ -71,8 +72,9 @@ const versionsOfSegment = {
 const batchRows = 5_000;
 const oneMoment = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
 
-export function segmentCatalog(database: Database): SegmentCatalog {
-  const heads = new HeadReader(database);
+/** `openings`: for all of an index at once. */
+export function segmentCatalog(database: Database, openings: Database, epochs: Epochs): SegmentCatalog {
+  const heads = new HeadReader(database, epochs);
   return {
     async createSegment({ id, indexId, blob }) {
       const text = `INSERT INTO segments (id, index_key, blob, state)
@@ -88,25 +90,24 @@ export function segmentCatalog(database: Database): SegmentCatalog {
       if (rows.length === 0) throw new ServiceError('not_found', 'there is no such active segment');
     },
 
-    loadIndexState: (indexId) => loadIndexState(database, indexId),
+    loadIndexState: (indexId) => loadIndexState(openings, indexId),
     swapSegments: (input) => database.transaction((queries) => swapSegments(queries, input)),
 
     async forgetDeadVersions(indexId, generation) {
       const raise = `UPDATE indexes SET forgotten = greatest(forgotten, least($2, generation)) WHERE id = $1
-        RETURNING index_key`;
-      const [index] = await database.rows<{ index_key: number }>({ name: 'raise-forgotten', text: raise }, [
+        RETURNING least($2, generation) AS last`;
+      const [index] = await database.rows<{ last: number }>({ name: 'raise-forgotten', text: raise }, [
         indexId,
         generation,
       ]);
       if (index === undefined) return 0;
+      // Only while the catalog remembers that: one that fell back to an earlier moment does not.
       const text = `DELETE FROM versions WHERE version_id = ANY(ARRAY(
-          SELECT version_id FROM versions WHERE index_key = $1 AND died > 0 AND died <= $2 LIMIT ${batchRows}))
+          SELECT version_id FROM versions WHERE index_key = (SELECT index_key FROM indexes WHERE id = $1 AND forgotten >= $2)
+            AND died > 0 AND died <= $2 LIMIT ${batchRows}))
         RETURNING 1`;
       for (let forgotten = 0; ;) {
-        const { length } = await database.rows({ name: 'forget-versions', text }, [
-          index.index_key,
-          generation,
-        ]);
+        const { length } = await database.rows({ name: 'forget-versions', text }, [indexId, index.last]);
         forgotten += length;
         if (length < batchRows) return forgotten;
       }
@@ -116,11 +117,13 @@ export function segmentCatalog(database: Database): SegmentCatalog {
 
     async changesSince({ indexId, generation, segmentIds }: ChangesInput) {
       const values = [indexId, generation, segmentIds];
-      const [row] = await database.rows<ChangesRow>(changes, [...values, pageRows + 1]);
+      const reader = generation < 0 ? openings : database;
+      const [row] = await reader.rows<ChangesRow>(changes, [...values, pageRows + 1]);
       if (row === undefined) return undefined;
+      epochs.note(row.epoch);
       if (generation >= 0 && generation < row.forgotten) return 'reopen';
       if (row.versions.segmentIds.length <= pageRows) return changesOf(row, versionsOf(row.versions));
-      return await database.transaction(async (queries) => {
+      return await reader.transaction(async (queries) => {
         const [now] = await queries.rows<ChangesRow>(changes, [...values, 0]);
         if (now === undefined) return undefined;
         if (generation >= 0 && generation < now.forgotten) return 'reopen';
@@ -134,7 +137,7 @@ export function segmentCatalog(database: Database): SegmentCatalog {
       if (target !== undefined) await place(database, target.id, moves);
       await assertNoneLeft(database, removedSegmentIds, target?.id);
       const [row] = await database.rows<{ swapped: boolean }>(
-        { name: 'swap-merged', text: 'SELECT swap_merged_1($1, $2, $3, $4, $5, $6) AS swapped' },
+        { name: 'swap-merged', text: 'SELECT swap_merged_2($1, $2, $3, $4, $5, $6, $7) AS swapped' },
         [
           lease.indexId,
           lease.fence,
@@ -142,6 +145,7 @@ export function segmentCatalog(database: Database): SegmentCatalog {
           target?.id,
           target?.records,
           JSON.stringify(target?.files ?? []),
+          lease.epoch,
         ],
       );
       return row?.swapped === true;
@@ -167,7 +171,8 @@ export function segmentCatalog(database: Database): SegmentCatalog {
 
     async forgetGarbage(segmentIds) {
       const placements = `DELETE FROM placements WHERE ctid = ANY(ARRAY(
-          SELECT ctid FROM placements WHERE segment_id = ANY($1) LIMIT ${batchRows})) RETURNING 1`;
+          SELECT p.ctid FROM segments s JOIN placements p ON p.segment_id = s.id
+          WHERE s.id = ANY($1) AND s.state <> 'sealed' LIMIT ${batchRows})) RETURNING 1`;
       while ((await database.rows({ name: 'forget-placements', text: placements }, [segmentIds])).length > 0);
       const text = `DELETE FROM segments WHERE id = ANY($1) AND state <> 'sealed'`;
       await database.rows({ name: 'forget-garbage', text }, [segmentIds]);
@@ -292,10 +297,14 @@ async function pagesOf(
   return pages;
 }
 
-function changesOf({ generation, layout, segments, died }: ChangesRow, versions: Versions): IndexChanges {
+function changesOf(
+  { generation, layout, epoch, segments, died }: ChangesRow,
+  versions: Versions,
+): IndexChanges {
   return {
     generation,
     layout,
+    epoch,
     segments: segments.map((segment): NamedSegment => segment),
     versions,
     died: {

@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { keyDetail, limitsDetail } from '../audit-detail.ts';
 import type { Catalog, IndexRow, ModelVersionUse } from '../contract.ts';
 import { ServiceError } from '../../errors.ts';
+import { assertTenantName, duplicateTenantName } from '../tenant-name.ts';
 import { auditLog } from './audit-log.ts';
 import type { Database, Queries } from './database.ts';
 import {
@@ -44,11 +45,13 @@ type TenantCatalog = Pick<
 >;
 
 const liveKeysMax = 2;
+/** Any number that nothing else in this database locks. */
+const tenantNamesLock = 7_237_117_302;
 /** Indexes read before other work of the thread has its turn: their schemas have 16 KiB. */
 const indexesInTurn = 32;
 
-/** `actor`: who writes, for the audit log. */
-export function tenantCatalog(database: Database, actor: string): TenantCatalog {
+/** `scans`: for lists. `actor`: who writes, for the audit log. */
+export function tenantCatalog(database: Database, scans: Database, actor: string): TenantCatalog {
   const note = auditLog(actor);
   const addKey = (queries: Queries, key: Parameters<Catalog['createKey']>[0]) =>
     queries.rows<KeyRow>(
@@ -80,8 +83,15 @@ export function tenantCatalog(database: Database, actor: string): TenantCatalog 
     ]);
 
   return {
-    createTenant: ({ id, name, limits, key }) =>
-      database.transaction(async (queries) => {
+    async createTenant({ id, name, limits, key }) {
+      assertTenantName(name);
+      return await database.transaction(async (queries) => {
+        // When two are made at the same time, the second finds the first.
+        const turn = `SELECT pg_advisory_xact_lock(${tenantNamesLock})`;
+        await queries.rows({ name: 'lock-tenant-names', text: turn });
+        const taken = 'SELECT FROM tenants WHERE name = $1 LIMIT 1';
+        const others = await queries.rows({ name: 'tenant-name-taken', text: taken }, [name]);
+        if (others.length > 0) throw duplicateTenantName();
         const createdAtMs = Date.now();
         await queries.rows(
           {
@@ -105,7 +115,8 @@ export function tenantCatalog(database: Database, actor: string): TenantCatalog 
           ...(row && keyDetail(toApiKey(row))),
         });
         return { id, name, suspended: false, limits, createdAtMs };
-      }),
+      });
+    },
 
     noteRefusedLogin: (detail) =>
       database.transaction((queries) => note(queries, 'login_refused', undefined, detail)),
@@ -115,7 +126,7 @@ export function tenantCatalog(database: Database, actor: string): TenantCatalog 
         ORDER BY created_at_ms, id LIMIT $3`;
       const { createdAtMs, id } = page?.after ?? { createdAtMs: -1, id: '' };
       const values = [createdAtMs, id, page?.limit ?? null];
-      return (await database.rows<TenantRow>({ name: 'list-tenants', text }, values)).map(toTenant);
+      return (await scans.rows<TenantRow>({ name: 'list-tenants', text }, values)).map(toTenant);
     },
 
     async getTenant(tenantId) {
@@ -274,11 +285,11 @@ export function tenantCatalog(database: Database, actor: string): TenantCatalog 
       const all = `SELECT ${indexColumns} FROM indexes WHERE tenant_id = $1`;
       const found =
         page === undefined
-          ? await database.rows<IndexColumns>(
+          ? await scans.rows<IndexColumns>(
               { name: 'list-indexes', text: `${all} ORDER BY created_at_ms, index_key` },
               [tenantId],
             )
-          : await database.rows<IndexColumns>(
+          : await scans.rows<IndexColumns>(
               {
                 name: 'list-indexes-page',
                 text: `${all} AND (created_at_ms, id) > ($2, $3) ORDER BY created_at_ms, id LIMIT $4`,
@@ -300,7 +311,7 @@ export function tenantCatalog(database: Database, actor: string): TenantCatalog 
     },
 
     async listIndexIds() {
-      const rows = await database.rows<{ id: string }>({
+      const rows = await scans.rows<{ id: string }>({
         name: 'list-index-ids',
         text: 'SELECT id FROM indexes',
       });
@@ -308,7 +319,7 @@ export function tenantCatalog(database: Database, actor: string): TenantCatalog 
     },
 
     listModelVersions: () =>
-      database.rows<ModelVersionUse & Record<string, unknown>>({
+      scans.rows<ModelVersionUse & Record<string, unknown>>({
         name: 'list-model-versions',
         text: `SELECT model, model_version AS "modelVersion", count(*) AS indexes FROM indexes
           GROUP BY model, model_version`,

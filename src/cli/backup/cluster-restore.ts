@@ -21,6 +21,7 @@ import { startProgress } from '../progress.ts';
 import { readArchive } from './archive-reader.ts';
 import { restoreResult } from './restore-result.ts';
 import type { RestoreOptions } from './restore.ts';
+import { storableContents } from './storable-contents.ts';
 import { checked, unpack } from './unpacked.ts';
 
 interface Restoring extends ClusterAccess {
@@ -51,12 +52,11 @@ export async function restoreCluster(options: RestoreOptions): Promise<CommandRe
       assertRestored(await access.operator.occupied());
       const { manifest } = await readArchive(file, { onBytes });
       return await withClusterWork(config, 'restoring', 'restore_failed', async (work) => {
-        const findings = await restoreTo({ ...access, options, work, onBytes });
-        return restoreResult(
-          { file, manifest },
-          findings,
-          options.withoutKeyPepper ? ['All API keys are revoked. Make others: maxsimd key create'] : [],
-        );
+        const { findings, remarks } = await restoreTo({ ...access, options, work, onBytes });
+        return restoreResult({ file, manifest }, findings, [
+          ...remarks,
+          ...(options.withoutKeyPepper ? ['All API keys are revoked. Make others: maxsimd key create'] : []),
+        ]);
       });
     });
   } finally {
@@ -84,7 +84,9 @@ function assertRestored(refusal: string | undefined): void {
   throw new CommandFailure('restore_failed', `${refusal}. Nothing was changed`);
 }
 
-async function restoreTo(restoring: Restoring): Promise<Findings> {
+async function restoreTo(
+  restoring: Restoring,
+): Promise<{ readonly findings: Findings; readonly remarks: readonly string[] }> {
   const { options, work, keyPepper, operator, onBytes } = restoring;
   const { withoutKeyPepper: voidKeys } = options;
   await unpack({ file: options.file, keyPepper: undefined, work, onBytes });
@@ -95,8 +97,9 @@ async function restoreTo(restoring: Restoring): Promise<Findings> {
     const uploads: number[] = [];
     const segments = await putSegments(restoring, contents.segments, uploads);
     options.signal.throwIfAborted();
-    assertRestored(await operator.restore({ contents, segments, uploads, voidKeys }));
-    return findings;
+    const storable = storableContents(contents);
+    assertRestored(await operator.restore({ contents: storable, segments, uploads, voidKeys }));
+    return { findings, remarks: storable.remarks };
   } finally {
     contents.close();
   }

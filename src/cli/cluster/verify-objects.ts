@@ -19,7 +19,7 @@ import { noFindings, verifyResult, type Findings, type Problem } from '../index/
 import { derivedProblem, verifySegment } from '../index/segment-verify.ts';
 import type { CommandResult } from '../output.ts';
 import { withCluster, withClusterWork, type ClusterAccess } from './cluster-access.ts';
-import type { Unplaced } from '../../catalog/postgres/unplaced.ts';
+import type { Unplaced } from '../../catalog/postgres/reads/unplaced.ts';
 import { storedIndex, type StoredIndex } from './stored-index.ts';
 
 interface Scope extends ClusterAccess {

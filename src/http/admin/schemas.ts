@@ -7,11 +7,17 @@ import { TenantLimits } from '../schemas/usage.ts';
 /** The ledger is 64 bits wide. */
 const tokensMax = 2n ** 63n - 1n;
 
+/** Others name nothing, and not every catalog can be asked for them. */
+const Identifier = z.string().superRefine((text, context) => {
+  if (/^[\x21-\x7e]+$/.test(text)) return;
+  addIssue(context, 'invalid', 'must be an identifier: visible ASCII characters');
+});
+
 export const TenantParams = z.strictObject({
-  tenant_id: z.string().toLowerCase().meta({ description: 'Identifier of the tenant.' }),
+  tenant_id: Identifier.toLowerCase().meta({ description: 'Identifier of the tenant.' }),
 });
 export const KeyParams = z.strictObject({
-  key_id: z.string().meta({ description: 'Identifier of the key, which is no secret.' }),
+  key_id: Identifier.meta({ description: 'Identifier of the key, which is no secret.' }),
 });
 
 const LimitChanges = z
@@ -25,7 +31,10 @@ const LimitChanges = z
 
 export const CreateTenantBody = z
   .strictObject({
-    name: Name.meta({ description: 'For people; several tenants may have the same.', example: 'acme' }),
+    name: Name.meta({
+      description: 'For people. No other tenant has it, and it holds no control characters.',
+      example: 'acme',
+    }),
     limits: LimitChanges.optional().meta({ description: 'Instead of the defaults.' }),
   })
   .meta({ id: 'CreateTenant' });

@@ -79,8 +79,8 @@ export class ClusterIndex implements OpenIndex {
       ...deltas,
       catalog,
       tokenVectorsMax: settings.segmentTokenVectorsMax,
-      onEnd: (ended, generation) =>
-        this.#inBackground('catching up', () => this.#endDeltas(ended, generation)),
+      onEnd: (ended, isCommitted) =>
+        this.#inBackground('catching up', () => this.#endDeltas(ended, isCommitted)),
     };
     this.#groups = new UpsertGroups(this.#upserts);
     this.#follower = new Follower({
@@ -136,7 +136,7 @@ export class ClusterIndex implements OpenIndex {
   /** What was committed is durable and is seen by the next search everywhere: the answer need not wait for this node. */
   async commitDelete<T>(transaction: () => Promise<CommitWork<T>>): Promise<T> {
     const { result, commit } = await transaction();
-    if (commit !== undefined) await this.catchUp(commit.generation);
+    if (commit !== undefined) await this.catchUp();
     return result;
   }
 
@@ -158,8 +158,8 @@ export class ClusterIndex implements OpenIndex {
   }
 
   /** Nothing waits for it: every search looks for itself. */
-  async catchUp(generation: number): Promise<void> {
-    this.#inBackground('catching up', () => this.#reach(generation));
+  async catchUp(): Promise<void> {
+    this.#inBackground('catching up', () => this.#catchUp());
   }
 
   read<T>(work: (reader: IndexReader) => Promise<T>, head?: Promise<IndexHead>): Promise<T> {
@@ -215,16 +215,16 @@ export class ClusterIndex implements OpenIndex {
   }
 
   /** What searches would have to wait for is here already then, and segments do not gather. */
-  async #reach(generation: number): Promise<void> {
+  async #catchUp(): Promise<void> {
     if (this.#closed) return;
-    await this.#follower.reach({ generation, layout: 0 });
+    await this.#follower.reach(await this.#parts.catalog.readHead());
     void this.#merges.run();
   }
 
   /** What no commit has named goes, and what another node has merged away already. */
-  async #endDeltas(deltas: readonly Delta[], generation: number | undefined): Promise<void> {
+  async #endDeltas(deltas: readonly Delta[], isCommitted: boolean): Promise<void> {
     try {
-      if (generation !== undefined) await this.#reach(generation);
+      if (isCommitted) await this.#catchUp();
     } finally {
       for (const delta of deltas) await dropDelta(this.#upserts, delta);
     }
@@ -284,17 +284,9 @@ export class ClusterIndex implements OpenIndex {
   }
 
   async #reachHead(asked?: Promise<IndexHead>): Promise<void> {
+    const head = await (asked ?? this.#parts.catalog.readHead());
     const { generation } = this.#follower;
-    const known = await asked;
-    // One that this node has passed by now says nothing of a catalog that was restored.
-    const isCurrent = known !== undefined && known.generation >= generation;
-    const head = isCurrent ? known : await this.#parts.catalog.readHead();
-    if (generation >= 0) this.#parts.events?.looked(Math.max(0, head.generation - this.#follower.generation));
-    if (head.generation < generation) {
-      // What this node has was committed before it asked: the catalog was restored to an earlier moment.
-      this.#failure ??= new Error('the catalog is behind this node');
-      this.#assertUsable();
-    }
+    if (generation >= 0) this.#parts.events?.looked(Math.max(0, head.generation - generation));
     await this.#follower.reach(head).catch((error: unknown) => {
       throw fromEngine(error);
     });

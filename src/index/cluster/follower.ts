@@ -45,6 +45,8 @@ export class Follower {
   readonly #completing = new WeakMap<PartialCopy, Promise<void>>();
   #generation = -1;
   #layout = -1;
+  /** All that is here is of this one; `undefined` = nothing is here. */
+  #epoch: string | undefined;
   #swaps = 0;
   #running: Promise<void> | undefined;
   #lost = false;
@@ -58,7 +60,10 @@ export class Follower {
     return this.#generation;
   }
 
-  /** Only beginning anew helps: the catalog has forgotten what would lead from here to now, or a copy is damaged. */
+  /**
+   * Only beginning anew helps: the catalog has forgotten what would lead from here to now, it is of another epoch, or a
+   * copy is damaged.
+   */
   get lost(): boolean {
     return this.#lost;
   }
@@ -78,8 +83,9 @@ export class Follower {
   }
 
   /** Resolves when this node has at least this. Callers that come together share the work. */
-  async reach({ generation, layout }: IndexHead): Promise<void> {
-    while (this.#generation < generation || this.#layout < layout) {
+  async reach({ generation, layout, epoch }: IndexHead): Promise<void> {
+    while (this.#epoch !== epoch || this.#generation < generation || this.#layout < layout) {
+      this.#assertEpoch(epoch);
       this.#running ??= this.#catchUp().finally(() => {
         this.#running = undefined;
       });
@@ -127,7 +133,7 @@ export class Follower {
   }
 
   async #catchUp(): Promise<void> {
-    const { catalog, native, events } = this.#parts;
+    const { catalog, native, cache, events } = this.#parts;
     const startedAt = performance.now();
     const isFirst = this.#generation < 0;
     const changes = await catalog.changesSince({
@@ -136,8 +142,10 @@ export class Follower {
     });
     if (changes === 'reopen') {
       this.#lost = true;
-      throw forgotten();
+      throw beginAnew('the catalog has forgotten deaths that this node has not seen');
     }
+    this.#assertEpoch(changes.epoch);
+    if (isFirst) await cache.followEpoch(changes.epoch);
     const opened = await this.#openNew(changes);
     // Nobody searches before the first time is over: it may take many turns.
     if (isFirst) {
@@ -146,6 +154,13 @@ export class Follower {
     }
     this.#changeOver(changes, opened, isFirst);
     events?.caughtUp((performance.now() - startedAt) / 1000, isFirst);
+  }
+
+  /** Numbers of two epochs cannot be compared. */
+  #assertEpoch(epoch: string): void {
+    if (this.#epoch === undefined || this.#epoch === epoch) return;
+    this.#lost = true;
+    throw beginAnew('the catalog has begun another epoch');
   }
 
   /** Opens what this node does not have and somebody may still see; what it cannot have all of, it has none of. */
@@ -234,6 +249,7 @@ export class Follower {
     this.#noteWaste(isFirst ? 0 : nowMs());
     this.#generation = changes.generation;
     this.#layout = changes.layout;
+    this.#epoch = changes.epoch;
   }
 
   #dropRemoved({ segments }: IndexChanges): void {
@@ -260,10 +276,10 @@ function isUnreadable(error: unknown): boolean {
   return hasCode(error, 'corrupt', 'ENOENT');
 }
 
-function forgotten(): ServiceError {
+function beginAnew(why: string): ServiceError {
   return new ServiceError('service_unavailable', 'the index is being opened again', {
     retryAfterSeconds: 1,
-    cause: new Error('the catalog has forgotten deaths that this node has not seen'),
+    cause: new Error(why),
   });
 }
 

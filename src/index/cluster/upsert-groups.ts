@@ -16,8 +16,8 @@ export interface UpsertParts extends DeltaParts {
   readonly catalog: DeltaParts['catalog'] & Pick<ClusterIndexCatalog, 'commitUpserts'>;
   /** Token vectors at which a delta is full. */
   readonly tokenVectorsMax: number;
-  /** Deltas that a commit has named, or that none ever will (`undefined`); never rejects. */
-  readonly onEnd: (deltas: readonly Delta[], generation: number | undefined) => void;
+  /** Deltas that a commit may have named, or that none ever will; never rejects. */
+  readonly onEnd: (deltas: readonly Delta[], isCommitted: boolean) => void;
 }
 
 /** What an upsert commits, once it is known where its records lie. */
@@ -76,13 +76,13 @@ export class UpsertGroups {
       const delta = await named;
       await openDelta(this.#parts, delta);
       const results = await this.#commit(delta, group).catch((error: unknown) => {
-        this.#parts.onEnd([delta], undefined);
+        this.#parts.onEnd([delta], false);
         throw error;
       });
-      const generations = results.flatMap((result) =>
-        result.status === 'fulfilled' && result.value.outcome === 'committed' ? result.value.generation : [],
+      const isCommitted = results.some(
+        (result) => result.status === 'fulfilled' && result.value.outcome === 'committed',
       );
-      this.#parts.onEnd([delta], generations.length === 0 ? undefined : Math.max(...generations));
+      this.#parts.onEnd([delta], isCommitted);
       for (const [place, { done }] of group.entries()) settle(done, results[place]);
     } catch (error) {
       // What is wrong may be one of them: the others are not refused for it.

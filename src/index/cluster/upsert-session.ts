@@ -22,7 +22,7 @@ export class UpsertSession {
   #heldBytes = 0;
   /** In the last delta. */
   #tokenVectors = 0;
-  #generation: number | undefined;
+  #isCommitted = false;
 
   constructor(parts: UpsertParts, groups: UpsertGroups) {
     this.#parts = parts;
@@ -43,12 +43,12 @@ export class UpsertSession {
     ]);
     assertInvariant(result !== undefined, 'one upsert has one result');
     if (result.status === 'rejected') throw result.reason;
-    if (result.value.outcome === 'committed') this.#generation = result.value.generation;
+    this.#isCommitted = result.value.outcome === 'committed';
     return result.value;
   }
 
   end(): void {
-    if (this.#deltas.length > 0) this.#parts.onEnd(this.#deltas, this.#generation);
+    if (this.#deltas.length > 0) this.#parts.onEnd(this.#deltas, this.#isCommitted);
   }
 
   /** None is given up while another is being put. */

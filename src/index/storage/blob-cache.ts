@@ -33,6 +33,8 @@ export interface OpenCopy {
 }
 
 export interface BlobCache {
+  /** Files that have lain here since before this epoch of the catalog are compared with their checksums before they are used. */
+  followEpoch(epoch: string): Promise<void>;
   /** Absolute local path of the whole, verified file, downloaded if it is not there; callers that come together share a download. It may be evicted before it is opened: fetch it once more then. Rejects as `ObjectStore.getFile`, and with code `no_space`. */
   fetch(file: CachedFile): Promise<string>;
   /** The same file, to be read while it is being fetched: nothing of it need be there. Callers share what comes. */

@@ -3,15 +3,18 @@
  * of the machine, and those of earlier starts go; what processes of the host share is the directory alone: a file
  * appears by a rename, whole, and goes by its removal, which leaves those who have it mapped what they read.
  *
+ * A file says in which epoch of the catalog the copies here were trusted last. What was changed before that file is compared with
+ * its checksum once more, by whichever process and in whichever life, and counts as changed then.
+ *
  * Beyond its bytes, the files that were used longest ago go. Use is the later of the times of access, which a fetch sets, and
  * of the last change, so that what another process is writing is used.
  */
-import { randomUUID } from 'node:crypto';
-import type { Stats } from 'node:fs';
-import { mkdir, readdir, readFile, rename, rm, stat, statfs, utimes } from 'node:fs/promises';
+import { createHash, randomUUID } from 'node:crypto';
+import { createReadStream, type Stats } from 'node:fs';
+import { mkdir, readdir, readFile, rename, rm, stat, statfs, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { assertInvariant } from '../../errors.ts';
-import { hasCode, storageUnavailable } from '../../system-errors.ts';
+import { fromSystem, hasCode, storageUnavailable } from '../../system-errors.ts';
 import type { BlobCache, CachedFile, OpenCopy } from './blob-cache.ts';
 import { makeDirectory } from './make-directory.ts';
 import type { ObjectStore } from './object-store.ts';
@@ -29,6 +32,8 @@ export interface BlobCacheOptions {
 const bootFile = '/proc/sys/kernel/random/boot_id';
 /** `<index id>/<file>`: two plain components, so that no name leaves the root. */
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9_-]*\/[A-Za-z0-9][A-Za-z0-9._-]*$/;
+/** In the root. */
+const epochFile = 'epoch';
 /** Names of files that are not whole yet. */
 const partial = '.part-';
 /** So much of the bound goes at a time, so that not every file evicts. */
@@ -67,12 +72,28 @@ class LocalBlobCache implements BlobCache {
   /** Other processes add and remove, too: counted anew by each eviction. */
   readonly statistics;
   #isEvicting = false;
+  #epoch: { readonly name: string; readonly followed: Promise<void> } | undefined;
+  /** What was changed before is compared with its checksum. */
+  #trustedMs = 0;
 
   constructor(root: string, options: BlobCacheOptions) {
     this.#root = root;
     this.#options = options;
     const { bytesMax } = options;
     this.statistics = { bytesMax, bytes: 0, files: 0, hits: 0, misses: 0, evictions: 0 };
+  }
+
+  followEpoch(name: string): Promise<void> {
+    if (this.#epoch?.name === name) return this.#epoch.followed;
+    const following = {
+      name,
+      followed: this.#followEpoch(name).catch((error: unknown) => {
+        if (this.#epoch === following) this.#epoch = undefined;
+        throw fromSystem(error);
+      }),
+    };
+    this.#epoch = following;
+    return following.followed;
   }
 
   fetch(file: CachedFile): Promise<string> {
@@ -153,10 +174,21 @@ class LocalBlobCache implements BlobCache {
     return files.toSorted((a, b) => a.usedMs - b.usedMs);
   }
 
-  async #fetch({ name, key, bytes, sha256 }: CachedFile): Promise<string> {
+  async #followEpoch(name: string): Promise<void> {
+    const file = path.join(this.#root, epochFile);
+    if ((await readFile(file, 'utf8').catch(() => undefined)) !== name) {
+      const next = `${file}${partial}${randomUUID()}`;
+      await writeFile(next, name);
+      await rename(next, file);
+    }
+    this.#trustedMs = (await stat(file)).mtimeMs;
+  }
+
+  async #fetch(object: CachedFile): Promise<string> {
+    const { name, key, bytes, sha256 } = object;
     const file = this.#path(name);
     await (await this.#partials.get(name))?.complete();
-    if (await this.#isHit(file)) return file;
+    if (await this.#isHit(file, object)) return file;
     const part = await this.#newPart(file);
     try {
       await this.#options.objects.getFile(key, part, { bytes, sha256 });
@@ -189,7 +221,7 @@ class LocalBlobCache implements BlobCache {
   async #openPartial(object: CachedFile, onEnd: () => void): Promise<PartialFile | undefined> {
     const wholePath = this.#path(object.name);
     await this.#fetching.get(object.name)?.catch(() => undefined);
-    if (await this.#isHit(wholePath)) return undefined;
+    if (await this.#isHit(wholePath, object)) return undefined;
     const { objects, onError } = this.#options;
     const copy = await PartialFile.create({
       object,
@@ -210,18 +242,31 @@ class LocalBlobCache implements BlobCache {
     await copy?.discard();
   }
 
-  /** Whether the whole file is there, which is used now. */
-  async #isHit(file: string): Promise<boolean> {
-    const now = new Date();
-    try {
-      await utimes(file, now, (await stat(file)).mtime);
-    } catch (error) {
+  /** Whether the whole file is there and is the object, which is used now. */
+  async #isHit(file: string, object: CachedFile): Promise<boolean> {
+    const isHit = await this.#use(file, object).catch((error: unknown) => {
       if (!hasCode(error, 'ENOENT')) throw error;
-      this.statistics.misses += 1;
       return false;
+    });
+    this.statistics[isHit ? 'hits' : 'misses'] += 1;
+    return isHit;
+  }
+
+  async #use(file: string, { name, sha256 }: CachedFile): Promise<boolean> {
+    const nowMs = Date.now();
+    const trustedMs = this.#trustedMs;
+    const found = await stat(file);
+    if (found.mtimeMs >= trustedMs) {
+      await utimes(file, nowMs / 1000, found.mtime);
+      return true;
     }
-    this.statistics.hits += 1;
-    return true;
+    if ((await sha256Of(file)) === sha256) {
+      await utimes(file, nowMs / 1000, Math.max(nowMs, Math.ceil(trustedMs)) / 1000);
+      return true;
+    }
+    this.#options.onError(new Error(`the local copy ${name} is not what the catalog names`));
+    await rm(file, { force: true });
+    return false;
   }
 
   async #newPart(file: string): Promise<string> {
@@ -273,6 +318,13 @@ class LocalBlobCache implements BlobCache {
     assertInvariant(namePattern.test(name), `file name ${JSON.stringify(name)}`);
     return path.join(this.#root, name);
   }
+}
+
+async function sha256Of(file: string): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(file, { highWaterMark: 1024 * 1024 }))
+    hash.update(chunk as Buffer);
+  return hash.digest('hex');
 }
 
 async function exists(file: string): Promise<boolean> {

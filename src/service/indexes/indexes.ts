@@ -170,6 +170,12 @@ export class Indexes {
     return this.#options.storage.open(indexId, options);
   }
 
+  /** Rows and open indexes may be of a history that the catalog has lost; requests in flight find out by themselves. */
+  async forgetAll(): Promise<void> {
+    this.#rows.forgetAll();
+    await this.#open.closeAll();
+  }
+
   /** Gives up what goes on in the background of open indexes; requests in flight go on. */
   windDown(): void {
     for (const stored of this.#open.openIndexes()) stored.windDown();

@@ -1,7 +1,7 @@
 /**
- * Document ids and metadata of versions, kept once read. A version never changes and its number is never used again, so
- * what is kept cannot be wrong; whether a version still counts is decided by the snapshot that found it. The
- * cache has two halves: when the younger one is full the older one is forgotten.
+ * Document ids and metadata of versions, kept once read. A version never changes and its number is never used again, not even
+ * by a catalog that fell back to an earlier moment, so what is kept cannot be wrong; whether a version still counts is decided by
+ * the snapshot that found it. The cache has two halves: when the younger one is full the older one is forgotten.
  */
 import type { Catalog, ResolvedVersion } from '../../catalog/contract.ts';
 
@@ -47,6 +47,12 @@ export class VersionResolver {
       this.#keep(versionId, { indexId, version });
     }
     return resolved;
+  }
+
+  forgetAll(): void {
+    this.#young = new Map();
+    this.#old = new Map();
+    this.#youngCharacters = 0;
   }
 
   #keep(versionId: number, kept: Kept): void {

@@ -34,14 +34,18 @@ export class MemoryLimiter implements Limiter {
   static async restore(catalog: Pick<Catalog, 'rateWindows'>, nowMs: number): Promise<MemoryLimiter> {
     const limiter = new MemoryLimiter();
     const now = Math.floor(nowMs);
-    const newest = new Map<string, RateWindow>();
-    for (const { tenantId, packed } of await catalog.rateWindows(monthOf(nowMs - recordedMsMax))) {
-      const window = RateWindow.unpack(packed, now);
-      const other = newest.get(tenantId);
-      // The later of two packed windows holds the other.
-      if (other === undefined || isLater(window, other)) newest.set(tenantId, window);
-    }
-    const inOrder = [...newest].toSorted(([, left], [, right]) => left.newestMs - right.newestMs);
+    const recorded = Map.groupBy(
+      await catalog.rateWindows(monthOf(nowMs - recordedMsMax)),
+      ({ tenantId }) => tenantId,
+    );
+    const windows = [...recorded].map(([tenantId, some]): [string, RateWindow] => [
+      tenantId,
+      RateWindow.unpack(
+        some.map(({ packed }) => packed),
+        now,
+      ),
+    ]);
+    const inOrder = windows.toSorted(([, left], [, right]) => left.newestMs - right.newestMs);
     for (const [tenantId, window] of inOrder) if (window.count > 0) limiter.#windows.set(tenantId, window);
     return limiter;
   }
@@ -130,12 +134,6 @@ export class MemoryLimiter implements Limiter {
     if (left === 0n) this.#reserved.delete(key);
     else this.#reserved.set(key, left);
   }
-}
-
-function isLater(window: RateWindow, other: RateWindow): boolean {
-  return (
-    window.newestMs > other.newestMs || (window.newestMs === other.newestMs && window.count > other.count)
-  );
 }
 
 /** Turns a clock that may step back into one that does not. */

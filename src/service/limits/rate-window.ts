@@ -48,20 +48,17 @@ export class RateWindow {
     return new Uint8Array(packed.buffer);
   }
 
-  /** What is left of a packed window at `nowMs`. Should the clock have stepped back, it counts as of now. */
-  static unpack(bytes: Uint8Array, nowMs: number): RateWindow {
-    const window = new RateWindow();
-    const packed = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    if (bytes.length < packedHeadBytes) return window;
-    const newestMs = packed.getFloat64(0, true);
-    const count = packed.getUint32(8, true);
-    const size = groupSize(count);
-    const isWhole = bytes.length === packedHeadBytes + 4 * Math.ceil(count / size) && count <= packedCountMax;
-    if (!isWhole || !(nowMs - newestMs < windowMs)) return window;
-    for (let place = 0; place < count; place++) {
-      const age = packed.getUint32(packedHeadBytes + 4 * Math.floor(place / size), true);
-      window.add(Math.min(newestMs - age, nowMs));
+  /**
+   * What is left at `nowMs` of windows that were packed of one tenant, in any order. Each admission is as young as in any of
+   * them: which was packed last is not known where the clock was wrong for a while.
+   */
+  static unpack(packed: readonly Uint8Array[], nowMs: number): RateWindow {
+    const youngest: number[] = [];
+    for (const times of packed.map((bytes) => unpackedTimes(bytes, nowMs))) {
+      for (const [place, time] of times.entries()) youngest[place] = Math.max(youngest[place] ?? time, time);
     }
+    const window = new RateWindow();
+    for (const time of youngest.toReversed()) window.add(time);
     return window;
   }
 
@@ -104,6 +101,25 @@ export class RateWindow {
     this.#times = times;
     this.#first = 0;
   }
+}
+
+/** When the admissions were, the youngest first. Those of a clock that was ahead are moved to now together. */
+function unpackedTimes(bytes: Uint8Array, nowMs: number): readonly number[] {
+  const packed = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (bytes.length < packedHeadBytes) return [];
+  const newestMs = packed.getFloat64(0, true);
+  const count = packed.getUint32(8, true);
+  const size = groupSize(count);
+  const isWhole = bytes.length === packedHeadBytes + 4 * Math.ceil(count / size) && count <= packedCountMax;
+  if (!isWhole || !(nowMs - newestMs < windowMs)) return [];
+  const from = Math.min(newestMs, nowMs);
+  const times: number[] = [];
+  for (let place = count - 1; place >= 0; place -= 1) {
+    const age = packed.getUint32(packedHeadBytes + 4 * Math.floor(place / size), true);
+    if (nowMs - (from - age) >= windowMs) break;
+    times.push(from - age);
+  }
+  return times;
 }
 
 function groupSize(count: number): number {

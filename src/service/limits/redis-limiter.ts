@@ -77,8 +77,8 @@ export class RedisLimiter implements Limiter {
   #connectionError: Error | undefined;
   /** Since Redis was last there this node may have missed something of it. */
   #wasLost = false;
-  /** Until then shares hold, too. */
-  #recoveredAtMs = 0;
+  /** Until then, by the clock that nobody sets, shares hold, too. */
+  #recoveredAt = 0;
   #count = 0;
   #closed = false;
 
@@ -127,7 +127,7 @@ export class RedisLimiter implements Limiter {
   }
 
   async admitRate(tenantId: string, perMinute: number, nowMs: number): Promise<RateAdmission> {
-    if (this.#sharesHold(nowMs)) {
+    if (this.#sharesHold()) {
       const admission = this.#admitShare(tenantId, perMinute, nowMs);
       if (this.#isAway || !admission.admitted) return admission;
     }
@@ -194,9 +194,9 @@ export class RedisLimiter implements Limiter {
     this.#redis.disconnect();
   }
 
-  #sharesHold(nowMs: number): boolean {
+  #sharesHold(): boolean {
     if (this.#isAway) return true;
-    if (nowMs < this.#recoveredAtMs) return true;
+    if (performance.now() < this.#recoveredAt) return true;
     this.#shared.clear();
     return false;
   }
@@ -213,7 +213,7 @@ export class RedisLimiter implements Limiter {
 
   /** What this node holds counts in every state: a share is what the slots that Redis gave leave of it. */
   #acquireLocal(tenantId: string, max: number): ConcurrencyPermit | undefined {
-    const limit = this.#sharesHold(Date.now()) ? this.#shareOf(max) : Infinity;
+    const limit = this.#sharesHold() ? this.#shareOf(max) : Infinity;
     return this.#local.acquireSlot(tenantId, limit);
   }
 
@@ -238,7 +238,7 @@ export class RedisLimiter implements Limiter {
       if (this.#redis.status === 'ready') this.#redis.disconnect(true);
       return;
     }
-    this.#recoveredAtMs = this.#wasLost ? Date.now() + windowMs : 0;
+    this.#recoveredAt = this.#wasLost ? performance.now() + windowMs : 0;
     this.#wasLost = false;
     this.#connectionError = undefined;
     this.#isAway = false;

@@ -69,6 +69,11 @@ export class TokenAllowance {
     }
   }
 
+  /** Open holds go on with what they have. */
+  forgetAll(): void {
+    this.#ledgers.clear();
+  }
+
   #entry(tenantId: string, month: string): TenantLedger {
     const known = this.#ledgers.get(tenantId);
     const isFresh = known?.month === month && this.#nowMs() - known.readAtMs < this.#ageMsMax;

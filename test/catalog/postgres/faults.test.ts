@@ -168,7 +168,7 @@ describe('a database that is away', () => {
     await expect(catalog.deleteIndex(index.tenantId, index.id)).rejects.toMatchObject(away);
     proxy.stopCutting();
     await catalog.ping();
-    expect(await catalog.readHead(index.id)).toEqual({ generation: 0, layout: 0 });
+    expect(await catalog.readHead(index.id)).toMatchObject({ generation: 0, layout: 0 });
   });
 
   it('refuses who finds no connection, and every commit is what it was answered as', async () => {
@@ -178,7 +178,7 @@ describe('a database that is away', () => {
     );
     const lock = await lockRows(url, lockIndexes);
     const commits = Promise.allSettled(deltas.map((delta) => commitDelta(catalog, index, delta)));
-    await untilWaiting(url, 16);
+    await untilWaiting(url, 10);
     await expect(catalog.ping()).rejects.toMatchObject(unavailable);
     await lock.release();
     const settled = await commits;
@@ -186,7 +186,7 @@ describe('a database that is away', () => {
       commit.status === 'rejected' ? [commit.reason as unknown] : [],
     );
     for (const reason of refused) expect(reason).toMatchObject(unavailable);
-    expect(settled.length - refused.length).toBeGreaterThanOrEqual(16);
+    expect(settled.length - refused.length).toBeGreaterThanOrEqual(10);
     expect(await direct.readHead(index.id)).toMatchObject({ generation: settled.length - refused.length });
     await catalog.ping();
   }, 30_000);

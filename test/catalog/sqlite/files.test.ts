@@ -7,7 +7,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { openWriter } from '../../../src/catalog/sqlite/connection.ts';
 import { openCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
 import type { SqliteCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
-import { DocumentWriter, month, newTenant, usageOf } from '../../support/stages/catalog-fixture.ts';
+import { DocumentWriter, month, newIndex, newTenant, usageOf } from '../../support/stages/catalog-fixture.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 
 const opened: SqliteCatalog[] = [];
@@ -175,6 +175,24 @@ describe('the files of the SQLite catalog', () => {
       database.prepare('SELECT count(*) FROM versions').pluck().get(),
     );
     expect(left).toBe(0);
+  });
+});
+
+describe('a page of indexes', () => {
+  it('is full while there are more, although some are deleted while it is read', async () => {
+    const directory = await newDirectory();
+    const catalog = await open(directory);
+    const { id: tenantId } = await newTenant(catalog);
+    for (let made = 0; made < 60; made += 1) await newIndex(catalog, tenantId);
+    const all = (await catalog.listIndexes(tenantId, { limit: 60 })).map(({ id }) => id);
+    const file = path.join(directory, 'catalog.db');
+    const other = await openWriter({ path: file, durability: 'process_death', busyTimeoutMs: 1_000 });
+    // It has begun, and other work of the thread has its turn.
+    const reading = catalog.listIndexes(tenantId, { limit: 50 });
+    for (const id of all.slice(40, 42)) other.prepare('DELETE FROM indexes WHERE id = ?').run(id);
+    other.close();
+    const page = (await reading).map(({ id }) => id);
+    expect(page).toEqual(all.toSpliced(40, 2).slice(0, 50));
   });
 });
 

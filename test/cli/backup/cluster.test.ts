@@ -13,6 +13,8 @@ import { parseConfig, type Config } from '../../../src/app/config.ts';
 import type { ClusterCatalog } from '../../../src/catalog/cluster-contract.ts';
 import { tableNames } from '../../../src/catalog/contents.ts';
 import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.ts';
+import { prepareDataDirectory } from '../../../src/catalog/data-directory.ts';
+import { openCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
 import { readContents } from '../../../src/catalog/sqlite/contents.ts';
 import { verifyObjects } from '../../../src/cli/cluster/verify-objects.ts';
 import { Interruption } from '../../../src/cli/failure.ts';
@@ -31,7 +33,9 @@ import { WordEncoder } from '../../support/encoder/word-encoder.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { run, start } from '../../support/running/command-process.ts';
 import { announceRandom } from '../../support/running/random.ts';
+import { newTenant } from '../../support/stages/catalog-fixture.ts';
 import { documentAt } from '../../support/stages/index-stage.ts';
+import { nameTenant } from '../../support/stages/older-names.ts';
 import { openServiceStage } from '../../support/stages/service-stage.ts';
 import { backUp, restoreTo } from './commands.ts';
 import { useStageServers } from '../../support/cluster/stage-servers.ts';
@@ -191,6 +195,28 @@ describe('a data directory', () => {
     }
     await stage.service.maintain();
     expect(stage.errors).toEqual([]);
+  }, 60_000);
+
+  it('renames tenants whose names PostgreSQL cannot hold, and says so', async () => {
+    const directory = path.join(await newDirectory(), 'data');
+    await prepareDataDirectory(directory);
+    const older = await openCatalog({ directory });
+    const pepper = older.keyPepper();
+    const tenants = [await newTenant(older), await newTenant(older), await newTenant(older)];
+    await older.close();
+    const names = ['Ac\0me', 'Ac\0me', 'one\nline'];
+    for (const [place, { id }] of tenants.entries()) await nameTenant(directory, id, names[place]!);
+    const file = path.join(directory, '../older.tar');
+    await backUp(directory, file);
+
+    const { config } = await emptyCluster(pepper);
+    const { text } = await restoreTo(config.MAXSIMD_DATA_DIR, file, { config });
+    const restored = await withCatalog(config, (catalog) => catalog.listTenants());
+    const nameOf = new Map(restored.map(({ id, name }) => [id, name]));
+    expect(tenants.map(({ id }) => nameOf.get(id))).toEqual(['Ac\ufffdme', 'Ac\ufffdme', 'one\nline']);
+    for (const { id } of tenants.slice(0, 2))
+      expect(text).toContain(`Tenant ${id} is called "Ac\ufffdme" now`);
+    expect(text).not.toContain(tenants[2]!.id);
   }, 60_000);
 
   it('goes on in a cluster where it was: new documents, new keys, new indexes', async () => {

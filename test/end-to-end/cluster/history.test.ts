@@ -6,7 +6,12 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Servers } from '../../support/cluster/history/battery.ts';
-import { withoutDurability, withoutFence } from '../../support/cluster/history/planted-database.ts';
+import {
+  withoutDurability,
+  withoutEpochs,
+  withoutFence,
+} from '../../support/cluster/history/planted-database.ts';
+import { losesCommits } from '../../support/cluster/history/faults.ts';
 import { runHistory } from '../../support/cluster/history/run-history.ts';
 import {
   serversMs,
@@ -58,6 +63,27 @@ it('holds through every fault of the services and of the nodes', { timeout: 12 *
   expect(report.operations).toBeGreaterThanOrEqual(isNightly ? bounds.operations : 20);
   expect(report.searches).toBeGreaterThan(report.operations / 3);
   expect(Object.keys(report.faults).length).toBeGreaterThan(0);
+});
+
+const losing = { seed: 1, faults: losesCommits, pauseMs: 200 };
+const losingBounds = isNightly ? { operations: 50_000 } : { operations: 20_000, msMax: 15_000 };
+
+it('answers as of one history when PostgreSQL loses its last commits', { timeout: 3_600_000 }, async () => {
+  const report = await runHistory(servers, { ...losing, ...losingBounds });
+  console.log(`history: ${JSON.stringify(report)}`);
+  expect(Object.keys(report.faults).length).toBeGreaterThan(0);
+  expect(report.searches).toBeGreaterThan(20);
+});
+
+it.runIf(isNightly)('finds nodes that take another history for the same', { timeout: 300_000 }, async () => {
+  const run = runHistory(servers, {
+    ...losing,
+    operations: 50_000,
+    planted: ({ url }) => withoutEpochs(url),
+  });
+  await expect(run).rejects.toThrow(
+    /a search saw version|found a document twice|a bug|a node does not answer/,
+  );
 });
 
 it('finds nodes that do not look at the head', async () => {

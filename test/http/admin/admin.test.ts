@@ -160,11 +160,28 @@ describe('what is refused', () => {
     ['GET', '/tenants/x/usage?from=2026-02-02&to=2026-02-01', undefined, 'to', 'too_small'],
     ['GET', '/tenants/x/usage?from=2024-01-01&to=2026-02-01', undefined, 'from', 'too_big'],
     ['GET', '/audit?cursor=x', undefined, 'cursor', 'invalid_cursor'],
+    ['GET', '/audit?tenant_id=%00', undefined, 'tenant_id', 'invalid'],
+    ['GET', '/tenants/a%00', undefined, 'tenant_id', 'invalid'],
+    ['PATCH', '/tenants/%00', { suspended: true }, 'tenant_id', 'invalid'],
+    ['DELETE', '/tenants/%00', undefined, 'tenant_id', 'invalid'],
+    ['GET', '/tenants/%00/usage', undefined, 'tenant_id', 'invalid'],
+    ['GET', '/tenants/%00/keys', undefined, 'tenant_id', 'invalid'],
+    ['POST', '/tenants/%00/keys', {}, 'tenant_id', 'invalid'],
+    ['DELETE', '/keys/%00', undefined, 'key_id', 'invalid'],
+    ['POST', '/tenants', { name: 'a\0' }, 'name', 'control_character'],
+    ['POST', '/tenants', { name: 'a\ud83d' }, 'name', 'invalid_unicode'],
     ['GET', '/tenants?limit=0', undefined, 'limit', 'too_small'],
   ] as const)('%s %s %j', async (method, path, body, where, code) => {
     const refused = await ask(method, path, body);
     expect(refused.status).toBe(422);
     expect(issueOf(refused)).toMatchObject({ path: where, code });
+  });
+
+  it('a name that another tenant has', async () => {
+    await stage.local.createTenant('Acme', {});
+    const refused = await ask('POST', '/tenants', { name: 'Acme' });
+    expect(refused.status).toBe(422);
+    expect(issueOf(refused)).toMatchObject({ path: 'name', code: 'duplicate' });
   });
 
   it('bodies beyond 64 KiB, and a third live key', async () => {
@@ -211,7 +228,7 @@ describe('what is answered', () => {
   it.each(['/tenants', '/audit'])('%s comes in pages, each item once', async (list) => {
     const made = [];
     for (let tenants = 0; tenants < 5; tenants += 1)
-      made.push((await stage.local.createTenant('t', {})).tenant.id);
+      made.push((await stage.local.createTenant(`t${tenants}`, {})).tenant.id);
     const seen: string[] = [];
     let cursor: string | null = '';
     while (cursor !== null) {

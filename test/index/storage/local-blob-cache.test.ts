@@ -108,6 +108,37 @@ async function lying(cache: BlobCache): Promise<ReadonlyMap<string, number>> {
 const sum = (values: Iterable<number>): number => [...values].reduce((total, value) => total + value, 0);
 
 describe('a copy', () => {
+  it('is compared with its checksum where another epoch of the catalog uses it', async () => {
+    const stage = await open(1_000_000);
+    const { objects, errors } = stage;
+    const names = ['index/whole.seg', 'index/damaged.seg'];
+    const [whole, damaged] = names.map((name) => objects.add(name, 1_000)) as [CachedFile, CachedFile];
+    await stage.cache.followEpoch('first');
+    for (const file of [whole, damaged]) await stage.cache.fetch(file);
+    const damage = async (): Promise<void> => {
+      const file = await stage.cache.fetch(damaged);
+      const { mtime } = await stat(file);
+      await writeFile(file, 'another history');
+      await utimes(file, mtime, mtime);
+    };
+    await damage();
+    // The same epoch in another life of the process: copies are used as they lie there.
+    const second = await open(1_000_000, stage);
+    await second.cache.followEpoch('first');
+    expect(await readFile(await second.cache.fetch(damaged), 'utf8')).toBe('another history');
+
+    await second.cache.followEpoch('second');
+    for (const file of [whole, damaged]) {
+      expect(await readFile(await second.cache.fetch(file))).toEqual(objects.contents.get(file.key));
+    }
+    expect(objects.gets).toBe(3);
+    expect(second.errors).toHaveLength(1);
+    expect(errors).toEqual([]);
+    await damage();
+    // What was compared in an epoch is not compared in it again, nor what was fetched in it.
+    expect(await readFile(await second.cache.fetch(damaged), 'utf8')).toBe('another history');
+  });
+
   it('is fetched once, by whoever comes first', async () => {
     const { cache, objects } = await open(1000);
     const file = objects.add('i/a.seg', 100);

@@ -7,7 +7,7 @@ it('reports turns that are taken, refused, renewed and lost, and upserts that sh
   const reported: string[] = [];
   let isHeld = true;
   const catalog: Partial<ClusterCatalog> = {
-    acquireMergeLease: (indexId) => Promise.resolve(isHeld ? { indexId, fence: 1 } : undefined),
+    acquireMergeLease: (indexId) => Promise.resolve(isHeld ? { indexId, fence: 1, epoch: 'e' } : undefined),
     renewMergeLease: () => Promise.resolve(isHeld),
     swapMerged: () => Promise.resolve(isHeld),
     commitUpserts: () => Promise.resolve([]),

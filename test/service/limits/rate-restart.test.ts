@@ -1,9 +1,67 @@
 /** "Never more than N in any 60 s" does not begin anew with the process. */
 import { describe, expect, it } from 'vitest';
+import { steadyNowMs } from '../../../src/service/limits/steady-clock.ts';
 import type { RequestContext } from '../../../src/service/contract.ts';
-import { documentsOf, openServiceStage, rejection } from '../../support/stages/service-stage.ts';
+import {
+  documentsOf,
+  openServiceStage,
+  rejection,
+  type ServiceStage,
+  type TenantStage,
+} from '../../support/stages/service-stage.ts';
 
 const requestsPerMinute = 4;
+
+describe('a clock that is wrong for a while', () => {
+  const monthMs = 31 * 86_400_000;
+  const limit = 10;
+
+  /** How many of so many requests are admitted; each is answered, and so recorded. */
+  async function admitted(stage: ServiceStage, tenant: TenantStage, requests: number): Promise<number> {
+    let count = 0;
+    for (let request = 0; request < requests; request += 1) {
+      const admission = await stage.service.admit(`Bearer ${tenant.apiKey}`).catch(() => undefined);
+      if (admission === undefined) continue;
+      await stage.service.countRequest(tenant.context());
+      admission.permit.release();
+      count += 1;
+    }
+    return count;
+  }
+
+  it('lets nobody exceed the limit after restarts, and locks nobody out', async () => {
+    const ahead = await openServiceStage();
+    const tenant = await ahead.newTenant({ requestsPerMinute: limit });
+    ahead.clock.ms += monthMs;
+    expect(await admitted(ahead, tenant, 1)).toBe(1);
+    await ahead.service.drain();
+
+    // The clock is right again, and the process is started again and again within a minute.
+    let sum = 1;
+    for (let start = 0; start < 4; start += 1) {
+      const stage = await openServiceStage(ahead.directory);
+      stage.clock.ms += start * 1_000;
+      sum += await admitted(stage, tenant, limit);
+      await stage.service.drain();
+    }
+    expect(sum).toBe(limit);
+    await using later = await openServiceStage(ahead.directory);
+    later.clock.ms += 64_000;
+    expect(await admitted(later, tenant, limit)).toBe(limit);
+  });
+
+  it('is none for a process that runs: its time of the day is that of its start', () => {
+    const real = Date.now;
+    const before = steadyNowMs();
+    Date.now = () => real() + monthMs;
+    try {
+      expect(steadyNowMs() - before).toBeLessThan(60_000);
+    } finally {
+      Date.now = real;
+    }
+    expect(Math.abs(steadyNowMs() - Date.now())).toBeLessThan(60_000);
+  });
+});
 
 describe('the rate of a tenant is kept over a crash and a restart', () => {
   it.each(['searches', 'writes', 'other requests'])('when it sends %s', async (kind) => {

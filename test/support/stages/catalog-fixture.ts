@@ -30,7 +30,7 @@ export function newTenant(
 ): Promise<Tenant> {
   return catalog.createTenant({
     id: randomUUID(),
-    name: 'tenant',
+    name: `tenant ${randomUUID()}`,
     limits: { ...generousLimits, ...limits },
   });
 }

@@ -294,7 +294,7 @@ function conditionIn(where: string): { readonly where?: Uint8Array } {
 async function newIndexOf(catalog: SqliteCatalog): Promise<Pick<Stage, 'tenantId' | 'indexId'>> {
   const tenant = await catalog.createTenant({
     id: randomUUID(),
-    name: 'tenant',
+    name: `tenant ${randomUUID()}`,
     limits: { requestsPerMinute: 1, maxConcurrentRequests: 1, inputTokens: 1n, documents: 1_000_000 },
   });
   const indexId = randomUUID();

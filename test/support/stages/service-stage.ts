@@ -79,7 +79,7 @@ export async function openServiceStage(
       const { id: keyId, apiKey } = generateApiKey();
       const tenant = await catalog.createTenant({
         id: randomUUID(),
-        name: 'tenant',
+        name: `tenant ${randomUUID()}`,
         limits: {
           requestsPerMinute: 1000,
           maxConcurrentRequests: 100,

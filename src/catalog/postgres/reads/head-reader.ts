@@ -4,16 +4,19 @@
  */
 import type { IndexHead } from '../../../index-state.ts';
 import type { Database } from '../database.ts';
+import type { Epochs } from '../epochs.ts';
 
 type Waiting = Map<string, PromiseWithResolvers<IndexHead | undefined>>;
 
 export class HeadReader {
   readonly #database: Database;
+  readonly #epochs: Epochs;
   #waiting: Waiting = new Map();
   #isReading = false;
 
-  constructor(database: Database) {
+  constructor(database: Database, epochs: Epochs) {
     this.#database = database;
+    this.#epochs = epochs;
   }
 
   read(indexId: string): Promise<IndexHead | undefined> {
@@ -37,12 +40,13 @@ export class HeadReader {
   }
 
   async #answer(waiting: Waiting): Promise<void> {
-    const text = 'SELECT id, generation, layout FROM indexes WHERE id = ANY($1)';
+    const text = 'SELECT id, generation, layout, epoch FROM epoch_1() AS epoch, indexes WHERE id = ANY($1)';
     try {
       const rows = await this.#database.rows<IndexHead & { id: string }>({ name: 'read-heads', text }, [
         [...waiting.keys()],
       ]);
-      const heads = new Map(rows.map(({ id, generation, layout }) => [id, { generation, layout }]));
+      const heads = new Map(rows.map(({ id, ...head }) => [id, head]));
+      if (rows[0] !== undefined) this.#epochs.note(rows[0].epoch);
       for (const [id, { resolve }] of waiting) resolve(heads.get(id));
     } catch (error) {
       for (const { reject } of waiting.values()) reject(error);

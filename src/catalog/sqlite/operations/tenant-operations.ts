@@ -10,6 +10,7 @@ import {
 } from '../../contract.ts';
 import { assertInvariant } from '../../../errors.ts';
 import type { Connection } from '../connection.ts';
+import { assertTenantName, duplicateTenantName } from '../../tenant-name.ts';
 import { keyColumns, toApiKey, toTenant } from '../rows.ts';
 import type { KeyColumns } from '../rows.ts';
 import { auditLog } from './audit-log.ts';
@@ -38,6 +39,7 @@ export function tenantOperations(connection: Connection, actor: string) {
      VALUES (?, ?, 0, ?, ?, ?, ?, ?)`,
   );
   const selectTenant = tenantById(connection);
+  const nameTaken = connection.prepare<[string], number>('SELECT 1 FROM tenants WHERE name = ?').pluck();
   const updateSuspended = connection.prepare('UPDATE tenants SET suspended = ? WHERE id = ?');
   const updateLimits = connection.prepare(
     `UPDATE tenants SET
@@ -95,6 +97,8 @@ export function tenantOperations(connection: Connection, actor: string) {
       },
     ): Tenant {
       const { id, name, limits } = input;
+      assertTenantName(name);
+      if (nameTaken.get(name) !== undefined) throw duplicateTenantName();
       const createdAtMs = Date.now();
       insertTenant.run(
         id,

@@ -9,9 +9,11 @@ import { indexColumns, tenantColumns, toIndexRow, toTenant } from '../rows.ts';
 import type { IndexColumns, TenantColumns } from '../rows.ts';
 import { tenantById } from '../operations/statements.ts';
 
-interface NameColumns extends Pick<IndexColumns, 'name'> {
+interface NameColumns extends Pick<IndexColumns, 'id' | 'name' | 'created_at_ms'> {
   readonly index_key: number;
 }
+
+const beginning: IndexPlace = { createdAtMs: -1, id: '' };
 
 /** Indexes read before other work of the thread has its turn. */
 const indexesInTurn = 32;
@@ -28,10 +30,10 @@ export function smallReads(catalog: Connection) {
   );
   // Names of one moment: between two rows that are read later, others may have swapped theirs.
   const indexNames = catalog.prepare<[string], NameColumns>(
-    'SELECT index_key, name FROM indexes WHERE tenant_id = ? ORDER BY index_key',
+    'SELECT index_key, id, name, created_at_ms FROM indexes WHERE tenant_id = ? ORDER BY index_key',
   );
   const indexNamesOfPage = catalog.prepare<[string, number, string, number], NameColumns>(
-    `SELECT index_key, name FROM indexes WHERE tenant_id = ? AND (created_at_ms, id) > (?, ?)
+    `SELECT index_key, id, name, created_at_ms FROM indexes WHERE tenant_id = ? AND (created_at_ms, id) > (?, ?)
      ORDER BY created_at_ms, id LIMIT ?`,
   );
   const indexByKey = catalog.prepare<[number], IndexColumns>(
@@ -47,6 +49,18 @@ export function smallReads(catalog: Connection) {
     return row === undefined ? undefined : toTenant(row);
   };
 
+  /** In turns with other work of the thread: a thousand metadata schemas of 16 KiB take 200 ms. */
+  const rowsOf = async (found: readonly NameColumns[]): Promise<IndexRow[]> => {
+    const rows: IndexRow[] = [];
+    for (const [place, { index_key: indexKey, name }] of found.entries()) {
+      if (place > 0 && place % indexesInTurn === 0) await setImmediate();
+      const row = indexByKey.get(indexKey);
+      // Deleted meanwhile.
+      if (row !== undefined) rows.push(toIndexRow({ ...row, name }));
+    }
+    return rows;
+  };
+
   return {
     getTenant,
     listTenants: (page?: Page<TenantPlace>): readonly Tenant[] => {
@@ -59,21 +73,22 @@ export function smallReads(catalog: Connection) {
       return row === undefined ? undefined : toIndexRow(row);
     },
 
-    /** In turns with other work of the thread: a thousand metadata schemas of 16 KiB take 200 ms. */
     listIndexes: async (tenantId: string, page?: Page<IndexPlace>): Promise<readonly IndexRow[]> => {
-      const { createdAtMs, id } = page?.after ?? { createdAtMs: -1, id: '' };
-      const found =
-        page === undefined
-          ? indexNames.all(tenantId)
-          : indexNamesOfPage.all(tenantId, createdAtMs, id, page.limit);
-      const rows: IndexRow[] = [];
-      for (const [place, { index_key: indexKey, name }] of found.entries()) {
-        if (place > 0 && place % indexesInTurn === 0) await setImmediate();
-        const row = indexByKey.get(indexKey);
-        // Deleted meanwhile.
-        if (row !== undefined) rows.push(toIndexRow({ ...row, name }));
+      if (page === undefined) {
+        const rows = await rowsOf(indexNames.all(tenantId));
+        return rows.toSorted((one, other) => one.createdAtMs - other.createdAtMs);
       }
-      return rows.toSorted((one, other) => one.createdAtMs - other.createdAtMs);
+      const rows: IndexRow[] = [];
+      let after = page.after ?? beginning;
+      // Others take the places of those that were deleted meanwhile: a page that is not full is the last one.
+      for (;;) {
+        const wanted = page.limit - rows.length;
+        const found = indexNamesOfPage.all(tenantId, after.createdAtMs, after.id, wanted);
+        rows.push(...(await rowsOf(found)));
+        const last = found.at(-1);
+        if (last === undefined || found.length < wanted || rows.length === page.limit) return rows;
+        after = { createdAtMs: last.created_at_ms, id: last.id };
+      }
     },
     listIndexIds: (): readonly string[] => indexIds.all(),
     listModelVersions: (): readonly ModelVersionUse[] => modelVersions.all(),

@@ -2,7 +2,7 @@
  * Messages between the catalog's facade and its threads. Requests carry a number of the sender's; replies
  * come in batches, one a group. Errors cross as plain data: structured clone would drop their class.
  */
-import { ServiceError, errorTable } from '../../../errors.ts';
+import { ServiceError, errorTable, type Issue } from '../../../errors.ts';
 import type { ErrorCode } from '../../../errors.ts';
 
 export interface ThreadRequest {
@@ -28,6 +28,7 @@ export interface Failure {
   /** Present when the failure is a `ServiceError`. */
   readonly code?: ErrorCode;
   readonly retryAfterSeconds?: number;
+  readonly issues?: readonly Issue[];
   /** What it came from, for the log. */
   readonly cause?: string;
 }
@@ -45,6 +46,7 @@ export function toFailure(error: unknown): Failure {
     message,
     code: error.code,
     ...(error.retryAfterSeconds !== undefined && { retryAfterSeconds: error.retryAfterSeconds }),
+    ...(error.issues !== undefined && { issues: error.issues }),
     ...(error.cause !== undefined && { cause: describe(error.cause) }),
   };
 }
@@ -56,6 +58,7 @@ export function fromFailure(failure: Failure): Error {
   return new ServiceError(failure.code, failure.message, {
     cause: failure.cause,
     ...(failure.retryAfterSeconds !== undefined && { retryAfterSeconds: failure.retryAfterSeconds }),
+    ...(failure.issues !== undefined && { issues: failure.issues }),
   });
 }
 

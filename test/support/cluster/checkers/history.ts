@@ -1,7 +1,7 @@
 /**
  * What each document may look like to a search, from what its writer was answered: at least the last version answered
  * before the search began, at most the last one begun before it ended, and never an older one than any search has seen
- * that ended before. An operation that failed may have happened.
+ * that ended before. An operation that failed may have happened. So may one that was answered and whose commit was lost since.
  */
 
 interface Operation {
@@ -20,6 +20,7 @@ export class History {
     { readonly operations: Operation[]; seen: { at: number; place: number }[] }
   >();
   #now = 0;
+  #lostAt = -1;
   operations = 0;
   searches = 0;
 
@@ -37,15 +38,34 @@ export class History {
     return {
       place: operations.push(operation) - 1,
       answered: () => {
-        operation.answeredAt = this.now();
+        // It may have been committed before the loss.
+        if (operation.beganAt > this.#lostAt) operation.answeredAt = this.now();
       },
     };
+  }
+
+  /** Commits are about to be lost: until `lostSince` nobody knows what a search may see. */
+  loses(): void {
+    this.#lostAt = Infinity;
+  }
+
+  /** What was committed after a moment may be lost; what is answered from now on is not. */
+  lostSince(moment: number): void {
+    this.#lostAt = this.now();
+    for (const document of this.#documents.values()) {
+      for (const operation of document.operations) {
+        if ((operation.answeredAt ?? 0) > moment) operation.answeredAt = undefined;
+      }
+      document.seen = document.seen.filter(({ at }) => at <= moment);
+    }
   }
 
   /** Throws when a search saw what it must not. `versions`: of the documents that it found. */
   check(beganAt: number, versions: ReadonlyMap<string, number>): void {
     const endedAt = this.now();
     this.searches += 1;
+    // It may have seen what was lost.
+    if (beganAt < this.#lostAt) return;
     for (const [docId, document] of this.#documents) {
       const { operations } = document;
       const last = operations.findLastIndex(({ beganAt: at }) => at < endedAt);

@@ -1,4 +1,4 @@
-/** What the ledger may hold: everything that was acknowledged, and of what was not any part. */
+/** What the ledger may hold: everything that was acknowledged, and of what was not, or was lost since, any part. */
 import type { UsageTotals } from '../../../../src/catalog/contract.ts';
 
 export type Counters = Omit<UsageTotals, 'inputTokens' | 'documents' | 'scores'> & {
@@ -8,7 +8,7 @@ export type Counters = Omit<UsageTotals, 'inputTokens' | 'documents' | 'scores'>
 type Counted = { -readonly [name in keyof Counters]: number };
 
 export class Ledger {
-  readonly acknowledged: Counted = { requests: 0, documentUpserts: 0, searches: 0, inputTokens: 0 };
+  acknowledged: Counted = { requests: 0, documentUpserts: 0, searches: 0, inputTokens: 0 };
   readonly begun: Counted = { requests: 0, documentUpserts: 0, searches: 0, inputTokens: 0 };
 
   /** Returns what to call when it is answered. */
@@ -18,7 +18,17 @@ export class Ledger {
       for (const name of ['documentUpserts', 'searches', 'inputTokens'] as const) to[name] += used[name] ?? 0;
     };
     add(this.begun);
-    return () => add(this.acknowledged);
+    const { acknowledged } = this;
+    // Not where it began before a loss.
+    return () => add(acknowledged);
+  }
+
+  /** Returns what to call when all that is acknowledged from now on may be lost. */
+  keep(): () => void {
+    const kept = { ...this.acknowledged };
+    return () => {
+      this.acknowledged = kept;
+    };
   }
 
   /** Empty when all is within its bounds. */

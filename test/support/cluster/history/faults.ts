@@ -7,7 +7,9 @@ import type { CutMoment } from '../../network/cutting-proxy.ts';
 import type { Faults as HttpFaults } from '../../network/faulty-http.ts';
 import type { Battery, BatteryNode } from './battery.ts';
 import type { Span } from '../checkers/admissions.ts';
+import { copyOf, fallBack, type FallBack } from '../lost-commits.ts';
 import { killAndStart } from './kill-node.ts';
+import type { KeptCommits } from './load.ts';
 
 export interface FaultOptions {
   readonly random: () => number;
@@ -16,6 +18,8 @@ export interface FaultOptions {
   readonly pauseMs: number;
   readonly redisEveryMs: number;
   readonly redisWasAway: (span: Span) => void;
+  /** What is committed from now on may be lost by `loses`. */
+  readonly keepCommits: () => KeptCommits;
 }
 
 /** A merger sleeps past its lease, which is 1.5 s. */
@@ -27,6 +31,12 @@ const longHangMs = 11_000;
 type Inject = (node: BatteryNode) => Promise<boolean>;
 
 export type FaultKind = keyof Faults['kinds'];
+
+/** After these the catalog is as of an earlier moment. */
+export const losesCommits = [
+  'PostgreSQL fails over to a replica that is behind',
+  'PostgreSQL restored to an older copy',
+] as const satisfies readonly FaultKind[];
 
 export type FaultCounts = Partial<Record<FaultKind, number>>;
 
@@ -48,6 +58,8 @@ export class Faults {
       await this.#battery.servers.postgres.start();
       return true;
     },
+    'PostgreSQL fails over to a replica that is behind': () => this.#loseCommits('promoted replica'),
+    'PostgreSQL restored to an older copy': () => this.#loseCommits('older copy'),
     'connection cut in a commit': (node) =>
       this.#cut(node, () =>
         node.toPostgres.cutAtRequest('commit-', this.#pick<CutMoment>(['half', 'sent', 0, 1, 40])),
@@ -145,6 +157,15 @@ export class Faults {
     node.toObjects.faults = {};
     node.process.isStalled = false;
     return node.toObjects.requests > requests;
+  }
+
+  async #loseCommits(way: FallBack): Promise<true> {
+    const { postgres } = this.#battery.servers;
+    const kept = this.#options.keepCommits();
+    const copy = await copyOf(postgres);
+    await pause(this.#briefly());
+    await kept.loses(() => fallBack(postgres, copy, way));
+    return true;
   }
 
   async #loseRedis(lose: (redis: Battery['servers']['redis']) => Promise<void>): Promise<true> {

@@ -30,6 +30,10 @@ const holdMs = 20;
 const queryTokens = 2;
 const newLifeMsMax = 120_000;
 
+export interface KeptCommits {
+  loses(lose: () => Promise<void>): Promise<void>;
+}
+
 export class Load {
   readonly history = new History();
   readonly ledger = new Ledger();
@@ -68,6 +72,20 @@ export class Load {
 
   stop(): void {
     this.#ended.abort();
+  }
+
+  /** What is committed from now on may be lost by `loses`. */
+  keepCommits(): KeptCommits {
+    const moment = this.history.now();
+    const loseUsage = this.ledger.keep();
+    return {
+      loses: async (lose) => {
+        this.history.loses();
+        await lose();
+        this.history.lostSince(moment);
+        loseUsage();
+      },
+    };
   }
 
   /** Every node, asked now, sees what the history says. */

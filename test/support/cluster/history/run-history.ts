@@ -1,7 +1,7 @@
 /** One run of the history battery: load and faults together, then calm, then everything is looked at. */
 import { seededRandom } from '../../seeded-random.ts';
 import { openBattery, type Battery, type Servers } from './battery.ts';
-import { Faults, type FaultCounts, type FaultKind } from './faults.ts';
+import { Faults, losesCommits, type FaultCounts, type FaultKind } from './faults.ts';
 import { Load } from './load.ts';
 import { assertStoredWhole } from '../stored-objects.ts';
 
@@ -70,6 +70,7 @@ export async function runHistory(servers: Servers, options: RunOptions): Promise
     pauseMs,
     redisEveryMs,
     redisWasAway: (span) => load.admissions.redisWasAway(span),
+    keepCommits: () => load.keepCommits(),
   });
   const beganAt = performance.now();
   const injecting = kinds?.length === 0 ? Promise.resolve() : faults.run(ended.signal);
@@ -100,7 +101,10 @@ export async function runHistory(servers: Servers, options: RunOptions): Promise
   ];
   if (violations.length > 0) throw new Error(violations.join('; '));
   await Promise.all(nodes.map((node) => node.kill()));
-  await assertStoredWhole(battery);
+  await assertStoredWhole(
+    battery,
+    losesCommits.some((kind) => faults.counts[kind] !== undefined),
+  );
   return {
     operations: load.operations,
     writes: load.history.operations,

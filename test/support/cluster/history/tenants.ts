@@ -23,7 +23,7 @@ export async function newKeyedTenant(
   const { id: keyId, apiKey } = generateApiKey();
   const tenant = await catalog.createTenant({
     id: randomUUID(),
-    name: 'tenant',
+    name: `tenant ${randomUUID()}`,
     limits: { ...generousLimits, requestsPerMinute: 120_000, maxConcurrentRequests: 300, ...limits },
     key: { id: keyId, hash: hashApiKey(apiKey, keyPepper) },
   });

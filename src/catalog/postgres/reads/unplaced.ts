@@ -1,5 +1,5 @@
 /** Documents of a catalog that nodes share whose records lie nowhere: there should be none. */
-import type { Queries } from './database.ts';
+import type { Queries } from '../database.ts';
 
 export interface Unplaced {
   readonly indexId: string;

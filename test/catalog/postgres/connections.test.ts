@@ -1,0 +1,43 @@
+/** Reads that take long wait for each other; what everybody needs does not wait for them. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
+import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.ts';
+import { lockRows, newDatabase, serversMs, startTestPostgres } from '../../support/cluster/servers.ts';
+import { newIndex, newTenant, usageOf } from '../../support/stages/catalog-fixture.ts';
+
+let postgres: RunningPostgres;
+beforeAll(async () => {
+  postgres = await startTestPostgres();
+}, serversMs);
+afterAll(() => postgres.stop());
+
+it.each(['counts', 'lists of documents', 'openings of indexes'] as const)(
+  '%s of many tenants leave connections for admission, searches and commits',
+  async (kind) => {
+    const url = await newDatabase(postgres);
+    const catalog = await openPostgresCatalog({ url, keyPepper: new Uint8Array(32) });
+    const { id: tenantId } = await newTenant(catalog);
+    const { id } = await newIndex(catalog, tenantId);
+    const read = {
+      counts: () => catalog.countDocuments(id),
+      'lists of documents': () => catalog.listDocuments(id, { limit: 1, bytesMax: 1 }),
+      'openings of indexes': () => catalog.changesSince({ indexId: id, generation: -1, segmentIds: [] }),
+    }[kind];
+    // As if each read for long.
+    const lock = await lockRows(url, 'LOCK TABLE versions IN ACCESS EXCLUSIVE MODE');
+    const reads = Promise.allSettled(Array.from({ length: 40 }, (): Promise<unknown> => read()));
+    try {
+      expect(await catalog.findKey('nobody')).toBeUndefined();
+      expect(await catalog.readHead(id)).toMatchObject({ generation: 0 });
+      expect(await catalog.allocateIds(1)).toHaveLength(1);
+      await catalog.recordUsage(usageOf(tenantId, { requests: 1 }));
+    } finally {
+      await lock.release();
+    }
+    for (const one of await reads) {
+      if (one.status === 'rejected') expect(one.reason).toMatchObject({ code: 'service_unavailable' });
+    }
+    await catalog.close();
+  },
+  30_000,
+);
