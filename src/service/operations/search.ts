@@ -86,7 +86,7 @@ export async function runSearches(
     queryTokens({ query, queryTokensMax: model.windowTokensMax }),
   );
   const work = queryWork + sumOf(works, (one) => one);
-  assertAffordable(work, 'queries');
+  assertAffordable(work, searches.some(({ path }) => path !== '') ? 'queries' : 'query');
   const hold = await parts.allowance.open(context.tenant);
   const place = parts.engineQueue.enter(context.tenant.id, work);
   try {
