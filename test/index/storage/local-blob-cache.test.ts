@@ -117,9 +117,11 @@ describe('a copy', () => {
     for (const file of [whole, damaged]) await stage.cache.fetch(file);
     const damage = async (): Promise<void> => {
       const file = await stage.cache.fetch(damaged);
-      const { mtime } = await stat(file);
+      const { mtimeMs } = await stat(file);
       await writeFile(file, 'another history');
-      await utimes(file, mtime, mtime);
+      // Times of files are kept in whole milliseconds, and this one must not lie before the epoch.
+      const changedAt = new Date(Math.ceil(mtimeMs) + 1);
+      await utimes(file, changedAt, changedAt);
     };
     await damage();
     // The same epoch in another life of the process: copies are used as they lie there.

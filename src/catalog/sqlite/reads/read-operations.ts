@@ -51,9 +51,6 @@ export function readOperations(connection: Connection) {
        token_vectors AS tokenVectors, segment_id AS segmentId, record
      FROM versions INDEXED BY versions_live WHERE index_key = ? AND doc_id = ? AND died = 0`,
   );
-  const selectCount = connection.prepare<[string], DocumentCount>(
-    'SELECT documents_stored AS documents, chunks_stored AS chunks FROM indexes WHERE id = ?',
-  );
   const selectSegments = connection.prepare<
     [number],
     { readonly id: number; readonly blob: string; readonly state: SegmentState }
@@ -149,7 +146,13 @@ export function readOperations(connection: Connection) {
       return index && selectDocument.get(index.index_key, input.docId);
     },
 
-    countDocuments: ({ indexId }: ReadInput): DocumentCount | undefined => selectCount.get(indexId),
+    /** Prepared when it is asked for: commands also read catalogs of earlier releases, which have no such column. */
+    countDocuments: ({ indexId }: ReadInput): DocumentCount | undefined =>
+      connection
+        .prepare<[string], DocumentCount>(
+          'SELECT documents_stored AS documents, chunks_stored AS chunks FROM indexes WHERE id = ?',
+        )
+        .get(indexId),
 
     loadIndexState: (input: ReadInput): IndexState => loadIndexState(input),
   };
