@@ -62,7 +62,7 @@ capacity() {
   bench "$part" capacity --first-rate 100 --rates "${RATES:-}" --step-seconds "${SECONDS_EACH:-5}" --html "$out/$part.html" "$@"
 }
 
-part maxsim sh research/cuda/measure.sh "$out/maxsim"
+part maxsim sh bench/gpu/maxsim/measure.sh "$out/maxsim"
 bench device gpu --device "$name" --batch-tokens "$batches" --rounds "${ROUNDS:-20}"
 first="first-runs --device $name --batch-tokens $batch --seed ${SEED:-1}"
 # shellcheck disable=SC2086 # several words

@@ -1,5 +1,5 @@
 /** The frontier as a table: every point, and what each side needs for each recall. */
-import { markdownTable } from '../lib/table.ts';
+import { markdownTable } from '../../lib/table.ts';
 import type { FrontierReport } from './bench.ts';
 import type { Point } from './times.ts';
 

@@ -1,5 +1,5 @@
 /** The times of one contender's searches. */
-import { mean, quantile } from '../lib/statistics.ts';
+import { mean, quantile } from '../../lib/statistics.ts';
 
 /** What a search takes, in milliseconds: of the clock on the wall, or of all threads of this process. */
 export const clocks = {

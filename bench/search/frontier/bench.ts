@@ -9,17 +9,17 @@
  */
 import { cpus } from 'node:os';
 import path from 'node:path';
-import { createEngine, type KernelName, type NativeEngine } from '../../src/index/engine/native.ts';
-import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
-import { describeEnvironment, root, type Environment } from '../lib/environment.ts';
-import { directory, flag, integer, integers, names, words } from '../lib/options.ts';
-import { chunksOf, spread, tokenVectorsOf, type Corpus, type Query } from '../search/corpus.ts';
-import { openEmbeddings } from '../search/embedding-directory.ts';
-import { buildSealed, indexDirectory, OpenIndex, type SearchSettings } from '../search/engine-index.ts';
-import { topK, withUnitRows } from '../search/engine-rows.ts';
-import { rankings, recall, type Ranking } from '../search/measure.ts';
-import { activeStates, churnedState, staticState, type IndexState } from '../search/states.ts';
-import { synthesise } from '../search/synthetic/synthetic.ts';
+import { createEngine, type KernelName, type NativeEngine } from '../../../src/index/engine/native.ts';
+import { benchmark, type OptionsOf } from '../../lib/benchmark.ts';
+import { describeEnvironment, root, type Environment } from '../../lib/environment.ts';
+import { directory, flag, integer, integers, names, words } from '../../lib/options.ts';
+import { chunksOf, spread, tokenVectorsOf, type Corpus, type Query } from '../corpus.ts';
+import { openEmbeddings } from '../embedding-directory.ts';
+import { buildSealed, indexDirectory, OpenIndex, type SearchSettings } from '../engine-index.ts';
+import { topK, withUnitRows } from '../engine-rows.ts';
+import { rankings, recall, type Ranking } from '../measure.ts';
+import { activeStates, churnedState, staticState, type IndexState } from '../states.ts';
+import { synthesise } from '../synthetic/synthetic.ts';
 import { peerNames, peerPoints } from './peers.ts';
 import { renderFrontier } from './report.ts';
 import { clocks, Times, type Clock, type Point } from './times.ts';

@@ -4,7 +4,7 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
-get_filename_component(MAXSIMD_ROOT "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
+get_filename_component(MAXSIMD_ROOT "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 
 file(GLOB_RECURSE KERNEL_SOURCES "${MAXSIMD_ROOT}/native/kernels/*.cpp")
 add_library(kernels STATIC ${KERNEL_SOURCES})

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Everything that says how fast the kernels are, on a machine with a GPU:  research/cuda/measure.sh OUTPUT_DIRECTORY [JSON]
+# Everything that says how fast the kernels are, on a machine with a GPU:  bench/gpu/maxsim/measure.sh OUTPUT_DIRECTORY [JSON]
 # Each row is a JSON file, written at once and not measured again; with torch, those of peers.py beside them. In the end all rows are one file,
 # OUTPUT_DIRECTORY.json or what JSON names. A minute and a quarter. DEVICE=cpu tries the script without a GPU: what torch does is all there is then.
 set -eu
-out=${1:?usage: research/cuda/measure.sh OUTPUT_DIRECTORY [JSON]}
+out=${1:?usage: bench/gpu/maxsim/measure.sh OUTPUT_DIRECTORY [JSON]}
 json=${2:-$out.json}
 here=$(cd "$(dirname "$0")" && pwd)
-build=$here/../../build/cuda
+build=$here/../../../build/cuda
 mkdir -p "$out"
 
 # row NAME COMMAND...: what a command prints is the row's JSON. One that fails leaves none and says so.

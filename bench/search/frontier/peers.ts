@@ -7,12 +7,12 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
-import { installLocked } from '../lib/install-locked.ts';
-import { documentOfChunks, type Corpus, type Query } from '../search/corpus.ts';
-import { openLance } from '../search/lancedb-peer.ts';
-import { recall, type Ranking } from '../search/measure.ts';
-import { EmbeddingWriter } from '../search/embedding-directory.ts';
-import { documentsOf, rowsOf } from '../search/corpus.ts';
+import { installLocked } from '../../lib/install-locked.ts';
+import { documentOfChunks, type Corpus, type Query } from '../corpus.ts';
+import { openLance } from '../lancedb-peer.ts';
+import { recall, type Ranking } from '../measure.ts';
+import { EmbeddingWriter } from '../embedding-directory.ts';
+import { documentsOf, rowsOf } from '../corpus.ts';
 import { clocks, Times, type Clock, type Point } from './times.ts';
 
 export const peerNames = ['next-plaid', 'tachiom', 'lancedb'] as const;
@@ -93,7 +93,7 @@ async function* ofLance(options: PeerOptions): AsyncGenerator<Point> {
   const { corpus, threads, clock, rounds, cache, topK, onProgress } = options;
   const now = clocks[clock];
   const { queries, truth } = options.unit;
-  const installed = path.join(import.meta.dirname, '..', 'search', 'peers');
+  const installed = path.join(import.meta.dirname, '..', 'peers');
   installLocked(installed, '0.6 GB', onProgress);
   const directory = path.join(cache, `lancedb-${identityOf(corpus)}`);
   const points = openLance(installed).operatingPoints({ corpus, topK, directory, threads, onProgress });
