@@ -12,7 +12,6 @@ import { hostile } from './hostile/bench.ts';
 import { kernel } from './kernel/bench.ts';
 import { loop } from './loop/bench.ts';
 import { memory } from './memory/bench.ts';
-import { newcomer } from './newcomer/bench.ts';
 import { overload } from './overload/bench.ts';
 import { placement } from './placement/bench.ts';
 import { retrieval } from './search/retrieval.ts';
@@ -52,7 +51,6 @@ const scenarios = [
   backup,
   memory,
   tokenizer,
-  newcomer,
 ];
 for (const command of [...scenarios, searchEmbed, searchFit, searchResemblance]) program.addCommand(command);
 await program.parseAsync();

@@ -1,13 +1,12 @@
-/** The newcomer's application, which searches the whole time (`search.mts`). */
+/** The newcomer's application. It searches the whole time (`search.mts`). */
 import { spawn } from 'node:child_process';
 import { renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
-import { endWithThisProcess } from '../lib/endings.ts';
+import { onTestFinished } from 'vitest';
 
 export interface Searched {
-  /** Milliseconds of each search that was answered. */
-  readonly waits: readonly number[];
+  readonly answered: number;
   readonly failures: readonly string[];
 }
 
@@ -23,7 +22,7 @@ type Line = Partial<Searched> & { readonly answering?: string };
 /** It begins with this index. */
 export function startApplication(
   folder: string,
-  environment: Readonly<Record<string, string | undefined>>,
+  environment: Readonly<Record<string, string>>,
   index: string,
 ): Application {
   const configuration = path.join(folder, 'current-index');
@@ -33,7 +32,7 @@ export function startApplication(
     env: environment,
     stdio: ['pipe', 'pipe', 'inherit'],
   });
-  const forget = endWithThisProcess(() => child.kill('SIGKILL'));
+  onTestFinished(() => void child.kill('SIGKILL'));
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const next = async (): Promise<Line> => {
     const { value, done } = await lines.next();
@@ -50,9 +49,8 @@ export function startApplication(
     },
     end: async () => {
       child.stdin.end();
-      const { waits, failures } = await next();
-      forget();
-      return { waits: waits ?? [], failures: failures ?? [] };
+      const { answered = 0, failures = [] } = await next();
+      return { answered, failures };
     },
   };
 }
