@@ -7,22 +7,17 @@ import { encoder } from './encoder/bench.ts';
 import { firstRuns } from './gpu/first-runs.ts';
 import { frontier } from './search/frontier/bench.ts';
 import { gpu } from './gpu/bench.ts';
-import { host } from './host/bench.ts';
 import { hostile } from './hostile/bench.ts';
 import { kernel } from './kernel/bench.ts';
 import { loop } from './loop/bench.ts';
 import { memory } from './memory/bench.ts';
 import { overload } from './overload/bench.ts';
-import { placement } from './placement/bench.ts';
 import { retrieval } from './search/retrieval.ts';
 import { search } from './search/bench.ts';
 import { searchEmbed } from './search/embed.ts';
 import { searchFit } from './search/synthetic/fit-statistics.ts';
 import { searchResemblance } from './search/synthetic/resemblance.ts';
 import { stages } from './service/bench.ts';
-import { backup } from './store/backup.ts';
-import { store } from './store/bench.ts';
-import { tokenizer } from './tokenizer/bench.ts';
 
 // ONNX Runtime, ours and that of the peers, sends nothing to its makers.
 process.env['ORT_DISABLE_TELEMETRY'] = '1';
@@ -35,11 +30,9 @@ const scenarios = [
   capacity,
   cluster,
   cold,
-  placement,
   encoder,
   gpu,
   firstRuns,
-  host,
   retrieval,
   search,
   frontier,
@@ -47,10 +40,7 @@ const scenarios = [
   loop,
   hostile,
   overload,
-  store,
-  backup,
   memory,
-  tokenizer,
 ];
 for (const command of [...scenarios, searchEmbed, searchFit, searchResemblance]) program.addCommand(command);
 await program.parseAsync();

@@ -1,6 +1,6 @@
 """The same work in torch or Triton on the same device, with the best 100 chosen there.
 
-    python3 research/cuda/peers.py triton|eager|compiled [--device cpu] [--chunks 1000000]
+    python3 bench/gpu/maxsim/peers.py triton|eager|compiled [--device cpu] [--chunks 1000000]
 
 `eager` and `compiled` are products in half precision and maxima over blocks of chunks. `triton` is one kernel over int8 rows with a
 scale each, as ours is: it keeps its products to itself. Prints one JSON object. Rows and queries are random, 64 rows of 128 dimensions
