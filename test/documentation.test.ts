@@ -84,7 +84,7 @@ describe.each(documents)('%s', (file) => {
   });
 
   it('names only commands of the command line and options of theirs that exist', () => {
-    if (/^docs\/decisions\//.test(file)) return;
+    if (file.startsWith('docs/decisions/')) return;
     expect(unknownCommandsIn(textOf(file))).toEqual([]);
   });
 
