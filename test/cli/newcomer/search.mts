@@ -21,7 +21,9 @@ let answering = '';
 const over = new AbortController();
 process.stdin.resume().once('end', () => over.abort());
 
-while (!over.signal.aborted) {
+for (;;) {
+  // One search more begins after the end of standard input.
+  const isLast = over.signal.aborted;
   const index = readFileSync('current-index', 'utf8');
   const query = queries[(answered + failures.length) % queries.length] ?? '';
   try {
@@ -32,6 +34,7 @@ while (!over.signal.aborted) {
   } catch (error) {
     failures.push(String(error));
   }
+  if (isLast) break;
   await setTimeout(20);
 }
 print({ answered, failures });

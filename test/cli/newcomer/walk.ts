@@ -2,7 +2,6 @@
 import { execFile } from 'node:child_process';
 import { copyFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { passages } from '../../support/running/texts.ts';
 import { startApplication, type Searched } from './application.ts';
@@ -45,8 +44,6 @@ export async function walk({ folder, model, environment, ...clients }: Given): P
   const second = await importInto('newcomer-second', 'second');
   await application.switchTo(second);
   await run('npx', 'maxsimd', 'index', 'delete', 'newcomer-first', '--yes');
-  // A search that still went to the first index would fail now.
-  await setTimeout(1000);
   return application.end();
 }
 
