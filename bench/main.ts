@@ -5,25 +5,19 @@ import { cluster } from './cluster/bench.ts';
 import { cold } from './cold/bench.ts';
 import { encoder } from './encoder/bench.ts';
 import { firstRuns } from './gpu/first-runs.ts';
-import { frontier } from './frontier/bench.ts';
+import { frontier } from './search/frontier/bench.ts';
 import { gpu } from './gpu/bench.ts';
-import { host } from './host/bench.ts';
 import { hostile } from './hostile/bench.ts';
 import { kernel } from './kernel/bench.ts';
 import { loop } from './loop/bench.ts';
 import { memory } from './memory/bench.ts';
-import { newcomer } from './newcomer/bench.ts';
 import { overload } from './overload/bench.ts';
-import { placement } from './placement/bench.ts';
-import { retrieval } from './retrieval/bench.ts';
+import { retrieval } from './search/retrieval.ts';
 import { search } from './search/bench.ts';
 import { searchEmbed } from './search/embed.ts';
 import { searchFit } from './search/synthetic/fit-statistics.ts';
 import { searchResemblance } from './search/synthetic/resemblance.ts';
-import { stages } from './stages/bench.ts';
-import { backup } from './store/backup.ts';
-import { store } from './store/bench.ts';
-import { tokenizer } from './tokenizer/bench.ts';
+import { stages } from './service/bench.ts';
 
 // ONNX Runtime, ours and that of the peers, sends nothing to its makers.
 process.env['ORT_DISABLE_TELEMETRY'] = '1';
@@ -36,11 +30,9 @@ const scenarios = [
   capacity,
   cluster,
   cold,
-  placement,
   encoder,
   gpu,
   firstRuns,
-  host,
   retrieval,
   search,
   frontier,
@@ -48,11 +40,7 @@ const scenarios = [
   loop,
   hostile,
   overload,
-  store,
-  backup,
   memory,
-  tokenizer,
-  newcomer,
 ];
 for (const command of [...scenarios, searchEmbed, searchFit, searchResemblance]) program.addCommand(command);
 await program.parseAsync();

@@ -262,23 +262,21 @@ describe('house rules', () => {
   });
 
   it('nothing is called utils, helpers or manager', () => {
-    for (const file of tracked.filter((name) => /^(src|native|bench|research|test|deploy)\//.test(name))) {
+    for (const file of tracked.filter((name) => /^(src|native|bench|test|deploy)\//.test(name))) {
       expect(path.basename(file), file).not.toMatch(/^(utils?|helpers?|common|misc)\b|manager/i);
     }
   });
 
   it('files stay within 500 lines', () => {
     for (const [file, content] of text) {
-      if (/^(src|native|bench|research|test|deploy)\//.test(file)) {
+      if (/^(src|native|bench|test|deploy)\//.test(file)) {
         expect(content.split('\n').length, file).toBeLessThanOrEqual(501);
       }
     }
   });
 
   it('folders stay within 16 files', () => {
-    const files = tracked.filter((name) =>
-      /^(src|native|bench|research|test|clients|packages|deploy)\//.test(name),
-    );
+    const files = tracked.filter((name) => /^(src|native|bench|test|clients|packages|deploy)\//.test(name));
     for (const [folder, inside] of Map.groupBy(files, (file) => path.posix.dirname(file)))
       expect(inside.length, folder).toBeLessThanOrEqual(16);
   });

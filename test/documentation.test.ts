@@ -16,10 +16,8 @@ const documents = execFileSync('git', ['ls-files', '--cached', '--others', '--ex
 const textOf = (file: string): string => readFileSync(path.join(root, file), 'utf8');
 
 const benchmarkLines = /npm run bench -- ([a-z][\w-]*)[^`\n]*/g;
-// The log has commands of their day.
-const withBenchmarks = documents.filter((file) => !file.startsWith('docs/benchmarks/log/'));
 const benchmarks = new Set(
-  withBenchmarks.flatMap((file) => [...textOf(file).matchAll(benchmarkLines)].map(([, name = '']) => name)),
+  documents.flatMap((file) => [...textOf(file).matchAll(benchmarkLines)].map(([, name = '']) => name)),
 );
 /** What each benchmark says of its options; nothing of one that does not exist. */
 const helps = new Map(
@@ -86,12 +84,11 @@ describe.each(documents)('%s', (file) => {
   });
 
   it('names only commands of the command line and options of theirs that exist', () => {
-    if (/^docs\/(decisions|benchmarks\/log)\//.test(file)) return;
+    if (file.startsWith('docs/decisions/')) return;
     expect(unknownCommandsIn(textOf(file))).toEqual([]);
   });
 
   it('names only benchmarks and options of theirs that exist', () => {
-    if (!withBenchmarks.includes(file)) return;
     for (const [command, name = ''] of textOf(file).matchAll(benchmarkLines)) {
       const help = helps.get(name);
       expect(help, `${file}: ${name}`).toContain(`Usage: npm run bench -- ${name}`);

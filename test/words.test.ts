@@ -13,14 +13,11 @@ const tracked = execFileSync('git', ['ls-files', '--cached', '--others', '--excl
   .split('\n')
   .filter(
     (file) =>
-      /^(src|native|bench|test|proto|docs|research)\/.*\.(ts|mjs|h|hpp|c|cc|cpp|proto|md|py)$/.test(file) ||
+      /^(src|native|bench|test|proto|docs)\/.*\.(ts|mjs|h|hpp|c|cc|cpp|proto|md|py)$/.test(file) ||
       file === 'README.md',
   )
-  // Decisions and logs keep the words of their day, and texts that are stored in tests have their own.
-  .filter(
-    (file) =>
-      !/^docs\/(decisions|benchmarks\/log)\/|\/(texts|words\.test)\.ts$/.test(file) && file !== glossary,
-  );
+  // Decisions keep the words of their day, and texts that are stored in tests have their own.
+  .filter((file) => !/^docs\/decisions\/|\/(texts|words\.test)\.ts$/.test(file) && file !== glossary);
 
 /** Words of a text or an identifier, lower case, one space between: `codeLevels_x` is `code levels x`. */
 function wordsOf(text: string): string {

@@ -3,7 +3,7 @@
 #   bench/gpu/all.sh OUTPUT_DIRECTORY [BEIR_DIRECTORY]
 # Each part ends within 8 minutes, leaves its JSON, HTML and log in the output directory at once, and is not run again when its JSON is
 # there; what fails is said at the end, and the parts behind it run all the same. docs/guide/gpu.md says which goal each part answers.
-#   PARTS   some of them, as "device host"                        DEVICE  the GPU (default 0); cpu tries the script without one
+#   PARTS   some of them, as "device retrieval"                        DEVICE  the GPU (default 0); cpu tries the script without one
 #   SEED    of the order of first-runs (default 1)
 #   TEXTS, ROUNDS, DOCUMENTS, CHUNK_TEXTS, SEARCHES, SECONDS_EACH, RATES        smaller for a trial of the script itself
 set -u
@@ -62,7 +62,7 @@ capacity() {
   bench "$part" capacity --first-rate 100 --rates "${RATES:-}" --step-seconds "${SECONDS_EACH:-5}" --html "$out/$part.html" "$@"
 }
 
-part maxsim sh research/cuda/measure.sh "$out/maxsim"
+part maxsim sh bench/gpu/maxsim/measure.sh "$out/maxsim"
 bench device gpu --device "$name" --batch-tokens "$batches" --rounds "${ROUNDS:-20}"
 first="first-runs --device $name --batch-tokens $batch --seed ${SEED:-1}"
 # shellcheck disable=SC2086 # several words
@@ -78,7 +78,6 @@ encoder="encoder --device $name --rounds ${ROUNDS:-5} --mixes documents_mixed"
   bench encoder-3 $encoder --texts "$texts" --alone --processes 3
   bench peers $encoder --texts $((texts / 10)) --no-peers --python python3
 }
-bench host host --seconds "${SECONDS_EACH:-10}"
 [ -z "$directory" ] || MAXSIMD_PROVIDER=cpu bench retrieval-cpu retrieval
 export MAXSIMD_PROVIDER=$provider MAXSIMD_DEVICES=$devices
 [ -z "$directory" ] || bench retrieval retrieval

@@ -1,7 +1,7 @@
 #!/bin/sh
 # What a machine with a GPU but without Node, npm or a network needs for bench/gpu/all.sh, as four archives in parts:
 #   bench/gpu/pack.sh OUTPUT_DIRECTORY    PART_SIZE=60m, of a part at most
-# checkout: these files; packages: theirs, and what was built (after npm test, research/cuda/build.sh and npm run cuda:engine); cuda: the
+# checkout: these files; packages: theirs, and what was built (after npm test, bench/gpu/maxsim/build.sh and npm run cuda:engine); cuda: the
 # provider, after npm run cuda:install -- --system-libraries; weights: those that sentence-transformers runs, from PyPI. What is not there is left out.
 # There, in an empty folder:  for name in checkout packages cuda weights; do cat PARTS/$name.tar.xz.* | tar -xJf -; done
 set -eu

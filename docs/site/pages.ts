@@ -14,7 +14,7 @@ const patterns = [
   'deploy/README.md',
   'clients/*/README.md',
   'models/**/*.md',
-  'research/*/README.md',
+  'bench/**/README.md',
 ];
 
 export const pages: readonly string[] = globSync([...patterns], { cwd: root })

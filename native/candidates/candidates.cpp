@@ -18,11 +18,11 @@ namespace maxsimd {
 namespace {
 
 /// Chunks that are ranked by residual codes: so many, and so many for each candidate asked for. Fewer for small requests lose
-/// more of the best ten than they save (docs/benchmarks/frontier.md).
+/// more of the best ten than they save (docs/benchmarks.md).
 constexpr uint32_t shortlistBase = 240;
 constexpr uint32_t shortlistPerCandidate = 7;
 /// Codes of finer centroids than usual tell chunks apart so well that fewer hold the same best: the fewer, the more of a
-/// token vector its centroid is (docs/benchmarks/frontier.md).
+/// token vector its centroid is (docs/benchmarks.md).
 constexpr double fewOfFine = 0.59, shareOfFew = 0.8, fewerPerShare = 5, fewestOfFine = 0.45;
 /// Lists know a chunk by some of its codes only: from twice to four times the shortlist is looked at by all of theirs, as
 /// it is a smaller share of so many chunks and more; to three times for many candidates, which lose nothing by it.
@@ -36,7 +36,7 @@ constexpr uint32_t fewCandidates = 200;
 constexpr uint32_t manyCandidates = 500;
 constexpr double growthOfMany = 0.65;
 /// The more tokens a query has, the better what codes say of a chunk agrees with its exact score: the shortlist shrinks with
-/// the root of their number, but for the many queries in between (docs/benchmarks/frontier.md).
+/// the root of their number, but for the many queries in between (docs/benchmarks.md).
 constexpr uint32_t leastTokens = 8, fewestUsual = 16, mostUsual = 20, mostTokens = 40;
 /// The budget of an exact scan is stated for this many query tokens.
 constexpr uint64_t budgetTokens = 32;

@@ -6,7 +6,7 @@
 namespace maxsimd {
 namespace {
 
-/// A scan there takes what this part of the time for an exact scan does here, however little it scans (docs/benchmarks/gpu.md).
+/// A scan there takes what this part of the time for an exact scan does here, however little it scans (docs/benchmarks.md).
 constexpr uint64_t partOfExactScan = 8;
 
 }  // namespace

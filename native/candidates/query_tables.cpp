@@ -15,7 +15,7 @@ constexpr uint32_t blockCentroids = 256;
 constexpr uint32_t taskCentroids = 2048;
 /// Token vectors whose centroid is so many standard deviations of a residual's contribution below the best of their chunk
 /// are passed over: at 1 a quarter of a long chunk is left, at 2 a half, and their chunks keep their ranks. Fewer where
-/// centroids are fine (docs/benchmarks/frontier.md).
+/// centroids are fine (docs/benchmarks.md).
 constexpr float usualMargin = 1.4f, marginOfFine = 1.1f;
 
 }  // namespace

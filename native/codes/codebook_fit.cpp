@@ -30,7 +30,7 @@ constexpr uint32_t rowsPerCheapCentroid = 64;
 constexpr uint32_t cheapCentroids = 8192;
 constexpr uint32_t centroidsFewest = 256;
 /// Beyond so many, a search pays more for twice the centroids than their recall is worth where one stands for fewer token
-/// vectors than this (docs/benchmarks/large.md).
+/// vectors than this (docs/benchmarks.md).
 constexpr uint32_t dearCentroids = 65536;
 constexpr uint32_t rowsPerDearCentroid = 4096;
 /// A sample has a dozen token vectors for each of so many.

@@ -26,7 +26,7 @@ struct TokenSample {
   uint32_t rows = 0;
 };
 
-/// Codes of so many centroids tell chunks apart so well that shortlists may be shorter (docs/benchmarks/frontier.md).
+/// Codes of so many centroids tell chunks apart so well that shortlists may be shorter (docs/benchmarks.md).
 inline constexpr uint32_t fineCentroids = 16384;
 
 /// Centroids for so many token vectors, wherever products with them are dear.

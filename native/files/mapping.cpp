@@ -189,7 +189,7 @@ void Mapping::expectScattered(bool scattered) const {
 bool Mapping::lock() const {
 #if defined(__linux__)
   if (mlock2(base_, bytes_, MLOCK_ONFAULT) != 0) return false;
-  // What is read here and there of much memory waits for translations of addresses (docs/benchmarks/large.md). File systems
+  // What is read here and there of much memory waits for translations of addresses (docs/benchmarks.md, "Large pages"). File systems
   // without large pages ignore it. Only what stays: pages that come and go are read one by one.
   madvise(const_cast<uint8_t*>(base_), bytes_, MADV_HUGEPAGE);
   return true;

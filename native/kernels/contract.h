@@ -78,7 +78,7 @@ struct Kernel {
   /// The loops over codes with this kernel's instructions.
   const CodeLoops* loops;
   /// An index of so many token vectors gains more by 16,384 centroids than their products with a query cost, by measurement
-  /// (docs/benchmarks/frontier.md).
+  /// (docs/benchmarks.md).
   uint64_t fineCentroidsFrom = 1 << 20;
 };
 

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { expect, it } from 'vitest';
 import { rounds } from '../rounds.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
-import { runBenchmark, runServiceBenchmark } from '../support/run-benchmark.ts';
+import { runServiceBenchmark } from '../support/run-benchmark.ts';
 
 type Numbers = Readonly<Record<string, number>>;
 
@@ -43,28 +43,6 @@ it('the event loops are watched before and during upserts', async () => {
     expect(delays['search_p50_ms']).toBeGreaterThan(0);
   }
   expect(printed).toContain('in flight');
-}, 120_000);
-
-it('each thread of a host is measured under every kind of work', async () => {
-  const { report, printed } = await runBenchmark<{
-    readonly rows: readonly {
-      readonly work: string;
-      readonly rate: number;
-      readonly microseconds: Numbers;
-      readonly ceilings: Numbers;
-    }[];
-  }>('host', ...'--documents 20 --seconds 2'.split(' '));
-  expect(report.rows.map(({ work }) => work)).toEqual(['search', 'score', 'upsert']);
-  for (const { rate, microseconds, ceilings } of report.rows) {
-    expect(rate).toBeGreaterThan(0);
-    for (const spent of Object.values(microseconds)) expect(spent).toBeGreaterThanOrEqual(0);
-    // Neither can do more than it has time for; a clock of hundredths of a second may be off by a few.
-    for (const thread of ['api_event_loop', 'encoder_event_loop']) {
-      expect(ceilings[thread]).toBeCloseTo(1e6 / microseconds[thread]!, 6);
-      expect(rate / ceilings[thread]!).toBeLessThan(1.1);
-    }
-  }
-  expect(printed).toContain('search, 32 in flight');
 }, 120_000);
 
 it('another tenant and the event loop are watched while a hostile request is answered', async () => {

@@ -1,7 +1,6 @@
 /**
  * The published packages as a user meets them: packed, installed into an empty folder with npm's scripts on, served by
- * `npx`, on the Node that the machine has (the checkout's own is taken out of the path). Then the whole way of a newcomer,
- * whom `npm run bench -- newcomer` times, with fewer documents.
+ * `npx`, on the Node that the machine has (the checkout's own is taken out of the path). Then the whole way of a newcomer.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { readFileSync, readdirSync, realpathSync, writeFileSync } from 'node:fs';
@@ -10,9 +9,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { missingPython } from '../../clients/tools/install.ts';
 import { packPython, packTypeScript } from '../../clients/tools/pack.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
-import { runBenchmark } from '../support/run-benchmark.ts';
 import { eventually } from '../support/running/eventually.ts';
 import { childEnvironment } from '../support/running/server.ts';
+import { walk } from './newcomer/walk.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 const waitMs = 120_000;
@@ -112,18 +111,19 @@ describe('the installed packages', () => {
 
 describe.skipIf(noPython !== undefined)(`a newcomer${noPython === undefined ? '' : ` (${noPython})`}`, () => {
   it('imports from Python, searches from TypeScript, and moves to a second model while every search is answered', async () => {
-    await packTypeScript(packed);
-    await packPython(packed);
-    const { report, printed } = await runBenchmark<{
-      readonly steps: readonly { readonly step: string; readonly documents?: number }[];
-      readonly searches: { readonly answered: number; readonly failures: readonly string[] };
-    }>('newcomer', '--packages', packed, '--documents', '200');
-    const imported = report.steps.filter(({ documents }) => documents !== undefined);
-    expect(imported.map(({ documents }) => documents)).toEqual([200, 200]);
-    expect(report.steps.map(({ step }) => step)).toContain('switch the application');
-    expect(report.searches.failures).toEqual([]);
-    expect(report.searches.answered).toBeGreaterThan(10);
-    expect(printed).toContain(' 0 failed');
+    const tarball = await packTypeScript(packed);
+    const { wheel } = await packPython(packed);
+    const server = npx(['serve']);
+    const [{ url }, key] = await Promise.all([server.ready, server.key]);
+    const { answered, failures } = await walk({
+      folder,
+      tarball: path.join(packed, tarball),
+      wheel: path.join(packed, wheel),
+      model: path.join(root, 'test/fixtures/colbert-tiny/1'),
+      environment: { ...environment, MAXSIMD_URL: url, MAXSIMD_API_KEY: key },
+    });
+    expect(failures).toEqual([]);
+    expect(answered).toBeGreaterThan(10);
   }, 600_000);
 });
 

@@ -6,11 +6,6 @@ export function delimited(number: number, contents: Buffer | string): Buffer {
   return Buffer.concat([varint(number * 8 + 2), varint(bytes.length), bytes]);
 }
 
-/** A field of a number from 0 to 2^53 - 1. */
-export function integerField(number: number, value: number): Buffer {
-  return Buffer.concat([varint(number * 8), varint(value)]);
-}
-
 function varint(value: number): Buffer {
   const bytes: number[] = [];
   let rest = value;

@@ -4,6 +4,7 @@
  */
 import { watch } from 'node:fs';
 import { cp, mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { constants, getPriority } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -13,6 +14,7 @@ import { rounds } from '../../rounds.ts';
 import { Disk, noDisks } from '../../support/machine/disk.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { run, start, type Finished } from '../../support/running/command-process.ts';
+import { eventually } from '../../support/running/eventually.ts';
 import { announceRandom } from '../../support/running/random.ts';
 import { documentsOf, openServiceStage } from '../../support/stages/service-stage.ts';
 import { backUp, restoreTo } from './commands.ts';
@@ -59,6 +61,19 @@ function abortedAfter(steps: number): { readonly signal: AbortSignal; readonly a
   };
   return { signal: { throwIfAborted } as AbortSignal, asked: () => asked };
 }
+
+it('a backup gives way to searches: it works at a lower priority', async () => {
+  const backup = start(['backup', path.join(place, 'a.tar')], { environment: { MAXSIMD_DATA_DIR: source } });
+  await eventually(
+    () => getPriority(backup.process.pid) >= constants.priority.PRIORITY_BELOW_NORMAL || undefined,
+    {
+      withinMs: 30_000,
+      everyMs: 5,
+      what: 'the lower priority',
+    },
+  );
+  expect((await backup.finished).exitCode).toBe(0);
+});
 
 describe('Ctrl-C', () => {
   it('at any step of a backup leaves what was there', async () => {

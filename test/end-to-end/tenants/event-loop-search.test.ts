@@ -1,8 +1,7 @@
 /**
  * A search for the dearest body of every route: random shapes, then small changes to the worst of them, once for the
  * longest turn of the event loop and once for the time of a byte. Api process and encoder process share one thread here,
- * so a turn holds the work of both. `TEST_NIGHTLY=1` searches for minutes and prints the table of
- * docs/benchmarks/hostile.md.
+ * so a turn holds the work of both. `TEST_NIGHTLY=1` searches for minutes and prints a table of the worst.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 

@@ -1,7 +1,6 @@
 /**
  * Texts of the largest legal size out of every part of Unicode: none holds the encoder's event loop, and none costs more
- * than its bytes. Unicode's blocks are made of rows of 128 code points, or lie within one. `npm run bench -- tokenizer`
- * gives the figures.
+ * than its bytes. Unicode's blocks are made of rows of 128 code points, or lie within one.
  */
 import { describe, expect, it } from 'vitest';
 

@@ -1,0 +1,177 @@
+/**
+ * Other engines on the same vectors: each a program of its own that builds its index once, asks every query and prints a
+ * line a setting; LanceDB runs in this process. What they need is installed under the cache.
+ */
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync } from 'node:fs';
+import path from 'node:path';
+import { z } from 'zod';
+import { installLocked } from '../../lib/install-locked.ts';
+import { documentOfChunks, type Corpus, type Query } from '../corpus.ts';
+import { openLance } from '../lancedb-peer.ts';
+import { recall, type Ranking } from '../measure.ts';
+import { EmbeddingWriter } from '../embedding-directory.ts';
+import { documentsOf, rowsOf } from '../corpus.ts';
+import { clocks, Times, type Clock, type Point } from './times.ts';
+
+export const peerNames = ['next-plaid', 'tachiom', 'lancedb'] as const;
+export type PeerName = (typeof peerNames)[number];
+
+export interface PeerOptions {
+  readonly peers: readonly PeerName[];
+  readonly corpus: Corpus;
+  readonly queries: readonly Query[];
+  readonly truth: readonly Ranking[];
+  /** With rows of length 1: LanceDB knows only cosine. */
+  readonly unit: { readonly queries: readonly Query[]; readonly truth: readonly Ranking[] };
+  readonly threads: number;
+  readonly clock: Clock;
+  readonly rounds: number;
+  readonly topK: number;
+  readonly cache: string;
+  readonly onProgress: (line: string) => void;
+  /** Why a peer has no rows. */
+  readonly skipped: string[];
+}
+
+const peersDirectory = path.join(import.meta.dirname, 'peers');
+
+/** What a program prints for a setting: chunks found of each query, then the times of all queries, round after round. */
+const line = z.object({
+  settings: z.string(),
+  buildSeconds: z.number(),
+  milliseconds: z.array(z.number()),
+  found: z.array(z.array(z.number())),
+  memoryBytes: z.number(),
+});
+
+export async function* peerPoints(options: PeerOptions): AsyncGenerator<Point> {
+  for (const peer of options.peers) {
+    try {
+      if (peer === 'lancedb') yield* ofLance(options);
+      else yield* ofProgram(peer, options);
+    } catch (error) {
+      options.skipped.push(`${peer}: skipped (${(error as Error).message.split('\n', 1)[0]})`);
+    }
+  }
+}
+
+function* ofProgram(peer: 'next-plaid' | 'tachiom', options: PeerOptions): Generator<Point> {
+  const { corpus, queries, truth, threads, clock, rounds, cache, onProgress } = options;
+  const [program, ...first] = peer === 'tachiom' ? installTachiom(cache) : buildNextPlaid(cache);
+  const embeddings = write(corpus, queries, cache);
+  const index = path.join(embeddings, peer);
+  const documents = documentOfChunks(corpus);
+  onProgress(`${peer}, ${threads} threads`);
+  const asked = [embeddings, index, String(rounds), String(threads), clock];
+  const printed = execFileSync(program!, [...first, ...asked], {
+    env: { ...process.env, RAYON_NUM_THREADS: String(threads) },
+    encoding: 'utf8',
+    maxBuffer: 2 ** 30,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  for (const text of printed.split('\n').filter((each) => each.startsWith('{'))) {
+    const { settings, milliseconds, found, memoryBytes } = line.parse(JSON.parse(text));
+    const times = new Times();
+    for (const [at, time] of milliseconds.entries()) times.add(at % queries.length, time);
+    const answers = found.map((chunks) => [...new Set(chunks.map((chunk) => documents[chunk]!))]);
+    yield {
+      variant: peer,
+      state: 'static',
+      kernel: '',
+      threads,
+      settings: `${settings}, ${(memoryBytes / 2 ** 20).toFixed(0)} MiB`,
+      recall_at_10: recall(truth, answers, 10),
+      recall_at_100: recall(truth, answers, 100),
+      ...times.summary(),
+    };
+  }
+}
+
+async function* ofLance(options: PeerOptions): AsyncGenerator<Point> {
+  const { corpus, threads, clock, rounds, cache, topK, onProgress } = options;
+  const now = clocks[clock];
+  const { queries, truth } = options.unit;
+  const installed = path.join(import.meta.dirname, '..', 'peers');
+  installLocked(installed, '0.6 GB', onProgress);
+  const directory = path.join(cache, `lancedb-${identityOf(corpus)}`);
+  const points = openLance(installed).operatingPoints({ corpus, topK, directory, threads, onProgress });
+  for await (const { settings, search } of points) {
+    const found: Ranking[] = [];
+    const times = new Times();
+    for (const query of queries) found.push(await search(query));
+    for (let round = 0; round < rounds; round++) {
+      for (const [at, query] of queries.entries()) {
+        const startedAt = now();
+        await search(query);
+        times.add(at, now() - startedAt);
+      }
+    }
+    yield {
+      variant: 'lancedb, unit rows',
+      state: 'static',
+      kernel: '',
+      threads,
+      settings,
+      recall_at_10: recall(truth, found, 10),
+      recall_at_100: recall(truth, found, 100),
+      ...times.summary(),
+    };
+  }
+}
+
+/** Compiled for this processor. */
+function buildNextPlaid(cache: string): readonly string[] {
+  const target = path.resolve(cache, 'next-plaid');
+  execFileSync('cargo', ['build', '--release', '--locked', '--quiet'], {
+    cwd: path.join(peersDirectory, 'next-plaid'),
+    env: { ...process.env, CARGO_TARGET_DIR: target, RUSTFLAGS: '-C target-cpu=native' },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  return [path.join(target, 'release', 'maxsimd-bench-next-plaid')];
+}
+
+/** Compiled for this processor, which wants the nightly compiler. */
+function installTachiom(cache: string): readonly string[] {
+  const environment = path.resolve(cache, 'tachiom');
+  const python = path.join(environment, 'bin', 'python');
+  if (!existsSync(path.join(environment, 'installed'))) {
+    const requirements = path.join(peersDirectory, 'tachiom', 'requirements.txt');
+    const pip = [python, '-m', 'pip', 'install', '--quiet'];
+    const steps: readonly (readonly string[])[] = [
+      ['python3', '-m', 'venv', environment],
+      [...pip, 'maturin', 'numpy'],
+      [...pip, '--no-build-isolation', '--no-binary', 'tachiom', '-r', requirements],
+      ['touch', path.join(environment, 'installed')],
+    ];
+    for (const [program, ...rest] of steps) {
+      execFileSync(program!, rest, {
+        env: {
+          ...process.env,
+          PATH: `${path.join(environment, 'bin')}:${process.env['PATH'] ?? ''}`,
+          RUSTUP_TOOLCHAIN: 'nightly',
+          RUSTFLAGS: '-C target-cpu=native',
+        },
+        stdio: ['ignore', 'ignore', 'inherit'],
+      });
+    }
+  }
+  return [python, path.join(peersDirectory, 'tachiom', 'search.py')];
+}
+
+/** What is measured as a directory of its own: the documents of this corpus and these queries. */
+function write(corpus: Corpus, queries: readonly Query[], cache: string): string {
+  const directory = path.resolve(cache, `peers-${identityOf(corpus)}-${queries.length}`);
+  if (existsSync(path.join(directory, 'README'))) return directory;
+  mkdirSync(directory, { recursive: true });
+  const writer = new EmbeddingWriter(directory);
+  for (let document = 0; document < documentsOf(corpus); document++)
+    writer.document(rowsOf(corpus, document), corpus.read(document, document + 1));
+  writer.finish(queries, { centring: corpus.centring, readme: `${corpus.description}\n` });
+  return directory;
+}
+
+function identityOf(corpus: Corpus): string {
+  return createHash('sha256').update(corpus.identity).digest('hex').slice(0, 16);
+}
