@@ -8,7 +8,7 @@ export const statedConstants = [
   },
   {
     page: 'scheduling.md',
-    says: '(8 on GPUs)',
+    says: '(8 on a GPU)',
     file: 'src/encoder/server/tuning.ts',
     has: 'lookAheadBatches: 8,',
   },
