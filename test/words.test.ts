@@ -1,6 +1,6 @@
 /** Holds code and documents to the glossary: its words are in use, the words that it replaces are not. */
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 
@@ -36,8 +36,18 @@ function rowsUnder(heading: string): readonly (readonly [string, string])[] {
   );
 }
 
+/** What outsiders read first. */
+const firstRead = [
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  ...globSync('examples/**/*.{md,ts,py,sh}', { cwd: root }),
+];
+
 const texts = new Map(
-  tracked.map((file) => [file, wordsOf(`${file} ${readFileSync(path.join(root, file), 'utf8')}`)]),
+  [...tracked, ...firstRead].map((file) => [
+    file,
+    wordsOf(`${file} ${readFileSync(path.join(root, file), 'utf8')}`),
+  ]),
 );
 
 describe('words of the glossary', () => {

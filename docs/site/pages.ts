@@ -10,9 +10,12 @@ export const root = path.resolve(import.meta.dirname, '../..');
 const patterns = [
   'README.md',
   'CHANGELOG.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
   'docs/**/*.md',
   'deploy/README.md',
   'clients/*/README.md',
+  'examples/README.md',
   'models/**/*.md',
   'bench/**/README.md',
 ];

@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import { run } from '../../clients/tools/install.ts';
 import { installChecks, installServers, type CheckPrograms } from '../../deploy/local/install.ts';
 import { alerts } from '../../deploy/monitoring/alerts.ts';
@@ -74,11 +74,14 @@ async function checkChart(folder: string): Promise<void> {
   for (const [version, values] of [
     ['1.29', fewest],
     ['1.37', most],
-  ] as const) {
-    const file = path.join(await newDirectory(), 'manifests.yaml');
-    writeFileSync(file, await render(folder, values));
-    await run(tool('kubernetes-validate'), ['--strict', '--quiet', '--no-warn', '-k', version, file], root);
-  }
+  ] as const)
+    await checkRendered(folder, version, values);
+}
+
+async function checkRendered(folder: string, version: string, values: object): Promise<void> {
+  const file = path.join(await newDirectory(), 'manifests.yaml');
+  writeFileSync(file, await render(folder, values));
+  await run(tool('kubernetes-validate'), ['--strict', '--quiet', '--no-warn', '-k', version, file], root);
 }
 
 /** In place of `/opt/maxsimd`, a folder with programs: they must be there. */
@@ -255,6 +258,13 @@ async function podsOf(values: object): Promise<readonly Pod[]> {
 }
 
 describe('the chart', () => {
+  it('takes the values of examples/kubernetes', async () => {
+    const values: unknown = parse(readFileSync(path.join(root, 'examples/kubernetes/values.yaml'), 'utf8'));
+    await checkRendered(deploy, '1.37', values as object);
+    const wrong = { ...(values as object), blob: {} };
+    await expect(checkRendered(deploy, '1.37', wrong)).rejects.toThrow('blob');
+  });
+
   it('keeps the variables of Services from its pods', async () => {
     const pods = await podsOf(fewest);
     expect(pods).toHaveLength(2);

@@ -1,0 +1,24 @@
+/**
+ * Ranks what another search found, with `POST /v1/score`: `node examples/rerank.ts`. Nothing is stored. A request takes up
+ * to 50 documents, and scores of two requests do not compare.
+ */
+// In a project of your own: `from '@maxsimd/client'`.
+import { Maxsimd } from '../clients/typescript/src/index.ts';
+
+const query = 'What is the largest animal?';
+/** As a search by words might order them. */
+const found = [
+  { doc_id: 'zoo', text: 'The zoo is open on every day of the week, and its largest hall is heated.' },
+  { doc_id: 'elephant', text: 'An elephant is a big animal.' },
+  { doc_id: 'whale', text: 'The blue whale is the largest animal that has ever lived.' },
+];
+
+const client = new Maxsimd({
+  url: process.env['MAXSIMD_URL'] ?? 'http://127.0.0.1:8080',
+  apiKey: process.env['MAXSIMD_API_KEY'] ?? '',
+});
+const { results } = await client.score({ query, documents: found });
+for (const { doc_id, score } of results) {
+  const before = found.findIndex((document) => document.doc_id === doc_id) + 1;
+  console.log(`${score.toFixed(2)}  ${doc_id} (was ${before})`);
+}

@@ -1,0 +1,67 @@
+/**
+ * The rooms of the repository and what each may import. docs/architecture/overview.md states the same in its table of
+ * rooms, and a test compares the two.
+ */
+
+/** Room -> files and folders that its TypeScript may import, besides its own and the files directly under `src`. */
+export const mayImport: Readonly<Record<string, readonly string[]>> = {
+  'src/app': ['src/http', 'src/service', 'src/encoder', 'src/index', 'src/catalog'],
+  'src/bootstrap': [],
+  'src/catalog': [],
+  'src/cli': [
+    'src/service',
+    'src/encoder',
+    'src/index',
+    'src/catalog',
+    'src/app/serve.ts',
+    'src/app/config.ts',
+  ],
+  'src/console': [],
+  'src/encoder': [],
+  'src/http': ['src/service', 'src/catalog/contract.ts'],
+  'src/index': [],
+  'src/service': ['src/encoder', 'src/index', 'src/catalog'],
+  bench: ['src/app', 'src/service', 'src/encoder', 'src/index', 'src/catalog', 'deploy/local'],
+  'clients/python': [],
+  'clients/tools': ['src/http', 'src/service', 'src/catalog'],
+  'clients/typescript': [],
+  'deploy/local': ['clients/tools'],
+  'deploy/monitoring': ['src/app/telemetry'],
+  docs: ['src/app', 'src/cli/beir', 'clients/tools', 'deploy/monitoring'],
+  examples: ['clients/typescript'],
+  packages: ['clients/tools'],
+  test: [
+    'src/app',
+    'src/http',
+    'src/service',
+    'src/encoder',
+    'src/index',
+    'src/catalog',
+    'src/cli',
+    'clients',
+    'deploy',
+    'docs',
+  ],
+};
+
+/** `room target`: only types may be imported. */
+export const typesAlone: ReadonlySet<string> = new Set(['src/http src/catalog/contract.ts']);
+
+/** Rooms of the addon from the bottom up: each may include what stands before it. */
+export const addonRooms: readonly string[] = [
+  'kernels',
+  'files',
+  'store',
+  'runtime',
+  'device',
+  'codes',
+  'index',
+  'candidates',
+  'search',
+  'binding',
+];
+
+/** The room of a file; `undefined` = it stands above them. */
+export function roomOf(file: string): string | undefined {
+  return Object.keys(mayImport).find((room) => file.startsWith(`${room}/`));
+}
