@@ -92,7 +92,7 @@ const tables: Readonly<Record<string, () => string>> = {
       .map(([title, header]) => `## ${title}\n\n\`\`\`\n${leadingComment(header)}\n\`\`\`\n`)
       .join('\n'),
   dependencies: describeDependencies,
-  decisions: () => table(['Decision', 'Status'], readDecisions()),
+  decisions: () => table(['Room', 'Decision'], readDecisions()),
 };
 
 interface LockedPackage {
@@ -138,16 +138,19 @@ function leadingComment(header: string): string {
     .join('\n');
 }
 
+/** By room, then by number. */
 function readDecisions(): readonly (readonly string[])[] {
   return globSync('[0-9]*.md', { cwd: decisions })
     .toSorted()
     .map((file) => {
       const text = readFileSync(path.join(decisions, file), 'utf8');
       const title = /^# (.+)$/m.exec(text)?.[1];
-      const status = /^- Status: (.+)$/m.exec(text)?.[1];
-      if (title === undefined || status === undefined) throw new Error(`${file} has no title or no status`);
-      return [`[${title}](${file})`, status];
-    });
+      const room = /^- Room: (.+)$/m.exec(text)?.[1];
+      if (title === undefined || room === undefined) throw new Error(`${file} has no title or no room`);
+      return { room, link: `[${title}](${file})` };
+    })
+    .toSorted((a, b) => a.room.localeCompare(b.room, 'en'))
+    .map(({ room, link }) => [room, link]);
 }
 
 function table(header: readonly string[], rows: readonly (readonly string[])[]): string {

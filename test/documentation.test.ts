@@ -118,6 +118,12 @@ it('every guide, reference and architecture page is linked from the index of doc
   for (const page of pages) expect(index).toContain(`](${path.relative('docs', page)})`);
 });
 
+it('there are at most 40 decision records, each of at most 40 lines', () => {
+  const records = documents.filter((file) => /^docs\/decisions\/\d{4}-.*\.md$/.test(file));
+  expect(records.length).toBeLessThanOrEqual(40);
+  expect(records.filter((file) => textOf(file).trimEnd().split('\n').length > 40)).toEqual([]);
+});
+
 it('the README is at most 150 lines long', () => {
   expect(textOf('README.md').split('\n').length).toBeLessThanOrEqual(150);
 });

@@ -62,7 +62,7 @@ describe.skipIf(noDisks !== undefined)('a disk', { timeout: 180_000 }, () => {
     disk.setFreeBytes(0);
     let searches = 0;
     for (; searches < 30; searches += 1) expect(await search()).toBe(documents);
-    // Ready is who takes every kind of request (decision 0086).
+    // A node is ready if it takes every kind of request. Searches alone are no reason to say so: senders of upserts rely on it.
     const readiness = () => client.send('GET', '/readyz');
     await expect.poll(async () => (await readiness()).status, { timeout: 10_000 }).toBe(503);
     expect((await client.send('GET', '/healthz')).status).toBe(200);

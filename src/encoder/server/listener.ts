@@ -3,7 +3,7 @@
  *
  * Node's HTTP/2 reads nothing from a connection while a write to it waits for room in the socket. Two such ends that write
  * at a time and have filled both directions wait for each other for ever; small messages fill a socket long before
- * HTTP/2's windows end (docs/decisions/0082). It is enough that one end goes on reading. This is the end: what the socket
+ * HTTP/2's windows end (docs/decisions/0082-an-encoder-s-writes-never-wait.md). It is enough that one end goes on reading. This is the end: what the socket
  * does not take is kept in memory. The windows of the client bound the answers among it; the rest is a few bytes a call.
  */
 import { createServer, type ListenOptions, type Server, type Socket } from 'node:net';
