@@ -88,8 +88,6 @@ const longFunctions: readonly string[] = [
   'src/http/routes/ranking.ts without a name',
   'src/index/storage/s3-object-store.ts openS3ObjectStore',
   'src/service/create-service.ts createService',
-  'bench/newcomer/path.ts walk',
-  'bench/store/stage.ts openStoreStage',
   'deploy/local/seaweedfs.ts startSeaweed',
   'native/test/codes/residual_codes_test.cpp plain',
   'native/test/search/search_test.cpp ties',
@@ -209,7 +207,6 @@ describe('pages of docs/architecture', () => {
 
   it('the table of rooms names every folder of the repository, of src and of native', () => {
     const folders = new Set(tracked.filter((file) => file.includes('/')).map((file) => file.split('/')[0]));
-    folders.delete('research'); // It is on its way out.
     const rooms = new Set(tracked.flatMap((file) => /^src\/[^/]+(?=\/)/.exec(file)?.[0] ?? []));
     for (const folder of folders)
       expect(

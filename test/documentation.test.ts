@@ -84,7 +84,6 @@ describe.each(documents)('%s', (file) => {
   });
 
   it('names only commands of the command line and options of theirs that exist', () => {
-    if (file.startsWith('docs/decisions/')) return;
     expect(unknownCommandsIn(textOf(file))).toEqual([]);
   });
 
