@@ -65,13 +65,13 @@ export const expensiveWork: readonly Attack[] = [
   },
   {
     name: 'abandoned scores',
-    what: 'two scores at once of 50 documents of 20 KB, whose caller leaves after 1.5 s',
+    what: 'two scores at once of 50 documents of 3 KB, whose caller leaves after 1.5 s',
     tenants: 1,
     run: async ([attacker]) => {
       const text = packageTexts(200).join(' ').repeat(2);
       const documents = numbers(documentsMax).map((n) => ({
         doc_id: `s${n}`,
-        text: cutToBytes(text.slice(n * 500), 20_000),
+        text: cutToBytes(text.slice(n * 500), 3_000),
       }));
       const body = JSON.stringify({ query: 'how is the event loop kept free', documents });
       return Promise.all(lanes.map(() => attacker.send('/v1/score', body, leaveMs)));
