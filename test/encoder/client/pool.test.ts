@@ -221,33 +221,6 @@ describe('a caller', () => {
     await expect(pool.encodeQuery('the', callOptions(pool, { signal: gone }))).rejects.toBe(reason);
   });
 
-  it('that goes away learns what was run of its documents', async () => {
-    const { pool } = encoders;
-    const text = longText.repeat(20);
-    /** Tokens that were run when the caller leaves so long after the encoder began. */
-    const runUntil = async (waitMs: number): Promise<{ readonly all: number; readonly run: number }> => {
-      const controller = new AbortController();
-      let [all, run] = [0, 0];
-      const work = encodeAll(pool, [text], {
-        signal: controller.signal,
-        chunking,
-        onTokenCounts: ([count = 0]) => {
-          all = count;
-          setTimeout(() => controller.abort(new Error('gone')), waitMs);
-        },
-        onLeft: (tokens) => {
-          run = tokens;
-        },
-      });
-      await expect(work).rejects.toThrow('gone');
-      return { all, run };
-    };
-    let waitMs = 1;
-    let left = await runUntil(waitMs);
-    while (left.run === 0) left = await runUntil((waitMs *= 2));
-    expect(left.run).toBeLessThan(left.all);
-  });
-
   it('whose allowance is refused gets that refusal, and nothing is run', async () => {
     const { pool } = encoders;
     const refusal = new ServiceError('usage_limit_exceeded', 'used up', { retryAfterSeconds: 5 });

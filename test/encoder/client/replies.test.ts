@@ -60,6 +60,31 @@ describe('a corrupt query reply', () => {
   });
 });
 
+describe('a caller who leaves a document call', () => {
+  it('learns what was run of the documents that are not whole', async () => {
+    // The first document lacks a part, and the second is whole after it.
+    encoder.behave({ parts: ([first, second]) => [{ ...first!, last: false }, second!], neverEnds: true });
+    const { pool } = await poolOn();
+    const controller = new AbortController();
+    const left: number[] = [];
+    const whole: number[] = [];
+    const documents = pool.encodeDocuments(['one two three', 'four'], {
+      ...callOptions(pool, { signal: controller.signal }),
+      chunking: { maxTokens: 256, overlapTokens: 0, minimumChunkTokens: 1 },
+      onTokenCounts: () => undefined,
+      onLeft: (tokens) => left.push(tokens),
+    });
+    const reading = (async () => {
+      for await (const { documentIndex } of documents) {
+        whole.push(documentIndex);
+        controller.abort(new Error('gone'));
+      }
+    })();
+    await expect(reading).rejects.toThrow('gone');
+    expect({ whole, left }).toEqual({ whole: [1], left: [3] });
+  });
+});
+
 describe('a corrupt document reply', () => {
   it('is distinguished from a good one', async () => {
     const { pool } = await poolOn();
