@@ -1,4 +1,4 @@
-/** What an attack is: one entry {name, tenants, run} of the list in attacks.ts, and what several of them need. */
+/** An attack is one entry {name, tenants, run} of the list in attacks.ts. The helpers are for several of them. */
 
 export interface Attacker {
   readonly url: string;
@@ -20,7 +20,7 @@ export interface Attack {
   readonly what: string;
   /** How many tenants attack together. */
   readonly tenants: number;
-  /** What must be stored before the clock starts. */
+  /** Stores what the attack needs, before the clock starts. */
   prepare?(attackers: Attackers): Promise<void>;
   /** Resolves with the statuses of the answers. It is called again until the time is up; `until` aborts then. */
   run(attackers: Attackers, until: AbortSignal): Promise<readonly number[]>;

@@ -1,4 +1,4 @@
-/** What hostile or careless clients can send within the limits of their tenants. */
+/** Requests that hostile or careless clients can send within the limits of their tenants. */
 import type { Attack } from './attack.ts';
 import { expensiveWork } from './expensive-work.ts';
 import { requests } from './requests.ts';

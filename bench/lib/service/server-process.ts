@@ -26,7 +26,7 @@ export interface ServerProcess {
   createTenant(name: string): string;
   /** From now on the tenant has the limits that a new one has. */
   setDefaultLimits(name: string): void;
-  /** What the tenant was charged this month. */
+  /** The charges of the tenant this month. */
   usageOf(name: string): TenantUsage;
   /** Aborts, with what happened as its reason, when the server ends in another way than by `close`. */
   readonly ended: AbortSignal;

@@ -1,4 +1,4 @@
-/** What the caller gives, as a request carries it. Throws a `MaxsimdError` on what no request can carry. */
+/** Encodes values that a caller gives for a request. Throws a `MaxsimdError` where no request can carry one. */
 import { MaxsimdError } from './errors.ts';
 
 /** A path of these segments, and a query. */

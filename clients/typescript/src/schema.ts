@@ -21,7 +21,7 @@ export interface components {
             };
         };
         readonly SearchInput: {
-            /** @description Not empty; at most 8 KiB as UTF-8. A model reads a query up to its query length, the default model the first 510 tokens. What follows changes no result, and counts in `input_tokens`. */
+            /** @description Not empty; at most 8 KiB as UTF-8. A model reads a query up to its query length, the default model the first 510 tokens. Text beyond it changes no result, and counts in `input_tokens`. */
             readonly query: string;
             /** @description Maximum results returned. Default 10. */
             readonly top_k?: number;
@@ -35,7 +35,7 @@ export interface components {
             readonly return_components?: boolean;
         };
         readonly QueryItemInput: {
-            /** @description Not empty; at most 8 KiB as UTF-8. A model reads a query up to its query length, the default model the first 510 tokens. What follows changes no result, and counts in `input_tokens`. */
+            /** @description Not empty; at most 8 KiB as UTF-8. A model reads a query up to its query length, the default model the first 510 tokens. Text beyond it changes no result, and counts in `input_tokens`. */
             readonly query: string;
             /** @description Maximum results returned. Default 10. */
             readonly top_k?: number;
@@ -59,7 +59,7 @@ export interface components {
             readonly queries: readonly components["schemas"]["QueryItemInput"][];
         };
         readonly ScoreInput: {
-            /** @description Not empty; at most 8 KiB as UTF-8. A model reads a query up to its query length, the default model the first 510 tokens. What follows changes no result, and counts in `input_tokens`. */
+            /** @description Not empty; at most 8 KiB as UTF-8. A model reads a query up to its query length, the default model the first 510 tokens. Text beyond it changes no result, and counts in `input_tokens`. */
             readonly query: string;
             /** @description Documents with unique `doc_id` values. */
             readonly documents: readonly components["schemas"]["DocumentInput"][];

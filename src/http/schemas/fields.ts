@@ -68,7 +68,7 @@ function encodableText(bytesMax: number, description: string) {
 
 export const Query = encodableText(
   queryBytesMax,
-  'Not empty; at most 8 KiB as UTF-8. A model reads a query up to its query length, the default model the first 510 tokens. What follows changes no result, and counts in `input_tokens`.',
+  'Not empty; at most 8 KiB as UTF-8. A model reads a query up to its query length, the default model the first 510 tokens. Text beyond it changes no result, and counts in `input_tokens`.',
 );
 export const Text = encodableText(
   textBytesMax,

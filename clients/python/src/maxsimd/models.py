@@ -45,7 +45,7 @@ class SearchInput(BaseModel):
     query: Annotated[
         str,
         Field(
-            description="Not empty; at most 8 KiB as UTF-8. A model reads a query up to its query length, the default model the first 510 tokens. What follows changes no result, and counts in `input_tokens`.",
+            description="Not empty; at most 8 KiB as UTF-8. A model reads a query up to its query length, the default model the first 510 tokens. Text beyond it changes no result, and counts in `input_tokens`.",
             min_length=1,
         ),
     ]
@@ -82,7 +82,7 @@ class QueryItemInput(BaseModel):
     query: Annotated[
         str,
         Field(
-            description="Not empty; at most 8 KiB as UTF-8. A model reads a query up to its query length, the default model the first 510 tokens. What follows changes no result, and counts in `input_tokens`.",
+            description="Not empty; at most 8 KiB as UTF-8. A model reads a query up to its query length, the default model the first 510 tokens. Text beyond it changes no result, and counts in `input_tokens`.",
             min_length=1,
         ),
     ]
@@ -145,7 +145,7 @@ class ScoreInput(BaseModel):
     query: Annotated[
         str,
         Field(
-            description="Not empty; at most 8 KiB as UTF-8. A model reads a query up to its query length, the default model the first 510 tokens. What follows changes no result, and counts in `input_tokens`.",
+            description="Not empty; at most 8 KiB as UTF-8. A model reads a query up to its query length, the default model the first 510 tokens. Text beyond it changes no result, and counts in `input_tokens`.",
             min_length=1,
         ),
     ]
