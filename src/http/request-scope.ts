@@ -128,11 +128,19 @@ export class RequestScope {
     assertInvariant(context !== undefined, 'an operation before admission');
     context.signal.throwIfAborted();
     this.#markStage('body');
+    return await this.hold(this.#operate(operation, context));
+  }
+
+  /** What was run for a caller who left is counted while the slot is held, so that a drain waits for it. */
+  async #operate<Result>(
+    operation: (context: RequestContext) => Promise<Result>,
+    context: RequestContext,
+  ): Promise<Result> {
     try {
-      return await this.hold(operation(context));
+      return await operation(context);
     } finally {
       this.#markStage(serviceStage);
-      if (this.clientGone) await this.hold(this.#countLeft(context));
+      if (this.clientGone) await this.#countLeft(context);
     }
   }
 

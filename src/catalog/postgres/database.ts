@@ -194,9 +194,10 @@ export function isAway(error: unknown): boolean {
 
 function fromPostgres(error: unknown): unknown {
   if (error instanceof ServiceError || !(error instanceof Error)) return error;
-  const isLost = /^(Connection terminated|Query read timeout|timeout exceeded|Client has encountered)/.test(
-    error.message,
-  );
+  const isLost =
+    /^(Connection terminated|Cannot use a pool after|Query read timeout|timeout exceeded|Client has encountered)/.test(
+      error.message,
+    );
   if (!isLost && !away.test(codeOf(error) ?? '') && whyAway(error) === undefined) return error;
   return new ServiceError('service_unavailable', 'the catalog cannot be reached', {
     retryAfterSeconds: retrySeconds,
