@@ -143,7 +143,7 @@ interface PreparedRequest {
   readonly body: string | undefined;
 }
 
-/** What every attempt of the request sends; throws on what no request can carry. */
+/** Makes the request that each attempt sends. Throws where no request can carry it. */
 function prepare(request: ApiRequest, { requestId }: RequestOptions): PreparedRequest {
   const body = request.body === undefined ? request.json : jsonText(request.body);
   return {
