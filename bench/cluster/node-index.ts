@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { SharedServices } from '../../deploy/local/cluster.ts';
 import type { ClusterCatalog } from '../../src/catalog/cluster-contract.ts';
-import { createClusterStorage } from '../../src/index/cluster/cluster-storage.ts';
+import { createClusterStore } from '../../src/index/cluster/cluster-store.ts';
 import type { OpenIndex } from '../../src/index/contract.ts';
 import { createEngine } from '../../src/index/engine/native.ts';
 import type { IndexSettings } from '../../src/index/index-settings.ts';
@@ -35,7 +35,7 @@ export async function openNodeIndex(
   const cache = await openBlobCache({ directory, objects, bytesMax: 2 ** 40, onError: failed });
   const engine = createEngine({ threads, kernel: 'auto' });
   opening.defer(() => engine.close());
-  const index = await createClusterStorage({
+  const index = await createClusterStore({
     engine,
     cache,
     objects,

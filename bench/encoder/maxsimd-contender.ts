@@ -1,6 +1,6 @@
 /** Our side: the encoder process, called over gRPC as the server does it. */
 import type { ServedModel } from '../../src/encoder/model/served-model.ts';
-import { startEncoder, type EncoderPool } from '../lib/model/encoder-pool.ts';
+import { startEncoder, type Encoders } from '../lib/model/encoder-pool.ts';
 import { processCounters } from '../lib/service/process-counters.ts';
 import type { Contender, Mix, RoundTiming } from './contender.ts';
 import type { Device } from '../lib/model/device.ts';
@@ -23,12 +23,12 @@ export async function openPair({ modelDirectory, model, device }: PairOptions): 
 }
 
 class Maxsimd implements Contender {
-  readonly #encoder: EncoderPool;
+  readonly #encoder: Encoders;
   readonly #model: ServedModel;
   readonly #calls: number;
   #mix: Mix | undefined;
 
-  constructor(encoder: EncoderPool, model: ServedModel, calls: number) {
+  constructor(encoder: Encoders, model: ServedModel, calls: number) {
     this.#encoder = encoder;
     this.#model = model;
     this.#calls = calls;

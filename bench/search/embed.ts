@@ -15,7 +15,7 @@ import { documentSequence } from '../../src/encoder/model/colbert-rules.ts';
 import { loadModel, type ServedModel } from '../../src/encoder/model/served-model.ts';
 import type { ChunkingParameters, EncodedDocument } from '../../src/encoder/protocol/contract.ts';
 import { modelDirectoryOf } from '../../src/app/model-choice.ts';
-import { startEncoder, type EncoderPool } from '../lib/model/encoder-pool.ts';
+import { startEncoder, type Encoders } from '../lib/model/encoder-pool.ts';
 import type { Query } from './corpus.ts';
 import { EmbeddingWriter } from './embedding-directory.ts';
 
@@ -80,7 +80,7 @@ async function sourceOf(texts: number, given: string | undefined): Promise<Texts
 
 /** The documents in the order of their texts. */
 async function encode(
-  { pool, documentOptions }: EncoderPool,
+  { pool, documentOptions }: Encoders,
   texts: readonly string[],
   chunkTokens: number,
 ): Promise<readonly EncodedDocument[]> {

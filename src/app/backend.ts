@@ -8,12 +8,12 @@ import { lockDataDirectory } from '../catalog/data-directory.ts';
 import { openCatalog } from '../catalog/sqlite/open-catalog.ts';
 import { openLocalBlobStore } from '../index/storage/local-blob-store.ts';
 import type { Logger } from '../logging.ts';
-import type { RunningService, ServiceOptions } from '../service/create-service.ts';
+import type { RunningService, ServiceDeps } from '../service/create-service.ts';
 import { MemoryLimiter } from '../service/limits/memory-limiter.ts';
 import { steadyNowMs } from '../service/limits/steady-clock.ts';
 import type { Config } from './config.ts';
 
-export interface Backend extends Pick<ServiceOptions, 'keyPepper' | 'limiter' | 'blobs'> {
+export interface Backend extends Pick<ServiceDeps, 'keyPepper' | 'limiter' | 'blobs'> {
   readonly catalog: Catalog;
   /** What this process tells others of itself is of this service from now on. */
   serves(service: Pick<RunningService, 'statistics'>): void;

@@ -4,7 +4,7 @@ import { ConfigError, isClustered, type Config } from './config.ts';
 import { readConfigured } from './configured-file.ts';
 import { createEncoderPool, type EncoderPoolOptions } from '../encoder/client/pool.ts';
 import type { EndpointEvent } from '../encoder/client/endpoint.ts';
-import type { Encoder, EncoderStatistics } from '../encoder/protocol/contract.ts';
+import type { EncoderPool, EncoderStatistics } from '../encoder/protocol/contract.ts';
 import type { Logger } from '../logging.ts';
 import { isLocalAddress } from '../loopback.ts';
 import { startLocalEncoders } from './local-encoders.ts';
@@ -13,7 +13,7 @@ import { startLocalEncoders } from './local-encoders.ts';
 export type NamedStatistics = EncoderStatistics & { readonly name: string };
 
 export interface Encoders {
-  readonly encoder: Encoder;
+  readonly pool: EncoderPool;
   /** Resolves when an encoder serves the default model; rejects when none can. */
   readonly ready: Promise<void>;
   /** Times an encoder was taken into or out of use, or gave a corrupt reply. */
@@ -48,7 +48,7 @@ async function remoteEncoders(
 ): Promise<Omit<Encoders, 'events'>> {
   const tls = await remoteTls(config);
   const first = Promise.withResolvers<void>();
-  const encoder = createEncoderPool({
+  const pool = createEncoderPool({
     addresses: config.MAXSIMD_ENCODERS,
     // Other api processes may use them too.
     exclusive: false,
@@ -67,13 +67,13 @@ async function remoteEncoders(
   // Awaited once everything else is up.
   ready.catch(() => undefined);
   return {
-    encoder,
+    pool: pool,
     ready,
     statistics: async () =>
-      (await encoder.statistics()).map((reported) => ({ ...reported, name: reported.address })),
+      (await pool.statistics()).map((reported) => ({ ...reported, name: reported.address })),
     async close() {
       first.reject(new Error('the encoders were closed before they were ready'));
-      await encoder.close();
+      await pool.close();
     },
   };
 }

@@ -70,7 +70,7 @@ export async function startLocalEncoders(
     settled.catch(() => undefined);
     return {
       model,
-      encoder,
+      pool: encoder,
       ready: settled,
       statistics: async () =>
         (await encoder.statistics()).map((reported) => {
@@ -102,7 +102,7 @@ export async function startLocalEncoders(
     },
   });
   return {
-    encoder: groups,
+    pool: groups,
     ready: first.ready,
     statistics: () => groups.statistics(),
     close: () => groups.close(),

@@ -1,5 +1,5 @@
 /**
- * The encoders of several model versions behind the `Encoder` contract. A group, the encoders of one version, is started
+ * The encoders of several model versions behind the `EncoderPool` contract. A group, the encoders of one version, is started
  * when an index needs it and ended when nothing has needed it for a while; the first one, of the default model, stays.
  *
  * So many groups are loaded at a time and no more. Where another is wanted, the one that was idle longest makes room; a group
@@ -14,7 +14,7 @@ import type {
   EncodeOptions,
   LocatedText,
   TokenSpans,
-  Encoder,
+  EncoderPool,
   EncoderModel,
 } from '../encoder/protocol/contract.ts';
 import { findInstalled, type InstalledModel } from '../encoder/model/installed-models.ts';
@@ -22,7 +22,7 @@ import { findInstalled, type InstalledModel } from '../encoder/model/installed-m
 /** The encoders of one model version. */
 export interface ModelGroup {
   readonly model: InstalledModel;
-  readonly encoder: Encoder;
+  readonly pool: EncoderPool;
   /** Resolves when they serve; rejects when they cannot. */
   readonly ready: Promise<void>;
   statistics(): Promise<readonly NamedStatistics[]>;
@@ -90,7 +90,7 @@ class Loaded {
   }
 }
 
-export class ModelGroups implements Encoder {
+export class ModelGroups implements EncoderPool {
   readonly #options: ModelGroupsOptions;
   readonly #first: ModelGroup;
   /** All but the first, by name and version. */
@@ -109,12 +109,12 @@ export class ModelGroups implements Encoder {
   }
 
   models(): readonly EncoderModel[] {
-    return this.#groups().flatMap(({ encoder }) => encoder.models());
+    return this.#groups().flatMap(({ pool }) => pool.models());
   }
 
   /** Whether the default model is served. */
   ready(): boolean {
-    return this.#first.encoder.ready();
+    return this.#first.pool.ready();
   }
 
   async awaitModel(
@@ -122,9 +122,9 @@ export class ModelGroups implements Encoder {
     limits: Limits,
   ): Promise<EncoderModel | undefined> {
     const { name, version } = wanted;
-    const { model: firstModel, encoder } = this.#first;
+    const { model: firstModel, pool } = this.#first;
     if (name === firstModel.name && (version ?? firstModel.version) === firstModel.version) {
-      return encoder.awaitModel({ name, version: firstModel.version }, limits);
+      return pool.awaitModel({ name, version: firstModel.version }, limits);
     }
     const loaded = version === undefined ? undefined : this.#loaded.get(keyOf({ name, version }));
     if (loaded !== undefined) return this.#served(loaded, limits);
@@ -133,15 +133,15 @@ export class ModelGroups implements Encoder {
   }
 
   async countTokens(texts: readonly string[], options: EncodeOptions): Promise<readonly number[]> {
-    return this.#use(options, async (encoder) => encoder.countTokens(texts, options));
+    return this.#use(options, async (pool) => pool.countTokens(texts, options));
   }
 
   async locateTokens(located: LocatedText, options: EncodeOptions): Promise<TokenSpans> {
-    return this.#use(options, async (encoder) => encoder.locateTokens(located, options));
+    return this.#use(options, async (pool) => pool.locateTokens(located, options));
   }
 
   async encodeQuery(text: string, options: EncodeOptions): Promise<EncodedQuery> {
-    return this.#use(options, async (encoder) => encoder.encodeQuery(text, options));
+    return this.#use(options, async (pool) => pool.encodeQuery(text, options));
   }
 
   async *encodeDocuments(
@@ -151,8 +151,8 @@ export class ModelGroups implements Encoder {
     const loaded = this.#holding(options);
     loaded?.enter();
     try {
-      const { encoder } = (await loaded?.group) ?? this.#first;
-      yield* encoder.encodeDocuments(texts, options);
+      const { pool } = (await loaded?.group) ?? this.#first;
+      yield* pool.encodeDocuments(texts, options);
     } finally {
       loaded?.leave();
     }
@@ -237,8 +237,8 @@ export class ModelGroups implements Encoder {
     const { model } = loaded;
     loaded.enter();
     try {
-      const { encoder } = await loaded.group;
-      return await encoder.awaitModel(model, limits);
+      const { pool } = await loaded.group;
+      return await pool.awaitModel(model, limits);
     } catch (error) {
       limits.signal.throwIfAborted();
       if (loaded.serves) throw error;
@@ -272,11 +272,11 @@ export class ModelGroups implements Encoder {
     throw unavailable(`${nameOf(model)} is not loaded any more`);
   }
 
-  async #use<T>(options: EncodeOptions, call: (encoder: Encoder) => Promise<T>): Promise<T> {
+  async #use<T>(options: EncodeOptions, call: (pool: EncoderPool) => Promise<T>): Promise<T> {
     const loaded = this.#holding(options);
     loaded?.enter();
     try {
-      return await call(((await loaded?.group) ?? this.#first).encoder);
+      return await call(((await loaded?.group) ?? this.#first).pool);
     } finally {
       loaded?.leave();
     }

@@ -99,7 +99,7 @@ async function start(config: Config, { asked, ignored }: Life): Promise<void> {
   const encoders = starting.adopt(await startEncoders(config, logger), (started) => started.close());
   const service = await createService({
     ...backend,
-    encoder: encoders.encoder,
+    encoders: encoders.pool,
     engine,
     defaultModel: choiceOf(config),
     exactTokenVectorsMax: config.MAXSIMD_EXACT_TOKEN_VECTORS,
@@ -150,7 +150,7 @@ async function start(config: Config, { asked, ignored }: Life): Promise<void> {
       ? new ConfigError(`the model ${config.MAXSIMD_MODEL} cannot be served: ${error.reason}`)
       : error;
   });
-  const model = await defaultModel(encoders.encoder, choiceOf(config), {
+  const model = await defaultModel(encoders.pool, choiceOf(config), {
     // The encoders are ready: one that goes away just now is waited for like during a request.
     deadlineMs: Infinity,
     signal: asked,

@@ -1,9 +1,10 @@
 /**
- * What the service asks of an index, however it is kept: in one process's own directory (`open-index.ts`), or in an
+ * The index as the service uses it. It is kept in one process's own directory (`local-index.ts`), or in an
  * object store with a catalog that several nodes share (`cluster/cluster-index.ts`).
  */
 import type { CommitUpsertInput, CommitUpsertResult } from '../document-commits.ts';
 import type { IndexHead, NamedSegment, RecordLocation } from '../index-state.ts';
+import type { Verification } from './segments/scrub.ts';
 import type {
   NativeMatching,
   NativeRecord,
@@ -69,6 +70,7 @@ export interface FollowedIndex {
   readonly generation: number;
 }
 
+/** An index that this process has open: a `LocalIndex` or a `ClusterIndex`. */
 export interface OpenIndex {
   /** The dimension of its token vectors. */
   readonly dim: number;
@@ -103,8 +105,11 @@ export interface OpenIndex {
   settled(): Promise<void>;
 }
 
-/** Where the indexes of a process are. */
-export interface IndexStorage {
+/** Where the indexes of this process are kept. It opens and removes them. */
+export interface IndexStore {
+  readonly plans: Readonly<SearchPlans>;
+  /** Counts the verified records of all indexes. */
+  readonly verification: Readonly<Verification>;
   /**
    * `dim`: of the model whose vectors it will be given; absent = that of its segments, to keep them in shape. `tenantId`: whose
    * turn long reads of the catalog take; absent for upkeep.
@@ -114,4 +119,8 @@ export interface IndexStorage {
   removeIndex(indexId: string): Promise<void>;
   /** Every index that has local files. */
   storedIndexIds(): Promise<readonly string[]>;
+  /** Free bytes where segments are written. */
+  freeBytes(): Promise<number>;
+  /** Resolves when the store that nodes share answers; absent when there is none. */
+  ping?(): Promise<void>;
 }

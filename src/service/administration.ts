@@ -43,7 +43,7 @@ export interface Administration extends Pick<
   createKey(tenantId: string, access: KeyAccess): Promise<KeyCreation>;
 }
 
-export interface AdministrationOptions {
+export interface AdministrationDeps {
   readonly catalog: Catalog;
   /** Who asks, for the audit log; absent: whoever opened the catalog. */
   readonly actor?: string;
@@ -53,7 +53,7 @@ export interface AdministrationOptions {
   readonly purge: (indexIds: readonly string[]) => Promise<boolean>;
 }
 
-export function administration({ catalog, actor, keyPepper, purge }: AdministrationOptions): Administration {
+export function administration({ catalog, actor, keyPepper, purge }: AdministrationDeps): Administration {
   const acts = actor === undefined ? catalog : catalog.actingAs(actor);
   const makeKey = (): MadeKey & { readonly hash: Uint8Array } => {
     const { id, apiKey } = generateApiKey();

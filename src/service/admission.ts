@@ -13,7 +13,7 @@ import type { Limiter, RateAdmission } from './limits/limiter.ts';
 import { Sessions } from './session.ts';
 import type { UsageRecorder } from './usage/usage-recorder.ts';
 
-export interface AdmissionOptions {
+export interface AdmissionDeps {
   readonly catalog: Catalog;
   /** What API keys are hashed with, 32 bytes. */
   readonly keyPepper: Uint8Array;
@@ -32,21 +32,21 @@ const keyAgeMsMax = 2_000;
 const concurrencyRetrySeconds = 1;
 
 export class Admission {
-  readonly #options: AdmissionOptions;
-  readonly #records = new HotCache<KeyRecord>({ rowsMax: keysMax, maxAgeMs: keyAgeMsMax });
+  readonly #deps: AdmissionDeps;
+  readonly #records = new HotCache<KeyRecord>({ rowsMax: keysMax, ageMsMax: keyAgeMsMax });
   /** Whether sessions were signed out, by their digests. */
   readonly #endings = new HotCache<{ readonly hasEnded: boolean }>({
     rowsMax: keysMax,
-    maxAgeMs: keyAgeMsMax,
+    ageMsMax: keyAgeMsMax,
   });
   /** Keys that were found to match their record, for as long as that is kept: every request would pay for the hash. */
   readonly #matched = new WeakMap<KeyRecord, Buffer>();
   readonly #sessions: Sessions;
   #draining = false;
 
-  constructor(options: AdmissionOptions) {
-    this.#options = options;
-    this.#sessions = new Sessions(options.keyPepper);
+  constructor(deps: AdmissionDeps) {
+    this.#deps = deps;
+    this.#sessions = new Sessions(deps.keyPepper);
   }
 
   /** From now on nobody is admitted. */
@@ -78,7 +78,7 @@ export class Admission {
 
   /** What stands for the key from now on, for `sessionMs`. */
   async openSession(authorization: string | undefined): Promise<string> {
-    return this.#sessions.open(await this.#authenticate(authorization), this.#options.nowMs());
+    return this.#sessions.open(await this.#authenticate(authorization), this.#deps.nowMs());
   }
 
   /** Here at once, and on other nodes within the age of the cache; nothing happens to what is no session any more. */
@@ -86,18 +86,18 @@ export class Admission {
     const record = session === undefined ? undefined : await this.#keyOfSession(session);
     if (session === undefined || record === undefined) return;
     const ended = this.#sessions.ended(session, record);
-    await this.#options.catalog.endSession(ended);
+    await this.#deps.catalog.endSession(ended);
     this.#endings.forget(nameOf(ended.digest));
   }
 
   /** The key of a session that goes on. */
   async #keyOfSession(session: string): Promise<KeyRecord | undefined> {
-    const keyId = this.#sessions.keyIdOf(session, this.#options.nowMs());
+    const keyId = this.#sessions.keyIdOf(session, this.#deps.nowMs());
     const record = keyId === undefined ? undefined : await this.#liveRecord(keyId);
     if (record === undefined || !this.#sessions.matches(session, record)) return undefined;
     const digest = this.#sessions.digestOf(session);
     const ending = await this.#endings.get(nameOf(digest), async () => ({
-      hasEnded: await this.#options.catalog.hasSessionEnded(digest),
+      hasEnded: await this.#deps.catalog.hasSessionEnded(digest),
     }));
     return ending?.hasEnded === false ? record : undefined;
   }
@@ -121,7 +121,7 @@ export class Admission {
   }
 
   async #liveRecord(keyId: string): Promise<KeyRecord | undefined> {
-    const record = await this.#records.get(keyId, () => this.#options.catalog.findKey(keyId));
+    const record = await this.#records.get(keyId, () => this.#deps.catalog.findKey(keyId));
     return record?.key.revokedAtMs === undefined ? record : undefined;
   }
 
@@ -132,7 +132,7 @@ export class Admission {
     if (matched !== undefined && matched.length === given.length && timingSafeEqual(matched, given)) {
       return true;
     }
-    if (!apiKeyMatches(apiKey, this.#options.keyPepper, record.hash)) return false;
+    if (!apiKeyMatches(apiKey, this.#deps.keyPepper, record.hash)) return false;
     this.#matched.set(record, given);
     return true;
   }
@@ -142,13 +142,13 @@ export class Admission {
    * tenant that goes on asking costs no write.
    */
   async #refuseSuspended(tenant: Tenant): Promise<ServiceError> {
-    const { usage, onUncounted } = this.#options;
+    const { usage, onUncounted } = this.#deps;
     if ((await this.#takeRate(tenant)).admitted) await usage.countAnswer(tenant.id).catch(onUncounted);
     return new ServiceError('tenant_suspended', 'the tenant is suspended');
   }
 
   #takeRate(tenant: Tenant): RateAdmission | Promise<RateAdmission> {
-    const { limiter, rateNowMs } = this.#options;
+    const { limiter, rateNowMs } = this.#deps;
     return limiter.admitRate(tenant.id, tenant.limits.requestsPerMinute, rateNowMs());
   }
 
@@ -170,7 +170,7 @@ export class Admission {
 
   async #acquireSlot(tenant: Tenant, rate: RateState): Promise<AdmittedRequest['permit']> {
     const most = tenant.limits.maxConcurrentRequests;
-    const slot = await this.#options.limiter.acquireSlot(tenant.id, most);
+    const slot = await this.#deps.limiter.acquireSlot(tenant.id, most);
     if (slot === undefined) {
       throw new ServiceError(
         'concurrency_limit_exceeded',
@@ -181,7 +181,7 @@ export class Admission {
         },
       );
     }
-    const leave = this.#options.inFlight.enter();
+    const leave = this.#deps.inFlight.enter();
     return {
       release() {
         slot.release();

@@ -1,6 +1,6 @@
 /** Joins encoder, catalog and index store into the service. */
 import type { Catalog } from '../catalog/contract.ts';
-import type { Encoder } from '../encoder/protocol/contract.ts';
+import type { EncoderPool } from '../encoder/protocol/contract.ts';
 import type { BlobStore } from '../index/storage/blob-store.ts';
 import type { FollowedIndex, SearchPlans } from '../index/contract.ts';
 import { defaultIndexSettings, type IndexSettings } from '../index/index-settings.ts';
@@ -13,10 +13,10 @@ import { countDocuments, getDocument, listDocuments, listIndexPage } from './ope
 import { describeIndex } from './operations/describe-index.ts';
 import { FairQueue } from './limits/fair-queue.ts';
 import { InFlight } from './in-flight.ts';
-import { createStorage, type ClusterBlobs } from './indexes/storage.ts';
+import { claimSweep, createIndexStore, type ClusterBlobs } from './indexes/store.ts';
 import { Indexes } from './indexes/indexes.ts';
 import type { Limiter } from './limits/limiter.ts';
-import type { ServiceParts } from './parts.ts';
+import type { OperationDeps } from './operation-deps.ts';
 import { PromisedWait } from './limits/promised-wait.ts';
 import { steadyNowMs } from './limits/steady-clock.ts';
 import { ReadinessProbe } from './readiness.ts';
@@ -33,9 +33,9 @@ import { UsageRecorder } from './usage/usage-recorder.ts';
 import { usageSummary } from './usage/usage-summary.ts';
 import { VersionResolver } from './indexes/version-resolver.ts';
 
-export interface ServiceOptions {
+export interface ServiceDeps {
   readonly catalog: Catalog;
-  readonly encoder: Encoder;
+  readonly encoders: EncoderPool;
   readonly engine: NativeEngine;
   /** Where segments lie: in a directory of this process alone, or where several nodes find them. */
   readonly blobs: BlobStore | ClusterBlobs;
@@ -88,19 +88,19 @@ const sharedScansMax = 3;
 const sharedLedgerAgeMsMax = 2_000;
 
 /** Removes what a crash left behind, then serves. */
-export async function createService(options: ServiceOptions): Promise<RunningService> {
-  const { catalog, encoder, engine, limiter, keyPepper, onBackgroundError } = options;
-  const nowMs = options.nowMs ?? Date.now;
-  const scanQueue = new FairQueue({ runningMax: 'objects' in options.blobs ? sharedScansMax : ownScansMax });
-  const storage = createStorage({
-    ...options,
+export async function createService(deps: ServiceDeps): Promise<RunningService> {
+  const { catalog, encoders, engine, limiter, keyPepper, blobs, onBackgroundError } = deps;
+  const nowMs = deps.nowMs ?? Date.now;
+  const scanQueue = new FairQueue({ runningMax: 'objects' in blobs ? sharedScansMax : ownScansMax });
+  const store = createIndexStore({
+    ...deps,
     scanQueue,
-    settings: { ...defaultIndexSettings, nowMs, ...options.indexSettings },
+    settings: { ...defaultIndexSettings, nowMs, ...deps.indexSettings },
   });
   const indexes = new Indexes({
     catalog,
-    storage,
-    ...('objects' in options.blobs ? { shared: options.blobs.catalog } : {}),
+    store,
+    ...('objects' in blobs ? { shared: blobs.catalog } : {}),
     onRemovalError: (indexId, error) => onBackgroundError('removal of files', error, indexId),
   });
   const usage = new UsageRecorder({ catalog, limiter, nowMs });
@@ -112,13 +112,13 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
     usage,
     inFlight,
     nowMs,
-    rateNowMs: options.nowMs ?? steadyNowMs,
+    rateNowMs: deps.nowMs ?? steadyNowMs,
     onUncounted: (error) => onBackgroundError('usage of a refused request', error),
   });
   const readiness = new ReadinessProbe({
     catalog,
-    encoder,
-    storage,
+    encoders,
+    store,
     limiter,
     draining: () => admission.draining,
     nowMs,
@@ -130,37 +130,36 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
     longRunningMax: Math.max(1, threads - 1),
   });
   const searchWait = new PromisedWait(() => performance.now());
-  const parts: ServiceParts = {
+  const operation: OperationDeps = {
     catalog,
-    encoder,
+    encoders,
     engine,
     indexes,
     allowance: new TokenAllowance({
       limiter,
       usageTotals: (tenantId, month) => catalog.usageTotals(tenantId, month),
       nowMs,
-      ...('objects' in options.blobs ? { ageMsMax: sharedLedgerAgeMsMax } : {}),
+      ...('objects' in blobs ? { ageMsMax: sharedLedgerAgeMsMax } : {}),
     }),
     usage,
     engineQueue,
     scanQueue,
     versions: new VersionResolver(catalog),
-    defaultModel: options.defaultModel,
+    defaultModel: deps.defaultModel,
     nowMs,
   };
-  if ('objects' in options.blobs) {
-    options.blobs.catalog.watchEpoch(() => {
-      for (const kept of [admission, parts.allowance, parts.versions]) kept.forgetAll();
+  if ('objects' in blobs) {
+    blobs.catalog.watchEpoch(() => {
+      for (const kept of [admission, operation.allowance, operation.versions]) kept.forgetAll();
       indexes.forgetAll().catch((error: unknown) => onBackgroundError('another epoch', error));
     });
   }
   await Promise.all([indexes.removeUnknown(), warmUp(catalog)]);
-  const { claimSweep } = storage;
   const upkeep = new Upkeep({
     catalog,
     indexes,
     onError: onBackgroundError,
-    ...(claimSweep === undefined ? {} : { claimSweep }),
+    ...('objects' in blobs ? { claimSweep: () => claimSweep(blobs) } : {}),
   });
   let drained: Promise<void> | undefined;
 
@@ -169,33 +168,33 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
     admitSession: (session) => admission.admitSession(session),
     openSession: (authorization) => admission.openSession(authorization),
     endSession: (session) => admission.endSession(session),
-    createIndex: (context, request) => createIndex(parts, context, request),
+    createIndex: (context, request) => createIndex(operation, context, request),
     listIndexes: (context) => catalog.listIndexes(context.tenant.id),
-    listIndexPage: (context, page) => listIndexPage(parts, context, page),
+    listIndexPage: (context, page) => listIndexPage(operation, context, page),
     getIndex: (context, indexId) => indexes.row(context.tenant.id, indexId),
     renameIndex: (context, indexId, name) => indexes.rename(context.tenant.id, indexId, name),
     swapIndexNames: (context, indexId, otherId) => indexes.swapNames(context.tenant.id, indexId, otherId),
-    describeIndex: (context, indexId) => describeIndex(parts, context, indexId),
+    describeIndex: (context, indexId) => describeIndex(operation, context, indexId),
     deleteIndex: (context, indexId) => indexes.erase(context.tenant.id, indexId),
-    upsertDocuments: (context, indexId, documents) => upsertDocuments(parts, context, indexId, documents),
-    deleteDocument: (context, indexId, docId) => deleteDocument(parts, context, indexId, docId),
-    deleteMatching: (context, indexId, request) => deleteMatching(parts, context, indexId, request),
-    listDocuments: (context, indexId, page) => listDocuments(parts, context, indexId, page),
-    getDocument: (context, indexId, docId) => getDocument(parts, context, indexId, docId),
-    countDocuments: (context, indexId) => countDocuments(parts, context, indexId),
+    upsertDocuments: (context, indexId, documents) => upsertDocuments(operation, context, indexId, documents),
+    deleteDocument: (context, indexId, docId) => deleteDocument(operation, context, indexId, docId),
+    deleteMatching: (context, indexId, request) => deleteMatching(operation, context, indexId, request),
+    listDocuments: (context, indexId, page) => listDocuments(operation, context, indexId, page),
+    getDocument: (context, indexId, docId) => getDocument(operation, context, indexId, docId),
+    countDocuments: (context, indexId) => countDocuments(operation, context, indexId),
     updateMetadata: (context, indexId, docId, metadata) =>
-      updateMetadata(parts, context, { indexId, docId, metadata }),
+      updateMetadata(operation, context, { indexId, docId, metadata }),
     search: (context, indexId, request) =>
       searchWait.keep(context.tenant.id, searchesOf([request]), () =>
-        searchIndex(parts, context, indexId, request),
+        searchIndex(operation, context, indexId, request),
       ),
     query: (context, indexId, queries) =>
       searchWait.keep(context.tenant.id, searchesOf(queries), () =>
-        queryIndex(parts, context, indexId, queries),
+        queryIndex(operation, context, indexId, queries),
       ),
-    score: (context, request) => scoreDocuments(parts, context, request),
-    locateTokens: (context, request) => locateTokens(parts, context, request),
-    usage: (context) => usageSummary(parts, context),
+    score: (context, request) => scoreDocuments(operation, context, request),
+    locateTokens: (context, request) => locateTokens(operation, context, request),
+    usage: (context) => usageSummary(operation, context),
     usageDays: ({ tenant }, from, to) => catalog.usageDays(tenant.id, from, to),
     countRequest: (context) => usage.countRequest(context),
     countLeft: (context) => usage.countLeft(context),
@@ -213,8 +212,8 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
         recordsLive: statistics.reduce((sum, { recordsLive }) => sum + recordsLive, 0),
         segments: statistics.flatMap(({ segments }) => segments),
         followed: statistics.flatMap(({ followed }) => followed ?? []),
-        ...storage.verification,
-        plans: storage.plans,
+        ...store.verification,
+        plans: store.plans,
       };
     },
   };
@@ -225,7 +224,7 @@ export async function createService(options: ServiceOptions): Promise<RunningSer
     indexes.windDown();
     await Promise.all([upkeep.stop(), inFlight.idle()]);
     await indexes.close();
-    await encoder.close();
+    await encoders.close();
     await catalog.close();
     engine.close();
   }

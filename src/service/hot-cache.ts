@@ -8,21 +8,21 @@ import { LRUCache } from 'lru-cache';
 export class HotCache<Value extends object> {
   readonly #rows: LRUCache<string, Value>;
   readonly #loading = new Map<string, Promise<Value | undefined>>();
-  readonly #maxAgeMs: number;
+  readonly #ageMsMax: number;
   readonly #nowMs: () => number;
   #purgedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: {
     readonly rowsMax: number;
-    readonly maxAgeMs: number;
+    readonly ageMsMax: number;
     /** A clock that never steps back, or a row could outlive its age. */
     readonly nowMs?: () => number;
   }) {
-    this.#maxAgeMs = options.maxAgeMs;
+    this.#ageMsMax = options.ageMsMax;
     this.#nowMs = options.nowMs ?? (() => performance.now());
     this.#rows = new LRUCache({
       max: options.rowsMax,
-      ttl: options.maxAgeMs,
+      ttl: options.ageMsMax,
       ttlResolution: 0,
       perf: { now: this.#nowMs },
     });
@@ -68,7 +68,7 @@ export class HotCache<Value extends object> {
 
   /** Once in `maxAgeMs`, since it looks at every row. */
   #purge(): void {
-    if (this.#nowMs() - this.#purgedAtMs < this.#maxAgeMs) return;
+    if (this.#nowMs() - this.#purgedAtMs < this.#ageMsMax) return;
     this.#purgedAtMs = this.#nowMs();
     this.#rows.purgeStale();
   }

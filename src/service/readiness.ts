@@ -1,15 +1,15 @@
 /** Whether requests can be served now. Probes come from anywhere, so they share one look a second. */
 import type { Catalog } from '../catalog/contract.ts';
 import { whyAway } from '../away-reasons.ts';
-import type { Encoder } from '../encoder/protocol/contract.ts';
+import type { EncoderPool } from '../encoder/protocol/contract.ts';
 import type { Readiness } from './contract.ts';
-import type { ServiceStorage } from './indexes/storage.ts';
+import type { IndexStore } from '../index/contract.ts';
 import type { Limiter } from './limits/limiter.ts';
 
-export interface ReadinessOptions {
+export interface ReadinessDeps {
   readonly catalog: Catalog;
-  readonly encoder: Encoder;
-  readonly storage: Pick<ServiceStorage, 'freeBytes' | 'ping'>;
+  readonly encoders: EncoderPool;
+  readonly store: Pick<IndexStore, 'freeBytes' | 'ping'>;
   readonly limiter: Pick<Limiter, 'isAway'>;
   readonly draining: () => boolean;
   readonly nowMs: () => number;
@@ -26,15 +26,15 @@ type Checks = Readiness['checks'];
 type Looked = Pick<Checks, 'catalog' | 'disk' | 'objects'>;
 
 export class ReadinessProbe {
-  readonly #options: ReadinessOptions;
+  readonly #deps: ReadinessDeps;
   #look: { readonly atMs: number; readonly checks: Promise<Looked> } | undefined;
 
-  constructor(options: ReadinessOptions) {
-    this.#options = options;
+  constructor(deps: ReadinessDeps) {
+    this.#deps = deps;
   }
 
   async readiness(): Promise<Readiness> {
-    const { encoder, limiter, draining, nowMs } = this.#options;
+    const { encoders, limiter, draining, nowMs } = this.#deps;
     if (draining()) return notReady({ draining: 'shutting down' });
     if (this.#look === undefined || nowMs() - this.#look.atMs >= lookAgeMsMax) {
       this.#look = { atMs: nowMs(), checks: this.#lookNow() };
@@ -43,24 +43,24 @@ export class ReadinessProbe {
     const checks: Checks = {
       ...looked,
       ...(limiter.isAway === undefined ? {} : { limiter: limiter.isAway ? sharesHold : 'ok' }),
-      encoder: encoder.ready() ? 'ok' : 'no encoder serves',
+      encoder: encoders.ready() ? 'ok' : 'no encoder serves',
       draining: draining() ? 'shutting down' : 'ok',
     };
     return { ready: Object.values(checks).every(isServing), checks };
   }
 
   async #lookNow(): Promise<Looked> {
-    const { catalog, storage } = this.#options;
+    const { catalog, store } = this.#deps;
     const [catalogState, diskState, objectsState] = await Promise.all([
       catalog.ping().then(
         () => 'ok',
         (error: unknown) => whyAway(error) ?? 'cannot be written',
       ),
-      storage.freeBytes().then(
+      store.freeBytes().then(
         (bytes) => (bytes >= freeBytesMin ? 'ok' : 'no space left'),
         () => 'cannot be read',
       ),
-      storage.ping?.().then(
+      store.ping?.().then(
         () => 'ok',
         (error: unknown) => whyAway(error) ?? 'cannot be reached',
       ),

@@ -9,7 +9,7 @@ const limits = { deadlineMs: Infinity, signal: new AbortController().signal };
 const idleMs = 600_000;
 
 interface FakeGroup extends ModelGroup {
-  readonly encoder: WordEncoder;
+  readonly pool: WordEncoder;
   closed: boolean;
 }
 
@@ -23,7 +23,7 @@ function stage(ready: (name: string) => Promise<void> = async () => undefined) {
     encoder.served = [model];
     const group: FakeGroup = {
       model: { name, version: '1', directory: '' },
-      encoder,
+      pool: encoder,
       ready: ready(name),
       closed: false,
       statistics: async () => [],
@@ -89,7 +89,7 @@ it('where all places are taken, the one that was idle longest makes room, and no
 
   // A query keeps its group, however long it takes.
   const answer = Promise.withResolvers<void>();
-  started[1]!.encoder.beforeQuery = () => answer.promise;
+  started[1]!.pool.beforeQuery = () => answer.promise;
   const options = { ...limits, model: { name: 'second', version: '1' }, tenantId: 't' };
   const query = groups.encodeQuery('a', options);
   await vi.advanceTimersByTimeAsync(11_000);

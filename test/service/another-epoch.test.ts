@@ -60,7 +60,7 @@ it('keys, rows, usage, documents of results and open indexes', { timeout: 60_000
   const nowMs = Date.now();
   const service = await createService({
     catalog,
-    encoder: new WordEncoder(),
+    encoders: new WordEncoder(),
     engine: createEngine({ threads: 1, kernel: 'auto' }),
     blobs: { catalog, objects: stage.objects, cache, nodeId: randomUUID(), replacedKeptMs: 3_600_000 },
     limiter: new MemoryLimiter(),

@@ -6,7 +6,7 @@ interface Row {
 }
 
 function cache(now = { ms: 1_000 }) {
-  return new HotCache<Row>({ rowsMax: 10, maxAgeMs: 2_000, nowMs: () => now.ms });
+  return new HotCache<Row>({ rowsMax: 10, ageMsMax: 2_000, nowMs: () => now.ms });
 }
 
 describe('hot cache', () => {
@@ -49,7 +49,7 @@ describe('hot cache', () => {
 
   it('gives back the memory of ten thousand rows once they are too old', async () => {
     const now = { ms: 1_000 };
-    const rows = new HotCache<Row>({ rowsMax: 20_000, maxAgeMs: 2_000, nowMs: () => now.ms });
+    const rows = new HotCache<Row>({ rowsMax: 20_000, ageMsMax: 2_000, nowMs: () => now.ms });
     for (let row = 0; row < 10_000; row += 1) await rows.get(`row ${row}`, async () => ({ value: row }));
     expect(rows.size).toBe(10_000);
     now.ms += 2_001;

@@ -2,15 +2,15 @@
 import { createEncoderPool } from '../../../src/encoder/client/pool.ts';
 import type {
   EncodeDocumentsOptions,
-  Encoder,
+  EncoderPool,
   EncodeOptions,
   EncoderModel,
 } from '../../../src/encoder/protocol/contract.ts';
 import { superviseEncoders } from '../../../src/encoder/supervision/supervisor.ts';
 import type { Device } from './device.ts';
 
-export interface EncoderPool {
-  readonly pool: Encoder;
+export interface Encoders {
+  readonly pool: EncoderPool;
   readonly processIds: () => readonly number[];
   /** Options of a call for the one model that is served. */
   readonly callOptions: () => EncodeOptions;
@@ -19,7 +19,7 @@ export interface EncoderPool {
 }
 
 /** Resolves when the pool serves the model of the directory; fails with what the process said. */
-export async function startEncoder(modelDirectory: string, device: Device): Promise<EncoderPool> {
+export async function startEncoder(modelDirectory: string, device: Device): Promise<Encoders> {
   const logs: string[] = [];
   const supervisor = await superviseEncoders({
     processes: 1,

@@ -28,7 +28,7 @@ export function registerServiceMetrics(
     readonly service: Pick<RunningService, 'statistics'>;
     readonly backend: Pick<Backend, 'usageWaiting'>;
     readonly engine: NativeEngine;
-    readonly encoders: Pick<Encoders, 'encoder' | 'events' | 'statistics'>;
+    readonly encoders: Pick<Encoders, 'pool' | 'events' | 'statistics'>;
   },
 ): void {
   registerEncoderMetrics(metrics, encoders);
@@ -153,7 +153,7 @@ export function registerServiceMetrics(
     },
   );
   gauge('engine_threads', 'Threads of the search engine.', () => engine.info.threads);
-  gauge('encoder_ready', 'Whether an encoder serves.', () => Number(encoders.encoder.ready()));
+  gauge('encoder_ready', 'Whether an encoder serves.', () => Number(encoders.pool.ready()));
   metrics.registerCounter(
     {
       name: 'encoder_events_total',

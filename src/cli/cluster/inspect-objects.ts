@@ -5,7 +5,7 @@ import { chosenIndexes, type IndexChoice } from '../catalog/names.ts';
 import { inspectIndexes } from '../index/index-inspect.ts';
 import type { CommandResult } from '../output.ts';
 import { withCluster, withClusterWork } from './cluster-access.ts';
-import { lookedAt, outlines } from './stored-index.ts';
+import { lookedAt, outlines } from './shared-index.ts';
 
 /** `modelFolders` as `inspectIndexes`. */
 export function inspectObjects(

@@ -20,7 +20,7 @@ import { derivedProblem, verifySegment } from '../index/segment-verify.ts';
 import type { CommandResult } from '../output.ts';
 import { withCluster, withClusterWork, type ClusterAccess } from './cluster-access.ts';
 import type { Unplaced } from '../../catalog/postgres/reads/unplaced.ts';
-import { storedIndex, type StoredIndex } from './stored-index.ts';
+import { storedIndex, type SharedIndex } from './shared-index.ts';
 
 interface Scope extends ClusterAccess {
   readonly directory: string;
@@ -68,7 +68,7 @@ export function unplacedProblem({ indexId, segmentId, documents }: Unplaced): Pr
 async function verifyOne(
   scope: Scope,
   indexId: string,
-  { state }: StoredIndex,
+  { state }: SharedIndex,
   segment: NamedSegment,
 ): Promise<void> {
   const { engine, directory, findings } = scope;

@@ -1,7 +1,7 @@
 /** `maxsimd index compact`: all segments of an index into one, where no server uses the data directory. */
 import type { IndexRow } from '../../catalog/contract.ts';
 import { defaultIndexSettings } from '../../index/index-settings.ts';
-import { createIndexStore } from '../../index/index-store.ts';
+import { createLocalStore } from '../../index/local-store.ts';
 import { catalogSegments } from '../../service/indexes/catalog-segments.ts';
 import { CommandFailure, messageOf } from '../failure.ts';
 import { stateOf, type IndexAccess } from './index-access.ts';
@@ -49,17 +49,18 @@ async function compactIndex({ catalog, engine, blobs }: IndexAccess, index: Inde
   const state = await stateOf(catalog, index.id);
   if (state === undefined || state.segments.length === 0) return;
   const failures: unknown[] = [];
-  const store = createIndexStore({
+  const store = createLocalStore({
     engine,
     blobs,
     exactTokenVectorsMax: 0,
     settings: { ...defaultIndexSettings, copyBytesPerSecond: Infinity },
+    catalogOf: (indexId) => catalogSegments(catalog, indexId),
     events: {
       onBackgroundError: (_indexId, _job, error) => void failures.push(error),
       onCorrupt: (_indexId, error) => void failures.push(error),
     },
   });
-  const stored = await store.open({ indexId: index.id, catalog: catalogSegments(catalog, index.id) });
+  const stored = await store.open(index.id, {});
   try {
     await stored.mergeAll();
   } finally {

@@ -6,7 +6,7 @@
 import { createEncoderPool } from '../../encoder/client/pool.ts';
 import { documentSequence, querySequence } from '../../encoder/model/colbert-rules.ts';
 import { loadModel, type ServedModel } from '../../encoder/model/served-model.ts';
-import type { EncodedDocument, Encoder } from '../../encoder/protocol/contract.ts';
+import type { EncodedDocument, EncoderPool } from '../../encoder/protocol/contract.ts';
 import { superviseEncoders } from '../../encoder/supervision/supervisor.ts';
 import { failure } from './model-source.ts';
 
@@ -88,7 +88,7 @@ function longestText({ tokenizer, rules, windowTokensMax }: ServedModel): string
   return words.repeat(Math.ceil(tokensWanted / tokenizer.encode(words).length));
 }
 
-async function withEncoder<T>(directory: string, work: (encoder: Encoder) => Promise<T>): Promise<T> {
+async function withEncoder<T>(directory: string, work: (encoders: EncoderPool) => Promise<T>): Promise<T> {
   let lastWords = 'it said nothing';
   const supervisor = await superviseEncoders({
     processes: 1,

@@ -1,5 +1,5 @@
 /**
- * The encoder pool of the api process: several encoders behind the `Encoder` contract.
+ * The encoder pool of the api process: several encoders behind the `EncoderPool` contract.
  *
  * A call goes to the encoder with the fewest tokens outstanding that serves its model version. What is safe is tried again
  * within the deadline: a query whose encoder went away, and of a document call only those documents that were
@@ -12,7 +12,7 @@ import type {
   EncodedQuery,
   EncodeDocumentsOptions,
   EncodeOptions,
-  Encoder,
+  EncoderPool,
   EncoderModel,
   EncoderStatistics,
   LocatedText,
@@ -71,11 +71,11 @@ const endsEncoderMessage = 'the encoder ends when it runs this text';
 /** About what a text costs, before it is tokenised. */
 const charactersPerToken = 4;
 
-export function createEncoderPool(options: EncoderPoolOptions): Encoder {
-  return new EncoderPool(options);
+export function createEncoderPool(options: EncoderPoolOptions): EncoderPool {
+  return new GrpcEncoderPool(options);
 }
 
-class EncoderPool implements Encoder {
+class GrpcEncoderPool implements EncoderPool {
   readonly #endpoints: readonly Endpoint[];
   readonly #healWaitMs: number;
   readonly #waitingMax: number;

@@ -102,7 +102,7 @@ export interface EncodeDocumentsOptions extends EncodeOptions {
  * Errors are `ServiceError`s: `service_unavailable` (no encoder, version not loaded, deadline passed,
  * queue full, with `retryAfterSeconds`) or the signal's reason when the caller has gone.
  */
-export interface Encoder {
+export interface EncoderPool {
   /** Models the pool serves now; empty while none is up. */
   models(): readonly EncoderModel[];
   ready(): boolean;

@@ -29,12 +29,12 @@ import type { ObjectStore } from '../storage/object-store.ts';
 import type { ClusterIndexCatalog } from './cluster-catalog.ts';
 import type { ClusterEvents } from './cluster-events.ts';
 import { ClusterMerges } from './cluster-merge.ts';
-import { dropDelta, StagedSegments, type Delta, type DeltaParts } from './deltas.ts';
+import { dropDelta, StagedSegments, type Delta, type DeltaDeps } from './deltas.ts';
 import { Follower } from './follower.ts';
-import { UpsertGroups, type UpsertParts } from './upsert-groups.ts';
+import { UpsertGroups, type UpsertDeps } from './upsert-groups.ts';
 import { UpsertSession } from './upsert-session.ts';
 
-export interface ClusterIndexParts {
+export interface ClusterIndexDeps {
   readonly indexId: string;
   readonly dim: number;
   readonly native: NativeIndex;
@@ -54,10 +54,10 @@ export interface ClusterIndexParts {
 const deathsKeptMs = 3_600_000;
 
 export class ClusterIndex implements OpenIndex {
-  readonly #parts: ClusterIndexParts;
+  readonly #deps: ClusterIndexDeps;
   readonly #follower: Follower;
   readonly #merges: ClusterMerges;
-  readonly #upserts: UpsertParts;
+  readonly #upserts: UpsertDeps;
   readonly #groups: UpsertGroups;
   readonly #values: ValueLoader;
   /** Generations by when this node had them, oldest first. */
@@ -69,12 +69,12 @@ export class ClusterIndex implements OpenIndex {
   #failure: unknown;
   #closed = false;
 
-  constructor(parts: ClusterIndexParts) {
-    const { indexId, native, catalog, cache, objects, settings, events } = parts;
+  constructor(deps: ClusterIndexDeps) {
+    const { indexId, native, catalog, cache, objects, settings, events } = deps;
     const staged = new StagedSegments();
     const onError = (job: string, error: unknown): void => this.#noteBackgroundError(job, error);
-    this.#parts = parts;
-    const deltas: DeltaParts = { indexId, native, catalog, cache, objects, staged };
+    this.#deps = deps;
+    const deltas: DeltaDeps = { indexId, native, catalog, cache, objects, staged };
     this.#upserts = {
       ...deltas,
       catalog,
@@ -100,14 +100,14 @@ export class ClusterIndex implements OpenIndex {
       ...deltas,
       catalog,
       settings,
-      pace: parts.pace,
+      pace: deps.pace,
       follower: this.#follower,
       onError,
     });
   }
 
   get dim(): number {
-    return this.#parts.dim;
+    return this.#deps.dim;
   }
 
   get usable(): boolean {
@@ -149,7 +149,7 @@ export class ClusterIndex implements OpenIndex {
     if (!segments.has(segmentId)) await this.#reachHeadBefore(endsAt);
     this.#assertUsable();
     try {
-      return await this.#withParts(endsAt, () => this.#parts.native.readRecord(segmentId, record));
+      return await this.#withParts(endsAt, () => this.#deps.native.readRecord(segmentId, record));
     } catch (error) {
       if (!segments.has(segmentId)) return undefined;
       await this.#mend(error);
@@ -163,7 +163,7 @@ export class ClusterIndex implements OpenIndex {
   }
 
   read<T>(work: (reader: IndexReader) => Promise<T>, head?: Promise<IndexHead>): Promise<T> {
-    const { native, plans } = this.#parts;
+    const { native, plans } = this.#deps;
     return work({
       search: async (search, asker = alone) => {
         const found = await this.#ask(search, head, asker, (asked) => native.search(asked));
@@ -190,11 +190,11 @@ export class ClusterIndex implements OpenIndex {
   }
 
   statistics(): IndexStatistics {
-    const segments = this.#parts.native.segments();
+    const segments = this.#deps.native.segments();
     return {
       segments,
       recordsLive: segments.reduce((sum, { recordsLive }) => sum + recordsLive, 0),
-      followed: { indexId: this.#parts.indexId, generation: this.#follower.generation },
+      followed: { indexId: this.#deps.indexId, generation: this.#follower.generation },
     };
   }
 
@@ -207,7 +207,7 @@ export class ClusterIndex implements OpenIndex {
     if (this.#closed) return;
     this.#closed = true;
     this.windDown();
-    this.#parts.native.close();
+    this.#deps.native.close();
   }
 
   async settled(): Promise<void> {
@@ -217,7 +217,7 @@ export class ClusterIndex implements OpenIndex {
   /** What searches would have to wait for is here already then, and segments do not gather. */
   async #catchUp(): Promise<void> {
     if (this.#closed) return;
-    await this.#follower.reach(await this.#parts.catalog.readHead());
+    await this.#follower.reach(await this.#deps.catalog.readHead());
     void this.#merges.run();
   }
 
@@ -284,9 +284,9 @@ export class ClusterIndex implements OpenIndex {
   }
 
   async #reachHead(asked?: Promise<IndexHead>): Promise<void> {
-    const head = await (asked ?? this.#parts.catalog.readHead());
+    const head = await (asked ?? this.#deps.catalog.readHead());
     const { generation } = this.#follower;
-    if (generation >= 0) this.#parts.events?.looked(Math.max(0, head.generation - generation));
+    if (generation >= 0) this.#deps.events?.looked(Math.max(0, head.generation - generation));
     await this.#follower.reach(head).catch((error: unknown) => {
       throw fromEngine(error);
     });
@@ -305,7 +305,7 @@ export class ClusterIndex implements OpenIndex {
 
   async #maintain(): Promise<void> {
     await this.#reachHead();
-    const { catalog, settings } = this.#parts;
+    const { catalog, settings } = this.#deps;
     const nowMs = settings.nowMs();
     this.#passed.push({ atMs: nowMs, generation: this.#follower.generation });
     const old = this.#passed.findLastIndex(({ atMs }) => nowMs - atMs >= deathsKeptMs);
@@ -317,7 +317,7 @@ export class ClusterIndex implements OpenIndex {
 
   #noteBackgroundError(job: string, error: unknown): void {
     // Jobs that closing cuts short fail by design.
-    if (!this.#closed) this.#parts.onBackgroundError(this.#parts.indexId, job, error);
+    if (!this.#closed) this.#deps.onBackgroundError(this.#deps.indexId, job, error);
   }
 
   #assertUsable(): void {

@@ -10,11 +10,11 @@ import type { CopyPace } from '../segments/copy-pace.ts';
 import { copyRecords } from '../segments/copy-records.ts';
 import { liveTokenVectors, planMerge, type MergeableSegment } from '../segments/merge-policy.ts';
 import type { ClusterIndexCatalog, MergedSegments, MergeTurn } from './cluster-catalog.ts';
-import { createDelta, dropDelta, type DeltaParts } from './deltas.ts';
+import { createDelta, dropDelta, type DeltaDeps } from './deltas.ts';
 import type { Follower } from './follower.ts';
 import { putSegment } from './segment-objects.ts';
 
-export interface ClusterMergesParts extends Omit<DeltaParts, 'catalog'> {
+export interface ClusterMergesDeps extends Omit<DeltaDeps, 'catalog'> {
   readonly catalog: ClusterIndexCatalog;
   readonly follower: Follower;
   readonly pace: CopyPace;
@@ -26,12 +26,12 @@ export interface ClusterMergesParts extends Omit<DeltaParts, 'catalog'> {
 export const mergeTurnMs = 30_000;
 
 export class ClusterMerges {
-  readonly #parts: ClusterMergesParts;
+  readonly #deps: ClusterMergesDeps;
   #running: Promise<void> | undefined;
   #closed = false;
 
-  constructor(parts: ClusterMergesParts) {
-    this.#parts = parts;
+  constructor(deps: ClusterMergesDeps) {
+    this.#deps = deps;
   }
 
   get busy(): boolean {
@@ -44,7 +44,7 @@ export class ClusterMerges {
     this.#running ??= this.#mergeAll()
       .catch((error: unknown) => {
         // What closing cuts short fails by design.
-        if (!this.#closed) this.#parts.onError('merge', error);
+        if (!this.#closed) this.#deps.onError('merge', error);
       })
       .finally(() => {
         this.#running = undefined;
@@ -61,7 +61,7 @@ export class ClusterMerges {
   }
 
   async #mergeAll(): Promise<void> {
-    const { catalog, follower } = this.#parts;
+    const { catalog, follower } = this.#deps;
     if (this.#due().length === 0) return;
     const turn = await catalog.beginMerge();
     if (turn === undefined) return;
@@ -79,14 +79,14 @@ export class ClusterMerges {
   }
 
   async #merge(lease: Renewal, sources: readonly MergeableSegment[]): Promise<void> {
-    const { native, follower, pace } = this.#parts;
+    const { native, follower, pace } = this.#deps;
     const seen = sources.map(({ id }) => native.recordsSeenSince(id, follower.generation));
     const removedSegmentIds = sources.map(({ id }) => id);
     if (seen.every(({ records }) => records.length === 0)) {
       await this.#swap(lease, { removedSegmentIds, moves: movesOf([]) });
       return;
     }
-    const target = await createDelta(this.#parts);
+    const target = await createDelta(this.#deps);
     try {
       let first = 0;
       for (const [place, { records }] of seen.entries()) {
@@ -100,19 +100,19 @@ export class ClusterMerges {
         first += records.length;
       }
       const info = await this.#finish(target.id, lease);
-      const named = await putSegment(this.#parts, target, info);
+      const named = await putSegment(this.#deps, target, info);
       await this.#swap(lease, { removedSegmentIds, target: named, moves: movesOf(seen) });
     } catch (error) {
       throw fromEngine(error);
     } finally {
       // Unless it has been named.
-      await dropDelta(this.#parts, target);
+      await dropDelta(this.#deps, target);
     }
   }
 
   /** Immutable, and fast to search. */
   async #finish(targetId: number, lease: Renewal): Promise<SegmentInfo> {
-    const { native, settings } = this.#parts;
+    const { native, settings } = this.#deps;
     const sealed = await native.seal(targetId);
     this.#assertGoingOn(lease);
     if (sealed.tokenVectors < settings.codesTokenVectorsMin) return sealed;
@@ -121,7 +121,7 @@ export class ClusterMerges {
   }
 
   async #swap(lease: Renewal, merged: MergedSegments): Promise<void> {
-    const { catalog, follower } = this.#parts;
+    const { catalog, follower } = this.#deps;
     this.#assertGoingOn(lease);
     if (!(await lease.turn.swap(merged))) throw new Error('another node took the turn to merge');
     await follower.reach(await catalog.readHead());
@@ -129,7 +129,7 @@ export class ClusterMerges {
 
   /** Nothing while segments are being fetched: a merge, and a codebook, read all of them. */
   #due(): readonly MergeableSegment[] {
-    const { settings, follower } = this.#parts;
+    const { settings, follower } = this.#deps;
     if (!follower.isWhole) return [];
     const segments = this.#mergeable();
     const plan = planMerge(
@@ -150,7 +150,7 @@ export class ClusterMerges {
   }
 
   #mergeable(): readonly (MergeableSegment & Pick<SegmentInfo, 'centroids'>)[] {
-    const { native, follower } = this.#parts;
+    const { native, follower } = this.#deps;
     return native.segments().flatMap((info) => {
       const segment = follower.segments.get(info.segmentId);
       if (segment === undefined) return [];
@@ -169,13 +169,13 @@ export class ClusterMerges {
 
   /** Doubles with each segment beyond the bound: writers that outrun the merges must not win for ever. */
   #haste(): number {
-    return 2 ** Math.max(0, this.#parts.follower.segments.size - this.#parts.settings.sealedSegmentsMax - 1);
+    return 2 ** Math.max(0, this.#deps.follower.segments.size - this.#deps.settings.sealedSegmentsMax - 1);
   }
 
   /** `source`: whoever took the turn may have merged it away, and this node may know that before its lease says so. */
   #assertGoingOn(lease: Renewal, source?: number): void {
     if (this.#closed) throw new Error('the index is being closed');
-    const isGone = source !== undefined && !this.#parts.follower.segments.has(source);
+    const isGone = source !== undefined && !this.#deps.follower.segments.has(source);
     if (lease.isLost || isGone) throw new Error('another node took the turn to merge');
   }
 }

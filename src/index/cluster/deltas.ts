@@ -10,7 +10,7 @@ import type { ObjectStore } from '../storage/object-store.ts';
 import type { ClusterIndexCatalog } from './cluster-catalog.ts';
 import { newBlob, putSegment, uncacheSegment } from './segment-objects.ts';
 
-export interface DeltaParts {
+export interface DeltaDeps {
   readonly indexId: string;
   readonly native: NativeIndex;
   readonly catalog: Pick<ClusterIndexCatalog, 'allocateSegmentId' | 'createSegment'>;
@@ -46,14 +46,14 @@ export interface Delta {
 export async function nameDelta({
   indexId,
   catalog,
-}: Pick<DeltaParts, 'indexId' | 'catalog'>): Promise<Delta> {
+}: Pick<DeltaDeps, 'indexId' | 'catalog'>): Promise<Delta> {
   const delta = { id: await catalog.allocateSegmentId(), blob: newBlob(indexId) };
   await catalog.createSegment(delta);
   return delta;
 }
 
 /** Makes its file in the cache, to be written, sealed and put. */
-export async function openDelta({ native, cache, staged }: DeltaParts, { id, blob }: Delta): Promise<void> {
+export async function openDelta({ native, cache, staged }: DeltaDeps, { id, blob }: Delta): Promise<void> {
   try {
     await native.createSegment(id, await cache.create(blob));
   } catch (error) {
@@ -63,14 +63,14 @@ export async function openDelta({ native, cache, staged }: DeltaParts, { id, blo
   staged.add(id, blob);
 }
 
-export async function createDelta(parts: DeltaParts): Promise<Delta> {
-  const delta = await nameDelta(parts);
-  await openDelta(parts, delta);
+export async function createDelta(deps: DeltaDeps): Promise<Delta> {
+  const delta = await nameDelta(deps);
+  await openDelta(deps, delta);
   return delta;
 }
 
 export async function appendTo(
-  { native }: Pick<DeltaParts, 'native'>,
+  { native }: Pick<DeltaDeps, 'native'>,
   { id }: Delta,
   record: NativeRecord,
 ): Promise<RecordLocation> {
@@ -82,10 +82,10 @@ export async function appendTo(
 }
 
 /** Makes its records durable, where every node finds them. */
-export async function sealAndPut(parts: DeltaParts, delta: Delta): Promise<NamedSegment> {
+export async function sealAndPut(deps: DeltaDeps, delta: Delta): Promise<NamedSegment> {
   try {
-    const info = await parts.native.seal(delta.id);
-    return await putSegment(parts, delta, info);
+    const info = await deps.native.seal(delta.id);
+    return await putSegment(deps, delta, info);
   } catch (error) {
     throw fromEngine(error);
   }
@@ -93,7 +93,7 @@ export async function sealAndPut(parts: DeltaParts, delta: Delta): Promise<Named
 
 /** Unless something has named it by now, and this node has it from the catalog. */
 export async function dropDelta(
-  { native, cache, staged }: Pick<DeltaParts, 'native' | 'cache' | 'staged'>,
+  { native, cache, staged }: Pick<DeltaDeps, 'native' | 'cache' | 'staged'>,
   { id, blob }: Delta,
 ): Promise<void> {
   if (!staged.take(id, blob)) return;

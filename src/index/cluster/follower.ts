@@ -18,7 +18,7 @@ import type { ClusterEvents } from './cluster-events.ts';
 import type { StagedSegments } from './deltas.ts';
 import { openSegmentCopy, uncacheSegment } from './segment-objects.ts';
 
-export interface FollowerParts {
+export interface FollowerDeps {
   readonly native: NativeIndex;
   readonly catalog: Pick<ClusterIndexCatalog, 'changesSince'>;
   readonly cache: BlobCache;
@@ -38,7 +38,7 @@ export interface FollowedSegment {
 const nobody = { segmentIds: new Float64Array(), records: new Uint32Array() };
 
 export class Follower {
-  readonly #parts: FollowerParts;
+  readonly #deps: FollowerDeps;
   readonly #segments = new Map<number, FollowedSegment>();
   /** Segments that are searched while they are being fetched. */
   readonly #partials = new Map<number, PartialCopy>();
@@ -51,8 +51,8 @@ export class Follower {
   #running: Promise<void> | undefined;
   #lost = false;
 
-  constructor(parts: FollowerParts) {
-    this.#parts = parts;
+  constructor(deps: FollowerDeps) {
+    this.#deps = deps;
   }
 
   /** The last commit that searches here may see; -1 = none. */
@@ -95,7 +95,7 @@ export class Follower {
 
   /** What has come since is used from now on. */
   noteParts(): void {
-    for (const [id, partial] of this.#partials) this.#parts.native.addParts(id, partial.parts);
+    for (const [id, partial] of this.#partials) this.#deps.native.addParts(id, partial.parts);
   }
 
   /** Resolves when they have come. */
@@ -129,11 +129,11 @@ export class Follower {
   async removeCopy(id: number, { blob }: FollowedSegment): Promise<void> {
     this.#lost = true;
     this.#partials.delete(id);
-    await uncacheSegment(this.#parts.cache, blob);
+    await uncacheSegment(this.#deps.cache, blob);
   }
 
   async #catchUp(): Promise<void> {
-    const { catalog, native, cache, events } = this.#parts;
+    const { catalog, native, cache, events } = this.#deps;
     const startedAt = performance.now();
     const isFirst = this.#generation < 0;
     const changes = await catalog.changesSince({
@@ -165,7 +165,7 @@ export class Follower {
 
   /** Opens what this node does not have and somebody may still see; what it cannot have all of, it has none of. */
   async #openNew(changes: IndexChanges): Promise<readonly NamedSegment[]> {
-    const { staged } = this.#parts;
+    const { staged } = this.#deps;
     const needed = new Set(changes.versions.segmentIds);
     const unknown = changes.segments.filter(({ id }) => !this.#segments.has(id));
     const opening = await Promise.allSettled(
@@ -181,7 +181,7 @@ export class Follower {
 
   /** A local copy that has been damaged, or has been evicted before it was opened, is fetched once more. */
   async #open(segment: NamedSegment): Promise<void> {
-    const { cache, onError } = this.#parts;
+    const { cache, onError } = this.#deps;
     try {
       await this.#openCopy(segment);
     } catch (error) {
@@ -195,7 +195,7 @@ export class Follower {
   }
 
   async #openCopy(segment: NamedSegment): Promise<void> {
-    const { native, cache } = this.#parts;
+    const { native, cache } = this.#deps;
     const { id } = segment;
     const { path, partial } = await openSegmentCopy(cache, segment);
     const expected = { recordsReferenced: segment.records, sealed: true };
@@ -217,7 +217,7 @@ export class Follower {
   }
 
   async #complete(id: number, partial: PartialCopy): Promise<void> {
-    const { native, onError } = this.#parts;
+    const { native, onError } = this.#deps;
     const isOpen = (): boolean => this.#partials.get(id) === partial;
     try {
       await partial.complete();
@@ -233,12 +233,12 @@ export class Follower {
 
   #drop(id: number): void {
     this.#partials.delete(id);
-    this.#parts.native.dropSegment(id);
+    this.#deps.native.dropSegment(id);
   }
 
   /** In one turn of the event loop, in this order: what was born becomes visible with the generation, not before. */
   #changeOver(changes: IndexChanges, opened: readonly NamedSegment[], isFirst: boolean): void {
-    const { native, nowMs } = this.#parts;
+    const { native, nowMs } = this.#deps;
     if (!isFirst) {
       if (changes.generation > this.#generation) native.publish(changes.generation, nobody, changes.died);
       if (changes.versions.versionIds.length > 0) native.loadLifespans(changes.versions);
@@ -253,7 +253,7 @@ export class Follower {
   }
 
   #dropRemoved({ segments }: IndexChanges): void {
-    const { cache, onError } = this.#parts;
+    const { cache, onError } = this.#deps;
     const kept = new Set(segments.map(({ id }) => id));
     for (const [id, { blob }] of this.#segments) {
       if (kept.has(id)) continue;
@@ -265,7 +265,7 @@ export class Follower {
   }
 
   #noteWaste(sinceMs: number): void {
-    for (const { segmentId, records, recordsLive } of this.#parts.native.segments()) {
+    for (const { segmentId, records, recordsLive } of this.#deps.native.segments()) {
       const segment = this.#segments.get(segmentId);
       if (segment !== undefined && records > recordsLive) segment.wasteSinceMs ??= sinceMs;
     }

@@ -10,10 +10,10 @@ import type { RecordLocation } from '../../index-state.ts';
 import type { PlacedRecords } from '../contract.ts';
 import type { NativeRecord } from '../engine/native.ts';
 import type { ClusterIndexCatalog } from './cluster-catalog.ts';
-import { appendTo, nameDelta, openDelta, sealAndPut, type Delta, type DeltaParts } from './deltas.ts';
+import { appendTo, nameDelta, openDelta, sealAndPut, type Delta, type DeltaDeps } from './deltas.ts';
 
-export interface UpsertParts extends DeltaParts {
-  readonly catalog: DeltaParts['catalog'] & Pick<ClusterIndexCatalog, 'commitUpserts'>;
+export interface UpsertDeps extends DeltaDeps {
+  readonly catalog: DeltaDeps['catalog'] & Pick<ClusterIndexCatalog, 'commitUpserts'>;
   /** Token vectors at which a delta is full. */
   readonly tokenVectorsMax: number;
   /** Deltas that a commit may have named, or that none ever will; never rejects. */
@@ -37,15 +37,15 @@ const upsertsMax = 32;
 const nameMsMax = 3_600_000;
 
 export class UpsertGroups {
-  readonly #parts: UpsertParts;
+  readonly #deps: UpsertDeps;
   #waiting: Waiting[] = [];
   #timer: NodeJS.Timeout | undefined;
   #flights = 0;
   /** The next group has its name already: naming takes the catalog a transaction. */
   #name: { readonly delta: Promise<Delta>; readonly madeAtMs: number } | undefined;
 
-  constructor(parts: UpsertParts) {
-    this.#parts = parts;
+  constructor(deps: UpsertDeps) {
+    this.#deps = deps;
   }
 
   commit(records: readonly NativeRecord[], upsert: UpsertOf): Promise<CommitUpsertResult> {
@@ -74,15 +74,15 @@ export class UpsertGroups {
     const named = this.#takeName();
     try {
       const delta = await named;
-      await openDelta(this.#parts, delta);
+      await openDelta(this.#deps, delta);
       const results = await this.#commit(delta, group).catch((error: unknown) => {
-        this.#parts.onEnd([delta], false);
+        this.#deps.onEnd([delta], false);
         throw error;
       });
       const isCommitted = results.some(
         (result) => result.status === 'fulfilled' && result.value.outcome === 'committed',
       );
-      this.#parts.onEnd([delta], isCommitted);
+      this.#deps.onEnd([delta], isCommitted);
       for (const [place, { done }] of group.entries()) settle(done, results[place]);
     } catch (error) {
       // What is wrong may be one of them: the others are not refused for it.
@@ -100,11 +100,11 @@ export class UpsertGroups {
     const locations: RecordLocation[][] = [];
     for (const { records } of group) {
       const own: RecordLocation[] = [];
-      for (const record of records) own.push(await appendTo(this.#parts, delta, record));
+      for (const record of records) own.push(await appendTo(this.#deps, delta, record));
       locations.push(own);
     }
-    const segments = [await sealAndPut(this.#parts, delta)];
-    return await this.#parts.catalog.commitUpserts(
+    const segments = [await sealAndPut(this.#deps, delta)];
+    return await this.#deps.catalog.commitUpserts(
       group.map(({ upsert }, place) => upsert({ locations: locations[place] ?? [], segments })),
     );
   }
@@ -114,8 +114,8 @@ export class UpsertGroups {
     const nowMs = performance.now();
     const known = this.#name;
     const isKept = known !== undefined && nowMs - known.madeAtMs < nameMsMax;
-    const delta = isKept ? known.delta : nameDelta(this.#parts);
-    const next = { delta: nameDelta(this.#parts), madeAtMs: nowMs };
+    const delta = isKept ? known.delta : nameDelta(this.#deps);
+    const next = { delta: nameDelta(this.#deps), madeAtMs: nowMs };
     this.#name = next;
     next.delta.catch(() => {
       if (this.#name === next) this.#name = undefined;

@@ -7,14 +7,14 @@ import { assertInvariant } from '../../errors.ts';
 import type { NamedSegment, RecordLocation } from '../../index-state.ts';
 import type { NativeRecord } from '../engine/native.ts';
 import { appendTo, createDelta, sealAndPut, type Delta } from './deltas.ts';
-import type { UpsertGroups, UpsertOf, UpsertParts } from './upsert-groups.ts';
+import type { UpsertGroups, UpsertOf, UpsertDeps } from './upsert-groups.ts';
 
 /** So much of one upsert is held in memory. */
 const heldBytesMax = 2 * 1024 * 1024;
 
 /** `end` must be called, whatever happened. */
 export class UpsertSession {
-  readonly #parts: UpsertParts;
+  readonly #deps: UpsertDeps;
   readonly #groups: UpsertGroups;
   readonly #deltas: Delta[] = [];
   readonly #locations: RecordLocation[] = [];
@@ -24,8 +24,8 @@ export class UpsertSession {
   #tokenVectors = 0;
   #isCommitted = false;
 
-  constructor(parts: UpsertParts, groups: UpsertGroups) {
-    this.#parts = parts;
+  constructor(deps: UpsertDeps, groups: UpsertGroups) {
+    this.#deps = deps;
     this.#groups = groups;
   }
 
@@ -38,7 +38,7 @@ export class UpsertSession {
 
   async commit(upsert: UpsertOf): Promise<CommitUpsertResult> {
     if (this.#deltas.length === 0) return await this.#groups.commit(this.#held, upsert);
-    const [result] = await this.#parts.catalog.commitUpserts([
+    const [result] = await this.#deps.catalog.commitUpserts([
       upsert({ locations: this.#locations, segments: await this.#putAll() }),
     ]);
     assertInvariant(result !== undefined, 'one upsert has one result');
@@ -48,12 +48,12 @@ export class UpsertSession {
   }
 
   end(): void {
-    if (this.#deltas.length > 0) this.#parts.onEnd(this.#deltas, this.#isCommitted);
+    if (this.#deltas.length > 0) this.#deps.onEnd(this.#deltas, this.#isCommitted);
   }
 
   /** None is given up while another is being put. */
   async #putAll(): Promise<readonly NamedSegment[]> {
-    const puts = this.#deltas.map((delta) => sealAndPut(this.#parts, delta));
+    const puts = this.#deltas.map((delta) => sealAndPut(this.#deps, delta));
     await Promise.allSettled(puts);
     return await Promise.all(puts);
   }
@@ -62,14 +62,14 @@ export class UpsertSession {
     for (const record of this.#held.splice(0)) {
       const delta = await this.#current();
       this.#tokenVectors += record.scales.length;
-      this.#locations.push(await appendTo(this.#parts, delta, record));
+      this.#locations.push(await appendTo(this.#deps, delta, record));
     }
   }
 
   async #current(): Promise<Delta> {
     const last = this.#deltas.at(-1);
-    if (last !== undefined && this.#tokenVectors < this.#parts.tokenVectorsMax) return last;
-    const delta = await createDelta(this.#parts);
+    if (last !== undefined && this.#tokenVectors < this.#deps.tokenVectorsMax) return last;
+    const delta = await createDelta(this.#deps);
     this.#deltas.push(delta);
     this.#tokenVectors = 0;
     return delta;

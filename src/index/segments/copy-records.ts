@@ -3,7 +3,7 @@ import { assertInvariant } from '../../errors.ts';
 import type { NativeIndex } from '../engine/native.ts';
 import type { CopyPace } from './copy-pace.ts';
 
-export interface CopyParts {
+export interface CopyDeps {
   readonly native: NativeIndex;
   readonly pace: CopyPace;
   /** Multiplies the pace, by how far merges are behind. */
@@ -27,8 +27,8 @@ const copyRecordsMax = 512;
 const syncBytes = 64 * 1024 * 1024;
 
 /** Resolves when they are written, not yet all durable. */
-export async function copyRecords(parts: CopyParts, { from, records, to, first }: Copy): Promise<void> {
-  const { native, pace, haste, assertOpen } = parts;
+export async function copyRecords(deps: CopyDeps, { from, records, to, first }: Copy): Promise<void> {
+  const { native, pace, haste, assertOpen } = deps;
   const info = native.segments().find(({ segmentId }) => segmentId === from);
   assertInvariant(info !== undefined, 'a source is open');
   const recordBytes = info.fileBytes / Math.max(1, info.records);

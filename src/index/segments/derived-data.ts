@@ -13,7 +13,7 @@ import type { NativeIndex } from '../engine/native.ts';
 import type { Segment } from './segment.ts';
 import { assertSpace } from '../storage/space.ts';
 
-export interface DerivedDataParts {
+export interface DerivedDataDeps {
   readonly indexId: string;
   readonly native: NativeIndex;
   readonly blobs: BlobStore;
@@ -37,14 +37,14 @@ export function codebookPrefix(indexId: string): string {
 }
 
 export class DerivedData {
-  readonly #parts: DerivedDataParts;
+  readonly #deps: DerivedDataDeps;
   #last: Promise<void> = Promise.resolve();
   readonly #waiting = new Map<Segment, Promise<void>>();
   readonly #postings = new Map<Segment, Promise<void>>();
   #building: Segment | undefined;
 
-  constructor(parts: DerivedDataParts) {
-    this.#parts = parts;
+  constructor(deps: DerivedDataDeps) {
+    this.#deps = deps;
   }
 
   /** Resolves when the segment has its codes, needs none, is gone, or the build has failed and was reported. */
@@ -68,7 +68,7 @@ export class DerivedData {
   buildPostings(segment: Segment): Promise<void> {
     const running =
       this.#postings.get(segment) ??
-      this.#save(segment, () => this.#parts.native.buildPostings(segment.id)).finally(() =>
+      this.#save(segment, () => this.#deps.native.buildPostings(segment.id)).finally(() =>
         this.#postings.delete(segment),
       );
     this.#postings.set(segment, running);
@@ -77,7 +77,7 @@ export class DerivedData {
 
   /** Sealed segments that have no codes, or outdated ones, and are not getting new ones now. */
   due(): readonly Segment[] {
-    const { native, segments, tokenVectorsMin } = this.#parts;
+    const { native, segments, tokenVectorsMin } = this.#deps;
     return native.segments().flatMap(({ segmentId, centroids, codesOutdated }) => {
       const segment = segments.get(segmentId);
       if (segment?.state !== 'sealed' || segment.tokenVectors < tokenVectorsMin) return [];
@@ -88,7 +88,7 @@ export class DerivedData {
 
   /** Sealed segments without postings that can be used. */
   withoutPostings(): readonly Segment[] {
-    const { native, segments } = this.#parts;
+    const { native, segments } = this.#deps;
     return native.segments().flatMap(({ segmentId, postingBytes }) => {
       const segment = segments.get(segmentId);
       return segment?.state === 'sealed' && postingBytes === 0 ? [segment] : [];
@@ -102,7 +102,7 @@ export class DerivedData {
   }
 
   async #build(segment: Segment): Promise<void> {
-    const { native, blobs, tokenVectorsMin, onOutdated } = this.#parts;
+    const { native, blobs, tokenVectorsMin, onOutdated } = this.#deps;
     if (segment.tokenVectors < tokenVectorsMin) return;
     this.#building = segment;
     await this.#save(segment, async () => {
@@ -115,7 +115,7 @@ export class DerivedData {
   }
 
   async #removeUnusedCodebooks(): Promise<void> {
-    const { indexId, native, blobs, onError } = this.#parts;
+    const { indexId, native, blobs, onError } = this.#deps;
     const isUsed = (name: string): boolean =>
       native.segments().some(({ codebook }) => name === `${indexId}/${codebook}`);
     try {
@@ -128,7 +128,7 @@ export class DerivedData {
   }
 
   async #save(segment: Segment, work: () => Promise<void>): Promise<void> {
-    const { blobs, segments, onError } = this.#parts;
+    const { blobs, segments, onError } = this.#deps;
     const isWanted = (): boolean => segments.get(segment.id) === segment;
     if (!isWanted()) return;
     try {

@@ -23,7 +23,7 @@ import type { SegmentCatalog, SegmentSwap } from './segment-catalog.ts';
 import type { SegmentWriter } from './segment-writer.ts';
 import type { Segment } from './segment.ts';
 
-export interface MergeParts {
+export interface MergeDeps {
   readonly native: NativeIndex;
   readonly blobs: BlobStore;
   readonly catalog: SegmentCatalog;
@@ -60,20 +60,20 @@ interface Copied extends SeenRecords {
 const moveRowsMax = 1024;
 
 export class Merge {
-  readonly #parts: MergeParts;
+  readonly #deps: MergeDeps;
   readonly #sources: readonly Segment[];
   readonly #copied: Copied[] = [];
   #target: Segment | undefined;
   #changedOver = false;
 
-  constructor(parts: MergeParts, sources: readonly Segment[]) {
-    this.#parts = parts;
+  constructor(deps: MergeDeps, sources: readonly Segment[]) {
+    this.#deps = deps;
     this.#sources = sources;
   }
 
   /** Rejects when it was given up with nothing changed but an unreferenced target, which is removed. */
   async run(): Promise<MergeOutcome> {
-    const { native, writer, blobs, nowMs, pinnedGeneration } = this.#parts;
+    const { native, writer, blobs, nowMs, pinnedGeneration } = this.#deps;
     const pinned = pinnedGeneration();
     if (this.#sources.some(({ id }) => native.recordsSeenSince(id, pinned).records.length > 0)) {
       const target = await writer.create();
@@ -104,7 +104,7 @@ export class Merge {
   }
 
   async #copyOrAbandon(target: Segment): Promise<void> {
-    const { native, segments, catalog, blobs } = this.#parts;
+    const { native, segments, catalog, blobs } = this.#deps;
     try {
       await this.#copy(target);
     } catch (error) {
@@ -120,7 +120,7 @@ export class Merge {
 
   /** Copies everything a reader may still see, then makes the target durable, immutable and fast to search. */
   async #copy(target: Segment): Promise<void> {
-    const { native, blobs, catalog, derived, pace, haste, pinnedGeneration } = this.#parts;
+    const { native, blobs, catalog, derived, pace, haste, pinnedGeneration } = this.#deps;
     let next = 0;
     for (const source of this.#sources) {
       const seen = native.recordsSeenSince(source.id, pinnedGeneration());
@@ -138,13 +138,13 @@ export class Merge {
     target.state = 'sealed';
     target.sealing = false;
     target.tokenVectors = info.tokenVectors;
-    await Promise.race([derived.build(target), this.#parts.closed]);
+    await Promise.race([derived.build(target), this.#deps.closed]);
     this.#assertOpen();
   }
 
   /** The point of no return: catalog first, then memory in one turn of the event loop. */
   async #swap(): Promise<MergeOutcome> {
-    const { catalog, exclusive, segments, native, onMoved } = this.#parts;
+    const { catalog, exclusive, segments, native, onMoved } = this.#deps;
     try {
       for (const moves of this.#moves()) {
         this.#assertOpen();
@@ -182,6 +182,6 @@ export class Merge {
   }
 
   #assertOpen(): void {
-    if (this.#parts.isClosed()) throw new Error('the index is being closed');
+    if (this.#deps.isClosed()) throw new Error('the index is being closed');
   }
 }

@@ -19,7 +19,7 @@ export class Verification {
   recordsDamaged = 0;
 }
 
-export interface ScrubParts {
+export interface ScrubDeps {
   readonly engine: Pick<NativeEngine, 'inspectSegment' | 'inspectCodes' | 'inspectPostings'>;
   readonly native: Pick<NativeIndex, 'verifyRecord' | 'recordsSeenSince'>;
   readonly blobs: BlobStore;
@@ -42,23 +42,23 @@ export interface ScrubParts {
 const batchBytes = 16 * 1024 * 1024;
 
 export class Scrub {
-  readonly #parts: ScrubParts;
+  readonly #deps: ScrubDeps;
   readonly #pace: CopyPace;
   readonly #verifiedAtMs = new Map<number, number>();
   #running: Promise<void> | undefined;
   readonly #second = new Map<string, Promise<boolean>>();
   readonly #stop = new AbortController();
 
-  constructor(parts: ScrubParts) {
-    this.#parts = parts;
-    this.#pace = new CopyPace(parts.bytesPerSecond);
+  constructor(deps: ScrubDeps) {
+    this.#deps = deps;
+    this.#pace = new CopyPace(deps.bytesPerSecond);
   }
 
   /** One pass over what is due; joins one under way. Never rejects. */
   run(): Promise<void> {
     this.#running ??= this.#pass()
       .catch((error: unknown) => {
-        if (!this.#stop.signal.aborted) this.#parts.onError(error);
+        if (!this.#stop.signal.aborted) this.#deps.onError(error);
       })
       .finally(() => {
         this.#running = undefined;
@@ -73,7 +73,7 @@ export class Scrub {
     if (running !== undefined) return running;
     const verifying = this.#verifyRecord(unread)
       .catch((error: unknown) => {
-        if (!this.#stop.signal.aborted) this.#parts.onError(error);
+        if (!this.#stop.signal.aborted) this.#deps.onError(error);
         return false;
       })
       .finally(() => this.#second.delete(key));
@@ -86,7 +86,7 @@ export class Scrub {
   }
 
   async #pass(): Promise<void> {
-    const { segments, nowMs, ageMsMax } = this.#parts;
+    const { segments, nowMs, ageMsMax } = this.#deps;
     for (const id of this.#verifiedAtMs.keys()) if (!segments.has(id)) this.#verifiedAtMs.delete(id);
     for (const segment of segments.values()) {
       const verifiedAtMs = this.#verifiedAtMs.get(segment.id) ?? Number.NEGATIVE_INFINITY;
@@ -98,7 +98,7 @@ export class Scrub {
 
   /** Whether the pass came to the segment's end. */
   async #verify(segment: Segment): Promise<boolean> {
-    const { engine, blobs, segments, counts, onDamagedCodes, onDamagedPostings } = this.#parts;
+    const { engine, blobs, segments, counts, onDamagedCodes, onDamagedPostings } = this.#deps;
     for (let firstRecord = 0; ;) {
       if (this.#stop.signal.aborted || segments.get(segment.id) !== segment) return false;
       let found;
@@ -140,7 +140,7 @@ export class Scrub {
     inspect: (file: string) => Promise<{ readonly damage: string }>,
     onDamaged: (segment: Segment) => void,
   ): Promise<void> {
-    const { blobs, segments, onError } = this.#parts;
+    const { blobs, segments, onError } = this.#deps;
     // The list holds what is being written beside it, too.
     const derived = (await blobs.list(segment.blob + ending)).find(
       ({ name }) => name === segment.blob + ending,
@@ -164,7 +164,7 @@ export class Scrub {
   }
 
   async #verifyRecord({ segmentId, record }: UnreadRecord): Promise<boolean> {
-    const { native, segments, pinnedGeneration, onCorrupt, onError } = this.#parts;
+    const { native, segments, pinnedGeneration, onCorrupt, onError } = this.#deps;
     const segment = segments.get(segmentId);
     if (segment === undefined) return true;
     let found;

@@ -18,7 +18,7 @@ import type { SegmentWriter } from './segment-writer.ts';
 import type { Segment } from './segment.ts';
 import { assertSpace } from '../storage/space.ts';
 
-export interface SegmentUpkeepParts {
+export interface SegmentUpkeepDeps {
   readonly indexId: string;
   readonly native: NativeIndex;
   readonly blobs: BlobStore;
@@ -36,7 +36,7 @@ export interface SegmentUpkeepParts {
 }
 
 export class SegmentUpkeep {
-  readonly #parts: SegmentUpkeepParts;
+  readonly #deps: SegmentUpkeepDeps;
   readonly #derived: DerivedData;
   readonly #jobs = new Set<Promise<void>>();
   readonly #closed = Promise.withResolvers<void>();
@@ -44,11 +44,11 @@ export class SegmentUpkeep {
   #merge: Merge | undefined;
   #merging = false;
 
-  constructor(parts: SegmentUpkeepParts) {
-    this.#parts = parts;
+  constructor(deps: SegmentUpkeepDeps) {
+    this.#deps = deps;
     this.#derived = new DerivedData({
-      ...parts,
-      tokenVectorsMin: parts.settings.codesTokenVectorsMin,
+      ...deps,
+      tokenVectorsMin: deps.settings.codesTokenVectorsMin,
       onOutdated: (segments) => segments.forEach((segment) => this.derive(segment)),
       onError: (error) => this.#report('derived data', error),
     });
@@ -101,7 +101,7 @@ export class SegmentUpkeep {
   async catchUp(): Promise<void> {
     this.#retireWastefulActive();
     this.mendDerived();
-    for (const segment of this.#parts.segments.values()) {
+    for (const segment of this.#deps.segments.values()) {
       if (segment.state === 'retired' && segment.writers === 0) this.seal(segment);
     }
     await this.settled();
@@ -133,7 +133,7 @@ export class SegmentUpkeep {
   }
 
   async #seal(segment: Segment): Promise<void> {
-    const { native, blobs, catalog } = this.#parts;
+    const { native, blobs, catalog } = this.#deps;
     try {
       const known = native.segments().find(({ segmentId }) => segmentId === segment.id);
       // Sealed by an earlier attempt that could not note it.
@@ -165,12 +165,12 @@ export class SegmentUpkeep {
 
   /** `false`: it is unknown what the catalog holds, and nothing more may be done. */
   async #run(sources: readonly Segment[]): Promise<boolean> {
-    await assertSpace(this.#parts.blobs, this.#bytesOf(sources), 'a merge');
+    await assertSpace(this.#deps.blobs, this.#bytesOf(sources), 'a merge');
     const merge = new Merge(
       {
-        ...this.#parts,
+        ...this.#deps,
         derived: this.#derived,
-        nowMs: this.#parts.settings.nowMs,
+        nowMs: this.#deps.settings.nowMs,
         haste: () => this.#haste(),
         closed: this.#closed.promise,
         isClosed: () => this.#isClosed,
@@ -181,7 +181,7 @@ export class SegmentUpkeep {
     const outcome = await merge.run();
     if (outcome.uncertain !== undefined) {
       // Cut short by closing it stays known: the catalog may name places that only this merge can tell.
-      if (!this.#isClosed) this.#parts.onUncertain(outcome.uncertain);
+      if (!this.#isClosed) this.#deps.onUncertain(outcome.uncertain);
       return false;
     }
     this.#merge = undefined;
@@ -203,7 +203,7 @@ export class SegmentUpkeep {
   }
 
   #dueSources(): readonly Segment[] {
-    const { segments, settings } = this.#parts;
+    const { segments, settings } = this.#deps;
     const plan = planMerge(
       this.#mergeable([...segments.values()].filter(isMovable)),
       {
@@ -218,7 +218,7 @@ export class SegmentUpkeep {
   }
 
   #allSources(): readonly Segment[] {
-    const sources = [...this.#parts.segments.values()].filter(isMovable);
+    const sources = [...this.#deps.segments.values()].filter(isMovable);
     const isCompact = this.#mergeable(sources).every(({ records, live }) => records === live);
     return sources.length === 1 && isCompact ? [] : sources;
   }
@@ -227,14 +227,14 @@ export class SegmentUpkeep {
     segments: readonly Segment[],
   ): readonly (MergeableSegment & Pick<SegmentInfo, 'derivedBytes'>)[] {
     const chosen = new Set(segments);
-    const pinned = this.#parts.pinnedGeneration();
-    return this.#parts.native.segments().flatMap((info) => {
-      const segment = this.#parts.segments.get(info.segmentId);
+    const pinned = this.#deps.pinnedGeneration();
+    return this.#deps.native.segments().flatMap((info) => {
+      const segment = this.#deps.segments.get(info.segmentId);
       if (segment === undefined || !chosen.has(segment)) return [];
       return {
         id: segment.id,
         records: info.records,
-        live: this.#parts.native.recordsSeenSince(segment.id, pinned).records.length,
+        live: this.#deps.native.recordsSeenSince(segment.id, pinned).records.length,
         tokenVectors: info.tokenVectors,
         fileBytes: info.fileBytes,
         derivedBytes: info.derivedBytes,
@@ -246,13 +246,13 @@ export class SegmentUpkeep {
 
   /** Doubles with each segment beyond the bound: writers that outrun the merges must not win for ever. */
   #haste(): number {
-    const sealed = [...this.#parts.segments.values()].filter(({ state }) => state === 'sealed').length;
-    return 2 ** Math.max(0, sealed - this.#parts.settings.sealedSegmentsMax - 1);
+    const sealed = [...this.#deps.segments.values()].filter(({ state }) => state === 'sealed').length;
+    return 2 ** Math.max(0, sealed - this.#deps.settings.sealedSegmentsMax - 1);
   }
 
   /** Waste in the active segment can only go once it takes no more records. */
   #retireWastefulActive(): void {
-    const { segments, native, writer, settings } = this.#parts;
+    const { segments, native, writer, settings } = this.#deps;
     const nowMs = settings.nowMs();
     for (const info of native.segments()) {
       const segment = segments.get(info.segmentId);
@@ -286,7 +286,7 @@ export class SegmentUpkeep {
 
   #report(job: string, error: unknown): void {
     // Jobs that closing cuts short fail by design.
-    if (!this.#isClosed) this.#parts.onError(job, error);
+    if (!this.#isClosed) this.#deps.onError(job, error);
   }
 }
 

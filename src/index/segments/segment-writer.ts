@@ -14,7 +14,7 @@ import type { NativeIndex, NativeRecord } from '../engine/native.ts';
 import type { SegmentCatalog } from './segment-catalog.ts';
 import { newSegment, segmentBlob, type Segment } from './segment.ts';
 
-export interface SegmentWriterOptions {
+export interface SegmentWriterDeps {
   readonly indexId: string;
   readonly native: NativeIndex;
   readonly blobs: BlobStore;
@@ -26,11 +26,11 @@ export interface SegmentWriterOptions {
 }
 
 export class SegmentWriter {
-  readonly #options: SegmentWriterOptions;
+  readonly #deps: SegmentWriterDeps;
   #active: Promise<Segment> | undefined;
 
-  constructor(options: SegmentWriterOptions) {
-    this.#options = options;
+  constructor(deps: SegmentWriterDeps) {
+    this.#deps = deps;
   }
 
   /** Goes on with a segment that was active when the index was last closed. */
@@ -41,7 +41,7 @@ export class SegmentWriter {
   }
 
   begin(): WriteSession {
-    return new WriteSession(this, this.#options);
+    return new WriteSession(this, this.#deps);
   }
 
   /** The active segment; it may have been retired by the time the caller goes on. */
@@ -52,7 +52,7 @@ export class SegmentWriter {
 
   /** A new segment, in the engine and in the catalog; the caller decides what goes there. */
   async create(): Promise<Segment> {
-    const { indexId, native, blobs, catalog, segments } = this.#options;
+    const { indexId, native, blobs, catalog, segments } = this.#deps;
     const id = await catalog.allocateSegmentId();
     const blob = segmentBlob(indexId, id);
     try {
@@ -71,7 +71,7 @@ export class SegmentWriter {
     if (segment.state !== 'active') return;
     segment.state = 'retired';
     this.#active = undefined;
-    if (segment.writers === 0) this.#options.onRetired(segment);
+    if (segment.writers === 0) this.#deps.onRetired(segment);
   }
 
   added(segment: Segment, { scales, terms }: NativeRecord): void {
@@ -87,11 +87,11 @@ export class SegmentWriter {
 
   left(segment: Segment): void {
     segment.writers -= 1;
-    if (segment.writers === 0 && segment.state === 'retired') this.#options.onRetired(segment);
+    if (segment.writers === 0 && segment.state === 'retired') this.#deps.onRetired(segment);
   }
 
   #retireIfFull(segment: Segment): void {
-    const { segmentTokenVectorsMax, segmentTermBytesMax } = this.#options.settings;
+    const { segmentTokenVectorsMax, segmentTermBytesMax } = this.#deps.settings;
     const isFull = segment.tokenVectors >= segmentTokenVectorsMax || segment.termBytes >= segmentTermBytesMax;
     if (isFull) this.retire(segment);
   }
@@ -109,20 +109,20 @@ export class SegmentWriter {
 /** The records of one upsert, over one or more segments. `end` must be called, whatever happened. */
 export class WriteSession {
   readonly #writer: SegmentWriter;
-  readonly #options: SegmentWriterOptions;
+  readonly #deps: SegmentWriterDeps;
   readonly #segments = new Set<Segment>();
   #committed = false;
 
-  constructor(writer: SegmentWriter, options: SegmentWriterOptions) {
+  constructor(writer: SegmentWriter, deps: SegmentWriterDeps) {
     this.#writer = writer;
-    this.#options = options;
+    this.#deps = deps;
   }
 
   /** Writes one record: neither durable nor visible yet. */
   async append(record: NativeRecord): Promise<RecordLocation> {
     const segment = await this.#join();
     try {
-      const appended = await this.#options.native.append(segment.id, record);
+      const appended = await this.#deps.native.append(segment.id, record);
       this.#writer.added(segment, record);
       return { segmentId: segment.id, record: appended.record };
     } catch (error) {
@@ -135,9 +135,7 @@ export class WriteSession {
   /** Makes all records of this session durable. */
   async sync(): Promise<void> {
     const segments = [...this.#segments];
-    const outcomes = await Promise.allSettled(
-      segments.map((segment) => this.#options.native.sync(segment.id)),
-    );
+    const outcomes = await Promise.allSettled(segments.map((segment) => this.#deps.native.sync(segment.id)));
     for (const [index, outcome] of outcomes.entries()) {
       const segment = segments[index];
       if (outcome.status === 'rejected' && segment !== undefined) this.#writer.failed(segment);
@@ -163,7 +161,7 @@ export class WriteSession {
 
   end(): void {
     for (const segment of this.#segments) {
-      if (!this.#committed) segment.wasteSinceMs ??= this.#options.settings.nowMs();
+      if (!this.#committed) segment.wasteSinceMs ??= this.#deps.settings.nowMs();
       this.#writer.left(segment);
     }
     this.#segments.clear();

@@ -11,7 +11,7 @@ import type { NativeIndex } from '../engine/native.ts';
 /** By version id; versions that are gone are absent. */
 export type VersionMetadata = ReadonlyMap<number, { readonly metadata: string }>;
 
-export interface ValueLoaderParts {
+export interface ValueLoaderDeps {
   readonly native: Pick<NativeIndex, 'segments' | 'recordsWithoutValues' | 'addValues'>;
   readonly readMetadata: (versionIds: readonly number[]) => Promise<VersionMetadata>;
 }
@@ -36,12 +36,12 @@ interface Load {
 }
 
 export class ValueLoader {
-  readonly #parts: ValueLoaderParts;
+  readonly #deps: ValueLoaderDeps;
   /** One at a time: what it brings, another need not. */
   #load: Load | undefined;
 
-  constructor(parts: ValueLoaderParts) {
-    this.#parts = parts;
+  constructor(deps: ValueLoaderDeps) {
+    this.#deps = deps;
   }
 
   /** Runs `work`, which asks the engine for what meets `where` at a generation, until the engine knows all values that takes. */
@@ -70,17 +70,17 @@ export class ValueLoader {
   }
 
   async #loadAll(where: Uint8Array, generation: number, load: Load): Promise<void> {
-    for (const { segmentId } of this.#parts.native.segments()) {
+    for (const { segmentId } of this.#deps.native.segments()) {
       await this.#loadSegment(segmentId, where, generation, load).catch((error: unknown) => {
         // It was merged away; its records are met elsewhere.
-        const isGone = !this.#parts.native.segments().some((segment) => segment.segmentId === segmentId);
+        const isGone = !this.#deps.native.segments().some((segment) => segment.segmentId === segmentId);
         if (!isGone) throw error;
       });
     }
   }
 
   async #loadSegment(segmentId: number, where: Uint8Array, generation: number, load: Load): Promise<void> {
-    const { native, readMetadata } = this.#parts;
+    const { native, readMetadata } = this.#deps;
     const { records, versionIds } = await native.recordsWithoutValues(segmentId, generation, where);
     let count = firstVersions;
     for (let first = 0; first < records.length && load.waiting > 0;) {

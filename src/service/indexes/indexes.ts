@@ -7,37 +7,37 @@ import type { Catalog, IndexRow } from '../../catalog/contract.ts';
 import type { EncoderModel } from '../../encoder/protocol/contract.ts';
 import { ServiceError, invalid } from '../../errors.ts';
 import type { IndexHead } from '../../index-state.ts';
-import type { IndexStorage, OpenIndex } from '../../index/contract.ts';
-import { otherModel } from '../../index/index-store.ts';
+import type { IndexStore, OpenIndex } from '../../index/contract.ts';
+import { otherModel } from '../../index/local-store.ts';
 import { HotCache } from '../hot-cache.ts';
 import { InFlight } from '../in-flight.ts';
-import { OpenIndexes } from './open-indexes.ts';
+import { OpenCache } from '../open-cache.ts';
 
 const rowsMax = 10_000;
 const rowAgeMsMax = 2_000;
 const openIndexesMax = 256;
 
-export interface IndexesOptions {
+export interface IndexesDeps {
   readonly catalog: Catalog;
-  readonly storage: IndexStorage;
+  readonly store: IndexStore;
   readonly onRemovalError: (indexId: string, error: unknown) => void;
   /** Other processes write, make and erase indexes, too. */
   readonly shared?: Pick<ClusterCatalog, 'readHead'>;
 }
 
 export class Indexes {
-  readonly #options: IndexesOptions;
-  readonly #rows = new HotCache<IndexRow>({ rowsMax, maxAgeMs: rowAgeMsMax });
-  readonly #open = new OpenIndexes({ openMax: openIndexesMax });
+  readonly #deps: IndexesDeps;
+  readonly #rows = new HotCache<IndexRow>({ rowsMax, ageMsMax: rowAgeMsMax });
+  readonly #open = new OpenCache<OpenIndex>({ openMax: openIndexesMax });
   readonly #removals = new InFlight();
 
-  constructor(options: IndexesOptions) {
-    this.#options = options;
+  constructor(deps: IndexesDeps) {
+    this.#deps = deps;
   }
 
   /** The row of a tenant's index; 404 for any other. */
   async row(tenantId: string, indexId: string): Promise<IndexRow> {
-    const { catalog, shared } = this.#options;
+    const { catalog, shared } = this.#deps;
     if (shared === undefined) return await this.recentRow(tenantId, indexId);
     const row = await catalog.getIndex(tenantId, indexId);
     if (row === undefined) throw missingIndex();
@@ -50,7 +50,7 @@ export class Indexes {
    */
   async recentRow(tenantId: string, indexId: string): Promise<IndexRow> {
     const row = await this.#rows.get(rowKey(tenantId, indexId), () =>
-      this.#options.catalog.getIndex(tenantId, indexId),
+      this.#deps.catalog.getIndex(tenantId, indexId),
     );
     if (row === undefined) throw missingIndex();
     return row;
@@ -65,7 +65,7 @@ export class Indexes {
 
   /** As it is after the call, where other processes write, too. 404 if the index has gone. */
   head(indexId: string): Promise<IndexHead> | undefined {
-    const head = this.#options.shared?.readHead(indexId).then((found) => {
+    const head = this.#deps.shared?.readHead(indexId).then((found) => {
       if (found === undefined) throw missingIndex();
       return found;
     });
@@ -103,13 +103,13 @@ export class Indexes {
 
   /** 404 if the index has gone by now, whatever the cache says. */
   async assertExists(tenantId: string, indexId: string): Promise<void> {
-    if ((await this.#options.catalog.getIndex(tenantId, indexId)) !== undefined) return;
+    if ((await this.#deps.catalog.getIndex(tenantId, indexId)) !== undefined) return;
     this.#rows.forget(rowKey(tenantId, indexId));
     throw missingIndex();
   }
 
   async rename(tenantId: string, indexId: string, name: string): Promise<IndexRow> {
-    const renamed = await this.#options.catalog.renameIndex(tenantId, indexId, name);
+    const renamed = await this.#deps.catalog.renameIndex(tenantId, indexId, name);
     this.#rows.forget(rowKey(tenantId, indexId));
     if (renamed.outcome === 'index_missing') throw missingIndex();
     if (renamed.outcome === 'duplicate_name') throw duplicateName();
@@ -118,7 +118,7 @@ export class Indexes {
 
   async swapNames(tenantId: string, indexId: string, otherId: string): Promise<IndexRow> {
     if (indexId === otherId) throw invalid('swap_name_with', 'must be another index', 'same_index');
-    const swapped = await this.#options.catalog.swapIndexNames(tenantId, indexId, otherId);
+    const swapped = await this.#deps.catalog.swapIndexNames(tenantId, indexId, otherId);
     for (const id of [indexId, otherId]) this.#rows.forget(rowKey(tenantId, id));
     if (swapped === undefined) throw missingIndex();
     return swapped;
@@ -129,10 +129,10 @@ export class Indexes {
    * the requests that use the index have ended; should that fail, upkeep or the next start removes them.
    */
   async erase(tenantId: string, indexId: string): Promise<boolean> {
-    const erased = await this.#options.catalog.deleteIndex(tenantId, indexId);
+    const erased = await this.#deps.catalog.deleteIndex(tenantId, indexId);
     this.#rows.forget(rowKey(tenantId, indexId));
     if (erased) {
-      this.#removeFiles(indexId).catch((error: unknown) => this.#options.onRemovalError(indexId, error));
+      this.#removeFiles(indexId).catch((error: unknown) => this.#deps.onRemovalError(indexId, error));
     }
     return erased;
   }
@@ -142,7 +142,7 @@ export class Indexes {
     const leave = this.#removals.enter();
     try {
       await this.#open.close(indexId);
-      await this.#options.storage.removeIndex(indexId);
+      await this.#deps.store.removeIndex(indexId);
     } finally {
       leave();
     }
@@ -150,14 +150,14 @@ export class Indexes {
 
   /** Every index that has files. */
   storedIds(): Promise<readonly string[]> {
-    return this.#options.storage.storedIndexIds();
+    return this.#deps.store.storedIndexIds();
   }
 
   /** Removes the files of indexes that the catalog does not know: of erased tenants, or left by a crash. */
   async removeUnknown(): Promise<readonly string[]> {
     // Files first: an index has files only after it has a row.
     const stored = await this.storedIds();
-    const known = new Set(await this.#options.catalog.listIndexIds());
+    const known = new Set(await this.#deps.catalog.listIndexIds());
     const unknown = stored.filter((indexId) => !known.has(indexId));
     for (const indexId of unknown) await this.#removeFiles(indexId);
     return unknown;
@@ -167,7 +167,7 @@ export class Indexes {
     indexId: string,
     options: { readonly dim?: number; readonly tenantId?: string } = {},
   ): Promise<OpenIndex> {
-    return this.#options.storage.open(indexId, options);
+    return this.#deps.store.open(indexId, options);
   }
 
   /** Rows and open indexes may be of a history that the catalog has lost; requests in flight find out by themselves. */
@@ -178,15 +178,15 @@ export class Indexes {
 
   /** Gives up what goes on in the background of open indexes; requests in flight go on. */
   windDown(): void {
-    for (const stored of this.#open.openIndexes()) stored.windDown();
+    for (const stored of this.#open.opened()) stored.windDown();
   }
 
   openIndexes(): readonly OpenIndex[] {
-    return this.#open.openIndexes();
+    return this.#open.opened();
   }
 
   openIds(): readonly string[] {
-    return this.#open.openIds();
+    return this.#open.openKeys();
   }
 
   async close(): Promise<void> {

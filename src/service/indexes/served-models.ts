@@ -1,6 +1,6 @@
 /** Which model a new index gets, and the model that an index needs. */
 import type { IndexRow } from '../../catalog/contract.ts';
-import type { Encoder, EncoderModel } from '../../encoder/protocol/contract.ts';
+import type { EncoderPool, EncoderModel } from '../../encoder/protocol/contract.ts';
 import { ServiceError, invalid } from '../../errors.ts';
 import type { CreateIndexRequest, RequestContext } from '../contract.ts';
 
@@ -19,11 +19,11 @@ type ModelReference = Pick<IndexRow, 'model' | 'modelVersion'>;
 
 /** The model of an index in exactly its version; another version is never used in its place. */
 export async function modelOfIndex(
-  encoder: Encoder,
+  encoders: EncoderPool,
   { model: name, modelVersion: version }: ModelReference,
   limits: Limits,
 ): Promise<EncoderModel> {
-  const model = await encoder.awaitModel({ name, version }, limits);
+  const model = await encoders.awaitModel({ name, version }, limits);
   if (model !== undefined) return model;
   throw new ServiceError(
     'service_unavailable',
@@ -34,11 +34,11 @@ export async function modelOfIndex(
 
 /** The default model, which also encodes transient documents. */
 export async function defaultModel(
-  encoder: Encoder,
+  encoders: EncoderPool,
   choice: ModelChoice,
   limits: Limits,
 ): Promise<EncoderModel> {
-  const model = await encoder.awaitModel(choice, limits);
+  const model = await encoders.awaitModel(choice, limits);
   if (model !== undefined) return model;
   throw new ServiceError('service_unavailable', 'no encoder serves the default model at the moment', {
     retryAfterSeconds,
@@ -47,13 +47,13 @@ export async function defaultModel(
 
 /** The model a create-index request asks for: any that there is; of the default model its default version. */
 export async function chooseModel(
-  encoder: Encoder,
+  encoders: EncoderPool,
   choice: ModelChoice,
   { model: name = choice.name, modelVersion }: Pick<CreateIndexRequest, 'model' | 'modelVersion'>,
   limits: Limits,
 ): Promise<EncoderModel> {
-  if (name === choice.name && modelVersion === undefined) return defaultModel(encoder, choice, limits);
-  const model = await encoder.awaitModel({ name, version: modelVersion }, limits);
+  if (name === choice.name && modelVersion === undefined) return defaultModel(encoders, choice, limits);
+  const model = await encoders.awaitModel({ name, version: modelVersion }, limits);
   if (model !== undefined) return model;
   if (modelVersion !== undefined) {
     throw invalid('model_version', 'there is no such version of the model', 'unknown_model_version');

@@ -11,7 +11,7 @@ import { ServiceError } from '../../errors.ts';
 import type { OpenIndex } from '../../index/contract.ts';
 import type { Indexes } from './indexes.ts';
 
-export interface UpkeepOptions {
+export interface UpkeepDeps {
   readonly catalog: Catalog;
   readonly indexes: Indexes;
   readonly onError: (job: string, error: unknown) => void;
@@ -26,15 +26,15 @@ const intervalMsDefault = 60_000;
 const sweepIntervalMsDefault = 6 * 3_600_000;
 
 export class Upkeep {
-  readonly #options: UpkeepOptions;
+  readonly #deps: UpkeepDeps;
   readonly #timer: NodeJS.Timeout;
   #running: Promise<void> | undefined;
   #sweptAt = Number.NEGATIVE_INFINITY;
   #stopped = false;
 
-  constructor(options: UpkeepOptions) {
-    this.#options = options;
-    this.#timer = setInterval(() => void this.run(), options.intervalMs ?? intervalMsDefault);
+  constructor(deps: UpkeepDeps) {
+    this.#deps = deps;
+    this.#timer = setInterval(() => void this.run(), deps.intervalMs ?? intervalMsDefault);
     this.#timer.unref();
   }
 
@@ -54,15 +54,15 @@ export class Upkeep {
   }
 
   async #round(): Promise<void> {
-    const { indexes } = this.#options;
+    const { indexes } = this.#deps;
     await this.#attempt('removal of files', async () => void (await indexes.removeUnknown()));
-    const { claimSweep } = this.#options;
+    const { claimSweep } = this.#deps;
     const now = performance.now();
     if (claimSweep !== undefined) {
       await this.#attempt('sweep', async () => {
         for (const swept of await claimSweep()) await this.#sweepShared(swept);
       });
-    } else if (now - this.#sweptAt >= (this.#options.sweepIntervalMs ?? sweepIntervalMsDefault)) {
+    } else if (now - this.#sweptAt >= (this.#deps.sweepIntervalMs ?? sweepIntervalMsDefault)) {
       this.#sweptAt = now;
       await this.#attempt('sweep', () => this.#sweep());
       return;
@@ -76,7 +76,7 @@ export class Upkeep {
   }
 
   async #sweep(): Promise<void> {
-    const { catalog, indexes } = this.#options;
+    const { catalog, indexes } = this.#deps;
     const stored = new Set(await indexes.storedIds());
     for (const tenant of await catalog.listTenants()) {
       const found = await catalog.listIndexes(tenant.id);
@@ -88,7 +88,7 @@ export class Upkeep {
   async #sweepShared({ indexId, forgettable, isWasteful }: SweptIndex): Promise<void> {
     if (this.#stopped) return;
     if (forgettable !== undefined) {
-      const { catalog } = this.#options;
+      const { catalog } = this.#deps;
       await this.#attempt('sweep', async () => void (await catalog.forgetDeadVersions(indexId, forgettable)));
     }
     if (isWasteful) await this.#attempt('maintenance', () => this.#maintain(indexId));
@@ -103,7 +103,7 @@ export class Upkeep {
 
   async #maintain(indexId: string): Promise<void> {
     try {
-      await this.#options.indexes.useWithoutModel(indexId, (stored) => this.#maintainOpen(stored));
+      await this.#deps.indexes.useWithoutModel(indexId, (stored) => this.#maintainOpen(stored));
     } catch (error) {
       // Gone meanwhile.
       if (!(error instanceof ServiceError && error.code === 'not_found')) throw error;
@@ -119,7 +119,7 @@ export class Upkeep {
     try {
       await work();
     } catch (error) {
-      if (!this.#stopped) this.#options.onError(job, error);
+      if (!this.#stopped) this.#deps.onError(job, error);
     }
   }
 }

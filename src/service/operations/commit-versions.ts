@@ -5,13 +5,13 @@ import { assertInvariant } from '../../errors.ts';
 import type { IndexWriter } from '../../index/contract.ts';
 import type { RecordLocation } from '../../index-state.ts';
 import type { RequestContext } from '../contract.ts';
-import type { ServiceParts } from '../parts.ts';
+import type { OperationDeps } from '../operation-deps.ts';
 
 /** Where it lies is known when all records are durable. */
 export type UnplacedVersion = Omit<NewVersion, keyof RecordLocation>;
 
 export async function commitVersions(
-  parts: Pick<ServiceParts, 'usage'>,
+  deps: Pick<OperationDeps, 'usage'>,
   context: RequestContext,
   input: {
     readonly row: Pick<IndexRow, 'id'>;
@@ -37,14 +37,14 @@ export async function commitVersions(
         documentsMax: context.tenant.limits.documents,
         inputTokensMax: context.tenant.limits.inputTokens,
         segments,
-        usage: parts.usage.event(context.tenant.id, usage),
+        usage: deps.usage.event(context.tenant.id, usage),
       };
     });
-    if (outcome === 'committed') parts.usage.claim(context);
+    if (outcome === 'committed') deps.usage.claim(context);
     return outcome;
   } catch (error) {
     // It may have been counted: never count twice.
-    if (hasBegun) parts.usage.claim(context);
+    if (hasBegun) deps.usage.claim(context);
     throw error;
   }
 }

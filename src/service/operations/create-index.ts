@@ -5,7 +5,7 @@ import type { ChunkingParameters, EncoderModel } from '../../encoder/protocol/co
 import { ServiceError, invalid } from '../../errors.ts';
 import type { Issue } from '../../errors.ts';
 import type { CreateIndexRequest, RequestContext } from '../contract.ts';
-import type { ServiceParts } from '../parts.ts';
+import type { OperationDeps } from '../operation-deps.ts';
 import { duplicateName } from '../indexes/indexes.ts';
 import { chooseModel } from '../indexes/served-models.ts';
 
@@ -15,12 +15,12 @@ const overlapTokensDefault = 32;
 const minimumChunkTokensDefault = 16;
 
 export async function createIndex(
-  parts: ServiceParts,
+  deps: OperationDeps,
   context: RequestContext,
   request: CreateIndexRequest,
 ): Promise<IndexRow> {
-  const model = await chooseModel(parts.encoder, parts.defaultModel, request, context);
-  const created = await parts.catalog.createIndex(
+  const model = await chooseModel(deps.encoders, deps.defaultModel, request, context);
+  const created = await deps.catalog.createIndex(
     {
       id: randomUUID(),
       tenantId: context.tenant.id,

@@ -4,19 +4,19 @@ import type { CommitWork } from '../../index/contract.ts';
 import { monthOf } from '../calendar-month.ts';
 import type { DeleteMatchingRequest, DeletedMatching, RequestContext } from '../contract.ts';
 import { missingIndex } from '../indexes/indexes.ts';
-import { assertWanted, type ServiceParts } from '../parts.ts';
+import { assertWanted, type OperationDeps } from '../operation-deps.ts';
 import { matchingVersions } from './matching.ts';
 
 /** Idempotent; whether there was one. */
 export async function deleteDocument(
-  parts: ServiceParts,
+  deps: OperationDeps,
   context: RequestContext,
   indexId: string,
   docId: string,
 ): Promise<boolean> {
-  await parts.indexes.usableRow(context.tenant.id, indexId);
-  const deleted = await commitDeletion(parts, context, indexId, async (input) => {
-    const result = await parts.catalog.commitDelete({ ...input, docId });
+  await deps.indexes.usableRow(context.tenant.id, indexId);
+  const deleted = await commitDeletion(deps, context, indexId, async (input) => {
+    const result = await deps.catalog.commitDelete({ ...input, docId });
     return result.outcome === 'committed' ? { ...result, died: [result.died] } : result;
   });
   return deleted > 0;
@@ -24,54 +24,54 @@ export async function deleteDocument(
 
 /** The oldest versions that match, at most so many. One that is replaced meanwhile stays. */
 export async function deleteMatching(
-  parts: ServiceParts,
+  deps: OperationDeps,
   context: RequestContext,
   indexId: string,
   { limit, ...wanted }: DeleteMatchingRequest,
 ): Promise<DeletedMatching> {
-  const matching = await matchingVersions(parts, context, indexId, wanted);
+  const matching = await matchingVersions(deps, context, indexId, wanted);
   if (matching.length === 0) return { deleted: 0, more: false };
-  assertWanted(context, parts.nowMs());
+  assertWanted(context, deps.nowMs());
   const versionIds = [...matching.subarray(0, limit)];
-  const deleted = await commitDeletion(parts, context, indexId, (input) =>
-    parts.catalog.commitDeleteVersions({ ...input, versionIds }),
+  const deleted = await commitDeletion(deps, context, indexId, (input) =>
+    deps.catalog.commitDeleteVersions({ ...input, versionIds }),
   );
   return { deleted, more: matching.length > limit };
 }
 
-type Deletion = Parameters<ServiceParts['catalog']['commitDeleteVersions']>[0];
+type Deletion = Parameters<OperationDeps['catalog']['commitDeleteVersions']>[0];
 
 /** How many documents it has deleted. */
 async function commitDeletion(
-  parts: ServiceParts,
+  deps: OperationDeps,
   context: RequestContext,
   indexId: string,
   commit: (input: Omit<Deletion, 'versionIds'>) => Promise<CommitDeleteVersionsResult>,
 ): Promise<number> {
-  const transaction = () => claimed(parts, context, indexId, commit);
+  const transaction = () => claimed(deps, context, indexId, commit);
   const result =
-    (await parts.indexes.useIfOpen(indexId, (stored) => stored.commitDelete(transaction))) ??
-    (await deleteFromClosed(parts, indexId, transaction));
+    (await deps.indexes.useIfOpen(indexId, (stored) => stored.commitDelete(transaction))) ??
+    (await deleteFromClosed(deps, indexId, transaction));
   if (result.outcome === 'index_missing') throw missingIndex();
   return result.outcome === 'committed' ? result.died.length : 0;
 }
 
 /** Opening an index to delete from it would be waste; but an open that begins meanwhile may read the state before. */
 async function deleteFromClosed(
-  parts: ServiceParts,
+  deps: OperationDeps,
   indexId: string,
   transaction: () => Promise<CommitWork<CommitDeleteVersionsResult>>,
 ): Promise<CommitDeleteVersionsResult> {
   const { result, commit } = await transaction();
   if (commit !== undefined) {
-    await parts.indexes.useIfOpen(indexId, (stored) => stored.catchUp(commit.generation));
+    await deps.indexes.useIfOpen(indexId, (stored) => stored.catchUp(commit.generation));
   }
   return result;
 }
 
 /** The transaction counts the request, too. */
 async function claimed(
-  parts: ServiceParts,
+  deps: OperationDeps,
   context: RequestContext,
   indexId: string,
   commit: (input: Omit<Deletion, 'versionIds'>) => Promise<CommitDeleteVersionsResult>,
@@ -79,14 +79,14 @@ async function claimed(
   const tenantId = context.tenant.id;
   let result: CommitDeleteVersionsResult;
   try {
-    const usage = parts.usage.event(tenantId, { month: monthOf(parts.nowMs()) });
+    const usage = deps.usage.event(tenantId, { month: monthOf(deps.nowMs()) });
     result = await commit({ tenantId, indexId, usage });
   } catch (error) {
     // It may have been counted: never count twice.
-    parts.usage.claim(context);
+    deps.usage.claim(context);
     throw error;
   }
   if (result.outcome !== 'committed') return { result };
-  parts.usage.claim(context);
+  deps.usage.claim(context);
   return { result, commit: result };
 }

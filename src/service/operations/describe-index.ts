@@ -1,18 +1,18 @@
 /** What an index is made of: its segments as they are now, for people who look at it. */
 import type { IndexDescription, RequestContext } from '../contract.ts';
 import { modelOfIndex } from '../indexes/served-models.ts';
-import { timed, timeLeftMs, type ServiceParts } from '../parts.ts';
+import { timed, timeLeftMs, type OperationDeps } from '../operation-deps.ts';
 
 export async function describeIndex(
-  parts: ServiceParts,
+  deps: OperationDeps,
   context: RequestContext,
   indexId: string,
 ): Promise<IndexDescription> {
-  const row = await timed(context, 'index', () => parts.indexes.usableRow(context.tenant.id, indexId));
-  const head = parts.indexes.head(row.id);
-  const model = await modelOfIndex(parts.encoder, row, context);
-  const timeoutMs = timeLeftMs(context, parts.nowMs());
-  const { segments, recordsLive } = await parts.indexes.use(
+  const row = await timed(context, 'index', () => deps.indexes.usableRow(context.tenant.id, indexId));
+  const head = deps.indexes.head(row.id);
+  const model = await modelOfIndex(deps.encoders, row, context);
+  const timeoutMs = timeLeftMs(context, deps.nowMs());
+  const { segments, recordsLive } = await deps.indexes.use(
     row,
     (stored) =>
       stored.read((reader) => timed(context, 'statistics', () => reader.statistics(timeoutMs)), head),

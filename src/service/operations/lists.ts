@@ -10,13 +10,13 @@ import { ServiceError } from '../../errors.ts';
 import type { IndexPage, RequestContext } from '../contract.ts';
 import { missingIndex } from '../indexes/indexes.ts';
 import { readingWork } from '../limits/work.ts';
-import { pieceOf, type ServiceParts } from '../parts.ts';
+import { pieceOf, type OperationDeps } from '../operation-deps.ts';
 
 /** Metadata of a page: one document may go beyond it. */
 const pageBytesMax = 4 * 1024 * 1024;
 
 export async function listIndexPage(
-  { catalog }: ServiceParts,
+  { catalog }: OperationDeps,
   { tenant }: RequestContext,
   { after, limit }: Page<IndexPlace>,
 ): Promise<IndexPage> {
@@ -25,7 +25,7 @@ export async function listIndexPage(
 }
 
 export async function listDocuments(
-  { catalog, indexes, scanQueue }: ServiceParts,
+  { catalog, indexes, scanQueue }: OperationDeps,
   context: RequestContext,
   indexId: string,
   page: Page<string>,
@@ -41,7 +41,7 @@ export async function listDocuments(
 }
 
 export async function getDocument(
-  { catalog, indexes }: ServiceParts,
+  { catalog, indexes }: OperationDeps,
   { tenant }: RequestContext,
   indexId: string,
   docId: string,
@@ -54,7 +54,7 @@ export async function getDocument(
 }
 
 export async function countDocuments(
-  { catalog, indexes, scanQueue }: ServiceParts,
+  { catalog, indexes, scanQueue }: OperationDeps,
   context: RequestContext,
   indexId: string,
 ): Promise<DocumentCount> {

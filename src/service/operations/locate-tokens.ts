@@ -2,18 +2,18 @@
 import type { ChunkingParameters, EncoderModel, LocatedText } from '../../encoder/protocol/contract.ts';
 import type { LocateRequest, LocatedTokens, RequestContext, TokenSpanList } from '../contract.ts';
 import { defaultModel, modelOfIndex } from '../indexes/served-models.ts';
-import { encodeOptions, type ServiceParts } from '../parts.ts';
+import { encodeOptions, type OperationDeps } from '../operation-deps.ts';
 import { chunkingOf } from './create-index.ts';
 
 export async function locateTokens(
-  parts: ServiceParts,
+  deps: OperationDeps,
   context: RequestContext,
   { indexId, query, document }: LocateRequest,
 ): Promise<LocatedTokens> {
-  const { model, chunking } = await modelAndChunking(parts, context, indexId);
+  const { model, chunking } = await modelAndChunking(deps, context, indexId);
   const options = encodeOptions(context, model);
   const locate = async (located: LocatedText): Promise<TokenSpanList | undefined> => {
-    const { problem, starts, ends } = await parts.encoder.locateTokens(located, options);
+    const { problem, starts, ends } = await deps.encoders.locateTokens(located, options);
     return problem === undefined ? Array.from(starts, (start, row) => [start, ends[row]!]) : undefined;
   };
   return {
@@ -23,14 +23,14 @@ export async function locateTokens(
 }
 
 async function modelAndChunking(
-  parts: ServiceParts,
+  deps: OperationDeps,
   context: RequestContext,
   indexId: string | undefined,
 ): Promise<{ readonly model: EncoderModel; readonly chunking: ChunkingParameters }> {
   if (indexId === undefined) {
-    const model = await defaultModel(parts.encoder, parts.defaultModel, context);
+    const model = await defaultModel(deps.encoders, deps.defaultModel, context);
     return { model, chunking: chunkingOf(model) };
   }
-  const row = await parts.indexes.usableRow(context.tenant.id, indexId);
-  return { model: await modelOfIndex(parts.encoder, row, context), chunking: row.chunking };
+  const row = await deps.indexes.usableRow(context.tenant.id, indexId);
+  return { model: await modelOfIndex(deps.encoders, row, context), chunking: row.chunking };
 }

@@ -4,7 +4,7 @@ import type { JsonObjectText, RequestContext } from '../contract.ts';
 import type { Asker } from '../../index/contract.ts';
 import { unitsOfSearch } from '../limits/work.ts';
 import { modelOfIndex } from '../indexes/served-models.ts';
-import { pieceOf, timed, timeLeftMs, type ServiceParts } from '../parts.ts';
+import { pieceOf, timed, timeLeftMs, type OperationDeps } from '../operation-deps.ts';
 import { filtersFor } from './search.ts';
 
 export interface MetadataFilter {
@@ -18,23 +18,23 @@ export interface MetadataFilter {
  * @throws {ServiceError} `validation_error` when `where` is no condition, or every document meets both whatever it holds; `not_found`.
  */
 export async function matchingVersions(
-  parts: ServiceParts,
+  deps: OperationDeps,
   context: RequestContext,
   indexId: string,
   wanted: MetadataFilter,
 ): Promise<Float64Array> {
   const filters = filtersFor(wanted, '');
   if (filters.filterTerms === undefined && filters.where === undefined) throw unconditional();
-  const row = await timed(context, 'index', () => parts.indexes.usableRow(context.tenant.id, indexId));
-  const head = parts.indexes.head(row.id);
-  const model = await modelOfIndex(parts.encoder, row, context);
+  const row = await timed(context, 'index', () => deps.indexes.usableRow(context.tenant.id, indexId));
+  const head = deps.indexes.head(row.id);
+  const model = await modelOfIndex(deps.encoders, row, context);
   const piece = pieceOf(context, unitsOfSearch);
   const asker: Asker = {
     signal: context.signal,
-    inTurn: (task) => parts.engineQueue.run(context.tenant.id, piece, task),
+    inTurn: (task) => deps.engineQueue.run(context.tenant.id, piece, task),
   };
-  const timeoutMs = timeLeftMs(context, parts.nowMs());
-  return await parts.indexes.use(
+  const timeoutMs = timeLeftMs(context, deps.nowMs());
+  return await deps.indexes.use(
     row,
     (stored) =>
       stored.read(

@@ -8,17 +8,17 @@ import type {
   RankedResponse,
   RequestContext,
 } from '../contract.ts';
-import type { ServiceParts } from '../parts.ts';
+import type { OperationDeps } from '../operation-deps.ts';
 import { runSearches } from './search.ts';
 
 export async function queryIndex(
-  parts: ServiceParts,
+  deps: OperationDeps,
   context: RequestContext,
   indexId: string,
   queries: readonly QueryRequest[],
 ): Promise<QueryResponse> {
   const searches = queries.map((query, place) => ({ ...query, path: `queries.${place}.` }));
-  const { answers, usage } = await runSearches(parts, context, indexId, searches);
+  const { answers, usage } = await runSearches(deps, context, indexId, searches);
   return { results: answers.map((answer, place) => answerTo(queries[place], answer)), usage };
 }
 

@@ -16,8 +16,8 @@ import {
   requestUsage,
   timed,
   tokensLeftBehind,
-  type ServiceParts,
-} from '../parts.ts';
+  type OperationDeps,
+} from '../operation-deps.ts';
 import { componentsOf } from './ranking.ts';
 import { defaultModel } from '../indexes/served-models.ts';
 import { scoringWork } from '../limits/work.ts';
@@ -42,22 +42,22 @@ interface Scored {
 }
 
 export async function scoreDocuments(
-  parts: ServiceParts,
+  deps: OperationDeps,
   context: RequestContext,
   request: ScoreRequest,
 ): Promise<RankedResponse> {
-  const hold = await parts.allowance.open(context.tenant);
+  const hold = await deps.allowance.open(context.tenant);
   try {
-    const scored = await timed(context, 'score', () => scoreAll(parts, context, request, hold));
+    const scored = await timed(context, 'score', () => scoreAll(deps, context, request, hold));
     const results = resultItems(scored);
-    assertWanted(context, parts.nowMs());
+    assertWanted(context, deps.nowMs());
     await timed(context, 'usage', () =>
-      parts.usage.record(context, { month: hold.month, inputTokens: BigInt(scored.inputTokens), scores: 1 }),
+      deps.usage.record(context, { month: hold.month, inputTokens: BigInt(scored.inputTokens), scores: 1 }),
     );
     hold.settle(BigInt(scored.inputTokens));
     return {
       results,
-      usage: requestUsage(context, parts.nowMs(), {
+      usage: requestUsage(context, deps.nowMs(), {
         inputTokens: scored.inputTokens,
         documentCount: 0,
         chunkCount: 0,
@@ -70,17 +70,17 @@ export async function scoreDocuments(
 }
 
 async function scoreAll(
-  parts: ServiceParts,
+  deps: OperationDeps,
   context: RequestContext,
   request: ScoreRequest,
   hold: TokenHold,
 ): Promise<Scored> {
-  const model = await defaultModel(parts.encoder, parts.defaultModel, context);
+  const model = await defaultModel(deps.encoders, deps.defaultModel, context);
   const options = encodeOptions(context, model);
   const query = Promise.withResolvers<EncodedQuery>();
   // Awaited with the first document; until then a failure must not count as unhandled.
   query.promise.catch(() => undefined);
-  const encoded = parts.encoder.encodeDocuments(
+  const encoded = deps.encoders.encodeDocuments(
     request.documents.map(({ text }) => text),
     {
       ...options,
@@ -89,9 +89,9 @@ async function scoreAll(
         context.spent.inputTokens += tokens;
       },
       onTokenCounts: async (documentTokens) => {
-        const [queryTokens = 0] = await parts.encoder.countTokens([request.query], options);
+        const [queryTokens = 0] = await deps.encoders.countTokens([request.query], options);
         hold.reserve(documentTokens.reduce((sum, tokens) => sum + BigInt(tokens), BigInt(queryTokens)));
-        query.resolve(encodedQuery(parts, context, { text: request.query, path: 'query' }, options));
+        query.resolve(encodedQuery(deps, context, { text: request.query, path: 'query' }, options));
       },
     },
   );
@@ -100,7 +100,7 @@ async function scoreAll(
   let documentTokens = 0;
   for await (const document of encoded) {
     context.spent.inputTokens += document.inputTokens;
-    assertWanted(context, parts.nowMs());
+    assertWanted(context, deps.nowMs());
     const input = request.documents[document.documentIndex];
     assertInvariant(input !== undefined, 'an encoded document was submitted');
     if (document.problem !== undefined) {
@@ -110,7 +110,7 @@ async function scoreAll(
     chunkCounts[document.documentIndex] = document.chunkRows.length;
     if (document.chunkRows.length === 0) continue;
     best.push(
-      await bestChunk(parts, context, {
+      await bestChunk(deps, context, {
         query: await query.promise,
         dim: model.dim,
         input,
@@ -124,7 +124,7 @@ async function scoreAll(
 }
 
 async function bestChunk(
-  parts: ServiceParts,
+  deps: OperationDeps,
   context: RequestContext,
   scoring: {
     readonly query: EncodedQuery;
@@ -137,8 +137,8 @@ async function bestChunk(
   const { query, dim, input, document, request } = scoring;
   const asked = { query: query.vectors, offsets: query.offsets, dim };
   const piece = pieceOf(context, scoringWork(document.scales.length, query.rows));
-  const { scores } = await parts.engineQueue.run(context.tenant.id, piece, () =>
-    parts.engine.score({ ...asked, components: false }, document),
+  const { scores } = await deps.engineQueue.run(context.tenant.id, piece, () =>
+    deps.engine.score({ ...asked, components: false }, document),
   );
   let chunkIndex = 0;
   for (const [index, score] of scores.entries()) {
@@ -148,7 +148,7 @@ async function bestChunk(
   assertInvariant(score !== undefined, 'a document with chunks has scores');
   // Only the chunk that is answered is explained.
   const explained = request.returnComponents
-    ? await parts.engine.score({ ...asked, components: true }, chunkOf(document, chunkIndex, dim))
+    ? await deps.engine.score({ ...asked, components: true }, chunkOf(document, chunkIndex, dim))
     : {};
   return {
     input,

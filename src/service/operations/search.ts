@@ -30,8 +30,8 @@ import {
   timed,
   timeLeftMs,
   tokensLeftBehind,
-  type ServiceParts,
-} from '../parts.ts';
+  type OperationDeps,
+} from '../operation-deps.ts';
 import { componentsOf } from './ranking.ts';
 import { modelOfIndex } from '../indexes/served-models.ts';
 import { assertAffordable, engineWork, queryTokens } from '../limits/work.ts';
@@ -45,12 +45,12 @@ const unknownVersionRetrySeconds = 30;
 const cheapReservationRoom = 1_000_000n;
 
 export async function searchIndex(
-  parts: ServiceParts,
+  deps: OperationDeps,
   context: RequestContext,
   indexId: string,
   request: SearchRequest,
 ): Promise<RankedResponse> {
-  const searched = await runSearches(parts, context, indexId, [{ ...request, path: '' }]);
+  const searched = await runSearches(deps, context, indexId, [{ ...request, path: '' }]);
   const [only] = searched.answers;
   assertInvariant(only !== undefined, 'a search has an answer');
   return { results: only.results, usage: only.usage };
@@ -72,27 +72,27 @@ export interface Searched {
 
 /** Runs the searches of one request on one snapshot, one after the other; their queries are encoded together. */
 export async function runSearches(
-  parts: ServiceParts,
+  deps: OperationDeps,
   context: RequestContext,
   indexId: string,
   searches: readonly PlacedSearch[],
 ): Promise<Searched> {
   const filters = await filtersOf(searches);
-  const row = await timed(context, 'index', () => parts.indexes.usableRow(context.tenant.id, indexId));
-  const head = parts.indexes.head(row.id);
-  const model = await modelOfIndex(parts.encoder, row, context);
+  const row = await timed(context, 'index', () => deps.indexes.usableRow(context.tenant.id, indexId));
+  const head = deps.indexes.head(row.id);
+  const model = await modelOfIndex(deps.encoders, row, context);
   const works = searches.map((search) => workOf(search, row, model));
   const queryWork = sumOf(searches, ({ query }) =>
     queryTokens({ query, queryTokensMax: model.windowTokensMax }),
   );
   const work = queryWork + sumOf(works, (one) => one);
   assertAffordable(work, searches.some(({ path }) => path !== '') ? 'queries' : 'query');
-  const hold = await parts.allowance.open(context.tenant);
-  const place = parts.engineQueue.enter(context.tenant.id, work);
+  const hold = await deps.allowance.open(context.tenant);
+  const place = deps.engineQueue.enter(context.tenant.id, work);
   try {
-    const queries = await encodeQueries(parts, context, { model, hold, searches });
-    assertWanted(context, parts.nowMs());
-    const answers = await parts.indexes.use(
+    const queries = await encodeQueries(deps, context, { model, hold, searches });
+    assertWanted(context, deps.nowMs());
+    const answers = await deps.indexes.use(
       row,
       (stored) =>
         stored.read(async (reader) => {
@@ -100,30 +100,30 @@ export async function runSearches(
           for (const [number, search] of searches.entries()) {
             const query = queries[number];
             assertInvariant(query !== undefined, 'every query was encoded');
-            assertWanted(context, parts.nowMs());
+            assertWanted(context, deps.nowMs());
             const ask = { ...filters[number], ...breadthOf(search), search, query };
             const piece = pieceOf(context, works[number] ?? 0);
             const asker = {
               signal: context.signal,
               inTurn: <T>(task: () => Promise<T>) => place.run(piece, task),
             };
-            found.push(await searchOnce(parts, context, indexId, reader, asker, ask));
+            found.push(await searchOnce(deps, context, indexId, reader, asker, ask));
           }
           return found;
         }, head),
       model,
     );
     const inputTokens = sumOf(queries, (query) => query.inputTokens);
-    assertWanted(context, parts.nowMs());
+    assertWanted(context, deps.nowMs());
     await timed(context, 'usage', () =>
-      parts.usage.record(context, {
+      deps.usage.record(context, {
         month: hold.month,
         inputTokens: BigInt(inputTokens),
         searches: searches.length,
       }),
     );
     hold.settle(BigInt(inputTokens));
-    const usage = requestUsage(context, parts.nowMs(), {
+    const usage = requestUsage(context, deps.nowMs(), {
       inputTokens,
       documentCount: 0,
       chunkCount: sumOf(answers, (answer) => answer.usage.chunkCount),
@@ -176,7 +176,7 @@ function workOf(search: PlacedSearch, { chunking }: IndexRow, model: EncoderMode
 
 /** One search on a snapshot, with the documents of its results. */
 async function searchOnce(
-  parts: ServiceParts,
+  deps: OperationDeps,
   context: RequestContext,
   indexId: string,
   reader: IndexReader,
@@ -195,21 +195,21 @@ async function searchOnce(
     offsets: query.offsets,
     components: search.returnComponents,
     ...(search.groupByDocument === true ? { grouped: true } : {}),
-    timeoutMs: timeLeftMs(context, parts.nowMs()),
+    timeoutMs: timeLeftMs(context, deps.nowMs()),
   };
   const found = await timed(context, 'engine', () => reader.search(asked, asker));
   noteEngineTimings(context, found);
   const versions = await timed(context, 'resolve', () =>
-    parts.versions.resolve(indexId, [...new Set(found.versionIds)]),
+    deps.versions.resolve(indexId, [...new Set(found.versionIds)]),
   );
   // What a pinned snapshot refers to is gone only when the whole index is.
   const unknown = [...found.versionIds].find((id) => !versions.has(id));
   if (unknown !== undefined) {
-    await parts.indexes.assertExists(context.tenant.id, indexId);
+    await deps.indexes.assertExists(context.tenant.id, indexId);
     throw unknownVersion(unknown);
   }
   const results = resultItems(found, versions, query.rows);
-  const usage = requestUsage(context, parts.nowMs(), {
+  const usage = requestUsage(context, deps.nowMs(), {
     inputTokens: query.inputTokens,
     documentCount: 0,
     chunkCount: results.length,
@@ -234,7 +234,7 @@ export function breadthOf(request: Pick<SearchRequest, 'topK' | 'candidateK'>): 
  * only a request that really exceeds it is refused.
  */
 async function encodeQueries(
-  parts: ServiceParts,
+  deps: OperationDeps,
   context: RequestContext,
   {
     model,
@@ -246,13 +246,13 @@ async function encodeQueries(
   const texts = searches.map(({ query }) => query);
   const bytes = BigInt(sumOf(texts, (text) => Buffer.byteLength(text)));
   if (hold.remaining < bytes + cheapReservationRoom || !hold.tryReserve(bytes)) {
-    const counted = await timed(context, 'count', () => parts.encoder.countTokens(texts, options));
+    const counted = await timed(context, 'count', () => deps.encoders.countTokens(texts, options));
     hold.reserve(BigInt(sumOf(counted, (tokens) => tokens)));
   }
   const queries = await timed(context, 'encode', () =>
     Promise.all(
       searches.map(({ query, path }) =>
-        encodedQuery(parts, context, { text: query, path: `${path}query` }, options),
+        encodedQuery(deps, context, { text: query, path: `${path}query` }, options),
       ),
     ),
   );

@@ -11,7 +11,7 @@ import { metadataTerms } from '../../index/terms/metadata-terms.ts';
 import { monthOf } from '../calendar-month.ts';
 import type { JsonObjectText, RequestContext } from '../contract.ts';
 import { missingIndex } from '../indexes/indexes.ts';
-import { assertWanted, timed, timeLeftMs, type ServiceParts } from '../parts.ts';
+import { assertWanted, timed, timeLeftMs, type OperationDeps } from '../operation-deps.ts';
 import { commitVersions } from './commit-versions.ts';
 import { missingDocument } from './lists.ts';
 
@@ -22,20 +22,20 @@ export interface MetadataUpdate {
 }
 
 export async function updateMetadata(
-  parts: ServiceParts,
+  deps: OperationDeps,
   context: RequestContext,
   update: MetadataUpdate,
 ): Promise<StoredDocument> {
   const { indexId, docId, metadata } = update;
-  const { id } = await timed(context, 'index', () => parts.indexes.usableRow(context.tenant.id, indexId));
+  const { id } = await timed(context, 'index', () => deps.indexes.usableRow(context.tenant.id, indexId));
   for (;;) {
-    assertWanted(context, parts.nowMs());
-    const live = await parts.catalog.findDocument(id, docId);
+    assertWanted(context, deps.nowMs());
+    const live = await deps.catalog.findDocument(id, docId);
     if (live === undefined) {
-      await parts.indexes.assertExists(context.tenant.id, id);
+      await deps.indexes.assertExists(context.tenant.id, id);
       throw missingDocument();
     }
-    const outcome = await replace(parts, context, update, live);
+    const outcome = await replace(deps, context, update, live);
     if (outcome === 'index_missing') throw missingIndex();
     if (outcome === 'committed') return { docId, metadata, chunkCount: live.chunkCount };
     assertInvariant(outcome === 'document_changed', `nothing else refuses this: ${outcome}`);
@@ -43,31 +43,31 @@ export async function updateMetadata(
 }
 
 async function replace(
-  parts: ServiceParts,
+  deps: OperationDeps,
   context: RequestContext,
   { indexId, metadata }: MetadataUpdate,
   live: DocumentVersion,
 ): Promise<CommitUpsertResult['outcome']> {
   const { docId, versionId: replaces, chunkCount, tokenVectors } = live;
-  return await parts.indexes.useWithoutModel(indexId, async (stored) => {
+  return await deps.indexes.useWithoutModel(indexId, async (stored) => {
     const record = await timed(context, 'read', () =>
-      stored.readRecord(live, timeLeftMs(context, parts.nowMs())),
+      stored.readRecord(live, timeLeftMs(context, deps.nowMs())),
     );
     if (record === undefined) return 'document_changed';
     assertInvariant(record.versionId === replaces, 'a record is that of its version');
-    const [versionId] = await parts.catalog.allocateIds(1);
+    const [versionId] = await deps.catalog.allocateIds(1);
     assertInvariant(versionId !== undefined, 'one id was asked for');
     return await stored.write(async (writer) => {
       await timed(context, 'append', () =>
         writer.append({ ...record, versionId, terms: metadataTerms(metadata) }),
       );
-      assertWanted(context, parts.nowMs());
+      assertWanted(context, deps.nowMs());
       return await timed(context, 'commit', () =>
-        commitVersions(parts, context, {
+        commitVersions(deps, context, {
           row: { id: indexId },
           writer,
           versions: [{ docId, versionId, metadata, chunkCount, tokenVectors, replaces }],
-          usage: { month: monthOf(parts.nowMs()) },
+          usage: { month: monthOf(deps.nowMs()) },
         }),
       );
     });

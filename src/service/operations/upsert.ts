@@ -22,8 +22,8 @@ import {
   requestUsage,
   timed,
   tokensLeftBehind,
-  type ServiceParts,
-} from '../parts.ts';
+  type OperationDeps,
+} from '../operation-deps.ts';
 import { modelOfIndex } from '../indexes/served-models.ts';
 import { serviceStage } from '../stage-timings.ts';
 import { commitVersions, type UnplacedVersion } from './commit-versions.ts';
@@ -41,24 +41,24 @@ interface PreparedUpsert {
 }
 
 export async function upsertDocuments(
-  parts: ServiceParts,
+  deps: OperationDeps,
   context: RequestContext,
   indexId: string,
   documents: readonly DocumentInput[],
 ): Promise<UpsertResponse> {
-  const row = await timed(context, 'index', () => parts.indexes.usableRow(context.tenant.id, indexId));
-  const model = await modelOfIndex(parts.encoder, row, context);
-  const hold = await parts.allowance.open(context.tenant);
+  const row = await timed(context, 'index', () => deps.indexes.usableRow(context.tenant.id, indexId));
+  const model = await modelOfIndex(deps.encoders, row, context);
+  const hold = await deps.allowance.open(context.tenant);
   try {
-    const prepared = await parts.indexes.use(
+    const prepared = await deps.indexes.use(
       row,
       (stored) =>
         stored.write(async (writer) => {
-          const encoded = await encodeInto(parts, context, { row, model, documents, hold, writer });
+          const encoded = await encodeInto(deps, context, { row, model, documents, hold, writer });
           if (encoded.versions.length > 0) {
-            assertWanted(context, parts.nowMs());
+            assertWanted(context, deps.nowMs());
             const outcome = await timed(context, 'commit', () =>
-              commitVersions(parts, context, {
+              commitVersions(deps, context, {
                 row,
                 writer,
                 versions: encoded.versions,
@@ -69,7 +69,7 @@ export async function upsertDocuments(
                 },
               }),
             );
-            assertCommitted(outcome, parts.nowMs());
+            assertCommitted(outcome, deps.nowMs());
             hold.settle(BigInt(encoded.inputTokens));
           }
           return encoded;
@@ -82,7 +82,7 @@ export async function upsertDocuments(
       upsertedChunks: prepared.chunks,
       failed: prepared.failed,
       unknownTokens: prepared.unknownTokens,
-      usage: requestUsage(context, parts.nowMs(), {
+      usage: requestUsage(context, deps.nowMs(), {
         inputTokens: prepared.inputTokens,
         documentCount: prepared.versions.length,
         chunkCount: prepared.chunks,
@@ -103,7 +103,7 @@ interface EncodeInput {
 }
 
 async function encodeInto(
-  parts: ServiceParts,
+  deps: OperationDeps,
   context: RequestContext,
   { row, model, documents, hold, writer }: EncodeInput,
 ): Promise<PreparedUpsert> {
@@ -114,7 +114,7 @@ async function encodeInto(
     inputTokens: 0,
     chunks: 0,
   };
-  const encoded = parts.encoder.encodeDocuments(
+  const encoded = deps.encoders.encodeDocuments(
     documents.map(({ text }) => text),
     {
       ...encodeOptions(context, model),
@@ -125,19 +125,19 @@ async function encodeInto(
       onTokenCounts: async (inputTokens) => {
         // A text without tokens will fail, so it takes no room.
         const storable = documents.filter((_document, index) => (inputTokens[index] ?? 0) > 0);
-        await assertRoom(parts, context, row, storable);
+        await assertRoom(deps, context, row, storable);
         hold.reserve(inputTokens.reduce((sum, tokens) => sum + BigInt(tokens), 0n));
       },
     },
   );
-  const versionIds = await parts.catalog.allocateIds(documents.length);
+  const versionIds = await deps.catalog.allocateIds(documents.length);
   const seen = new Set<number>();
   const errors = new Map<number, string>();
   const startedAt = performance.now();
   let slowest: EncodeTimings = { tokenizeMs: 0, queueMs: 0, runMs: 0 };
   for await (const document of encoded) {
     context.spent.inputTokens += document.inputTokens;
-    assertWanted(context, parts.nowMs());
+    assertWanted(context, deps.nowMs());
     const input = documents[document.documentIndex];
     assertInvariant(input !== undefined && !seen.has(document.documentIndex), 'a document is encoded once');
     seen.add(document.documentIndex);
@@ -199,14 +199,14 @@ function assertCommitted(outcome: CommitUpsertResult['outcome'], nowMs: number):
 
 /** Refuses a hopeless batch before it is encoded; the commit decides for good. */
 async function assertRoom(
-  parts: ServiceParts,
+  deps: OperationDeps,
   context: RequestContext,
   row: IndexRow,
   documents: readonly DocumentInput[],
 ): Promise<void> {
   const [totals, stored] = await Promise.all([
-    parts.catalog.usageTotals(context.tenant.id, monthOf(parts.nowMs())),
-    parts.catalog.countStored(
+    deps.catalog.usageTotals(context.tenant.id, monthOf(deps.nowMs())),
+    deps.catalog.countStored(
       row.id,
       documents.map(({ docId }) => docId),
     ),

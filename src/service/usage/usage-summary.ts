@@ -1,11 +1,11 @@
 /** The tenant's counters of the current UTC month, its limits, and what is left of them. */
 import { monthBounds, monthOf } from '../calendar-month.ts';
 import type { RequestContext, UsageSummary } from '../contract.ts';
-import type { ServiceParts } from '../parts.ts';
+import type { OperationDeps } from '../operation-deps.ts';
 
-export async function usageSummary(parts: ServiceParts, { tenant }: RequestContext): Promise<UsageSummary> {
-  const nowMs = parts.nowMs();
-  const usage = await parts.catalog.usageTotals(tenant.id, monthOf(nowMs));
+export async function usageSummary(deps: OperationDeps, { tenant }: RequestContext): Promise<UsageSummary> {
+  const nowMs = deps.nowMs();
+  const usage = await deps.catalog.usageTotals(tenant.id, monthOf(nowMs));
   const { startMs, endMs } = monthBounds(nowMs);
   const { limits } = tenant;
   const tokensLeft = limits.inputTokens - usage.inputTokens;

@@ -121,7 +121,7 @@ async function openNode(config: Config) {
   const clock = { ms: Date.now() };
   const service = await createService({
     catalog,
-    encoder: new WordEncoder(),
+    encoders: new WordEncoder(),
     engine: createEngine({ threads: 2, kernel: 'auto' }),
     blobs: { catalog, objects, cache, replacedKeptMs: 3_600_000, nodeId: randomUUID() },
     limiter: await MemoryLimiter.restore(catalog, clock.ms),

@@ -1,7 +1,7 @@
 /** Texts that end the encoder that runs them: who is refused, who is answered, and how many encoders end. */
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createEncoderPool, type EncoderPoolOptions } from '../../../src/encoder/client/pool.ts';
-import type { Encoder, EncodeOptions } from '../../../src/encoder/protocol/contract.ts';
+import type { EncoderPool, EncodeOptions } from '../../../src/encoder/protocol/contract.ts';
 import { UnencodableTexts, Retrial } from '../../../src/encoder/client/crash-guard.ts';
 import { ServiceError } from '../../../src/errors.ts';
 import { callOptions, encodeAll, until } from '../../support/encoder/encoders.ts';
@@ -27,7 +27,7 @@ async function stage(count = 1, options: Partial<EncoderPoolOptions> = {}) {
 }
 
 /** What became of a query: `answered`, or why it was not. */
-async function ask(pool: Encoder, text: string, changes: Partial<EncodeOptions> = {}): Promise<string> {
+async function ask(pool: EncoderPool, text: string, changes: Partial<EncodeOptions> = {}): Promise<string> {
   try {
     const query = await pool.encodeQuery(text, callOptions(pool, { model: foreignModel, ...changes }));
     return query.problem ?? 'answered';
@@ -38,7 +38,7 @@ async function ask(pool: Encoder, text: string, changes: Partial<EncodeOptions> 
 }
 
 /** What became of each document of a call. */
-async function store(pool: Encoder, texts: readonly string[]): Promise<string[]> {
+async function store(pool: EncoderPool, texts: readonly string[]): Promise<string[]> {
   const documents = await encodeAll(pool, texts, { model: foreignModel });
   return documents.map(({ problem, chunkRows }) => problem ?? (chunkRows.length > 0 ? 'answered' : 'empty'));
 }

@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
-import type { Encoder } from '../../../src/encoder/protocol/contract.ts';
+import type { EncoderPool } from '../../../src/encoder/protocol/contract.ts';
 import { callOptions, encodeAll, encodersOfTest } from '../../support/encoder/encoders.ts';
 
 setFlagsFromString('--expose-gc');
@@ -22,11 +22,11 @@ async function usedBytes(): Promise<number> {
 const text = 'the late interaction of token vectors '.repeat(20);
 const chunking = { maxTokens: 20, overlapTokens: 4, minimumChunkTokens: 2 };
 
-async function encode(pool: Encoder): Promise<void> {
+async function encode(pool: EncoderPool): Promise<void> {
   await encodeAll(pool, [text, text], { chunking });
 }
 
-async function leave(pool: Encoder): Promise<void> {
+async function leave(pool: EncoderPool): Promise<void> {
   const options = { ...callOptions(pool), chunking, onTokenCounts: () => undefined };
   for await (const { documentIndex } of pool.encodeDocuments([text, text], options)) {
     expect(documentIndex).toBeLessThan(2);
@@ -34,7 +34,7 @@ async function leave(pool: Encoder): Promise<void> {
   }
 }
 
-async function refuse(pool: Encoder): Promise<void> {
+async function refuse(pool: EncoderPool): Promise<void> {
   const refused = encodeAll(pool, [text, text], {
     onTokenCounts: async () => Promise.reject(new Error('no')),
   });

@@ -2,7 +2,7 @@
 import { afterAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { EndpointEvent } from '../../../src/encoder/client/endpoint.ts';
 import { createEncoderPool } from '../../../src/encoder/client/pool.ts';
-import type { Encoder } from '../../../src/encoder/protocol/contract.ts';
+import type { EncoderPool } from '../../../src/encoder/protocol/contract.ts';
 import { bytesOf, type PartMessage } from '../../../src/encoder/protocol/wire.ts';
 import { callOptions, encodeAll, until } from '../../support/encoder/encoders.ts';
 import {
@@ -19,7 +19,7 @@ const noChunk = { chunkRows: Buffer.alloc(0), vectors: Buffer.alloc(0), scales: 
 /** Two tokens, so that a good reply has two rows. */
 const text = 'two words';
 
-async function poolOn(): Promise<{ pool: Encoder; events: EndpointEvent[] }> {
+async function poolOn(): Promise<{ pool: EncoderPool; events: EndpointEvent[] }> {
   const events: EndpointEvent[] = [];
   const pool = createEncoderPool({ addresses: [encoder.address], onEvent: (event) => events.push(event) });
   onTestFinished(() => pool.close());

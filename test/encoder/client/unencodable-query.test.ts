@@ -1,6 +1,6 @@
 /** Queries that the model cannot encode, in real encoders: they are refused, whatever runs beside them is not. */
 import { describe, expect, it } from 'vitest';
-import type { EncodedQuery, Encoder } from '../../../src/encoder/protocol/contract.ts';
+import type { EncodedQuery, EncoderPool } from '../../../src/encoder/protocol/contract.ts';
 import { callOptions, encodersOfTest } from '../../support/encoder/encoders.ts';
 import { serveFailingModel } from '../../support/encoder/failing-model.ts';
 
@@ -12,7 +12,7 @@ const honest = 'the late interaction';
 const start = async () => encodersOfTest({ modelDirectories: [model.directory] }, { healWaitMs: 20_000 });
 
 /** `count` queries at once, the sixth of them unencodable. */
-async function encodeTogether(pool: Encoder, count: number, unencodable: string) {
+async function encodeTogether(pool: EncoderPool, count: number, unencodable: string) {
   const texts = Array.from({ length: count }, (_, i) => (i === 5 ? unencodable : honest));
   const deadlineMs = Date.now() + 100_000;
   const queries = await Promise.all(

@@ -7,7 +7,6 @@ import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { ServiceError } from '../../../src/errors.ts';
 import type { NamedSegment } from '../../../src/index-state.ts';
 import type { ObjectStore } from '../../../src/index/storage/object-store.ts';
-import type { ClusterStorage } from '../../../src/index/cluster/cluster-storage.ts';
 import type { Node, NodeOptions, NodeStage } from '../../support/cluster/node-stage.ts';
 import { queryDatabase, serversMs } from '../../support/cluster/servers.ts';
 import { useStageServers } from '../../support/cluster/stage-servers.ts';
@@ -115,7 +114,7 @@ class Between {
 
 async function newCold(between: Between, options: NodeOptions = {}): Promise<Node> {
   const node = await stage.newNode({ ...options, objects: between.of });
-  const { plans } = node.storage as ClusterStorage;
+  const { plans } = node.storage;
   between.isAnswered = () => plans.codes > 0;
   return node;
 }

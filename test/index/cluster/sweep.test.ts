@@ -36,7 +36,7 @@ async function upkeepOf(node: Node, changed: Partial<ClusterCatalog> = {}): Prom
   const errors: unknown[] = [];
   const indexes = new Indexes({
     catalog: node.catalog,
-    storage: node.storage,
+    store: node.storage,
     shared: node.catalog,
     onRemovalError: (_indexId, error) => errors.push(error),
   });

@@ -13,8 +13,8 @@ import type { RecordLocation } from '../../../src/index-state.ts';
 import type { ClusterCatalog } from '../../../src/catalog/cluster-contract.ts';
 import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.ts';
 import type { Migration } from '../../../src/catalog/postgres/schema.ts';
-import { createClusterStorage } from '../../../src/index/cluster/cluster-storage.ts';
-import type { IndexStatistics, IndexStorage, OpenIndex } from '../../../src/index/contract.ts';
+import { createClusterStore } from '../../../src/index/cluster/cluster-store.ts';
+import type { IndexStatistics, IndexStore, OpenIndex } from '../../../src/index/contract.ts';
 import { createEngine } from '../../../src/index/engine/native.ts';
 import { defaultIndexSettings, type IndexSettings } from '../../../src/index/index-settings.ts';
 import type { BlobCache } from '../../../src/index/storage/blob-cache.ts';
@@ -39,7 +39,7 @@ export interface Node {
   readonly folder: string;
   readonly objects: ObjectStore;
   readonly errors: unknown[];
-  readonly storage: IndexStorage;
+  readonly storage: IndexStore;
   index(): OpenIndex;
   /** Returns the generation. `written`: is awaited between the records and the commit. */
   upsert(documents: readonly TestDocument[], written?: () => Promise<void>): Promise<number>;
@@ -148,7 +148,7 @@ async function openNode(
     onError: (error) => void errors.push(error),
   });
   const engine = createEngine({ threads: 1, kernel: 'auto' });
-  const storage = createClusterStorage({
+  const storage = createClusterStore({
     engine,
     cache,
     objects,

@@ -7,7 +7,7 @@ import type {
   EncodedDocument,
   EncodeDocumentsOptions,
   EncodeOptions,
-  Encoder,
+  EncoderPool,
 } from '../../../src/encoder/protocol/contract.ts';
 import type { EndpointEvent } from '../../../src/encoder/client/endpoint.ts';
 import {
@@ -23,7 +23,7 @@ export const tinyModel = path.join(root, 'test/fixtures/colbert-tiny/1');
 
 export interface Encoders {
   readonly supervisor: EncoderSupervisor;
-  readonly pool: Encoder;
+  readonly pool: EncoderPool;
   readonly events: EndpointEvent[];
   readonly logs: string[];
   close(): Promise<void>;
@@ -97,7 +97,7 @@ export async function until(condition: () => boolean | Promise<boolean>, withinM
 }
 
 /** Options of a call to the first model of a pool. */
-export function callOptions(pool: Encoder, changes: Partial<EncodeOptions> = {}): EncodeOptions {
+export function callOptions(pool: EncoderPool, changes: Partial<EncodeOptions> = {}): EncodeOptions {
   const [model] = pool.models();
   return {
     model: model ?? { name: 'colbert-tiny', version: '1' },
@@ -110,7 +110,7 @@ export function callOptions(pool: Encoder, changes: Partial<EncodeOptions> = {})
 
 /** All documents of a call, in the order of the texts. */
 export async function encodeAll(
-  pool: Encoder,
+  pool: EncoderPool,
   texts: readonly string[],
   changes: Partial<EncodeDocumentsOptions> = {},
 ): Promise<EncodedDocument[]> {

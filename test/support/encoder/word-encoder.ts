@@ -9,7 +9,7 @@ import type {
   EncodeOptions,
   EncodedDocument,
   EncodedQuery,
-  Encoder,
+  EncoderPool,
   EncoderModel,
   TokenSpans,
 } from '../../../src/encoder/protocol/contract.ts';
@@ -22,7 +22,7 @@ export const wordModel: EncoderModel = {
   windowTokensMax: 300,
 };
 
-export class WordEncoder implements Encoder {
+export class WordEncoder implements EncoderPool {
   served: readonly EncoderModel[] = [wordModel];
   /** Texts that went through inference (tokens counted only are not among them). */
   readonly inferred: string[] = [];

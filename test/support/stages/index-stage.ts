@@ -13,13 +13,13 @@ import type { SqliteCatalog } from '../../../src/catalog/sqlite/open-catalog.ts'
 import { openCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
 import type { BlobStore } from '../../../src/index/storage/blob-store.ts';
 import { defaultIndexSettings, type IndexSettings } from '../../../src/index/index-settings.ts';
-import { createIndexStore } from '../../../src/index/index-store.ts';
+import { createLocalStore } from '../../../src/index/local-store.ts';
 import { openLocalBlobStore } from '../../../src/index/storage/local-blob-store.ts';
 import { conditionOf } from '../../../src/index/terms/condition.ts';
 import { metadataTerms } from '../../../src/index/terms/metadata-terms.ts';
 import { createEngine, type NativeEngine } from '../../../src/index/engine/native.ts';
 import type { Verification } from '../../../src/index/segments/scrub.ts';
-import type { StoredIndex } from '../../../src/index/open-index.ts';
+import type { LocalIndex } from '../../../src/index/local-index.ts';
 import { catalogSegments } from '../../../src/service/indexes/catalog-segments.ts';
 
 export const dim = 8;
@@ -64,7 +64,7 @@ export interface Stage extends Omit<Host, typeof Symbol.asyncDispose> {
   /** Keeps the next call of such a method from answering, once its work is done, until it is released. */
   hold(method: string): { readonly reached: Promise<void>; release(): void };
   /** The open index. */
-  index(): StoredIndex;
+  index(): LocalIndex;
   upsert(
     documents: readonly TestDocument[],
     commit?: (work: () => Promise<void>) => Promise<void>,
@@ -124,11 +124,12 @@ export async function openStage(
   const corrupt: unknown[] = [];
   const faults = new Map<string, Error>();
   const storeWith = (changes: Partial<IndexSettings>) =>
-    createIndexStore({
+    createLocalStore({
       engine: withIndexes(engine, (options) => withFaults(engine.createIndex(options), faults)),
       blobs,
       exactTokenVectorsMax: 0,
       settings: { ...defaultIndexSettings, ...changes },
+      catalogOf: (id) => withFaults(catalogSegments(catalog, id), faults),
       events: {
         onBackgroundError: (_indexId, _job, error) => void errors.push(error),
         onCorrupt: (_indexId, error) => void corrupt.push(error),
@@ -136,12 +137,7 @@ export async function openStage(
     });
   const { tenantId, indexId } = known ?? (await newIndexOf(catalog));
   let store = storeWith(settings);
-  const open = () =>
-    store.open({
-      indexId,
-      dim,
-      catalog: withFaults(catalogSegments(catalog, indexId), faults),
-    });
+  const open = () => store.open(indexId, { dim });
   let index = await open();
   const usage = { tenantId, month, requests: 1 };
 
@@ -160,7 +156,7 @@ export async function openStage(
 
   async function append(
     documents: readonly TestDocument[],
-    writer: Parameters<Parameters<StoredIndex['write']>[0]>[0],
+    writer: Parameters<Parameters<LocalIndex['write']>[0]>[0],
   ) {
     const ids = await catalog.allocateIds(documents.length);
     const versions = [];

@@ -77,7 +77,7 @@ export async function openOneThreadStage(): Promise<OneThreadStage> {
   });
   const service = await createService({
     catalog,
-    encoder,
+    encoders: encoder,
     engine: createEngine({ threads: 1, kernel: 'auto' }),
     blobs: await openLocalBlobStore(path.join(directory, 'segments')),
     limiter: await MemoryLimiter.restore(catalog, Date.now()),

@@ -56,7 +56,7 @@ export async function openServiceStage(
   const errors: unknown[] = [];
   const service = await createService({
     catalog,
-    encoder,
+    encoders: encoder,
     engine,
     blobs: await openLocalBlobStore(path.join(directory, 'segments')),
     limiter: await MemoryLimiter.restore(catalog, clock.ms),

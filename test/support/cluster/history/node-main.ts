@@ -37,7 +37,7 @@ const service = await createService({
   ...cluster,
   catalog,
   blobs: { ...blobs, catalog } as never,
-  encoder: new WordEncoder(),
+  encoders: new WordEncoder(),
   engine: createEngine({ threads: 1, kernel: 'auto' }),
   defaultModel: { name: wordModel.name },
   exactTokenVectorsMax: 1_000_000,

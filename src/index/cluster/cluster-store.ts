@@ -1,10 +1,11 @@
 /** The indexes of a node: opened from the catalog and the object store, with copies in the node's cache. */
-import type { IndexStorage, SearchPlans } from '../contract.ts';
+import type { IndexStore, SearchPlans } from '../contract.ts';
 import { fromEngine } from '../engine/engine-errors.ts';
 import type { NativeEngine } from '../engine/native.ts';
 import type { IndexSettings } from '../index-settings.ts';
-import { otherModel } from '../index-store.ts';
+import { otherModel } from '../local-store.ts';
 import { CopyPace } from '../segments/copy-pace.ts';
+import { Verification } from '../segments/scrub.ts';
 import type { BlobCache } from '../storage/blob-cache.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 import type { ClusterIndexCatalog } from './cluster-catalog.ts';
@@ -12,7 +13,7 @@ import type { ClusterEvents } from './cluster-events.ts';
 import { ClusterIndex } from './cluster-index.ts';
 import { fetchSegment } from './segment-objects.ts';
 
-export interface ClusterStorageOptions {
+export interface ClusterStoreDeps {
   readonly engine: NativeEngine;
   readonly cache: BlobCache;
   readonly objects: ObjectStore;
@@ -24,19 +25,17 @@ export interface ClusterStorageOptions {
   readonly onBackgroundError: (indexId: string, job: string, error: unknown) => void;
 }
 
-export interface ClusterStorage extends IndexStorage {
-  readonly plans: Readonly<SearchPlans>;
-}
-
-export function createClusterStorage(options: ClusterStorageOptions): ClusterStorage {
-  const { engine, cache, objects, settings, exactTokenVectorsMax, events, onBackgroundError } = options;
+export function createClusterStore(deps: ClusterStoreDeps): IndexStore {
+  const { engine, cache, objects, settings, exactTokenVectorsMax, events, onBackgroundError } = deps;
   const plans: SearchPlans = { exact: 0, codes: 0, lists: 0, device: 0 };
   const pace = new CopyPace(settings.copyBytesPerSecond);
   return {
     plans,
+    // Every object is compared with its checksum when it is fetched.
+    verification: new Verification(),
     async open(indexId, { dim: modelDim, tenantId }) {
-      const catalog = options.catalogOf(indexId, tenantId);
-      const dim = modelDim ?? (await dimOf(options, catalog));
+      const catalog = deps.catalogOf(indexId, tenantId);
+      const dim = modelDim ?? (await dimOf(deps, catalog));
       try {
         const native = engine.createIndex({ dim, exactTokenVectorsMax });
         return new ClusterIndex({
@@ -58,12 +57,14 @@ export function createClusterStorage(options: ClusterStorageOptions): ClusterSto
     },
     removeIndex: (indexId) => cache.removeIndex(indexId),
     storedIndexIds: () => cache.indexIds(),
+    freeBytes: () => cache.freeBytes(),
+    ping: () => objects.ping(),
   };
 }
 
 /** The dimension of the index's segments. */
 async function dimOf(
-  { engine, cache }: ClusterStorageOptions,
+  { engine, cache }: ClusterStoreDeps,
   catalog: Pick<ClusterIndexCatalog, 'changesSince'>,
 ): Promise<number> {
   const changes = await catalog.changesSince({ generation: -1, segmentIds: [] });

@@ -34,14 +34,14 @@ import { ValueLoader } from './segments/value-loader.ts';
 import { SharedLock } from './publishing/shared-lock.ts';
 import { SnapshotPins } from './publishing/snapshot-pins.ts';
 
-export interface StoredIndexEvents {
+export interface LocalIndexEvents {
   /** A job in the background failed; it is tried again at the next occasion. */
   readonly onBackgroundError: (indexId: string, job: string, error: unknown) => void;
   /** Something that is referenced is damaged, and was found so twice. */
   readonly onCorrupt: (indexId: string, error: unknown) => void;
 }
 
-export interface StoredIndexParts {
+export interface LocalIndexDeps {
   readonly indexId: string;
   readonly dim: number;
   readonly native: NativeIndex;
@@ -55,11 +55,11 @@ export interface StoredIndexParts {
   readonly engine: Pick<NativeEngine, 'inspectSegment' | 'inspectCodes' | 'inspectPostings'>;
   readonly verification: Verification;
   readonly plans: SearchPlans;
-  readonly events: StoredIndexEvents;
+  readonly events: LocalIndexEvents;
 }
 
-export class StoredIndex implements OpenIndex {
-  readonly #parts: StoredIndexParts;
+export class LocalIndex implements OpenIndex {
+  readonly #deps: LocalIndexDeps;
   readonly #writer: SegmentWriter;
   readonly #queue: PublishQueue;
   readonly #pins = new SnapshotPins();
@@ -75,20 +75,20 @@ export class StoredIndex implements OpenIndex {
   #failure: unknown;
   #closed = false;
 
-  constructor(parts: StoredIndexParts) {
-    this.#parts = parts;
-    this.#queue = new PublishQueue(parts.generation, (commit) => this.#publish(commit));
+  constructor(deps: LocalIndexDeps) {
+    this.#deps = deps;
+    this.#queue = new PublishQueue(deps.generation, (commit) => this.#publish(commit));
     this.#writer = new SegmentWriter({
-      indexId: parts.indexId,
-      native: parts.native,
-      blobs: parts.blobs,
-      catalog: parts.catalog,
-      segments: parts.segments,
-      settings: parts.settings,
+      indexId: deps.indexId,
+      native: deps.native,
+      blobs: deps.blobs,
+      catalog: deps.catalog,
+      segments: deps.segments,
+      settings: deps.settings,
       onRetired: (segment) => this.#upkeep.seal(segment),
     });
     this.#upkeep = new SegmentUpkeep({
-      ...parts,
+      ...deps,
       writer: this.#writer,
       pinnedGeneration: () => this.#pins.oldest(this.#queue.published),
       exclusive: (work) => this.#commits.exclusive(work),
@@ -99,18 +99,18 @@ export class StoredIndex implements OpenIndex {
       onUncertain: (error) => this.#fail(error),
     });
     this.#scrub = new Scrub({
-      ...parts,
-      counts: parts.verification,
-      bytesPerSecond: parts.settings.verifyBytesPerSecond,
-      ageMsMax: parts.settings.verifyAgeMsMax,
-      nowMs: parts.settings.nowMs,
+      ...deps,
+      counts: deps.verification,
+      bytesPerSecond: deps.settings.verifyBytesPerSecond,
+      ageMsMax: deps.settings.verifyAgeMsMax,
+      nowMs: deps.settings.nowMs,
       pinnedGeneration: () => this.#pins.oldest(this.#queue.published),
-      onCorrupt: (error) => parts.events.onCorrupt(parts.indexId, error),
+      onCorrupt: (error) => deps.events.onCorrupt(deps.indexId, error),
       onDamagedCodes: (segment) => this.#upkeep.derive(segment),
       onDamagedPostings: (segment) => this.#upkeep.derivePostings(segment),
       onError: (error) => this.#noteBackgroundError('verification', error),
     });
-    const { native, catalog } = parts;
+    const { native, catalog } = deps;
     this.#values = new ValueLoader({
       native,
       readMetadata: (versionIds) => catalog.readMetadata(versionIds),
@@ -125,7 +125,7 @@ export class StoredIndex implements OpenIndex {
 
   /** The dimension of its token vectors. */
   get dim(): number {
-    return this.#parts.dim;
+    return this.#deps.dim;
   }
 
   /** False after a failure that only opening anew can mend. */
@@ -157,7 +157,7 @@ export class StoredIndex implements OpenIndex {
           return await this.#commit(born, async (): Promise<CommitWork<CommitUpsertResult>> => {
             // Its segments are in the catalog since they were made.
             const input = upsert({ locations: born, segments: [] });
-            const result = await this.#parts.catalog.commitUpsert(input);
+            const result = await this.#deps.catalog.commitUpsert(input);
             if (result.outcome !== 'committed') return { result };
             session.committed();
             return { result, commit: result };
@@ -178,9 +178,9 @@ export class StoredIndex implements OpenIndex {
   async readRecord({ segmentId, record }: RecordLocation): Promise<NativeRecord | undefined> {
     this.#assertUsable();
     try {
-      return await this.#parts.native.readRecord(segmentId, record);
+      return await this.#deps.native.readRecord(segmentId, record);
     } catch (error) {
-      if (!this.#parts.segments.has(segmentId)) return undefined;
+      if (!this.#deps.segments.has(segmentId)) return undefined;
       this.#verifyUnread(error);
       throw fromEngine(error);
     }
@@ -202,14 +202,14 @@ export class StoredIndex implements OpenIndex {
       return await work({
         search: async (search, asker = alone) => {
           const found = await this.#ask({ ...search, generation }, asker, (asked) =>
-            this.#parts.native.search(asked),
+            this.#deps.native.search(asked),
           );
           if (found.codesLost) this.#upkeep.mendDerived();
-          this.#parts.plans[found.plan] += 1;
+          this.#deps.plans[found.plan] += 1;
           return found;
         },
         matching: (matching, asker = alone) =>
-          this.#ask({ ...matching, generation }, asker, (asked) => this.#parts.native.matching(asked)),
+          this.#ask({ ...matching, generation }, asker, (asked) => this.#deps.native.matching(asked)),
         statistics: async () => this.statistics(),
       });
     } finally {
@@ -229,13 +229,13 @@ export class StoredIndex implements OpenIndex {
 
   /** As `maintain`, and then everything is merged into one segment. */
   async mergeAll(): Promise<void> {
-    for (const segment of this.#parts.segments.values()) this.#writer.retire(segment);
+    for (const segment of this.#deps.segments.values()) this.#writer.retire(segment);
     await this.maintain();
     await this.#upkeep.mergeAll();
   }
 
   statistics(): IndexStatistics {
-    const segments = this.#parts.native.segments();
+    const segments = this.#deps.native.segments();
     return { segments, recordsLive: segments.reduce((sum, { recordsLive }) => sum + recordsLive, 0) };
   }
 
@@ -251,7 +251,7 @@ export class StoredIndex implements OpenIndex {
     this.#closed = true;
     this.windDown();
     this.#queue.fail(unavailable());
-    this.#parts.native.close();
+    this.#deps.native.close();
   }
 
   /** Resolves when no background job runs; only then may a closed index be opened again. */
@@ -299,7 +299,7 @@ export class StoredIndex implements OpenIndex {
 
   async #catchUpLocked(): Promise<void> {
     try {
-      const state = await this.#parts.catalog.loadState();
+      const state = await this.#deps.catalog.loadState();
       await Promise.all(
         commitsBeyond(this.#queue.published, state).map((commit) => this.#queue.submit(commit)),
       );
@@ -321,7 +321,7 @@ export class StoredIndex implements OpenIndex {
 
   /** Makes one commit visible, here and in the engine, in one turn of the event loop. */
   #apply(commit: Commit): void {
-    const { native, segments, settings } = this.#parts;
+    const { native, segments, settings } = this.#deps;
     const died = commit.died.map((location) => this.#upkeep.locate(location));
     native.publish(commit.generation, columnsOf(commit.born), columnsOf(died));
     for (const { segmentId } of died) {
@@ -333,7 +333,7 @@ export class StoredIndex implements OpenIndex {
   async #maintain(): Promise<void> {
     const forgettable = this.#pins.oldest(this.#queue.published);
     if (forgettable > this.#forgotten) {
-      await this.#parts.catalog.forgetDeadVersions(forgettable);
+      await this.#deps.catalog.forgetDeadVersions(forgettable);
       this.#forgotten = forgettable;
     }
     await this.#upkeep.catchUp();
@@ -342,7 +342,7 @@ export class StoredIndex implements OpenIndex {
   }
 
   #resumeSegments(): void {
-    const { segments } = this.#parts;
+    const { segments } = this.#deps;
     const active = [...segments.values()].filter((segment) => segment.state === 'active');
     const newest = active.reduce<Segment | undefined>(
       (a, b) => (a === undefined || b.id > a.id ? b : a),
@@ -357,7 +357,7 @@ export class StoredIndex implements OpenIndex {
     // Jobs that closing cuts short fail by design.
     if (this.#closed) return;
     this.#verifyUnread(error);
-    this.#parts.events.onBackgroundError(this.#parts.indexId, job, error);
+    this.#deps.events.onBackgroundError(this.#deps.indexId, job, error);
   }
 
   /** Whoever needed the record fails; what that says of the index is for a second look to tell. */

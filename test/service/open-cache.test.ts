@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { OpenIndex } from '../../../src/index/contract.ts';
-import { OpenIndexes } from '../../../src/service/indexes/open-indexes.ts';
+import type { OpenIndex } from '../../src/index/contract.ts';
+import { OpenCache } from '../../src/service/open-cache.ts';
 
 /** Stands for an open index where only opening and closing matter. */
 class Opened {
@@ -23,7 +23,7 @@ class Opened {
 }
 
 function fixture(openMax: number) {
-  const indexes = new OpenIndexes({ openMax });
+  const indexes = new OpenCache({ openMax });
   const opened: Opened[] = [];
   const open = async (): Promise<OpenIndex> => {
     const index = new Opened();
@@ -45,11 +45,11 @@ describe('open indexes', () => {
     const hold = Promise.withResolvers<void>();
     const using = indexes.use('a', open, () => hold.promise);
     for (const id of ['b', 'c', 'd']) await indexes.use(id, open, async () => undefined);
-    expect(indexes.openIds()).toEqual(['a', 'd']);
+    expect(indexes.openKeys()).toEqual(['a', 'd']);
     hold.resolve();
     await using;
     await indexes.use('e', open, async () => undefined);
-    expect(indexes.openIds()).toEqual(['a', 'e']);
+    expect(indexes.openKeys()).toEqual(['a', 'e']);
   });
 
   it('waits for the users of an index before it closes it, and lets nobody open it meanwhile', async () => {
@@ -88,7 +88,7 @@ describe('open indexes', () => {
     const again = indexes.use('a', open, async () => 'again');
     await new Promise(setImmediate);
     expect([first.closed, opened.length]).toEqual([true, 0]);
-    expect(indexes.openIds()).toEqual([]);
+    expect(indexes.openKeys()).toEqual([]);
     first.background.resolve();
     await closing;
     expect(await again).toBe('again');

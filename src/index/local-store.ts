@@ -17,44 +17,29 @@ import { Verification } from './segments/scrub.ts';
 import { loadLifespans } from './segments/load-lifespans.ts';
 import type { SegmentCatalog } from './segments/segment-catalog.ts';
 import { newSegment, type Segment } from './segments/segment.ts';
-import type { SearchPlans } from './contract.ts';
-import { StoredIndex, type StoredIndexEvents } from './open-index.ts';
+import type { IndexStore, SearchPlans } from './contract.ts';
+import { LocalIndex, type LocalIndexEvents } from './local-index.ts';
 
-export interface IndexStoreOptions {
+export interface LocalStoreDeps {
   readonly engine: NativeEngine;
   readonly blobs: BlobStore;
   /** Token vectors one search may scan exactly; 0 = measured. */
   readonly exactTokenVectorsMax: number;
   readonly settings: IndexSettings;
-  readonly events: StoredIndexEvents;
+  readonly catalogOf: (indexId: string, tenantId?: string) => SegmentCatalog;
+  readonly events: LocalIndexEvents;
 }
 
-export interface OpenIndexInput {
-  readonly indexId: string;
-  /** The dimension of the model whose vectors it will be given; absent = that of its segments, to keep them in shape. */
-  readonly dim?: number;
-  readonly catalog: SegmentCatalog;
-}
-
-export interface IndexStore {
-  /**
-   * Rejects with `internal_error` (after `onCorrupt`) when a referenced record cannot be read, and with
-   * `service_unavailable` when neither model nor segment says its dimension.
-   */
-  open(input: OpenIndexInput): Promise<StoredIndex>;
-  /** Removes every file of an index that is not open. */
-  removeIndex(indexId: string): Promise<void>;
-  /** Counts the verified records of all indexes. */
-  readonly verification: Readonly<Verification>;
-  readonly plans: Readonly<SearchPlans>;
-  /** Every index that has files. */
-  storedIndexIds(): Promise<readonly string[]>;
-}
+type Opening = Parameters<IndexStore['open']>[1] & { readonly indexId: string };
 
 const retryOtherModelSeconds = 30;
 
-export function createIndexStore(options: IndexStoreOptions): IndexStore {
-  const { blobs, settings } = options;
+/**
+ * Indexes in a directory of this process alone. Opening one rejects with `internal_error` (after `onCorrupt`) when a
+ * referenced record cannot be read, and with `service_unavailable` when neither model nor segment says its dimension.
+ */
+export function createLocalStore(deps: LocalStoreDeps) {
+  const { blobs, settings } = deps;
   const shared: Shared = {
     pace: new CopyPace(settings.copyBytesPerSecond),
     verification: new Verification(),
@@ -63,13 +48,14 @@ export function createIndexStore(options: IndexStoreOptions): IndexStore {
   return {
     verification: shared.verification,
     plans: shared.plans,
-    open: (input) => openIndex(options, shared, input),
+    open: (indexId, options) => openIndex(deps, shared, { indexId, ...options }),
     removeIndex: (indexId) => removeBlobs(blobs, `${indexId}/`),
     async storedIndexIds() {
       const names = await blobs.list('');
       return [...new Set(names.map(({ name }) => name.slice(0, name.indexOf('/'))))];
     },
-  };
+    freeBytes: () => blobs.freeBytes(),
+  } satisfies IndexStore;
 }
 
 /** What all indexes have together. */
@@ -79,12 +65,8 @@ interface Shared {
   readonly plans: SearchPlans;
 }
 
-async function openIndex(
-  options: IndexStoreOptions,
-  shared: Shared,
-  input: OpenIndexInput,
-): Promise<StoredIndex> {
-  const attempt = () => attemptOpen(options, shared, input);
+async function openIndex(deps: LocalStoreDeps, shared: Shared, opening: Opening): Promise<LocalIndex> {
+  const attempt = () => attemptOpen(deps, shared, opening);
   try {
     return await attempt().catch((error: unknown) => {
       if (!hasEngineCode(error, 'corrupt')) throw error;
@@ -93,28 +75,25 @@ async function openIndex(
     });
   } catch (error) {
     if (hasEngineCode(error, 'invalid_argument')) throw otherModel(error);
-    if (hasEngineCode(error, 'corrupt')) options.events.onCorrupt(input.indexId, error);
+    if (hasEngineCode(error, 'corrupt')) deps.events.onCorrupt(opening.indexId, error);
     throw fromEngine(error);
   }
 }
 
-async function attemptOpen(
-  options: IndexStoreOptions,
-  shared: Shared,
-  input: OpenIndexInput,
-): Promise<StoredIndex> {
-  const { engine, blobs, settings, events } = options;
-  const { indexId, catalog } = input;
+async function attemptOpen(deps: LocalStoreDeps, shared: Shared, opening: Opening): Promise<LocalIndex> {
+  const { engine, blobs, settings, events } = deps;
+  const { indexId, tenantId } = opening;
+  const catalog = deps.catalogOf(indexId, tenantId);
   const state = await catalog.loadState();
   let native: NativeIndex | undefined;
   try {
-    const dim = input.dim ?? (await dimOf(options, state));
-    native = engine.createIndex({ dim, exactTokenVectorsMax: options.exactTokenVectorsMax });
+    const dim = opening.dim ?? (await dimOf(deps, state));
+    native = engine.createIndex({ dim, exactTokenVectorsMax: deps.exactTokenVectorsMax });
     const segments = await openSegments(native, blobs, catalog, state);
     await loadLifespans(native, state.versions);
     noteWaste(native, segments);
     await removeUnreferenced(blobs, indexId, state, native);
-    return new StoredIndex({
+    return new LocalIndex({
       indexId,
       dim,
       native,
@@ -133,7 +112,7 @@ async function attemptOpen(
   }
 }
 
-async function dimOf({ engine, blobs }: IndexStoreOptions, state: IndexState): Promise<number> {
+async function dimOf({ engine, blobs }: LocalStoreDeps, state: IndexState): Promise<number> {
   const [first] = state.segments;
   if (first === undefined) throw otherModel();
   const look = { recordsReferenced: 0, firstRecord: 0, verifyBytesMax: 0 };

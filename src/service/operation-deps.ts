@@ -1,6 +1,11 @@
 /** What the operations are made of. Composition happens in `create-service.ts`. */
 import type { Catalog } from '../catalog/contract.ts';
-import type { EncodedQuery, EncodeOptions, Encoder, EncodeTimings } from '../encoder/protocol/contract.ts';
+import type {
+  EncodedQuery,
+  EncodeOptions,
+  EncoderPool,
+  EncodeTimings,
+} from '../encoder/protocol/contract.ts';
 import { invalid, ServiceError } from '../errors.ts';
 import type { NativeEngine } from '../index/engine/native.ts';
 import type { RequestContext, RequestUsage } from './contract.ts';
@@ -12,13 +17,13 @@ import { serviceStage } from './stage-timings.ts';
 import type { UsageRecorder } from './usage/usage-recorder.ts';
 import type { VersionResolver } from './indexes/version-resolver.ts';
 
-export interface ServiceParts {
+export interface OperationDeps {
   /** Before the engine's threads. */
   readonly engineQueue: FairQueue;
   /** Before reads of the catalog that may be long. */
   readonly scanQueue: FairQueue;
   readonly catalog: Catalog;
-  readonly encoder: Encoder;
+  readonly encoders: EncoderPool;
   readonly engine: NativeEngine;
   readonly indexes: Indexes;
   readonly allowance: TokenAllowance;
@@ -39,12 +44,12 @@ export function encodeOptions(context: RequestContext, model: EncodeOptions['mod
 
 /** Encodes the text of a field; one that the model cannot encode is a fault of the request. */
 export async function encodedQuery(
-  { encoder }: Pick<ServiceParts, 'encoder'>,
+  { encoders }: Pick<OperationDeps, 'encoders'>,
   context: RequestContext,
   { text, path }: { readonly text: string; readonly path: string },
   options: EncodeOptions,
 ): Promise<EncodedQuery> {
-  const query = await encoder.encodeQuery(text, options);
+  const query = await encoders.encodeQuery(text, options);
   context.spent.inputTokens += query.inputTokens;
   if (query.problem !== undefined) throw invalid(path, query.problem, 'text_not_encodable');
   return query;

@@ -9,7 +9,7 @@ import { cachedFile } from '../../index/cluster/segment-objects.ts';
 import type { BlobStore } from '../../index/storage/blob-store.ts';
 import type { ObjectStore } from '../../index/storage/object-store.ts';
 
-export interface StoredIndex {
+export interface SharedIndex {
   readonly state: IndexState;
   readonly segments: readonly NamedSegment[];
 }
@@ -18,7 +18,7 @@ export interface StoredIndex {
 export async function storedIndex(
   catalog: Pick<ClusterCatalog, 'changesSince'>,
   indexId: string,
-): Promise<StoredIndex | undefined> {
+): Promise<SharedIndex | undefined> {
   const changes = await catalog.changesSince({ indexId, generation: -1, segmentIds: [] });
   if (changes === undefined || changes === 'reopen') return undefined;
   const { generation, segments, versions } = changes;

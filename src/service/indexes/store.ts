@@ -2,12 +2,11 @@
 import type { ClusterCatalog, SweptIndex } from '../../catalog/cluster-contract.ts';
 import type { Catalog } from '../../catalog/contract.ts';
 import type { ClusterEvents } from '../../index/cluster/cluster-events.ts';
-import { createClusterStorage } from '../../index/cluster/cluster-storage.ts';
-import type { IndexStorage, SearchPlans } from '../../index/contract.ts';
+import { createClusterStore } from '../../index/cluster/cluster-store.ts';
+import type { IndexStore } from '../../index/contract.ts';
 import type { NativeEngine } from '../../index/engine/native.ts';
 import type { IndexSettings } from '../../index/index-settings.ts';
-import { createIndexStore } from '../../index/index-store.ts';
-import { Verification } from '../../index/segments/scrub.ts';
+import { createLocalStore } from '../../index/local-store.ts';
 import type { BlobCache } from '../../index/storage/blob-cache.ts';
 import type { BlobStore } from '../../index/storage/blob-store.ts';
 import type { ObjectStore } from '../../index/storage/object-store.ts';
@@ -29,7 +28,7 @@ export interface ClusterBlobs {
   readonly events?: ClusterEvents;
 }
 
-export interface StorageOptions {
+export interface IndexStoreDeps {
   readonly catalog: Catalog;
   readonly engine: NativeEngine;
   readonly blobs: BlobStore | ClusterBlobs;
@@ -39,25 +38,14 @@ export interface StorageOptions {
   readonly onBackgroundError: (job: string, error: unknown, indexId?: string) => void;
 }
 
-export interface ServiceStorage extends IndexStorage {
-  readonly plans: Readonly<SearchPlans>;
-  readonly verification: Readonly<Verification>;
-  /** Free bytes where segments are written. */
-  freeBytes(): Promise<number>;
-  /** Resolves when the store that nodes share answers; absent when there is none. */
-  ping?(): Promise<void>;
-  /** As `UpkeepOptions.claimSweep`. */
-  readonly claimSweep?: () => Promise<readonly SweptIndex[]>;
-}
-
-export function createStorage(options: StorageOptions): ServiceStorage {
-  const { blobs } = options;
-  return 'objects' in blobs ? clusterStorage(options, blobs) : localStorage(options, blobs);
+export function createIndexStore(deps: IndexStoreDeps): IndexStore {
+  const { blobs } = deps;
+  return 'objects' in blobs ? clusterStore(deps, blobs) : localStore(deps, blobs);
 }
 
 /** Metadata of many documents is read in turn with the lists and counts of all tenants. */
 function metadataInTurn(
-  { catalog, scanQueue }: StorageOptions,
+  { catalog, scanQueue }: IndexStoreDeps,
   indexId: string,
   tenantId = '',
 ): Pick<SegmentCatalog, 'readMetadata'> {
@@ -69,13 +57,17 @@ function metadataInTurn(
   };
 }
 
-function localStorage(options: StorageOptions, blobs: BlobStore): ServiceStorage {
-  const { catalog, engine, exactTokenVectorsMax, settings, onBackgroundError } = options;
-  const store = createIndexStore({
+function localStore(deps: IndexStoreDeps, blobs: BlobStore): IndexStore {
+  const { catalog, engine, exactTokenVectorsMax, settings, onBackgroundError } = deps;
+  return createLocalStore({
     engine,
     blobs,
     exactTokenVectorsMax,
     settings,
+    catalogOf: (indexId, tenantId) => ({
+      ...catalogSegments(catalog, indexId),
+      ...metadataInTurn(deps, indexId, tenantId),
+    }),
     events: {
       onBackgroundError: (indexId, job, error) => onBackgroundError(job, error, indexId),
       onCorrupt(indexId, error) {
@@ -86,48 +78,28 @@ function localStorage(options: StorageOptions, blobs: BlobStore): ServiceStorage
       },
     },
   });
-  return {
-    plans: store.plans,
-    verification: store.verification,
-    open: (indexId, { dim, tenantId }) =>
-      store.open({
-        indexId,
-        ...(dim === undefined ? {} : { dim }),
-        catalog: { ...catalogSegments(catalog, indexId), ...metadataInTurn(options, indexId, tenantId) },
-      }),
-    removeIndex: (indexId) => store.removeIndex(indexId),
-    storedIndexIds: () => store.storedIndexIds(),
-    freeBytes: () => blobs.freeBytes(),
-  };
 }
 
-/** Every object is compared with its checksum when it is fetched. */
-function clusterStorage(options: StorageOptions, blobs: ClusterBlobs): ServiceStorage {
-  const { engine, exactTokenVectorsMax, onBackgroundError } = options;
+function clusterStore(deps: IndexStoreDeps, blobs: ClusterBlobs): IndexStore {
+  const { engine, exactTokenVectorsMax, onBackgroundError } = deps;
   const { catalog, cache, objects, nodeId, events } = blobs;
-  const { wasteAgeMsMax, sweepAgeMs } = wasteAges(blobs.replacedKeptMs);
-  const settings = {
-    ...options.settings,
-    wasteAgeMsMax: Math.min(options.settings.wasteAgeMsMax, wasteAgeMsMax),
-  };
-  const storage = createClusterStorage({
+  const { wasteAgeMsMax } = wasteAges(blobs.replacedKeptMs);
+  return createClusterStore({
     engine,
     cache,
     objects,
     exactTokenVectorsMax,
-    settings,
+    settings: { ...deps.settings, wasteAgeMsMax: Math.min(deps.settings.wasteAgeMsMax, wasteAgeMsMax) },
     catalogOf: (indexId, tenantId) => ({
       ...clusterSegments(catalog, indexId, nodeId, events),
-      ...metadataInTurn(options, indexId, tenantId),
+      ...metadataInTurn(deps, indexId, tenantId),
     }),
     ...(events === undefined ? {} : { events }),
     onBackgroundError: (indexId, job, error) => onBackgroundError(job, error, indexId),
   });
-  return {
-    ...storage,
-    verification: new Verification(),
-    freeBytes: () => cache.freeBytes(),
-    ping: () => objects.ping(),
-    claimSweep: () => catalog.claimSweep({ ageMs: sweepAgeMs, limit: sweptAtOnce }),
-  };
+}
+
+/** Claims indexes of the cluster whose objects this node shall sweep. */
+export function claimSweep({ catalog, replacedKeptMs }: ClusterBlobs): Promise<readonly SweptIndex[]> {
+  return catalog.claimSweep({ ageMs: wasteAges(replacedKeptMs).sweepAgeMs, limit: sweptAtOnce });
 }
