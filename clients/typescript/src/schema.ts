@@ -9,69 +9,69 @@ export interface components {
     schemas: {
         readonly DocumentInput: {
             /**
-             * @description Identity of the document within one index: 1 to 255 Unicode code points; `.` and `..` are refused.
+             * @description Identifies the document within its index. 1 to 255 Unicode code points. `.` and `..` are refused, because no URL path can address them.
              * @example bee
              */
             readonly doc_id: string;
-            /** @description Source text; not empty; at most 100 KiB as UTF-8. Never stored. */
+            /** @description The text to encode. Not empty, at most 100 KiB as UTF-8. It is never stored. */
             readonly text: string;
-            /** @description Customer-defined object, `{}` when it is absent; at most 16 KiB as it is sent, white space between tokens aside, and 16 levels deep; returned with results as given. A filter looks at the last value of a key given twice. */
+            /** @description Any JSON object of yours; `{}` if absent. At most 16 KiB, white space between tokens not counted, and 16 levels deep. Results return it as it was sent. If a key occurs twice, filters use its last value. */
             readonly metadata?: {
                 readonly [key: string]: unknown;
             };
         };
         readonly SearchInput: {
-            /** @description Not empty; at most 8 KiB as UTF-8. A model reads a query up to its query length, the default model the first 510 tokens. Text beyond it changes no result, and counts in `input_tokens`. */
+            /** @description Not empty, at most 8 KiB as UTF-8. A model reads a query up to its query length: the default model reads the first 510 tokens. Later text does not change the results, but it counts in `input_tokens`. */
             readonly query: string;
-            /** @description Maximum results returned. Default 10. */
+            /** @description Results at most. Default 10. */
             readonly top_k?: number;
-            /** @description Chunks scored exactly. Default min(500, max(200, 5 x `top_k`)); below `top_k` it is raised to it. */
+            /** @description Chunks that are scored exactly. A larger number misses fewer results and takes longer. Default min(500, max(200, 5 x `top_k`)). A value below `top_k` is raised to it. */
             readonly candidate_k?: number;
-            /** @description Exact matches against top-level metadata fields, all of which must hold; at most 16 fields. Values compare as JSON: 1 equals 1.0, null is not a missing field, objects compare without regard to key order. Not an authorization boundary. */
+            /** @description Top-level metadata fields and the values that they must equal. All fields must match; at most 16 fields. Values compare as JSON: 1 equals 1.0, null differs from a missing field, and the order of keys does not matter. A filter is not an authorization boundary. */
             readonly filter?: {
                 readonly [key: string]: unknown;
             };
-            /** @description Adds diagnostic component scores to each result. Default false. */
+            /** @description Adds component scores to each result, for diagnosis. Default false. */
             readonly return_components?: boolean;
         };
         readonly QueryItemInput: {
-            /** @description Not empty; at most 8 KiB as UTF-8. A model reads a query up to its query length, the default model the first 510 tokens. Text beyond it changes no result, and counts in `input_tokens`. */
+            /** @description Not empty, at most 8 KiB as UTF-8. A model reads a query up to its query length: the default model reads the first 510 tokens. Later text does not change the results, but it counts in `input_tokens`. */
             readonly query: string;
-            /** @description Maximum results returned. Default 10. */
+            /** @description Results at most. Default 10. */
             readonly top_k?: number;
-            /** @description Chunks scored exactly. Default min(500, max(200, 5 x `top_k`)); below `top_k` it is raised to it. */
+            /** @description Chunks that are scored exactly. A larger number misses fewer results and takes longer. Default min(500, max(200, 5 x `top_k`)). A value below `top_k` is raised to it. */
             readonly candidate_k?: number;
-            /** @description Exact matches against top-level metadata fields, all of which must hold; at most 16 fields. Values compare as JSON: 1 equals 1.0, null is not a missing field, objects compare without regard to key order. Not an authorization boundary. */
+            /** @description Top-level metadata fields and the values that they must equal. All fields must match; at most 16 fields. Values compare as JSON: 1 equals 1.0, null differs from a missing field, and the order of keys does not matter. A filter is not an authorization boundary. */
             readonly filter?: {
                 readonly [key: string]: unknown;
             };
-            /** @description Conditions on top-level metadata fields, all of which must hold. Of a field: a value that it must equal, as in `filter`; or an object of operators: `in` (any of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value, strings by their code points, of at most 256 bytes). `any_of`: objects like this one, of which one must hold. At most 256 values, and three `any_of` within each other. Not an authorization boundary. */
+            /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
             readonly where?: {
                 readonly [key: string]: unknown;
             };
-            /** @description Adds diagnostic component scores to each result. Default false. */
+            /** @description Adds component scores to each result, for diagnosis. Default false. */
             readonly return_components?: boolean;
-            /** @description Results are documents, ranked by their best chunks, each with up to ten of its chunks. Default false. */
+            /** @description Ranks documents by their best chunks. Each result is a document with up to ten of its chunks. Default false. */
             readonly group_by_document?: boolean;
         };
         readonly QueryInput: {
-            /** @description Searches of this index, at most 32: at most 500 results together, and components of 100 chunks (`top_k`, ten times that of a grouped one). Each counts as a search. */
+            /** @description At most 32 searches of this index. Together they ask for at most 500 results, and for components of at most 100 chunks; a grouped search counts as ten chunks per result. Each counts as one search. */
             readonly queries: readonly components["schemas"]["QueryItemInput"][];
         };
         readonly ScoreInput: {
-            /** @description Not empty; at most 8 KiB as UTF-8. A model reads a query up to its query length, the default model the first 510 tokens. Text beyond it changes no result, and counts in `input_tokens`. */
+            /** @description Not empty, at most 8 KiB as UTF-8. A model reads a query up to its query length: the default model reads the first 510 tokens. Later text does not change the results, but it counts in `input_tokens`. */
             readonly query: string;
             /** @description Documents with unique `doc_id` values. */
             readonly documents: readonly components["schemas"]["DocumentInput"][];
-            /** @description Adds diagnostic component scores to each result. Default false. */
+            /** @description Adds component scores to each result, for diagnosis. Default false. */
             readonly return_components?: boolean;
         };
         readonly ChunkingOptionsInput: {
-            /** @description Default 256; bounded by the model. */
+            /** @description Tokens of a chunk at most. Default 256. The model sets the upper bound. */
             readonly max_tokens?: number;
-            /** @description Default 32; below `max_tokens`. */
+            /** @description Tokens that neighbouring chunks share. Default 32. Must be below `max_tokens`. */
             readonly overlap_tokens?: number;
-            /** @description Default 16. A shorter trailing window is joined to the one before it. */
+            /** @description Default 16. A last chunk that is shorter is joined to the chunk before it. */
             readonly minimum_chunk_tokens?: number;
         };
         readonly CreateIndexInput: {
@@ -80,19 +80,19 @@ export interface components {
              * @example handbook
              */
             readonly name: string;
-            /** @description Omit unless asked to select a supported model. */
+            /** @description Name of an installed model. Omit it to use the default model. */
             readonly model?: string;
-            /** @description Where several are installed. Default: of the default model its default version, of another its newest. */
+            /** @description Selects one of several installed versions. Default: the configured version of the default model, or the newest version of another model. */
             readonly model_version?: string;
             /** @enum {string} */
             readonly text_retention?: "none";
-            /** @description Descriptive customer metadata schema: any object of at most 16 KiB, white space between tokens aside, and 16 levels; returned as given. Default `{}`. */
+            /** @description A description of your metadata for people: any object of at most 16 KiB and 16 levels. It is returned as it was sent, and nothing is checked against it. Default `{}`. */
             readonly metadata_schema?: {
                 readonly [key: string]: unknown;
             };
             readonly chunking?: components["schemas"]["ChunkingOptionsInput"];
         };
-        /** @description One of the two. */
+        /** @description Exactly one of the two fields. */
         readonly UpdateIndexInput: {
             /**
              * @description The new name, unique within the tenant.
@@ -101,20 +101,20 @@ export interface components {
             readonly name?: string;
             /**
              * Format: uuid
-             * @description Identifier of another index: each gets the name of the other, in one step.
+             * @description Identifier of another index. The two indexes exchange their names in one step.
              */
             readonly swap_name_with?: string;
         };
         readonly DeleteDocumentsInput: {
-            /** @description Exact matches against top-level metadata fields, all of which must hold; at most 16 fields. Values compare as JSON: 1 equals 1.0, null is not a missing field, objects compare without regard to key order. Not an authorization boundary. */
+            /** @description Top-level metadata fields and the values that they must equal. All fields must match; at most 16 fields. Values compare as JSON: 1 equals 1.0, null differs from a missing field, and the order of keys does not matter. A filter is not an authorization boundary. */
             readonly filter?: {
                 readonly [key: string]: unknown;
             };
-            /** @description Conditions on top-level metadata fields, all of which must hold. Of a field: a value that it must equal, as in `filter`; or an object of operators: `in` (any of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value, strings by their code points, of at most 256 bytes). `any_of`: objects like this one, of which one must hold. At most 256 values, and three `any_of` within each other. Not an authorization boundary. */
+            /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
             readonly where?: {
                 readonly [key: string]: unknown;
             };
-            /** @description Documents deleted at most. Default 1000. */
+            /** @description Documents to delete at most. Default 1000. */
             readonly limit?: number;
         };
         readonly UpsertInput: {
@@ -122,14 +122,14 @@ export interface components {
             readonly documents: readonly components["schemas"]["DocumentInput"][];
         };
         readonly UpdateDocumentInput: {
-            /** @description Takes the place of the whole object before. */
+            /** @description Replaces the whole object. */
             readonly metadata: {
                 readonly [key: string]: unknown;
             };
         };
         readonly Issue: {
             /**
-             * @description Dotted, array positions as numbers.
+             * @description Names joined by dots. Positions in arrays are numbers.
              * @example documents.3.text
              */
             readonly path: string;
@@ -139,14 +139,14 @@ export interface components {
         };
         readonly ErrorDetail: {
             /**
-             * @description Decide behaviour from this.
+             * @description Decide by this value.
              * @example validation_error
              * @enum {string}
              */
             readonly code: "authentication_failed" | "tenant_suspended" | "permission_denied" | "not_found" | "validation_error" | "rate_limit_exceeded" | "concurrency_limit_exceeded" | "usage_limit_exceeded" | "internal_error" | "service_unavailable";
-            /** @description Diagnostic only. */
+            /** @description For people. Do not parse it. */
             readonly message: string;
-            /** @description Field-level validation details. */
+            /** @description The fields that are invalid, and why. */
             readonly issues?: readonly components["schemas"]["Issue"][];
         };
         readonly Error: {
@@ -164,54 +164,54 @@ export interface components {
             /** @example 3 */
             readonly latency_ms: number;
         };
-        /** @description A query token and the document token most similar to it. */
+        /** @description A token of the query, and the token of the chunk that is most similar to it. */
         readonly TokenMatch: {
             readonly token_index: number;
             readonly document_token_index: number;
             readonly similarity: number;
         };
         readonly Components: {
-            /** @description Sum over query tokens of the best similarity. */
+            /** @description Sum of the best similarities of the query tokens. */
             readonly maxsim: number;
             readonly per_query_token: readonly components["schemas"]["TokenMatch"][];
-            /** @description Score in candidate generation. */
+            /** @description Approximate score by which the chunk became a candidate. */
             readonly candidate_score?: number;
             readonly candidate_rank?: number;
         };
         readonly Result: {
             readonly doc_id: string;
-            /** @description Opaque; unique in the index and stable until the document or its metadata is replaced. `transient_<integer>` for `/v1/score`. */
+            /** @description Opaque. Unique in the index, and stable until the document or its metadata is replaced. In answers of `/v1/score` it is `transient_<integer>`. */
             readonly chunk_id: string;
             readonly chunk_index: number;
-            /** @description Orders results within one response; no fixed range. */
+            /** @description Orders the results of one answer. It has no fixed range. */
             readonly score: number;
-            /** @description Of the document, as given. */
+            /** @description Metadata of the document, as it was sent. */
             readonly metadata: {
                 readonly [key: string]: unknown;
             };
             readonly components?: components["schemas"]["Components"];
         };
         readonly QueryChunk: {
-            /** @description Opaque; unique in the index and stable until the document or its metadata is replaced. `transient_<integer>` for `/v1/score`. */
+            /** @description Opaque. Unique in the index, and stable until the document or its metadata is replaced. In answers of `/v1/score` it is `transient_<integer>`. */
             readonly chunk_id: string;
             readonly chunk_index: number;
-            /** @description Orders results within one response; no fixed range. */
+            /** @description Orders the results of one answer. It has no fixed range. */
             readonly score: number;
             readonly components?: components["schemas"]["Components"];
         };
         readonly QueryResult: {
             readonly doc_id: string;
-            /** @description Opaque; unique in the index and stable until the document or its metadata is replaced. `transient_<integer>` for `/v1/score`. */
+            /** @description Opaque. Unique in the index, and stable until the document or its metadata is replaced. In answers of `/v1/score` it is `transient_<integer>`. */
             readonly chunk_id?: string;
             readonly chunk_index?: number;
-            /** @description Orders results within one response; no fixed range. */
+            /** @description Orders the results of one answer. It has no fixed range. */
             readonly score: number;
-            /** @description Of the document, as given. */
+            /** @description Metadata of the document, as it was sent. */
             readonly metadata: {
                 readonly [key: string]: unknown;
             };
             readonly components?: components["schemas"]["Components"];
-            /** @description Of a grouped query, in place of `chunk_id`, `chunk_index` and `components`: the best chunks of the document, best first; `score` is that of the first. */
+            /** @description Only in a grouped search, instead of `chunk_id`, `chunk_index` and `components`: the best chunks of the document, best first. `score` is the score of the first. */
             readonly chunks?: readonly components["schemas"]["QueryChunk"][];
         };
         readonly QueryAnswer: {
@@ -219,12 +219,12 @@ export interface components {
             readonly usage: components["schemas"]["RequestUsage"];
         };
         readonly QueryAnswers: {
-            /** @description One for each query, in their order. */
+            /** @description One answer per query, in the order of the queries. */
             readonly results: readonly components["schemas"]["QueryAnswer"][];
             readonly usage: components["schemas"]["RequestUsage"];
         };
         readonly Ranked: {
-            /** @description Best first; ties by the older document version (for `/v1/score` by the order submitted), then `chunk_index`. */
+            /** @description Best first. Of equal scores the older document version comes first (in `/v1/score` the document that was sent first), then the lower `chunk_index`. */
             readonly results: readonly components["schemas"]["Result"][];
             readonly usage: components["schemas"]["RequestUsage"];
         };
@@ -238,18 +238,18 @@ export interface components {
         readonly Index: {
             /**
              * Format: uuid
-             * @description Identifier of the index: `id` in the answer that created it.
+             * @description Identifier of the index: the `id` in the answer that created it.
              */
             readonly id: string;
             readonly name: string;
             /** @description Immutable. */
             readonly model: string;
-            /** @description Immutable serving version of this index. */
+            /** @description Immutable. */
             readonly model_version: string;
             /** @enum {string} */
             readonly text_retention: "none";
             readonly chunking: components["schemas"]["Chunking"];
-            /** @description As given. */
+            /** @description As it was sent. */
             readonly metadata_schema: {
                 readonly [key: string]: unknown;
             };
@@ -264,34 +264,34 @@ export interface components {
         readonly IndexList: {
             /** @description In order of creation. */
             readonly data: readonly components["schemas"]["Index"][];
-            /** @description What the next page is asked for with; null: there is none. Absent where no page was asked for. */
+            /** @description Send it as `cursor` to get the next page. Null on the last page. Absent if no page was asked for. */
             readonly next_cursor?: string | null;
         };
         readonly Deleted: {
-            /** @description Whether something stored was removed. */
+            /** @description Whether something was removed. */
             readonly deleted: boolean;
         };
         readonly DeletedDocuments: {
             /**
-             * @description Documents that are gone now.
+             * @description Number of documents that were deleted.
              * @example 3
              */
             readonly deleted: number;
-            /** @description Others match that are left: ask again. */
+            /** @description True if more documents match. Send the request again. */
             readonly more: boolean;
         };
         readonly DocumentFailure: {
             /**
-             * @description Identity of the document within one index: 1 to 255 Unicode code points; `.` and `..` are refused.
+             * @description Identifies the document within its index. 1 to 255 Unicode code points. `.` and `..` are refused, because no URL path can address them.
              * @example bee
              */
             readonly doc_id: string;
-            /** @description Diagnostic only. */
+            /** @description For people. Do not parse it. */
             readonly error: string;
         };
         readonly UnknownTokens: {
             /**
-             * @description Identity of the document within one index: 1 to 255 Unicode code points; `.` and `..` are refused.
+             * @description Identifies the document within its index. 1 to 255 Unicode code points. `.` and `..` are refused, because no URL path can address them.
              * @example bee
              */
             readonly doc_id: string;
@@ -303,23 +303,23 @@ export interface components {
         readonly UpsertResult: {
             /**
              * Format: uuid
-             * @description Identifier of the index: `id` in the answer that created it.
+             * @description Identifier of the index: the `id` in the answer that created it.
              */
             readonly index_id: string;
             /** @example 3 */
             readonly upserted_documents: number;
             /** @example 3 */
             readonly upserted_chunks: number;
-            /** @description Documents that could not be processed; inspect before treating the batch as complete. */
+            /** @description Documents that could not be processed. The batch is complete only if this list is empty. */
             readonly failed: readonly components["schemas"]["DocumentFailure"][];
-            /** @description Upserted documents with text that the vocabulary of the model does not have, such as a script or emoji that it was not trained on: a search cannot tell such texts apart. Absent where there are none. */
+            /** @description Stored documents with text outside the vocabulary of the model, such as a script or emoji that it was not trained on. A search cannot tell such texts apart. Absent if there are none. */
             readonly unknown_tokens?: readonly components["schemas"]["UnknownTokens"][];
             readonly usage: components["schemas"]["RequestUsage"];
         };
-        /** @description A document as it is stored now, without its text. */
+        /** @description A stored document, without its text. */
         readonly StoredDocument: {
             readonly doc_id: string;
-            /** @description As given. */
+            /** @description As it was sent. */
             readonly metadata: {
                 readonly [key: string]: unknown;
             };
@@ -327,12 +327,12 @@ export interface components {
             readonly chunk_count: number;
         };
         readonly DocumentList: {
-            /** @description By `doc_id`, in the order of its bytes as UTF-8. */
+            /** @description Ordered by the UTF-8 bytes of `doc_id`. */
             readonly data: readonly components["schemas"]["StoredDocument"][];
-            /** @description What the next page is asked for with; null: there is none. */
+            /** @description Send it as `cursor` to get the next page. Null on the last page. */
             readonly next_cursor: string | null;
         };
-        /** @description What the index holds now. */
+        /** @description The numbers at the moment of the request. */
         readonly DocumentCount: {
             /** @example 3 */
             readonly documents: number;
@@ -341,7 +341,7 @@ export interface components {
         };
         readonly UsageCounts: {
             /**
-             * @description Decimal integer; calculate with arbitrary precision.
+             * @description An integer as a decimal string. Calculate with arbitrary precision.
              * @example 50000000
              */
             readonly input_tokens: string;
@@ -358,7 +358,7 @@ export interface components {
         };
         readonly TenantLimits: {
             /**
-             * @description Decimal integer; calculate with arbitrary precision.
+             * @description An integer as a decimal string. Calculate with arbitrary precision.
              * @example 50000000
              */
             readonly input_tokens: string;
@@ -371,7 +371,7 @@ export interface components {
         };
         readonly Remaining: {
             /**
-             * @description Decimal integer; calculate with arbitrary precision.
+             * @description An integer as a decimal string. Calculate with arbitrary precision.
              * @example 50000000
              */
             readonly input_tokens: string;
@@ -386,7 +386,7 @@ export interface components {
             readonly period_start: string;
             /**
              * Format: date-time
-             * @description First instant of the next UTC calendar month.
+             * @description The first instant of the next month.
              */
             readonly period_end: string;
             readonly usage: components["schemas"]["UsageCounts"];
@@ -401,7 +401,7 @@ export interface components {
              */
             readonly day: string;
             /**
-             * @description Decimal integer; calculate with arbitrary precision.
+             * @description An integer as a decimal string. Calculate with arbitrary precision.
              * @example 50000000
              */
             readonly input_tokens: string;
@@ -422,7 +422,7 @@ export interface components {
             /** @constant */
             readonly status: "ok";
         };
-        /** @description By part: `ok`, or what is wrong. `objects`, the object store, and `limiter` are there when several nodes share them. A `limiter` that is `degraded` does not make a node unready. */
+        /** @description The state of each part: `ok`, or what is wrong. `objects` (the object store) and `limiter` exist only where several nodes share them. A `limiter` that is `degraded` does not make a node unready. */
         readonly ReadinessChecks: {
             readonly catalog: string;
             readonly encoder: string;

@@ -39,7 +39,7 @@ export function adminRoutes(administrationOf: (operator: string) => Administrati
       schema: {
         operationId: 'createTenant',
         summary: 'Make a tenant and its first API key',
-        description: 'Not idempotent: after an answer that was lost, look whether the tenant is there.',
+        description: 'Not idempotent: if the answer is lost, list the tenants before you send it again.',
         tags: ['tenants'],
         body: CreateTenantBody,
         response: answers({ 201: [CreatedTenant, 'Made; `Location` holds its address.'] }, errors),
@@ -58,7 +58,7 @@ export function adminRoutes(administrationOf: (operator: string) => Administrati
       schema: {
         operationId: 'listTenants',
         summary: 'List tenants',
-        description: 'In pages.',
+        description: 'Returns a page of tenants, in order of creation.',
         tags: ['tenants'],
         querystring: TenantListQuery,
         response: answers({ 200: [TenantList, 'Tenants, oldest first.'] }, errors),
@@ -74,7 +74,7 @@ export function adminRoutes(administrationOf: (operator: string) => Administrati
       schema: {
         operationId: 'getTenant',
         summary: 'Get a tenant',
-        description: 'With its limits.',
+        description: 'Returns the tenant and its limits.',
         tags: ['tenants'],
         params: TenantParams,
         response: answers({ 200: [Tenant, 'The tenant.'] }, withMissing),
@@ -87,7 +87,7 @@ export function adminRoutes(administrationOf: (operator: string) => Administrati
       schema: {
         operationId: 'updateTenant',
         summary: 'Suspend or resume a tenant, or change its limits',
-        description: 'Services follow within 5 s.',
+        description: 'The service follows within 5 s.',
         tags: ['tenants'],
         params: TenantParams,
         body: UpdateTenantBody,
@@ -107,7 +107,8 @@ export function adminRoutes(administrationOf: (operator: string) => Administrati
       schema: {
         operationId: 'deleteTenant',
         summary: 'Erase a tenant with its keys, indexes, documents and usage',
-        description: 'At once and for good; files are gone within a minute. The audit log stays.',
+        description:
+          'The tenant is gone at once and cannot be brought back. Its files are gone within a minute. The audit log stays.',
         tags: ['tenants'],
         params: TenantParams,
         response: answers({ 200: [DeletedTenant, 'Erased.'] }, withMissing),
@@ -142,7 +143,7 @@ export function adminRoutes(administrationOf: (operator: string) => Administrati
       schema: {
         operationId: 'listKeys',
         summary: 'List the API keys of a tenant',
-        description: 'Revoked ones included; never their text.',
+        description: 'Includes revoked keys. The secrets are never shown.',
         tags: ['keys'],
         params: TenantParams,
         response: answers({ 200: [KeyList, 'Keys, oldest first.'] }, withMissing),
@@ -157,7 +158,7 @@ export function adminRoutes(administrationOf: (operator: string) => Administrati
       schema: {
         operationId: 'createKey',
         summary: 'Make an API key',
-        description: 'Two may live at once, for rotation.',
+        description: 'A tenant has at most two live keys, so that one can replace the other.',
         tags: ['keys'],
         params: TenantParams,
         body: CreateKeyBody,
@@ -180,7 +181,7 @@ export function adminRoutes(administrationOf: (operator: string) => Administrati
       schema: {
         operationId: 'revokeKey',
         summary: 'Revoke an API key',
-        description: 'Services refuse it (401) within 5 s. Revoking it again changes nothing.',
+        description: 'The service refuses the key (401) within 5 s. Revoking it again changes nothing.',
         tags: ['keys'],
         params: KeyParams,
         response: answers({ 200: [Key, 'The key, revoked.'] }, withMissing),
@@ -193,7 +194,7 @@ export function adminRoutes(administrationOf: (operator: string) => Administrati
       schema: {
         operationId: 'listAudit',
         summary: 'What was done to tenants and keys, by whom and when',
-        description: 'By this API and by command lines; the newest 100,000 acts are kept.',
+        description: 'Includes what was done by the command line. The newest 100,000 entries are kept.',
         tags: ['audit'],
         querystring: AuditQuery,
         response: answers({ 200: [AuditList, 'Acts, newest first.'] }, errors),

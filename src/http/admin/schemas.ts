@@ -27,28 +27,28 @@ const LimitChanges = z
     input_tokens: DecimalString.refine((text) => BigInt(text) <= tokensMax, 'must be below 2^63').optional(),
     documents: Count.optional(),
   })
-  .meta({ id: 'LimitChanges', description: 'Those that are given.' });
+  .meta({ id: 'LimitChanges', description: 'Limits that are absent keep their values.' });
 
 export const CreateTenantBody = z
   .strictObject({
     name: Name.meta({
-      description: 'For people. No other tenant has it, and it holds no control characters.',
+      description: 'A name for people. Unique, without control characters.',
       example: 'acme',
     }),
-    limits: LimitChanges.optional().meta({ description: 'Instead of the defaults.' }),
+    limits: LimitChanges.optional().meta({ description: 'Limits that differ from the defaults.' }),
   })
   .meta({ id: 'CreateTenant' });
 
 export const UpdateTenantBody = z
   .strictObject({
-    suspended: z.boolean().optional().meta({ description: 'All its requests are 403.' }),
+    suspended: z.boolean().optional().meta({ description: 'If true, all requests of the tenant are 403.' }),
     limits: LimitChanges.optional(),
   })
   .superRefine(({ suspended, limits }, context) => {
     if ((suspended === undefined) === (limits === undefined))
       addIssue(context, 'invalid', 'must have either suspended or limits');
   })
-  .meta({ id: 'UpdateTenant', description: 'One of the two.' });
+  .meta({ id: 'UpdateTenant', description: 'Exactly one of the two fields.' });
 
 export const TenantListQuery = z.strictObject({ limit: Limit, cursor: CreationCursor });
 
@@ -66,7 +66,7 @@ export const TenantList = z
   .strictObject({ data: z.array(Tenant), next_cursor: NextCursor })
   .meta({ id: 'TenantList' });
 
-const ApiKeyText = z.string().meta({ description: 'The secret, which is shown this once.' });
+const ApiKeyText = z.string().meta({ description: 'The secret. It is shown only once.' });
 
 export const CreatedTenant = z
   .strictObject({ ...Tenant.shape, key_id: z.string(), api_key: ApiKeyText })
@@ -78,7 +78,7 @@ export const DeletedTenant = z
 
 const Access = z
   .enum(['full', 'read'])
-  .meta({ description: '`read`: what changes or deletes something is 403.' });
+  .meta({ description: 'A `read` key gets 403 for requests that change or delete something.' });
 
 export const CreateKeyBody = z
   .strictObject({ access: Access.optional().meta({ description: 'Default `full`.' }) })
@@ -98,7 +98,7 @@ export const KeyList = z.strictObject({ data: z.array(Key) }).meta({ id: 'KeyLis
 export const CreatedKey = z.strictObject({ ...Key.shape, api_key: ApiKeyText }).meta({ id: 'CreatedKey' });
 
 export const AuditQuery = z.strictObject({
-  tenant_id: TenantParams.shape.tenant_id.optional().meta({ description: 'Acts on this tenant alone.' }),
+  tenant_id: TenantParams.shape.tenant_id.optional().meta({ description: 'Only entries about this tenant.' }),
   limit: Limit,
   cursor: NumberCursor,
 });

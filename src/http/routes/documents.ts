@@ -26,13 +26,13 @@ export function documentRoutes(service: Service): FastifyPluginAsyncZod {
       config: { deadline: 'upsert' },
       schema: {
         operationId: 'upsertDocuments',
-        summary: 'Create or replace documents',
+        summary: 'Store up to 50 documents; a `doc_id` that exists is replaced',
         description:
-          'Each document is created or replaced by `doc_id`, whole or not at all. Items that cannot be processed are listed in `failed`; the answer is 200 all the same. Past its deadline nothing is stored and the answer is 503.',
+          'Each document is stored whole or not at all. Documents that cannot be processed are listed in `failed`, and the status is still 200. A request that passes its deadline stores nothing and gets 503.',
         tags: ['documents'],
         params: IndexParams,
         body: UpsertBody,
-        response: answers({ 200: [UpsertResult, 'Every item was evaluated; inspect `failed`.'] }, [
+        response: answers({ 200: [UpsertResult, 'Every document was processed. Look into `failed`.'] }, [
           ...changeErrors,
           'not_found',
           'validation_error',
@@ -55,16 +55,15 @@ export function documentRoutes(service: Service): FastifyPluginAsyncZod {
         operationId: 'deleteDocuments',
         summary: 'Delete documents by their metadata',
         description:
-          'Deletes documents that match `filter` and `where`, oldest first and at most `limit`, in one step: searches that start after the answer see none of them. A document that is replaced meanwhile stays. Conditions that every document meets, whatever it holds, are refused: an index is emptied by deleting it.',
+          'Deletes at most `limit` documents that match `filter` and `where`, oldest first, in one step. Searches that start after the answer do not see them. A document that is replaced meanwhile stays. A condition that every possible document meets, such as `{}`, is refused: to empty an index, delete it.',
         tags: ['documents'],
         ...addition,
         params: IndexParams,
         body: DeleteDocumentsBody,
-        response: answers({ 200: [DeletedDocuments, 'Gone; ask again while `more`.'] }, [
-          ...changeErrors,
-          'not_found',
-          'validation_error',
-        ]),
+        response: answers(
+          { 200: [DeletedDocuments, 'How many documents were deleted. Repeat while `more` is true.'] },
+          [...changeErrors, 'not_found', 'validation_error'],
+        ),
       },
       handler: async (request) => {
         const { filter, where, limit } = request.body;
@@ -78,14 +77,14 @@ export function documentRoutes(service: Service): FastifyPluginAsyncZod {
     app.get('/indexes/:index_id/documents', {
       schema: {
         operationId: 'listDocuments',
-        summary: 'List the documents of an index',
+        summary: 'List documents, without their texts',
         description:
-          'Each with its metadata and the number of its chunks. A document that is stored throughout is on one page exactly, whatever else comes and goes meanwhile. A page ends early once its metadata have 4 MiB.',
+          'Each document has its metadata and its number of chunks. A document that exists during the whole listing is on exactly one page. A page may hold fewer documents than `limit`: it ends once their metadata reach 4 MiB.',
         tags: ['documents'],
         ...addition,
         params: IndexParams,
         querystring: DocumentListQuery,
-        response: answers({ 200: [DocumentList, 'A page, by `doc_id`.'] }, [
+        response: answers({ 200: [DocumentList, 'A page of documents, ordered by `doc_id`.'] }, [
           ...admissionErrors,
           'not_found',
           'validation_error',
@@ -104,8 +103,8 @@ export function documentRoutes(service: Service): FastifyPluginAsyncZod {
     app.get('/indexes/:index_id/count', {
       schema: {
         operationId: 'countDocuments',
-        summary: 'Count the documents and chunks of an index',
-        description: 'Exactly, at the moment of the request. It takes longer with more documents.',
+        summary: 'Count documents and chunks',
+        description: 'The counts are exact. The time grows with the number of documents.',
         tags: ['documents'],
         ...addition,
         params: IndexParams,
@@ -127,8 +126,9 @@ export function documentRoutes(service: Service): FastifyPluginAsyncZod {
     app.get('/indexes/:index_id/documents/:doc_id', {
       schema: {
         operationId: 'getDocument',
-        summary: 'Get a document',
-        description: 'Its metadata and the number of its chunks. Texts and token vectors are never returned.',
+        summary: 'Get one document, without its text',
+        description:
+          'Returns the metadata and the number of chunks. Texts and token vectors are never returned.',
         tags: ['documents'],
         ...addition,
         params: DocumentParams,
@@ -150,12 +150,12 @@ export function documentRoutes(service: Service): FastifyPluginAsyncZod {
         operationId: 'updateDocument',
         summary: 'Replace the metadata of a document',
         description:
-          'Its text is not encoded again, and no tokens are charged. Otherwise as an upsert: durable when it is answered, seen by every search that comes after, and the `chunk_id` values of the document change.',
+          'The text is not encoded again, and no tokens are charged. The change is durable when it is answered, and every later search sees it. The `chunk_id` values of the document change.',
         tags: ['documents'],
         ...addition,
         params: DocumentParams,
         body: UpdateDocumentBody,
-        response: answers({ 200: [StoredDocument, 'The document as it is stored now.'] }, [
+        response: answers({ 200: [StoredDocument, 'The document with its new metadata.'] }, [
           ...changeErrors,
           'not_found',
           'validation_error',
@@ -174,11 +174,11 @@ export function documentRoutes(service: Service): FastifyPluginAsyncZod {
     app.delete('/indexes/:index_id/documents/:doc_id', {
       schema: {
         operationId: 'deleteDocument',
-        summary: 'Delete a document',
-        description: 'Idempotent: an absent document answers `deleted` false.',
+        summary: 'Delete one document',
+        description: 'Idempotent: for an absent document `deleted` is false.',
         tags: ['documents'],
         params: DocumentParams,
-        response: answers({ 200: [Deleted, 'Gone, whether or not it was there.'] }, [
+        response: answers({ 200: [Deleted, 'The document is gone.'] }, [
           ...changeErrors,
           'not_found',
           'validation_error',

@@ -11,8 +11,8 @@ export function healthRoutes(service: Service, drain: AbortSignal): FastifyPlugi
       config: { servesWhileDraining: true },
       schema: {
         operationId: 'health',
-        summary: 'Whether the process is alive',
-        description: 'Looks at nothing else.',
+        summary: 'Is the process alive?',
+        description: 'Checks nothing else.',
         tags: ['health'],
         security: [],
         response: answers({ 200: [Health, 'Alive.'] }, []),
@@ -24,8 +24,9 @@ export function healthRoutes(service: Service, drain: AbortSignal): FastifyPlugi
       config: { servesWhileDraining: true },
       schema: {
         operationId: 'readiness',
-        summary: 'Whether requests can be served: catalog, encoder and disk usable, not draining',
-        description: 'Where they cannot, `issues` says why.',
+        summary: 'Can the service answer requests?',
+        description:
+          'The catalog, an encoder and the disk must be usable, and the service must not be shutting down. If one of these fails, `issues` says which one and why.',
         tags: ['health'],
         security: [],
         response: answers({ 200: [ReadinessBody, 'Ready.'] }, ['service_unavailable']),

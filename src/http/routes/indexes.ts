@@ -21,10 +21,10 @@ export function indexRoutes(service: Service): FastifyPluginAsyncZod {
       schema: {
         operationId: 'createIndex',
         summary: 'Create an index',
-        description: 'The returned model version is immutable for the index. At most 1,000 indexes a tenant.',
+        description: 'The index keeps its model version for ever. A tenant has at most 1,000 indexes.',
         tags: ['indexes'],
         body: CreateIndexBody,
-        response: answers({ 201: [Index, 'Created; `Location` holds its address.'] }, [
+        response: answers({ 201: [Index, 'The new index. `Location` holds its address.'] }, [
           ...changeErrors,
           'validation_error',
         ]),
@@ -54,9 +54,9 @@ export function indexRoutes(service: Service): FastifyPluginAsyncZod {
     app.get('/indexes', {
       schema: {
         operationId: 'listIndexes',
-        summary: 'List the indexes of the tenant',
+        summary: 'List your indexes',
         description:
-          'All of them: a tenant has at most 1,000. In pages where `limit` or `cursor` asks for one, which is an addition.',
+          'Without parameters the answer holds all indexes. With `limit` or `cursor` it holds one page, which is an addition.',
         tags: ['indexes'],
         querystring: IndexListQuery,
         response: answers({ 200: [IndexList, 'Indexes, oldest first.'] }, [
@@ -83,7 +83,7 @@ export function indexRoutes(service: Service): FastifyPluginAsyncZod {
       schema: {
         operationId: 'getIndex',
         summary: 'Get an index',
-        description: 'By its `id`.',
+        description: 'Returns the index with this `id`.',
         tags: ['indexes'],
         ...addition,
         params: IndexParams,
@@ -105,7 +105,7 @@ export function indexRoutes(service: Service): FastifyPluginAsyncZod {
         operationId: 'updateIndex',
         summary: 'Rename an index, or swap the names of two',
         description:
-          'A swap is one step: whoever looks a name up finds one of the two indexes at any moment. So an index that was filled anew goes live. It is not idempotent: after an answer that was lost, look at the names before sending it again.',
+          'A swap is one step: a client that looks up one of the names always finds one of the two indexes. Use it to put a newly filled index in the place of an old one. A swap is not idempotent: if the answer is lost, read the names before you send it again.',
         tags: ['indexes'],
         ...addition,
         params: IndexParams,
@@ -131,8 +131,8 @@ export function indexRoutes(service: Service): FastifyPluginAsyncZod {
     app.delete('/indexes/:index_id', {
       schema: {
         operationId: 'deleteIndex',
-        summary: 'Delete an index and every document in it',
-        description: 'At once and for good. An absent index is 404.',
+        summary: 'Delete an index with all its documents',
+        description: 'The index is gone at once and cannot be brought back. An absent index is 404.',
         tags: ['indexes'],
         ...addition,
         params: IndexParams,

@@ -13,8 +13,9 @@ export function rankingRoutes(service: Service): FastifyPluginAsyncZod {
       config: { reads: true },
       schema: {
         operationId: 'search',
-        summary: 'Search an index',
-        description: 'Returns relevance-ranked references to chunks; never source text.',
+        summary: 'Find the best chunks for a query',
+        description:
+          'Returns references to chunks. The service does not store texts: load them from your own store by `doc_id`.',
         tags: ['ranking'],
         params: IndexParams,
         body: SearchBody,
@@ -37,14 +38,14 @@ export function rankingRoutes(service: Service): FastifyPluginAsyncZod {
       config: { reads: true },
       schema: {
         operationId: 'query',
-        summary: 'Search an index with several queries at once',
+        summary: 'Run up to 32 searches in one request, with `where` conditions and grouping by document',
         description:
-          'Up to 32 searches on one snapshot of the index, encoded together: each counts as a search, the request once against the rate. Adds `where` and grouping by document to what a search can ask.',
+          'All searches see one snapshot of the index. Each counts as one search; the request counts once against the rate. Each search may use `where`, and may group its results by document.',
         tags: ['ranking'],
         ...addition,
         params: IndexParams,
         body: QueryBody,
-        response: answers({ 200: [QueryAnswers, 'Results of each query, best first.'] }, [
+        response: answers({ 200: [QueryAnswers, 'The results of each search, best first.'] }, [
           ...admissionErrors,
           'not_found',
           'validation_error',
@@ -67,9 +68,8 @@ export function rankingRoutes(service: Service): FastifyPluginAsyncZod {
       config: { reads: true },
       schema: {
         operationId: 'score',
-        summary: 'Rank request-local documents for one query',
-        description:
-          'One result per document (its best chunk), best first. Nothing is stored but an aggregate usage event.',
+        summary: 'Rank up to 50 documents of the request; nothing is stored',
+        description: 'Returns one result per document, ranked by its best chunk. Only the usage is recorded.',
         tags: ['ranking'],
         body: ScoreBody,
         response: answers({ 200: [Ranked, 'Results, best first.'] }, [

@@ -8,15 +8,15 @@ import { dayRange, UsageDays, UsageDaysQuery, UsageSummary } from '../schemas/us
 import { usageText } from './representations.ts';
 
 export const usageDaysDescription =
-  'UTC days, of the last 400. Usage that could not be written at once counts on the day on which it was.';
+  'Days are in UTC, and 400 of them are kept. Usage that could not be written at once counts on the day on which it was written.';
 
 export function usageRoutes(service: Service): FastifyPluginAsyncZod {
   return async (app) => {
     app.get('/usage', {
       schema: {
         operationId: 'usage',
-        summary: 'Usage of the current UTC calendar month, limits and remaining allowances',
-        description: 'Token totals are decimal strings.',
+        summary: 'Usage of this month, limits, and what remains',
+        description: 'A month is a calendar month in UTC. Token totals are decimal strings.',
         tags: ['usage'],
         response: answers({ 200: [UsageSummary, 'Usage and limits.'] }, admissionErrors),
       },

@@ -9,7 +9,10 @@ const Issue = z
   .strictObject({
     path: z
       .string()
-      .meta({ description: 'Dotted, array positions as numbers.', example: 'documents.3.text' }),
+      .meta({
+        description: 'Names joined by dots. Positions in arrays are numbers.',
+        example: 'documents.3.text',
+      }),
     message: z.string(),
     code: z.string().meta({ example: 'too_big' }),
   })
@@ -17,11 +20,9 @@ const Issue = z
 
 const ErrorDetail = z
   .strictObject({
-    code: z
-      .enum(errorCodes)
-      .meta({ description: 'Decide behaviour from this.', example: 'validation_error' }),
-    message: z.string().meta({ description: 'Diagnostic only.' }),
-    issues: z.array(Issue).optional().meta({ description: 'Field-level validation details.' }),
+    code: z.enum(errorCodes).meta({ description: 'Decide by this value.', example: 'validation_error' }),
+    message: z.string().meta({ description: 'For people. Do not parse it.' }),
+    issues: z.array(Issue).optional().meta({ description: 'The fields that are invalid, and why.' }),
   })
   .meta({ id: 'ErrorDetail' });
 
@@ -29,11 +30,11 @@ export const ErrorBody = z.strictObject({ error: ErrorDetail }).meta({ id: 'Erro
 
 /** Statuses of the protocol itself: they keep the error body, with code `validation_error`. */
 export const protocolStatuses = {
-  400: 'Malformed HTTP.',
+  400: 'The HTTP request is malformed.',
   408: 'The request did not arrive in time.',
   413: 'The body is too large.',
   414: 'The path is too long.',
-  415: 'The body is not `application/json` in UTF-8, or is compressed in another way than by gzip.',
-  417: 'An `Expect` header other than `100-continue`.',
+  415: 'The body is not `application/json` in UTF-8, or has a compression other than gzip.',
+  417: 'The `Expect` header is not `100-continue`.',
   431: 'The header is too large.',
 } as const;

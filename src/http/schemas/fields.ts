@@ -46,7 +46,7 @@ export const DocId = codePointString(docIdLengthMax)
     minLength: 1,
     maxLength: docIdLengthMax,
     description:
-      'Identity of the document within one index: 1 to 255 Unicode code points; `.` and `..` are refused.',
+      'Identifies the document within its index. 1 to 255 Unicode code points. `.` and `..` are refused, because no URL path can address them.',
     example: 'bee',
   });
 
@@ -68,11 +68,11 @@ function encodableText(bytesMax: number, description: string) {
 
 export const Query = encodableText(
   queryBytesMax,
-  'Not empty; at most 8 KiB as UTF-8. A model reads a query up to its query length, the default model the first 510 tokens. Text beyond it changes no result, and counts in `input_tokens`.',
+  'Not empty, at most 8 KiB as UTF-8. A model reads a query up to its query length: the default model reads the first 510 tokens. Later text does not change the results, but it counts in `input_tokens`.',
 );
 export const Text = encodableText(
   textBytesMax,
-  'Source text; not empty; at most 100 KiB as UTF-8. Never stored.',
+  'The text to encode. Not empty, at most 100 KiB as UTF-8. It is never stored.',
 );
 
 /** A customer-defined JSON object in a request; the body's reader has bounded it. */
@@ -84,7 +84,7 @@ export function customerObject(description: string) {
 }
 
 export const Metadata = customerObject(
-  'Customer-defined object, `{}` when it is absent; at most 16 KiB as it is sent, white space between tokens aside, and 16 levels deep; returned with results as given. A filter looks at the last value of a key given twice.',
+  'Any JSON object of yours; `{}` if absent. At most 16 KiB, white space between tokens not counted, and 16 levels deep. Results return it as it was sent. If a key occurs twice, filters use its last value.',
 );
 
 const DocumentBody = z
@@ -127,7 +127,7 @@ export function returnedObject(description: string) {
 export const IndexId = z
   .uuid()
   .toLowerCase()
-  .meta({ description: 'Identifier of the index: `id` in the answer that created it.' });
+  .meta({ description: 'Identifier of the index: the `id` in the answer that created it.' });
 export const IndexParams = z.strictObject({ index_id: IndexId });
 
 export const Timestamp = z.iso.datetime().meta({ description: 'ISO 8601, UTC.' });
@@ -135,7 +135,10 @@ export const Count = z.int().min(0).meta({ example: 3 });
 export const DecimalString = z
   .string()
   .regex(/^\d+$/, 'must be a string of decimal digits')
-  .meta({ description: 'Decimal integer; calculate with arbitrary precision.', example: '50000000' });
+  .meta({
+    description: 'An integer as a decimal string. Calculate with arbitrary precision.',
+    example: '50000000',
+  });
 
 export const RequestUsage = z
   .strictObject({

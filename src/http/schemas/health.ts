@@ -14,7 +14,7 @@ const ReadinessChecks = z
   .meta({
     id: 'ReadinessChecks',
     description:
-      'By part: `ok`, or what is wrong. `objects`, the object store, and `limiter` are there when several nodes share them. A `limiter` that is `degraded` does not make a node unready.',
+      'The state of each part: `ok`, or what is wrong. `objects` (the object store) and `limiter` exist only where several nodes share them. A `limiter` that is `degraded` does not make a node unready.',
   });
 
 export const ReadinessBody = z

@@ -21,28 +21,40 @@ const TextRetention = z.enum(['none']);
 
 const ChunkingOptions = z
   .strictObject({
-    max_tokens: z.int().min(1).optional().meta({ description: 'Default 256; bounded by the model.' }),
-    overlap_tokens: z.int().min(0).optional().meta({ description: 'Default 32; below `max_tokens`.' }),
+    max_tokens: z
+      .int()
+      .min(1)
+      .optional()
+      .meta({ description: 'Tokens of a chunk at most. Default 256. The model sets the upper bound.' }),
+    overlap_tokens: z
+      .int()
+      .min(0)
+      .optional()
+      .meta({
+        description: 'Tokens that neighbouring chunks share. Default 32. Must be below `max_tokens`.',
+      }),
     minimum_chunk_tokens: z
       .int()
       .min(0)
       .optional()
-      .meta({ description: 'Default 16. A shorter trailing window is joined to the one before it.' }),
+      .meta({ description: 'Default 16. A last chunk that is shorter is joined to the chunk before it.' }),
   })
   .meta({ id: 'ChunkingOptions' });
 
 export const CreateIndexBody = z
   .strictObject({
     name: Name.meta({ description: 'Unique within the tenant.', example: 'handbook' }),
-    model: Name.optional().meta({ description: 'Omit unless asked to select a supported model.' }),
+    model: Name.optional().meta({
+      description: 'Name of an installed model. Omit it to use the default model.',
+    }),
     model_version: Name.optional().meta({
       ...addition,
       description:
-        'Where several are installed. Default: of the default model its default version, of another its newest.',
+        'Selects one of several installed versions. Default: the configured version of the default model, or the newest version of another model.',
     }),
     text_retention: TextRetention.optional(),
     metadata_schema: customerObject(
-      'Descriptive customer metadata schema: any object of at most 16 KiB, white space between tokens aside, and 16 levels; returned as given. Default `{}`.',
+      'A description of your metadata for people: any object of at most 16 KiB and 16 levels. It is returned as it was sent, and nothing is checked against it. Default `{}`.',
     ).optional(),
     chunking: ChunkingOptions.optional(),
   })
@@ -62,10 +74,10 @@ export const Index = z
     id: IndexId,
     name: z.string().min(1),
     model: z.string().min(1).meta({ description: 'Immutable.' }),
-    model_version: z.string().min(1).meta({ description: 'Immutable serving version of this index.' }),
+    model_version: z.string().min(1).meta({ description: 'Immutable.' }),
     text_retention: TextRetention,
     chunking: Chunking,
-    metadata_schema: returnedObject('As given.'),
+    metadata_schema: returnedObject('As it was sent.'),
     status: z.enum(['creating', 'ready', 'error']),
     created_at: Timestamp,
   })
@@ -77,7 +89,7 @@ export const IndexList = z
     next_cursor: NextCursor.optional().meta({
       ...addition,
       description:
-        'What the next page is asked for with; null: there is none. Absent where no page was asked for.',
+        'Send it as `cursor` to get the next page. Null on the last page. Absent if no page was asked for.',
     }),
   })
   .meta({ id: 'IndexList' });
@@ -92,17 +104,17 @@ export const UpdateIndexBody = z
       example: 'handbook',
     }),
     swap_name_with: IndexId.optional().meta({
-      description: 'Identifier of another index: each gets the name of the other, in one step.',
+      description: 'Identifier of another index. The two indexes exchange their names in one step.',
     }),
   })
   .superRefine(({ name, swap_name_with: other }, context) => {
     if ((name === undefined) === (other === undefined))
       addIssue(context, 'invalid', 'must have one of `name` and `swap_name_with`');
   })
-  .meta({ id: 'UpdateIndex', description: 'One of the two.' });
+  .meta({ id: 'UpdateIndex', description: 'Exactly one of the two fields.' });
 
 export const Deleted = z
-  .strictObject({ deleted: z.boolean().meta({ description: 'Whether something stored was removed.' }) })
+  .strictObject({ deleted: z.boolean().meta({ description: 'Whether something was removed.' }) })
   .meta({ id: 'Deleted' });
 
 export const DeleteDocumentsBody = z
@@ -114,21 +126,21 @@ export const DeleteDocumentsBody = z
       .min(1)
       .max(deletedMax)
       .optional()
-      .meta({ description: `Documents deleted at most. Default ${deletedMax}.` }),
+      .meta({ description: `Documents to delete at most. Default ${deletedMax}.` }),
   })
   .meta({ id: 'DeleteDocuments' });
 
 export const DeletedDocuments = z
   .strictObject({
-    deleted: Count.meta({ description: 'Documents that are gone now.' }),
-    more: z.boolean().meta({ description: 'Others match that are left: ask again.' }),
+    deleted: Count.meta({ description: 'Number of documents that were deleted.' }),
+    more: z.boolean().meta({ description: 'True if more documents match. Send the request again.' }),
   })
   .meta({ id: 'DeletedDocuments' });
 
 export const UpsertBody = z.strictObject({ documents: Documents }).meta({ id: 'Upsert' });
 
 const DocumentFailure = z
-  .strictObject({ doc_id: DocId, error: z.string().meta({ description: 'Diagnostic only.' }) })
+  .strictObject({ doc_id: DocId, error: z.string().meta({ description: 'For people. Do not parse it.' }) })
   .meta({ id: 'DocumentFailure' });
 
 const UnknownTokens = z
@@ -141,7 +153,7 @@ export const UpsertResult = z
     upserted_documents: Count,
     upserted_chunks: Count,
     failed: z.array(DocumentFailure).meta({
-      description: 'Documents that could not be processed; inspect before treating the batch as complete.',
+      description: 'Documents that could not be processed. The batch is complete only if this list is empty.',
     }),
     unknown_tokens: z
       .array(UnknownTokens)
@@ -149,7 +161,7 @@ export const UpsertResult = z
       .meta({
         ...addition,
         description:
-          'Upserted documents with text that the vocabulary of the model does not have, such as a script or emoji that it was not trained on: a search cannot tell such texts apart. Absent where there are none.',
+          'Stored documents with text outside the vocabulary of the model, such as a script or emoji that it was not trained on. A search cannot tell such texts apart. Absent if there are none.',
       }),
     usage: RequestUsage,
   })
@@ -158,14 +170,14 @@ export const UpsertResult = z
 export const StoredDocument = z
   .strictObject({
     doc_id: z.string(),
-    metadata: returnedObject('As given.'),
+    metadata: returnedObject('As it was sent.'),
     chunk_count: z.int().min(1).meta({ example: 3 }),
   })
-  .meta({ id: 'StoredDocument', description: 'A document as it is stored now, without its text.' });
+  .meta({ id: 'StoredDocument', description: 'A stored document, without its text.' });
 
 export const DocumentList = z
   .strictObject({
-    data: z.array(StoredDocument).meta({ description: 'By `doc_id`, in the order of its bytes as UTF-8.' }),
+    data: z.array(StoredDocument).meta({ description: 'Ordered by the UTF-8 bytes of `doc_id`.' }),
     next_cursor: NextCursor,
   })
   .meta({ id: 'DocumentList' });
@@ -174,10 +186,10 @@ export const DocumentListQuery = z.strictObject({ limit: Limit, cursor: Document
 
 export const DocumentCount = z
   .strictObject({ documents: Count, chunks: Count })
-  .meta({ id: 'DocumentCount', description: 'What the index holds now.' });
+  .meta({ id: 'DocumentCount', description: 'The numbers at the moment of the request.' });
 
 export const UpdateDocumentBody = z
-  .strictObject({ metadata: Metadata.meta({ description: 'Takes the place of the whole object before.' }) })
+  .strictObject({ metadata: Metadata.meta({ description: 'Replaces the whole object.' }) })
   .meta({ id: 'UpdateDocument' });
 
 export const DocumentParams = z.strictObject({ index_id: IndexId, doc_id: DocId });

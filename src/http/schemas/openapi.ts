@@ -78,8 +78,8 @@ export async function describeApi(app: FastifyInstance, api: ApiDocument): Promi
   app.get('/openapi.json', {
     schema: {
       operationId: 'openapi',
-      summary: 'This document',
-      description: 'Made from the routes and schemas that the service runs.',
+      summary: 'This description as OpenAPI 3.1',
+      description: 'It is generated from the routes and schemas that the service runs.',
       tags: ['reference'],
       security: [],
       ...addition,
@@ -127,7 +127,7 @@ function completeOperation(operation: Operation, admitted: boolean, takesBody: b
     if ('$ref' in response) continue;
     response.headers = {
       'x-request-id': {
-        description: 'Correlation id for logging and support; not a credential.',
+        description: 'Identifies the request in logs and support questions. It is no secret.',
         required: true,
         schema: { type: 'string', minLength: 1 },
       },
@@ -138,19 +138,19 @@ function completeOperation(operation: Operation, admitted: boolean, takesBody: b
 }
 
 const retryAfter = {
-  description: 'Minimum seconds before retrying.',
+  description: 'Wait at least this many seconds before you retry.',
   schema: { type: 'integer', minimum: 1 },
 } as const;
 
 const statusHeaders: Readonly<Record<string, Headers>> = {
-  201: { location: { description: 'Address of what was made.', schema: { type: 'string' } } },
+  201: { location: { description: 'Address of the new resource.', schema: { type: 'string' } } },
   401: { 'www-authenticate': { schema: { type: 'string', enum: ['Bearer'] } } },
   429: { 'retry-after': { ...retryAfter, required: true } },
   503: { 'retry-after': retryAfter },
 };
 
 const rateHeader = (text: string) => ({
-  description: `${text} Absent where the request was refused before its rate was looked at.`,
+  description: `${text} Absent if the request was refused before its rate was checked.`,
   schema: { type: 'integer', minimum: 0 } as const,
   ...addition,
 });
@@ -164,12 +164,14 @@ const rateHeaders: Headers = {
 const docsPath: OpenAPIV3_1.PathItemObject = {
   get: {
     operationId: 'docs',
-    summary: 'This document as an interactive page',
-    description: 'Requests can be sent from it.',
+    summary: 'This description as an interactive page',
+    description: 'You can send requests from it.',
     tags: ['reference'],
     security: [],
     ...addition,
-    responses: { 200: { description: 'A page that needs no outside host.', content: { 'text/html': {} } } },
+    responses: {
+      200: { description: 'The page. It loads nothing from other hosts.', content: { 'text/html': {} } },
+    },
   },
 };
 

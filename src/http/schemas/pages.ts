@@ -17,9 +17,9 @@ export const Limit = z.coerce
   .min(1)
   .max(pageItemsMax)
   .optional()
-  .meta({ description: `Items of a page, at most. Default ${pageItemsDefault}.` });
+  .meta({ description: `Items per page at most. Default ${pageItemsDefault}.` });
 
-const description = '`next_cursor` of the page before. Absent: from the beginning.';
+const description = '`next_cursor` of the page before. Absent: the first page.';
 
 /** The place that a page ended at: text of ours that means nothing to the client. */
 const Cursor = z.string().transform((text, context) => {
@@ -48,7 +48,7 @@ export const NumberCursor = Cursor.transform((place, context): number =>
 export const NextCursor = z
   .string()
   .nullable()
-  .meta({ description: 'What the next page is asked for with; null: there is none.' });
+  .meta({ description: 'Send it as `cursor` to get the next page. Null on the last page.' });
 
 export function cursorOf(place: string): string {
   return Buffer.from(place).toString('base64url');

@@ -6,22 +6,22 @@ import { Documents, Query, RequestUsage, addIssue, customerObject, returnedObjec
 const ReturnComponents = z
   .boolean()
   .optional()
-  .meta({ description: 'Adds diagnostic component scores to each result. Default false.' });
+  .meta({ description: 'Adds component scores to each result, for diagnosis. Default false.' });
 
 const TopK = z
   .int()
   .min(1)
   .max(topKMax)
   .optional()
-  .meta({ description: `Maximum results returned. Default ${topKDefault}.` });
+  .meta({ description: `Results at most. Default ${topKDefault}.` });
 
 const CandidateK = z.int().min(1).max(candidateKMax).optional().meta({
   description:
-    'Chunks scored exactly. Default min(500, max(200, 5 x `top_k`)); below `top_k` it is raised to it.',
+    'Chunks that are scored exactly. A larger number misses fewer results and takes longer. Default min(500, max(200, 5 x `top_k`)). A value below `top_k` is raised to it.',
 });
 
 export const Filter = customerObject(
-  'Exact matches against top-level metadata fields, all of which must hold; at most 16 fields. Values compare as JSON: 1 equals 1.0, null is not a missing field, objects compare without regard to key order. Not an authorization boundary.',
+  'Top-level metadata fields and the values that they must equal. All fields must match; at most 16 fields. Values compare as JSON: 1 equals 1.0, null differs from a missing field, and the order of keys does not matter. A filter is not an authorization boundary.',
 )
   .superRefine(({ members }, context) => {
     if (members > filterFieldsMax) {
@@ -31,7 +31,7 @@ export const Filter = customerObject(
   .optional();
 
 export const Where = customerObject(
-  'Conditions on top-level metadata fields, all of which must hold. Of a field: a value that it must equal, as in `filter`; or an object of operators: `in` (any of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value, strings by their code points, of at most 256 bytes). `any_of`: objects like this one, of which one must hold. At most 256 values, and three `any_of` within each other. Not an authorization boundary.',
+  'Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary.',
 ).optional();
 
 export const SearchBody = z
@@ -54,7 +54,7 @@ const QueryItem = z
     return_components: ReturnComponents,
     group_by_document: z.boolean().optional().meta({
       description:
-        'Results are documents, ranked by their best chunks, each with up to ten of its chunks. Default false.',
+        'Ranks documents by their best chunks. Each result is a document with up to ten of its chunks. Default false.',
     }),
   })
   .meta({ id: 'QueryItem' });
@@ -79,7 +79,7 @@ export const QueryBody = z
         }
       })
       .meta({
-        description: `Searches of this index, at most ${queriesMax}: at most ${queryResultsMax} results together, and components of ${queryComponentsMax} chunks (\`top_k\`, ten times that of a grouped one). Each counts as a search.`,
+        description: `At most ${queriesMax} searches of this index. Together they ask for at most ${queryResultsMax} results, and for components of at most ${queryComponentsMax} chunks; a grouped search counts as ten chunks per result. Each counts as one search.`,
       }),
   })
   .meta({ id: 'Query' });
@@ -94,13 +94,19 @@ const TokenMatch = z
     document_token_index: z.int().min(0),
     similarity: z.number(),
   })
-  .meta({ id: 'TokenMatch', description: 'A query token and the document token most similar to it.' });
+  .meta({
+    id: 'TokenMatch',
+    description: 'A token of the query, and the token of the chunk that is most similar to it.',
+  });
 
 export const Components = z
   .strictObject({
-    maxsim: z.number().meta({ description: 'Sum over query tokens of the best similarity.' }),
+    maxsim: z.number().meta({ description: 'Sum of the best similarities of the query tokens.' }),
     per_query_token: z.array(TokenMatch),
-    candidate_score: z.number().optional().meta({ description: 'Score in candidate generation.' }),
+    candidate_score: z
+      .number()
+      .optional()
+      .meta({ description: 'Approximate score by which the chunk became a candidate.' }),
     candidate_rank: z.int().min(0).optional(),
   })
   .meta({ id: 'Components' });
@@ -110,11 +116,11 @@ const RankedResult = z
     doc_id: z.string(),
     chunk_id: z.string().meta({
       description:
-        'Opaque; unique in the index and stable until the document or its metadata is replaced. `transient_<integer>` for `/v1/score`.',
+        'Opaque. Unique in the index, and stable until the document or its metadata is replaced. In answers of `/v1/score` it is `transient_<integer>`.',
     }),
     chunk_index: z.int().min(0),
-    score: z.number().meta({ description: 'Orders results within one response; no fixed range.' }),
-    metadata: returnedObject('Of the document, as given.'),
+    score: z.number().meta({ description: 'Orders the results of one answer. It has no fixed range.' }),
+    metadata: returnedObject('Metadata of the document, as it was sent.'),
     components: Components.optional(),
   })
   .meta({ id: 'Result' });
@@ -139,7 +145,7 @@ const QueryResult = z
     components: Components.optional(),
     chunks: z.array(QueryChunk).optional().meta({
       description:
-        'Of a grouped query, in place of `chunk_id`, `chunk_index` and `components`: the best chunks of the document, best first; `score` is that of the first.',
+        'Only in a grouped search, instead of `chunk_id`, `chunk_index` and `components`: the best chunks of the document, best first. `score` is the score of the first.',
     }),
   })
   .meta({ id: 'QueryResult' });
@@ -150,7 +156,7 @@ const QueryAnswer = z
 
 export const QueryAnswers = z
   .strictObject({
-    results: z.array(QueryAnswer).meta({ description: 'One for each query, in their order.' }),
+    results: z.array(QueryAnswer).meta({ description: 'One answer per query, in the order of the queries.' }),
     usage: RequestUsage,
   })
   .meta({ id: 'QueryAnswers' });
@@ -159,7 +165,7 @@ export const Ranked = z
   .strictObject({
     results: z.array(RankedResult).meta({
       description:
-        'Best first; ties by the older document version (for `/v1/score` by the order submitted), then `chunk_index`.',
+        'Best first. Of equal scores the older document version comes first (in `/v1/score` the document that was sent first), then the lower `chunk_index`.',
     }),
     usage: RequestUsage,
   })

@@ -3,22 +3,24 @@ import type { ApiDocument } from './openapi.ts';
 
 export const serviceDocument: ApiDocument = {
   title: 'maxsimd',
-  description: `Managed multi-vector (late interaction) retrieval.
+  description: `Store documents, and find their chunks by multi-vector search (late interaction).
 
-Every response carries \`x-request-id\`; a client's own is kept when it matches \`[A-Za-z0-9._-]{1,128}\`. Every
-non-success response has the \`Error\` body; decide behaviour from \`error.code\`. Bodies are JSON in UTF-8, at most
-5 MiB, and may be compressed (\`Content-Encoding: gzip\`; 5 MiB once inflated); unknown properties are refused; of an object key given twice the last value counts. Checks run in this
-order: authentication, suspension, rate, concurrency, address, body, fields, existence. A malformed request
-target (400, 414) or header (400, 431) is refused before all of them. Clients ignore unknown response fields.
+Send your API key with every request to \`/v1\`: \`Authorization: Bearer qkv_live_...\`. Bodies are JSON in UTF-8, at most 5 MiB, and
+may be compressed by gzip. Unknown properties are refused. If a key of an object occurs twice, the last value counts.
 
-Additions to the interface specification are marked \`x-maxsimd-addition\`. Operating metrics are served on a
-separate port.`,
+Every error has the \`Error\` body: decide by \`error.code\`. Every answer carries \`x-request-id\`; an id that you send is kept if it
+matches \`[A-Za-z0-9._-]{1,128}\`. Ignore fields of answers that you do not know.
+
+The service checks a request in this order: key, suspension, rate, concurrency, address, body, fields, existence. A malformed
+address (400, 414) or header (400, 431) is refused before that.
+
+Additions to the interface specification are marked \`x-maxsimd-addition\`.`,
   tags: {
     indexes: 'Named collections of documents, each bound to one model version.',
-    documents: 'What an index holds.',
-    ranking: 'Search in an index, or rank documents of the request.',
-    usage: 'Usage of this month, limits and what remains.',
-    health: 'For load balancers and supervisors; without a key.',
+    documents: 'Texts with metadata, stored in an index as chunks.',
+    ranking: 'Search an index, or rank documents that the request brings.',
+    usage: 'Usage, limits, and what remains this month.',
+    health: 'For load balancers and supervisors. No key is needed.',
     reference: 'This description.',
   },
   keyDescription: 'An API key, `qkv_live_...`.',

@@ -27,7 +27,7 @@ const Remaining = z.strictObject({ input_tokens: DecimalString, documents: Count
 export const UsageSummary = z
   .strictObject({
     period_start: Timestamp,
-    period_end: Timestamp.meta({ description: 'First instant of the next UTC calendar month.' }),
+    period_end: Timestamp.meta({ description: 'The first instant of the next month.' }),
     usage: UsageCounts,
     limits: TenantLimits,
     remaining: Remaining,

@@ -17,7 +17,7 @@ class DocumentInput(BaseModel):
     doc_id: Annotated[
         str,
         Field(
-            description="Identity of the document within one index: 1 to 255 Unicode code points; `.` and `..` are refused.",
+            description="Identifies the document within its index. 1 to 255 Unicode code points. `.` and `..` are refused, because no URL path can address them.",
             examples=["bee"],
             max_length=255,
             min_length=1,
@@ -26,14 +26,14 @@ class DocumentInput(BaseModel):
     text: Annotated[
         str,
         Field(
-            description="Source text; not empty; at most 100 KiB as UTF-8. Never stored.",
+            description="The text to encode. Not empty, at most 100 KiB as UTF-8. It is never stored.",
             min_length=1,
         ),
     ]
     metadata: Annotated[
         dict[str, Any] | None,
         Field(
-            description="Customer-defined object, `{}` when it is absent; at most 16 KiB as it is sent, white space between tokens aside, and 16 levels deep; returned with results as given. A filter looks at the last value of a key given twice."
+            description="Any JSON object of yours; `{}` if absent. At most 16 KiB, white space between tokens not counted, and 16 levels deep. Results return it as it was sent. If a key occurs twice, filters use its last value."
         ),
     ] = None
 
@@ -45,18 +45,17 @@ class SearchInput(BaseModel):
     query: Annotated[
         str,
         Field(
-            description="Not empty; at most 8 KiB as UTF-8. A model reads a query up to its query length, the default model the first 510 tokens. Text beyond it changes no result, and counts in `input_tokens`.",
+            description="Not empty, at most 8 KiB as UTF-8. A model reads a query up to its query length: the default model reads the first 510 tokens. Later text does not change the results, but it counts in `input_tokens`.",
             min_length=1,
         ),
     ]
     top_k: Annotated[
-        int | None,
-        Field(description="Maximum results returned. Default 10.", ge=1, le=100),
+        int | None, Field(description="Results at most. Default 10.", ge=1, le=100)
     ] = None
     candidate_k: Annotated[
         int | None,
         Field(
-            description="Chunks scored exactly. Default min(500, max(200, 5 x `top_k`)); below `top_k` it is raised to it.",
+            description="Chunks that are scored exactly. A larger number misses fewer results and takes longer. Default min(500, max(200, 5 x `top_k`)). A value below `top_k` is raised to it.",
             ge=1,
             le=500,
         ),
@@ -64,13 +63,13 @@ class SearchInput(BaseModel):
     filter: Annotated[
         dict[str, Any] | None,
         Field(
-            description="Exact matches against top-level metadata fields, all of which must hold; at most 16 fields. Values compare as JSON: 1 equals 1.0, null is not a missing field, objects compare without regard to key order. Not an authorization boundary."
+            description="Top-level metadata fields and the values that they must equal. All fields must match; at most 16 fields. Values compare as JSON: 1 equals 1.0, null differs from a missing field, and the order of keys does not matter. A filter is not an authorization boundary."
         ),
     ] = None
     return_components: Annotated[
         bool | None,
         Field(
-            description="Adds diagnostic component scores to each result. Default false."
+            description="Adds component scores to each result, for diagnosis. Default false."
         ),
     ] = None
 
@@ -82,18 +81,17 @@ class QueryItemInput(BaseModel):
     query: Annotated[
         str,
         Field(
-            description="Not empty; at most 8 KiB as UTF-8. A model reads a query up to its query length, the default model the first 510 tokens. Text beyond it changes no result, and counts in `input_tokens`.",
+            description="Not empty, at most 8 KiB as UTF-8. A model reads a query up to its query length: the default model reads the first 510 tokens. Later text does not change the results, but it counts in `input_tokens`.",
             min_length=1,
         ),
     ]
     top_k: Annotated[
-        int | None,
-        Field(description="Maximum results returned. Default 10.", ge=1, le=100),
+        int | None, Field(description="Results at most. Default 10.", ge=1, le=100)
     ] = None
     candidate_k: Annotated[
         int | None,
         Field(
-            description="Chunks scored exactly. Default min(500, max(200, 5 x `top_k`)); below `top_k` it is raised to it.",
+            description="Chunks that are scored exactly. A larger number misses fewer results and takes longer. Default min(500, max(200, 5 x `top_k`)). A value below `top_k` is raised to it.",
             ge=1,
             le=500,
         ),
@@ -101,25 +99,25 @@ class QueryItemInput(BaseModel):
     filter: Annotated[
         dict[str, Any] | None,
         Field(
-            description="Exact matches against top-level metadata fields, all of which must hold; at most 16 fields. Values compare as JSON: 1 equals 1.0, null is not a missing field, objects compare without regard to key order. Not an authorization boundary."
+            description="Top-level metadata fields and the values that they must equal. All fields must match; at most 16 fields. Values compare as JSON: 1 equals 1.0, null differs from a missing field, and the order of keys does not matter. A filter is not an authorization boundary."
         ),
     ] = None
     where: Annotated[
         dict[str, Any] | None,
         Field(
-            description="Conditions on top-level metadata fields, all of which must hold. Of a field: a value that it must equal, as in `filter`; or an object of operators: `in` (any of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value, strings by their code points, of at most 256 bytes). `any_of`: objects like this one, of which one must hold. At most 256 values, and three `any_of` within each other. Not an authorization boundary."
+            description="Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary."
         ),
     ] = None
     return_components: Annotated[
         bool | None,
         Field(
-            description="Adds diagnostic component scores to each result. Default false."
+            description="Adds component scores to each result, for diagnosis. Default false."
         ),
     ] = None
     group_by_document: Annotated[
         bool | None,
         Field(
-            description="Results are documents, ranked by their best chunks, each with up to ten of its chunks. Default false."
+            description="Ranks documents by their best chunks. Each result is a document with up to ten of its chunks. Default false."
         ),
     ] = None
 
@@ -131,7 +129,7 @@ class QueryInput(BaseModel):
     queries: Annotated[
         list[QueryItemInput],
         Field(
-            description="Searches of this index, at most 32: at most 500 results together, and components of 100 chunks (`top_k`, ten times that of a grouped one). Each counts as a search.",
+            description="At most 32 searches of this index. Together they ask for at most 500 results, and for components of at most 100 chunks; a grouped search counts as ten chunks per result. Each counts as one search.",
             max_length=32,
             min_length=1,
         ),
@@ -145,7 +143,7 @@ class ScoreInput(BaseModel):
     query: Annotated[
         str,
         Field(
-            description="Not empty; at most 8 KiB as UTF-8. A model reads a query up to its query length, the default model the first 510 tokens. Text beyond it changes no result, and counts in `input_tokens`.",
+            description="Not empty, at most 8 KiB as UTF-8. A model reads a query up to its query length: the default model reads the first 510 tokens. Later text does not change the results, but it counts in `input_tokens`.",
             min_length=1,
         ),
     ]
@@ -160,7 +158,7 @@ class ScoreInput(BaseModel):
     return_components: Annotated[
         bool | None,
         Field(
-            description="Adds diagnostic component scores to each result. Default false."
+            description="Adds component scores to each result, for diagnosis. Default false."
         ),
     ] = None
 
@@ -170,15 +168,23 @@ class ChunkingOptionsInput(BaseModel):
         extra="forbid",
     )
     max_tokens: Annotated[
-        int | None, Field(description="Default 256; bounded by the model.", ge=1)
+        int | None,
+        Field(
+            description="Tokens of a chunk at most. Default 256. The model sets the upper bound.",
+            ge=1,
+        ),
     ] = None
     overlap_tokens: Annotated[
-        int | None, Field(description="Default 32; below `max_tokens`.", ge=0)
+        int | None,
+        Field(
+            description="Tokens that neighbouring chunks share. Default 32. Must be below `max_tokens`.",
+            ge=0,
+        ),
     ] = None
     minimum_chunk_tokens: Annotated[
         int | None,
         Field(
-            description="Default 16. A shorter trailing window is joined to the one before it.",
+            description="Default 16. A last chunk that is shorter is joined to the chunk before it.",
             ge=0,
         ),
     ] = None
@@ -200,7 +206,7 @@ class CreateIndexInput(BaseModel):
     model: Annotated[
         str | None,
         Field(
-            description="Omit unless asked to select a supported model.",
+            description="Name of an installed model. Omit it to use the default model.",
             max_length=255,
             min_length=1,
         ),
@@ -208,7 +214,7 @@ class CreateIndexInput(BaseModel):
     model_version: Annotated[
         str | None,
         Field(
-            description="Where several are installed. Default: of the default model its default version, of another its newest.",
+            description="Selects one of several installed versions. Default: the configured version of the default model, or the newest version of another model.",
             max_length=255,
             min_length=1,
         ),
@@ -217,7 +223,7 @@ class CreateIndexInput(BaseModel):
     metadata_schema: Annotated[
         dict[str, Any] | None,
         Field(
-            description="Descriptive customer metadata schema: any object of at most 16 KiB, white space between tokens aside, and 16 levels; returned as given. Default `{}`."
+            description="A description of your metadata for people: any object of at most 16 KiB and 16 levels. It is returned as it was sent, and nothing is checked against it. Default `{}`."
         ),
     ] = None
     chunking: ChunkingOptionsInput | None = None
@@ -239,7 +245,7 @@ class UpdateIndexInput(BaseModel):
     swap_name_with: Annotated[
         UUID | None,
         Field(
-            description="Identifier of another index: each gets the name of the other, in one step."
+            description="Identifier of another index. The two indexes exchange their names in one step."
         ),
     ] = None
 
@@ -251,18 +257,18 @@ class DeleteDocumentsInput(BaseModel):
     filter: Annotated[
         dict[str, Any] | None,
         Field(
-            description="Exact matches against top-level metadata fields, all of which must hold; at most 16 fields. Values compare as JSON: 1 equals 1.0, null is not a missing field, objects compare without regard to key order. Not an authorization boundary."
+            description="Top-level metadata fields and the values that they must equal. All fields must match; at most 16 fields. Values compare as JSON: 1 equals 1.0, null differs from a missing field, and the order of keys does not matter. A filter is not an authorization boundary."
         ),
     ] = None
     where: Annotated[
         dict[str, Any] | None,
         Field(
-            description="Conditions on top-level metadata fields, all of which must hold. Of a field: a value that it must equal, as in `filter`; or an object of operators: `in` (any of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value, strings by their code points, of at most 256 bytes). `any_of`: objects like this one, of which one must hold. At most 256 values, and three `any_of` within each other. Not an authorization boundary."
+            description="Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary."
         ),
     ] = None
     limit: Annotated[
         int | None,
-        Field(description="Documents deleted at most. Default 1000.", ge=1, le=1000),
+        Field(description="Documents to delete at most. Default 1000.", ge=1, le=1000),
     ] = None
 
 
@@ -284,16 +290,14 @@ class UpdateDocumentInput(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
     )
-    metadata: Annotated[
-        dict[str, Any], Field(description="Takes the place of the whole object before.")
-    ]
+    metadata: Annotated[dict[str, Any], Field(description="Replaces the whole object.")]
 
 
 class Issue(BaseModel):
     path: Annotated[
         str,
         Field(
-            description="Dotted, array positions as numbers.",
+            description="Names joined by dots. Positions in arrays are numbers.",
             examples=["documents.3.text"],
         ),
     ]
@@ -304,11 +308,11 @@ class Issue(BaseModel):
 class ErrorDetail(BaseModel):
     code: Annotated[
         Literal["authentication_failed", "tenant_suspended", "permission_denied", "not_found", "validation_error", "rate_limit_exceeded", "concurrency_limit_exceeded", "usage_limit_exceeded", "internal_error", "service_unavailable"],
-        Field(description="Decide behaviour from this.", examples=["validation_error"]),
+        Field(description="Decide by this value.", examples=["validation_error"]),
     ]
-    message: Annotated[str, Field(description="Diagnostic only.")]
+    message: Annotated[str, Field(description="For people. Do not parse it.")]
     issues: Annotated[
-        list[Issue] | None, Field(description="Field-level validation details.")
+        list[Issue] | None, Field(description="The fields that are invalid, and why.")
     ] = None
 
 
@@ -332,11 +336,12 @@ class TokenMatch(BaseModel):
 
 class Components(BaseModel):
     maxsim: Annotated[
-        float, Field(description="Sum over query tokens of the best similarity.")
+        float, Field(description="Sum of the best similarities of the query tokens.")
     ]
     per_query_token: list[TokenMatch]
     candidate_score: Annotated[
-        float | None, Field(description="Score in candidate generation.")
+        float | None,
+        Field(description="Approximate score by which the chunk became a candidate."),
     ] = None
     candidate_rank: Annotated[int | None, Field(ge=0)] = None
 
@@ -346,14 +351,17 @@ class Result(BaseModel):
     chunk_id: Annotated[
         str,
         Field(
-            description="Opaque; unique in the index and stable until the document or its metadata is replaced. `transient_<integer>` for `/v1/score`."
+            description="Opaque. Unique in the index, and stable until the document or its metadata is replaced. In answers of `/v1/score` it is `transient_<integer>`."
         ),
     ]
     chunk_index: Annotated[int, Field(ge=0)]
     score: Annotated[
-        float, Field(description="Orders results within one response; no fixed range.")
+        float,
+        Field(description="Orders the results of one answer. It has no fixed range."),
     ]
-    metadata: Annotated[dict[str, Any], Field(description="Of the document, as given.")]
+    metadata: Annotated[
+        dict[str, Any], Field(description="Metadata of the document, as it was sent.")
+    ]
     components: Components | None = None
 
 
@@ -361,12 +369,13 @@ class QueryChunk(BaseModel):
     chunk_id: Annotated[
         str,
         Field(
-            description="Opaque; unique in the index and stable until the document or its metadata is replaced. `transient_<integer>` for `/v1/score`."
+            description="Opaque. Unique in the index, and stable until the document or its metadata is replaced. In answers of `/v1/score` it is `transient_<integer>`."
         ),
     ]
     chunk_index: Annotated[int, Field(ge=0)]
     score: Annotated[
-        float, Field(description="Orders results within one response; no fixed range.")
+        float,
+        Field(description="Orders the results of one answer. It has no fixed range."),
     ]
     components: Components | None = None
 
@@ -376,19 +385,22 @@ class QueryResult(BaseModel):
     chunk_id: Annotated[
         str | None,
         Field(
-            description="Opaque; unique in the index and stable until the document or its metadata is replaced. `transient_<integer>` for `/v1/score`."
+            description="Opaque. Unique in the index, and stable until the document or its metadata is replaced. In answers of `/v1/score` it is `transient_<integer>`."
         ),
     ] = None
     chunk_index: Annotated[int | None, Field(ge=0)] = None
     score: Annotated[
-        float, Field(description="Orders results within one response; no fixed range.")
+        float,
+        Field(description="Orders the results of one answer. It has no fixed range."),
     ]
-    metadata: Annotated[dict[str, Any], Field(description="Of the document, as given.")]
+    metadata: Annotated[
+        dict[str, Any], Field(description="Metadata of the document, as it was sent.")
+    ]
     components: Components | None = None
     chunks: Annotated[
         list[QueryChunk] | None,
         Field(
-            description="Of a grouped query, in place of `chunk_id`, `chunk_index` and `components`: the best chunks of the document, best first; `score` is that of the first."
+            description="Only in a grouped search, instead of `chunk_id`, `chunk_index` and `components`: the best chunks of the document, best first. `score` is the score of the first."
         ),
     ] = None
 
@@ -400,7 +412,8 @@ class QueryAnswer(BaseModel):
 
 class QueryAnswers(BaseModel):
     results: Annotated[
-        list[QueryAnswer], Field(description="One for each query, in their order.")
+        list[QueryAnswer],
+        Field(description="One answer per query, in the order of the queries."),
     ]
     usage: RequestUsage
 
@@ -409,7 +422,7 @@ class Ranked(BaseModel):
     results: Annotated[
         list[Result],
         Field(
-            description="Best first; ties by the older document version (for `/v1/score` by the order submitted), then `chunk_index`."
+            description="Best first. Of equal scores the older document version comes first (in `/v1/score` the document that was sent first), then the lower `chunk_index`."
         ),
     ]
     usage: RequestUsage
@@ -426,17 +439,15 @@ class Index(BaseModel):
     id: Annotated[
         UUID,
         Field(
-            description="Identifier of the index: `id` in the answer that created it."
+            description="Identifier of the index: the `id` in the answer that created it."
         ),
     ]
     name: Annotated[str, Field(min_length=1)]
     model: Annotated[str, Field(description="Immutable.", min_length=1)]
-    model_version: Annotated[
-        str, Field(description="Immutable serving version of this index.", min_length=1)
-    ]
+    model_version: Annotated[str, Field(description="Immutable.", min_length=1)]
     text_retention: Literal["none"]
     chunking: Chunking
-    metadata_schema: Annotated[dict[str, Any], Field(description="As given.")]
+    metadata_schema: Annotated[dict[str, Any], Field(description="As it was sent.")]
     status: Literal["creating", "ready", "error"]
     created_at: Annotated[AwareDatetime, Field(description="ISO 8601, UTC.")]
 
@@ -446,40 +457,43 @@ class IndexList(BaseModel):
     next_cursor: Annotated[
         str | None,
         Field(
-            description="What the next page is asked for with; null: there is none. Absent where no page was asked for."
+            description="Send it as `cursor` to get the next page. Null on the last page. Absent if no page was asked for."
         ),
     ] = None
 
 
 class Deleted(BaseModel):
-    deleted: Annotated[bool, Field(description="Whether something stored was removed.")]
+    deleted: Annotated[bool, Field(description="Whether something was removed.")]
 
 
 class DeletedDocuments(BaseModel):
     deleted: Annotated[
-        int, Field(description="Documents that are gone now.", examples=[3], ge=0)
+        int,
+        Field(description="Number of documents that were deleted.", examples=[3], ge=0),
     ]
-    more: Annotated[bool, Field(description="Others match that are left: ask again.")]
+    more: Annotated[
+        bool, Field(description="True if more documents match. Send the request again.")
+    ]
 
 
 class DocumentFailure(BaseModel):
     doc_id: Annotated[
         str,
         Field(
-            description="Identity of the document within one index: 1 to 255 Unicode code points; `.` and `..` are refused.",
+            description="Identifies the document within its index. 1 to 255 Unicode code points. `.` and `..` are refused, because no URL path can address them.",
             examples=["bee"],
             max_length=255,
             min_length=1,
         ),
     ]
-    error: Annotated[str, Field(description="Diagnostic only.")]
+    error: Annotated[str, Field(description="For people. Do not parse it.")]
 
 
 class UnknownTokens(BaseModel):
     doc_id: Annotated[
         str,
         Field(
-            description="Identity of the document within one index: 1 to 255 Unicode code points; `.` and `..` are refused.",
+            description="Identifies the document within its index. 1 to 255 Unicode code points. `.` and `..` are refused, because no URL path can address them.",
             examples=["bee"],
             max_length=255,
             min_length=1,
@@ -493,7 +507,7 @@ class UpsertResult(BaseModel):
     index_id: Annotated[
         UUID,
         Field(
-            description="Identifier of the index: `id` in the answer that created it."
+            description="Identifier of the index: the `id` in the answer that created it."
         ),
     ]
     upserted_documents: Annotated[int, Field(examples=[3], ge=0)]
@@ -501,13 +515,13 @@ class UpsertResult(BaseModel):
     failed: Annotated[
         list[DocumentFailure],
         Field(
-            description="Documents that could not be processed; inspect before treating the batch as complete."
+            description="Documents that could not be processed. The batch is complete only if this list is empty."
         ),
     ]
     unknown_tokens: Annotated[
         list[UnknownTokens] | None,
         Field(
-            description="Upserted documents with text that the vocabulary of the model does not have, such as a script or emoji that it was not trained on: a search cannot tell such texts apart. Absent where there are none."
+            description="Stored documents with text outside the vocabulary of the model, such as a script or emoji that it was not trained on. A search cannot tell such texts apart. Absent if there are none."
         ),
     ] = None
     usage: RequestUsage
@@ -515,18 +529,20 @@ class UpsertResult(BaseModel):
 
 class StoredDocument(BaseModel):
     doc_id: str
-    metadata: Annotated[dict[str, Any], Field(description="As given.")]
+    metadata: Annotated[dict[str, Any], Field(description="As it was sent.")]
     chunk_count: Annotated[int, Field(examples=[3], ge=1)]
 
 
 class DocumentList(BaseModel):
     data: Annotated[
         list[StoredDocument],
-        Field(description="By `doc_id`, in the order of its bytes as UTF-8."),
+        Field(description="Ordered by the UTF-8 bytes of `doc_id`."),
     ]
     next_cursor: Annotated[
         str | None,
-        Field(description="What the next page is asked for with; null: there is none."),
+        Field(
+            description="Send it as `cursor` to get the next page. Null on the last page."
+        ),
     ]
 
 
@@ -539,7 +555,7 @@ class UsageCounts(BaseModel):
     input_tokens: Annotated[
         str,
         Field(
-            description="Decimal integer; calculate with arbitrary precision.",
+            description="An integer as a decimal string. Calculate with arbitrary precision.",
             examples=["50000000"],
             pattern="^\\d+$",
         ),
@@ -555,7 +571,7 @@ class TenantLimits(BaseModel):
     input_tokens: Annotated[
         str,
         Field(
-            description="Decimal integer; calculate with arbitrary precision.",
+            description="An integer as a decimal string. Calculate with arbitrary precision.",
             examples=["50000000"],
             pattern="^\\d+$",
         ),
@@ -569,7 +585,7 @@ class Remaining(BaseModel):
     input_tokens: Annotated[
         str,
         Field(
-            description="Decimal integer; calculate with arbitrary precision.",
+            description="An integer as a decimal string. Calculate with arbitrary precision.",
             examples=["50000000"],
             pattern="^\\d+$",
         ),
@@ -580,8 +596,7 @@ class Remaining(BaseModel):
 class UsageSummary(BaseModel):
     period_start: Annotated[AwareDatetime, Field(description="ISO 8601, UTC.")]
     period_end: Annotated[
-        AwareDatetime,
-        Field(description="First instant of the next UTC calendar month."),
+        AwareDatetime, Field(description="The first instant of the next month.")
     ]
     usage: UsageCounts
     limits: TenantLimits
@@ -593,7 +608,7 @@ class UsageOfDay(BaseModel):
     input_tokens: Annotated[
         str,
         Field(
-            description="Decimal integer; calculate with arbitrary precision.",
+            description="An integer as a decimal string. Calculate with arbitrary precision.",
             examples=["50000000"],
             pattern="^\\d+$",
         ),
