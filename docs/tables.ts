@@ -4,6 +4,7 @@
  */
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { openApiDocument } from '../clients/tools/generate.ts';
 import { describeConfig } from '../src/app/config.ts';
 import { errorTable } from '../src/errors.ts';
 import { alerts } from '../deploy/monitoring/alerts.ts';
@@ -56,6 +57,12 @@ const dependencyReasons: Readonly<Record<string, string>> = {
   zod: 'schemas of configuration, requests and files',
 };
 
+interface ApiDescription {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, { readonly summary: string }>>>>;
+}
+const versioned = (address: string): number => Number(address.startsWith('/v1/'));
+const { paths } = JSON.parse(await openApiDocument()) as ApiDescription;
+
 const tables: Readonly<Record<string, () => string>> = {
   configuration: () =>
     table(
@@ -80,6 +87,19 @@ const tables: Readonly<Record<string, () => string>> = {
     table(
       ['Alert', 'Severity', 'What it says', 'What to do'],
       alerts.map(({ name, severity, summary, action }) => [`\`${name}\``, severity, summary, action]),
+    ),
+  routes: () =>
+    table(
+      ['Method and path', 'What it does'],
+      // The interface first, what is beside it after.
+      Object.entries(paths)
+        .toSorted(([one], [other]) => versioned(other) - versioned(one))
+        .flatMap(([address, methods]) =>
+          Object.entries(methods).map(([method, { summary }]) => [
+            `\`${method.toUpperCase()} ${address}\``,
+            summary,
+          ]),
+        ),
     ),
   errors: () =>
     table(
@@ -171,7 +191,9 @@ export function withTables(text: string): string {
 export const tableNames: readonly string[] = Object.keys(tables);
 
 if (import.meta.main) {
-  for (const file of globSync('docs/**/*.md', { cwd: root }).map((name) => path.join(root, name))) {
+  for (const file of globSync(['README.md', 'docs/**/*.md'], { cwd: root }).map((name) =>
+    path.join(root, name),
+  )) {
     const text = readFileSync(file, 'utf8');
     const written = withTables(text);
     if (written !== text) writeFileSync(file, written);

@@ -35,7 +35,7 @@ const pythonOptions = [
 ];
 
 /** The document that a running service answers with. */
-export async function writeDocument(file: string): Promise<void> {
+export async function openApiDocument(): Promise<string> {
   const app = await createHttpServer({
     // The description calls no operation.
     service: {} as Service,
@@ -43,8 +43,12 @@ export async function writeDocument(file: string): Promise<void> {
   });
   const answer = await app.inject({ url: '/openapi.json' });
   await app.close();
+  return answer.body;
+}
+
+export async function writeDocument(file: string): Promise<void> {
   mkdirSync(path.dirname(file), { recursive: true });
-  writeFileSync(file, answer.body);
+  writeFileSync(file, await openApiDocument());
 }
 
 /** The objects of the document; its operations, nine tenths of it, are of no use to the client's few methods. */

@@ -68,7 +68,7 @@ export const alerts: readonly Alert[] = [
     holds: '15m',
     summary: 'The event loop of the API is late by more than 50 ms.',
     action:
-      'The process has more to do than one core can: spread the load over several nodes ([several nodes](#several-nodes)).',
+      'The process has more to do than one core can: spread the load over several nodes ([several nodes](nodes.md)).',
   },
   {
     name: 'MaxsimdEncodersFull',

@@ -1,6 +1,6 @@
-/** Runs the commands of docs/guide/move-here.md as they stand there, against stand-ins that answer as Qdrant and Pinecone do. */
+/** Runs the commands of docs/guide/move-here.md as they stand there, against stand-ins that answer as the other services do. */
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
@@ -33,15 +33,16 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(async () => scratch.remove());
 
-/** A stand-in that answers each request with JSON, or with 404 where there is no answer, and wants its key. */
+/** A stand-in that answers each request with JSON, or with 404 where there is no answer, and wants its key in a header. */
 async function standIn(
-  keyHeader: string,
+  keyHeader: string | undefined,
   answer: (url: URL, body: Readonly<Record<string, unknown>>) => unknown,
 ): Promise<AsyncDisposable & { readonly url: string }> {
   const server = createServer(async (request, response) => {
     const body = Buffer.concat(await request.toArray()).toString();
+    const key = keyHeader === undefined ? 'secret' : request.headers[keyHeader];
     const found =
-      request.headers[keyHeader] === 'secret'
+      key === 'secret' || key === 'ApiKey secret'
         ? answer(new URL(request.url ?? '', 'http://x'), JSON.parse(body === '' ? '{}' : body))
         : undefined;
     response.writeHead(found === undefined ? 404 : 200, { 'content-type': 'application/json' });
@@ -77,15 +78,18 @@ async function runBlock(heading: string, replacements: Readonly<Record<string, s
   return stdout;
 }
 
-/** Everything has come over, with its metadata. */
-async function expectMoved(name: string): Promise<void> {
+/** Everything has come over, with the metadata that the other service had. */
+async function expectMoved(
+  name: string,
+  expected: Readonly<Record<string, object>> = Object.fromEntries(
+    articles.map(([id, , metadata]) => [id, metadata]),
+  ),
+): Promise<void> {
   const { data } = expectReply(await tenant.client.listIndexes(), indexList);
   const index = data.find((candidate) => candidate.name === name);
   const { results } = await find(tenant.client, index?.id ?? '', { query: 'how do bees talk', top_k: 10 });
   expect(results[0]?.doc_id).toBe('7');
-  expect(Object.fromEntries(results.map(({ doc_id: id, metadata }) => [id, metadata]))).toEqual(
-    Object.fromEntries(articles.map(([id, , metadata]) => [id, metadata])),
-  );
+  expect(Object.fromEntries(results.map(({ doc_id: id, metadata }) => [id, metadata]))).toEqual(expected);
 }
 
 test('points of Qdrant come over, page by page', async () => {
@@ -142,4 +146,44 @@ test('records of Pinecone come over, page by page', async () => {
     'PINECONE_API_KEY=…': 'PINECONE_API_KEY=secret',
   });
   await expectMoved('papers');
+}, 120_000);
+
+test('documents of Elasticsearch come over, page by page', async () => {
+  const hits = articles.map(([id, body, fields], place) => ({
+    _id: id,
+    _source: { body, ...fields },
+    sort: [place],
+  }));
+  const pit = { id: 'a point in time', keep_alive: '5m' };
+  await using elastic = await standIn('authorization', (url, asked) => {
+    if (url.pathname === '/posts/_pit') return { id: pit.id };
+    if (url.pathname !== '/_search' || JSON.stringify(asked['pit']) !== JSON.stringify(pit)) return undefined;
+    const [last = -1] = (asked['search_after'] ?? []) as readonly number[];
+    return { hits: { hits: hits.slice(last + 1, last + 3) } };
+  });
+  await runBlock('From Elasticsearch', {
+    'http://127.0.0.1:9200': elastic.url,
+    'ELASTIC_API_KEY=…': 'ELASTIC_API_KEY=secret',
+  });
+  await expectMoved('posts');
+}, 120_000);
+
+test('documents of Vespa come over, page by page', async () => {
+  await using vespa = await standIn(undefined, (url) => {
+    if (url.pathname !== '/document/v1/default/doc/docid') return undefined;
+    const first = Number(url.searchParams.get('continuation') ?? 0);
+    const documents = articles
+      .slice(first, first + 2)
+      .map(([id, body, fields]) => ({ id: `id:default:doc::${id}`, fields: { body, ...fields } }));
+    return { documents, ...(first === 0 ? { continuation: '2' } : {}) };
+  });
+  await runBlock('From Vespa', { 'http://vespa:8080': vespa.url });
+  await expectMoved('docs');
+}, 120_000);
+
+test('passages of a ColBERT library come over', async () => {
+  const lines = articles.map(([id, text]) => `${id}\t${text}\n`);
+  await writeFile(path.join(scratch.root, 'collection.tsv'), lines.join(''));
+  await runBlock('From PLAID', { 'collection.tsv': 'collection.tsv' });
+  await expectMoved('passages', Object.fromEntries(articles.map(([id]) => [id, {}])));
 }, 120_000);

@@ -1,0 +1,62 @@
+/** Runs the commands of pages as they stand there, from the first block to the last, against a real service. */
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { openApiDocument } from '../../../clients/tools/generate.ts';
+import { repositoryRoot } from '../../support/running/server.ts';
+import { useStage } from '../../support/running/stage.ts';
+
+const stage = useStage();
+const textOf = (page: string): Promise<string> => readFile(path.join(repositoryRoot, 'docs', page), 'utf8');
+
+/** What the commands of a page print, one answer a line; none of them may be an error. */
+async function answersOf(page: string): Promise<readonly Record<string, never>[]> {
+  const script = [...(await textOf(page)).matchAll(/^```sh\n([\s\S]*?)^```$/gm)]
+    .map(([, block = '']) => block)
+    .join('')
+    .replace(/MAXSIMD_URL=http\S+/, `MAXSIMD_URL=${stage.server.url}`)
+    .replace(/MAXSIMD_API_KEY=qkv\S+/, `MAXSIMD_API_KEY=${stage.tenant.key}`);
+  expect(script).toContain('api ');
+  const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], {
+    env: { ...process.env, MAXSIMD_URL: stage.server.url, MAXSIMD_API_KEY: stage.tenant.key },
+  });
+  const answers = stdout
+    .trim()
+    .split(/\n+|(?<=\})(?=\{)/)
+    .map((line) => JSON.parse(line) as Record<string, never>);
+  for (const answer of answers) expect(answer).not.toHaveProperty('error');
+  return answers;
+}
+
+test('the examples of the HTTP API run one after the other', async () => {
+  const answers = await answersOf('reference/api.md');
+  expect(answers).toContainEqual({ deleted: true });
+  expect(answers).toContainEqual({ deleted: 1, more: false });
+  expect(answers).toContainEqual({ documents: 1, chunks: 1 });
+});
+
+test('the page of the HTTP API names every route, and no other', async () => {
+  const { paths } = JSON.parse(await openApiDocument()) as { paths: Record<string, object> };
+  const routes = Object.entries(paths).flatMap(([address, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${address}`),
+  );
+  const rows = [...(await textOf('reference/api.md')).matchAll(/^\| (`[A-Z]+ \/.*?) \|/gm)];
+  const named = rows.flatMap(([, cell = '']) => [...cell.matchAll(/`(.+?)`/g)].map(([, route]) => route));
+  expect(named.toSorted()).toEqual(routes.toSorted());
+});
+
+test('the filters of the guide find the documents that it says', async () => {
+  const found = (await answersOf('guide/filter.md')).flatMap(({ results = [] }: { results?: Found[] }) =>
+    results.length === 0
+      ? []
+      : [results.flatMap((one) => (one.results ?? [one]).map(({ doc_id: id }) => id))],
+  );
+  expect(found).toEqual([['2'], ['3']]);
+});
+
+interface Found {
+  readonly doc_id?: string;
+  readonly results?: readonly Found[];
+}
