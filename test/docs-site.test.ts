@@ -1,8 +1,11 @@
 /** Builds the documents as a static site, and follows every link in it. */
 import { globSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import path from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { run } from '../clients/tools/install.ts';
+import { nodeTools, run } from '../clients/tools/install.ts';
+import { searchOptions } from '../docs/site/search.ts';
 import { pages, placeOf } from '../docs/site/pages.ts';
 
 const root = path.resolve(import.meta.dirname, '..');
@@ -64,8 +67,50 @@ describe('the site of the documents', () => {
   });
 
   it('keeps words in angle brackets and the generated tables', () => {
-    expect(htmls.get('/docs/guide/operate.html')).toContain('&lt;data directory&gt;');
+    expect(htmls.get('/docs/guide/install.html')).toContain('@maxsimd/&lt;platform&gt;');
     expect(htmls.get('/docs/reference/metrics.html')).toContain('<code>maxsimd_encoder_ready</code>');
     expect(htmls.get('/docs/reference/metrics.html')).not.toContain('table:metrics');
+  });
+});
+
+describe('the search of the site', () => {
+  /** Addresses of sections, best first, as the page ranks them. */
+  let find: (query: string) => readonly string[];
+
+  beforeAll(async () => {
+    const programs = await nodeTools('site', path.join(root, 'docs/site'));
+    const MiniSearch = createRequire(path.join(programs, 'x'))('minisearch') as {
+      loadJSON(text: string, options: object): { search(query: string): { id: string }[] };
+    };
+    const [chunk = ''] = globSync('assets/chunks/@localSearchIndexroot.*.js', { cwd: site });
+    const { default: text } = (await import(pathToFileURL(path.join(site, chunk)).href)) as {
+      default: string;
+    };
+    const index = MiniSearch.loadJSON(text, {
+      fields: ['title', 'titles', 'text'],
+      storeFields: ['title', 'titles'],
+      searchOptions,
+    });
+    find = (query) => index.search(query).map(({ id }) => id);
+  });
+
+  it.each([
+    ['filter results', 'guide/filter'],
+    ['range of metadata', 'guide/filter'],
+    ['RAG', 'guide/rag'],
+    ['move from qdrant', 'guide/move-here'],
+    ['elasticsearch', 'guide/move-here'],
+    ['back up and restore', 'guide/operate'],
+    ['upgrade', 'guide/operate'],
+    ['alerts', 'guide/operate'],
+    ['failover', 'guide/nodes'],
+    ['memory per token vector', 'guide/sizing'],
+    ['choose a model', 'guide/models'],
+    ['read-only key', 'guide/tenants'],
+    ['import csv', 'guide/import'],
+    ['HTTP API', 'reference/api'],
+    ['validation_error', 'reference/errors'],
+  ])('answers "%s" with %s first', (query, page) => {
+    expect(find(query)[0]).toMatch(new RegExp(`^/docs/${page}\\.html`));
   });
 });

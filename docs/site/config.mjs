@@ -1,5 +1,6 @@
 /** The site's shape. It asks nothing of other hosts: fonts, search and scripts are its own. */
 import { defineConfig } from 'vitepress';
+import { searchOptions } from './search.ts';
 import sidebar from './sidebar.json' with { type: 'json' };
 
 export default defineConfig({
@@ -7,7 +8,7 @@ export default defineConfig({
   description: 'Multi-tenant, multi-vector retrieval',
   cleanUrls: false,
   themeConfig: {
-    search: { provider: 'local' },
+    search: { provider: 'local', options: { miniSearch: { searchOptions } } },
     outline: [2, 3],
     sidebar,
   },

@@ -85,5 +85,6 @@ export function writePages(folder: string): void {
   const settings = path.join(folder, '.vitepress');
   mkdirSync(settings);
   writeFileSync(path.join(settings, 'sidebar.json'), JSON.stringify(sidebar()));
-  cpSync(path.join(import.meta.dirname, 'config.mjs'), path.join(settings, 'config.mjs'));
+  for (const file of ['config.mjs', 'search.ts'])
+    cpSync(path.join(import.meta.dirname, file), path.join(settings, file));
 }
