@@ -16,7 +16,7 @@ export const errorTable = {
   tenant_suspended: { httpStatus: 403, condition: 'Tenant is suspended.' },
   permission_denied: {
     httpStatus: 403,
-    condition: 'The API key may only read. An addition: keys that may are made by operators alone.',
+    condition: 'The API key may only read. (An addition: operators create such keys.)',
   },
   not_found: { httpStatus: 404, condition: 'Tenant-scoped resource not found.' },
   validation_error: {

@@ -22,16 +22,16 @@ export const alerts: readonly Alert[] = [
     holds: '2m',
     summary: 'A process of the job `maxsimd` cannot be scraped.',
     action:
-      'Look at its log. A start that is refused names the reason in its last line; after `kill -9` or a crash, start it again: what was answered is stored.',
+      'Look at its log. The last line of a refused start names the reason. After `kill -9` or a crash, start it again: everything that was answered is stored.',
   },
   {
     name: 'MaxsimdNoEncoder',
     severity: 'page',
     expression: 'maxsimd_encoder_ready == 0',
     holds: '1m',
-    summary: 'No encoder serves: searches and upserts get 503.',
+    summary: 'No encoder is ready. Searches and upserts get 503.',
     action:
-      'The log says `encoder` with `ejected` and why. Local encoders are started again by themselves: one that ends at once lacks memory or its model. Of encoders elsewhere, look at their process and the network.',
+      'Look for `ejected` in the log. Local encoders restart by themselves; one that ends at once lacks memory or its model. If encoders run elsewhere, look at their process and the network.',
   },
   {
     name: 'MaxsimdErrors',
@@ -39,9 +39,9 @@ export const alerts: readonly Alert[] = [
     expression:
       'sum by (instance) (rate(maxsimd_http_requests_total{status=~"5..",route!="/readyz"}[5m])) / sum by (instance) (rate(maxsimd_http_requests_total{route!="/readyz"}[5m])) > 0.05',
     holds: '5m',
-    summary: 'More than 5% of the requests fail.',
+    summary: 'More than 5% of all requests fail.',
     action:
-      '`/readyz` names the part that fails, the log the reason (`unavailable`, `unexpected failure`). A full disk: [make room](#when-the-disk-is-full). A damaged index: `maxsimd index verify`.',
+      '`/readyz` names the part that fails. The log has the reason (`unavailable`, `unexpected failure`). If the disk is full, [make room](#when-the-disk-is-full). If an index is damaged, run `maxsimd index verify`.',
   },
   {
     name: 'MaxsimdSearchSlow',
@@ -50,25 +50,24 @@ export const alerts: readonly Alert[] = [
     holds: '15m',
     summary: 'One search in a hundred takes longer than a second.',
     action:
-      'The stages of the dashboard say where: `encoder_queue` wants more encoders, `engine_queue` more cores, `engine_exact` a smaller `candidate_k` ([recall](recall.md)), `index` and `admission` a faster catalog.',
+      'The dashboard shows the slow stage. `encoder_queue` needs more encoders, `engine_queue` more cores, `engine_exact` a smaller [`candidate_k`](recall.md), and `index` or `admission` a faster catalog.',
   },
   {
     name: 'MaxsimdEngineDeviceFailed',
     severity: 'ticket',
     expression: 'maxsimd_engine_device_failed == 1',
     holds: '1m',
-    summary: 'The GPU of the engine failed: searches go on without it, slower.',
+    summary: 'The GPU of the engine failed. Searches go on without it, more slowly.',
     action:
-      'The log says what failed (`the GPU of the engine failed`), `nvidia-smi` and the kernel’s log (`Xid`) whether the GPU is there. It is tried again every minute; an error that stays wants a restart.',
+      'The log says what failed (`the GPU of the engine failed`). `nvidia-smi` and the kernel’s log (`Xid`) show whether the GPU is there. The engine tries it again every minute. If the error stays, restart the service.',
   },
   {
     name: 'MaxsimdEventLoopBusy',
     severity: 'ticket',
     expression: 'maxsimd_nodejs_eventloop_lag_p99_seconds > 0.05',
     holds: '15m',
-    summary: 'The event loop of the API is late by more than 50 ms.',
-    action:
-      'The process has more to do than one core can: spread the load over several nodes ([several nodes](nodes.md)).',
+    summary: 'The event loop of the API is more than 50 ms late.',
+    action: 'One core is not enough for this process. Spread the load over [several nodes](nodes.md).',
   },
   {
     name: 'MaxsimdEncodersFull',
@@ -77,16 +76,16 @@ export const alerts: readonly Alert[] = [
     holds: '15m',
     summary: 'Encoders refuse work because their queues are full.',
     action:
-      'They are too few for the upserts that come: add encoders or a GPU ([sizing](sizing.md), [gpu](gpu.md)), or slow the import.',
+      'There are too few encoders for these upserts. Add encoders or a [GPU](gpu.md) ([size a host](sizing.md)), or slow the import down.',
   },
   {
     name: 'MaxsimdEncodersRestart',
     severity: 'ticket',
     expression: 'sum by (instance) (increase(maxsimd_encoder_events_total{event="ejected"}[30m])) > 3',
     holds: '0m',
-    summary: 'Encoders went out of use more than three times in half an hour.',
+    summary: 'Encoders failed more than three times in half an hour.',
     action:
-      'The log says why. Memory: raise `MAXSIMD_ENCODER_MEMORY_MIB` or lower `MAXSIMD_MODELS_LOADED`. A text that ends encoders is refused by itself when it comes again (`unencodable_…`).',
+      'The log says why. If they lack memory, raise `MAXSIMD_ENCODER_MEMORY_MIB` or lower `MAXSIMD_MODELS_LOADED`. A text that ends encoders is refused when it is sent again (`unencodable_…`).',
   },
   {
     name: 'MaxsimdDamage',
@@ -95,7 +94,7 @@ export const alerts: readonly Alert[] = [
     holds: '0m',
     summary: 'A record does not match its checksum.',
     action:
-      'The storage loses data. Run `maxsimd index verify`, which names all that is damaged, then [restore](#back-up-and-restore) or import the index again, and replace the disk.',
+      'The disk loses data. Run `maxsimd index verify`, which names all damage. Then [restore](#back-up-and-restore) or import the index again, and replace the disk.',
   },
   {
     name: 'MaxsimdUsageWaits',
@@ -104,7 +103,7 @@ export const alerts: readonly Alert[] = [
     holds: '5m',
     summary: 'Usage cannot be written and waits in memory.',
     action:
-      'The data directory cannot be written to. [Make room](#when-the-disk-is-full); a process that dies meanwhile loses that usage.',
+      'The data directory cannot be written. [Make room](#when-the-disk-is-full). If the process dies before, that usage is lost.',
   },
   {
     name: 'MaxsimdMemoryFull',
@@ -112,9 +111,9 @@ export const alerts: readonly Alert[] = [
     expression:
       'maxsimd_engine_memory_bytes{kind="taken"} / ignoring(kind) maxsimd_engine_memory_bytes{kind="bound"} > 0.9',
     holds: '15m',
-    summary: 'Nine tenths of the engine’s memory are taken by what must be there.',
+    summary: 'Data that must be in memory takes nine tenths of the engine’s bound.',
     action:
-      'Indexes that no longer fit will be refused (503): raise `MAXSIMD_MEMORY_MIB`, or move indexes to another host ([sizing](sizing.md)).',
+      'Indexes that do not fit will get 503. Raise `MAXSIMD_MEMORY_MIB`, or move indexes to another host ([size a host](sizing.md)).',
   },
   {
     name: 'MaxsimdDescriptorsFull',
@@ -129,36 +128,35 @@ export const alerts: readonly Alert[] = [
     severity: 'ticket',
     expression: 'increase(maxsimd_http_connections_refused_total[10m]) > 0',
     holds: '10m',
-    summary: 'Connections are closed because there are as many as there may be.',
+    summary: 'The service closes new connections because it has as many as it may have.',
     action:
-      'A client opens too many, or they are truly so many: raise `MAXSIMD_HTTP_CONNECTIONS_MAX` with the descriptors.',
+      'Find the client that opens too many. If all are needed, raise `MAXSIMD_HTTP_CONNECTIONS_MAX` and the descriptors.',
   },
   {
     name: 'MaxsimdSharedServiceFails',
     severity: 'page',
     expression: 'sum by (instance, service) (rate(maxsimd_cluster_call_failures_total[5m])) > 0.1',
     holds: '5m',
-    summary: 'PostgreSQL, the object store or Redis does not answer a node, by `service`.',
+    summary: 'PostgreSQL, the object store or Redis does not answer a node. `service` names it.',
     action:
-      'Look at that service; the log of the node says why (`reason`). Nothing that was answered is lost, and the node goes on by itself when it is back.',
+      'Look at that service. The log of the node has the `reason`. No answered write is lost, and the node goes on when the service is back.',
   },
   {
     name: 'MaxsimdLimiterAway',
     severity: 'ticket',
     expression: 'maxsimd_cluster_limiter_fallback == 1',
     holds: '5m',
-    summary: 'Redis is away, and each node admits its share of a tenant’s rate.',
-    action:
-      'Bring Redis back. Until then tenants that reach few of the nodes are refused earlier than their limits say.',
+    summary: 'Redis is away. Each node admits only its share of a tenant’s rate.',
+    action: 'Bring Redis back. Until then a tenant that reaches only some nodes is refused below its limit.',
   },
   {
     name: 'MaxsimdNodesLost',
     severity: 'ticket',
     expression: 'max(maxsimd_cluster_nodes) < max(max_over_time(maxsimd_cluster_nodes[1h]))',
     holds: '10m',
-    summary: 'There are fewer nodes than within the last hour.',
+    summary: 'There are fewer nodes than in the last hour.',
     action:
-      '`maxsimd cluster status` names the lost ones. The others serve everything meanwhile, with less room.',
+      '`maxsimd cluster status` names the lost nodes. The others serve everything meanwhile, with less capacity.',
   },
   {
     name: 'MaxsimdCatalogSlow',
@@ -166,9 +164,9 @@ export const alerts: readonly Alert[] = [
     expression:
       'histogram_quantile(0.5, sum by (instance, le) (rate(maxsimd_cluster_call_seconds_bucket{service="catalog",operation="read-heads"}[10m]))) > 0.01',
     holds: '15m',
-    summary: 'The question that every search asks PostgreSQL takes longer than 10 ms.',
+    summary: 'The statement that every search sends to PostgreSQL takes longer than 10 ms.',
     action:
-      'Its median is below 2 ms on a network of its own: look at PostgreSQL’s load, its connections and the way to it.',
+      'On a good network its median is below 2 ms. Look at the load of PostgreSQL, its connections, and the network.',
   },
   {
     name: 'MaxsimdCatchUpSlow',
@@ -178,7 +176,7 @@ export const alerts: readonly Alert[] = [
     holds: '15m',
     summary: 'Open indexes take longer than 5 s to catch up with what other nodes wrote.',
     action:
-      'Searches that wait for it get 503 at their deadline. Look at the object store, and keep each index at one node by the balancer.',
+      'Searches that wait for it get 503 at their deadline. Look at the object store, and let the balancer send each index to one node.',
   },
   {
     name: 'MaxsimdCacheSmall',
@@ -186,15 +184,16 @@ export const alerts: readonly Alert[] = [
     expression:
       'sum by (instance) (rate(maxsimd_cluster_cache_evictions_total[30m])) > 0 and sum by (instance) (rate(maxsimd_cluster_cache_lookups_total{outcome="miss"}[30m])) / sum by (instance) (rate(maxsimd_cluster_cache_lookups_total[30m])) > 0.1',
     holds: '30m',
-    summary: 'The cache evicts what searches need: one lookup in ten misses.',
-    action: 'Raise `MAXSIMD_CACHE_MIB`, or keep each index at one node by the balancer.',
+    summary: 'The cache is too small: one lookup in ten misses.',
+    action: 'Raise `MAXSIMD_CACHE_MIB`, or let the balancer send each index to one node.',
   },
   {
     name: 'MaxsimdMergeLeasesLost',
     severity: 'ticket',
     expression: 'increase(maxsimd_cluster_merge_leases_total{event="lost"}[1h]) > 0',
     holds: '0m',
-    summary: 'A node lost its turn to merge: it stood still for half a minute.',
-    action: 'Nothing is lost, another node merges. Look for a host that swaps, is stopped or starves.',
+    summary: 'A node stood still for half a minute and lost its turn to merge.',
+    action:
+      'Nothing is lost, because another node merges. Look for a host that swaps, was stopped, or lacks processor time.',
   },
 ];

@@ -42,23 +42,20 @@ export function createRequestObserver(
   traces?: RequestTraces,
 ): RequestObserver {
   let inFlight = 0;
-  metrics.registerGauge(
-    { name: 'http_requests_in_flight', help: 'Requests being answered.' },
-    () => inFlight,
-  );
+  metrics.registerGauge({ name: 'http_requests_in_flight', help: 'Requests in flight.' }, () => inFlight);
   const countRequest = metrics.counter({
     name: 'http_requests_total',
-    help: 'Requests ended, by route, status (499 = the client left) and error code.',
+    help: 'Finished requests, by route, status (499: the client left) and error code.',
     labelNames: ['method', 'route', 'status', 'code'],
   });
   const countRejected = metrics.counter({
     name: 'http_requests_rejected_total',
-    help: 'Requests refused with an error of the client or of a limit, by error code.',
+    help: 'Requests that were refused (4xx), by error code.',
     labelNames: ['code'],
   });
   const countRefusedConnection = metrics.counter({
     name: 'http_connections_refused_total',
-    help: 'Connections closed at once because there were as many as there may be.',
+    help: 'Connections that were closed at once because there were too many.',
   });
   const observeDuration = metrics.histogram({
     name: 'http_request_duration_seconds',

@@ -39,28 +39,28 @@ export function observeCluster(metrics: Metrics): ClusterObserver {
   });
   const failure = metrics.counter({
     name: 'cluster_call_failures_total',
-    help: 'Those of them that the service did not answer, or not as it must.',
+    help: 'Calls to shared services that failed or got a wrong answer.',
     labelNames: ['service', 'operation'],
   });
   const bytes = metrics.counter({
     name: 'cluster_object_bytes_total',
-    help: 'Bytes of objects that were `put`, and that were fetched (`get`).',
+    help: 'Bytes of objects that were stored (`put`) and fetched (`get`).',
     labelNames: ['direction'],
   });
   const behind = metrics.histogram({
     name: 'cluster_commits_behind',
-    help: 'Commits that an open index was behind when it looked at the catalog; every search looks.',
+    help: 'Commits by which an open index was behind when a search looked at the catalog.',
     buckets: commitBuckets,
   });
   const catchUp = metrics.histogram({
     name: 'cluster_catch_up_seconds',
-    help: 'Time to catch up with the catalog, with what must be fetched before a search can begin: of an index that is `opened`, or of an open one that `follows`.',
+    help: 'Time to catch up with the catalog, with everything that a search must wait for: while an index is `opened`, or when an open one `follows`.',
     labelNames: ['kind'],
     buckets: catchUpBucketsSeconds,
   });
   const lease = metrics.counter({
     name: 'cluster_merge_leases_total',
-    help: 'Turns to merge an index: `taken`, `refused` because another node has it, `renewed`, `lost`.',
+    help: 'Leases to merge an index: `taken`, `refused` because another node has it, `renewed`, or `lost`.',
     labelNames: ['event'],
   });
   const group = metrics.histogram({
@@ -70,7 +70,7 @@ export function observeCluster(metrics: Metrics): ClusterObserver {
   });
   const garbage = metrics.counter({
     name: 'cluster_garbage_removed_total',
-    help: 'Segments whose objects were removed because no index needs them any more.',
+    help: 'Segments whose objects were removed because no index needs them.',
   });
   const calls: ClusterObserver['calls'] =
     (service) =>
@@ -94,15 +94,15 @@ export function observeCluster(metrics: Metrics): ClusterObserver {
 export function registerClusterState(metrics: Metrics, state: ClusterState): void {
   const gauge = (name: string, help: string, read: () => number): void =>
     metrics.registerGauge({ name, help }, read);
-  gauge('cluster_nodes', 'Nodes that live, as this one knows.', () => state.nodes());
-  gauge('cluster_limiter_fallback', 'Whether Redis is away and this node admits its share.', () =>
+  gauge('cluster_nodes', 'Live nodes that this node knows.', () => state.nodes());
+  gauge('cluster_limiter_fallback', '1 while Redis is away and this node admits its share.', () =>
     Number(state.limiter.isAway),
   );
   gauge('cluster_cache_files', 'Local copies of objects.', () => state.cache.statistics.files);
   metrics.registerGauge(
     {
       name: 'cluster_cache_bytes',
-      help: 'Bytes of local copies: `held`, and the `bound` by MAXSIMD_CACHE_MIB.',
+      help: 'Bytes of local copies (`held`), and the `bound` from MAXSIMD_CACHE_MIB.',
       labelNames: ['kind'],
     },
     () => {
@@ -116,7 +116,7 @@ export function registerClusterState(metrics: Metrics, state: ClusterState): voi
   metrics.registerCounter(
     {
       name: 'cluster_cache_lookups_total',
-      help: 'Objects that an index needed, by whether the cache had them (`hit`) or not (`miss`).',
+      help: 'Objects that an index needed: the cache had them (`hit`) or not (`miss`).',
       labelNames: ['outcome'],
     },
     () => {
@@ -128,7 +128,10 @@ export function registerClusterState(metrics: Metrics, state: ClusterState): voi
     },
   );
   metrics.registerCounter(
-    { name: 'cluster_cache_evictions_total', help: 'Local copies removed for the bound.' },
+    {
+      name: 'cluster_cache_evictions_total',
+      help: 'Local copies that were removed because the cache was full.',
+    },
     () => state.cache.statistics.evictions,
   );
 }

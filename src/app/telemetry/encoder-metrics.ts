@@ -14,25 +14,33 @@ export function registerEncoderMetrics(metrics: Metrics, encoders: Pick<Encoders
   const counter = (name: string, help: string, pick: (encoder: Reported) => number): void =>
     metrics.registerCounter({ name, help, labelNames }, each(pick));
 
-  gauge('encoder_queue_tokens', 'Tokens admitted and not yet encoded.', ({ queuedTokens }) => queuedTokens);
+  gauge(
+    'encoder_queue_tokens',
+    'Tokens that were admitted and not yet encoded.',
+    ({ queuedTokens }) => queuedTokens,
+  );
   gauge(
     'encoder_queue_requests',
-    'Requests admitted and not yet answered.',
+    'Requests that were admitted and not yet answered.',
     (encoder) => encoder.queuedRequests,
   );
   counter('encoder_batches_total', 'Batches run for callers.', ({ batches }) => batches);
   counter('encoder_batch_tokens_total', 'Tokens of the texts in batches.', ({ tokens }) => tokens);
   counter(
     'encoder_batch_padded_tokens_total',
-    'Positions of batches that were computed, padding included.',
+    'Computed positions of batches, padding included.',
     ({ paddedTokens }) => paddedTokens,
   );
   gauge(
     'encoder_padding_ratio',
-    'Share of the computed positions that were padding, since the encoder started.',
+    'Share of padding in the computed positions since the encoder started.',
     ({ tokens, paddedTokens }) => (paddedTokens === 0 ? 0 : 1 - tokens / paddedTokens),
   );
-  gauge('encoder_tokens_per_second', 'Estimated rate of a full queue.', (encoder) => encoder.tokensPerSecond);
+  gauge(
+    'encoder_tokens_per_second',
+    'Estimated tokens per second with a full queue.',
+    (encoder) => encoder.tokensPerSecond,
+  );
   gauge(
     'encoder_loop_delay_p99_seconds',
     '99th percentile of the event-loop delay of the encoder over the last 10 to 20 s.',
@@ -42,7 +50,7 @@ export function registerEncoderMetrics(metrics: Metrics, encoders: Pick<Encoders
   metrics.registerCounter(
     {
       name: 'encoder_dropped_total',
-      help: 'Requests that never ran: the queue was full or too long for their deadline (rejected), past their deadline, caller gone.',
+      help: 'Requests that never ran: the queue was full or too long (`rejected`), the deadline passed, or the caller left.',
       labelNames: ['encoder', 'reason'],
     },
     async () =>

@@ -12,7 +12,7 @@ export function countTraceSpans(
 ): (labels: { readonly outcome: 'sent' | 'dropped' }, spans: number) => void {
   return metrics.counter({
     name: 'trace_spans_total',
-    help: 'Spans of requests, by whether the collector took them (`sent`) or not (`dropped`: it was away, or too many waited).',
+    help: 'Spans that were sent to the collector (`sent`), or dropped because it was away or too many waited (`dropped`).',
     labelNames: ['outcome'],
   });
 }
@@ -44,19 +44,19 @@ export function registerServiceMetrics(
   );
   gauge(
     'usage_waiting_tenants',
-    'Tenants whose usage is in memory because the ledger cannot be written; it is lost when the process dies.',
+    'Tenants whose usage waits in memory because the ledger cannot be written. It is lost if the process dies.',
     () => backend.usageWaiting(),
   );
-  gauge('store_open_indexes', 'Indexes that are open.', () => service.statistics().openIndexes);
+  gauge('store_open_indexes', 'Open indexes.', () => service.statistics().openIndexes);
   gauge('store_records_live', 'Live documents of open indexes.', () => service.statistics().recordsLive);
   gauge(
     'store_records',
-    'Records of open indexes, those of dead documents included.',
+    'Records of open indexes, including those of deleted documents.',
     sum((segment) => segment.records),
   );
   gauge(
     'store_chunks',
-    'Chunks of open indexes, dead ones included.',
+    'Chunks of open indexes, including deleted ones.',
     sum((segment) => segment.chunks),
   );
   gauge(
@@ -71,7 +71,7 @@ export function registerServiceMetrics(
   );
   gauge(
     'store_derived_bytes',
-    'Bytes of the files derived from them: codes, centroids and postings.',
+    'Bytes of derived files: codes, centroids and postings.',
     sum((segment) => segment.derivedBytes),
   );
   metrics.registerGauge(
@@ -87,7 +87,7 @@ export function registerServiceMetrics(
   metrics.registerCounter(
     {
       name: 'store_records_verified_total',
-      help: 'Records compared with their checksums in the background, by what was found.',
+      help: 'Records that were compared with their checksums in the background, by the result.',
       labelNames: ['verdict'],
     },
     () => {
@@ -101,7 +101,7 @@ export function registerServiceMetrics(
   metrics.registerCounter(
     {
       name: 'engine_searches_total',
-      help: 'Searches, by how their candidates were chosen.',
+      help: 'Searches, by the way their candidates were chosen.',
       labelNames: ['plan'],
     },
     () => Object.entries(service.statistics().plans).map(([plan, value]) => ({ labels: { plan }, value })),
@@ -113,7 +113,7 @@ export function registerServiceMetrics(
   metrics.registerGauge(
     {
       name: 'engine_memory_bytes',
-      help: 'Memory of the engine: `bound` by MAXSIMD_MEMORY_MIB, `taken` by directories, codebooks and builds; `codes` of open indexes, and those of them `held` in memory.',
+      help: 'Memory of the engine: the `bound`, the part `taken` by directories, codebooks and builds, the `codes` of open indexes, and the part of them `held` in memory.',
       labelNames: ['kind'],
     },
     () => {
@@ -125,7 +125,7 @@ export function registerServiceMetrics(
   metrics.registerGauge(
     {
       name: 'engine_device_bytes',
-      help: 'Memory of the engine’s GPU: `bound` by MAXSIMD_ENGINE_DEVICE_MIB, `taken` by token matrices.',
+      help: 'Memory of the engine’s GPU: the `bound`, and the part `taken` by token matrices.',
       labelNames: ['kind'],
     },
     () => {
@@ -138,14 +138,14 @@ export function registerServiceMetrics(
   metrics.registerCounter(
     {
       name: 'engine_device_segments_scored_total',
-      help: 'Segments that searches scored on the engine’s GPU.',
+      help: 'Segments that were scored on the engine’s GPU.',
     },
     () => engine.device()?.scored ?? [],
   );
   metrics.registerGauge(
     {
       name: 'engine_device_failed',
-      help: 'Whether the last search of the engine’s GPU failed; it is tried again every minute.',
+      help: '1 if the last search on the engine’s GPU failed. The engine tries it again every minute.',
     },
     () => {
       const device = engine.device();
@@ -153,11 +153,11 @@ export function registerServiceMetrics(
     },
   );
   gauge('engine_threads', 'Threads of the search engine.', () => engine.info.threads);
-  gauge('encoder_ready', 'Whether an encoder serves.', () => Number(encoders.pool.ready()));
+  gauge('encoder_ready', '1 while an encoder is ready.', () => Number(encoders.pool.ready()));
   metrics.registerCounter(
     {
       name: 'encoder_events_total',
-      help: 'Encoders admitted, ejected, corrupt replies, documents and queries found to end encoders.',
+      help: 'Encoders that were admitted or ejected, corrupt replies, and documents and queries that ended encoders.',
       labelNames: ['event'],
     },
     () => [...encoders.events].map(([event, value]) => ({ labels: { event }, value })),

@@ -7,12 +7,10 @@ const errorCodes = Object.keys(errorTable) as [ErrorCode, ...ErrorCode[]];
 
 const Issue = z
   .strictObject({
-    path: z
-      .string()
-      .meta({
-        description: 'Names joined by dots. Positions in arrays are numbers.',
-        example: 'documents.3.text',
-      }),
+    path: z.string().meta({
+      description: 'Names joined by dots. Positions in arrays are numbers.',
+      example: 'documents.3.text',
+    }),
     message: z.string(),
     code: z.string().meta({ example: 'too_big' }),
   })

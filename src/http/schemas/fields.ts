@@ -132,13 +132,10 @@ export const IndexParams = z.strictObject({ index_id: IndexId });
 
 export const Timestamp = z.iso.datetime().meta({ description: 'ISO 8601, UTC.' });
 export const Count = z.int().min(0).meta({ example: 3 });
-export const DecimalString = z
-  .string()
-  .regex(/^\d+$/, 'must be a string of decimal digits')
-  .meta({
-    description: 'An integer as a decimal string. Calculate with arbitrary precision.',
-    example: '50000000',
-  });
+export const DecimalString = z.string().regex(/^\d+$/, 'must be a string of decimal digits').meta({
+  description: 'An integer as a decimal string. Calculate with arbitrary precision.',
+  example: '50000000',
+});
 
 export const RequestUsage = z
   .strictObject({

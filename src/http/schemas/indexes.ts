@@ -26,13 +26,9 @@ const ChunkingOptions = z
       .min(1)
       .optional()
       .meta({ description: 'Tokens of a chunk at most. Default 256. The model sets the upper bound.' }),
-    overlap_tokens: z
-      .int()
-      .min(0)
-      .optional()
-      .meta({
-        description: 'Tokens that neighbouring chunks share. Default 32. Must be below `max_tokens`.',
-      }),
+    overlap_tokens: z.int().min(0).optional().meta({
+      description: 'Tokens that neighbouring chunks share. Default 32. Must be below `max_tokens`.',
+    }),
     minimum_chunk_tokens: z
       .int()
       .min(0)
