@@ -44,7 +44,8 @@ test('the page of the HTTP API names every route, and no other', async () => {
   );
   const rows = [...(await textOf('reference/api.md')).matchAll(/^\| (`[A-Z]+ \/.*?) \|/gm)];
   const named = rows.flatMap(([, cell = '']) => [...cell.matchAll(/`(.+?)`/g)].map(([, route]) => route));
-  expect(named.toSorted()).toEqual(routes.toSorted());
+  expect(new Set(named)).toEqual(new Set(routes));
+  expect(named).toHaveLength(routes.length);
 });
 
 test('the filters of the guide find the documents that it says', async () => {
