@@ -109,7 +109,7 @@ const AuditEntry = z
     at: Timestamp,
     actor: z.string().meta({
       description:
-        'Who: `operator:DIGEST` by this API, the first 16 characters of the SHA-256 of the key; `cli:USER` for a command line; `server` for a service, which notes refused logins.',
+        'Who did it: `operator:DIGEST` (the first 16 characters of the SHA-256 of the operator’s key), `cli:USER` (the command line), or `server` (refused logins).',
     }),
     act: z.string().meta({ example: 'tenant_created' }),
     tenant_id: z.string().nullable(),
