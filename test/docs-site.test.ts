@@ -108,6 +108,10 @@ describe('the search of the site', () => {
     ['choose a model', 'guide/models'],
     ['read-only key', 'guide/tenants'],
     ['import csv', 'guide/import'],
+    ['recall', 'guide/recall'],
+    ['candidates', 'guide/recall'],
+    ['tenant limits', 'guide/tenants'],
+    ['late interaction', 'guide/models'],
     ['HTTP API', 'reference/api'],
     ['validation_error', 'reference/errors'],
   ])('answers "%s" with %s first', (query, page) => {
