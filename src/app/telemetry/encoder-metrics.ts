@@ -14,16 +14,8 @@ export function registerEncoderMetrics(metrics: Metrics, encoders: Pick<Encoders
   const counter = (name: string, help: string, pick: (encoder: Reported) => number): void =>
     metrics.registerCounter({ name, help, labelNames }, each(pick));
 
-  gauge(
-    'encoder_queue_tokens',
-    'Tokens that were admitted and not yet encoded.',
-    ({ queuedTokens }) => queuedTokens,
-  );
-  gauge(
-    'encoder_queue_requests',
-    'Requests that were admitted and not yet answered.',
-    (encoder) => encoder.queuedRequests,
-  );
+  gauge('encoder_queue_tokens', 'Tokens that wait to be encoded.', ({ queuedTokens }) => queuedTokens);
+  gauge('encoder_queue_requests', 'Requests that wait for an answer.', (encoder) => encoder.queuedRequests);
   counter('encoder_batches_total', 'Batches run for callers.', ({ batches }) => batches);
   counter('encoder_batch_tokens_total', 'Tokens of the texts in batches.', ({ tokens }) => tokens);
   counter(
@@ -31,14 +23,12 @@ export function registerEncoderMetrics(metrics: Metrics, encoders: Pick<Encoders
     'Computed positions of batches, padding included.',
     ({ paddedTokens }) => paddedTokens,
   );
-  gauge(
-    'encoder_padding_ratio',
-    'Share of padding in the computed positions since the encoder started.',
-    ({ tokens, paddedTokens }) => (paddedTokens === 0 ? 0 : 1 - tokens / paddedTokens),
+  gauge('encoder_padding_ratio', 'Share of padding in all computed positions.', ({ tokens, paddedTokens }) =>
+    paddedTokens === 0 ? 0 : 1 - tokens / paddedTokens,
   );
   gauge(
     'encoder_tokens_per_second',
-    'Estimated tokens per second with a full queue.',
+    'Rate of a full queue, estimated.',
     (encoder) => encoder.tokensPerSecond,
   );
   gauge(
