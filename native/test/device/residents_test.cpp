@@ -92,7 +92,7 @@ void checkSame(const SearchOutcome& found, const SearchOutcome& wanted) {
   CHECK(found.similarities == wanted.similarities);
 }
 
-const Case same("device", "a search there finds what an exact one finds, and no search waits for a copy", [](Random& random) {
+const Case same("device", "the device gives exact results, and nothing waits for a copy", [](Random& random) {
   Fixture fixture(random);
   fixture.addSealed(random, 1, 60);
   fixture.addSealed(random, 2, 45);
@@ -128,7 +128,7 @@ const Case same("device", "a search there finds what an exact one finds, and no 
   CHECK(fixture.run(nothing, Plan::automatic).results.empty());
 });
 
-const Case ranks("device", "candidates are ranked by what the device says, and groups end where there is no more", [](Random& random) {
+const Case ranks("device", "candidates are ranked by the device, and grouped searches end", [](Random& random) {
   Fixture fixture(random);
   fixture.addSealed(random, 1, 60);
   fixture.addSealed(random, 2, 60);
@@ -204,7 +204,7 @@ const Case room("device", "copies that nobody asks for make room, others keep it
   CHECK(emulatedState.matrices == 0);
 });
 
-const Case failing("device", "a device that fails is left alone for a while, and searches go on without it", [](Random& random) {
+const Case failing("device", "searches go on without a device that failed, for a while", [](Random& random) {
   Fixture fixture(random, 0, std::chrono::milliseconds(300));
   fixture.addSealed(random, 1, 60);
   fixture.load(random);
@@ -224,7 +224,7 @@ const Case failing("device", "a device that fails is left alone for a while, and
   CHECK_ERROR(loadDeviceLibrary("/nowhere.so"), ErrorCode::invalidArgument);
 });
 
-const Case together("concurrency", "searches of the same chunks that wait for the device go there together", [](Random& random) {
+const Case together("concurrency", "waiting searches of the same chunks share a call", [](Random& random) {
   Fixture fixture(random);
   fixture.addSealed(random, 1, 24);
   fixture.addSealed(random, 2, 16);
@@ -269,7 +269,7 @@ const Case silent("device", "a search that waits too long for the device goes on
   CHECK(fixture.residents.use().failure == "it does not answer");
 });
 
-const Case wrong("device", "a device whose scores are not the CPU's is left alone, and the search is made without it", [](Random& random) {
+const Case wrong("device", "a device whose scores differ from the CPU's is not used", [](Random& random) {
   Fixture fixture(random, 0, std::chrono::milliseconds(300));
   fixture.addSealed(random, 1, 60);
   fixture.load(random);

@@ -84,7 +84,7 @@ void check(Random& random) {
   }
 }
 
-const test::Case program("device", "the program of a warp gives the scalar kernel's scores to the last bit", [](Random& random) {
+const test::Case program("device", "a warp gives the scalar kernel's scores to the last bit", [](Random& random) {
   for (int round = 0; round < test::rounds(5); ++round) {
     check<1, 1>(random);
     check<2, 1>(random);

@@ -41,7 +41,7 @@ Number someNumber(Random& random) {
   return {negative ? -value : value, (negative ? "-" : "") + digits};
 }
 
-const Case numbersInOrder("values", "keys of numbers are in the order of their exact values, however written", [](Random& random) {
+const Case numbersInOrder("values", "keys of numbers have the order of their exact values", [](Random& random) {
   for (int round = 0; round < rounds(200'000); ++round) {
     const Number a = someNumber(random), b = someNumber(random);
     const auto x = valueKey(a.token), y = valueKey(b.token);
@@ -148,7 +148,7 @@ const Case ranges("values", "a column finds what a scan of its values finds", []
   }
 });
 
-const Case columnsForgotten("values", "values are known by field, once for each record, and the oldest field is forgotten", [](Random&) {
+const Case columnsForgotten("values", "values are kept once a record, and the oldest field is forgotten", [](Random&) {
   FieldValues values;
   const auto always = [](uint32_t) { return true; };
   const std::vector<std::string> year{"year"};

@@ -140,7 +140,7 @@ void checkEqual(const SearchOutcome& a, const SearchOutcome& b) {
   CHECK(a.similarities == b.similarities && a.documentTokens == b.documentTokens);
 }
 
-const Case inParts("search", "a segment is searched while it comes, with the answers of the whole one", [](Random& random) {
+const Case inParts("search", "a segment is searched while it is fetched, with the same answers", [](Random& random) {
   Fetching fetching(random);
   // Header, trailer, directory.
   CHECK(fetching.open() <= 3);
@@ -165,7 +165,7 @@ const Case inParts("search", "a segment is searched while it comes, with the ans
   CHECK(asked == 1);
 });
 
-const Case wholeNeeded("search", "what reads all records of a segment that is being fetched says so", [](Random& random) {
+const Case wholeNeeded("search", "reading all records of a segment that is being fetched fails", [](Random& random) {
   Fetching fetching(random);
   CHECK(remove((fetching.path() + ".postings").c_str()) == 0);
   fetching.open();

@@ -53,8 +53,7 @@ class Cache {
   const Mapping& mapping_;
 };
 
-const Case cold("search", "the pages of candidates are asked for together, wherever they lie and however few are missing",
-                [](Random& random) {
+const Case cold("search", "the pages of candidates are asked for together, wherever they lie", [](Random& random) {
   const TemporaryDirectory directory;
   const Clusters clusters(random, dim, 30);
   Engine engine(1, "auto");

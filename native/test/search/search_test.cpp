@@ -359,8 +359,7 @@ const Case dropped("concurrency", "opening a segment answers though it is droppe
   CHECK(met > 0);
 });
 
-const Case concurrent("concurrency", "searches beside appends, publications, syncs and seals see whole snapshots",
-                      [](Random& random) {
+const Case concurrent("concurrency", "searches beside writes see whole snapshots", [](Random& random) {
   Fixture fixture(random, 3);
   fixture.index->createSegment(1, fixture.directory.file("1.seg"));
   fixture.add(random, 1, 20);

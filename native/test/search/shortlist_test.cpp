@@ -8,8 +8,7 @@
 namespace maxsimd::test {
 namespace {
 
-const Case bounded("shortlist", "the best and oldest of all parts are found, whatever order they end in",
-                   [](Random& random) {
+const Case bounded("shortlist", "the best and oldest of all parts are found in any order", [](Random& random) {
   for (int round = 0; round < 200; ++round) {
     const uint32_t tokens = between(random, 1, 40), most = tokens * entryMax;
     const size_t count = between(random, 1, 60);

@@ -56,8 +56,7 @@ void copyToTarget(Index& index, const Moved& moved) {
   index.seal(2);
 }
 
-const Case merged("states", "a search that began in the middle of a merge neither hides nor oversteps what it moved",
-                  [](Random& random) {
+const Case merged("states", "a search that began during a merge sees what it moved", [](Random& random) {
   for (const bool othersFirst : {false, true}) {
     constexpr uint32_t records = 2000;
     const TemporaryDirectory directory;
@@ -79,8 +78,7 @@ const Case merged("states", "a search that began in the middle of a merge neithe
   }
 });
 
-const Case askedAgain("states", "a search of an older generation after a merge leaves later ones what died before the merge",
-                      [](Random& random) {
+const Case askedAgain("states", "a search of an older generation changes nothing for later ones", [](Random& random) {
   constexpr uint32_t records = 20;
   const TemporaryDirectory directory;
   const Clusters clusters(random, dim, 30);
@@ -104,8 +102,7 @@ const Case askedAgain("states", "a search of an older generation after a merge l
   CHECK(live(1) == records);
 });
 
-const Case damagedDead("states", "codes are built beside damaged records that nobody sees, not of those that somebody sees",
-                       [](Random& random) {
+const Case damagedDead("states", "codes are built beside damaged records that nobody sees", [](Random& random) {
   constexpr uint32_t records = 100;
   const TemporaryDirectory directory;
   const Clusters clusters(random, dim, 30);

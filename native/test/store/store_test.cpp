@@ -349,8 +349,7 @@ const Case several("store", "a filter of several terms matches the records that 
   checkAll(*Segment::open(7, path, dim, records, true));
 });
 
-const Case unreadableTerms("store", "a record whose terms cannot be read is detected, and no postings leave it out",
-                           [](Random& random) {
+const Case unreadableTerms("store", "postings leave out no record whose terms cannot be read", [](Random& random) {
   const TemporaryDirectory directory;
   const std::string path = directory.file("7.seg"), file = SealedPostings::pathOf(path);
   const Sample sample(random, 6);

@@ -41,8 +41,7 @@ struct MappedFile {
   }
 };
 
-const Case cut("unread", "a file cut short under its mapping reads as zeros and says so; others do not notice",
-               [](Random& random) {
+const Case cut("unread", "a file cut short under its mapping reads as zeros and is marked", [](Random& random) {
   const TemporaryDirectory directory;
   constexpr uint64_t bytes = 64 << 10;
   std::vector<MappedFile> files;
@@ -175,8 +174,7 @@ uint32_t unreadIn(const Work& work, ErrorCode code) {
   fail(__FILE__, __LINE__, "nothing was unread");
 }
 
-const Case shortSegment("unread", "what needs records of a file cut short fails and says which; once they are back it goes on",
-                        [](Random& random) {
+const Case shortSegment("unread", "reading a file cut short fails until its bytes are back", [](Random& random) {
   for (const bool checked : {false, true}) {
     Stage stage(random, false);
     const SearchOutcome before = stage.search();
@@ -208,7 +206,7 @@ const Case shortSegment("unread", "what needs records of a file cut short fails 
   }
 });
 
-const Case flipped("unread", "a record found damaged is used again once it reads as it was written", [](Random& random) {
+const Case flipped("unread", "a damaged record is used again once it reads as written", [](Random& random) {
   Stage stage(random, false);
   const SearchOutcome before = stage.search();
   stage.reopen();
@@ -228,7 +226,7 @@ const Case flipped("unread", "a record found damaged is used again once it reads
   CHECK(same(before, stage.search()));
 });
 
-const Case shortCodes("unread", "codes that cannot be read are not used, and no answer comes of them", [](Random& random) {
+const Case shortCodes("unread", "codes that cannot be read are not used", [](Random& random) {
   for (const Plan plan : {Plan::codes, Plan::lists}) {
     Stage stage(random, true);
     const SearchOutcome exact = stage.search();
@@ -253,7 +251,7 @@ const Case changedCodes("unread", "where codes lie does not change with their fi
   CHECK(same(before, stage.search()));
 });
 
-const Case shortPostings("unread", "filters read the records where postings cannot be read or lie elsewhere", [](Random& random) {
+const Case shortPostings("unread", "filters read the records where postings cannot be read", [](Random& random) {
   for (const bool cutShort : {false, true}) {
     Stage stage(random, false);
     stage.request.terms = {term(1)};
@@ -273,8 +271,7 @@ const Case shortPostings("unread", "filters read the records where postings cann
   }
 });
 
-const Case deadInActive("unread", "an active segment opens beside a damaged record unless somebody sees it",
-                        [](Random& random) {
+const Case deadInActive("unread", "an active segment opens beside a damaged record nobody sees", [](Random& random) {
   for (const uint64_t died : {uint64_t(2), generationNever}) {
     const TemporaryDirectory directory;
     const Clusters clusters(random, dim, 30);
