@@ -50,9 +50,8 @@ std::shared_ptr<AsyncHub> AsyncHub::create(Napi::Env env, std::unique_ptr<Engine
   hub->env_ = env;
   auto* context = new std::shared_ptr<AsyncHub>(hub);
   const auto finalize = [](napi_env, void* data, void*) { delete static_cast<std::shared_ptr<AsyncHub>*>(data); };
-  const napi_status status =
-      napi_create_threadsafe_function(env, nullptr, nullptr, Napi::String::New(env, "maxsimd"), 0, 1, context, finalize,
-                                      context, settle, &hub->function_);
+  const napi_status status = napi_create_threadsafe_function(env, nullptr, nullptr, Napi::String::New(env, "maxsimd"),
+                                                             0, 1, context, finalize, context, settle, &hub->function_);
   if (status != napi_ok) {
     delete context;
     throw Napi::Error::New(env, "cannot create a thread-safe function");

@@ -35,7 +35,8 @@ class AsyncWork {
 class AsyncHub : public std::enable_shared_from_this<AsyncHub> {
  public:
   /// `residents`: null = no device.
-  static std::shared_ptr<AsyncHub> create(Napi::Env env, std::unique_ptr<Engine> engine, std::unique_ptr<Residents> residents);
+  static std::shared_ptr<AsyncHub> create(Napi::Env env, std::unique_ptr<Engine> engine,
+                                          std::unique_ptr<Residents> residents);
 
   bool open() const { return open_; }
   Engine& engine() { return *engine_; }

@@ -181,8 +181,8 @@ Napi::Value EngineObject::score(const Napi::CallbackInfo& info) {
       Napi::Object object = Napi::Object::New(env);
       object.Set("scores", makeArray<float, Napi::Float32Array>(env, outcome.scores.data(), outcome.scores.size()));
       if (!outcome.similarities.empty()) {
-        object.Set("similarities", makeArray<float, Napi::Float32Array>(env, outcome.similarities.data(),
-                                                                        outcome.similarities.size()));
+        object.Set("similarities",
+                   makeArray<float, Napi::Float32Array>(env, outcome.similarities.data(), outcome.similarities.size()));
         object.Set("documentTokens", makeArray<uint32_t, Napi::Uint32Array>(env, outcome.documentTokens.data(),
                                                                             outcome.documentTokens.size()));
       }

@@ -43,8 +43,8 @@ std::optional<PartialCopy> takePartialCopy(const Napi::Value& value) {
   if (value.IsUndefined()) return std::nullopt;
   const auto [path, partBytes, given] = properties(takeObject(value, "partial"), "path", "partBytes", "parts");
   const auto parts = takeArray<uint8_t>(given, "partial.parts");
-  return PartialCopy{takeString(path, "partial.path"), takeInteger(partBytes, "partial.partBytes", 1),
-                     {parts.begin(), parts.end()}};
+  return PartialCopy{
+      takeString(path, "partial.path"), takeInteger(partBytes, "partial.partBytes", 1), {parts.begin(), parts.end()}};
 }
 
 RecordParts takeRecord(const Napi::Value& value, uint32_t dim) {

@@ -88,8 +88,8 @@ Napi::Value searchResult(Napi::Env env, TimedSearch& timed, bool components) {
       object.Set("candidateScores", candidateScores);
       object.Set("candidateRanks", candidateRanks);
     }
-    object.Set("similarities", makeArray<float, Napi::Float32Array>(env, outcome.similarities.data(),
-                                                                    outcome.similarities.size()));
+    object.Set("similarities",
+               makeArray<float, Napi::Float32Array>(env, outcome.similarities.data(), outcome.similarities.size()));
     object.Set("documentTokens", makeArray<uint32_t, Napi::Uint32Array>(env, outcome.documentTokens.data(),
                                                                         outcome.documentTokens.size()));
   }
@@ -321,7 +321,7 @@ Napi::Value IndexObject::copyLifespans(const Napi::CallbackInfo& info) {
     Index& index = requireOpen();
     const auto records = takeArray<uint32_t>(info[1], "records");
     index.copyLifespans(takeSegmentId(info[0], "fromSegmentId"), {records.begin(), records.end()},
-                    takeSegmentId(info[2], "toSegmentId"), uint32_t(takeInteger(info[3], "first", 0, UINT32_MAX)));
+                        takeSegmentId(info[2], "toSegmentId"), uint32_t(takeInteger(info[3], "first", 0, UINT32_MAX)));
     return info.Env().Undefined();
   });
 }

@@ -78,8 +78,8 @@ struct DeviceLibrary {
   void (*destroy)(void* matrix);
   /// For each query the best `k` of the admitted chunks of `scanCount` matrices of one dim together, and all that tie with the last of them,
   /// in any order; all that are admitted if they are fewer. Scores are those of kernels/contract.h, to the last bit.
-  const char* (*best)(void* device, const DeviceQuery* queries, DeviceAnswer* answers, uint32_t queryCount, const DeviceScan* scans,
-                      uint32_t scanCount);
+  const char* (*best)(void* device, const DeviceQuery* queries, DeviceAnswer* answers, uint32_t queryCount,
+                      const DeviceScan* scans, uint32_t scanCount);
 };
 
 using DeviceLibraryEntry = const DeviceLibrary* (*)();

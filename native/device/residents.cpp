@@ -156,7 +156,8 @@ void Residents::make(const std::shared_ptr<const Segment>& segment) {
     {
       Leaving leaving;
       const std::lock_guard lock(mutex_);
-      if (!makeRoom(bytes, leaving)) throw Error(ErrorCode::noMemory, "no room for " + std::to_string(bytes) + " bytes");
+      if (!makeRoom(bytes, leaving))
+        throw Error(ErrorCode::noMemory, "no room for " + std::to_string(bytes) + " bytes");
       places_[segment.get()].bytes = bytes;
     }
     auto resident = std::make_shared<Resident>(library_, device_, *segment);
@@ -240,7 +241,8 @@ void Residents::answerNext(std::unique_lock<std::mutex>& lock) {
   isSearching_ = true;
   began_ = Clock::now();
   lock.unlock();
-  const char* const failure = library_.best(device_, queries.data(), answers.data(), count, scans.data(), uint32_t(scans.size()));
+  const char* const failure =
+      library_.best(device_, queries.data(), answers.data(), count, scans.data(), uint32_t(scans.size()));
   lock.lock();
   isSearching_ = false;
   for (uint32_t at = 0; at < count; ++at) {

@@ -40,7 +40,7 @@ File File::openReadOnly(const std::string& path) {
 }
 
 uint64_t File::size() const {
-  struct stat status {};
+  struct stat status{};
   if (fstat(descriptor_, &status) != 0) throw Error::fromErrno("stat " + path_);
   return uint64_t(status.st_size);
 }

@@ -47,9 +47,7 @@ class PresentParts {
   void require(uint64_t offset, uint64_t bytes) const;
 
  private:
-  bool has(uint64_t part) const {
-    return presence_[part / 8].load(std::memory_order_acquire) >> part % 8 & 1;
-  }
+  bool has(uint64_t part) const { return presence_[part / 8].load(std::memory_order_acquire) >> part % 8 & 1; }
 
   const uint64_t fileId_;
   const uint64_t partBytes_;

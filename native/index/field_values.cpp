@@ -119,9 +119,8 @@ void FieldValues::add(std::span<const std::string> fields, std::span<const uint3
 void FieldValues::makeColumns(std::span<const std::string> fields) {
   for (const std::string& field : fields) touch(columns_[field]);
   while (columns_.size() > std::max(columnsMax, fields.size())) {
-    columns_.erase(std::min_element(columns_.begin(), columns_.end(), [](const auto& a, const auto& b) {
-      return a.second.usedAt < b.second.usedAt;
-    }));
+    columns_.erase(std::min_element(columns_.begin(), columns_.end(),
+                                    [](const auto& a, const auto& b) { return a.second.usedAt < b.second.usedAt; }));
   }
 }
 

@@ -72,7 +72,8 @@ class FieldValues {
   std::vector<uint32_t> lacking(std::span<const std::string> fields, uint32_t records,
                                 const std::function<bool(uint32_t)>& isNeeded) const;
   /// `objects[i]`: metadata of `records[i]` as compact JSON. `no_memory` if there is no room.
-  void add(std::span<const std::string> fields, std::span<const uint32_t> records, std::span<const std::string> objects);
+  void add(std::span<const std::string> fields, std::span<const uint32_t> records,
+           std::span<const std::string> objects);
   /// Adds the records whose values lie in the range; false if it is not known of all that are needed.
   bool addTo(Bitmap& records, const std::string& field, const KeyRange& range,
              const std::function<bool(uint32_t)>& isNeeded) const;

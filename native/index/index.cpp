@@ -204,8 +204,8 @@ Index::CodesBuilt Index::buildCodes(uint64_t id, const Deadline& deadline) {
   const auto codebook = codebookFor(segment, deadline);
   const MemoryShare building(ChunkCodes::buildBytes(segment->counts().rows));
   auto codes = ChunkCodes::build(
-      *segment, kernel_, *codebook,
-      [this](uint64_t hash, const ChunkCodes::Load& load) { return intern(hash, load); }, deadline);
+      *segment, kernel_, *codebook, [this](uint64_t hash, const ChunkCodes::Load& load) { return intern(hash, load); },
+      deadline);
   const std::lock_guard lock(mutex_);
   const bool fitted = newestCodebook() != codebook;
   const CodesBuilt built{codes->chunks(), codes->fileBytes(), codebook->count(), fitted};
@@ -245,9 +245,8 @@ void Index::loadLifespans(std::span<const LifespanLoad> lifespans) {
       throw Error(ErrorCode::corrupt, segment.path() + ": damaged record " + std::to_string(lifespan.at.record));
     }
     if (segment.record(lifespan.at.record).versionId != lifespan.versionId) {
-      throw Error(ErrorCode::corrupt,
-                  segment.path() + ": record " + std::to_string(lifespan.at.record) +
-                      " holds another document version");
+      throw Error(ErrorCode::corrupt, segment.path() + ": record " + std::to_string(lifespan.at.record) +
+                                          " holds another document version");
     }
   }
   for (const LifespanLoad& lifespan : lifespans) {

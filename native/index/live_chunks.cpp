@@ -81,10 +81,8 @@ void LiveTracker::bring(LiveChunks& live, uint32_t record, uint64_t generation) 
   if (live.chunks.size() < end) live.chunks.resize(end);
   if (live.chunks.test(entry.firstChunk) == visible) return;
   for (uint32_t chunk = entry.firstChunk; chunk < end; ++chunk) {
-    if (visible)
-      live.chunks.set(chunk);
-    else
-      live.chunks.reset(chunk);
+    if (visible) live.chunks.set(chunk);
+    else live.chunks.reset(chunk);
   }
   live.count = visible ? live.count + entry.chunks : live.count - entry.chunks;
   live.rows = visible ? live.rows + entry.rows : live.rows - entry.rows;

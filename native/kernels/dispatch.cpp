@@ -5,10 +5,7 @@ namespace {
 
 const Kernel* const table[] = {
 #if defined(__x86_64__)
-    &amxKernel,
-    &avx512vnniKernel,
-    &avxvnniKernel,
-    &avx2Kernel,
+    &amxKernel,    &avx512vnniKernel, &avxvnniKernel, &avx2Kernel,
 #elif defined(__aarch64__)
     &neonKernel,
 #endif

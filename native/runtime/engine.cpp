@@ -33,7 +33,8 @@ uint64_t measureRate(const Kernel& kernel) {
   for (size_t i = 0; i < vectors.size(); ++i) vectors[i] = int8_t(i * 31);
   const std::vector<uint16_t> scales(rowsPerChunk + readPaddingBytes, 0x1c00);
   std::vector<Chunk> chunks;
-  for (size_t c = 0; c < chunkCount; ++c) chunks.push_back({vectors.data() + c * chunkBytes, scales.data(), rowsPerChunk});
+  for (size_t c = 0; c < chunkCount; ++c)
+    chunks.push_back({vectors.data() + c * chunkBytes, scales.data(), rowsPerChunk});
   const Query query(kernel, vectors.data(), budgetTokens, dim);
   float scores[partChunks];
   kernel.maxsim(query.packed(), chunks.data(), 1, scores);

@@ -99,7 +99,8 @@ bool hasMoreDocuments(const std::vector<Selection>& selections, size_t count) {
 
 /// How many candidates a grouped search may look at, whatever it has found.
 uint32_t widestCandidateK(const IndexSearch& request, const Live& live) {
-  const double productsOfChunk = double(live.rows) / double(std::max<uint64_t>(1, live.chunks)) * double(request.offsets.size());
+  const double productsOfChunk =
+      double(live.rows) / double(std::max<uint64_t>(1, live.chunks)) * double(request.offsets.size());
   const double affordable = widenedProductsMost / std::max(1.0, productsOfChunk);
   const double widest = double(std::max(request.candidateK, request.topK)) * widenedMost;
   return std::max(request.candidateK, uint32_t(std::min({widest, affordable, double(live.chunks)})));
@@ -165,8 +166,7 @@ SearchOutcome search(Index& index, Pool& pool, const IndexSearch& request) {
   request.deadline.check();
   const auto start = Clock::now();
   SearchOutcome outcome;
-  std::vector<Selection> selections =
-      selectLive(index.snapshot(), request.generation, request, request.deadline);
+  std::vector<Selection> selections = selectLive(index.snapshot(), request.generation, request, request.deadline);
   const Query query(index.kernel(), request.query, request.offsets, index.options().dim);
   const auto filteredAt = Clock::now();
 
@@ -197,7 +197,8 @@ SearchOutcome search(Index& index, Pool& pool, const IndexSearch& request) {
     IndexSearch wider = request;
     const uint32_t widest = widestCandidateK(request, liveOf(selections));
     auto documents = bestOfDocuments(best(scores.size()), request.topK);
-    while (documents.size() < request.topK && wider.candidateK < widest && hasMoreDocuments(selections, documents.size())) {
+    while (documents.size() < request.topK && wider.candidateK < widest &&
+           hasMoreDocuments(selections, documents.size())) {
       wider.candidateK = std::min(wider.candidateK * widening, widest);
       rank(wider);
       documents = bestOfDocuments(best(scores.size()), request.topK);

@@ -35,9 +35,7 @@ struct FileState {
 sqlite3_vfs* baseVfs = nullptr;
 sqlite3_vfs vfs;
 
-int stateOffset() {
-  return (baseVfs->szOsFile + 7) / 8 * 8;
-}
+int stateOffset() { return (baseVfs->szOsFile + 7) / 8 * 8; }
 
 FileState& stateOf(sqlite3_file* file) {
   return *reinterpret_cast<FileState*>(reinterpret_cast<uint8_t*>(file) + stateOffset());

@@ -130,7 +130,9 @@ struct ChunkEntry {
 };
 static_assert(sizeof(ChunkEntry) == 8);
 
-constexpr uint64_t alignSection(uint64_t bytes) { return (bytes + sectionAlignment - 1) & ~uint64_t(sectionAlignment - 1); }
+constexpr uint64_t alignSection(uint64_t bytes) {
+  return (bytes + sectionAlignment - 1) & ~uint64_t(sectionAlignment - 1);
+}
 
 /// Byte offsets of a record's sections from its start.
 struct RecordLayout {

@@ -338,8 +338,7 @@ uint32_t Segment::chunkRows(uint32_t number) const {
 
 RecordView Segment::view(const Mapping& mapping, uint32_t record) const {
   const RecordEntry& entry = records_[record];
-  return {mapping.base() + entry.offset,
-          RecordLayout::of(dim_, entry.chunks, entry.rows, entry.terms)};
+  return {mapping.base() + entry.offset, RecordLayout::of(dim_, entry.chunks, entry.rows, entry.terms)};
 }
 
 void Segment::addParts(std::span<const uint8_t> bits) {

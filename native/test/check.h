@@ -43,20 +43,20 @@ class TemporaryDirectory {
 
 }  // namespace maxsimd::test
 
-#define CHECK(condition) \
-  do {                   \
+#define CHECK(condition)                                                   \
+  do {                                                                     \
     if (!(condition)) maxsimd::test::fail(__FILE__, __LINE__, #condition); \
   } while (false)
 
 /// Expects an `Error` of the given code.
-#define CHECK_ERROR(expression, expected)                                              \
-  do {                                                                                 \
-    bool thrown = false;                                                               \
-    try {                                                                              \
-      (void)(expression);                                                              \
-    } catch (const maxsimd::Error& error) {                                            \
-      thrown = true;                                                                   \
+#define CHECK_ERROR(expression, expected)                                                    \
+  do {                                                                                       \
+    bool thrown = false;                                                                     \
+    try {                                                                                    \
+      (void)(expression);                                                                    \
+    } catch (const maxsimd::Error& error) {                                                  \
+      thrown = true;                                                                         \
       if (error.code() != (expected)) maxsimd::test::fail(__FILE__, __LINE__, error.what()); \
-    }                                                                                  \
-    if (!thrown) maxsimd::test::fail(__FILE__, __LINE__, #expression " did not throw");   \
+    }                                                                                        \
+    if (!thrown) maxsimd::test::fail(__FILE__, __LINE__, #expression " did not throw");      \
   } while (false)

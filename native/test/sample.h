@@ -95,7 +95,8 @@ class PackedCodes {
 };
 
 /// A search of `tokens` query tokens at generation 1.
-inline IndexSearch searchOf(const std::vector<float>& query, size_t tokens, uint32_t topK, uint32_t candidateK, Plan plan) {
+inline IndexSearch searchOf(const std::vector<float>& query, size_t tokens, uint32_t topK, uint32_t candidateK,
+                            Plan plan) {
   IndexSearch request{};
   request.query = query;
   request.offsets.resize(tokens);

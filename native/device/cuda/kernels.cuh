@@ -20,7 +20,8 @@ __device__ inline bool isAdmitted(const uint32_t* admitted, uint32_t chunk) {
 /// written.
 template <uint32_t Steps, uint32_t AtOnce>
 __global__ void __launch_bounds__(threadsPerBlock)
-    scoreChunks(Documents documents, Queries queries, const uint32_t* __restrict__ admitted, float* __restrict__ scores) {
+    scoreChunks(Documents documents, Queries queries, const uint32_t* __restrict__ admitted,
+                float* __restrict__ scores) {
   const uint32_t warps = gridDim.x * warpsPerBlock;
   const auto admittedFrom = [&](uint32_t chunk) {
     while (chunk < documents.chunks && !isAdmitted(admitted, chunk)) chunk += warps;

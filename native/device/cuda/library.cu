@@ -11,12 +11,12 @@ namespace maxsimd::cuda {
 namespace {
 
 /// Returns from a function whose result is what failed.
-#define ATTEMPT(call)                                                       \
-  do {                                                                      \
-    if (const cudaError_t result = (call); result != cudaSuccess) {         \
-      cudaGetLastError();                                                   \
-      return cudaGetErrorString(result);                                    \
-    }                                                                       \
+#define ATTEMPT(call)                                               \
+  do {                                                              \
+    if (const cudaError_t result = (call); result != cudaSuccess) { \
+      cudaGetLastError();                                           \
+      return cudaGetErrorString(result);                            \
+    }                                                               \
   } while (false)
 
 struct DeviceMemory {
@@ -116,8 +116,10 @@ struct RequestLayout {
   uint32_t blocks = 0;
   size_t scales, offsets, admitted, selections, places, bytes;
 
-  RequestLayout(const DeviceQuery* asked, uint32_t count, uint32_t words) : rowBytes(paddedBytes(asked->dim)), queries(count) {
-    for (uint32_t query = 0; query < count; ++query) blocks = std::max(blocks, (asked[query].tokens + blockTokens - 1) / blockTokens);
+  RequestLayout(const DeviceQuery* asked, uint32_t count, uint32_t words)
+      : rowBytes(paddedBytes(asked->dim)), queries(count) {
+    for (uint32_t query = 0; query < count; ++query)
+      blocks = std::max(blocks, (asked[query].tokens + blockTokens - 1) / blockTokens);
     const size_t padded = queries * tokens();
     scales = padded * rowBytes;
     offsets = scales + padded * sizeof(float);
@@ -131,7 +133,8 @@ struct RequestLayout {
   size_t tokens() const { return size_t(blocks) * blockTokens; }
 };
 
-void layOut(const RequestLayout& layout, const DeviceQuery* queries, const DeviceScan* scans, uint32_t count, uint8_t* to) {
+void layOut(const RequestLayout& layout, const DeviceQuery* queries, const DeviceScan* scans, uint32_t count,
+            uint8_t* to) {
   std::memset(to, 0, layout.admitted);
   for (uint32_t at = 0; at < layout.queries; ++at) {
     const DeviceQuery& query = queries[at];
@@ -196,8 +199,10 @@ const char* createMatrix(void* of, const MatrixShape* shape, const uint64_t* sta
   if (const char* failure = matrix->scales.reserve(shape->rows)) return failure;
   if (const char* failure = matrix->starts.reserve(size_t(shape->chunks) + 1)) return failure;
   const cudaStream_t stream = device.filling;
-  if (matrix->rowBytes != shape->dim) ATTEMPT(cudaMemsetAsync(matrix->vectors.get(), 0, shape->rows * matrix->rowBytes, stream));
-  ATTEMPT(cudaMemcpyAsync(matrix->starts.get(), starts, (size_t(shape->chunks) + 1) * sizeof(uint64_t), cudaMemcpyHostToDevice, stream));
+  if (matrix->rowBytes != shape->dim)
+    ATTEMPT(cudaMemsetAsync(matrix->vectors.get(), 0, shape->rows * matrix->rowBytes, stream));
+  ATTEMPT(cudaMemcpyAsync(matrix->starts.get(), starts, (size_t(shape->chunks) + 1) * sizeof(uint64_t),
+                          cudaMemcpyHostToDevice, stream));
   ATTEMPT(cudaStreamSynchronize(stream));
   *created = matrix.release();
   return nullptr;
@@ -207,9 +212,10 @@ const char* fillMatrix(void* of, uint64_t firstRow, uint64_t rows, const int8_t*
   Matrix& matrix = *static_cast<Matrix*>(of);
   ATTEMPT(cudaSetDevice(int(matrix.device->ordinal)));
   const cudaStream_t stream = matrix.device->filling;
-  ATTEMPT(cudaMemcpy2DAsync(matrix.vectors.get() + firstRow * matrix.rowBytes, matrix.rowBytes, vectors, matrix.shape.dim,
-                            matrix.shape.dim, rows, cudaMemcpyHostToDevice, stream));
-  ATTEMPT(cudaMemcpyAsync(matrix.scales.get() + firstRow, scales, rows * sizeof(uint16_t), cudaMemcpyHostToDevice, stream));
+  ATTEMPT(cudaMemcpy2DAsync(matrix.vectors.get() + firstRow * matrix.rowBytes, matrix.rowBytes, vectors,
+                            matrix.shape.dim, matrix.shape.dim, rows, cudaMemcpyHostToDevice, stream));
+  ATTEMPT(
+      cudaMemcpyAsync(matrix.scales.get() + firstRow, scales, rows * sizeof(uint16_t), cudaMemcpyHostToDevice, stream));
   ATTEMPT(cudaStreamSynchronize(stream));
   return nullptr;
 }
@@ -220,8 +226,8 @@ void destroyMatrix(void* of) {
   delete matrix;
 }
 
-const char* best(void* of, const DeviceQuery* asked, DeviceAnswer* answers, uint32_t queryCount, const DeviceScan* scans,
-                 uint32_t scanCount) {
+const char* best(void* of, const DeviceQuery* asked, DeviceAnswer* answers, uint32_t queryCount,
+                 const DeviceScan* scans, uint32_t scanCount) {
   Device& device = *static_cast<Device*>(of);
   ATTEMPT(cudaSetDevice(int(device.ordinal)));
   const uint32_t words = wordsOf(scans, scanCount), chunks = words * 64;
@@ -236,10 +242,15 @@ const char* best(void* of, const DeviceQuery* asked, DeviceAnswer* answers, uint
   // A search that failed may have left something.
   ATTEMPT(cudaMemsetAsync(device.counts.get(), 0, queryCount * digits * sizeof(uint32_t), stream));
 
-  const Queries queries = {reinterpret_cast<const int8_t*>(there), reinterpret_cast<const float*>(there + layout.scales),
-                           reinterpret_cast<const float*>(there + layout.offsets), queryCount, layout.blocks, chunks};
+  const Queries queries = {reinterpret_cast<const int8_t*>(there),
+                           reinterpret_cast<const float*>(there + layout.scales),
+                           reinterpret_cast<const float*>(there + layout.offsets),
+                           queryCount,
+                           layout.blocks,
+                           chunks};
   const auto* const admitted = reinterpret_cast<const uint32_t*>(there + layout.admitted);
-  const ScoreKernel kernel = queryCount * layout.blocks == 1 ? kernelFor<1>(layout.rowBytes) : kernelFor<4>(layout.rowBytes);
+  const ScoreKernel kernel =
+      queryCount * layout.blocks == 1 ? kernelFor<1>(layout.rowBytes) : kernelFor<4>(layout.rowBytes);
   int resident = 0;
   ATTEMPT(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, threadsPerBlock, 0));
   std::vector<uint32_t> firsts;
@@ -247,8 +258,10 @@ const char* best(void* of, const DeviceQuery* asked, DeviceAnswer* answers, uint
   for (uint32_t scan = 0; scan < scanCount; ++scan) {
     const Matrix& matrix = *static_cast<const Matrix*>(scans[scan].matrix);
     const Documents documents = {matrix.vectors.get(), matrix.scales.get(), matrix.starts.get(), matrix.shape.chunks};
-    const uint32_t grid = std::min(uint32_t(resident) * device.multiprocessors, (matrix.shape.chunks + warpsPerBlock - 1) / warpsPerBlock);
-    kernel<<<grid, threadsPerBlock, 0, stream>>>(documents, queries, admitted + first / 32, device.scores.get() + first);
+    const uint32_t grid = std::min(uint32_t(resident) * device.multiprocessors,
+                                   (matrix.shape.chunks + warpsPerBlock - 1) / warpsPerBlock);
+    kernel<<<grid, threadsPerBlock, 0, stream>>>(documents, queries, admitted + first / 32,
+                                                 device.scores.get() + first);
     firsts.push_back(first);
     first += wordsOf(matrix) * 64;
   }
@@ -256,7 +269,8 @@ const char* best(void* of, const DeviceQuery* asked, DeviceAnswer* answers, uint
   const Scored all = {device.scores.get(), admitted, chunks};
   auto* const selections = reinterpret_cast<Selection*>(there + layout.selections);
   auto* const places = reinterpret_cast<uint32_t*>(there + layout.places);
-  const dim3 blocks(std::min(device.multiprocessors * 4, (chunks + choosers - 1) / choosers), queryCount), one(1, queryCount);
+  const dim3 blocks(std::min(device.multiprocessors * 4, (chunks + choosers - 1) / choosers), queryCount),
+      one(1, queryCount);
   for (uint32_t pass = 0; pass < passes; ++pass) {
     countDigits<<<blocks, choosers, 0, stream>>>(all, selections, pass, device.counts.get());
     chooseDigit<<<one, choosers, 0, stream>>>(selections, device.counts.get(), pass);
@@ -265,7 +279,8 @@ const char* best(void* of, const DeviceQuery* asked, DeviceAnswer* answers, uint
   ATTEMPT(cudaGetLastError());
   // The host's buffer is free again: the queries were copied before anything was scored.
   auto* const keys = reinterpret_cast<uint64_t*>(device.host.get());
-  ATTEMPT(cudaMemcpyAsync(keys, device.found.get(), size_t(queryCount) * room * sizeof(uint64_t), cudaMemcpyDeviceToHost, stream));
+  ATTEMPT(cudaMemcpyAsync(keys, device.found.get(), size_t(queryCount) * room * sizeof(uint64_t),
+                          cudaMemcpyDeviceToHost, stream));
   uint32_t found[deviceQueriesMost];
   ATTEMPT(cudaMemcpyAsync(found, places, queryCount * sizeof *found, cudaMemcpyDeviceToHost, stream));
   ATTEMPT(cudaStreamSynchronize(stream));
@@ -282,8 +297,8 @@ const char* best(void* of, const DeviceQuery* asked, DeviceAnswer* answers, uint
   return nullptr;
 }
 
-constexpr DeviceLibrary library = {deviceLibraryVersion, openDevice,   closeDevice,   matrixBytes,
-                                   createMatrix,         fillMatrix,   destroyMatrix, best};
+constexpr DeviceLibrary library = {deviceLibraryVersion, openDevice, closeDevice,   matrixBytes,
+                                   createMatrix,         fillMatrix, destroyMatrix, best};
 
 }  // namespace
 }  // namespace maxsimd::cuda

@@ -185,8 +185,8 @@ class WarpProgram {
           most = Warp::greater(most, Warp::exchange(most, distance));
         }
         const U32 token = place_ * 2u + (block * blockTokens + n * tileTokens + column);
-        const F32 term = Warp::sum(Warp::product(most, Warp::read(queries_.scales, token)),
-                                   Warp::read(queries_.offsets, token));
+        const F32 term =
+            Warp::sum(Warp::product(most, Warp::read(queries_.scales, token)), Warp::read(queries_.offsets, token));
         F32& sum = partial.sums[n % 2][column];
         sum = Warp::sum(sum, term);
       }

@@ -101,7 +101,8 @@ struct CodeLoops {
   ///   entries[code][i] >= max(1, highest[i] - margins[i])
   /// `highest` is what `highestOfCodes` makes of the chunk's codes. Returns how many; `chosen` has room for `rowsTogether`
   /// more than there are.
-  uint32_t (*chooseRows)(const ResidualTable& table, const CodedChunk& chunk, const uint8_t* highest, ChosenRow* chosen);
+  uint32_t (*chooseRows)(const ResidualTable& table, const CodedChunk& chunk, const uint8_t* highest,
+                         ChosenRow* chosen);
 
   /// Sum over query tokens i of the maximum over these token vectors j of
   ///   (entries[code(j)][i] * entryFactor >> 8) + sum over subspaces m of residuals[m][codeword(j, m)][i]

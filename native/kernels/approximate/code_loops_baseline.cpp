@@ -53,8 +53,8 @@ TARGET_INLINE Quantized narrow(const Integers (&integers)[rowRegisters]) {
   Words words[2];
   for (uint32_t r = 0; r < 2; ++r)
     words[r] = __builtin_shufflevector(Words(integers[2 * r]), Words(integers[2 * r + 1]), 0, 2, 4, 6, 8, 10, 12, 14);
-  return __builtin_shufflevector(Quantized(words[0]), Quantized(words[1]), 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26,
-                                 28, 30);
+  return __builtin_shufflevector(Quantized(words[0]), Quantized(words[1]), 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22,
+                                 24, 26, 28, 30);
 }
 
 }  // namespace

@@ -221,7 +221,8 @@ TARGET_INLINE uint32_t sumOfHighest(const uint8_t* entries, uint32_t codeMask, c
 TARGET uint32_t highestOfCodes(const uint8_t* entries, uint32_t codeMask, const CodeSpan& codes, uint32_t tokensPadded,
                                uint8_t* highest) {
   if (tokensPadded == fewTokens) return sumOfHighest<fewTokens>(entries, codeMask, codes, tokensPadded, highest);
-  if (tokensPadded == registerTokens) return sumOfHighest<registerTokens>(entries, codeMask, codes, tokensPadded, highest);
+  if (tokensPadded == registerTokens)
+    return sumOfHighest<registerTokens>(entries, codeMask, codes, tokensPadded, highest);
   return sumOfHighest<0>(entries, codeMask, codes, tokensPadded, highest);
 }
 
@@ -282,12 +283,13 @@ TARGET void collectHits(const uint8_t* entries, uint32_t rows, uint32_t tokensPa
 
 TARGET uint32_t placesReaching(const uint32_t* sums, uint32_t count, uint32_t least, uint32_t* places) {
   uint32_t found = 0;
-  for (uint32_t first = 0; first < count; first += rowLanes) found += addReaching(sums + first, least, first, places + found);
+  for (uint32_t first = 0; first < count; first += rowLanes)
+    found += addReaching(sums + first, least, first, places + found);
   return found;
 }
 
-TARGET void codewordSimilarities(const float* words, uint32_t width, const float* columns, uint32_t stride,
-                                 float* dots, float* least, float* most) {
+TARGET void codewordSimilarities(const float* words, uint32_t width, const float* columns, uint32_t stride, float* dots,
+                                 float* least, float* most) {
   for (uint32_t i = 0; i < stride; i += floatLanes) {
     Floats low{}, high{};
     for (uint32_t w = 0; w < codewords; ++w) {
@@ -358,7 +360,7 @@ TARGET_INLINE uint32_t addReaching(const uint32_t* sums, uint32_t least, uint32_
 #endif
 
 constexpr CodeLoops codeLoops(const char* name) {
-  return {name,           registerTokens, quantizeEntries, sumOfMaxima,          chooseRows,      sumOfResidualMaxima,
+  return {name,           registerTokens, quantizeEntries, sumOfMaxima,    chooseRows,           sumOfResidualMaxima,
           highestEntries, highestOfCodes, collectHits,     placesReaching, codewordSimilarities, nearestCodewords};
 }
 

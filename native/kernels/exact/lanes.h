@@ -109,7 +109,8 @@ struct LaneKernel {
 
   static void pack(const int8_t* vectors, uint32_t dim, uint32_t tokens, void* packed) {
     const uint32_t used = tokensUsed(tokens);
-    packTiles<PackedElement, Ops::biased>(vectors, dim, tokens, stepsOf(dim), tileTokens, used, static_cast<int32_t*>(packed));
+    packTiles<PackedElement, Ops::biased>(vectors, dim, tokens, stepsOf(dim), tileTokens, used,
+                                          static_cast<int32_t*>(packed));
     // The rest is never multiplied.
     const size_t words = wordsOf(dim) * used;
     std::memset(static_cast<int32_t*>(packed) + words, 0, packedBytes(dim, tokens) - words * 4);
@@ -205,8 +206,8 @@ struct LaneKernel {
 
   /// Rows rowStart, ..., rowEnd - 1 of a block with the tokens of one tile.
   template <Out out, uint32_t rowStart, uint32_t rowEnd, typename A, typename B>
-  TARGET_INLINE void tile(const int32_t* query, uint32_t dim, const Rows& rows, const Target& target,
-                          uint32_t token, bool converts) {
+  TARGET_INLINE void tile(const int32_t* query, uint32_t dim, const Rows& rows, const Target& target, uint32_t token,
+                          bool converts) {
     constexpr bool two = !std::is_void_v<B>;
     using Second = std::conditional_t<two, B, A>;
     constexpr uint32_t width = two ? A::lanes + Second::lanes : A::lanes;
@@ -232,24 +233,24 @@ struct LaneKernel {
           [[maybe_unused]] typename Second::Ints queryB;
           if constexpr (two) queryB = Second::load(query + A::lanes);
           query += width;
-#define STEP(r)                                                                                                  \
-  if constexpr (r >= rowStart && r < rowEnd) {                                                                   \
-    const auto document = A::broadcast(documents + r * Rows::stride);                                            \
-    if constexpr (together > 1) {                                                                                \
-      if (step == 0) {                                                                                           \
-        A::multiply(productsA##r, queryA, document);                                                             \
-        if constexpr (two) A::multiply(productsB##r, queryB, document);                                          \
-      } else if constexpr (two) {                                                                                \
-        accumulateBoth(productsA##r, productsB##r, queryA, queryB, document);                                    \
-      } else {                                                                                                   \
-        A::accumulate(productsA##r, queryA, document);                                                           \
-      }                                                                                                          \
-    } else if constexpr (std::is_same_v<A, B>) {                                                                 \
-      accumulateBoth(a##r, b##r, queryA, queryB, document);                                                      \
-    } else {                                                                                                     \
-      A::accumulate(a##r, queryA, document);                                                                     \
-      if constexpr (two) Second::accumulate(b##r, queryB, Second::narrow(document));                             \
-    }                                                                                                            \
+#define STEP(r)                                                                      \
+  if constexpr (r >= rowStart && r < rowEnd) {                                       \
+    const auto document = A::broadcast(documents + r * Rows::stride);                \
+    if constexpr (together > 1) {                                                    \
+      if (step == 0) {                                                               \
+        A::multiply(productsA##r, queryA, document);                                 \
+        if constexpr (two) A::multiply(productsB##r, queryB, document);              \
+      } else if constexpr (two) {                                                    \
+        accumulateBoth(productsA##r, productsB##r, queryA, queryB, document);        \
+      } else {                                                                       \
+        A::accumulate(productsA##r, queryA, document);                               \
+      }                                                                              \
+    } else if constexpr (std::is_same_v<A, B>) {                                     \
+      accumulateBoth(a##r, b##r, queryA, queryB, document);                          \
+    } else {                                                                         \
+      A::accumulate(a##r, queryA, document);                                         \
+      if constexpr (two) Second::accumulate(b##r, queryB, Second::narrow(document)); \
+    }                                                                                \
   }
           EACH_ROW(STEP)
 #undef STEP
@@ -295,20 +296,24 @@ struct LaneKernel {
 #undef EACH_ROW
 
   /// Rows rowStart, ... of a block with every token.
-  template <Out out, uint32_t rowStart, uint32_t rowEnd = rowStart + Ops::tileRows < blockRows ? rowStart + Ops::tileRows : blockRows>
-  TARGET_INLINE void tiles(const PackedQuery& query, uint32_t dim, const Rows& rows, const Target& target, bool converts) {
+  template <Out out, uint32_t rowStart,
+            uint32_t rowEnd = rowStart + Ops::tileRows < blockRows ? rowStart + Ops::tileRows : blockRows>
+  TARGET_INLINE void tiles(const PackedQuery& query, uint32_t dim, const Rows& rows, const Target& target,
+                           bool converts) {
     const auto* packed = static_cast<const int32_t*>(query.packed);
     const uint32_t used = tokensUsed(query.tokens);
     uint32_t token = 0;
     for (; token + tileTokens <= used; token += tileTokens) {
-      tile<out, rowStart, rowEnd, Ops, Ops>(packed + token * wordsOf(dim), dim, rows, target, token, converts && token == 0);
+      tile<out, rowStart, rowEnd, Ops, Ops>(packed + token * wordsOf(dim), dim, rows, target, token,
+                                            converts && token == 0);
     }
     packed += token * wordsOf(dim);
     const uint32_t left = used - token;
     converts = converts && token == 0;
     if (left == lanes) tile<out, rowStart, rowEnd, Ops, void>(packed, dim, rows, target, token, converts);
     if constexpr (!std::is_same_v<Ops, Narrow>) {
-      if (left == lanes + Narrow::lanes) tile<out, rowStart, rowEnd, Ops, Narrow>(packed, dim, rows, target, token, converts);
+      if (left == lanes + Narrow::lanes)
+        tile<out, rowStart, rowEnd, Ops, Narrow>(packed, dim, rows, target, token, converts);
       if (left == Narrow::lanes) tile<out, rowStart, rowEnd, Narrow, void>(packed, dim, rows, target, token, converts);
     }
     if constexpr (rowEnd < blockRows) tiles<out, rowEnd>(query, dim, rows, target, false);
@@ -321,8 +326,7 @@ struct LaneKernel {
 
   /// Rows first, first + 1, ... of a chunk, converted as the block at startOf(first).
   template <Out out>
-  TARGET_INLINE void block(const PackedQuery& query, uint32_t dim, const Rows& rows, uint32_t first,
-                           Target& target) {
+  TARGET_INLINE void block(const PackedQuery& query, uint32_t dim, const Rows& rows, uint32_t first, Target& target) {
     const uint32_t count = target.rowLast + 1;
     target.rowFirst = startOf(first, count);
     if (first - target.rowFirst < blockRows / 2) {
@@ -359,7 +363,8 @@ struct LaneKernel {
     if (chunks[0].rows < blockRows) {
       convertShort(rows[0], chunks[0], dim);
     } else {
-      convertBlock(rows[0], {chunks[0].vectors, chunks[0].scales, reinterpret_cast<const char*>(chunks[0].vectors)}, dim);
+      convertBlock(rows[0], {chunks[0].vectors, chunks[0].scales, reinterpret_cast<const char*>(chunks[0].vectors)},
+                   dim);
     }
     for (size_t c = 0; c < count; ++c) {
       const Chunk& chunk = chunks[c];
@@ -371,7 +376,8 @@ struct LaneKernel {
         const Chunk& from = more ? chunk : next;
         Rows& converted = rows[current ^ 1];
         const uint32_t start = more ? startOf(first + blockRows, chunk.rows) : 0;
-        const Source source{from.vectors + size_t(start) * dim, from.scales + start, reinterpret_cast<const char*>(ahead.rows())};
+        const Source source{from.vectors + size_t(start) * dim, from.scales + start,
+                            reinterpret_cast<const char*>(ahead.rows())};
         target.converted = &converted;
         if (from.rows < blockRows) {
           target.source = nullptr;

@@ -245,12 +245,28 @@ TARGET void similarities(const PackedQuery& query, const Chunk& chunk, float* ou
 
 #if defined(MAXSIMD_TILES_HEADER)
 extern const Kernel amxEmulatedKernel;
-const Kernel amxEmulatedKernel = {"amx with emulated tiles", [](const CpuFeatures& cpu) { return cpu.avx512vnni; },
-                                  packedBytes, pack, maxsim, best, similarities, dot, &calls, &avx512CodeLoops,
+const Kernel amxEmulatedKernel = {"amx with emulated tiles",
+                                  [](const CpuFeatures& cpu) { return cpu.avx512vnni; },
+                                  packedBytes,
+                                  pack,
+                                  maxsim,
+                                  best,
+                                  similarities,
+                                  dot,
+                                  &calls,
+                                  &avx512CodeLoops,
                                   fineCentroidsFrom};
 #else
-const Kernel amxKernel = {"amx", [](const CpuFeatures& cpu) { return cpu.amx; },
-                          packedBytes, pack, maxsim, best, similarities, dot, &calls, &avx512CodeLoops,
+const Kernel amxKernel = {"amx",
+                          [](const CpuFeatures& cpu) { return cpu.amx; },
+                          packedBytes,
+                          pack,
+                          maxsim,
+                          best,
+                          similarities,
+                          dot,
+                          &calls,
+                          &avx512CodeLoops,
                           fineCentroidsFrom};
 #endif
 

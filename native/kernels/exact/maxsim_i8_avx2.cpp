@@ -109,8 +109,11 @@ void similarities(const PackedQuery& query, const Chunk& chunk, float* out) {
 
 }  // namespace
 
-const Kernel avx2Kernel = {"avx2", [](const CpuFeatures& cpu) { return cpu.avx2; }, packedBytes, pack, maxsim, best,
-                           similarities, dot, &calls, &avx2CodeLoops};
+const Kernel avx2Kernel = {"avx2",       [](const CpuFeatures& cpu) { return cpu.avx2; },
+                           packedBytes,  pack,
+                           maxsim,       best,
+                           similarities, dot,
+                           &calls,       &avx2CodeLoops};
 
 }  // namespace maxsimd
 

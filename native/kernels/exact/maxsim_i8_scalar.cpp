@@ -31,8 +31,8 @@ void best(const PackedQuery& query, const Chunk& chunk, float* similarities, uin
     similarities[i] = i < query.tokens ? -std::numeric_limits<float>::infinity() : 0.0f;
     rows[i] = 0;
     for (uint32_t j = 0; i < query.tokens && j < chunk.rows; ++j) {
-      const float sim = similarity(vectors + size_t(i) * query.dim, chunk.vectors + size_t(j) * query.dim,
-                                   query.dim, halfToFloat(chunk.scales[j]));
+      const float sim = similarity(vectors + size_t(i) * query.dim, chunk.vectors + size_t(j) * query.dim, query.dim,
+                                   halfToFloat(chunk.scales[j]));
       if (sim > similarities[i]) {
         similarities[i] = sim;
         rows[i] = j;
@@ -65,7 +65,10 @@ void similarities(const PackedQuery& query, const Chunk& chunk, float* out) {
 
 }  // namespace
 
-const Kernel scalarKernel = {"scalar", [](const CpuFeatures&) { return true; }, packedBytes, pack, maxsim,
-                             best, similarities, dot, &calls, &baselineCodeLoops};
+const Kernel scalarKernel = {"scalar",     [](const CpuFeatures&) { return true; },
+                             packedBytes,  pack,
+                             maxsim,       best,
+                             similarities, dot,
+                             &calls,       &baselineCodeLoops};
 
 }  // namespace maxsimd

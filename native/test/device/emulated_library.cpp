@@ -50,7 +50,8 @@ const char* create(void*, const MatrixShape* shape, const uint64_t* starts, void
 const char* fill(void* to, uint64_t firstRow, uint64_t rows, const int8_t* vectors, const uint16_t* scales) {
   Matrix& matrix = *static_cast<Matrix*>(to);
   const uint32_t dim = matrix.shape.dim;
-  for (uint64_t row = 0; row < rows; ++row) std::memcpy(&matrix.vectors.at((firstRow + row) * rowBytes), vectors + row * dim, dim);
+  for (uint64_t row = 0; row < rows; ++row)
+    std::memcpy(&matrix.vectors.at((firstRow + row) * rowBytes), vectors + row * dim, dim);
   if (rows > 0) std::memcpy(&matrix.scales.at(firstRow + rows - 1) - (rows - 1), scales, rows * sizeof(uint16_t));
   return nullptr;
 }
@@ -66,7 +67,8 @@ const char* best(void*, const DeviceQuery* queries, DeviceAnswer* answers, uint3
   std::this_thread::sleep_for(std::chrono::milliseconds(emulatedState.delayMs));
   emulatedState.mostQueries = std::max(emulatedState.mostQueries.load(), queryCount);
   uint32_t blocks = 0;
-  for (uint32_t q = 0; q < queryCount; ++q) blocks = std::max(blocks, (queries[q].tokens + blockTokens - 1) / blockTokens);
+  for (uint32_t q = 0; q < queryCount; ++q)
+    blocks = std::max(blocks, (queries[q].tokens + blockTokens - 1) / blockTokens);
   const size_t padded = size_t(blocks) * blockTokens;
   std::vector<int8_t> vectors(queryCount * padded * rowBytes);
   std::vector<float> scales(queryCount * padded), offsets(queryCount * padded);

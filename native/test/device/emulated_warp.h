@@ -30,10 +30,18 @@ Lanes<A> both(const Lanes<A>& a, const Lanes<A>& b, Operation operation) {
   return result;
 }
 
-inline Lanes<uint32_t> operator+(const Lanes<uint32_t>& a, uint32_t b) { return each(a, [b](uint32_t x) { return x + b; }); }
-inline Lanes<uint32_t> operator*(const Lanes<uint32_t>& a, uint32_t b) { return each(a, [b](uint32_t x) { return x * b; }); }
-inline Lanes<uint32_t> operator/(const Lanes<uint32_t>& a, uint32_t b) { return each(a, [b](uint32_t x) { return x / b; }); }
-inline Lanes<uint32_t> operator%(const Lanes<uint32_t>& a, uint32_t b) { return each(a, [b](uint32_t x) { return x % b; }); }
+inline Lanes<uint32_t> operator+(const Lanes<uint32_t>& a, uint32_t b) {
+  return each(a, [b](uint32_t x) { return x + b; });
+}
+inline Lanes<uint32_t> operator*(const Lanes<uint32_t>& a, uint32_t b) {
+  return each(a, [b](uint32_t x) { return x * b; });
+}
+inline Lanes<uint32_t> operator/(const Lanes<uint32_t>& a, uint32_t b) {
+  return each(a, [b](uint32_t x) { return x / b; });
+}
+inline Lanes<uint32_t> operator%(const Lanes<uint32_t>& a, uint32_t b) {
+  return each(a, [b](uint32_t x) { return x % b; });
+}
 inline Lanes<uint32_t> operator+(const Lanes<uint32_t>& a, const Lanes<uint32_t>& b) {
   return both(a, b, [](uint32_t x, uint32_t y) { return x + y; });
 }
@@ -61,11 +69,21 @@ struct EmulatedWarp {
     lanes.at.fill(value);
     return lanes;
   }
-  static U32 least(const U32& a, uint32_t b) { return each(a, [b](uint32_t x) { return std::min(x, b); }); }
-  static F32 greater(const F32& a, const F32& b) { return both(a, b, [](float x, float y) { return std::max(x, y); }); }
-  static F32 product(const F32& a, const F32& b) { return both(a, b, [](float x, float y) { return x * y; }); }
-  static F32 sum(const F32& a, const F32& b) { return both(a, b, [](float x, float y) { return x + y; }); }
-  static F32 toFloat(const I32& a) { return each(a, [](int32_t x) { return float(x); }); }
+  static U32 least(const U32& a, uint32_t b) {
+    return each(a, [b](uint32_t x) { return std::min(x, b); });
+  }
+  static F32 greater(const F32& a, const F32& b) {
+    return both(a, b, [](float x, float y) { return std::max(x, y); });
+  }
+  static F32 product(const F32& a, const F32& b) {
+    return both(a, b, [](float x, float y) { return x * y; });
+  }
+  static F32 sum(const F32& a, const F32& b) {
+    return both(a, b, [](float x, float y) { return x + y; });
+  }
+  static F32 toFloat(const I32& a) {
+    return each(a, [](int32_t x) { return float(x); });
+  }
 
   static Quad stream(const int8_t* base, const U32& offset) { return keep(base, offset); }
   static Quad keep(const int8_t* base, const U32& offset) {

@@ -156,7 +156,8 @@ const Case ties("device", "where too many chunks tie a search goes on without th
     // Every chunk of a record is the same row.
     RecordParts same = parts;
     same.versionId = r + 1;
-    for (size_t row = 1; row < 50; ++row) std::copy_n(same.vectors.begin(), dim, same.vectors.begin() + long(row * dim));
+    for (size_t row = 1; row < 50; ++row)
+      std::copy_n(same.vectors.begin(), dim, same.vectors.begin() + long(row * dim));
     std::fill(same.scales.begin(), same.scales.end(), same.scales[0]);
     fixture.index.append(1, same);
   }
@@ -233,7 +234,8 @@ const Case together("concurrency", "waiting searches of the same chunks share a 
   std::vector<IndexSearch> requests;
   // The first is there by itself. Ten of those behind it have one block of tokens and make two calls; that of two blocks and the filtered
   // one make one each.
-  for (const uint32_t tokens : {8, 8, 1, 32, 33, 7, 31, 8, 9, 10, 11, 12, 13}) requests.push_back(fixture.ask(random, tokens));
+  for (const uint32_t tokens : {8, 8, 1, 32, 33, 7, 31, 8, 9, 10, 11, 12, 13})
+    requests.push_back(fixture.ask(random, tokens));
   requests.back().terms = {term(1)};
   for (size_t i = 0; i < requests.size(); ++i) requests[i].topK = uint32_t(5 + i);
   emulatedState.delayMs = 100;

@@ -37,7 +37,8 @@ struct Matrices {
     for (uint32_t chunk = 0; chunk < chunks; ++chunk) starts.push_back(starts.back() + 1 + below(random, 70));
     for (uint64_t n = 0; n < starts.back() * dim; ++n) vectors.push_back(value());
     // Small integers are often equal maxima.
-    for (uint64_t n = 0; n < starts.back(); ++n) scales.push_back(below(random, 8) == 0 ? 0 : floatToHalf(float(below(random, 1000)) / 65536.0f));
+    for (uint64_t n = 0; n < starts.back(); ++n)
+      scales.push_back(below(random, 8) == 0 ? 0 : floatToHalf(float(below(random, 1000)) / 65536.0f));
     const uint32_t padded = blocks * blockTokens;
     queryVectors.resize(size_t(queries) * padded * dim);
     queryScales.resize(size_t(queries) * padded);
@@ -57,8 +58,12 @@ struct Matrices {
 
   float wanted(uint32_t query, uint32_t chunk) const {
     const uint32_t padded = blocks * blockTokens;
-    const PackedQuery packed = {dim, tokens, paddedTokens(tokens), queryVectors.data() + size_t(query) * padded * dim,
-                                queryScales.data() + size_t(query) * padded, offsets.data() + size_t(query) * padded};
+    const PackedQuery packed = {dim,
+                                tokens,
+                                paddedTokens(tokens),
+                                queryVectors.data() + size_t(query) * padded * dim,
+                                queryScales.data() + size_t(query) * padded,
+                                offsets.data() + size_t(query) * padded};
     const Chunk one = {vectors.data() + starts[chunk] * dim, scales.data() + starts[chunk],
                        uint32_t(starts[chunk + 1] - starts[chunk])};
     float score;

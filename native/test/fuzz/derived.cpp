@@ -17,7 +17,8 @@ uint32_t checksumUntil(const Bytes& bytes, uint64_t end) {
 void mendPostings(Bytes& bytes) {
   if (bytes.size() < headerBytes) return;
   const uint64_t terms = get<uint32_t>(bytes, 28);
-  const uint64_t offsets = headerBytes + alignSection(terms * termBytes), crcs = offsets + alignSection((terms + 1) * 4);
+  const uint64_t offsets = headerBytes + alignSection(terms * termBytes),
+                 crcs = offsets + alignSection((terms + 1) * 4);
   const uint64_t lists = crcs + alignSection(terms * 4);
   for (uint64_t t = 0; t < terms && lists <= bytes.size(); ++t) {
     const uint64_t first = lists + get<uint32_t>(bytes, offsets + t * 4) * uint64_t(4);
@@ -33,7 +34,8 @@ void mendCodes(Bytes& bytes) {
   const uint64_t centroids = get<uint32_t>(bytes, 28), chunks = get<uint32_t>(bytes, 32);
   const uint64_t blocks = (chunks + ChunkCodes::blockChunks - 1) / ChunkCodes::blockChunks;
   const uint64_t offsets = 2 * alignSection((chunks + 1) * 4);
-  const uint64_t end = std::min<uint64_t>(headerBytes + offsets + alignSection(blocks * (centroids + 1) * 4), bytes.size());
+  const uint64_t end =
+      std::min<uint64_t>(headerBytes + offsets + alignSection(blocks * (centroids + 1) * 4), bytes.size());
   put(bytes, 44, checksumUntil(bytes, end));
   put(bytes, 48, crc32c(bytes.data() + end, bytes.size() - end));
   mendHeader(bytes, 0);

@@ -10,7 +10,8 @@ std::vector<Bytes> corpusOf(const std::string& name) {
   std::vector<Bytes> inputs;
   for (std::string line; std::getline(file, line);) {
     Bytes& input = inputs.emplace_back();
-    for (size_t at = 0; at + 1 < line.size(); at += 2) input.push_back(uint8_t(std::stoul(line.substr(at, 2), nullptr, 16)));
+    for (size_t at = 0; at + 1 < line.size(); at += 2)
+      input.push_back(uint8_t(std::stoul(line.substr(at, 2), nullptr, 16)));
   }
   return inputs;
 }

@@ -11,7 +11,8 @@ void mendRecords(Bytes& bytes) {
     const RecordView view = viewRecord(bytes.data() + at, bytes.size() - at, dim);
     if (view.bytes == nullptr) return;
     const RecordLayout& layout = view.layout;
-    put(bytes, at + offsetof(RecordHeader, dataCrc), crc32c(view.bytes + layout.vectors, layout.bytes - layout.vectors));
+    put(bytes, at + offsetof(RecordHeader, dataCrc),
+        crc32c(view.bytes + layout.vectors, layout.bytes - layout.vectors));
     constexpr size_t metaCrc = offsetof(RecordHeader, metaCrc);
     const uint32_t header = crc32c(view.bytes, metaCrc);
     put(bytes, at + metaCrc, crc32c(view.bytes + sizeof(RecordHeader), layout.vectors - sizeof(RecordHeader), header));
@@ -73,9 +74,7 @@ bool fuzzSegment(std::span<const uint8_t> given) {
   writeFile(stage.path, bytes);
   reads([&] { inspectSegment(stage.path, recordsReferenced, {0, UINT64_MAX}); });
   Index index(stage.kernel, {dim, 0});
-  const bool isOpen = reads([&] {
-    index.openSegment(FuzzStage::id, stage.path, recordsReferenced, isExpectedSealed);
-  });
+  const bool isOpen = reads([&] { index.openSegment(FuzzStage::id, stage.path, recordsReferenced, isExpectedSealed); });
   if (isOpen) use(stage, index, index.segments().front().counts.sealed);
   return isOpen && bytes != whole;
 }

@@ -63,7 +63,8 @@ struct FuzzStage {
       CHECK(!outcome.codesLost && outcome.results.size() == 5);
       for (const auto& found : outcome.results) {
         const auto same = [&](const auto& other) {
-          return other.versionId == found.versionId && other.chunkIndex == found.chunkIndex && other.score == found.score;
+          return other.versionId == found.versionId && other.chunkIndex == found.chunkIndex &&
+                 other.score == found.score;
         };
         CHECK(std::count_if(exact.begin(), exact.end(), same) == 1);
         CHECK(!std::isnan(found.candidateScore));

@@ -24,12 +24,8 @@ struct FuzzTarget {
 };
 
 inline constexpr FuzzTarget fuzzTargets[] = {
-    {"segment", fuzzSegment},
-    {"postings", fuzzPostings},
-    {"codes", fuzzCodes},
-    {"codebook-file", fuzzCodebookFile},
-    {"codebook", fuzzCodebook},
-    {"condition", fuzzCondition},
+    {"segment", fuzzSegment},   {"postings", fuzzPostings},   {"codes", fuzzCodes}, {"codebook-file", fuzzCodebookFile},
+    {"codebook", fuzzCodebook}, {"condition", fuzzCondition},
 };
 
 /// Fuzzed bytes as choices and as changes of a file.

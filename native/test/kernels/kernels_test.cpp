@@ -33,9 +33,7 @@ std::vector<const Kernel*> comparedKernels() {
   all.push_back(&avxvnniAsEvexKernel);
   all.push_back(&amxEmulatedKernel);
 #endif
-  std::erase_if(all, [](const Kernel* kernel) {
-    return kernel == &scalarKernel || !kernel->requires_(cpuFeatures());
-  });
+  std::erase_if(all, [](const Kernel* kernel) { return kernel == &scalarKernel || !kernel->requires_(cpuFeatures()); });
   return all;
 }
 

@@ -45,7 +45,8 @@ class Cache {
   /// Reads the first `bytes` and nothing ahead of them.
   void warm(uint64_t bytes) const {
     std::vector<char> page(4096);
-    for (uint64_t at = 0; at < bytes; at += page.size()) CHECK(pread(descriptor_, page.data(), page.size(), off_t(at)) > 0);
+    for (uint64_t at = 0; at < bytes; at += page.size())
+      CHECK(pread(descriptor_, page.data(), page.size(), off_t(at)) > 0);
   }
 
  private:

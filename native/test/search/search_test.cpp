@@ -235,10 +235,8 @@ const Case ties("search", "of equal scores the oldest versions are found, wherev
   std::shuffle(versions.begin(), versions.end(), random);
   std::vector<RecordParts> records;
   for (size_t i = 0; i < versions.size(); ++i) {
-    if (i < alike)
-      records.push_back(recordOf(versions[i], {common, common}, false));
-    else if (i < alike + better)
-      records.push_back(recordOf(versions[i], {common, rare}, true));
+    if (i < alike) records.push_back(recordOf(versions[i], {common, common}, false));
+    else if (i < alike + better) records.push_back(recordOf(versions[i], {common, rare}, true));
     else
       // Many are near the rare vector: what no centroid is near is the common one to codes.
       records.push_back(recordOf(versions[i], {worse(i % 8 == 0 ? 2 : uint32_t(random() % 150))}, true));

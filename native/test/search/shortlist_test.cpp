@@ -46,7 +46,8 @@ const Case bounded("shortlist", "the best and oldest of all parts are found in a
     });
     const auto same = [&](const std::vector<Shortlisted>& found) {
       return std::equal(found.begin(), found.end(), expected.begin(), expected.end(), [](const auto& a, const auto& b) {
-        return a.sum == b.sum && a.candidate.selection == b.candidate.selection && a.candidate.chunk == b.candidate.chunk;
+        return a.sum == b.sum && a.candidate.selection == b.candidate.selection &&
+               a.candidate.chunk == b.candidate.chunk;
       });
     };
     CHECK(same(bestOf(parts, tokens, count, agesOf)));

@@ -124,7 +124,8 @@ const Case damagedDead("states", "codes are built beside damaged records that no
     Index index(engine.kernel(), IndexOptions{dim, 1000});
     index.openSegment(1, directory.file("1.seg"), records, true);
     std::vector<Index::LifespanLoad> lifespans;
-    for (uint32_t r = 0; r < records; ++r) lifespans.push_back({{1, r}, r + 1, 1, isDead && r == 0 ? 1 : generationNever});
+    for (uint32_t r = 0; r < records; ++r)
+      lifespans.push_back({{1, r}, r + 1, 1, isDead && r == 0 ? 1 : generationNever});
     index.loadLifespans(lifespans);
     if (isDead) {
       CHECK(index.buildCodes(1, {}).chunks == records);

@@ -29,12 +29,9 @@ struct Field {
 };
 
 void putField(Bytes& bytes, const Field& field, uint64_t value) {
-  if (field.size == 8)
-    put(bytes, field.at, value);
-  else if (field.size == 4)
-    put(bytes, field.at, uint32_t(value));
-  else
-    put(bytes, field.at, uint16_t(value));
+  if (field.size == 8) put(bytes, field.at, value);
+  else if (field.size == 4) put(bytes, field.at, uint32_t(value));
+  else put(bytes, field.at, uint16_t(value));
 }
 
 /// Every extreme in every field alone and in every two of them; `mend` sets the checksums, `look` reads the file.
@@ -126,9 +123,8 @@ const Case segmentFields("crafted", "no field of a segment leads outside of it",
   for (const Bytes& whole : {files.active, files.sealed}) tryAll(whole, {{16, 8}, {24, 4}}, mendFile, look);
 
   const uint64_t trailer = trailerAt(files.sealed), footer = get<uint64_t>(files.sealed, trailer + 16);
-  tryAll(files.sealed,
-         {{trailer + 16, 8}, {trailer + 24, 8}, {trailer + 32, 4}, {trailer + 36, 4}, {trailer + 40, 8}}, mendFooter,
-         look);
+  tryAll(files.sealed, {{trailer + 16, 8}, {trailer + 24, 8}, {trailer + 32, 4}, {trailer + 36, 4}, {trailer + 40, 8}},
+         mendFooter, look);
 
   const uint64_t record = footer + sizeof(RecordEntry), chunks = footer + records * sizeof(RecordEntry);
   tryAll(files.sealed, {{record, 8}, {record + 16, 4}, {record + 20, 4}, {record + 24, 4}, {record + 28, 4}},

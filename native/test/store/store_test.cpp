@@ -39,7 +39,7 @@ struct Sample {
   Sample(Random& random, uint32_t count) : clusters(random, dim, 40) {
     for (uint32_t r = 0; r < count; ++r) {
       const auto parts = randomRecord(random, clusters, 100 + r, {between(random, 1, 9), between(random, 1, 5)},
-                                {term(uint8_t(r % 3)), term(9)});
+                                      {term(uint8_t(r % 3)), term(9)});
       records.push_back(assembleRecord(parts, dim));
     }
   }
@@ -425,7 +425,7 @@ const Case poisoned("store", "after a failed sync a segment is never written aga
   segment->append(sample.records[0]);
   // Put a pipe in the place of the segment's descriptor: fdatasync fails on it.
   int replaced = -1;
-  struct stat wanted {}, status {};
+  struct stat wanted{}, status{};
   CHECK(stat(path.c_str(), &wanted) == 0);
   for (int descriptor = 3; descriptor < 256; ++descriptor) {
     if (fstat(descriptor, &status) == 0 && status.st_ino == wanted.st_ino && status.st_dev == wanted.st_dev) {

@@ -36,9 +36,7 @@ struct MappedFile {
     mapping = std::make_unique<Mapping>(descriptor, bytes);
     close(descriptor);
   }
-  uint8_t read(uint64_t offset) const {
-    return *const_cast<const volatile uint8_t*>(mapping->base() + offset);
-  }
+  uint8_t read(uint64_t offset) const { return *const_cast<const volatile uint8_t*>(mapping->base() + offset); }
 };
 
 const Case cut("unread", "a file cut short under its mapping reads as zeros and is marked", [](Random& random) {
@@ -55,7 +53,8 @@ const Case cut("unread", "a file cut short under its mapping reads as zeros and 
   CHECK(files[lost].mapping->failure() == bytes / 2 + 5);
   CHECK(files[lost].read(0) == 0 && files[lost].read(bytes - 1) == 0);
   CHECK(files[lost].mapping->failure() == bytes / 2 + 5);
-  for (size_t f = 0; f < files.size(); ++f) CHECK(f == lost || (files[f].read(bytes - 1) == 'a' && !files[f].mapping->failure()));
+  for (size_t f = 0; f < files.size(); ++f)
+    CHECK(f == lost || (files[f].read(bytes - 1) == 'a' && !files[f].mapping->failure()));
   // Its place among the living ones is another's now.
   files.erase(files.begin() + long(lost));
   files.emplace_back(directory.file("another"), bytes, 'b');
@@ -69,7 +68,8 @@ const Case elsewhere("unread", "a fault outside our mappings ends the process as
   CHECK(child >= 0);
   if (child == 0) {
     const int descriptor = open(ours.path.c_str(), O_RDONLY | O_CLOEXEC);
-    const auto* theirs = static_cast<const volatile uint8_t*>(mmap(nullptr, 8192, PROT_READ, MAP_SHARED, descriptor, 0));
+    const auto* theirs =
+        static_cast<const volatile uint8_t*>(mmap(nullptr, 8192, PROT_READ, MAP_SHARED, descriptor, 0));
     close(STDERR_FILENO);
     _exit(theirs[4096] == 0 ? 0 : 1);
   }
