@@ -1,4 +1,4 @@
-// The addon's entry: one class, `Engine`; indexes come from it.
+// The addon's entry. It exports one class, `Engine`, which makes the index handles.
 #include "binding/engine_object.h"
 
 #include <napi.h>

@@ -1,4 +1,5 @@
-// Guards: JavaScript values as checked native ones, or an `invalid_argument` that names the argument.
+// Guards: each function returns a checked C++ value for a JavaScript one, or throws `invalid_argument` with the
+// argument's name.
 #pragma once
 
 #include "files/error.h"
@@ -24,8 +25,8 @@ inline Napi::Object takeObject(const Napi::Value& value, const std::string& name
   return value.As<Napi::Object>();
 }
 
-/// Properties, all of them read before any is looked at: reading one may run JavaScript, which may take the memory of arrays
-/// away or close a handle. Whoever needs an open handle asks for it after that.
+/// All properties are read before any is looked at. Reading one may run JavaScript, which may detach the memory of
+/// arrays or close a handle. Code that needs an open handle checks it after this call.
 template <typename... Names>
 std::array<Napi::Value, sizeof...(Names)> properties(const Napi::Object& object, Names... names) {
   return {object.Get(names)...};
@@ -95,7 +96,7 @@ struct TypedArrayTraits<double> {
   static constexpr const char* name = "a Float64Array";
 };
 
-/// The elements of a typed array, valid until JavaScript runs again: copy what a thread needs.
+/// The elements of a typed array. They are valid until JavaScript runs again: copy what another thread needs.
 template <typename T>
 std::span<const T> takeArray(const Napi::Value& value, const std::string& name) {
   if (!value.IsTypedArray()) refuse(name, TypedArrayTraits<T>::name);

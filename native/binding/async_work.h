@@ -1,9 +1,9 @@
 // Promises for work on the engine's own threads.
 //
-// One thread-safe function per engine carries finished work to the JavaScript thread. It is referenced while
-// work is in flight, so that the process stays for results and for nothing else. When the environment goes
-// (exit, worker.terminate()), a cleanup hook stops the threads first: it is registered after the thread-safe
-// function and therefore runs before that one's own hook.
+// One thread-safe function per engine carries finished work to the JavaScript thread. It is referenced while work is in
+// flight, so that the process waits for results and for nothing else. When the environment ends (exit,
+// worker.terminate()), a cleanup hook stops the threads. The hook is registered after the thread-safe function, so it
+// runs before that one's own hook.
 #pragma once
 
 #include "device/residents.h"
@@ -17,8 +17,8 @@
 
 namespace maxsimd {
 
-/// One promise. `execute` runs on a pool thread and touches no JavaScript; `result` runs on the JavaScript
-/// thread afterwards. What either needs is owned by the subclass.
+/// One promise. `execute` runs on a pool thread and touches no JavaScript. `result` runs on the JavaScript thread
+/// afterwards. The subclass owns everything that either needs.
 class AsyncWork {
  public:
   virtual ~AsyncWork() = default;
@@ -49,7 +49,7 @@ class AsyncHub : public std::enable_shared_from_this<AsyncHub> {
   Napi::Promise begin(Napi::Env env, const std::shared_ptr<AsyncWork>& work);
   void finish(std::shared_ptr<AsyncWork> work, std::exception_ptr failure);
 
-  /// No new work; threads end once the work in flight has settled. JavaScript thread only.
+  /// Refuses new work. The threads end once the work in flight has settled. JavaScript thread only.
   void close();
 
  private:
@@ -59,7 +59,7 @@ class AsyncHub : public std::enable_shared_from_this<AsyncHub> {
   static void cleanup(void* hub);
   void shutDown();
 
-  /// The engine's threads, which search them, end first.
+  /// Destroyed after the engine, whose threads use it.
   std::unique_ptr<Residents> residents_;
   std::unique_ptr<Engine> engine_;
   napi_env env_ = nullptr;
@@ -68,7 +68,7 @@ class AsyncHub : public std::enable_shared_from_this<AsyncHub> {
   bool open_ = true;
 };
 
-/// The JavaScript error of a C++ exception, with `code` and, for io errors, `errno`.
+/// The JavaScript error of a C++ exception: `code`, and `errno` for io errors.
 Napi::Error toJavaScript(Napi::Env env, const std::exception_ptr& failure);
 
 }  // namespace maxsimd

@@ -58,7 +58,7 @@ ScoreRequest takeScoreRequest(const Napi::Value& first, const Napi::Value& secon
   return request;
 }
 
-/// Null if none is asked for.
+/// Null if the options name no device.
 std::unique_ptr<Residents> takeDevice(const Napi::Value& given) {
   if (given.IsUndefined()) return nullptr;
   const Napi::Object device = takeObject(given, "options.device");

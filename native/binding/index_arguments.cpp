@@ -10,12 +10,12 @@ namespace maxsimd {
 namespace {
 
 constexpr double topKMax = 10'000;
-/// Far beyond what the service asks for: evaluations compare with more.
+/// The service asks for far fewer. Evaluations use more as a reference.
 constexpr double exactChunksMax = 100'000;
 constexpr uint32_t filterTermsMax = 256;
 constexpr double timeoutMsMax = 1e9;
 
-/// Their bytes, as `takeArray` gives them.
+/// The bytes of the terms, valid as long as those of `takeArray`.
 std::span<const uint8_t> takeTerms(const Napi::Value& value, const std::string& name, uint32_t most) {
   const auto bytes = takeArray<uint8_t>(value, name);
   if (bytes.size() % termBytes != 0) refuse(name, "16 bytes per term");

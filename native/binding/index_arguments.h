@@ -13,14 +13,14 @@
 
 namespace maxsimd {
 
-/// `exactTokenVectorsMax` 0 is left for the engine to say.
+/// `exactTokenVectorsMax` 0: the engine's own measurement is used.
 IndexOptions takeIndexOptions(const Napi::Object& options);
-/// Nothing for `undefined`.
+/// `nullopt` for `undefined`.
 std::optional<PartialCopy> takePartialCopy(const Napi::Value& value);
 RecordParts takeRecord(const Napi::Value& value, uint32_t dim);
 IndexSearch takeSearch(const Napi::Value& value, uint32_t dim);
 Condition takeCondition(const Napi::Value& value, const std::string& name);
-/// Which documents match, without a query.
+/// A query by metadata alone: which documents match.
 struct Matching {
   MetadataFilter filter;
   uint64_t generation;

@@ -41,7 +41,7 @@ Napi::Value seenRecords(Napi::Env env, const Index::SeenRecords& seen) {
   return object;
 }
 
-/// `bytes` are those of a whole record that is intact.
+/// `bytes`: a whole record that was found intact.
 Napi::Object recordObject(Napi::Env env, const uint8_t* bytes, uint32_t dim) {
   RecordView view{bytes, {}};
   const RecordHeader& header = view.header();
@@ -300,7 +300,7 @@ Napi::Value IndexObject::dropSegment(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     Index& index = requireOpen();
     const uint64_t id = takeSegmentId(info[0]);
-    // Unmapping gigabytes takes long: the last reference goes on another thread.
+    // Unmapping gigabytes takes long, so another thread drops the last reference.
     auto held = std::make_shared<std::vector<SegmentSnapshot>>(index.snapshot());
     index.dropSegment(id);
     hub_->engine().files().post([held = std::move(held)]() mutable { held.reset(); });

@@ -39,7 +39,7 @@ Napi::Value inspectionResult(Napi::Env env, const SegmentInspection& found) {
   return object;
 }
 
-/// `inspect(path, verify)` of a derived file; `setCounts` adds what is said of it besides its damage.
+/// Runs `inspect(path, verify)` on a derived file. `setCounts` adds its counts to the result, beside `damage`.
 template <typename Found, typename SetCounts>
 Napi::Value inspectDerived(AsyncHub& hub, const Napi::CallbackInfo& info, Found (*inspect)(const std::string&, bool),
                            SetCounts setCounts) {

@@ -1,5 +1,4 @@
-// A piece of asynchronous work as two functions: one for a pool thread, one that turns what it made into
-// JavaScript.
+// Asynchronous work as two functions: one runs on a pool thread, the other turns its outcome into JavaScript.
 #pragma once
 
 #include "binding/async_work.h"
@@ -39,7 +38,7 @@ std::shared_ptr<AsyncWork> makeTask(Execute execute) {
   return makeTask(std::move(run), [](Napi::Env env, bool&) { return env.Undefined(); });
 }
 
-/// Runs a method's body; a C++ error leaves as a JavaScript one.
+/// Runs a method's body and turns a C++ exception into a JavaScript error.
 template <typename Body>
 Napi::Value guarded(Napi::Env env, Body body) {
   try {

@@ -1,20 +1,21 @@
-// What a library gives the engine that scores on a device. It is made by another compiler, apart from the addon, and loaded when
-// it is asked for: plain data and calls of C, nothing of a device's own types.
+// The interface of a library that scores on a device. Another compiler builds it, apart from the addon, and the addon
+// loads it on request. So it consists of plain data and C functions, without types of the device.
 //
-// Every call that can fail returns null, or what failed in words that last for ever. Calls for one device come from one thread at a time,
-// but for those that make, fill and destroy matrices: those may come beside a search.
+// Every call that can fail returns null, or a message that stays valid for ever. One thread at a time calls for a
+// device. Calls that create, fill and destroy matrices may run beside a search.
 #pragma once
 
 #include <cstdint>
 
 namespace maxsimd {
 
-/// A change of anything here makes it another number.
+/// Any change to this file gets a new number.
 inline constexpr uint32_t deviceLibraryVersion = 2;
 inline constexpr const char* deviceLibrarySymbol = "maxsimdDeviceLibrary";
 
-/// Queries of a call, at most, and tokens that are multiplied at once: a query costs what those of the next multiple do, and queries of one
-/// call cost what the longest of them does.
+/// `deviceQueriesMost`: queries of one call at most. `deviceTokens`: tokens are multiplied in blocks of this many, so a
+/// query costs as much as its tokens rounded up to a multiple. Each query of a call costs as much as the longest of
+/// them.
 inline constexpr uint32_t deviceQueriesMost = 8;
 inline constexpr uint32_t deviceTokens = 32;
 
@@ -38,14 +39,14 @@ struct DeviceQuery {
   const float* scales;
   const float* offsets;
   uint32_t tokens;
-  /// How many of the best are wanted.
+  /// How many of the best chunks are wanted.
   uint32_t k;
 };
 
-/// What is scored of a matrix.
+/// The part of a matrix that is scored.
 struct DeviceScan {
   void* matrix;
-  /// A bit a chunk, the first in the lowest place; 0 behind the last.
+  /// One bit a chunk, the first chunk in the lowest bit; 0 behind the last.
   const uint64_t* admitted;
 };
 
@@ -56,12 +57,12 @@ struct DeviceScored {
   float score;
 };
 
-/// What is found for one query.
+/// The answer to one query.
 struct DeviceAnswer {
   /// [room]
   DeviceScored* scored;
   uint32_t room;
-  /// How many there are, those too that there is no room for.
+  /// How many were found, including those without room.
   uint32_t found;
 };
 
@@ -71,13 +72,14 @@ struct DeviceLibrary {
   void (*close)(void* device);
   /// Device memory that a matrix takes.
   uint64_t (*matrixBytes)(const MatrixShape* shape);
-  /// Nothing is in it yet. `starts` [chunks + 1]: rows before each chunk, of which each has one at least.
+  /// Makes an empty matrix. `starts` [chunks + 1]: rows before each chunk. Each chunk has at least one row.
   const char* (*create)(void* device, const MatrixShape* shape, const uint64_t* starts, void** matrix);
-  /// Copies int8 [rows x dim] and f16 [rows].
+  /// Copies `vectors` int8 [rows x dim] and `scales` f16 [rows] to rows `firstRow` and on.
   const char* (*fill)(void* matrix, uint64_t firstRow, uint64_t rows, const int8_t* vectors, const uint16_t* scales);
   void (*destroy)(void* matrix);
-  /// For each query the best `k` of the admitted chunks of `scanCount` matrices of one dim together, and all that tie with the last of them,
-  /// in any order; all that are admitted if they are fewer. Scores are those of kernels/contract.h, to the last bit.
+  /// Finds, for each query, the best `k` admitted chunks of all `scanCount` matrices together, and all chunks that tie
+  /// with the last of them, in any order. If fewer are admitted, all of them. The matrices have one dim. Scores are
+  /// those of kernels/contract.h, to the last bit.
   const char* (*best)(void* device, const DeviceQuery* queries, DeviceAnswer* answers, uint32_t queryCount,
                       const DeviceScan* scans, uint32_t scanCount);
 };

@@ -11,11 +11,11 @@
 namespace maxsimd {
 namespace {
 
-/// Rows are copied over so many bytes at a time.
+/// Bytes of rows that are copied to the device at a time.
 constexpr size_t copyBytes = 8 << 20;
-/// Chunks that tie with the last of the best.
+/// Room for chunks that tie with the last of the best.
 constexpr uint32_t tiesMost = 4096;
-/// A search on the device that takes longer is not waited for: 80 GB are scored in 25 ms.
+/// A search waits no longer than this for the device, which scores 80 GB in 25 ms.
 constexpr auto answerMost = std::chrono::seconds(1);
 
 void attempt(const char* failure) {
@@ -27,7 +27,7 @@ MatrixShape shapeOf(const Segment& segment) {
   return {counts.rows, counts.chunks, segment.dim()};
 }
 
-/// Before room is made for it: all of it is there, and nothing is known to be damaged.
+/// Checked before room is made: the segment is complete and no record is known to be damaged.
 void requireWhole(const Segment& segment) {
   std::vector<AbsentPart> absent;
   for (uint32_t number = 0; number < segment.recordCount(); ++number) {
@@ -40,7 +40,7 @@ void requireWhole(const Segment& segment) {
 }  // namespace
 
 const DeviceLibrary& loadDeviceLibrary(const std::string& path) {
-  // Never unloaded: what a device's driver keeps of it lives as long as the process.
+  // Never unloaded: the driver keeps state of it as long as the process lives.
   void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) throw Error(ErrorCode::invalidArgument, dlerror());
   const auto entry = reinterpret_cast<DeviceLibraryEntry>(dlsym(handle, deviceLibrarySymbol));
@@ -107,7 +107,7 @@ std::shared_ptr<const Resident> Residents::of(const std::shared_ptr<const Segmen
   if (now < again_ || (!wanted && !places_.contains(segment.get()))) return nullptr;
   Place& place = places_[segment.get()];
   if (place.segment.lock() != segment) {
-    // Another segment may lie where one lay that is gone.
+    // A new segment may have the address of one that is gone.
     leaving.push_back(std::move(place.resident));
     place = {segment, nullptr, 0, now, now};
   }
@@ -164,12 +164,12 @@ void Residents::make(const std::shared_ptr<const Segment>& segment) {
     fill(*resident, *segment);
     made = std::move(resident);
   } catch (const AbsentParts&) {
-    // It is being fetched; the next search after a while asks again.
+    // The segment is still being fetched. A later search asks again.
   } catch (const std::exception& error) {
     refusal = segment->path() + ": " + error.what();
   }
   const std::lock_guard lock(mutex_);
-  // Only this thread takes places away.
+  // Only this thread removes places.
   Place& place = places_[segment.get()];
   place.resident = std::move(made);
   if (place.resident != nullptr) return;
@@ -276,7 +276,7 @@ std::optional<std::vector<DeviceScored>> Residents::best(std::span<const Scan> s
     return std::nullopt;
   }
   scored_ += scans.size();
-  // Not by a search that began before another one failed.
+  // A search that began before another one failed does not clear its failure.
   if (now >= again_) failure_.clear();
   if (request->answer.found > request->answer.room) return std::nullopt;
   request->scored.resize(request->answer.found);

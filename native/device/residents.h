@@ -1,8 +1,8 @@
-// Segments whose token matrices lie in device memory, too, where a search scores all of their chunks exactly.
+// Copies of segments in device memory. A search scores all chunks of such a segment there, exactly.
 //
-// A copy is made in the background when a search finds a sealed segment without one, and lives until its room is wanted for another and
-// no search has asked for it for a while. Nobody waits for one: a search that finds none goes on without. So the device only ever adds
-// to what there is, and when it fails, nothing is lost with it: it is left alone for a while and tried again.
+// A copy is made in the background when a search finds a sealed segment without one. It is kept until another copy
+// needs the room and no search has used it for a while. No search waits for a copy: without one it takes the usual way.
+// So the device only adds speed. When it fails, nothing is lost; it is left alone for a while and then tried again.
 #pragma once
 
 #include "device/library.h"
@@ -47,29 +47,30 @@ class Resident {
 
 struct DeviceUse {
   uint64_t mostBytes, bytes;
-  /// There, and on their way there.
+  /// Copies in use, and copies that are being made.
   uint32_t segments, coming;
-  /// Segments that searches scored there.
+  /// How many segments searches have scored on the device.
   uint64_t scored;
-  /// Why the last copy that could not be made was not; empty = none.
+  /// Why the last copy failed; empty = none did.
   std::string refusal;
-  /// Why the last search of the device failed; empty = it did not.
+  /// Why the last search on the device failed; empty = it did not.
   std::string failure;
 };
 
 class Residents {
  public:
-  /// `mostBytes` = 0: half of the device's memory. `patience`: how long a copy keeps its room after a search, and how long a segment
-  /// that got none, and a device that failed, go without another try. `invalid_argument` if there is no such device.
+  /// `mostBytes` = 0: half of the device's memory. `patience`: how long a copy keeps its room after a search, and how
+  /// long to wait before a failed copy or a failed device is tried again. `invalid_argument` if there is no such
+  /// device.
   Residents(const DeviceLibrary& library, uint32_t ordinal, uint64_t mostBytes,
             Clock::duration patience = std::chrono::seconds(60));
   ~Residents();
 
   const DeviceInfo& device() const { return info_; }
-  /// Has the copies of segments that are gone go, too.
+  /// Also removes copies of segments that no longer exist.
   DeviceUse use();
 
-  /// Its copy; null if there is none, which is then made if it is wanted and the segment is sealed.
+  /// The segment's copy, or null. If there is none, the segment is sealed and `wanted` is set, one is made.
   std::shared_ptr<const Resident> of(const std::shared_ptr<const Segment>& segment, bool wanted);
 
   struct Scan {
@@ -77,33 +78,34 @@ class Residents {
     /// Words of a bitmap of its chunks.
     std::span<const uint64_t> admitted;
   };
-  /// The best of the admitted chunks of all scans and those that tie with the last of them, in any order. Nothing if the device
-  /// fails, or if so many tie that whoever asks had better choose. Queries of the same chunks that wait for the device go there together.
+  /// The best admitted chunks of all scans and those that tie with the last of them, in any order. `nullopt` if the
+  /// device fails, or if too many chunks tie. Queries of the same chunks that wait together share one call.
   std::optional<std::vector<DeviceScored>> best(std::span<const Scan> scans, const DeviceQuery& query);
-  /// What it gave is wrong: it is left alone for a while, and the copies that are there go.
+  /// The device gave a wrong result. It is left alone for a while, and all copies are removed.
   void distrust();
-  /// Until no copy is being made: for tests and benchmarks.
+  /// Waits until no copy is being made. For tests and benchmarks.
   void settle();
 
  private:
   struct Place {
-    /// Gone with its index or merged away: its room is free.
+    /// Expired once the segment was closed or merged away: its room is free.
     std::weak_ptr<const Segment> segment;
-    /// Null while the copy is being made, and when it could not be.
+    /// Null while the copy is being made, and after it failed.
     std::shared_ptr<const Resident> resident;
     uint64_t bytes;
     Clock::time_point asked;
-    /// Not before this time again.
+    /// Not tried again before this time.
     Clock::time_point again;
   };
 
-  /// What a search asks of the device, and the answer. Whoever brings it there holds it, for the search may have given up.
+  /// A search's request to the device, and its answer. The thread that sends it shares it, because the search may give
+  /// up.
   struct Request {
     Request(std::span<const Scan> asked, const DeviceQuery& asking);
     Request(const Request&) = delete;
     Request& operator=(const Request&) = delete;
 
-    /// Whether both can be answered by one call, at the cost of each.
+    /// Whether one call can answer both at the cost of one each.
     bool goesWith(const Request& other) const;
 
     std::vector<DeviceScan> scans;
@@ -116,18 +118,20 @@ class Residents {
     const char* failure = nullptr;
   };
 
-  /// Brings the first that waits to the device, with those that go with it.
+  /// Sends the first waiting request to the device, with those that go with it.
   void answerNext(std::unique_lock<std::mutex>& lock);
 
-  /// Copies that go: whoever takes them away holds them until the lock is released, for that waits for the device.
+  /// Copies to be removed. The caller destroys them after it has released the lock, because destroying one waits for
+  /// the device.
   using Leaving = std::vector<std::shared_ptr<const Resident>>;
 
   void make(const std::shared_ptr<const Segment>& segment);
-  /// Copies its rows there; `UnreadRecord` if a record is damaged.
+  /// Copies the segment's rows to the device. `UnreadRecord` if a record is damaged.
   void fill(const Resident& resident, const Segment& segment);
-  /// Whether there is room for so many bytes, once those that nobody asked for lately have gone. None goes if that is not enough.
+  /// Makes room for `bytes` by removing copies that no search used lately. False if that is not enough; then none is
+  /// removed.
   bool makeRoom(uint64_t bytes, Leaving& leaving);
-  /// Copies of segments that are gone with their index, or merged away.
+  /// Removes the copies of segments that no longer exist.
   void dropGone(Leaving& leaving);
   uint64_t bytesTaken() const;
 
@@ -137,7 +141,7 @@ class Residents {
   uint64_t most_;
   const Clock::duration patience_;
   std::mutex mutex_;
-  /// One call at a time is on the device, and since when.
+  /// Whether a call is on the device (one at a time), and since when.
   bool isSearching_ = false;
   Clock::time_point began_;
   std::condition_variable searched_;
@@ -145,7 +149,7 @@ class Residents {
   std::map<const Segment*, Place> places_;
   uint64_t scored_ = 0;
   std::string refusal_, failure_;
-  /// Nobody asks for copies before.
+  /// The device is not used before this time.
   Clock::time_point again_ = Clock::time_point::min();
   std::atomic<bool> stopping_{false};
   std::optional<Pool> making_;

@@ -6,7 +6,7 @@
 
 namespace maxsimd {
 
-/// Continues `seed` (0 to start) over `bytes` bytes.
+/// The CRC of `bytes` bytes, continued from `seed`; 0 starts a new one.
 uint32_t crc32c(const void* data, size_t bytes, uint32_t seed = 0);
 
 }  // namespace maxsimd

@@ -1,4 +1,4 @@
-// Whole files that appear at once or not at all: written beside their place, synced, renamed.
+// Files that are replaced as a whole: written beside their place, synced, then renamed.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace maxsimd {
 
-/// `path` is a file with `parts` one after the other, durably, whatever was there before. A failure leaves what was
-/// there, a crash perhaps `path`.tmp too.
+/// Writes `parts` one after the other to `path` and makes them durable. On failure the old file stays. After a crash
+/// `path`.tmp may be left.
 void replaceDurably(const std::string& path, const std::vector<std::span<const uint8_t>>& parts);
 
 }  // namespace maxsimd

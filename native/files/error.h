@@ -1,5 +1,5 @@
-// Operating errors of the store and the engine, classed by what a caller can do about them. The binding
-// turns `code` into the JavaScript error's `code`.
+// Operating errors of the store and the engine, by what a caller can do about them. The binding passes `code` on as the
+// JavaScript error's `code`.
 #pragma once
 
 #include <cerrno>
@@ -19,9 +19,9 @@ enum class ErrorCode {
   corrupt,
   unsupportedVersion,
   deadlineExceeded,
-  /// Values that a condition asks for are not known: they are to be brought.
+  /// A condition needs metadata values that the engine does not have. The caller supplies them and tries again.
   valuesMissing,
-  /// Bytes of a file that is being fetched have not come yet.
+  /// Bytes are needed that have not been fetched yet.
   absent,
 };
 
@@ -49,7 +49,7 @@ class Error : public std::runtime_error {
   ErrorCode code() const { return code_; }
   int errnoValue() const { return errno_; }
 
-  /// From the current errno; running out of space has its own class.
+  /// From `errno`. A full disk or quota is `no_space`.
   static Error fromErrno(const std::string& what, int value = errno) {
     const bool full = value == ENOSPC || value == EDQUOT || value == EFBIG;
     return Error(full ? ErrorCode::noSpace : ErrorCode::io, what + ": " + std::strerror(value), value);
@@ -60,7 +60,7 @@ class Error : public std::runtime_error {
   int errno_;
 };
 
-/// A record that could not be read (`io`) or is not what was written (`corrupt`): to be verified.
+/// A record that could not be read (`io`) or whose checksum is wrong (`corrupt`). The caller has it verified.
 class UnreadRecord : public Error {
  public:
   UnreadRecord(ErrorCode code, const std::string& message, uint64_t segmentId, uint32_t record)

@@ -77,7 +77,7 @@ void File::allocate(uint64_t bytes) {
   do {
     result = fallocate(descriptor_, 0, 0, off_t(bytes)) == 0 ? 0 : errno;
   } while (result == EINTR);
-  // File systems without it (NFSv3, some overlays): the C library writes into every block instead.
+  // For file systems without it (NFSv3, some overlays) the C library writes into every block.
   if (result == EOPNOTSUPP || result == ENOSYS) result = posix_fallocate(descriptor_, 0, off_t(bytes));
   if (result != 0) throw Error::fromErrno("allocate " + path_, result);
 #else

@@ -1,4 +1,4 @@
-// Files: durable creation, growth that cannot run out of space later, errors by class.
+// Files with durable creation, growth that cannot run out of space later, and classed errors (error.h).
 #pragma once
 
 #include "files/mapping.h"
@@ -12,7 +12,7 @@ namespace maxsimd {
 
 class File {
  public:
-  /// Fails if the file exists. The directory entry is durable after `syncDirectory`.
+  /// Fails if the file exists. The directory entry is durable after `syncDirectoryOf`.
   static File create(const std::string& path);
   static File openExisting(const std::string& path);
   static File openReadOnly(const std::string& path);
@@ -23,18 +23,18 @@ class File {
   uint64_t size() const;
   void write(uint64_t offset, const void* data, uint64_t bytes);
   void read(uint64_t offset, void* data, uint64_t bytes) const;
-  /// Allocates the blocks of [0, bytes): writing there cannot run out of space later.
+  /// Allocates the blocks of [0, bytes), so that writing there cannot run out of space.
   void allocate(uint64_t bytes);
   void truncate(uint64_t bytes);
   void sync();
   std::shared_ptr<const Mapping> map(uint64_t bytes) const;
-  /// The page cache may drop what lies there, but for pages that a mapping is using.
+  /// Tells the page cache to drop these bytes. Pages that a mapping uses stay.
   void forget(uint64_t offset, uint64_t bytes) const;
   const std::string& path() const { return path_; }
 
-  /// From now on reads of what has not come throw `AbsentParts`; mappings know nothing of it.
+  /// The file is still being fetched: `read` throws `AbsentParts` for missing bytes. Mappings do not check.
   void isBeingFetched(std::shared_ptr<PresentParts> parts) { parts_ = std::move(parts); }
-  /// Null if the file is whole.
+  /// Null if the file is complete.
   PresentParts* parts() const { return parts_.get(); }
 
  private:

@@ -18,12 +18,13 @@
 
 namespace maxsimd {
 
-/// What the handler knows of one living mapping. It takes no lock: a slot whose version is odd or changes while it is
-/// read belongs to somebody else, because whoever faults keeps the mapping alive that it reads.
+/// One living mapping, as the signal handler sees it. The handler takes no lock. It skips a slot whose version is odd
+/// or changes while it is read. That slot cannot be the one it looks for: the thread that faulted keeps its own mapping
+/// alive.
 struct MappingSlot {
   std::atomic<uint32_t> version{0};
   std::atomic<uintptr_t> begin{0};
-  /// Behind the last page.
+  /// End of the last page.
   std::atomic<uintptr_t> end{0};
   /// The address of the first read that failed; 0 = none.
   std::atomic<uintptr_t> failedAt{0};
@@ -39,7 +40,7 @@ struct MappingSlot {
 
 namespace {
 
-/// Slots are used again and never freed.
+/// Slots are reused and never freed.
 struct Block {
   std::array<MappingSlot, 256> slots;
   Block* next;
@@ -98,21 +99,21 @@ MappingSlot* find(uintptr_t address) {
 bool mapZeros(uintptr_t begin, uintptr_t bytes) {
   constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
 #if defined(__linux__)
-  // Past the C library, in whose place the thread sanitizer would take it for a write that readers race with.
+  // A direct system call. The thread sanitizer would take the C library's mmap for a write that races with readers.
   return syscall(SYS_mmap, begin, bytes, PROT_READ, flags, -1, 0) == long(begin);
 #else
   return mmap(reinterpret_cast<void*>(begin), bytes, PROT_READ, flags, -1, 0) != MAP_FAILED;
 #endif
 }
 
-/// Whether the address was that of a mapping, which holds zeros now.
+/// Maps zeros over the mapping that has this address. False if there is none.
 bool putZeros(uintptr_t address) {
   MappingSlot* const slot = find(address);
   if (slot == nullptr) return false;
   uintptr_t none = 0;
-  // Before the zeros: whoever sees them sees this.
+  // Set before the zeros appear, so that no reader sees zeros without the mark.
   slot->failedAt.compare_exchange_strong(none, address);
-  // The whole mapping, so that mappings never become more than the system allows.
+  // All of it in one call, so that the number of mappings stays within the system's limit.
   return mapZeros(slot->begin, slot->end - slot->begin);
 }
 
@@ -122,7 +123,7 @@ void passOn(int signal, siginfo_t* info, void* context) {
   } else if (previousAction.sa_handler != SIG_DFL && previousAction.sa_handler != SIG_IGN) {
     previousAction.sa_handler(signal);
   } else {
-    // The read that failed is tried again, or the signal that was sent comes again: without us.
+    // The failed read is repeated, or the signal is raised again, without this handler.
     sigaction(signal, &previousAction, nullptr);
     if (info->si_code <= 0) raise(signal);
   }
@@ -130,7 +131,7 @@ void passOn(int signal, siginfo_t* info, void* context) {
 
 void onBusError(int signal, siginfo_t* info, void* context) {
   const int before = errno;
-  // One that another process sent has no address.
+  // A signal that another process sent has no address.
   const bool ours = info->si_code > 0 && putZeros(reinterpret_cast<uintptr_t>(info->si_addr));
   errno = before;
   if (!ours) passOn(signal, info, context);
@@ -169,13 +170,13 @@ Mapping::Mapping(int descriptor, uint64_t bytes) : slot_(takeSlot()), bytes_(byt
 }
 
 Mapping::~Mapping() {
-  // Before the addresses are free for another.
+  // Before another mapping can get these addresses.
   giveBack(slot_);
   munmap(const_cast<uint8_t*>(base_), bytes_);
 }
 
 std::optional<uint64_t> Mapping::failure() const {
-  // Adds nothing, but lets no read in front of it be done behind it.
+  // Adds nothing, but orders all earlier reads before it.
   const uintptr_t at = slot_->failedAt.fetch_add(0, std::memory_order_acq_rel);
   if (at == 0) return std::nullopt;
   return at - reinterpret_cast<uintptr_t>(base_);
@@ -189,8 +190,8 @@ void Mapping::expectScattered(bool scattered) const {
 bool Mapping::lock() const {
 #if defined(__linux__)
   if (mlock2(base_, bytes_, MLOCK_ONFAULT) != 0) return false;
-  // What is read here and there of much memory waits for translations of addresses (docs/benchmarks.md, "Large pages"). File systems
-  // without large pages ignore it. Only what stays: pages that come and go are read one by one.
+  // Scattered reads of much memory wait for address translation (docs/benchmarks.md, "Large pages"). File systems
+  // without large pages ignore this advice. Only locked memory gets it, because other pages come and go one by one.
   madvise(const_cast<uint8_t*>(base_), bytes_, MADV_HUGEPAGE);
   return true;
 #else
@@ -201,7 +202,7 @@ bool Mapping::lock() const {
 void Mapping::unlock() const {
 #if defined(__linux__)
   munlock(base_, bytes_);
-  // A read brings in no more than its own page then.
+  // From here on a read brings in its own page only.
   madvise(const_cast<uint8_t*>(base_), bytes_, MADV_NOHUGEPAGE);
 #endif
 }

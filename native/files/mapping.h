@@ -1,12 +1,13 @@
-// A read-only mapping of a file whose bytes may fail to come.
+// A read-only mapping of a file whose pages may fail to load.
 //
-// Where the disk cannot give a page, or the file has become shorter, the kernel answers a read with SIGBUS. A handler,
-// installed with the first mapping, finds the mapping that the address belongs to, marks it as failed and puts zeros in
-// its place, all of it at once; the reader goes on with zeros. A fault anywhere else goes to whoever handled it before.
+// If the disk cannot give a page, or the file has become shorter, the operating system answers the read with SIGBUS. A
+// handler, installed with the first mapping, finds the mapping by the address, marks it as failed and replaces all of
+// it by zeros. The reader goes on and reads zeros. Faults at other addresses go to the handler that was installed
+// before.
 //
-// So two things hold for all that read a mapping. Nothing that came of it may be used before `failure` was asked, after
-// the last read. And a value read twice may differ: sizes and offsets are copied out of the mapping, or bounded at each
-// use.
+// So every reader of a mapping keeps two rules. Use nothing that came from it before `failure` was asked after the last
+// read. And copy sizes and offsets out of the mapping, or check them at each use, because a value that is read twice
+// may differ.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ namespace maxsimd {
 
 struct MappingSlot;
 
-/// Maps the first `bytes` bytes of a file; shared with the page cache. Readers keep it alive.
+/// Maps the first `bytes` bytes of a file, shared with the page cache. Readers keep it alive.
 class Mapping {
  public:
   Mapping(int descriptor, uint64_t bytes);
@@ -29,15 +30,15 @@ class Mapping {
   uint64_t bytes() const { return bytes_; }
   std::span<const uint8_t> whole() const { return {base_, bytes_}; }
 
-  /// Where the first read failed that did, counted from the base; the mapping holds zeros since then.
+  /// Offset of the first read that failed; `nullopt` if none did. Since then the mapping holds zeros.
   std::optional<uint64_t> failure() const;
-  /// Whether reads go here and there: a fault then brings in its page, and nothing around it takes the place of others.
+  /// True: reads are scattered. A fault then loads one page and no neighbours.
   void expectScattered(bool scattered) const;
-  /// Pages stay in memory once they are there, until `unlock`, in large ones where the system has them. False if it does
-  /// not allow it.
+  /// Keeps pages in memory once they are read, until `unlock`, as large pages where the system has them. False if the
+  /// system does not allow it.
   bool lock() const;
   void unlock() const;
-  /// Lets go of the pages around [offset, offset + bytes), so that the page cache may drop them.
+  /// Gives up the pages around [offset, offset + bytes), so that the page cache may drop them.
   void release(uint64_t offset, uint64_t bytes) const;
 
  private:
@@ -46,7 +47,7 @@ class Mapping {
   uint64_t bytes_;
 };
 
-/// The pages that lie in [offset, offset + bytes), whole.
+/// The whole pages that hold [offset, offset + length).
 struct PageRange {
   uint64_t offset, bytes;
   PageRange(uint64_t offset, uint64_t bytes);

@@ -8,7 +8,7 @@
 namespace maxsimd {
 
 Memory& Memory::ofProcess() {
-  // Outlives all that is in it.
+  // Never destroyed, so that it outlives everything that uses it.
   static auto* const memory = new Memory;
   return *memory;
 }
@@ -51,7 +51,7 @@ void Memory::letGo(const Mapping& mapping) {
 
 void Memory::settle() {
   const uint64_t room = most_ - std::min(most_, taken_);
-  // The youngest first: they are the ones that did not fit before.
+  // The newest first: the older ones fitted before it came.
   for (auto each = codes_.rbegin(); each != codes_.rend() && held_ > room; ++each) {
     if (!each->held) continue;
     each->mapping->unlock();
@@ -61,10 +61,10 @@ void Memory::settle() {
   for (Codes& each : codes_) {
     if (each.held) continue;
     const bool scattered = each.mapping->bytes() > room - held_;
-    // What a read brings in of codes that are held stays: the more, the sooner all of it is there.
+    // Locked pages stay, so reading ahead fills them sooner.
     if (scattered != each.scattered) each.mapping->expectScattered(each.scattered = scattered);
     if (scattered) continue;
-    // The system's own bound: it will not be another for the next.
+    // The system's own limit is reached. The next one would fail, too.
     if (!each.mapping->lock()) return;
     each.held = true;
     held_ += each.mapping->bytes();

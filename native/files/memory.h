@@ -1,9 +1,9 @@
-// What the process keeps in memory for its indexes, and the bound of that.
+// The memory that the process uses for its indexes, and its bound.
 //
-// Directories, codebooks and what builds work with are taken: beyond the bound whoever asks for more is refused. Codes are
-// files in the page cache, of which as much is held there (locked) as the bound leaves room for; what is taken comes first,
-// and codes that lose their place are read like rows, whenever the page cache has let go of them. Buffers of single searches
-// do not count: they are bounded by the number of searches at a time.
+// Directories, codebooks and builds take memory. Beyond the bound a request for more is refused. Codes are files in the
+// page cache. As many of them are locked there as the rest of the bound allows. Codes that lose their place are read
+// like rows, through the page cache. Buffers of single searches do not count: the number of concurrent searches bounds
+// them.
 #pragma once
 
 #include "files/mapping.h"
@@ -16,11 +16,11 @@ namespace maxsimd {
 
 struct MemoryUse {
   uint64_t most, taken;
-  /// Bytes of codes, and those of them that the page cache may not let go of.
+  /// Bytes of codes, and how many of them are locked in memory.
   uint64_t codes, held;
 };
 
-/// One for the process: what the system locks, and ends processes for, is counted by process.
+/// One for the process, because the system limits memory and locks by process.
 class Memory {
  public:
   static Memory& ofProcess();
@@ -29,7 +29,7 @@ class Memory {
   /// `no_memory` if there is no room for it.
   void take(uint64_t bytes);
   void giveBack(uint64_t bytes);
-  /// Holds the mapping as long as there is room, until `letGo`.
+  /// Locks the mapping in memory while there is room, until `letGo`.
   void hold(const Mapping& mapping);
   void letGo(const Mapping& mapping);
   MemoryUse use() const;
@@ -38,11 +38,11 @@ class Memory {
   struct Codes {
     const Mapping* mapping;
     bool held;
-    /// There is no room for it.
+    /// There is no room to lock it.
     bool scattered;
   };
 
-  /// Holds what there is room for, and nothing that there is not.
+  /// Locks what there is room for and unlocks the rest.
   void settle();
 
   mutable std::mutex mutex_;
@@ -51,7 +51,7 @@ class Memory {
   std::vector<Codes> codes_;
 };
 
-/// Memory that is taken until this goes.
+/// A share of the bound, given back when this is destroyed.
 class MemoryShare {
  public:
   MemoryShare() = default;

@@ -36,7 +36,7 @@ void PresentParts::collectAbsent(uint64_t offset, uint64_t bytes, std::vector<Ab
   for (uint64_t part = offset / partBytes_; part <= (offset + bytes - 1) / partBytes_; ++part) {
     if (has(part)) continue;
     const AbsentPart missing{fileId_, uint32_t(part)};
-    // Neighbours lack the same.
+    // Neighbouring records often lack the same part.
     if (absent.empty() || absent.back() != missing) absent.push_back(missing);
   }
 }

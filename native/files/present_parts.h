@@ -1,5 +1,5 @@
-// Which parts of a file have come that is still being fetched: what has not come is a hole, which reads as zeros and must
-// never be taken for content.
+// Which parts of a file have been fetched so far. A missing part is a hole. It reads as zeros and must never be used as
+// content.
 #pragma once
 
 #include "files/error.h"
@@ -14,36 +14,37 @@
 namespace maxsimd {
 
 struct AbsentPart {
-  /// Whose file it is part of.
+  /// The segment whose file it is a part of.
   uint64_t fileId;
   uint32_t part;
 
   friend auto operator<=>(const AbsentPart&, const AbsentPart&) = default;
 };
 
-/// Bytes were needed that have not come. Nothing is wrong: once these parts are there, the same may be tried again.
+/// Bytes are missing. Nothing is wrong: once these parts are there, the same call may be repeated.
 class AbsentParts : public Error {
  public:
   explicit AbsentParts(std::vector<AbsentPart> parts);
 
-  /// Ascending, each once.
+  /// Ascending, without duplicates.
   const std::vector<AbsentPart>& parts() const { return parts_; }
 
  private:
   std::vector<AbsentPart> parts_;
 };
 
-/// Parts are added while others ask; none is ever taken away.
+/// Parts are added while other threads ask. None is ever removed.
 class PresentParts {
  public:
-  /// `bits`: one a part, the first in the lowest bit of the first byte; `invalid_argument` unless there are as many as parts.
+  /// `bits`: one bit a part, the first part in the lowest bit of the first byte. `invalid_argument` unless it has a bit
+  /// for each part.
   PresentParts(uint64_t fileId, uint64_t fileBytes, uint64_t partBytes, std::span<const uint8_t> bits);
 
-  /// Those of `bits` are there now, too.
+  /// Marks the parts of `bits` as fetched.
   void add(std::span<const uint8_t> bits);
-  /// Adds what is missing of [offset, offset + bytes).
+  /// Appends the missing parts of [offset, offset + bytes) to `absent`.
   void collectAbsent(uint64_t offset, uint64_t bytes, std::vector<AbsentPart>& absent) const;
-  /// Throws `AbsentParts` if something of [offset, offset + bytes) is missing.
+  /// Throws `AbsentParts` if a part of [offset, offset + bytes) is missing.
   void require(uint64_t offset, uint64_t bytes) const;
 
  private:

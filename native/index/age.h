@@ -1,6 +1,6 @@
-// What decides between chunks of equal scores: the older document version is first, then the chunk that stands first
-// in it. Version ids are handed out in increasing order and stay with a version wherever merges put its record, so the
-// same content is ranked the same way however it is spread over segments.
+// The order of chunks with equal scores: the older document version first, then the chunk that comes first in it.
+// Version ids increase and stay with a version wherever merges put its record. So the order does not depend on how
+// documents are spread over segments.
 #pragma once
 
 #include <compare>

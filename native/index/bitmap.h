@@ -1,4 +1,4 @@
-// One bit a chunk, or a record.
+// A set of chunks or records, one bit each.
 #pragma once
 
 #include <bit>
@@ -16,18 +16,18 @@ class Bitmap {
   explicit Bitmap(uint32_t bits = 0) : bits_(bits), words_((uint64_t(bits) + wordBits - 1) / wordBits, 0) {}
 
   uint32_t size() const { return bits_; }
-  /// False behind the end.
+  /// False for bits behind the end.
   bool test(uint32_t bit) const { return bit < bits_ && words_[bit / wordBits] >> (bit % wordBits) & 1; }
   void set(uint32_t bit) { words_[bit / wordBits] |= uint64_t(1) << (bit % wordBits); }
   void reset(uint32_t bit) { words_[bit / wordBits] &= ~(uint64_t(1) << (bit % wordBits)); }
 
-  /// All of them; bits behind the end are 0.
+  /// All words. Bits behind the end are 0.
   std::span<const uint64_t> words() const { return words_; }
 
   /// Bits [64 * number, 64 * number + 64), the first in the lowest place.
   uint64_t word(uint32_t number) const { return words_[number]; }
 
-  /// With one of the same size.
+  /// `keep` intersects and `add` unites with a bitmap of the same size; `flip` complements.
   void keep(const Bitmap& other) {
     for (size_t w = 0; w < words_.size(); ++w) words_[w] &= other.words_[w];
   }

@@ -97,8 +97,8 @@ void setAll(Bitmap& set, std::span<const uint32_t> records) {
   }
 }
 
-/// Sets of terms that are held at a time: as many as have `termSetsBytes` together, but `termSetsLeast` where they are large.
-/// A set for every step would be one for each of the values that are compared.
+/// Term sets made in one pass: as many as fit into `termSetsBytes`, and at least `termSetsLeast`. One pass for all
+/// steps would need a set for each of up to 256 values.
 constexpr size_t termSetsBytes = size_t(4) << 20, termSetsLeast = 8;
 
 /// Evaluates one condition over one segment.
@@ -132,7 +132,7 @@ class ConditionRun {
     return set;
   }
 
-  /// Makes the sets of the next steps that look up terms, in one pass over the segment.
+  /// Makes the sets of the next term steps in one pass over the segment.
   void readTermSets(Steps step) {
     const size_t setBytes = snapshot_.records / 8 + 1;
     const size_t most = std::max(termSetsLeast, termSetsBytes / setBytes);
@@ -185,9 +185,9 @@ class ConditionRun {
   const SegmentSnapshot& snapshot_;
   const uint64_t generation_;
   const Checkpoint& checkpoint_;
-  /// A stack.
+  /// The stack of the postfix program.
   std::vector<Bitmap> sets_;
-  /// The sets of the next steps that look up terms.
+  /// Sets of the next steps that look up terms.
   std::deque<Bitmap> termSets_;
   std::vector<uint32_t> damaged_;
 };

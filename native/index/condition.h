@@ -1,7 +1,7 @@
-// What a `where` asks of a document's metadata, over the records of a segment at once.
+// A `where` condition, evaluated over all records of a segment at once.
 //
-// A condition comes as bytes, in postfix order: each step is put on a stack of sets of records, or takes from it. Integers
-// are of two bytes, little-endian; a text is its length and its bytes, JSON tokens as they stand in requests.
+// A condition comes as bytes in postfix order. Each step pushes a set of records on a stack, or takes sets from it.
+// Integers have two bytes, little-endian. A text is its length and its bytes: a JSON token as it stands in the request.
 //
 //   1 terms     count, then so many terms of 16 bytes: records that carry any of them
 //   2 range     flags (1 byte: 1 = above low, 2 = low itself, 4 = below high, 8 = high itself), field, low, high: records
@@ -10,11 +10,11 @@
 //   4 any       count: what is in any of them; of none no record
 //   5 not       what is not in the set
 //
-// No more than `conditionSetsMax` sets may be on the stack: with them, and some sets of terms that are made together, a
-// search holds a fixed number of bitmaps of a segment's records, however many values are compared.
+// At most `conditionSetsMax` sets may be on the stack. So a search holds a fixed number of bitmaps of a segment's
+// records, however many values are compared.
 //
-// Terms are looked up where filters look (postings, or the records). Ranges are looked up in the values of the segment
-// (field_values.h): where those are not known of a record that the generation sees, that is an error, `values_missing`.
+// Terms are looked up as filters do it, in postings or records. Ranges are looked up in the segment's values
+// (field_values.h). If a visible record's value is not there, the evaluation fails with `values_missing`.
 #pragma once
 
 #include "index/field_values.h"
@@ -27,7 +27,7 @@
 
 namespace maxsimd {
 
-/// More than a condition has whose JSON nests as deep as requests may.
+/// More than a condition needs at the deepest nesting that requests may have.
 constexpr size_t conditionSetsMax = 32;
 
 struct Condition {
@@ -37,18 +37,18 @@ struct Condition {
     std::vector<Term> terms = {};
     std::string field = {};
     KeyRange range = {};
-    /// Sets that it takes from the stack.
+    /// How many sets it takes from the stack.
     size_t count = 0;
   };
   std::vector<Step> steps;
-  /// Those that ranges ask for, distinct and ascending.
+  /// The fields of all ranges, distinct and ascending.
   std::vector<std::string> fields;
 };
 
-/// `invalid_argument` if the bytes are no condition.
+/// Parses a condition; `invalid_argument` if the bytes are none.
 Condition readCondition(std::span<const uint8_t> bytes);
 
-/// The records of a segment at a generation that meet it. Those that are damaged are among them, as with filters.
+/// The records of a segment that meet the condition at a generation. Damaged records are included, as with filters.
 Bitmap recordsMeeting(const Condition& condition, const SegmentSnapshot& snapshot, uint64_t generation,
                       const Checkpoint& checkpoint);
 

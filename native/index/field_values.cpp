@@ -115,7 +115,7 @@ void FieldValues::add(std::span<const std::string> fields, std::span<const uint3
   account();
 }
 
-/// Forgets those that were asked for longest ago where there would be too many.
+/// Makes missing columns. If there are too many, drops those that were used longest ago.
 void FieldValues::makeColumns(std::span<const std::string> fields) {
   for (const std::string& field : fields) touch(columns_[field]);
   while (columns_.size() > std::max(columnsMax, fields.size())) {
@@ -124,7 +124,7 @@ void FieldValues::makeColumns(std::span<const std::string> fields) {
   }
 }
 
-/// What there is no room for is forgotten: it can be had again.
+/// If there is no room, all columns are dropped: they can be loaded again.
 void FieldValues::account() {
   uint64_t bytes = 0;
   for (const auto& [field, column] : columns_) bytes += column.bytes();

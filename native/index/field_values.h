@@ -1,9 +1,9 @@
-// The values of a segment's metadata by field, in memory: what ranges look up.
+// The metadata values of a segment by field, in memory, for ranges.
 //
-// Records hold hashes of values and cannot be asked for more or less. So the fields that ranges have asked for are
-// brought from the catalog, where the metadata is, record by record: `lacking` says which records, `add` takes them. A
-// record that was added is known for good, also to lack the field: a version's metadata never changes. The fields asked for
-// longest ago are forgotten beyond `columnsMax`.
+// Records hold hashes of values, which cannot be compared by order. So the values of fields that ranges use are read
+// from the catalog: `lacking` names the records, and `add` takes their metadata. A record that was added stays known,
+// also that it lacks the field, because the metadata of a version never changes. Beyond `columnsMax` fields, those used
+// longest ago are dropped.
 #pragma once
 
 #include "files/memory.h"
@@ -21,7 +21,7 @@
 
 namespace maxsimd {
 
-/// Keys (json_values.h) between two bounds.
+/// A range of keys (json_values.h).
 struct KeyRange {
   std::string low, high;
   bool lowExcluded, highExcluded;
@@ -34,20 +34,20 @@ struct KeyRange {
 class FieldColumn {
  public:
   bool knows(uint32_t record) const { return known_.test(record); }
-  /// `key`: of the record's value; absent = it has none. Once for each record.
+  /// Adds a record's value, once for each record. A null `key`: it has none.
   void add(uint32_t record, const std::string* key);
-  /// Adds the records whose values lie in the range, as far as the bitmap reaches.
+  /// Sets the bits of the records whose values lie in the range, within the bitmap's size.
   void addTo(Bitmap& records, const KeyRange& range) const;
-  /// Whether it knows each of the first `records` records that `isNeeded`.
+  /// Whether it knows all of the first `records` records that `isNeeded` accepts.
   bool isComplete(uint32_t records, const std::function<bool(uint32_t)>& isNeeded) const;
   uint64_t bytes() const { return entries_.capacity() * sizeof(Entry) + keys_.capacity() + known_.size() / 8; }
 
-  /// When it was asked for last, counted in uses of the segment's columns.
+  /// Last use, as a count of uses of the segment's columns.
   mutable std::atomic<uint64_t> usedAt{0};
 
  private:
   struct Entry {
-    /// The first bytes of the key, the first in the highest place: they decide most comparisons.
+    /// The first eight bytes of the key, big-endian. They decide most comparisons.
     uint64_t prefix;
     uint32_t begin;
     uint32_t record;
@@ -56,9 +56,9 @@ class FieldColumn {
   std::string_view keyOf(const Entry& entry) const;
   bool isBefore(const Entry& a, const Entry& b) const;
 
-  /// Each key behind its length, of two bytes.
+  /// All keys, each after its length of two bytes.
   std::vector<char> keys_;
-  /// In order of their keys up to `sorted_`; those behind come in when they have become as many as a quarter.
+  /// Sorted by key up to `sorted_`. The rest is merged in once it is a quarter of the whole.
   std::vector<Entry> entries_;
   size_t sorted_ = 0;
   Bitmap known_;
@@ -68,13 +68,13 @@ class FieldValues {
  public:
   static constexpr size_t columnsMax = 32;
 
-  /// Those of the first `records` records that are needed and not known of one of the fields.
+  /// Which of the first `records` records are needed and lack a value of one of the fields.
   std::vector<uint32_t> lacking(std::span<const std::string> fields, uint32_t records,
                                 const std::function<bool(uint32_t)>& isNeeded) const;
-  /// `objects[i]`: metadata of `records[i]` as compact JSON. `no_memory` if there is no room.
+  /// Adds values: `objects[i]` is the metadata of `records[i]` as compact JSON. `no_memory` if there is no room.
   void add(std::span<const std::string> fields, std::span<const uint32_t> records,
            std::span<const std::string> objects);
-  /// Adds the records whose values lie in the range; false if it is not known of all that are needed.
+  /// Sets the bits of the records whose values lie in the range. False if a needed record's value is not known.
   bool addTo(Bitmap& records, const std::string& field, const KeyRange& range,
              const std::function<bool(uint32_t)>& isNeeded) const;
 

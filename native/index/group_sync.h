@@ -1,4 +1,4 @@
-// Group commit: callers that ask for a sync of the same segment while one is running share the next one.
+// Group commit: callers that ask for a sync of a segment while one is running share the next one.
 #pragma once
 
 #include "index/index.h"
@@ -15,7 +15,7 @@ namespace maxsimd {
 
 class GroupSync : public std::enable_shared_from_this<GroupSync> {
  public:
-  /// Called once, on a thread of the pool, with null or the failure.
+  /// Called once, on a thread of the pool: null, or why the sync failed.
   using Completion = std::function<void(std::exception_ptr)>;
 
   explicit GroupSync(std::shared_ptr<Index> index) : index_(std::move(index)) {}
@@ -55,7 +55,7 @@ class GroupSync : public std::enable_shared_from_this<GroupSync> {
 
   const std::shared_ptr<Index> index_;
   std::mutex mutex_;
-  /// A segment has an entry while a thread works for it.
+  /// A segment has an entry while a thread syncs it.
   std::map<uint64_t, std::vector<Completion>> waiting_;
 };
 

@@ -11,18 +11,18 @@
 namespace maxsimd {
 namespace {
 
-/// Sealed token vectors now by those when the codebook was fitted, from which on it is fitted anew: each doubling costs
-/// as much as all before it.
+/// A codebook is fitted anew once the index has grown by this factor since the last fit. With a doubling, each fit
+/// costs as much as all before it.
 constexpr double growthMost = 2.0;
-/// From which on it is fitted anew if the segment's token vectors are unlike those it was fitted on,
+/// From this growth on it is also fitted anew if the segment's token vectors differ from those of the last fit.
 constexpr double growthUnlike = 1.25;
-/// which is so if their dot products with their centroids are so much less in the mean.
+/// They differ if their mean dot product with their centroids is lower by this much.
 constexpr double shareUnlike = 0.02;
 constexpr uint32_t shareSampleRows = 8192;
-/// A fit works with its sample and less than so many copies of it in all.
+/// A fit holds its sample and fewer than this many copies of it in all.
 constexpr uint64_t fitCopies = 3;
 
-/// Token vectors of records that are live now.
+/// Token vectors of live records.
 uint64_t liveRows(const Segment& segment) {
   uint64_t rows = 0;
   for (uint32_t r = 0; r < segment.recordCount(); ++r) {
@@ -31,7 +31,7 @@ uint64_t liveRows(const Segment& segment) {
   return rows;
 }
 
-/// Whether a codebook is to be fitted anew for an index of so many token vectors and this segment of it.
+/// Whether the codebook must be fitted anew for an index of `rows` token vectors that gets this segment.
 bool outgrown(const Codebook& codebook, uint64_t rows, const std::shared_ptr<const Segment>& segment,
               const Deadline& deadline) {
   const CodebookData& data = codebook.data();
@@ -68,7 +68,7 @@ void Index::claim(uint64_t id) {
 
 void Index::fill(uint64_t id, Entry entry) {
   const std::lock_guard lock(mutex_);
-  // Dropped while it was being opened: nobody wants it any more.
+  // If it was dropped while it was being opened, it stays dropped.
   const auto found = entries_.find(id);
   if (found != entries_.end()) found->second = std::move(entry);
 }
@@ -148,14 +148,14 @@ std::shared_ptr<const Codebook> Index::intern(uint64_t hash, const ChunkCodes::L
   auto codebook = std::make_shared<const Codebook>(std::move(*loaded));
   const std::lock_guard lock(mutex_);
   std::erase_if(codebooks_, [](const auto& entry) { return entry.second.expired(); });
-  // Another thread may have loaded it meanwhile.
+  // Another thread may have loaded it in the meantime.
   std::weak_ptr<const Codebook>& place = codebooks_[hash];
   if (const auto other = place.lock()) return other;
   place = codebook;
   return codebook;
 }
 
-/// The one fitted on the most token vectors; null if no segment has codes.
+/// The codebook that was fitted on the most token vectors; null if no segment has codes.
 std::shared_ptr<const Codebook> Index::newestCodebook() const {
   const auto age = [](const Codebook& codebook) { return std::pair(codebook.data().fittedRows, codebook.hash()); };
   std::shared_ptr<const Codebook> newest;
@@ -166,7 +166,7 @@ std::shared_ptr<const Codebook> Index::newestCodebook() const {
   return newest;
 }
 
-/// The newest of the index as long as it stands for what the index holds and for this segment; else a new one.
+/// The index's newest codebook, if it still fits the index and this segment; else a new one.
 std::shared_ptr<const Codebook> Index::codebookFor(const std::shared_ptr<const Segment>& segment,
                                                    const Deadline& deadline) {
   std::shared_ptr<const Codebook> newest;
@@ -178,7 +178,7 @@ std::shared_ptr<const Codebook> Index::codebookFor(const std::shared_ptr<const S
       if (entry.segment != nullptr && entry.segment->sealed()) sealed.push_back(entry.segment);
     }
   }
-  // Live ones: a merge has all of its records twice until the sources are gone.
+  // Count live records only: during a merge its records exist twice.
   uint64_t rows = 0;
   std::vector<std::shared_ptr<const Segment>> sources{segment};
   for (const auto& source : sealed) {

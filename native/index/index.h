@@ -1,8 +1,7 @@
-// The segments of one index and who may see what in them.
+// The segments of one index and the visibility of their records.
 //
-// Writers (append, seal, copy) lock one segment; publication runs on one thread; a search takes a snapshot
-// of the list of segments and reads without locks. A segment taken out of the list lives on while anyone
-// still reads it.
+// Writers (append, seal, copy) lock one segment. One thread publishes. A search takes a snapshot of the list of
+// segments and reads without locks. A segment that was dropped lives on while a search still reads it.
 #pragma once
 
 #include "codes/codebook.h"
@@ -26,11 +25,11 @@ class Residents;
 
 struct IndexOptions {
   uint32_t dim;
-  /// Token vectors that a search of 32 query tokens may scan exactly.
+  /// How many token vectors a search of 32 query tokens may score exactly without codes.
   uint64_t exactTokenVectorsMax;
 };
 
-/// A segment as one search sees it: records and chunks below the counts, readable through the mapping.
+/// A segment as one search sees it. The mapping covers all records and chunks below the counts.
 struct SegmentSnapshot {
   std::shared_ptr<const Segment> segment;
   std::shared_ptr<LiveTracker> live;
@@ -39,26 +38,26 @@ struct SegmentSnapshot {
   std::shared_ptr<FieldValues> values;
   std::shared_ptr<const Mapping> mapping;
   uint32_t records;
-  /// The epoch of `live` when the records were counted.
+  /// The epoch of `live` at the time of the snapshot.
   uint64_t epoch;
 };
 
 struct SegmentInfo {
   uint64_t id;
   SegmentCounts counts;
-  /// Bytes of codes and postings; a codebook that segments share is counted with the first of them.
+  /// Bytes of codes and postings. A codebook that several segments share is counted with the first of them.
   uint64_t derivedBytes;
   /// 0 = no codes yet.
   uint32_t centroids;
-  /// Name of the file of their codebook, in the segment's folder; empty if there are none.
+  /// File name of their codebook, in the segment's folder; empty = no codes.
   std::string codebook;
-  /// They were made with an older codebook than the index has now: to be built again.
+  /// The codes use an older codebook than the index's newest: build them again.
   bool codesOutdated;
 };
 
 class Index {
  public:
-  /// `residents`: whose copies in device memory searches use; null = none.
+  /// `residents`: copies in device memory that searches use; null = no device.
   Index(const Kernel& kernel, IndexOptions options, Residents* residents = nullptr);
 
   const Kernel& kernel() const { return kernel_; }
@@ -83,16 +82,16 @@ class Index {
     uint32_t chunks;
     uint64_t bytes;
     uint32_t centroids;
-    /// A new codebook was fitted: codes of other segments are outdated now.
+    /// A new codebook was fitted, so codes of other segments are outdated.
     bool fitted;
   };
-  /// Codes of a sealed segment with chunks. The index's codebook is fitted anew when it no longer stands for the index:
-  /// codes of other segments are outdated then, good for searches though dearer.
+  /// Builds codes of a sealed segment with chunks. If the codebook no longer fits the index, a new one is fitted. Codes
+  /// of other segments are then outdated: still right to use, though slower.
   CodesBuilt buildCodes(uint64_t id, const Deadline& deadline);
-  /// Builds the postings of a sealed segment from its records: filters look its terms up again.
+  /// Builds the postings of a sealed segment from its records.
   void buildPostings(uint64_t id, const Deadline& deadline);
   void dropSegment(uint64_t id);
-  /// Codes that cannot be read are not used any more.
+  /// Stops using codes that cannot be read.
   void dropCodes(uint64_t id, const std::shared_ptr<const ChunkCodes>& codes);
 
   struct LifespanChange {
@@ -106,17 +105,18 @@ class Index {
     /// generationNever = alive.
     uint64_t died;
   };
-  /// All or nothing: every entry is checked before the first is applied.
+  /// All or nothing: every entry is checked before the first is applied. `corrupt` if a record is damaged or holds
+  /// another version.
   void loadLifespans(std::span<const LifespanLoad> lifespans);
-  /// Record `first + i` of `to` gets the lifespan of `records[i]` of `from`, of which it is a copy.
+  /// Gives record `first + i` of `to` the lifespan of `records[i]` of `from`, of which it is a copy.
   void copyLifespans(uint64_t from, std::span<const uint32_t> records, uint64_t to, uint32_t first);
-  /// Records that a reader at `generation` or later may see, ascending.
+  /// Records that a reader at `generation` or later may see, ascending, with their version ids.
   struct SeenRecords {
     std::vector<uint32_t> records;
     std::vector<double> versionIds;
   };
   SeenRecords recordsSeenSince(uint64_t id, uint64_t generation) const;
-  /// Those of them whose values of one of the fields are not known; `addValues` takes their metadata as compact JSON.
+  /// Those of them that lack a value of one of the fields. `addValues` takes their metadata as compact JSON.
   SeenRecords recordsWithoutValues(uint64_t id, uint64_t generation, std::span<const std::string> fields) const;
   void addValues(uint64_t id, std::span<const std::string> fields, std::span<const uint32_t> records,
                  std::span<const std::string> objects);
@@ -136,14 +136,14 @@ class Index {
 
   std::shared_ptr<Segment> find(uint64_t id) const { return findEntry(id).segment; }
   Entry findEntry(uint64_t id) const;
-  /// Claims an id before its file is touched, so that two creations of it cannot both proceed.
+  /// Reserves an id before its file is touched, so that it is not created twice.
   void claim(uint64_t id);
   void fill(uint64_t id, Entry entry);
   static Entry entryOf(std::shared_ptr<Segment> segment);
   static SegmentInfo describe(uint64_t id, const Entry& entry, const Codebook* newest);
   const Entry& recordEntry(const LifespanChange& change) const;
 
-  /// The codebook with this hash that the index has already, or what `load` gives.
+  /// The index's codebook with this hash; if there is none, the one that `load` returns.
   std::shared_ptr<const Codebook> intern(uint64_t hash, const ChunkCodes::Load& load);
   std::shared_ptr<const Codebook> newestCodebook() const;
   std::shared_ptr<const Codebook> codebookFor(const std::shared_ptr<const Segment>& segment, const Deadline& deadline);

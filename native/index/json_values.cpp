@@ -9,18 +9,18 @@ namespace {
 
 constexpr char negativeNumber = 0x10, zero = 0x11, positiveNumber = 0x12, string = 0x20;
 constexpr int64_t exponentMost = 30'000, exponentBias = 32'768;
-/// Beyond every exponent that has a key, whatever the digits before it.
+/// Larger than every exponent that has a key, so longer ones need not be counted.
 constexpr int64_t powerMost = 1'000'000'000;
 
 bool isDigit(char character) { return character >= '0' && character <= '9'; }
 
-/// Behind the string that begins at `at`.
+/// The place after the string that begins at `at`.
 size_t stringEnd(std::string_view text, size_t at) {
   for (++at; at < text.size() && text[at] != '"'; ++at) at += text[at] == '\\';
   return std::min(at + 1, text.size());
 }
 
-/// At the comma or bracket behind the value that begins at `at`.
+/// The place of the comma or bracket after the value that begins at `at`.
 size_t valueEnd(std::string_view text, size_t at) {
   for (size_t depth = 0; at < text.size();) {
     const char character = text[at];
@@ -55,7 +55,7 @@ void appendUtf8(std::string& text, uint32_t point) {
   }
 }
 
-/// The code point of the \u escape at `at`, which moves to its last character; a pair of surrogates is one.
+/// The code point of the \u escape at `at`, or of a pair of them. Moves `at` to the last character of the escape.
 uint32_t escapedPoint(std::string_view text, size_t& at) {
   const auto unitAt = [&](size_t place) { return hexadecimal(text.substr(std::min(place + 2, text.size()), 4)); };
   const uint32_t unit = unitAt(at);
@@ -78,8 +78,8 @@ char unescaped(char letter) {
   }
 }
 
-/// Sign, exponent of 0.d1d2d3..., digits d1 to the last one that is not 0, two a byte; all but the sign complemented below
-/// zero, where a longer number comes first.
+/// Layout of a number's key: the sign, the exponent of 0.d1d2d3..., then the digits up to the last one that is not 0,
+/// two a byte. For negative numbers all but the sign is complemented and a final byte makes longer numbers come first.
 std::optional<std::string> numberKey(std::string_view token) {
   const bool negative = token.front() == '-';
   std::string digits;

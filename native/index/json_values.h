@@ -1,9 +1,9 @@
-// Top-level members of a JSON object, and keys that order its values: what ranges compare.
+// Reads the top-level members of a JSON object and makes keys that order its values. Ranges compare these keys.
 //
-// An object is compact JSON text that was checked when it came in; nothing is checked here but bounds, so that other bytes
-// do no harm. A key of a number is its exact decimal value, a key of a string its Unicode text in order of code points.
-// Comparing keys as bytes compares values; numbers come before strings. All else has no key and lies in no range: literals,
-// arrays, objects, numbers beyond 10^30000 or within 10^-30000 of zero, and values whose keys would be longer than
+// An object is compact JSON that was checked when it was stored. Only bounds are checked here, so that other bytes do
+// no harm. The key of a number is its exact decimal value. The key of a string is its Unicode text in order of code
+// points. Comparing keys as bytes compares values; numbers come before strings. Other values have no key and lie in no
+// range: literals, arrays, objects, numbers beyond 10^30000 or within 10^-30000 of zero, and values whose keys exceed
 // `valueKeyBytesMax`.
 #pragma once
 
@@ -20,13 +20,13 @@ inline constexpr size_t valueKeyBytesMax = 257;
 inline constexpr std::string_view numberKeys = "\x10", stringKeys = "\x20", behindKeys = "\x21";
 
 struct JsonMember {
-  /// As they stand in the text.
+  /// The tokens as they stand in the text.
   std::string_view name, value;
 };
 
-/// In order; a name may come again.
+/// The members in order. A name may occur more than once.
 std::vector<JsonMember> membersOf(std::string_view object);
-/// The text of a JSON string in UTF-8; a lone surrogate has the three bytes that its code point would have.
+/// The text of a JSON string in UTF-8. A lone surrogate gets the three bytes that its code point would have.
 std::string stringOf(std::string_view token);
 std::optional<std::string> valueKey(std::string_view token);
 

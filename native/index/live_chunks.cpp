@@ -5,7 +5,7 @@
 namespace maxsimd {
 namespace {
 
-/// More changes than this between two searches: the lifespans are read anew.
+/// After more changes than this between two searches, the lifespans are read anew.
 constexpr size_t changesMax = 1 << 16;
 
 }  // namespace
@@ -24,7 +24,7 @@ void LiveTracker::reset(uint64_t generation) {
   const std::lock_guard lock(mutex_);
   ++epoch_;
   known_ = nullptr;
-  // What an older search sees must not become known: a later one would miss the changes between them.
+  // Do not remember what an older search computes: a later search would miss the changes in between.
   completeFrom_ = std::max(completeFrom_, generation);
 }
 
@@ -51,7 +51,7 @@ std::shared_ptr<const LiveChunks> LiveTracker::at(uint64_t generation, uint32_t 
     knownFrom_ = knownTo_ = generation;
     return live;
   }
-  // Older than what is known (a search that began before), or nothing is known.
+  // The search began before the last known generation, or nothing is known yet.
   lock.unlock();
   auto live = std::make_shared<const LiveChunks>(scan(generation, records));
   lock.lock();
@@ -73,7 +73,7 @@ LiveChunks LiveTracker::scan(uint64_t generation, uint32_t records) const {
   return live;
 }
 
-/// Makes the record's chunks live or not, as `generation` sees them.
+/// Marks the record's chunks as live or not, as `generation` sees them.
 void LiveTracker::bring(LiveChunks& live, uint32_t record, uint64_t generation) const {
   const RecordEntry& entry = segment_->record(record);
   const bool visible = segment_->lifespan(record).visibleAt(generation);

@@ -1,5 +1,5 @@
-// Which chunks of a segment a generation sees, kept from search to search: a search after a commit pays for what
-// the commit changed, not for the segment.
+// Which chunks of a segment a generation sees. The answer is kept between searches, so that a search after a commit
+// pays for the changes only.
 #pragma once
 
 #include "index/bitmap.h"
@@ -23,15 +23,15 @@ class LiveTracker {
  public:
   explicit LiveTracker(std::shared_ptr<const Segment> segment) : segment_(std::move(segment)) {}
 
-  /// A lifespan has changed at a generation; generations never decrease.
+  /// Notes that a record's lifespan changed at a generation. Generations never decrease.
   void note(uint64_t generation, uint32_t record);
-  /// Lifespans were loaded that hold all changes up to `generation`, noted here or not: nothing known before holds.
+  /// Forgets everything: lifespans were loaded that include all changes up to `generation`.
   void reset(uint64_t generation);
-  /// How often that happened.
+  /// The number of resets.
   uint64_t epoch() const;
 
-  /// What `generation` sees among the first `records` records. All changes up to it have been noted. `epoch` is that of
-  /// the moment when the records were counted: lifespans loaded later may lie beyond them.
+  /// The live chunks among the first `records` records at `generation`. All changes up to it have been noted. `epoch`
+  /// is that of the moment when the records were counted: lifespans loaded later may cover more records.
   std::shared_ptr<const LiveChunks> at(uint64_t generation, uint32_t records, uint64_t epoch);
 
  private:
@@ -46,11 +46,11 @@ class LiveTracker {
   const std::shared_ptr<const Segment> segment_;
   mutable std::mutex mutex_;
   uint64_t epoch_ = 0;
-  /// Holds for the generations [knownFrom_, knownTo_].
+  /// Valid for the generations [knownFrom_, knownTo_].
   std::shared_ptr<const LiveChunks> known_;
   uint64_t knownFrom_ = 0;
   uint64_t knownTo_ = 0;
-  /// Every change after generation `completeFrom_`, ascending; `known_` has those up to it.
+  /// Every change after generation `completeFrom_`, ascending. `known_` includes the earlier ones.
   std::vector<Change> changes_;
   uint64_t completeFrom_ = 0;
 };

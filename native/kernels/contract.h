@@ -35,7 +35,7 @@ struct Chunk {
   uint32_t rows;
 };
 
-/// A query in the layout of one kernel. `tokensPadded` = tokens rounded up to 16.
+/// A query in the layout of one kernel. `tokensPadded` is `tokens` rounded up to a multiple of 16.
 struct PackedQuery {
   uint32_t dim;
   uint32_t tokens;
@@ -48,8 +48,8 @@ struct PackedQuery {
   const float* offsets;
 };
 
-/// Instruction sets of this machine that the operating system saves (CPUID and XCR0 on x86, HWCAP on Arm) and,
-/// where a process must ask (AMX), lets this one use.
+/// Instruction sets of this machine that the operating system supports: it saves their registers (CPUID and XCR0 on
+/// x86, HWCAP on Arm), and lets this process use AMX, for which a process must ask.
 struct CpuFeatures {
   bool avx2;
   bool avx512vnni;
@@ -61,7 +61,7 @@ struct CpuFeatures {
 struct Kernel {
   const char* name;
   bool (*requires_)(const CpuFeatures& cpu);
-  /// Bytes that `pack` writes.
+  /// How many bytes `pack` writes.
   size_t (*packedBytes)(uint32_t dim, uint32_t tokens);
   /// `vectors` is int8 [tokens x dim], row-major.
   void (*pack)(const int8_t* vectors, uint32_t dim, uint32_t tokens, void* packed);
@@ -71,20 +71,20 @@ struct Kernel {
   void (*best)(const PackedQuery& query, const Chunk& chunk, float* similarities, uint32_t* rows);
   /// sim(i,j) of one chunk as f32 [chunk.rows x tokensPadded].
   void (*similarities)(const PackedQuery& query, const Chunk& chunk, float* out);
-  /// The product of two vectors; reads nothing past them.
+  /// The dot product of two int8 [dim] vectors. Reads nothing past them.
   int32_t (*dot)(const int8_t* a, const int8_t* b, uint32_t dim);
-  /// Calls of this kernel's own functions since the process started: proof of which one ran.
+  /// Calls of this kernel's functions since the process started. Tests use it to prove which kernel ran.
   std::atomic<uint64_t>* calls;
-  /// The loops over codes with this kernel's instructions.
+  /// The loops over codes for this kernel's instruction set.
   const CodeLoops* loops;
-  /// An index of so many token vectors gains more by 16,384 centroids than their products with a query cost, by measurement
-  /// (docs/benchmarks.md).
+  /// From this many token vectors on, an index gains more from 16,384 centroids than their products with a query cost
+  /// (measured, docs/benchmarks.md).
   uint64_t fineCentroidsFrom = 1 << 20;
 };
 
 inline constexpr uint32_t paddedTokens(uint32_t tokens) { return (tokens + 15) & ~15u; }
 
-/// score of the definition above from best[tokensPadded]; shared by all kernels.
+/// The score of the definition above from best [tokensPadded]. All kernels use it.
 inline float finishScore(const PackedQuery& query, const float* best) {
   float partial[16] = {};
   for (uint32_t i = 0; i < query.tokensPadded; i += 16) {

@@ -1,5 +1,5 @@
-// What the CPU has (CPUID, HWCAP) and what the operating system saves across context switches (XCR0): an
-// instruction set counts only when both say so.
+// Detects instruction sets. One counts only if the CPU has it (CPUID, HWCAP) and the operating system saves its
+// registers across context switches (XCR0).
 #include "kernels/dispatch.h"
 
 #if defined(__x86_64__)
@@ -18,7 +18,7 @@ namespace {
 
 bool bit(uint32_t word, int index) { return word >> index & 1; }
 
-/// The kernel of the operating system hands out the state of AMX tiles on request, once for the whole process.
+/// Linux gives AMX tiles to a process that asks, once for the whole process.
 bool tilesPermitted() {
 #if defined(__linux__)
   constexpr long requestPermission = 0x1023, tileData = 18;
@@ -40,7 +40,7 @@ CpuFeatures detect() {
   const bool zmmSaved = (xcr0 & 0xe6) == 0xe6;
   const bool tilesSaved = (xcr0 & 0x60000) == 0x60000;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return features;
-  // BMI1 and BMI2 come with AVX2 wherever it is; the loops over codes use them.
+  // The loops over codes use BMI1 and BMI2, which all processors with AVX2 have.
   features.avx2 = ymmSaved && f16c && bit(b, 5) && bit(b, 3) && bit(b, 8);
   const bool foundation = bit(b, 16), dq = bit(b, 17), bw = bit(b, 30), vl = bit(b, 31), vnni = bit(c, 11);
   features.avx512vnni = features.avx2 && zmmSaved && foundation && dq && bw && vl && vnni;

@@ -1,4 +1,4 @@
-// The ordered table of kernels and the one choice made from it.
+// The table of kernels, best first, and the choice from it.
 #pragma once
 
 #include "kernels/contract.h"
@@ -20,11 +20,11 @@ extern const Kernel neonKernel;
 
 const CpuFeatures& cpuFeatures();
 
-/// Every kernel compiled in, best first; the last one runs anywhere.
+/// All kernels of this build, best first. The last one runs everywhere.
 std::span<const Kernel* const> kernels();
 
-/// "auto" = the first supported one. nullptr for a name that is unknown or not supported here: the caller
-/// turns it into an error, never into another kernel.
+/// The kernel of this name; "auto" is the first one that this machine supports. nullptr if the name is unknown or not
+/// supported here: the caller reports an error and never takes another kernel.
 const Kernel* findKernel(std::string_view name);
 
 }  // namespace maxsimd

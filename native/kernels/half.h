@@ -1,5 +1,5 @@
-// IEEE 754 binary16 <-> binary32 without instruction-set requirements; exact in the widening direction,
-// round-to-nearest-even in the other.
+// Conversion between IEEE 754 binary16 and binary32 without special instructions. Widening is exact, narrowing rounds
+// to nearest, ties to even.
 #pragma once
 
 #include <bit>
@@ -8,7 +8,7 @@
 namespace maxsimd {
 
 inline float halfToFloat(uint16_t bits) {
-  // Multiplying by 2^112 rebiases the exponent and normalises subnormals, exactly.
+  // Multiplying by 2^112 corrects the exponent and normalises subnormals, exactly.
   const uint32_t magnitude = uint32_t(bits & 0x7fff) << 13;
   float value = std::bit_cast<float>(magnitude) * std::bit_cast<float>(uint32_t(0x77800000));
   if ((bits & 0x7c00) == 0x7c00) value = std::bit_cast<float>(magnitude | 0x7f800000u);

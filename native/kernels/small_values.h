@@ -1,8 +1,8 @@
-// Queries of small values, whose products with bytes can be added up in 16 bits.
+// Queries of small values: their products with bytes can be added up in 16 bits.
 //
-// vpmaddubsw adds up two products of an unsigned and a signed byte in 16 bits. Of sixteen dimensions 0, 1, 4, 5, 8, 9, 12, 13 meet
-// in one such sum where four results are added, and the others in another. With documents of up to 255 it does
-// not overflow if the absolute values of those eight add up to 128 at most: 255 * 128 < 2^15.
+// vpmaddubsw adds two products of an unsigned and a signed byte in 16 bits. The AVX2 kernel adds four such results. Of
+// sixteen dimensions 0, 1, 4, 5, 8, 9, 12 and 13 meet in one sum and the others in another. With document bytes up to
+// 255 no sum overflows if the absolute values of its eight query dimensions add up to at most 128: 255 * 128 < 2^15.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace maxsimd {
 
 inline constexpr int32_t smallSumMost = 128;
 
-/// The largest sum of absolute values of eight dimensions that meet, of an int8 or f32 vector.
+/// The largest sum of absolute values of eight dimensions that meet in one sum, of an int8 or f32 vector.
 template <typename Sum, typename Value>
 Sum largestSumOfEight(const Value* vector, uint32_t dim) {
   Sum largest = 0;
@@ -25,7 +25,7 @@ Sum largestSumOfEight(const Value* vector, uint32_t dim) {
   return largest;
 }
 
-/// Whether int8 [count x dim] are a query of small values. If they are not, mostly the first says so.
+/// Whether all of int8 [count x dim] are small. Usually the first vector already decides that they are not.
 inline bool areSmall(const int8_t* vectors, uint32_t dim, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {
     if (largestSumOfEight<int32_t>(vectors + size_t(i) * dim, dim) > smallSumMost) return false;

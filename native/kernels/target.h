@@ -1,5 +1,5 @@
-// For headers that make up one kernel's source: it defines TARGET, the attribute that names its instructions, before it
-// includes them (inline functions of several instruction sets must not meet in one).
+// Helpers for headers that several kernels include. The source of a kernel first defines TARGET, the attribute that
+// names its instruction set. Otherwise the linker could merge inline functions of different instruction sets.
 #pragma once
 
 #if !defined(TARGET)
@@ -7,5 +7,5 @@
 #endif
 
 #define TARGET_INLINE TARGET __attribute__((always_inline)) static inline
-/// Behind a lambda's parameters: instructions are not inherited from the function around it.
+/// Goes after a lambda's parameters: a lambda does not inherit the instruction set of the function around it.
 #define TARGET_LAMBDA TARGET __attribute__((always_inline))

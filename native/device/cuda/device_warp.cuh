@@ -1,4 +1,4 @@
-// A lane of a warp on the device, sm_80 and newer.
+// One lane of a warp on the device. Needs compute capability 8.0 or newer.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@ struct DeviceWarp {
   static __device__ __forceinline__ int32_t i32(int32_t value) { return value; }
   static __device__ __forceinline__ uint32_t least(uint32_t a, uint32_t b) { return min(a, b); }
   static __device__ __forceinline__ float greater(float a, float b) { return fmaxf(a, b); }
-  // These two are never fused.
+  // These two are never fused into one operation with one rounding.
   static __device__ __forceinline__ float product(float a, float b) { return __fmul_rn(a, b); }
   static __device__ __forceinline__ float sum(float a, float b) { return __fadd_rn(a, b); }
   static __device__ __forceinline__ float toFloat(int32_t a) { return __int2float_rn(a); }
 
-  /// Document rows: each is read once a pass, past the first cache.
+  /// Document rows are read once a pass, so they bypass the first-level cache.
   static __device__ __forceinline__ Quad stream(const int8_t* base, uint32_t offset) {
     return quad(__ldcs(reinterpret_cast<const uint4*>(base + offset)));
   }
-  /// Query rows: the same for every chunk.
+  /// Query rows are the same for every chunk, so they stay in the cache.
   static __device__ __forceinline__ Quad keep(const int8_t* base, uint32_t offset) {
     return quad(*reinterpret_cast<const uint4*>(base + offset));
   }

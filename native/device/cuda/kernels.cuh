@@ -1,4 +1,4 @@
-// The kernels: scores of all chunks, and the best k of them.
+// The device's kernels: they score all admitted chunks and select the best k.
 #pragma once
 
 #include "device/cuda/device_warp.cuh"
@@ -16,8 +16,8 @@ __device__ inline bool isAdmitted(const uint32_t* admitted, uint32_t chunk) {
   return admitted == nullptr || (admitted[chunk / 32] >> (chunk % 32) & 1) != 0;
 }
 
-/// A warp takes one admitted chunk after the other, so that neighbouring warps read neighbouring chunks. Scores of the others are not
-/// written.
+/// Each warp scores one admitted chunk after the other, in steps of all warps, so that neighbouring warps read
+/// neighbouring chunks. Scores of chunks that are not admitted are not written.
 template <uint32_t Steps, uint32_t AtOnce>
 __global__ void __launch_bounds__(threadsPerBlock)
     scoreChunks(Documents documents, Queries queries, const uint32_t* __restrict__ admitted,
@@ -38,14 +38,15 @@ __global__ void __launch_bounds__(threadsPerBlock)
   }
 }
 
-/// The scores of one query's chunks, of which those that are not admitted are not read.
+/// The scores of one query. Those of chunks that are not admitted are never read.
 struct Scored {
   const float* scores;
   const uint32_t* admitted;
   uint32_t chunks;
 };
 
-/// Adds to `counts` [queries x digits]; `blockIdx.y` is the query, as in all kernels below, and `scored` the first query's.
+/// Adds to `counts` [queries x digits]. In all kernels below, `blockIdx.y` is the query, and `scored` begins with the
+/// first query's scores.
 __global__ void countDigits(Scored scored, const Selection* selections, uint32_t pass, uint32_t* counts) {
   __shared__ uint32_t own[digits];
   for (uint32_t digit = threadIdx.x; digit < digits; digit += blockDim.x) own[digit] = 0;
@@ -63,13 +64,13 @@ __global__ void countDigits(Scored scored, const Selection* selections, uint32_t
   }
 }
 
-/// A block of `choosers` threads a query; leaves `counts` zeroed for the next pass.
+/// One block of `choosers` threads a query. Leaves `counts` zeroed for the next pass.
 __global__ void __launch_bounds__(choosers) chooseDigit(Selection* selections, uint32_t* counts, uint32_t pass) {
   constexpr uint32_t each = digits / choosers;
   __shared__ uint32_t own[digits];
   __shared__ uint32_t above[choosers];
   uint32_t* const ofQuery = counts + blockIdx.y * digits;
-  // Read before the barriers, behind which one thread writes it.
+  // Read before the barriers, because one thread writes it after them.
   Selection selection = selections[blockIdx.y];
   for (uint32_t digit = threadIdx.x; digit < digits; digit += choosers) {
     own[digit] = ofQuery[digit];
@@ -94,8 +95,9 @@ __global__ void __launch_bounds__(choosers) chooseDigit(Selection* selections, u
   selections[blockIdx.y] = selection;
 }
 
-/// The key above the chunk, of every chunk whose score is not below that of the k-th: k and those that tie with it, in any order.
-/// `found` [queries x room]; `places` [queries] begins with zeros and counts them, those too that there is no room for.
+/// Collects every chunk whose score is at least the k-th best: k chunks and those that tie with the k-th, in any order.
+/// A value of `found` [queries x room] is the key in the high half and the chunk in the low half. `places` [queries]
+/// starts at zero and counts all of them, also those that find no room.
 __global__ void gather(Scored scored, const Selection* selections, uint32_t room, uint64_t* found, uint32_t* places) {
   const uint32_t least = selections[blockIdx.y].prefix;
   const float* const scores = scored.scores + uint64_t(blockIdx.y) * scored.chunks;

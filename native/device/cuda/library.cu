@@ -1,4 +1,4 @@
-// Exhaustive MaxSim and the best k on a CUDA device, as the engine asks for it (library.h).
+// The CUDA implementation of library.h: exhaustive MaxSim and the best k.
 #include "device/cuda/kernels.cuh"
 #include "device/library.h"
 
@@ -10,7 +10,7 @@
 namespace maxsimd::cuda {
 namespace {
 
-/// Returns from a function whose result is what failed.
+/// If a CUDA call fails, returns its message from the function around it.
 #define ATTEMPT(call)                                               \
   do {                                                              \
     if (const cudaError_t result = (call); result != cudaSuccess) { \
@@ -24,7 +24,7 @@ struct DeviceMemory {
   void operator()(void* memory) const { cudaFree(memory); }
 };
 
-/// Page-locked, of the host.
+/// Page-locked memory of the host.
 struct LockedMemory {
   static cudaError_t take(void** memory, size_t bytes) { return cudaMallocHost(memory, bytes); }
   void operator()(void* memory) const { cudaFreeHost(memory); }
@@ -38,7 +38,7 @@ struct Buffer {
 
   T* get() const { return memory.get(); }
 
-  /// Room for so many; what it held is lost if it grows.
+  /// Makes room for so many values. If it has to grow, what it held is lost.
   const char* reserve(size_t wanted) {
     if (wanted <= count) return nullptr;
     memory.reset();
@@ -56,12 +56,12 @@ struct Device {
   uint32_t multiprocessors;
   cudaStream_t searching = nullptr;
   cudaStream_t filling = nullptr;
-  // What a search works with.
+  // Buffers of a search.
   Buffer<uint8_t> request;
   Buffer<float> scores;
   Buffer<uint32_t> counts;
   Buffer<uint64_t> found;
-  /// For what goes there and what comes back.
+  /// For the request and for the answer.
   Buffer<uint8_t, LockedMemory> host;
 
   ~Device() {
@@ -82,7 +82,7 @@ struct Matrix {
 
 using ScoreKernel = void (*)(Documents, Queries, const uint32_t*, float*);
 
-/// Rows of 64, 128, 256, 512 and 1,024 bytes are scored; others are padded with zeros.
+/// The kernels score rows of 64, 128, 256, 512 and 1,024 bytes. Other rows are padded with zeros.
 uint32_t paddedBytes(uint32_t dim) {
   uint32_t bytes = stepBytes;
   while (bytes < dim) bytes *= 2;
@@ -102,17 +102,17 @@ ScoreKernel kernelFor(uint32_t rowBytes) {
 
 uint32_t wordsOf(const Matrix& matrix) { return (matrix.shape.chunks + 63) / 64; }
 
-/// Chunks of all scans behind one another, those of each from a word of 64 bits on.
+/// The bitmaps of all scans one after the other, each from a word of 64 bits on.
 uint32_t wordsOf(const DeviceScan* scans, uint32_t count) {
   uint32_t words = 0;
   for (uint32_t scan = 0; scan < count; ++scan) words += wordsOf(*static_cast<const Matrix*>(scans[scan].matrix));
   return words;
 }
 
-/// What goes to the device with queries, behind one another in one copy.
+/// Offsets in the one buffer that carries all queries to the device.
 struct RequestLayout {
   uint32_t rowBytes, queries;
-  /// Blocks of tokens of each query: those of the longest.
+  /// Blocks of tokens of every query: as many as the longest needs.
   uint32_t blocks = 0;
   size_t scales, offsets, admitted, selections, places, bytes;
 
@@ -239,7 +239,7 @@ const char* best(void* of, const DeviceQuery* asked, DeviceAnswer* answers, uint
   const cudaStream_t stream = device.searching;
   uint8_t* const there = device.request.get();
   ATTEMPT(cudaMemcpyAsync(there, device.host.get(), layout.bytes, cudaMemcpyHostToDevice, stream));
-  // A search that failed may have left something.
+  // A search that failed may have left counts.
   ATTEMPT(cudaMemsetAsync(device.counts.get(), 0, queryCount * digits * sizeof(uint32_t), stream));
 
   const Queries queries = {reinterpret_cast<const int8_t*>(there),

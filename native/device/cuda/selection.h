@@ -1,5 +1,5 @@
-// The best k of many scores by radix selection: which digits the k-th best score begins with is found one digit after the other, from
-// a count of those scores that begin with the digits found so far.
+// The best k of many scores by radix selection. It finds the key of the k-th best score digit by digit: each pass
+// counts the scores that begin with the digits found so far.
 #pragma once
 
 #include <bit>
@@ -15,10 +15,10 @@ namespace maxsimd::cuda {
 
 inline constexpr uint32_t digitBits = 11;
 inline constexpr uint32_t digits = 1u << digitBits;
-/// Over 32 bits, from the highest; the last pass has 10.
+/// A key has 32 bits. Passes go from the highest; the last one has 10 bits.
 inline constexpr uint32_t passes = 3;
 
-/// Ascending with the score. No NaN, and no -0: sums of a score begin with +0.
+/// Keys ascend with the score. There is no NaN and no -0, because sums begin with +0.
 MAXSIMD_BOTH uint32_t keyOf(float score) {
 #ifdef __CUDA_ARCH__
   const uint32_t bits = __float_as_uint(score);
@@ -44,7 +44,8 @@ MAXSIMD_BOTH uint32_t digitOf(uint32_t key, uint32_t pass) {
   return key >> bitsBelow(pass) & (digits - 1) >> (pass + 1 < passes ? 0 : digitBits * passes - 32);
 }
 
-/// What is known of the k-th best key: its digits of the passes done, and how many of those with these digits are wanted.
+/// State of the selection: the k-th best key's digits of the passes done, and how many keys with these digits are still
+/// wanted.
 struct Selection {
   uint32_t prefix;
   uint32_t wanted;
@@ -54,8 +55,9 @@ MAXSIMD_BOTH bool begins(uint32_t key, const Selection& selection, uint32_t pass
   return pass == 0 || (key ^ selection.prefix) >> bitsBelow(pass - 1) == 0;
 }
 
-/// `counts` [digits]: keys by their digit of this pass, of those that begin as found so far. Digits from `above` on are counted already.
-/// If there are fewer keys than are wanted, the prefix stays 0, which none is below.
+/// `counts` [digits]: how many keys have each digit in this pass, among those that begin with the digits found so far.
+/// Digits from `above` on are subtracted from `wanted` already. If there are fewer keys than wanted, the prefix stays
+/// 0, and no key is below it.
 MAXSIMD_BOTH void choose(Selection& selection, const uint32_t* counts, uint32_t pass, uint32_t above = digits) {
   uint32_t digit = above;
   while (digit > 0) {

@@ -1,4 +1,4 @@
-// Exhaustive MaxSim of one warp, written once for the device and for its emulation on the CPU.
+// Exhaustive MaxSim by one warp. The same source runs on the device and in an emulation on the CPU.
 //
 // The definition is native/kernels/contract.h, to the last bit. A warp takes 16 document rows at a time and multiplies
 // them with 8 query tokens by one tensor core instruction after the other (`mma.sync.m16n8k32`, int8 into int32). Lane
@@ -8,11 +8,11 @@
 //   query       words t and t + 4 of token g
 //   products    columns 2 t and 2 t + 1 of rows g and g + 8
 //
-// Which of a row's words are called t and t + 4 does not matter as long as both sides agree. So a lane reads 16 bytes at
-// 16 t of every 64: four words, for two instructions, in one load of full width, without shared memory in between.
+// Any words of a row may take the places t and t + 4, as long as both sides agree. So a lane reads 16 bytes at 16 t of
+// every 64. That is one load of full width with four words for two instructions, without shared memory in between.
 //
-// `Warp` says what a lane is. On the device (`device_warp.cuh`) its types are plain ones and each lane runs the program;
-// in the emulation (`emulated_warp.h`) they hold 32 values and the program runs once.
+// `Warp` defines the types of a lane. On the device (`device_warp.cuh`) they are plain types, and each lane runs the
+// program. In the emulation (`emulated_warp.h`) each holds 32 values, and the program runs once.
 #pragma once
 
 #include "device/library.h"
@@ -27,15 +27,15 @@
 
 namespace maxsimd::cuda {
 
-/// Query tokens that are worked on at once; queries are padded to a multiple with rows, scales and offsets of zeros.
+/// Query tokens that are scored at once. Queries are padded to a multiple of it with rows, scales and offsets of zero.
 inline constexpr uint32_t blockTokens = deviceTokens;
 inline constexpr uint32_t tileTokens = 8;
 inline constexpr uint32_t blockTiles = blockTokens / tileTokens;
 inline constexpr uint32_t tileRows = 16;
-/// Bytes of a row that the four lanes of a row read in one load; `dim` is a multiple, padded with zeros.
+/// Bytes of a row that the four lanes of a row read in one load. `dim` is padded with zeros to a multiple of it.
 inline constexpr uint32_t stepBytes = 64;
 
-/// All chunks: token vectors behind one another, `starts` [chunks + 1] in rows. Every chunk has a row.
+/// All chunks: token vectors one after the other. `starts` [chunks + 1] counts rows. Every chunk has at least one row.
 struct Documents {
   const int8_t* vectors;
   const uint16_t* scales;
@@ -43,7 +43,8 @@ struct Documents {
   uint32_t chunks;
 };
 
-/// `queries` of `blocks` * 32 tokens each, row-major, 16-byte aligned. The scores of one lie `stride` behind those of the one before.
+/// `queries` queries of `blocks` * 32 tokens each, row-major, 16-byte aligned. `stride` is the distance between the
+/// scores of one query and of the next.
 struct Queries {
   const int8_t* vectors;
   const float* scales;
@@ -66,13 +67,14 @@ class WarpProgram {
   MAXSIMD_LANE WarpProgram(const Documents& documents, const Queries& queries)
       : documents_(documents), queries_(queries), group_(Warp::lane() / 4u), place_(Warp::lane() % 4u) {}
 
-  /// Asks for the first rows of the first chunk.
+  /// Starts loading the first rows of the first chunk.
   MAXSIMD_LANE void begin(uint32_t chunk) {
     span_ = spanOf(chunk);
     next_ = load(span_, 0);
   }
 
-  /// Scores of the chunk that was begun, `scores[query * queries.stride + chunk]`; `following` is begun with its last products.
+  /// Scores the chunk that `begin` or the last `score` started to load, into `scores[query * queries.stride + chunk]`.
+  /// Starts loading `following` with the last products.
   MAXSIMD_LANE void score(uint32_t chunk, uint32_t following, float* scores) {
     const Span span = span_;
     span_ = spanOf(following);
@@ -82,7 +84,7 @@ class WarpProgram {
       Best best[AtOnce];
       for (uint32_t row = 0; row < span.rows; row += tileRows) {
         const Tile tile = next_;
-        // Asked for before the products of these: the memory works meanwhile.
+        // Load the next tile before multiplying this one, so that the memory works meanwhile.
         const bool isLast = row + tileRows >= span.rows, isDone = isLast && block + AtOnce >= blocks;
         next_ = load({isDone ? span_.first : span.first, isDone ? span_.rows : span.rows}, isLast ? 0 : row + tileRows);
         for (uint32_t b = 0; b < AtOnce; ++b) {
@@ -136,7 +138,7 @@ class WarpProgram {
     return {first, uint32_t(documents_.starts[chunk + 1] - first)};
   }
 
-  /// Rows behind the last are the last one again, which changes no maximum and reads nothing past the chunk.
+  /// Rows behind the last repeat the last one. That changes no maximum and reads nothing past the chunk.
   MAXSIMD_LANE Tile load(const Span& span, uint32_t row) const {
     const U32 upper = Warp::least(group_ + row, span.rows - 1);
     const U32 lower = Warp::least(group_ + (row + 8u), span.rows - 1);
@@ -176,7 +178,7 @@ class WarpProgram {
     }
   }
 
-  /// The maxima over the rows of all lanes, and their terms.
+  /// Takes the maxima over the rows of all lanes and adds their terms.
   MAXSIMD_LANE void add(const Best& best, uint32_t block, Partial& partial) const {
     for (uint32_t n = 0; n < blockTiles; ++n) {
       for (uint32_t column = 0; column < 2; ++column) {
@@ -208,7 +210,7 @@ class WarpProgram {
   const Queries queries_;
   const U32 group_;
   const U32 place_;
-  /// The chunk that was begun, and its rows that were asked for.
+  /// The chunk that is being loaded, and its first rows.
   Span span_;
   Tile next_;
 };

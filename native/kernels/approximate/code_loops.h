@@ -1,10 +1,10 @@
-// The inner loops over centroid codes and residual codes: what stands between a query and the few chunks that it scores
-// exactly. One set of them a kernel, so that a forced kernel runs its own instructions here too.
+// The inner loops over centroid codes and residual codes, which choose the few chunks that are scored exactly. Each
+// kernel has its own set, so that a forced kernel runs its own instructions here too.
 //
-// A token vector is its centroid and, for each subspace of a few components, one of 16 codewords for what the centroid
-// leaves over (product quantisation: Jégou, Douze and Schmid, TPAMI 33, 2011; 4 bits a subspace, so that the tables of
-// 32 query tokens stay in the first-level cache: André, Kermarrec and Le Scouarnec, VLDB 9, 2015). Integers and comparisons
-// only, or sums in a stated order: all sets give the same.
+// A token vector is described by its centroid and, for each subspace of a few components, by one of 16 codewords for
+// what the centroid leaves over (product quantisation: Jégou, Douze and Schmid, TPAMI 33, 2011). Four bits a subspace
+// keep the tables of 32 query tokens in the first-level cache (André, Kermarrec and Le Scouarnec, VLDB 9, 2015). The
+// loops use integers and comparisons, or float sums in a stated order, so all sets give the same results.
 #pragma once
 
 #include "kernels/approximate/code_span.h"
@@ -18,61 +18,64 @@ namespace maxsimd {
 inline constexpr uint32_t queryTokensMax = 512;
 
 inline constexpr uint32_t codewords = 16;
-/// Tables are as wide as this for queries of so few tokens, which most are: half of a wider table would be padding,
+/// Tables have this width for queries of at most this many tokens. Most queries are that short, and half of a wider
+/// table would be padding.
 inline constexpr uint32_t fewTokens = 16;
-/// and for all others a multiple of this.
+/// For longer queries the width is a multiple of this.
 inline constexpr uint32_t manyTokens = 32;
 constexpr uint32_t tableTokens(uint32_t tokens) {
   return tokens <= fewTokens ? fewTokens : (tokens + manyTokens - 1) / manyTokens * manyTokens;
 }
-/// Token vectors that find their codewords together.
+/// Token vectors whose codewords are looked for together.
 inline constexpr uint32_t rowLanes = 16;
 
-/// Components of a subspace: 4, and more beyond 256 dimensions, so that a token vector has 32 bytes at most.
+/// Components of a subspace: 4, and more beyond 256 dimensions, so that the residual code of a token vector has at most
+/// 32 bytes.
 constexpr uint32_t subspaceDimOf(uint32_t dim) { return dim <= 256 ? 4 : (dim + 63) / 64; }
-/// An even number, two a byte.
+/// The number of subspaces. It is even, because a byte holds two codewords.
 constexpr uint32_t subspacesOf(uint32_t dim) {
   const uint32_t width = subspaceDimOf(dim);
   return (dim + 2 * width - 1) / (2 * width) * 2;
 }
 static_assert(subspacesOf(128) == 32 && subspacesOf(1) == 2 && subspacesOf(1024) == 64);
 
-/// A query's tables; `tokensPadded` is `tableTokens` of its tokens.
+/// A query's lookup tables. `tokensPadded` is `tableTokens` of its tokens.
 struct ResidualTable {
   uint32_t tokensPadded;
   uint32_t subspaces;
   /// u8 [codeMask + 1][tokensPadded], 64-byte aligned; 0 for padding tokens
   const uint8_t* entries;
-  /// Masks codes as they are read from a file: whatever stands there, no row outside is read. 2^n - 1.
+  /// 2^n - 1. Codes from a file are masked with it, so that no row outside the table is read, whatever the file holds.
   uint32_t codeMask;
-  /// An entry counts entryFactor / 256 steps of `residuals`, at most 255 for the largest entry.
+  /// An entry is worth entryFactor / 256 steps of `residuals`, at most 255 for the largest entry.
   uint16_t entryFactor;
-  /// u8 [groups][subspaces][16][tokens of a group], 64-byte aligned; a group has `CodeLoops::tokensTogether`. A sum over
-  /// subspaces and the largest entry is at most 255.
+  /// u8 [groups][subspaces][16][tokens of a group], 64-byte aligned. A group has `CodeLoops::tokensTogether` tokens. A
+  /// sum over all subspaces plus the largest entry is at most 255.
   const uint8_t* residuals;
-  /// u8 [tokensPadded]: how far below the highest entry of a chunk's codes a token vector may still be its best.
+  /// u8 [tokensPadded]: how far below the chunk's highest entry a token vector may be and still be its best.
   const uint8_t* margins;
 };
 
-/// The codes of a chunk. Its token vectors lie in their order: code k has runs[k] of them, all together `rows`, and no
-/// more are counted if the runs say so.
+/// The codes of a chunk. Its token vectors are ordered by code: code k has runs[k] of them. If the runs add up to more
+/// than `rows`, the rest is ignored.
 struct CodedChunk {
   CodeSpan codes;
   const uint8_t* runs;
-  /// The codewords of its token vectors: `chooseRows` asks for the memory of those that it chooses.
+  /// The residual codes of its token vectors. `chooseRows` prefetches those that it chooses.
   const uint8_t* residuals;
   uint32_t rows;
 };
 
-/// A token vector of a chunk: its code and its place, packed so that those of one code are written in one go.
+/// A token vector of a chunk: its code in the high half, its place in the low half. So the token vectors of one code
+/// are written by additions.
 using ChosenRow = uint64_t;
 inline ChosenRow chosenRow(uint32_t code, uint32_t place) { return uint64_t(code) << 32 | place; }
 inline uint32_t codeOf(ChosenRow row) { return uint32_t(row >> 32); }
 inline uint32_t placeOf(ChosenRow row) { return uint32_t(row); }
-/// Token vectors of a chosen code that are written whether it has so many or not.
+/// So many token vectors are written for each chosen code, even if it has fewer.
 inline constexpr uint32_t rowsTogether = 4;
 
-/// A token's entry at one centroid.
+/// The entry of one query token at one centroid.
 struct TableHit {
   uint32_t code;
   uint16_t token;
@@ -81,10 +84,10 @@ struct TableHit {
 
 struct CodeLoops {
   const char* name;
-  /// The most query tokens that a register holds, a multiple of `manyTokens`.
+  /// The most query tokens that fit a register; a multiple of `manyTokens`.
   uint32_t registerTokens;
 
-  /// How many query tokens have their codewords together in a table as wide as this.
+  /// How many query tokens stand together in the residual tables of a query of this width.
   uint32_t tokensTogether(uint32_t tokensPadded) const {
     return tokensPadded <= registerTokens ? tokensPadded : manyTokens;
   }
@@ -94,7 +97,7 @@ struct CodeLoops {
   void (*quantizeEntries)(const float* similarities, uint32_t rows, uint32_t stride, uint32_t tokens,
                           const float* floors, const float* factors, uint8_t* entries, uint32_t entriesStride);
 
-  /// Sum over query tokens i < tokensPadded of the largest entries[codes.at(k, codeMask)][i]; <= 512 * 255.
+  /// The sum over query tokens i < tokensPadded of the largest entries[codes.at(k, codeMask)][i]; at most 512 * 255.
   uint32_t (*sumOfMaxima)(const uint8_t* entries, uint32_t tokensPadded, uint32_t codeMask, const CodeSpan& codes);
 
   /// The token vectors, in order, that may be the best of their chunk for a query token: for some i
@@ -112,26 +115,26 @@ struct CodeLoops {
 
   /// highest[i] = the largest entries[k][i]: u8 [rows x tokensPadded] to u8 [tokensPadded].
   void (*highestEntries)(const uint8_t* entries, uint32_t rows, uint32_t tokensPadded, uint8_t* highest);
-  /// The same of the rows codes.at(k, codeMask); returns the sum of the highest, which `sumOfMaxima` gives too.
+  /// The same over the rows codes.at(k, codeMask). Returns the sum of the highest entries, as `sumOfMaxima` does.
   uint32_t (*highestOfCodes)(const uint8_t* entries, uint32_t codeMask, const CodeSpan& codes, uint32_t tokensPadded,
                              uint8_t* highest);
 
-  /// Appends, code by code, every entries[code][i] >= least[i] > 0 of u8 [rows x tokensPadded].
+  /// Appends every entries[code][i] >= least[i] > 0 of u8 [rows x tokensPadded], code by code.
   void (*collectHits)(const uint8_t* entries, uint32_t rows, uint32_t tokensPadded, const uint8_t* least,
                       std::vector<TableHit>& hits);
 
-  /// Every place with sums[place] >= least, ascending; returns how many. `sums` is u32 [count], `count` a
-  /// multiple of 16; `places` has room for 16 more than there are.
+  /// Writes every place with sums[place] >= least, ascending, and returns how many. `sums` is u32 [count], `count` a
+  /// multiple of 16; `places` has room for 16 more than are found.
   uint32_t (*placesReaching)(const uint32_t* sums, uint32_t count, uint32_t least, uint32_t* places);
 
-  /// dots[w][i] = sum over d of codewords[w][d] * columns[d][i], in order; least[i] and most[i] over all w.
+  /// dots[w][i] = sum over d of codewords[w][d] * columns[d][i], added in order; least[i] and most[i] over all w.
   /// `codewords` is f32 [16][width], `columns` f32 [width][stride], stride a multiple of 16.
   void (*codewordSimilarities)(const float* codewords, uint32_t width, const float* columns, uint32_t stride,
                                float* dots, float* least, float* most);
 
-  /// nearest[r] = the codeword with the largest dot(row r, codeword) - halfSquare, the first of equal ones: the nearest.
-  /// `columns` is f32 [width][rowLanes], a row a lane, `codewords` f32 [16][width], `halfSquares` f32 [16]: half of each
-  /// codeword's squared length.
+  /// nearest[r] = the codeword nearest to row r: the one with the largest dot(row r, codeword) - halfSquare, the first
+  /// of equal ones. `columns` is f32 [width][rowLanes], one row a lane, `codewords` f32 [16][width], `halfSquares` f32
+  /// [16]: half of each codeword's squared length.
   void (*nearestCodewords)(const float* columns, const float* codewords, uint32_t width, const float* halfSquares,
                            uint8_t* nearest);
 };
@@ -140,7 +143,7 @@ struct CodeLoops {
 extern const CodeLoops avx512CodeLoops;
 extern const CodeLoops avx2CodeLoops;
 #endif
-/// What every processor of the architecture has: SSE2, NEON.
+/// For the instructions that every processor of the architecture has: SSE2, NEON.
 extern const CodeLoops baselineCodeLoops;
 
 }  // namespace maxsimd

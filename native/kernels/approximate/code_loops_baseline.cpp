@@ -1,4 +1,4 @@
-// For the instructions that every processor of the architecture has.
+// The loops over codes for SSE2 and NEON, which every processor of its architecture has.
 #define TARGET
 #define REGISTER_BYTES 16
 
@@ -21,10 +21,10 @@ TARGET_INLINE bool anyReaches(const Entries<manyTokens>& row, const Entries<many
   return (words[0] | words[1] | words[2] | words[3]) != 0;
 }
 
-/// Words of 16 bits, four in each element of two.
+/// Words of 16 bits: two elements of four words each.
 typedef uint64_t Words __attribute__((vector_size(16)));
 
-/// Each even byte plus the odd one behind it.
+/// Adds each even byte and the odd byte after it.
 TARGET_INLINE Words pairSums(const uint8_t* bytes) {
   constexpr uint64_t lowBytes = 0x00ff00ff00ff00ff;
   Words both;
@@ -32,7 +32,7 @@ TARGET_INLINE Words pairSums(const uint8_t* bytes) {
   return (both & lowBytes) + (both >> 8 & lowBytes);
 }
 
-/// A product adds up the four words of an element.
+/// One multiplication adds the four words of an element.
 TARGET_INLINE uint32_t sumOfWords(const Words& words) {
   constexpr uint64_t ones = 0x0001000100010001;
   return uint32_t((words[0] + words[1]) * ones >> 48);
@@ -47,7 +47,7 @@ TARGET_INLINE uint32_t sumOf(const Entries<manyTokens>& entries) {
   return sumOfWords(pairSums(bytes) + pairSums(bytes + 16));
 }
 
-/// The even halves of two registers, which pack instructions take, twice.
+/// Takes the even halves of two registers, twice: that becomes two pack instructions.
 TARGET_INLINE Quantized narrow(const Integers (&integers)[rowRegisters]) {
   typedef uint16_t Words __attribute__((vector_size(REGISTER_BYTES)));
   Words words[2];

@@ -1,7 +1,7 @@
-// The bodies of code_loops.h, written once with vectors of the compiler: a source defines TARGET and REGISTER_BYTES, includes
-// them, and adds what such vectors lack: `anyReaches`, `sumOf` and `narrow`.
+// The bodies of the loops in code_loops.h, written once with the compiler's vector types. A source defines TARGET and
+// REGISTER_BYTES, includes this file, and adds what such types lack: `anyReaches`, `sumOf` and `narrow`.
 //
-// Vectors that are compared or converted are no wider than a register: g++ 12 takes wider ones apart, element by element.
+// Vectors that are compared or converted are no wider than a register, because g++ 12 splits wider ones into elements.
 #pragma once
 
 #include "kernels/approximate/code_loops.h"
@@ -14,7 +14,7 @@
 namespace maxsimd {
 namespace {
 
-/// Entries of so many query tokens.
+/// Entries of this many query tokens.
 template <uint32_t Lanes>
 struct Vectors {
   typedef uint8_t Entries __attribute__((vector_size(Lanes)));
@@ -23,7 +23,7 @@ struct Vectors {
 template <uint32_t Lanes>
 using Entries = typename Vectors<Lanes>::Entries;
 
-/// Below, `Stride` is the length of a table's rows, so that the compiler can unroll what goes along them, or 0 for any
+/// Below, `Stride` is the length of a table's rows, so that the compiler can unroll loops over them, or 0 for any
 /// multiple of `manyTokens`.
 constexpr uint32_t registerTokens = REGISTER_BYTES > manyTokens ? REGISTER_BYTES : manyTokens;
 constexpr uint32_t lanesOf(uint32_t stride) { return stride > 0 && stride <= registerTokens ? stride : manyTokens; }
@@ -42,20 +42,21 @@ TARGET_INLINE uint32_t sumOf(const Entries<manyTokens>& entries);
 TARGET_INLINE bool anyReaches(const Entries<registerTokens>& row, const Entries<registerTokens>& bound);
 TARGET_INLINE uint32_t sumOf(const Entries<registerTokens>& entries);
 #endif
-/// Appends the places of 16 sums, from `first` on, that are no less; returns how many. May write behind them.
+/// Appends the places of those of 16 sums that reach `least`; `first` is the place of the first sum. Returns how many.
+/// May write past them.
 TARGET_INLINE uint32_t addReaching(const uint32_t* sums, uint32_t least, uint32_t first, uint32_t* places);
-/// Integers of 0..255 as bytes.
+/// Narrows integers of 0..255 to bytes.
 TARGET_INLINE Quantized narrow(const Integers (&integers)[rowRegisters]);
 
-/// entries[i] * factor >> 8. Products have 16 bits: those of even and of odd lanes.
+/// entries[i] * factor >> 8. Even and odd lanes are multiplied apart, because products have 16 bits.
 template <uint32_t Lanes>
 TARGET_INLINE void scale(Entries<Lanes>& entries, uint16_t factor) {
   const auto pairs = typename Vectors<Lanes>::Pairs(entries);
   entries = Entries<Lanes>((pairs & 0xff) * factor >> 8 | ((pairs >> 8) * factor & 0xff00));
 }
 
-/// Adds what the codewords of 16 subspaces, 8 bytes, contribute. A codeword's place in the table is its number times the
-/// lanes: one rotation and one mask.
+/// Adds the table entries of the codewords of 16 subspaces, 8 bytes. A codeword's offset in the table is its number
+/// times the lanes: one rotation and one mask.
 template <uint32_t Lanes>
 TARGET_INLINE void addCodewords(uint64_t bytes, const uint8_t* table, Entries<Lanes>& even, Entries<Lanes>& odd) {
   constexpr uint64_t mask = 15 * Lanes;
@@ -78,7 +79,7 @@ TARGET_INLINE const Entries<Lanes>& rowOf(const uint8_t* entries, uint32_t code,
 template <uint32_t Lanes>
 TARGET_INLINE void highestAt(const uint8_t* entries, uint32_t codeMask, const CodeSpan& codes, size_t tokensPadded,
                              uint32_t token, Entries<Lanes>& highest) {
-  // Two, for one would wait for itself.
+  // Two maxima, because one would wait for its own last result.
   Entries<Lanes> even{}, odd{};
   uint32_t k = 0;
   for (; k + 2 <= codes.count; k += 2) {
@@ -94,7 +95,7 @@ TARGET_INLINE void highestAt(const uint8_t* entries, uint32_t codeMask, const Co
   highest = even > odd ? even : odd;
 }
 
-/// Codes that are compared before any of them is chosen.
+/// Codes that are compared before the first of them is chosen.
 constexpr uint32_t codesTogether = 64;
 
 template <uint32_t Stride>
@@ -113,7 +114,7 @@ TARGET_INLINE uint32_t rowsWorth(const ResidualTable& table, const CodedChunk& c
   const uint32_t rowBytes = table.subspaces / 2;
   uint32_t count = 0, first = 0;
   for (uint32_t from = 0; from < chunk.codes.count; from += codesTogether) {
-    // First all comparisons, which need no branch; then the few codes that are chosen.
+    // All comparisons come first, without a branch. The few chosen codes follow.
     const uint32_t codes = chunk.codes.count - from < codesTogether ? chunk.codes.count - from : codesTogether;
     uint32_t places[codesTogether];
     uint64_t reaching = 0;
@@ -130,12 +131,12 @@ TARGET_INLINE uint32_t rowsWorth(const ResidualTable& table, const CodedChunk& c
       const uint32_t k = uint32_t(std::countr_zero(reaching)), place = places[k];
       if (place >= chunk.rows) break;
       const uint32_t left = chunk.rows - place, run = chunk.runs[from + k], rows = run < left ? run : left;
-      // One code after the other: a processor has room for few prefetches at a time. Rows begin anywhere in a line.
+      // Prefetch one code at a time, because a processor has few prefetches under way. Rows begin anywhere in a line.
       const uint8_t* const residuals = chunk.residuals + size_t(place) * rowBytes;
       __builtin_prefetch(residuals);
       __builtin_prefetch(residuals + size_t(rows) * rowBytes - 1);
       const ChosenRow row = chosenRow(chunk.codes.at(from + k, table.codeMask), place);
-      // So many without a branch: how many a code has cannot be predicted. Few have more.
+      // Write a fixed number without a branch, because the length of a run cannot be predicted. Few runs are longer.
       for (uint32_t r = 0; r < rowsTogether; ++r) chosen[count + r] = row + r;
       for (uint32_t r = rowsTogether; r < rows; ++r) chosen[count + r] = row + r;
       count += rows;
@@ -152,7 +153,7 @@ TARGET uint32_t chooseRows(const ResidualTable& table, const CodedChunk& chunk, 
   return rowsWorth<0>(table, chunk, highest, chosen);
 }
 
-/// `Subspaces` are those of the table, or 0 for any number.
+/// `Subspaces`: the number of the table, or 0 for any.
 template <uint32_t Subspaces, uint32_t Stride>
 TARGET_INLINE uint32_t residualMaxima(const ResidualTable& table, const uint8_t* bytes, const ChosenRow* rows,
                                       uint32_t count) {
@@ -166,7 +167,8 @@ TARGET_INLINE uint32_t residualMaxima(const ResidualTable& table, const uint8_t*
     Entries<lanes> most{};
     for (const ChosenRow* row = rows; row < rows + count; ++row) {
       const uint8_t* const own = bytes + size_t(placeOf(*row)) * rowBytes;
-      // Two sums, for one would wait for itself; the centroid last, for it comes from farther away.
+      // Two sums, because one would wait for its own last result. The centroid comes last, because it is farther away
+      // in memory.
       Entries<lanes> even{}, odd{};
       uint32_t b = 0;
       for (; b + 8 <= rowBytes; b += 8) {
@@ -191,7 +193,7 @@ TARGET_INLINE uint32_t residualMaxima(const ResidualTable& table, const uint8_t*
 
 TARGET uint32_t sumOfResidualMaxima(const ResidualTable& table, const uint8_t* bytes, const ChosenRow* rows,
                                     uint32_t count) {
-  // 128 dimensions and up to 64 query tokens are what most models have.
+  // Most models have 128 dimensions, and most queries up to 64 tokens.
   if (table.subspaces == 32) {
     if (table.tokensPadded == fewTokens) return residualMaxima<32, fewTokens>(table, bytes, rows, count);
     if (table.tokensPadded == manyTokens) return residualMaxima<32, manyTokens>(table, bytes, rows, count);
@@ -202,7 +204,7 @@ TARGET uint32_t sumOfResidualMaxima(const ResidualTable& table, const uint8_t* b
   return residualMaxima<0, 0>(table, bytes, rows, count);
 }
 
-/// The highest are kept where `highest` is not null.
+/// Also writes the highest entries if `highest` is not null.
 template <uint32_t Stride>
 TARGET_INLINE uint32_t sumOfHighest(const uint8_t* entries, uint32_t codeMask, const CodeSpan& codes,
                                     uint32_t tokensPadded, uint8_t* highest) {
@@ -258,9 +260,9 @@ TARGET_INLINE void hitsOfRows(const uint8_t* entries, uint32_t rows, uint32_t to
       Entries<lanes> bound;
       std::memcpy(&bound, least + token, sizeof bound);
       const auto& row = *reinterpret_cast<const Entries<lanes>*>(entries + token);
-      // Most rows have none: one comparison tells. No padding token, whose bound is 0, has an entry of 255.
+      // Most rows have no hit, and one comparison shows it. A padding token has the bound 0 here and no entry of 255.
       if (!anyReaches(row, bound > 0 ? bound : Entries<lanes>{} + 255)) continue;
-      // All bits of a lane set where an entry is high enough, and padding tokens left out.
+      // All bits of a lane are set if its entry reaches the bound and its token is no padding.
       const auto enough = (row >= bound) & (bound > 0);
       uint64_t words[lanes / 8];
       std::memcpy(words, &enough, sizeof words);
@@ -350,7 +352,7 @@ TARGET void nearestCodewords(const float* columns, const float* words, uint32_t 
 #if REGISTER_BYTES <= 32
 TARGET_INLINE uint32_t addReaching(const uint32_t* sums, uint32_t least, uint32_t first, uint32_t* places) {
   uint32_t found = 0;
-  // Without a branch: which sums are high enough cannot be predicted.
+  // No branch, because it cannot be predicted which sums reach the bound.
   for (uint32_t i = 0; i < rowLanes; ++i) {
     places[found] = first + i;
     found += sums[i] >= least;

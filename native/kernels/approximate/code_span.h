@@ -1,6 +1,6 @@
-// The codes of a chunk as they stand in a file: little-endian, 2 or 3 bytes each (codes/codes.h). All widths are read alike:
-// four bytes, masked. So the last one must be followed by two readable bytes, and whatever stands in a file, no code
-// above the mask comes of it.
+// The codes of a chunk as they stand in a file: little-endian, 2 or 3 bytes each (codes/codes.h). Both widths are read
+// as four bytes and masked. So at least two readable bytes must follow the last code, and no code is above the mask,
+// whatever the file holds.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace maxsimd {
 struct CodeSpan {
   const uint8_t* first;
   uint32_t count;
-  /// What one code takes.
+  /// Bytes of one code.
   uint32_t bytes;
 
   uint32_t at(uint32_t place, uint32_t codeMask) const {

@@ -1,4 +1,4 @@
-// The sum of entries, for every instruction set that has AVX2. A source defines TARGET before.
+// The sum of entries for instruction sets with AVX2. The source defines TARGET first.
 #pragma once
 
 #include "kernels/approximate/code_loops_body.h"
