@@ -1,4 +1,4 @@
-// Vectors whose storage starts at a cache line, as packed queries need it.
+// Vectors whose storage starts at a cache line, as packed queries require.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// When work must stop: its deadline has passed, or the engine is being torn down.
+// When work must stop: at its deadline, or when the engine is closed.
 #pragma once
 
 #include "files/error.h"
@@ -19,7 +19,7 @@ struct Deadline {
            (at != Clock::time_point::max() && Clock::now() >= at);
   }
 
-  /// Called between blocks of work.
+  /// Called between blocks of work. Throws `deadline_exceeded`.
   void check() const {
     if (passed()) throw Error(ErrorCode::deadlineExceeded, "deadline exceeded");
   }

@@ -24,8 +24,9 @@ double threadCpuMs() {
   return double(time.tv_sec) * 1e3 + double(time.tv_nsec) * 1e-6;
 }
 
-/// Components of document vectors per `budgetMs` of processor time: the best sixteenth of two passes over 16 MiB, for others
-/// may be at work beside it. What a search scans lies beyond the caches of a core, and so does this.
+/// Components of document vectors per `budgetMs` of processor time: the best sixteenth of two passes over 16 MiB,
+/// because other processes may disturb the measurement. Like the chunks of a search, 16 MiB exceed the caches of a
+/// core.
 uint64_t measureRate(const Kernel& kernel) {
   constexpr uint32_t dim = 128, rowsPerChunk = 32, partChunks = 256;
   constexpr size_t chunkBytes = size_t(dim) * rowsPerChunk, chunkCount = (16 << 20) / chunkBytes;

@@ -1,7 +1,7 @@
-// What all indexes of a process share: the kernel, and the threads.
+// The parts that all indexes of a process share: the kernel and the threads.
 //
-// Three pools, so that no kind of work waits for another: searches and scores (one thread per core), file
-// work (blocked in the kernel most of the time), and codes and verification (one thread, niced).
+// Three pools, so that no kind of work waits for another: searches and scores (one thread per core), file work (mostly
+// blocked in the operating system), and codes and verification (one thread, niced).
 #pragma once
 
 #include "runtime/pool.h"
@@ -17,7 +17,7 @@ namespace maxsimd {
 
 class Engine {
  public:
-  /// `threads` = 0: one per core. An unknown or unsupported kernel is an error.
+  /// `threads` = 0: one per core. `invalid_argument` if the kernel is unknown or not supported.
   Engine(uint32_t threads, std::string_view kernel);
 
   const Kernel& kernel() const { return kernel_; }
@@ -29,7 +29,7 @@ class Engine {
   /// Token vectors of `dim` components that one thread scores in 2 ms against 32 query tokens, measured once.
   uint64_t exactTokenVectorsMax(uint32_t dim) const { return rate_ / dim; }
 
-  /// Set when nobody will read results any more: work stops at its next block.
+  /// Set when nobody will read results any more. Work then stops at its next block.
   std::atomic<bool> stopping{false};
 
  private:
@@ -70,7 +70,7 @@ struct KernelTiming {
   std::vector<float> scores;
 };
 
-/// The bare kernel on this thread: for benchmarks.
+/// Times the kernel alone, on this thread. For benchmarks.
 KernelTiming timeKernel(const Engine& engine, const ScoreRequest& request, const std::vector<uint32_t>& order,
                         uint32_t repeats);
 

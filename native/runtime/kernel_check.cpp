@@ -17,7 +17,7 @@ struct Size {
   std::vector<uint32_t> rows;
 };
 
-/// Bytes without a pattern that a wrong lane could hide behind (xorshift).
+/// Pseudo-random bytes (xorshift), so that no pattern hides a wrong lane.
 class Bytes {
  public:
   int8_t next() {
@@ -31,7 +31,7 @@ class Bytes {
   uint32_t state_ = 0x9e3779b9;
 };
 
-/// With the values of the query divided by `divisor`.
+/// Compares on one query and some chunks; the query's values are divided by `divisor`.
 bool agrees(const Kernel& kernel, const Size& size, int8_t divisor, Bytes& bytes) {
   std::vector<int8_t> query(size_t(size.tokens) * size.dim);
   for (int8_t& value : query) value = int8_t(bytes.next() / divisor);
@@ -80,7 +80,7 @@ bool agrees(const Kernel& kernel, const Size& size, int8_t divisor, Bytes& bytes
 bool agreesWithScalar(const Kernel& kernel) {
   Bytes bytes;
   for (const Size& size : {Size{128, 32, {1, 17, 40}}, Size{96, 19, {5, 33}}, Size{7, 3, {2, 16}}}) {
-    // Small values are packed otherwise (small_values.h).
+    // Queries of small values are packed differently (small_values.h).
     if (!agrees(kernel, size, 1, bytes) || !agrees(kernel, size, 16, bytes)) return false;
   }
   return true;

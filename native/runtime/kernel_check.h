@@ -1,5 +1,5 @@
-// A kernel is compared with scalar before it is trusted: all kernels give the same bits, and one that does not on this
-// machine (a fault of the processor, of an emulator or of ours) must not rank anybody's documents.
+// Compares a kernel with the scalar kernel before it is used. All kernels must give the same bits. A kernel that does
+// not (a fault of the processor, of an emulator or of ours) must not rank documents.
 #pragma once
 
 #include "kernels/contract.h"
@@ -8,10 +8,12 @@
 
 namespace maxsimd {
 
-/// Whether the kernel gives scalar's bits on a fixed small input of odd sizes. Takes well under a millisecond.
+/// Whether the kernel gives the scalar kernel's bits on a fixed small input of odd sizes. Takes well under a
+/// millisecond.
 bool agreesWithScalar(const Kernel& kernel);
 
-/// `findKernel`, but of kernels that agree: "auto" passes over one that does not, a name is `invalid_argument`.
+/// Like `findKernel`, but only kernels that agree: "auto" skips one that does not, and naming one is
+/// `invalid_argument`.
 const Kernel& trustedKernel(std::string_view name);
 
 }  // namespace maxsimd

@@ -15,7 +15,7 @@
 namespace maxsimd {
 namespace {
 
-/// One loop: helpers that come late find it finished and leave its body alone.
+/// One loop. Helpers that come late find it finished and do not touch its body.
 struct Loop {
   std::atomic<size_t> next{0};
   size_t count;
@@ -26,7 +26,7 @@ struct Loop {
   bool finished = false;
   std::exception_ptr failure;
 
-  /// Until there is nothing left, or `leave` says so.
+  /// Takes iterations until none is left or `leave` returns true.
   template <typename Leave>
   void work(const Leave& leave) {
     try {
@@ -38,7 +38,7 @@ struct Loop {
     }
   }
 
-  /// A helper leaves when a task waits for a thread: the loop has its own.
+  /// Helps until the loop is done or a task waits for a thread. The loop still has its own thread.
   void help(const std::atomic<size_t>& waiting) {
     {
       const std::lock_guard lock(mutex);
@@ -80,7 +80,7 @@ void Pool::post(std::function<void()> task) {
 
 void Pool::run() {
 #if defined(__linux__)
-  // So that `top -H` and the capacity benchmark can tell the engine's work from the event loop's.
+  // `top -H` and the capacity benchmark tell the engine's threads from the event loop by this name.
   pthread_setname_np(pthread_self(), "maxsimd-engine");
   if (niceness_ > 0) setpriority(PRIO_PROCESS, id_t(syscall(SYS_gettid)), niceness_);
 #endif
@@ -90,7 +90,7 @@ void Pool::run() {
     wake_.wait(lock, [this] { return stopping_ || !helpers_.empty() || !tasks_.empty(); });
     --idle_;
     if (stopping_) return;
-    // Helpers go first: a search in progress ends before a new one starts.
+    // Helpers come first: a search in progress ends before a new one starts.
     std::deque<std::function<void()>>& from = helpers_.empty() ? tasks_ : helpers_;
     std::function<void()> task = std::move(from.front());
     from.pop_front();

@@ -1,4 +1,4 @@
-// Threads that run posted tasks in order of arrival, and loops shared among the idle ones.
+// A pool of threads. They run posted tasks in order of arrival, and idle ones share loops.
 #pragma once
 
 #include <atomic>
@@ -14,9 +14,9 @@ namespace maxsimd {
 
 class Pool {
  public:
-  /// Threads start with the first task. `niceness` > 0 gives way to other threads (Linux: per thread).
+  /// Threads start with the first task. Threads with `niceness` > 0 give way to other threads (Linux: per thread).
   explicit Pool(uint32_t threads, int niceness = 0);
-  /// Drops what has not started and waits for what has.
+  /// Drops tasks that have not started and waits for those that have.
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
@@ -24,8 +24,9 @@ class Pool {
   uint32_t threads() const { return threadCount_; }
   void post(std::function<void()> task);
 
-  /// Runs body(0..count-1), each once, on the calling thread and on threads idle now, which leave the loop when a task is
-  /// posted; returns when all are done. The first exception is rethrown, after which no further iteration starts.
+  /// Runs body(0), ..., body(count - 1), each once, on the calling thread and on threads that are idle now. Those leave
+  /// the loop when a task is posted. Returns when all iterations are done. Rethrows the first exception; after it no
+  /// further iteration starts.
   void parallelFor(size_t count, const std::function<void(size_t)>& body);
 
  private:
@@ -36,9 +37,9 @@ class Pool {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::function<void()>> tasks_;
-  /// Parts of loops in progress.
+  /// Shares of loops in progress.
   std::deque<std::function<void()>> helpers_;
-  /// The size of `tasks_`, for helpers to look at without the lock.
+  /// The size of `tasks_`, readable without the lock.
   std::atomic<size_t> waiting_{0};
   std::vector<std::thread> workers_;
   uint32_t idle_ = 0;

@@ -10,7 +10,7 @@ namespace maxsimd {
 namespace {
 
 float scaleOf(const float* vector, uint32_t dim, Query::Values values) {
-  // Each of the eight may be rounded up by a half.
+  // Rounding may raise each of the eight values by a half.
   if (values == Query::Values::small) return largestSumOfEight<float>(vector, dim) / float(smallSumMost - 4);
   float largest = 0.0f;
   for (uint32_t d = 0; d < dim; ++d) largest = std::max(largest, std::abs(vector[d]));

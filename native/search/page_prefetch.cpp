@@ -9,7 +9,7 @@
 namespace maxsimd {
 namespace {
 
-/// Asks for the pages around bytes, in one call for what lies side by side: all chunks of a small index do.
+/// Asks for the pages of some bytes. Adjacent ranges share one call, as all chunks of a small index do.
 class Pages {
  public:
   ~Pages() { ask(); }
@@ -21,7 +21,7 @@ class Pages {
     end_ = endPage(bytes, count);
   }
 
-  /// Only what overlaps or touches what is there.
+  /// Adds bytes that overlap or touch the current range; false if they do not.
   bool extend(const void* bytes, size_t count) {
     if (firstPage(bytes) < first_ || firstPage(bytes) > end_) return false;
     end_ = std::max(end_, endPage(bytes, count));
@@ -47,8 +47,8 @@ class Pages {
   uintptr_t first_ = 0, end_ = 0;
 };
 
-/// Whether a disk has lately been read for this thread, in a page fault or because it asked. One that has just begun counts as
-/// one that has read.
+/// Whether this thread has recently read from a disk, by a page fault or by asking for pages. A new thread counts as
+/// one that has.
 bool readsDisk() {
 #if defined(__linux__)
   thread_local long readsBefore = -1;
@@ -76,13 +76,13 @@ void prefetchPages(const std::vector<Selection>& selections, const Candidate* ca
     const uint32_t number = segment.chunk(candidate.chunk).record;
     const RecordView record = segment.view(*snapshot.mapping, number);
     if (!segment.dataChecked(number)) {
-      // The first to touch a record reads all of it, for its checksum.
+      // The first read of a record reads all of it, for its checksum.
       records.add(record.bytes, record.layout.bytes);
       continue;
     }
     const size_t firstRow = segment.chunk(candidate.chunk).firstRow, rows = segment.chunkRows(candidate.chunk);
     vectors.add(record.vectors() + firstRow * segment.dim(), rows * segment.dim() + readPaddingBytes);
-    // Behind the vectors of all chunks of the record: far away if there are many.
+    // The scales come after the vectors of all chunks of the record, so they are far away in a long record.
     const uint16_t* own = record.scales() + firstRow;
     const size_t scaleBytes = rows * sizeof(uint16_t) + readPaddingBytes;
     if (!vectors.extend(own, scaleBytes)) scales.add(own, scaleBytes);

@@ -1,4 +1,4 @@
-// Advice to the kernel about pages that exact scoring is about to read.
+// Tells the operating system which pages exact scoring is about to read.
 #pragma once
 
 #include "candidates/candidates.h"
@@ -7,12 +7,12 @@
 
 namespace maxsimd {
 
-/// Calls of a thread that ask for pages after a disk was read for it.
+/// A thread keeps asking for this many calls after its last disk read.
 inline constexpr uint32_t callsAfterRead = 1'000;
 
-/// Asks for all pages of the candidates at once: read one after the other by page faults, each waits for the disk and
-/// drags a window of its neighbours along. Where everything is in memory that costs half a microsecond a candidate, up to a
-/// tenth of a search, so a thread for which no disk was read for long asks for nothing until one is.
+/// Asks for all pages of the candidates at once. Page faults would read them one after the other, and each would wait
+/// for the disk and read neighbours that nobody needs. With everything in memory, asking costs half a microsecond a
+/// candidate, up to a tenth of a search. So a thread that has not read from a disk for long does not ask until it does.
 void prefetchPages(const std::vector<Selection>& selections, const Candidate* candidates, size_t count);
 
 }  // namespace maxsimd

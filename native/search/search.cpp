@@ -12,15 +12,16 @@
 namespace maxsimd {
 namespace {
 
-/// Chunks scored between two looks at the deadline, and the unit of sharing among threads.
+/// Chunks that a thread scores between two checks of the deadline.
 constexpr size_t blockChunks = 64;
-/// A grouped search that finds too few documents looks at so many times the candidates, twice at most.
+/// A grouped search that finds too few documents takes this many times the candidates, at most twice.
 constexpr uint32_t widening = 4;
 constexpr uint32_t widenedMost = widening * widening;
-/// Products of a token vector with a query token that a widened search may compute: 0.1 s of one core with AVX2.
+/// A widened search computes at most this many products of a token vector with a query token: 0.1 s of one core with
+/// AVX2.
 constexpr double widenedProductsMost = 1u << 28;
 
-/// What exact scoring would lack is asked for at once.
+/// Throws `AbsentParts` with all parts that exact scoring would miss, so that they are fetched together.
 void requirePresent(const std::vector<Selection>& selections, const std::vector<Candidate>& candidates) {
   std::vector<AbsentPart> absent;
   for (const Candidate& candidate : candidates) {
@@ -48,7 +49,7 @@ void scoreExactly(const Index& index, Pool& pool, const IndexSearch& request, co
       chunks[i] = exactChunk(selections[candidate.selection], candidate.chunk);
     }
     for (size_t i = 0; i < count; ++i) {
-      // What follows the last one the processor finds itself.
+      // The processor itself prefetches the chunk after the last one.
       if (i > 0 && candidates[first + i].chunk == candidates[first + i - 1].chunk + 1) continue;
       loadLines(*chunks[i].vectors);
       loadLines(*chunks[i].scales);
@@ -57,7 +58,7 @@ void scoreExactly(const Index& index, Pool& pool, const IndexSearch& request, co
   });
 }
 
-/// The best chunks of the topK documents that have the best ones, document by document; `all` is best first.
+/// The best chunks of the best topK documents, document by document. `all` is best first.
 std::vector<std::vector<Ranked>> bestOfDocuments(const std::vector<Ranked>& all, uint32_t topK) {
   std::vector<std::vector<Ranked>> documents;
   std::unordered_map<uint64_t, size_t> places;
@@ -97,7 +98,7 @@ bool hasMoreDocuments(const std::vector<Selection>& selections, size_t count) {
   return false;
 }
 
-/// How many candidates a grouped search may look at, whatever it has found.
+/// The most candidates that a grouped search may take.
 uint32_t widestCandidateK(const IndexSearch& request, const Live& live) {
   const double productsOfChunk =
       double(live.rows) / double(std::max<uint64_t>(1, live.chunks)) * double(request.offsets.size());
@@ -122,13 +123,13 @@ void addComponents(const Index& index, const Query& query, const std::vector<Sel
   }
 }
 
-/// Whether exact scores are what the device said of them, to the last bit. It is left alone if not.
+/// Whether the device's scores equal the exact ones, to the last bit. If not, the device is left alone for a while.
 bool deviceIsRight(const Index& index, const std::vector<Selection>& selections, const CandidateSet& set,
                    const std::vector<float>& scores) {
   for (size_t i = 0; i < scores.size(); ++i) {
     const uint32_t s = set.candidates[i].selection;
     if (!set.scoredOnDevice[s] || set.preselected[i].score == scores[i]) continue;
-    // Rows that could not be read are zeros, which is not its fault.
+    // Rows that could not be read are zeros. That is not the device's fault.
     selections[s].snapshot.segment->requireRead(*selections[s].snapshot.mapping);
     index.residents()->distrust();
     return false;
@@ -136,7 +137,7 @@ bool deviceIsRight(const Index& index, const std::vector<Selection>& selections,
   return true;
 }
 
-/// Whether there were codes that could not be read: what was chosen by them may be anything.
+/// Drops codes that could not be read. If there were any, the chosen candidates are worthless.
 bool dropUnreadCodes(Index& index, std::vector<Selection>& selections) {
   bool dropped = false;
   for (Selection& selection : selections) {
@@ -185,7 +186,7 @@ SearchOutcome search(Index& index, Pool& pool, const IndexSearch& request) {
     return deviceIsRight(index, selections, set, scores);
   };
   const auto rank = [&](const IndexSearch& asked) {
-    // The second time without the device.
+    // The second time runs without the device.
     if (!rankOnce(asked)) rankOnce(asked);
   };
   const auto best = [&](size_t count) {

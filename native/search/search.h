@@ -1,12 +1,11 @@
-// One search over a snapshot of an index: filter, choose a plan, collect candidates, score them exactly.
+// One search over a snapshot of an index: it filters, chooses a plan, collects candidates and scores them exactly.
 //
-// Plans. `exact` scores every live matching chunk. `codes` scores all of them approximately by centroid codes
-// and a shortlist of some thousand of all segments more finely by codewords of each token vector; the best `candidateK`
-// of these exactly. `lists` finds the shortlist by the inverted lists of the query's nearest
-// centroids. Chunks of a segment that has no codes yet are scored exactly in every plan. `device` scores every live matching
-// chunk of the segments that lie in device memory there, exactly, and goes on with the others by one of the other plans.
-// Results do not depend on the number of threads. Of equal scores the oldest chunk is first (age.h), also where topK
-// cuts.
+// Plans: `exact` scores every live matching chunk. `codes` scores all of them approximately by centroid codes, then a
+// shortlist of some thousand of all segments more finely by residual codes, and the best `candidateK` of these exactly.
+// `lists` finds the shortlist by the inverted lists of the centroids nearest to the query. `device` scores every live
+// matching chunk of the segments in device memory there, exactly, and the others by one of the other plans. Every plan
+// scores chunks of segments without codes exactly. Results do not depend on the number of threads. Among equal scores
+// the oldest chunk is first (age.h), also where topK cuts.
 #pragma once
 
 #include "candidates/index_search.h"
@@ -30,8 +29,8 @@ struct SearchOutcome {
     float candidateScore;
     uint32_t candidateRank;
   };
-  /// Best first, topK at most; of equal scores the oldest. Of a grouped search: the chunks of the topK documents whose best
-  /// chunks are best, document by document, `chunksOfDocumentMost` at most of each.
+  /// Best first, at most topK; among equal scores the oldest first. A grouped search returns the chunks of the best
+  /// topK documents, document by document, at most `chunksOfDocumentMost` of each.
   std::vector<Result> results;
   uint32_t candidateCount = 0;
   bool preselected = false;
@@ -39,14 +38,15 @@ struct SearchOutcome {
   /// [results x query tokens], empty unless components were asked for.
   std::vector<float> similarities;
   std::vector<uint32_t> documentTokens;
-  /// Codes could not be read; they were not used, and are to be built anew.
+  /// Codes could not be read and were not used: build them again.
   bool codesLost = false;
   double filterMs = 0;
   double candidatesMs = 0;
   double exactMs = 0;
 };
 
-/// `UnreadRecord` if a record that it needed cannot be read or is damaged, `AbsentParts` if it has not come yet.
+/// Throws `UnreadRecord` if a record that it needed cannot be read or is damaged, `AbsentParts` if it has not been
+/// fetched, `deadline_exceeded` if the deadline passes, `values_missing` if a range lacks values.
 SearchOutcome search(Index& index, Pool& pool, const IndexSearch& request);
 
 }  // namespace maxsimd

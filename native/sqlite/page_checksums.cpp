@@ -1,13 +1,13 @@
-// A checksum on every page of a SQLite database, as a loadable extension.
+// A loadable extension that gives every page of a SQLite database a checksum.
 //
-// SQLite trusts the pages that it reads: a flipped bit in one hides rows, or changes what they say, without an
-// error. Here the last four bytes of each page are its CRC-32C, seeded with its number: set where a page is
-// written to the database file, checked where it is read from there. A page that does not match, or that is not
-// where it belongs, fails its read with SQLITE_IOERR_DATA. What waits in the write-ahead log is under the log's
-// own checksums. The idea is that of SQLite's cksumvfs.
+// SQLite trusts the pages that it reads: a flipped bit may hide rows or change them without an error. With this
+// extension the last four bytes of each page are its CRC-32C, seeded with the page number. They are set when a page is
+// written to the database file and checked when it is read. A page that does not match, or that stands in the wrong
+// place, fails its read with SQLITE_IOERR_DATA. Pages in the write-ahead log are covered by the log's own checksums.
+// The idea is that of SQLite's cksumvfs.
 //
-// Loaded once, the extension applies to every database that the process opens from then on: a new one gets room
-// for the checksums on its pages, of one without them no page can be read.
+// Once loaded, the extension applies to every database that the process opens. A new database gets room for the
+// checksums on its pages. No page of a database without checksums can be read.
 #include <sqlite3ext.h>
 
 #include <array>
@@ -24,10 +24,10 @@ namespace {
 constexpr int checksumBytes = 4;
 constexpr int pageBytesMax = 65536;
 
-/// Behind SQLite's own data of each open file.
+/// Our state of an open file. It stands after SQLite's own.
 struct FileState {
   const sqlite3_io_methods* base;
-  /// `base` with the methods below in place of its own.
+  /// `base` with the functions below in place of its own.
   sqlite3_io_methods methods;
   bool checked;
 };
@@ -41,7 +41,7 @@ FileState& stateOf(sqlite3_file* file) {
   return *reinterpret_cast<FileState*>(reinterpret_cast<uint8_t*>(file) + stateOffset());
 }
 
-/// Everything else that SQLite reads and writes there is smaller: parts of the file header.
+/// All other reads and writes of that file are smaller: parts of its header.
 bool isPage(int bytes, sqlite3_int64 offset) {
   return bytes >= 512 && bytes <= pageBytesMax && (bytes & (bytes - 1)) == 0 && offset % bytes == 0;
 }
@@ -52,8 +52,8 @@ std::array<uint8_t, checksumBytes> checksumOf(const void* page, int bytes, sqlit
   return {uint8_t(crc), uint8_t(crc >> 8), uint8_t(crc >> 16), uint8_t(crc >> 24)};
 }
 
-/// Whether a page that the file ends before was never written: it lies beyond what the header counts. For any other SQLite
-/// would take zeros.
+/// Whether a page past the end of the file was never written: the page count of the header does not include it. SQLite
+/// would take any other missing page for zeros.
 bool isNew(const FileState& state, sqlite3_file* file, int bytes, sqlite3_int64 offset) {
   constexpr int countOffset = 28;
   sqlite3_int64 fileBytes = 0;
@@ -88,7 +88,7 @@ int writeFile(sqlite3_file* file, const void* buffer, int bytes, sqlite3_int64 o
   return state.base->xWrite(file, page.data(), bytes, offset);
 }
 
-/// Parts of pages would be read past their checksums.
+/// Reads of parts of pages would bypass the checksums.
 int characteristicsOf(sqlite3_file* file) {
   return stateOf(file).base->xDeviceCharacteristics(file) & ~SQLITE_IOCAP_SUBPAGE_READ;
 }
@@ -98,7 +98,7 @@ int openFile(sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, int*
   if (status != SQLITE_OK || (flags & SQLITE_OPEN_MAIN_DB) == 0) return status;
   FileState& state = stateOf(file);
   state = {.base = file->pMethods, .methods = *file->pMethods, .checked = false};
-  // Without the methods of version 3 a file is not mapped into memory, past its checksums.
+  // Version 2 has no memory mapping, which would bypass the checksums.
   state.methods.iVersion = 2;
   state.methods.xRead = readFile;
   state.methods.xWrite = writeFile;

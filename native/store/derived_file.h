@@ -1,5 +1,5 @@
-// The frame of a derived file: codes, codebook, postings. A header of 64 bytes begins with magic, version and a checksum
-// of the rest; a body of sections follows it (sections.h). The file appears whole or not at all.
+// The frame of a derived file (codes, codebook, postings): a header of 64 bytes that begins with magic, version and a
+// checksum of the rest, then a body of sections (sections.h). The file is replaced as a whole.
 #pragma once
 
 #include "files/durable_file.h"
@@ -17,14 +17,14 @@ namespace maxsimd {
 struct DerivedFormat {
   uint64_t magic;
   uint32_t version;
-  /// What the file holds, as errors say it.
+  /// The content, for error messages.
   const char* content;
-  /// Versions from this one on are read.
+  /// The oldest version that can be read.
   uint32_t versionOldest = version;
 };
 
-/// Reads the header of a file of `bytes`; what is wrong with it, or empty. `unsupported_version` for another version.
-/// The rest of the header, and the length of the body, are the caller's to check.
+/// Reads the header of a file of `bytes` bytes. Returns what is wrong with it, or an empty string; throws
+/// `unsupported_version`. The caller checks the other fields and the length of the body.
 template <typename Header>
 std::string readDerivedHeader(const File& file, uint64_t bytes, const DerivedFormat& format, Header& header) {
   if (bytes < sizeof header) return "shorter than its header";
@@ -38,7 +38,7 @@ std::string readDerivedHeader(const File& file, uint64_t bytes, const DerivedFor
   return "";
 }
 
-/// Durably, in place of whatever file there was: the parts of the body one after the other.
+/// Replaces the file durably. The parts of the body follow one another.
 template <typename Header>
 void saveDerived(const std::string& path, const DerivedFormat& format, Header header,
                  std::vector<std::span<const uint8_t>> body) {

@@ -18,7 +18,7 @@ struct FooterLayout {
   }
 };
 
-/// Directory entries that would lead outside the records are damage a checksum cannot see.
+/// Whether all directory entries stay inside the file. A checksum cannot show that.
 bool consistent(const Footer& footer, uint32_t dim) {
   uint64_t offset = sizeof(FileHeader), chunk = 0, rows = 0;
   for (const RecordEntry& record : footer.records) {

@@ -1,4 +1,4 @@
-// The footer of a sealed segment (format.h): writing it, and checking it at open.
+// Writes the footer of a sealed segment (format.h) and checks it when a segment is opened.
 #pragma once
 
 #include "files/file.h"
@@ -30,15 +30,15 @@ struct Footer {
   /// Where the records end.
   uint64_t offset;
   uint64_t rows;
-  /// Tells contents of the same segment id apart.
+  /// Distinguishes different contents under the same segment id.
   uint32_t crc;
-  /// In `body`.
+  /// Views into `body`.
   std::span<const RecordEntry> records;
   std::span<const ChunkEntry> chunks;
 };
 
-/// The footer of a file of `bytes` bytes, or nothing if the file is not sealed. A damaged footer throws `corrupt`, one
-/// of another format `unsupported_version`.
+/// The footer of a file of `bytes` bytes, or `nullopt` if the file is not sealed. Throws `corrupt` for a damaged footer
+/// and `unsupported_version` for one of another format.
 std::optional<Footer> readFooter(const File& file, uint64_t bytes, uint32_t dim);
 
 }  // namespace maxsimd

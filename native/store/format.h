@@ -49,10 +49,10 @@
 //   56     4    footerCrc: crc32c of [footerOffset, fileBytes - 64)
 //   60     4    zero
 //
-// The footer is synced before the trailer is written, and the trailer before the catalog says that the segment is
-// sealed. Until then it is active: a footer that is there may not be durable and is cut off. Afterwards a missing or
-// damaged one is damage. The data of the last record is followed by at least 64 readable
-// bytes (preallocated space or the footer): kernels may read a little past a row.
+// The footer is synced before the trailer is written, and the trailer before the catalog notes the segment as sealed.
+// Until then the segment is active: a footer in the file may not be durable and is cut off. Afterwards a missing or
+// damaged footer is damage. At least 64 readable bytes (preallocated space or the footer) follow the data of the last
+// record, because kernels may read a little past a row.
 #pragma once
 
 #include <bit>
@@ -112,7 +112,7 @@ struct FileTrailer {
 };
 static_assert(sizeof(FileTrailer) == 64);
 
-/// Where a record and its sections are, so that a search need not read its header first.
+/// The place and the sizes of a record, so that a search need not read its header.
 struct RecordEntry {
   uint64_t offset;
   uint64_t versionId;
@@ -125,7 +125,7 @@ static_assert(sizeof(RecordEntry) == 32);
 
 struct ChunkEntry {
   uint32_t record;
-  /// The place of the chunk's first token vector among the record's.
+  /// The chunk's first token vector, counted among the record's.
   uint32_t firstRow;
 };
 static_assert(sizeof(ChunkEntry) == 8);

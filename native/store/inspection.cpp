@@ -15,7 +15,7 @@ namespace {
 struct Bytes {
   std::vector<uint8_t> buffer;
 
-  /// The whole record at `offset`, or a view of nothing if there cannot be one.
+  /// Reads the record at `offset`. An empty view if there cannot be one.
   RecordView read(const File& file, uint64_t offset, uint64_t end, uint32_t dim) {
     RecordHeader header;
     if (offset + sizeof header > end) return {};
@@ -27,7 +27,7 @@ struct Bytes {
   }
 };
 
-/// Empty = none.
+/// What is damaged; empty = nothing.
 std::string damageOf(const RecordView& view) {
   if (view.bytes == nullptr) return "no record";
   if (!view.metaIntact()) return "header, terms or chunk sizes";

@@ -1,5 +1,5 @@
-// What a segment file holds and whether it is intact, read without changing it and without opening it for
-// searches: beside a running server, or of a file that does not open any more.
+// Reads what a segment file holds and whether it is intact, without changing the file and without opening it for
+// searches. Works beside a running server and on files that cannot be opened any more.
 #pragma once
 
 #include <cstdint>
@@ -21,26 +21,25 @@ struct SegmentInspection {
   uint32_t records = 0;
   uint32_t chunks = 0;
   uint64_t rows = 0;
-  /// Bytes of records with headers and padding, and of the directory.
+  /// Bytes of records with their headers and padding, and bytes of the directory.
   uint64_t recordBytes = 0;
   uint64_t directoryBytes = 0;
-  /// Records whose checksums were looked at, from the first one asked for, and those that are damaged.
+  /// How many records were verified, from the first one asked for, and which of them are damaged.
   uint32_t recordsVerified = 0;
   std::vector<RecordDamage> damaged;
-  /// What the directory (of an active segment: each header) says that each record holds.
+  /// The version id of each record, from the directory, or from the headers of an active segment.
   std::vector<uint64_t> versionIds;
 };
 
 struct InspectionRange {
   uint32_t firstRecord;
-  /// The range ends with the record that reaches it; 0 = verify no record.
+  /// The range ends with the record that reaches this number of bytes; 0 = verify no record.
   uint64_t bytesMax;
 };
 
-/// Throws `corrupt` when header or footer are damaged or records are missing, `unsupported_version` for a
-/// file of another format. `recordsReferenced`: of an active segment, as many leading records are looked at.
-/// Records are read past the page cache as far as it lets go of them, so that verifying does not push out
-/// what searches use.
+/// Inspects a segment file. Throws `corrupt` if its header or footer is damaged or records are missing,
+/// `unsupported_version` for another format. Of an active segment the first `recordsReferenced` records are read. The
+/// page cache is told to drop what was read, so that verifying does not displace what searches use.
 SegmentInspection inspectSegment(const std::string& path, uint32_t recordsReferenced, const InspectionRange& range);
 
 }  // namespace maxsimd

@@ -23,10 +23,10 @@ struct PostingsHeader {
 };
 static_assert(sizeof(PostingsHeader) == 64);
 
-/// Byte offsets of the sections from the end of the header.
+/// Byte offsets of the sections, counted from the end of the header.
 struct PostingsLayout {
   uint64_t termOffsets, termCrcs;
-  /// Behind the directory.
+  /// The section after the directory.
   uint64_t postings;
   uint64_t bytes;
 
@@ -38,7 +38,7 @@ struct PostingsLayout {
   }
 };
 
-/// What is wrong with the file's header, or empty.
+/// Reads the header. Returns what is wrong with it, or an empty string.
 std::string readHeader(const File& file, uint64_t bytes, PostingsHeader& header) {
   const std::string damage = readDerivedHeader(file, bytes, postingsFormat, header);
   if (!damage.empty()) return damage;
@@ -51,7 +51,7 @@ std::string readHeader(const File& file, uint64_t bytes, PostingsHeader& header)
 SealedPostings::SealedPostings(std::shared_ptr<const Mapping> mapping, uint32_t records)
     : mapping_(std::move(mapping)), records_(records) {}
 
-/// False if it is damaged; the file is as long as the counts say.
+/// Reads and checks the directory; false if it is damaged. The file has the length that the counts require.
 bool SealedPostings::readDirectory(uint32_t terms, uint32_t postings, uint32_t crc) {
   const PostingsLayout layout(terms, postings);
   const auto body = mapping_->whole().subspan(sizeof(PostingsHeader));
@@ -61,7 +61,7 @@ bool SealedPostings::readDirectory(uint32_t terms, uint32_t postings, uint32_t c
   crcs_ = section<uint32_t>(body, layout.termCrcs, terms);
   postings_ = section<uint32_t>(body, layout.postings, postings);
   checked_ = std::make_unique<std::atomic<bool>[]>(terms);
-  // What the checksum covers was written by `save`, but a wrong offset would lead outside the mapping.
+  // The checksum shows that the directory was not damaged. A wrong offset would still lead outside the mapping.
   return offsets_.front() == 0 && offsets_.back() == postings && std::is_sorted(offsets_.begin(), offsets_.end());
 }
 
@@ -90,7 +90,7 @@ std::shared_ptr<const SealedPostings> SealedPostings::save(const std::string& se
   size_t terms = 0;
   for (size_t p = 0; p < postings.size(); ++p) terms += begins(p);
 
-  // Filled where it will be written from: there may be as many terms as bytes of metadata allow.
+  // Filled in place, because there may be as many terms as bytes of metadata allow.
   const PostingsLayout layout(terms, postings.size());
   std::vector<uint8_t> body(layout.bytes);
   auto* const keys = reinterpret_cast<Term*>(body.data());

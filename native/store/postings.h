@@ -1,7 +1,7 @@
-// Which records of a sealed segment carry a filter term.
+// The records of a sealed segment that carry each filter term.
 //
-// The file is `<segment>.postings`, derived from the terms of the segment's records. One that is missing, damaged, of
-// another format or of another content is not used: filters read the records until it has been built anew.
+// The file is `<segment>.postings`, derived from the terms of the segment's records. A file that is missing, damaged,
+// of another format or of another content is not used. Filters read the records until it has been built again.
 //
 //   offset size field
 //   0      8    magic "MAXSIMPO"
@@ -21,8 +21,8 @@
 //   then, likewise padded
 //     postings     u32 [postings]          record numbers, ascending within a term
 //
-// The directory is checked when the file is opened, the postings of a term when a filter first asks for it, and all of
-// them by `inspectPostings`.
+// The directory is checked when the file is opened, the postings of a term when a filter first uses it, and all of them
+// by `inspectPostings`.
 #pragma once
 
 #include "files/file.h"
@@ -50,7 +50,7 @@ struct Posting {
 };
 static_assert(sizeof(Posting) == 20);
 
-/// The content that a file of postings belongs to.
+/// Identifies the content that a file of postings belongs to.
 struct PostingsOwner {
   uint64_t segmentId;
   uint32_t records;
@@ -61,13 +61,13 @@ class SealedPostings {
  public:
   static std::string pathOf(const std::string& segmentPath) { return segmentPath + ".postings"; }
 
-  /// Nothing if there is no usable file beside the segment.
+  /// Opens the file beside the segment; null if there is none that can be used.
   static std::shared_ptr<const SealedPostings> open(const std::string& segmentPath, const PostingsOwner& owner);
-  /// Saves durably, in place of whatever file there was, and opens it. In any order; a posting given twice counts once.
+  /// Replaces the file durably and opens it. `postings` come in any order; duplicates count once.
   static std::shared_ptr<const SealedPostings> save(const std::string& segmentPath, const PostingsOwner& owner,
                                                     std::vector<Posting> postings);
 
-  /// Records that carry the term, or nothing if its postings are damaged or cannot be read.
+  /// The records that carry the term; `nullopt` if its postings are damaged or cannot be read.
   std::optional<std::vector<uint32_t>> find(const Term& term) const;
   uint64_t fileBytes() const { return mapping_->bytes(); }
 
@@ -76,7 +76,7 @@ class SealedPostings {
 
   SealedPostings(std::shared_ptr<const Mapping> mapping, uint32_t records);
   bool readDirectory(uint32_t terms, uint32_t postings, uint32_t crc);
-  /// Nothing where the directory, which was checked when the file was opened, has changed since.
+  /// The postings of a term. `nullopt` if the directory changed since it was checked.
   std::optional<std::span<const uint32_t>> list(size_t term) const;
   bool intact(size_t term, std::span<const uint32_t> records) const;
 
@@ -86,20 +86,20 @@ class SealedPostings {
   std::span<const uint32_t> offsets_;
   std::span<const uint32_t> crcs_;
   std::span<const uint32_t> postings_;
-  /// Whether the postings of each term were found intact.
+  /// Whether the postings of each term have been found intact.
   std::unique_ptr<std::atomic<bool>[]> checked_;
 };
 
 struct PostingsInspection {
   uint32_t terms = 0;
-  /// Summed over all terms.
+  /// The sum over all terms.
   uint32_t postings = 0;
   /// Empty = nothing is wrong.
   std::string damage;
 };
 
-/// A file of postings by its header and, if `verify`, by the checksums of its contents. `unsupported_version` for one
-/// of another format.
+/// Inspects a file of postings: its header and, with `verify`, the checksums of its contents. Throws
+/// `unsupported_version` for another format.
 PostingsInspection inspectPostings(const std::string& path, bool verify);
 
 }  // namespace maxsimd

@@ -1,4 +1,4 @@
-// One document version as the bytes of its record (format.h).
+// A document version as the bytes of its record (format.h).
 #pragma once
 
 #include "store/format.h"
@@ -10,7 +10,7 @@
 
 namespace maxsimd {
 
-/// What a caller hands over.
+/// The content of a new record.
 struct RecordParts {
   uint64_t versionId = 0;
   std::vector<uint32_t> chunkRows;
@@ -23,7 +23,7 @@ struct RecordParts {
   uint32_t rows() const;
 };
 
-/// Bytes of a whole record with both checksums set.
+/// The bytes of a whole record, with both checksums set.
 std::vector<uint8_t> assembleRecord(const RecordParts& parts, uint32_t dim);
 
 /// The sections of a record in memory or in a mapping.
@@ -37,14 +37,14 @@ struct RecordView {
   const int8_t* vectors() const { return reinterpret_cast<const int8_t*>(bytes + layout.vectors); }
   const uint16_t* scales() const { return reinterpret_cast<const uint16_t*>(bytes + layout.scales); }
 
-  /// Header and the sections in front of the vectors are what was written.
+  /// Whether the header and the sections before the vectors match their checksum.
   bool metaIntact() const;
-  /// Vectors and scales are what was written; trusts the header.
+  /// Whether vectors and scales match their checksum. Trusts the header.
   bool dataIntact() const;
 };
 
-/// A view of the record that starts at `bytes`, or one with bytes = nullptr if its header cannot be a record
-/// of at most `available` bytes.
+/// A view of the record at `bytes`. Its `bytes` is nullptr if the header cannot be that of a record of at most
+/// `available` bytes.
 RecordView viewRecord(const uint8_t* bytes, uint64_t available, uint32_t dim);
 
 }  // namespace maxsimd

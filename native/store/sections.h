@@ -1,7 +1,7 @@
-// What all files of the store are made of: headers of 64 bytes with a checksum, and sections at multiples of 64.
+// The building blocks of all files of the store: headers of 64 bytes with a checksum, and sections at multiples of 64.
 //
-// What a file says of its own sizes is not trusted, not even where a checksum covers it. A reader bounds the counts of a
-// header, so that sums of products of them fit into 64 bits, and reaches the sections through `section` alone.
+// The sizes in a file are not trusted, even if a checksum covers them. A reader bounds the counts of a header, so that
+// sums of their products fit into 64 bits, and reads sections only through `section`.
 #pragma once
 
 #include "files/crc32c.h"
@@ -16,7 +16,7 @@
 
 namespace maxsimd {
 
-/// crc32c of what follows magic, version and the checksum itself.
+/// The CRC-32C of the bytes after magic, version and the checksum itself.
 template <typename Header>
 uint32_t headerChecksum(const Header& header) {
   constexpr size_t start = 16;
@@ -34,7 +34,7 @@ void putSection(std::vector<uint8_t>& body, uint64_t offset, const std::vector<T
   if (!values.empty()) std::memcpy(body.data() + offset, values.data(), values.size() * sizeof(T));
 }
 
-/// Sections one after the other where they lie, without a copy: what was added must live as long.
+/// Collects sections for writing, one after the other, without a copy. The values that were added must stay alive.
 class SectionParts {
  public:
   template <typename T>
@@ -48,7 +48,7 @@ class SectionParts {
     }
   }
   uint64_t bytes() const { return bytes_; }
-  /// crc32c of what was added since it was taken last.
+  /// The CRC-32C of everything added since the last call.
   uint32_t takeChecksum() { return std::exchange(checksum_, 0); }
   const std::vector<std::span<const uint8_t>>& parts() const { return parts_; }
 
@@ -58,7 +58,7 @@ class SectionParts {
   uint32_t checksum_ = 0;
 };
 
-/// `count` values at `offset`, a multiple of their size; `corrupt` where they are not all within `body`.
+/// `count` values at `offset`, which is a multiple of their size. Throws `corrupt` if they are not all within `body`.
 template <typename T>
 std::span<const T> section(std::span<const uint8_t> body, uint64_t offset, uint64_t count) {
   if (offset > body.size() || count > (body.size() - offset) / sizeof(T)) {

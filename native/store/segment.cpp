@@ -33,16 +33,16 @@ std::span<const Term> termsOf(const RecordView& view, uint32_t count) {
   return {reinterpret_cast<const Term*>(view.terms()), count};
 }
 
-/// Two bits of 64 for each term: terms are hashes. Of records with ten terms one in ten has the bits of a term that it
-/// lacks.
+/// A signature has two of 64 bits for each term; terms are hashes. With ten terms a record, one record in ten has the
+/// bits of a term that it does not carry.
 uint64_t signatureOf(std::span<const Term> terms) {
   uint64_t signature = 0;
   for (const Term& term : terms) signature |= uint64_t(1) << (term[0] % 64) | uint64_t(1) << (term[1] % 64);
   return signature;
 }
 
-/// Keeps of ascending numbers those that another, longer list has, in steps that double until they reach the next one:
-/// as fast for lists of one length as for one that is a thousand times as long.
+/// Keeps those of the ascending `numbers` that are also in the longer, ascending list `other`. Steps double until they
+/// pass the next number, so this is fast both for lists of equal length and for lists a thousand times as long.
 void keepCommon(std::vector<uint32_t>& numbers, std::span<const uint32_t> other) {
   size_t kept = 0;
   for (const uint32_t number : numbers) {
@@ -59,7 +59,7 @@ void keepCommon(std::vector<uint32_t>& numbers, std::span<const uint32_t> other)
 void checkFileHeader(const File& file, uint64_t id, uint32_t dim, uint64_t bytes) {
   const FileHeader header = readFileHeader(file, bytes);
   if (header.segmentId != id) throw Error(ErrorCode::corrupt, file.path() + ": another segment's file");
-  // The header is sound: it is the caller who takes the file for something else.
+  // The header is intact, so the caller named the wrong file.
   if (header.dim != dim) {
     throw Error(ErrorCode::invalidArgument, file.path() + ": holds token vectors of another size");
   }
@@ -158,15 +158,16 @@ void Segment::openActive(uint32_t recordsReferenced, uint64_t fileBytes) {
       throw Error(ErrorCode::corrupt, file_.path() + ": damaged record " + std::to_string(r));
     }
     addRecord(view, offset);
-    // Whether anybody needs it is not known yet.
+    // It is not known yet whether a live version needs this record.
     if (!view.metaIntact() || !view.dataIntact()) checks_[r] = metaBad | dataBad;
     offset += view.layout.bytes;
   }
-  // What follows is cut: not on the word of zeros.
+  // The rest of the file is cut below. Do not cut it because of zeros that stand for unreadable bytes.
   requireRead(*mapping);
-  // Left by a seal that did not come to its end.
+  // Left over from a seal that did not finish.
   unlink(SealedPostings::pathOf(path()).c_str());
-  // The tail is cut, and a hole put behind the last record: readable without needing free space now.
+  // Cuts the tail and extends the file by a hole after the last record. The hole is readable and needs no free space
+  // now.
   file_.truncate(offset);
   const uint64_t readable = alignPage(offset + readPaddingBytes);
   file_.truncate(readable);
@@ -203,7 +204,7 @@ void Segment::requireWritable() const {
   if (sealed_) throw Error(ErrorCode::invalidArgument, "segment " + std::to_string(id_) + " is sealed");
 }
 
-/// Blocks for `bytes` and a vector of padding; grows in doubling steps, so that small segments stay small.
+/// Allocates blocks for `bytes` and a vector of padding. The steps double, so that small segments stay small.
 void Segment::reserve(uint64_t bytes) {
   const uint64_t needed = bytes + readPaddingBytes;
   if (needed <= allocated_) return;
@@ -400,7 +401,7 @@ template <typename MayCarry, typename Body>
 std::vector<uint32_t> Segment::readTerms(uint32_t recordCount, const Checkpoint& checkpoint, const MayCarry& mayCarry,
                                          const Body& body) const {
   const bool isSigned = !sealed();
-  // At once, not one record after the other.
+  // Ask for all missing parts at once, not record by record.
   if (file_.parts() != nullptr) file_.parts()->require(0, fileBytes_);
   const auto mapping = isSigned ? this->mapping() : mappingInOrder();
   std::vector<uint32_t> damaged;
@@ -436,7 +437,7 @@ std::vector<uint32_t> Segment::recordsCarrying(std::span<const Term> terms, uint
 std::vector<uint32_t> Segment::visitCarriers(std::span<const Term> terms, uint32_t recordCount,
                                              const Checkpoint& checkpoint, const VisitCarriers& visit) const {
   bool known = true;
-  // One list at a time: all of them may be many times as long as the segment.
+  // One list at a time, because all lists together may be many times as long as the segment.
   for (size_t t = 0; t < terms.size() && known; ++t) {
     checkpoint();
     const auto lists = postingsOf(terms.subspan(t, 1));

@@ -1,4 +1,4 @@
-// Whether what a segment's records read as is what was written, by a mapping that may fail.
+// Checks a segment's records, through mappings that may fail.
 #include "store/segment.h"
 
 #include "files/error.h"
@@ -17,7 +17,7 @@ bool Segment::check(const Mapping& mapping, uint32_t record, Check good, Check b
   if (!absent.empty()) throw AbsentParts(std::move(absent));
   const RecordView view = this->view(mapping, record);
   const bool intact = isDescribed(view, record) && (good == metaGood ? view.metaIntact() : view.dataIntact());
-  // Zeros that stand for what could not be read say nothing of the record.
+  // The mapping failed, so its zeros say nothing about the record.
   if (mapping.failure()) return false;
   checks_[record].fetch_or(intact ? good : bad, std::memory_order_relaxed);
   return intact;
@@ -88,7 +88,7 @@ Segment::Verified Segment::readAgain(uint32_t record) const {
     return {path() + ": damaged record " + std::to_string(record)};
   } catch (const Error& error) {
     if (error.code() == ErrorCode::io) {
-      // The disk may be away altogether.
+      // Perhaps the whole disk is unavailable: read the header to find out.
       file_.forget(0, sizeof(FileHeader));
       FileHeader header;
       file_.read(0, &header, sizeof header);
@@ -101,11 +101,11 @@ Segment::Verified Segment::readAgain(uint32_t record) const {
 
 void Segment::replaceFailedMapping(bool intact) {
   std::unique_lock lock(writing_, std::defer_lock);
-  // Once it is sealed nobody else sets the mapping.
+  // Nobody else sets the mapping of a sealed segment.
   if (!sealed()) lock.lock();
   const auto failed = mapping();
   if (!failed->failure()) return;
-  // Searches read a little behind the last record of an active segment.
+  // Searches read a little past the last record of an active segment.
   if (intact && !sealed() && file_.size() < failed->bytes()) file_.truncate(failed->bytes());
   setMapping(file_.map(failed->bytes()));
 }

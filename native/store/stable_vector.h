@@ -1,5 +1,5 @@
-// A growing array whose elements never move: one writer appends while readers read what they know to exist.
-// Blocks double in size, so that an index of one document stays small and an index of millions needs few.
+// A growing array whose elements never move. One writer appends while readers read elements that they know to exist.
+// Blocks double in size, so that a small index stays small and a large one has few blocks.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ class StableVector {
   StableVector(const StableVector&) = delete;
   StableVector& operator=(const StableVector&) = delete;
 
-  /// Elements below `count` exist afterwards, value-initialised. One writer at a time.
+  /// Creates all elements below `count`, value-initialised. One writer at a time.
   void grow(uint32_t count) {
     if (count == 0) return;
     for (uint32_t b = 0; b <= blockOf(count - 1); ++b) {
@@ -31,7 +31,7 @@ class StableVector {
     }
   }
 
-  /// Memory of so many elements.
+  /// Bytes of `count` elements.
   static uint64_t bytesFor(uint32_t count) {
     return count == 0 ? 0 : ((uint64_t(firstBlock) << (blockOf(count - 1) + 1)) - firstBlock) * sizeof(T);
   }

@@ -1,5 +1,5 @@
-// The eight tile registers of AMX. The native tests put an emulation in their place (MAXSIMD_TILES_HEADER), so that
-// the kernel's source runs where the instructions do not.
+// The eight tile registers of AMX. The native tests replace these macros by an emulation (MAXSIMD_TILES_HEADER), so
+// that the kernel's source also runs on machines without AMX.
 #pragma once
 
 #include <immintrin.h>
@@ -16,7 +16,7 @@ namespace {
 #define TILE_TARGET ",amx-tile,amx-int8"
 #endif
 
-/// What LDTILECFG reads: palette 1, rows and bytes a row of each register.
+/// The operand of LDTILECFG: palette 1, and for each register its rows and the bytes of a row.
 struct alignas(64) TileConfiguration {
   uint8_t palette = 1;
   uint8_t startRow = 0;
@@ -33,7 +33,7 @@ static_assert(sizeof(TileConfiguration) == 64);
 #include MAXSIMD_TILES_HEADER
 #else
 
-// Macros because the registers are part of the instructions.
+// Macros, because the register number is part of the instruction.
 #define TILE_CONFIGURE(configuration) _tile_loadconfig(configuration)
 #define TILE_RELEASE() _tile_release()
 #define TILE_ZERO(tile) _tile_zero(tile)

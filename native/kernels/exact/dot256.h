@@ -1,4 +1,4 @@
-// The dot of two vectors in 256-bit registers.
+// The dot product of two int8 vectors in 256-bit registers.
 #pragma once
 
 #include "kernels/target.h"

@@ -1,15 +1,15 @@
-// The shape shared by kernels whose lanes are query tokens: everything but the instructions.
+// The frame of all kernels whose lanes are query tokens. A kernel adds its instructions.
 //
-// A lane holds the dot of one query token with one document row, so nothing is ever added up across lanes. The
-// query is packed once as [tile][steps][tokens of the tile][group]: the `group` dimensions that fill 32 bits stand
-// side by side. A block of document rows is converted to the same elements; 32 bits of a row are broadcast at a
-// time against two registers of tokens. The block after the one at work is converted first, so that no multiply
-// waits for a conversion. Where documents are unsigned (value + 128), the accumulators of a tile start at
-// -128 * sum(query), which stands before its steps.
+// A lane holds the dot product of one query token with one document row, so nothing is added across lanes. The query is
+// packed once as [tile][steps][tokens of the tile][group]: the `group` dimensions that fill 32 bits stand side by side.
+// A block of document rows is converted to the same elements. Then 32 bits of a row at a time are broadcast to two
+// registers of tokens. The next block is converted while this one is multiplied, so that no multiplication waits for a
+// conversion. If documents are unsigned (value + 128), the accumulators of a tile start at -128 * sum(query), which
+// stands before its steps.
 //
-// A ragged tail is filled by repeating the last row, which a maximum does not notice. Of query tokens the last register
-// alone is filled up, with zeros: 17 of them cost three registers of 8, not four. `Narrow` is what that register may be
-// instead, of fewer lanes: 17 tokens cost one of 16 and one of 8.
+// A block that is not full repeats its last row, which changes no maximum. Query tokens are padded with zeros to whole
+// registers only: 17 tokens take three registers of 8, not four. `Narrow` is a register of fewer lanes for the last
+// tokens: 17 tokens take one of 16 lanes and one of 8.
 //
 // Included by the source of one kernel, which first defines TARGET (see target.h). `Ops` supplies
 //   Element, group            what a converted row is made of, and how many fill 32 bits
@@ -43,11 +43,11 @@
 namespace maxsimd {
 namespace {
 
-/// Calls of the one kernel whose source this is.
+/// Calls of the kernel of this source.
 std::atomic<uint64_t> calls{0};
 
-/// Packs int8 [tokens x dim] in the layout above, up to `used` tokens, a multiple of 4: four rows at a time become words of
-/// four tokens side by side. These are plain loops which compilers turn into shuffles of registers.
+/// Packs int8 [tokens x dim] in the layout above, for `used` tokens, a multiple of 4. Four rows at a time become words
+/// of four tokens side by side. Compilers turn these plain loops into shuffles of registers.
 template <typename Element, bool biased>
 TARGET void packTiles(const int8_t* vectors, uint32_t dim, uint32_t tokens, uint32_t steps, uint32_t tileTokens,
                       uint32_t used, int32_t* packed) {
@@ -55,7 +55,7 @@ TARGET void packTiles(const int8_t* vectors, uint32_t dim, uint32_t tokens, uint
   static constexpr int8_t missing[dimMax] = {};
   alignas(64) Element rows[4][dimMax];
   alignas(64) int32_t words[dimMax / group][4];
-  // Missing dimensions are 0: they multiply whatever lies behind a row by nothing. So are missing tokens.
+  // Missing dimensions and missing tokens are 0, so that whatever is read behind a row is multiplied by 0.
   for (auto& row : rows) std::fill(row + dim, row + steps * group, Element(0));
   for (uint32_t tile = 0; tile < used; tile += tileTokens) {
     const uint32_t width = used - tile < tileTokens ? used - tile : tileTokens;
@@ -94,13 +94,13 @@ struct LaneKernel {
 
   static uint32_t stepsOf(uint32_t dim) { return (dim + group * together - 1) / (group * together) * together; }
 
-  /// 32-bit words of one token, its bias included.
+  /// 32-bit words of one token, with its bias.
   static size_t wordsOf(uint32_t dim) { return stepsOf(dim) + (Ops::biased ? 1 : 0); }
 
-  /// Whole registers of tokens: what is multiplied, up to `tokensPadded`.
+  /// Tokens that are multiplied: whole registers, at most `tokensPadded`.
   static uint32_t tokensUsed(uint32_t tokens) { return (tokens + Narrow::lanes - 1) / Narrow::lanes * Narrow::lanes; }
 
-  /// values[from], ..., values[to - 1] = value, of whole registers.
+  /// Sets values[from], ..., values[to - 1] to `value`, in whole registers.
   TARGET_INLINE void fillTokens(float* values, uint32_t from, uint32_t to, float value) {
     for (uint32_t i = from; i < to; i += Narrow::lanes) Narrow::store(values + i, Narrow::fill(value));
   }
@@ -116,7 +116,7 @@ struct LaneKernel {
     std::memset(static_cast<int32_t*>(packed) + words, 0, packedBytes(dim, tokens) - words * 4);
   }
 
-  /// A converted block. The stride is a cache line longer than any row needs: rows a power of two apart would
+  /// A converted block. The stride is a cache line longer than the longest row, because rows a power of two apart would
   /// compete for the same cache sets.
   struct Rows {
     static constexpr uint32_t stride = dimMax + 64 / sizeof(Element);
@@ -124,17 +124,17 @@ struct LaneKernel {
     alignas(32) float scale[8];
   };
 
-  /// What becomes the next block: `blockRows` rows one behind another, and memory to ask for meanwhile.
+  /// The source of the next block: `blockRows` consecutive rows, their scales, and memory to prefetch in the meantime.
   struct Source {
     const int8_t* row;
     const uint16_t* scales;
     const char* ahead;
   };
 
-  /// Converts dimensions strip, ..., strip + Ops::strip - 1 of every row.
+  /// Converts the dimensions strip, ..., strip + Ops::strip - 1 of every row.
   TARGET_INLINE void convertStrip(Rows& rows, const Source& source, uint32_t dim, uint32_t strip) {
     const int8_t* row = source.row + strip;
-    // Line after line of the block ahead, whichever rows they are: so the processor sees a stream and fetches on by itself.
+    // Prefetches line after line, whatever the rows are, so that the processor recognises a stream.
     const char* ahead = source.ahead + strip * blockRows;
     Element* out = rows.vector + strip;
 #pragma GCC unroll 8
@@ -152,7 +152,7 @@ struct LaneKernel {
     Ops::widen(source.scales, rows.scale);
   }
 
-  /// A chunk shorter than a block, its last row repeated.
+  /// Converts a chunk that is shorter than a block; its last row is repeated.
   TARGET_INLINE void convertShort(Rows& rows, const Chunk& chunk, uint32_t dim) {
     uint16_t scales[8] = {};
     for (uint32_t r = 0; r < blockRows; ++r) {
@@ -174,12 +174,12 @@ struct LaneKernel {
     uint32_t stride;
     uint32_t rowFirst;
     uint32_t rowLast;
-    /// Converted while the first tile is at work; null = nothing.
+    /// The next block, converted while the first tile is multiplied; null = none.
     const Source* source;
     Rows* converted;
   };
 
-  /// What happens to the dots of one row with one register of tokens.
+  /// Scales the dot products of one row with one register of tokens, and stores or compares them.
   template <Out out, typename Tokens>
   TARGET_INLINE void emit(typename Tokens::Ints dots, const Rows& rows, uint32_t r, const Target& target,
                           uint32_t token, typename Tokens::Floats& best, typename Tokens::Ints& argument) {
@@ -200,11 +200,11 @@ struct LaneKernel {
     }
   }
 
-// Named accumulators: g++ 12 keeps an array of them on the stack. `a` and `b` are the registers of a tile; B is void if it
-// has one.
+// Accumulators have names, because g++ 12 keeps an array of them on the stack. `a` and `b` are the registers of a tile.
+// B is void if the tile has one register.
 #define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
 
-  /// Rows rowStart, ..., rowEnd - 1 of a block with the tokens of one tile.
+  /// Multiplies rows rowStart, ..., rowEnd - 1 of a block with the tokens of one tile.
   template <Out out, uint32_t rowStart, uint32_t rowEnd, typename A, typename B>
   TARGET_INLINE void tile(const int32_t* query, uint32_t dim, const Rows& rows, const Target& target, uint32_t token,
                           bool converts) {
@@ -295,7 +295,7 @@ struct LaneKernel {
   }
 #undef EACH_ROW
 
-  /// Rows rowStart, ... of a block with every token.
+  /// Multiplies rows rowStart, ... of a block with all tokens.
   template <Out out, uint32_t rowStart,
             uint32_t rowEnd = rowStart + Ops::tileRows < blockRows ? rowStart + Ops::tileRows : blockRows>
   TARGET_INLINE void tiles(const PackedQuery& query, uint32_t dim, const Rows& rows, const Target& target,
@@ -319,12 +319,12 @@ struct LaneKernel {
     if constexpr (rowEnd < blockRows) tiles<out, rowEnd>(query, dim, rows, target, false);
   }
 
-  /// Where the block of rows first, first + 1, ... starts: a ragged tail goes back to fill a whole block.
+  /// The first row of the block for rows first, first + 1, ...: the last block of a chunk moves back to be full.
   static uint32_t startOf(uint32_t first, uint32_t rows) {
     return first + blockRows <= rows || rows < blockRows ? first : rows - blockRows;
   }
 
-  /// Rows first, first + 1, ... of a chunk, converted as the block at startOf(first).
+  /// Multiplies rows first, first + 1, ... of a chunk, converted as the block at startOf(first).
   template <Out out>
   TARGET_INLINE void block(const PackedQuery& query, uint32_t dim, const Rows& rows, uint32_t first, Target& target) {
     const uint32_t count = target.rowLast + 1;
@@ -340,7 +340,7 @@ struct LaneKernel {
     for (size_t b = 0; b < bytes; b += 64) __builtin_prefetch(static_cast<const char*>(from) + b, 0, 3);
   }
 
-  /// `work(dim)`, which is inlined: with a constant for the usual dimensions, whose loops g++ then gets right (8% of exact
+  /// Calls `work(dim)`, inlined, with a constant for the usual dimensions. g++ compiles those loops better (8% of exact
   /// scores on Zen 4, 44% of products with more than 16 tokens).
   template <typename Work>
   TARGET_INLINE void withDim(uint32_t dim, const Work& work) {
@@ -400,7 +400,7 @@ struct LaneKernel {
     withDim(query.dim, [&](uint32_t dim) TARGET_LAMBDA { scoreChunks(query, dim, chunks, count, scores); });
   }
 
-  /// Every block of one chunk.
+  /// Multiplies all blocks of one chunk.
   template <Out out>
   TARGET_INLINE void eachBlock(const PackedQuery& query, uint32_t dim, const Chunk& chunk, Target& target) {
     Rows rows;
@@ -445,7 +445,7 @@ struct LaneKernel {
   }
 
  private:
-  /// The query's elements are the signed ones of the document's width.
+  /// The query's elements: signed, as wide as the document's.
   using PackedElement = std::make_signed_t<Element>;
 };
 

@@ -1,4 +1,4 @@
-// What kernels of 256-bit registers share: all of `Ops` (lanes.h) but the elements and their multiplication.
+// The part of `Ops` (lanes.h) that kernels of 256-bit registers share: all but the elements and their multiplication.
 #pragma once
 
 #include "kernels/exact/lanes.h"
@@ -46,7 +46,7 @@ struct Lanes256 {
   }
 };
 
-/// Documents as value + 128, four dimensions to a lane.
+/// Documents as value + 128, four dimensions a lane.
 struct Bytes256 : Lanes256 {
   using Element = uint8_t;
   static constexpr uint32_t group = 4;

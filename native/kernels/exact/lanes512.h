@@ -1,5 +1,5 @@
-// What kernels of 512-bit registers share: all of `Ops` (lanes.h) but the elements and their multiplication, and
-// the dot of two vectors.
+// The part of `Ops` (lanes.h) that kernels of 512-bit registers share: all but the elements and their multiplication.
+// Also the dot product of two vectors.
 #pragma once
 
 #include "kernels/exact/lanes.h"
@@ -17,7 +17,7 @@ struct Lanes512 {
   static constexpr size_t prefetchBytes = 5120;
 
   TARGET_INLINE __m512i zero() { return _mm512_setzero_si512(); }
-  /// Tokens of a register and a half are no whole cache lines.
+  /// Unaligned, because one and a half registers of tokens are no whole cache lines.
   TARGET_INLINE __m512i load(const void* from) { return _mm512_loadu_si512(from); }
   TARGET_INLINE void store(uint32_t* to, __m512i values) { _mm512_storeu_si512(to, values); }
 
@@ -47,7 +47,7 @@ struct Lanes512 {
 };
 
 TARGET int32_t dot(const int8_t* a, const int8_t* b, uint32_t dim) {
-  // (a + 128) . b - 128 * sum(b): the sign bit flipped makes a unsigned. Masked bytes of b are 0.
+  // (a + 128) . b - 128 * sum(b): flipping the sign bit makes a unsigned. Masked bytes of b are 0.
   const __m512i flip = _mm512_set1_epi8(int8_t(0x80));
   __m512i products = _mm512_setzero_si512(), sums = _mm512_setzero_si512();
   for (uint32_t d = 0; d < dim; d += 64) {

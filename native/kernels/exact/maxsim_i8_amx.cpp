@@ -1,12 +1,12 @@
-// AMX int8: 16 document rows x 16 query tokens to a tile, 64 dimensions to a step, signed on both sides.
+// AMX int8: a tile of 16 document rows x 16 query tokens, 64 dimensions a step, signed on both sides.
 //
-// Documents are loaded as they lie in the file, 16 rows of 64 bytes with stride = dim: the left operand of TDPBSSD.
-// The query is packed once as the right one, [tile of 16 tokens][steps][16 groups of dimensions][16 tokens][4]. Two
-// tiles of rows x two of tokens share their loads. Sums go to memory and are scaled and maximised with AVX-512
-// while the tiles of the next block are at work.
+// Documents are loaded as they lie in the file, 16 rows of 64 bytes with stride = dim: the left operand of TDPBSSD. The
+// query is packed once as the right operand, [tile of 16 tokens][steps][16 groups of dimensions][16 tokens][4]. Two
+// tiles of rows x two tiles of tokens share their loads. AVX-512 scales and compares the sums of one block while the
+// tiles multiply the next.
 //
-// What a tile reads past a row is multiplied by zeros of the query. A ragged tail goes back to fill whole tiles; a
-// chunk of fewer than 16 rows is copied and its last row repeated: a maximum notices neither.
+// Zeros of the query multiply what a tile reads past a row. The last tiles of a chunk move back to be full. A chunk of
+// fewer than 16 rows is copied, with its last row repeated. Neither changes a maximum.
 #if defined(__x86_64__)
 
 #include "kernels/exact/amx_tiles.h"
@@ -37,7 +37,8 @@ void pack(const int8_t* vectors, uint32_t dim, uint32_t tokens, void* packed) {
                            static_cast<int32_t*>(packed));
 }
 
-/// 0-3: sums of (rows, tokens) = (low, low), (low, high), (high, low), (high, high); 4, 5: rows; 6, 7: tokens.
+/// Tiles 0-3 hold sums of (rows, tokens) = (low, low), (low, high), (high, low), (high, high); 4 and 5 rows; 6 and 7
+/// tokens.
 TARGET_INLINE void configure() {
   TileConfiguration configuration;
   for (int t = 0; t < 8; ++t) {
@@ -47,7 +48,7 @@ TARGET_INLINE void configure() {
   TILE_CONFIGURE(&configuration);
 }
 
-/// A block of 16 or 32 rows that go one behind another, and its sums with up to 32 tokens.
+/// A block of 16 or 32 consecutive rows, and its sums with up to 32 tokens.
 struct Block {
   alignas(64) int32_t sums[4][tileRows][tileTokens];
   alignas(64) float scale[2 * tileRows];
@@ -58,7 +59,7 @@ struct Block {
   bool highTokens;
 };
 
-/// Dots of the rows at `rows` with the tokens packed at `query` into block.sums.
+/// Writes the dot products of the rows at `rows` with the tokens packed at `query` to block.sums.
 template <bool highRows, bool highTokens>
 TARGET_INLINE void multiply(const int8_t* rows, uint32_t dim, const int8_t* query, Block& block) {
   const int8_t* high = rows + size_t(tileRows) * dim;
@@ -104,7 +105,7 @@ struct Target {
   uint32_t rowLast;
 };
 
-/// Scales and reduces what `multiply` left behind.
+/// Scales and reduces the sums of `multiply`.
 template <Out out>
 TARGET_INLINE void reduce(const Block& block, const Target& target) {
   for (uint32_t half = 0; half < (block.highTokens ? 2 : 1); ++half) {
@@ -126,7 +127,7 @@ TARGET_INLINE void reduce(const Block& block, const Target& target) {
   }
 }
 
-/// Two blocks: one whose tiles are at work, one that is being reduced.
+/// Two blocks: one is multiplied while the other is reduced.
 struct Blocks {
   Block block[2];
   uint32_t current = 0;
@@ -137,7 +138,7 @@ TARGET_INLINE void widen(const uint16_t* halves, float* out) {
   _mm512_store_ps(out, _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(halves))));
 }
 
-/// A chunk of fewer than 16 rows as 16, the last one repeated.
+/// A chunk of fewer than 16 rows, lengthened to 16 by repeating the last one.
 struct ShortChunk {
   alignas(64) int8_t vectors[tileRows * dimMax + tileDims];
   uint16_t scales[tileRows];
@@ -153,7 +154,7 @@ Chunk lengthened(const Chunk& chunk, uint32_t dim, ShortChunk& out) {
   return {out.vectors, out.scales, tileRows};
 }
 
-/// Every block of a chunk of at least 16 rows with every token; the last block is left to be reduced by `finish`.
+/// Multiplies all blocks of a chunk of at least 16 rows with all tokens. The last block is left for `finish` to reduce.
 template <Out out>
 TARGET_INLINE void multiplyChunk(const PackedQuery& query, const Chunk& chunk, const Target& target, Blocks& blocks,
                                  RowsAhead& ahead) {

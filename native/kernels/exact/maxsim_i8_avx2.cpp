@@ -1,8 +1,9 @@
-// AVX2: 8 query tokens to a register.
+// AVX2: 8 query tokens a register.
 //
-// Both sides of any query are 16-bit integers under vpmaddwd, two dimensions to a lane: a pair is at most 2 * 128 * 128 and a dot
-// at most 2^24, so nothing saturates. A query of small values (small_values.h) is multiplied as bytes, four dimensions to
-// a lane, in .6 of the time: four times as many products are added up before a lane has to be widened.
+// For most queries both sides are 16-bit integers under vpmaddwd, two dimensions a lane. A pair is at most 2 * 128 *
+// 128 and a dot product at most 2^24, so nothing saturates. A query of small values (small_values.h) is multiplied as
+// bytes, four dimensions a lane, in 0.6 of the time, because four times as many products are added before a lane has to
+// be widened.
 #if defined(__x86_64__)
 
 #define TARGET __attribute__((target("avx2,f16c")))
@@ -29,14 +30,14 @@ struct Words : Lanes256 {
     }
   }
 
-  /// sum += dot2(query, document) per lane. Spelled as assembly because g++ 12 spills the sums of the intrinsics
-  /// (82 instead of 53 ns a row of 128 dimensions against 32 tokens on Zen 4).
+  /// sum += dot2(query, document) per lane. Written as assembly, because g++ 12 spills the sums of the intrinsics (82
+  /// instead of 53 ns a row of 128 dimensions against 32 tokens on Zen 4).
   TARGET_INLINE void accumulate(__m256i& sum, __m256i query, __m256i document) {
     __m256i product;
     __asm__("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0" : "+x"(sum), "=&x"(product) : "x"(query), "x"(document));
   }
-  /// Both products before both sums: additions that come at once take the units of multiplications (96 in 100 of the time on
-  /// Zen 4). The document's register is needed no more.
+  /// Both products come before both sums, because additions in between take the units of multiplications (0.96 of the
+  /// time on Zen 4). The document's register is overwritten.
   TARGET_INLINE void accumulateBoth(__m256i& a, __m256i& b, __m256i queryA, __m256i queryB, __m256i document) {
     __m256i product;
     __asm__("vpmaddwd %3, %4, %2\n\tvpmaddwd %3, %5, %3\n\tvpaddd %2, %0, %0\n\tvpaddd %3, %1, %1"
@@ -49,7 +50,7 @@ struct Bytes : Bytes256 {
   static constexpr uint32_t tileRows = 3;
   static constexpr uint32_t together = 4;
 
-  /// products = the pairs of document u8 * query s8, in 16 bits.
+  /// products = the sums of pairs of document u8 * query s8, in 16 bits.
   TARGET_INLINE void multiply(__m256i& products, __m256i query, __m256i document) {
     __asm__("vpmaddubsw %2, %1, %0" : "=x"(products) : "x"(document), "x"(query));
   }
@@ -63,7 +64,7 @@ struct Bytes : Bytes256 {
             : "+x"(a), "+x"(b), "=&x"(more), "+x"(document)
             : "x"(queryA), "x"(queryB));
   }
-  /// sum += both halves of products, per lane. There is no register left for the ones.
+  /// sum += both halves of products, per lane. The ones come from memory, because no register is left for them.
   TARGET_INLINE void addPairs(__m256i& sum, __m256i products) {
     alignas(32) static constexpr int16_t ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     __asm__("vpmaddwd %2, %1, %1\n\tvpaddd %1, %0, %0" : "+x"(sum), "+x"(products) : "m"(ones));
@@ -73,7 +74,7 @@ struct Bytes : Bytes256 {
 using WordKernel = LaneKernel<Words>;
 using ByteKernel = LaneKernel<Bytes>;
 
-/// What stands before a packed query: which of the two kernels packed it.
+/// Stands before a packed query and says which of the two kernels packed it.
 struct alignas(64) Header {
   bool small;
 };

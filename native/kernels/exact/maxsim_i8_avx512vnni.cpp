@@ -1,8 +1,8 @@
-// AVX-512 VNNI: 16 query tokens to a register, four dimensions to a lane.
+// AVX-512 VNNI: 16 query tokens a register, four dimensions a lane.
 //
-// vpdpbusd multiplies unsigned by signed bytes: document rows are made unsigned by flipping their sign bits, and
-// accumulators start at -128 * sum(query). Bounds: |sum of four u8*s8| <= 4*255*128 and
-// |accumulator| <= 1024*255*128 + 1024*128*128 < 2^31; vpdpbusd does not saturate.
+// vpdpbusd multiplies unsigned by signed bytes. So the sign bits of document rows are flipped, and accumulators start
+// at -128 * sum(query). Bounds: |sum of four u8*s8| <= 4*255*128 and |accumulator| <= 1024*255*128 + 1024*128*128 <
+// 2^31. vpdpbusd does not saturate.
 #if defined(__x86_64__)
 
 #define TARGET __attribute__((target("avx2,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
@@ -25,14 +25,14 @@ struct Avx512Vnni : Lanes512 {
     _mm512_store_si512(out, _mm512_xor_si512(_mm512_loadu_si512(from), _mm512_set1_epi8(int8_t(0x80))));
   }
 
-  /// sum += dot4(document u8, query s8) per lane. Spelled as assembly because g++ 12 compiles the intrinsic in the
-  /// loop to register copies and spills.
+  /// sum += dot4(document u8, query s8) per lane. Written as assembly, because g++ 12 adds register copies and spills
+  /// to the intrinsic.
   TARGET_INLINE void accumulate(__m512i& sum, __m512i query, __m512i document) {
     __asm__("vpdpbusd %1, %2, %0" : "+v"(sum) : "v"(query), "v"(document));
   }
 };
 
-/// Eight tokens, in half the time where registers of 512 bits are worked on in halves (Zen 4).
+/// Eight tokens. Takes half the time of sixteen on processors that split 512-bit operations (Zen 4).
 struct Avx512VnniNarrow : Lanes256 {
   TARGET_INLINE __m256i narrow(__m512i document) { return _mm512_castsi512_si256(document); }
   TARGET_INLINE void accumulate(__m256i& sum, __m256i query, __m256i document) {

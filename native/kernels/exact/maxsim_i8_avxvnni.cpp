@@ -1,7 +1,7 @@
-// AVX-VNNI: 8 query tokens to a register, four dimensions to a lane; vpdpbusd as in avx512vnni.cpp.
+// AVX-VNNI: 8 query tokens a register, four dimensions a lane; vpdpbusd as in maxsim_i8_avx512vnni.cpp.
 //
-// AVX-512 VNNI has the same operation on 256 bits in another encoding. The native tests compile this source once
-// more with MAXSIMD_AVXVNNI_AS_EVEX and so run its arithmetic on machines that have only that.
+// AVX-512 VNNI has the same operation on 256 bits in another encoding. The native tests compile this source a second
+// time with MAXSIMD_AVXVNNI_AS_EVEX, so that its arithmetic runs on machines without AVX-VNNI.
 #if defined(__x86_64__)
 
 #define TARGET __attribute__((target("avx2,f16c")))

@@ -1,4 +1,4 @@
-// NEON with SDOT (Armv8.2): 4 query tokens to a register, four dimensions to a lane, signed on both sides.
+// NEON with SDOT (Armv8.2): 4 query tokens a register, four dimensions a lane, signed on both sides.
 #if defined(__aarch64__)
 
 #define TARGET __attribute__((target("arch=armv8.2-a+dotprod")))

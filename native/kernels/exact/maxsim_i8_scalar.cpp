@@ -1,4 +1,4 @@
-// The reference kernel: the definition in contract.h word for word. Scalar on purpose.
+// The reference kernel: it follows the definition in contract.h word for word and is scalar on purpose.
 #include "kernels/dispatch.h"
 #include "kernels/half.h"
 

@@ -1,4 +1,5 @@
-// The rows that a kernel will multiply soon: chunks come one after the other, and each may lie anywhere in memory.
+// The rows that a kernel will multiply soon. Chunks may lie anywhere in memory, so the processor cannot guess the next
+// one.
 #pragma once
 
 #include "kernels/contract.h"
@@ -9,8 +10,8 @@
 namespace maxsimd {
 namespace {
 
-/// Runs through the blocks of chunks, so many bytes ahead of the one at work. Scales are asked for with the first block of
-/// their chunk, rows by the kernel: in between its multiplications, if it can.
+/// Goes through the blocks of all chunks, a fixed number of bytes ahead of the kernel. Prefetches scales with the first
+/// block of their chunk. The kernel prefetches the rows, between its multiplications if it can.
 class RowsAhead {
  public:
   RowsAhead(const Chunk* chunks, size_t count, uint32_t dim, uint32_t blockRows, size_t bytes)
@@ -18,7 +19,7 @@ class RowsAhead {
     for (size_t ahead = 0; ahead < bytes; ahead += size_t(blockRows) * dim) advance();
   }
 
-  /// Where the block begins. It may be shorter than others, and behind the last one is nothing to be read.
+  /// Where the block begins. It may be short, and nothing may be read past the last one.
   const int8_t* rows() const { return chunk_->vectors + size_t(first_) * dim_; }
   uint32_t count() const { return first_ < chunk_->rows ? chunk_->rows - first_ : 0; }
 
