@@ -4,8 +4,8 @@
 // Integers have two bytes, little-endian. A text is its length and its bytes: a JSON token as it stands in the request.
 //
 //   1 terms     count, then so many terms of 16 bytes: records that carry any of them
-//   2 range     flags (1 byte: 1 = above low, 2 = low itself, 4 = below high, 8 = high itself), field, low, high: records
-//               whose value of the field lies there; of the type of the bounds that are given, at least one
+//   2 range     flags (1 byte: 1 = above low, 2 = low itself, 4 = below high, 8 = high itself), field, low, high:
+//               records whose value of the field lies in the range and has the type of its bounds (at least one)
 //   3 all       count: of so many sets what is in all of them; of none every record
 //   4 any       count: what is in any of them; of none no record
 //   5 not       what is not in the set

@@ -27,7 +27,7 @@ struct Bytes {
   }
 };
 
-/// What is damaged; empty = nothing.
+/// The damage; empty = none.
 std::string damageOf(const RecordView& view) {
   if (view.bytes == nullptr) return "no record";
   if (!view.metaIntact()) return "header, terms or chunk sizes";

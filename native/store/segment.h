@@ -203,8 +203,10 @@ class Segment {
   File file_;
 
   std::mutex writing_;
-  uint64_t end_ = 0;        // behind the last record
-  uint64_t allocated_ = 0;  // blocks certain to exist
+  /// Where the next record goes.
+  uint64_t end_ = 0;
+  /// Bytes whose blocks are allocated.
+  uint64_t allocated_ = 0;
   std::atomic<bool> poisoned_{false};
   std::atomic<bool> sealed_{false};
 

@@ -23,14 +23,14 @@ inline uint32_t between(Random& random, uint32_t least, uint32_t most) {
   return least + uint32_t(random() % (uint64_t(most) - least + 1));
 }
 
-/// Rounds of a random test: `most`, or the share of it that MAXSIMD_TEST_SHARE (0..1) asks for under emulation.
+/// Rounds of a random test: `most`, or the share MAXSIMD_TEST_SHARE (0..1) of it, for runs under emulation.
 inline int rounds(int most) {
   const char* share = std::getenv("MAXSIMD_TEST_SHARE");
   const int wanted = share == nullptr ? most : int(most * std::strtod(share, nullptr));
   return wanted > 0 ? wanted : 1;
 }
 
-/// A fresh directory, removed with everything in it at the end of the case.
+/// A fresh directory. It is removed with its content at the end of the case.
 class TemporaryDirectory {
  public:
   TemporaryDirectory();

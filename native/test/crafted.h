@@ -1,4 +1,4 @@
-// Files made to mislead their readers: reading, changing and writing their bytes, and setting their checksums right.
+// Helpers for files that are made to mislead their readers: they read, change and write bytes, and correct checksums.
 #pragma once
 
 #include "files/crc32c.h"
@@ -20,7 +20,7 @@ inline Bytes readFile(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// In place: a file system may write a file to the disk at once that was emptied before.
+/// Writes in place. If a file was emptied before, a file system may write it to the disk at once.
 inline void writeFile(const std::string& path, const Bytes& bytes) {
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
   file.write(reinterpret_cast<const char*>(bytes.data()), long(bytes.size()));
@@ -40,10 +40,10 @@ T get(const Bytes& bytes, uint64_t at) {
   return value;
 }
 
-/// Sets the checksum of a header of 64 bytes, which all formats have alike.
+/// Corrects the checksum of a header of 64 bytes. All formats have it in the same place.
 inline void mendHeader(Bytes& bytes, uint64_t at) { put(bytes, at + 12, crc32c(bytes.data() + at + 16, 48)); }
 
-/// False if it throws, which must be an `Error` that says something of the bytes.
+/// Runs `body`. False if it throws an `Error` that describes the bytes; any other exception ends the test.
 template <typename Body>
 bool reads(const Body& body) {
   try {

@@ -76,7 +76,7 @@ inline RecordParts randomRecord(Random& random, const Clusters& clusters, uint64
   return parts;
 }
 
-/// Codes as a file has them, of two or of three bytes, followed by whatever there is.
+/// Codes as they stand in a file, of two or three bytes.
 class PackedCodes {
  public:
   PackedCodes(Random& random, const std::vector<uint32_t>& codes)

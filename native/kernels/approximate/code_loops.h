@@ -100,10 +100,10 @@ struct CodeLoops {
   /// The sum over query tokens i < tokensPadded of the largest entries[codes.at(k, codeMask)][i]; at most 512 * 255.
   uint32_t (*sumOfMaxima)(const uint8_t* entries, uint32_t tokensPadded, uint32_t codeMask, const CodeSpan& codes);
 
-  /// The token vectors, in order, that may be the best of their chunk for a query token: for some i
+  /// Chooses, in order, the token vectors that may be the best of their chunk for a query token: for some i
   ///   entries[code][i] >= max(1, highest[i] - margins[i])
-  /// `highest` is what `highestOfCodes` makes of the chunk's codes. Returns how many; `chosen` has room for `rowsTogether`
-  /// more than there are.
+  /// `highest` comes from `highestOfCodes` of the chunk's codes. Returns how many are chosen; `chosen` has room for
+  /// `rowsTogether` more.
   uint32_t (*chooseRows)(const ResidualTable& table, const CodedChunk& chunk, const uint8_t* highest,
                          ChosenRow* chosen);
 

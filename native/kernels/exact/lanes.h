@@ -25,7 +25,7 @@
 //   zero, load, broadcast, scaled(sum, scale)
 //   accumulate(sum, query, document)      if `together` is 1, else
 //   multiply(products, query, document), accumulate(products, query, document), addPairs(sum, products)
-//   accumulateBoth(a, b, queryA, queryB, document)  `accumulate` of two registers of tokens, where one after the other is not best
+//   accumulateBoth(a, b, queryA, queryB, document)   optional: `accumulate` of two registers of tokens
 //   loadFloats, store, fill, maximum, keep(best, arguments, similarities, row)
 // and `Narrow` the same operations on registers, and
 //   narrow(document)          the low lanes of a broadcast of `Ops`

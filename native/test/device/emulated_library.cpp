@@ -17,7 +17,7 @@ namespace {
 
 using namespace maxsimd::cuda;
 
-/// Rows are padded to so many bytes.
+/// Bytes of a padded row.
 constexpr uint32_t rowBytes = 128;
 
 struct Matrix {
@@ -104,7 +104,7 @@ const char* best(void*, const DeviceQuery* queries, DeviceAnswer* answers, uint3
     std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.score > b.score; });
     while (found.size() > k && found.back().score < found[k - 1].score) found.pop_back();
     answers[q].found = uint32_t(found.size());
-    // In any order.
+    // The order is not defined.
     std::reverse(found.begin(), found.end());
     std::copy_n(found.begin(), std::min(answers[q].found, answers[q].room), answers[q].scored);
   }

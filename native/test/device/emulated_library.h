@@ -1,4 +1,4 @@
-// A device library whose device is the CPU: the program of a warp, emulated, and a sort.
+// A device library whose device is the CPU: it emulates the program of a warp, and sorts.
 #pragma once
 
 #include "device/library.h"
@@ -8,18 +8,18 @@
 
 namespace maxsimd::test {
 
-/// There is one device, number 0.
+/// The only device is number 0.
 const DeviceLibrary& emulatedLibrary();
 
 struct EmulatedState {
   uint64_t memoryBytes = 1 << 30;
   std::atomic<bool> failing{false};
-  /// A search takes so much longer.
+  /// Delays every search.
   std::atomic<uint32_t> delayMs{0};
-  /// Scores are a little off.
+  /// Makes scores slightly wrong.
   std::atomic<bool> wrong{false};
   std::atomic<uint32_t> matrices{0};
-  /// In one call.
+  /// The most queries of one call.
   std::atomic<uint32_t> mostQueries{0};
 };
 extern EmulatedState emulatedState;

@@ -1,5 +1,5 @@
-// A warp on the CPU: its types hold what 32 lanes hold. The matrix product takes its operands apart by the fragment tables of
-// the PTX ISA, so that a wrong index in the program gives a wrong product here as there.
+// A warp on the CPU: each of its types holds the values of 32 lanes. The matrix product reads its operands by the
+// fragment tables of the PTX ISA, so that a wrong index in the program gives a wrong product here, too.
 #pragma once
 
 #include "kernels/half.h"
@@ -108,7 +108,7 @@ struct EmulatedWarp {
   }
   static void store(float* to, const F32& value) { *to = value.at[0]; }
 
-  /// products += documents [16 x 32] * query [32 x 8], each taken from the lanes that hold it.
+  /// products += documents [16 x 32] * query [32 x 8], each value taken from the lane that holds it.
   static void multiply(I32 (&products)[4], const U32& a0, const U32& a1, const U32& a2, const U32& a3, const U32& b0,
                        const U32& b1) {
     const U32* const documents[2][2] = {{&a0, &a2}, {&a1, &a3}};

@@ -1,4 +1,4 @@
-// Searches of segments in device memory: what they find, and what becomes of copies.
+// Searches of segments in device memory, and how long their copies live.
 #include "device/residents.h"
 #include "runtime/engine.h"
 #include "search/search.h"
@@ -36,7 +36,8 @@ struct Fixture {
     return changes;
   }
 
-  /// Every third record is the one before it again, so that scores tie. Versions go down, so that chunks do not lie by age.
+  /// Every third record repeats the one before it, so that scores tie. Version ids descend, so that chunks are not
+  /// ordered by age.
   void add(Random& random, uint64_t segment, uint32_t count) {
     index.createSegment(segment, directory.file(std::to_string(segment) + ".seg"));
     RecordParts parts;
@@ -75,7 +76,7 @@ struct Fixture {
     return search(index, engine.compute(), request);
   }
 
-  /// Searches once, which asks for the copies, and waits for them.
+  /// Searches once, which requests the copies, and waits for them.
   void load(Random& random) {
     run(ask(random, 8), Plan::automatic);
     residents.settle();
@@ -99,7 +100,7 @@ const Case same("device", "the device gives exact results, and nothing waits for
   CHECK(fixture.run(fixture.ask(random, 8), Plan::automatic).plan != Plan::device);
   fixture.residents.settle();
   CHECK(fixture.residents.use().segments == 2);
-  // An active segment beside them, and what died since the copies were made.
+  // An active segment beside them, and records that died since the copies were made.
   fixture.add(random, 3, 20);
   fixture.index.publish(++fixture.generation, {}, fixture.records(1, 10, 25));
   for (const uint32_t tokens : {1, 8, 33, 70}) {
@@ -108,7 +109,7 @@ const Case same("device", "the device gives exact results, and nothing waits for
         IndexSearch request = fixture.ask(random, tokens);
         if (filtered) request.terms = {term(1)};
         request.grouped = grouped;
-        // A document's chunks are looked for among the candidates.
+        // All chunks of a document must be among the candidates.
         request.candidateK = 500;
         request.components = true;
         const SearchOutcome found = fixture.run(request, Plan::automatic), wanted = fixture.run(request, Plan::exact);
@@ -118,7 +119,7 @@ const Case same("device", "the device gives exact results, and nothing waits for
       }
     }
   }
-  // A reader of an older generation sees what died after it.
+  // A reader of an older generation sees records that died after it.
   IndexSearch before = fixture.ask(random, 8);
   before.generation = 2;
   checkSame(fixture.run(before, Plan::automatic), fixture.run(before, Plan::exact));
@@ -153,7 +154,7 @@ const Case ties("device", "where too many chunks tie a search goes on without th
   fixture.index.createSegment(1, fixture.directory.file("1.seg"));
   constexpr uint32_t records = 100;
   for (uint32_t r = 0; r < records; ++r) {
-    // Every chunk of a record is the same row.
+    // All rows of a record are equal.
     RecordParts same = parts;
     same.versionId = r + 1;
     for (size_t row = 1; row < 50; ++row)
@@ -173,7 +174,7 @@ const Case ties("device", "where too many chunks tie a search goes on without th
 const Case room("device", "copies that nobody asks for make room, others keep it", [](Random& random) {
   emulatedState.matrices = 0;
   {
-    // A copy of 60 records of at most 40 rows, not of two.
+    // Room for one copy of 60 records of at most 40 rows, not for two.
     Fixture patient(random, 60 * 40 * 130, std::chrono::hours(1));
     patient.addSealed(random, 1, 60);
     patient.load(random);
@@ -232,8 +233,8 @@ const Case together("concurrency", "waiting searches of the same chunks share a 
   fixture.load(random);
   emulatedState.mostQueries = 0;
   std::vector<IndexSearch> requests;
-  // The first is there by itself. Ten of those behind it have one block of tokens and make two calls; that of two blocks and the filtered
-  // one make one each.
+  // The first request is alone on the device. Ten of those that wait have one block of tokens and share two calls. The
+  // one of two blocks and the filtered one take a call each.
   for (const uint32_t tokens : {8, 8, 1, 32, 33, 7, 31, 8, 9, 10, 11, 12, 13})
     requests.push_back(fixture.ask(random, tokens));
   requests.back().terms = {term(1)};
@@ -246,7 +247,7 @@ const Case together("concurrency", "waiting searches of the same chunks share a 
       CHECK(found.plan == Plan::device && found.results.size() == request.topK);
       checkSame(found, fixture.run(request, Plan::exact));
     });
-    // The first has begun before others come.
+    // The first begins before the others come.
     if (searchers.size() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   for (std::thread& searcher : searchers) searcher.join();
@@ -267,7 +268,7 @@ const Case silent("device", "a search that waits too long for the device goes on
   CHECK(fixture.residents.use().failure == "it does not answer");
   slow.join();
   emulatedState.delayMs = 0;
-  // The one that was answered says nothing of those that were not.
+  // The one that was answered does not clear the failure of the others.
   CHECK(fixture.residents.use().failure == "it does not answer");
 });
 
@@ -333,7 +334,7 @@ const Case damaged("device", "a segment with a damaged record gets no copy", [](
     file.seekp(file.tellg() / 2);
     file.write(std::string(600, 'x').data(), 600);
   }
-  // What was appended here was known to be good.
+  // Opened again, because appended records count as checked.
   fixture.index.openSegment(1, path, records, true);
   std::vector<Index::LifespanLoad> lifespans;
   for (uint32_t r = 0; r < records; ++r) lifespans.push_back({{1, r}, records - r, 1, generationNever});

@@ -1,4 +1,4 @@
-// The program of a warp, emulated, against the scalar kernel of the CPU, bit by bit; and the selection against a sort.
+// Compares the program of a warp, emulated, with the CPU's scalar kernel, bit by bit, and the selection with a sort.
 #include "device/cuda/selection.h"
 #include "device/cuda/warp_program.h"
 #include "kernels/contract.h"
@@ -19,7 +19,7 @@ using test::Random;
 
 uint32_t below(Random& random, uint32_t end) { return uint32_t(random() % end); }
 
-/// Chunks of uneven lengths, and queries of any bytes; extremes often.
+/// Chunks of uneven lengths and queries of random bytes, with many extreme values.
 struct Matrices {
   uint32_t dim, chunks, queries, tokens, blocks;
   std::vector<int8_t> vectors, queryVectors;
@@ -36,7 +36,7 @@ struct Matrices {
     const auto value = [&] { return int8_t(extreme ? (below(random, 2) == 0 ? -128 : 127) : below(random, 256)); };
     for (uint32_t chunk = 0; chunk < chunks; ++chunk) starts.push_back(starts.back() + 1 + below(random, 70));
     for (uint64_t n = 0; n < starts.back() * dim; ++n) vectors.push_back(value());
-    // Small integers are often equal maxima.
+    // Small integers, so that maxima are often equal.
     for (uint64_t n = 0; n < starts.back(); ++n)
       scales.push_back(below(random, 8) == 0 ? 0 : floatToHalf(float(below(random, 1000)) / 65536.0f));
     const uint32_t padded = blocks * blockTokens;

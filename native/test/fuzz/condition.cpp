@@ -1,4 +1,4 @@
-// What comes with a request and from the catalog: the bytes of a condition, and the text of metadata.
+// Fuzzes bytes from requests and from the catalog: conditions, and the text of metadata.
 #include "index/condition.h"
 #include "index/json_values.h"
 #include "test/fuzz/targets.h"

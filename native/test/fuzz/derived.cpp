@@ -1,4 +1,4 @@
-// Files beside a segment: postings, codes, codebooks.
+// Fuzzes the files beside a segment: postings, codes, codebooks.
 #include "codes/codebook_file.h"
 #include "codes/codes.h"
 #include "test/fuzz/stage.h"
@@ -9,7 +9,7 @@ namespace {
 constexpr uint32_t dim = FuzzStage::dim;
 constexpr uint64_t headerBytes = 64;
 
-/// Sections end at `end`, as far as there are bytes.
+/// The CRC-32C of the sections up to `end`, or up to the end of the file.
 uint32_t checksumUntil(const Bytes& bytes, uint64_t end) {
   return crc32c(bytes.data() + headerBytes, std::min<uint64_t>(end, bytes.size()) - headerBytes);
 }
@@ -93,7 +93,7 @@ bool fuzzCodebookFile(std::span<const uint8_t> given) {
   return isTaken;
 }
 
-/// One of any content, under the right hash: as many centroids as the codes of the segment have.
+/// A codebook of any content, under its right hash, with as many centroids as the segment's codes use.
 bool fuzzCodebook(std::span<const uint8_t> given) {
   static FuzzStage stage;
   static const Bytes wholeCodes = readFile(stage.codes);
@@ -132,7 +132,7 @@ bool fuzzCodebook(std::span<const uint8_t> given) {
     writeFile(stage.codes, codes);
     inspectCodes(stage.codes, true);
     stage.searchByCodes();
-    // What a build does with it.
+    // Use it as a build does.
     const auto segment = Segment::open(FuzzStage::id, stage.path, dim, FuzzStage::records, true);
     const auto mapping = segment->mapping();
     for (uint32_t r = 0; r < FuzzStage::records; ++r) {

@@ -1,4 +1,5 @@
-// Every target with what libFuzzer kept for it: inputs that reach code no other reaches, one a line in hexadecimal.
+// Runs every target with the inputs that libFuzzer kept, each of which reaches code that no other reaches. An input is
+// one line in hexadecimal.
 #include "test/fuzz/targets.h"
 
 namespace maxsimd::test {
@@ -23,7 +24,7 @@ const Case replay("fuzz", "what libFuzzer kept for each target is read as it sho
     size_t taken = 0;
     for (const Bytes& input : inputs) taken += target.run(input);
     std::printf("fuzz: %s: %zu inputs, %zu get past the checksums\n", target.name, inputs.size(), taken);
-    // A codebook's name is the hash of all that it says.
+    // A codebook's name is the hash of its content.
     CHECK(taken > 0 || target.run == fuzzCodebookFile);
   }
 });

@@ -29,7 +29,7 @@ void mendFooter(Bytes& bytes) {
   mendHeader(bytes, trailer);
 }
 
-/// Everything that may be done with an open index; what it throws is an `Error`.
+/// Calls everything that an open index offers. Every exception must be an `Error`.
 void use(FuzzStage& stage, Index& index, bool isSealed) {
   const auto segment = index.snapshot().front().segment;
   const uint32_t records = segment->recordCount();

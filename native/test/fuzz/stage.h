@@ -1,4 +1,4 @@
-// What the targets begin with: a small sealed segment with postings, codes and a codebook, made once.
+// The targets' common input: a small sealed segment with postings, codes and a codebook, made once.
 #pragma once
 
 #include "index/index.h"
@@ -37,7 +37,7 @@ struct FuzzStage {
       born.push_back({id, index.append(id, record)});
     }
     active = readFile(path);
-    // The room behind the records is zeros.
+    // The space after the records is zeros.
     while (active.size() > 4096 && active.back() == 0) active.pop_back();
     active.resize((active.size() + 4095) / 4096 * 4096);
     index.seal(id);
@@ -49,7 +49,8 @@ struct FuzzStage {
 
   IndexSearch request(Plan plan) const { return searchOf(query, 1, 5, 8, plan); }
 
-  /// Opens the segment with whatever lies beside it: codes decide which chunks are scored, never a score.
+  /// Opens the segment with the files beside it and searches. Codes decide which chunks are scored, but never change a
+  /// score.
   void searchByCodes() {
     Index index(kernel, {dim, 0});
     index.openSegment(id, path, records, true);

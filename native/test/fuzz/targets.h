@@ -1,7 +1,7 @@
-// Readers of files and of requests as functions of fuzzed bytes: run by libFuzzer (entry/entry.cpp), and with what it found
-// once, in every run of the tests (replay_test.cpp). Those of files begin with sound ones, change one as the bytes say, and
-// set its checksums right, or no change would get past them. What is wrong ends the process. True = the bytes were taken for
-// sound.
+// Fuzz targets: readers of files and requests as functions of fuzzed bytes. libFuzzer runs them (entry/entry.cpp), and
+// every test run repeats the inputs that it kept (replay_test.cpp). A target for files begins with an intact file,
+// changes it as the bytes say, and corrects its checksums, because otherwise no change would pass them. A fault ends
+// the process. A target returns true if the bytes were accepted.
 #pragma once
 
 #include "test/crafted.h"
@@ -28,13 +28,13 @@ inline constexpr FuzzTarget fuzzTargets[] = {
     {"codebook", fuzzCodebook}, {"condition", fuzzCondition},
 };
 
-/// Fuzzed bytes as choices and as changes of a file.
+/// Interprets fuzzed bytes as choices and as changes of a file.
 class FuzzInput {
  public:
   explicit FuzzInput(std::span<const uint8_t> bytes) : bytes_(bytes) {}
 
   bool empty() const { return bytes_.empty(); }
-  /// A number of so many bytes; those that are missing are zeros.
+  /// A number of `count` bytes; missing bytes are zeros.
   uint64_t take(size_t bytes) {
     uint64_t value = 0;
     const size_t there = std::min(bytes, bytes_.size());
@@ -42,10 +42,10 @@ class FuzzInput {
     bytes_ = bytes_.subspan(there);
     return value;
   }
-  /// One in four: most changes are to get past the checksums.
+  /// True once in four: most changes should pass the checksums.
   bool leavesDamaged() { return take(1) % 4 == 3; }
 
-  /// Changes a file by all that is left.
+  /// Changes a file by all remaining bytes.
   void change(Bytes& file) {
     while (!empty() && !file.empty()) {
       const uint64_t kind = take(1) % 8, at = take(2) % file.size(), room = file.size() - at;

@@ -1,4 +1,4 @@
-// Keys of metadata values beside the values themselves, and columns of them beside plain lists.
+// Compares keys of metadata values with the values themselves, and columns of them with plain lists.
 #include "index/field_values.h"
 #include "index/json_values.h"
 #include "test/check.h"
@@ -67,7 +67,7 @@ Points somePoints(Random& random) {
   return points;
 }
 
-/// Each code point as it is or as an escape, which for those beyond 0xffff is a pair of surrogates.
+/// Writes each code point as it is or as an escape; those beyond 0xffff as a pair of surrogates.
 std::string tokenOf(Random& random, const Points& points) {
   std::string token = "\"";
   const auto escape = [&token](uint32_t unit) {
@@ -164,7 +164,7 @@ const Case columnsForgotten("values", "values are kept once a record, and the ol
   values.add(year, first, objects);
   CHECK(values.lacking(year, 3, always) == second && !found("year").first);
   values.add(year, second, others);
-  // The last of a name given twice counts, and here is no number.
+  // If a name occurs twice, the last one counts. Here it is no number.
   CHECK(values.lacking(year, 3, always).empty() && found("year") == std::pair(true, 1));
   for (size_t n = 0; n < FieldValues::columnsMax; ++n) {
     const std::vector<std::string> field{"f" + std::to_string(n)};

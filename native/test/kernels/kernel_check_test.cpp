@@ -1,4 +1,4 @@
-// Which kernels the engine trusts.
+// The engine uses only kernels that agree with scalar.
 #include "runtime/kernel_check.h"
 #include "kernels/dispatch.h"
 #include "test/check.h"

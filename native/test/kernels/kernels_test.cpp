@@ -1,4 +1,4 @@
-// Every kernel this machine has against the scalar one, bit for bit, and the scalar one against float64. On x86 with
+// Compares every kernel of this machine with the scalar one, bit for bit, and the scalar one with float64. On x86 with
 // AVX-512 VNNI that includes the avxvnni source in the encoding of AVX-512 and the amx source over emulated tiles.
 #include "kernels/dispatch.h"
 #include "kernels/half.h"
@@ -26,7 +26,7 @@ extern const Kernel amxEmulatedKernel;
 namespace test {
 namespace {
 
-/// All that run here, but for the reference.
+/// All kernels that run here, except the reference.
 std::vector<const Kernel*> comparedKernels() {
   std::vector<const Kernel*> all(kernels().begin(), kernels().end());
 #if defined(__x86_64__)
@@ -37,7 +37,7 @@ std::vector<const Kernel*> comparedKernels() {
   return all;
 }
 
-/// What int8 values there are: any, or -128 and 127 alone.
+/// Random int8 values: any, or only -128 and 127.
 enum class Values { any, extreme };
 
 int8_t valueOf(Random& random, Values values) {
@@ -45,7 +45,7 @@ int8_t valueOf(Random& random, Values values) {
   return random() % 2 ? int8_t(-128) : int8_t(127);
 }
 
-/// int8 [tokens x dim] whose sums of eight are the largest of small values, or one more.
+/// int8 [tokens x dim] whose sums of eight are exactly the largest that count as small, or one more.
 std::vector<int8_t> smallVectors(Random& random, uint32_t dim, uint32_t tokens, int32_t sum) {
   std::vector<int8_t> vectors(size_t(tokens) * dim, 0);
   for (uint32_t i = 0; i < tokens; ++i) {
@@ -57,7 +57,7 @@ std::vector<int8_t> smallVectors(Random& random, uint32_t dim, uint32_t tokens, 
           if (d / 2 % 2 == half) eight.push_back(d);
         }
         if (eight.empty()) continue;
-        // In one place, in a few or in all, of either sign.
+        // Put the sum in one place, in a few or in all, with either sign.
         const auto places = int32_t(between(random, 1, uint32_t(eight.size())));
         const bool negative = random() % 2 == 0;
         for (int32_t p = 0; p < places; ++p) {
@@ -70,8 +70,8 @@ std::vector<int8_t> smallVectors(Random& random, uint32_t dim, uint32_t tokens, 
   return vectors;
 }
 
-/// Documents in a buffer that ends exactly `readPaddingBytes` behind the last row, so that the address
-/// sanitizer sees any kernel that reads further; rows start at an odd address.
+/// Documents in a buffer that ends exactly `readPaddingBytes` after the last row, so that the address sanitizer reports
+/// a kernel that reads further. Rows start at an odd address.
 struct Documents {
   std::unique_ptr<int8_t[]> bytes;
   std::unique_ptr<uint16_t[]> halves;
@@ -164,7 +164,7 @@ const Case small("kernels", "agree on queries of small values, up to the largest
           if (dim == 128 && tokens > 8) CHECK(areSmall(vectors.data(), dim, tokens) == (sum == smallSumMost));
           compareKernels(dim, vectors, documents);
         }
-        // One vector of larger values is enough, be it the last.
+        // One vector of larger values is enough, even the last.
         std::vector<int8_t> vectors = smallVectors(random, dim, tokens, smallSumMost);
         const std::vector<int8_t> larger = smallVectors(random, dim, 1, smallSumMost + 1);
         std::copy(larger.begin(), larger.end(), vectors.end() - dim);
@@ -253,7 +253,7 @@ const Case choice("kernels", "a forced kernel is that one or nothing", [](Random
   for (const Kernel* kernel : kernels()) {
     CHECK(findKernel(kernel->name) == (kernel->requires_(cpuFeatures()) ? kernel : nullptr));
   }
-  // So are its loops over codes.
+  // The kernel's loops over codes are compared, too.
   CHECK(std::string(scalarKernel.loops->name) == "baseline");
 #if defined(__x86_64__)
   CHECK(avx2Kernel.loops == &avx2CodeLoops && avxvnniKernel.loops == &avx2CodeLoops);

@@ -1,4 +1,4 @@
-// A query as a kernel wants it, with scales and offsets that differ from token to token.
+// A query packed for a kernel, with scales and offsets that differ from token to token.
 #pragma once
 
 #include "runtime/aligned.h"

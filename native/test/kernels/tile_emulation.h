@@ -1,6 +1,6 @@
-// The tile instructions of AMX in plain C++, per thread, for the amx kernel's source on machines without them.
-// Follows the definitions of LDTILECFG, TILEZERO, TILELOADD, TILESTORED and TDPBSSD in Intel's instruction set
-// reference (volume 2); what those would fault on ends the process.
+// The tile instructions of AMX in plain C++, per thread, for running the amx kernel's source on other machines. It
+// follows the definitions of LDTILECFG, TILEZERO, TILELOADD, TILESTORED and TDPBSSD in Intel's instruction set
+// reference (volume 2). Where those would fault, it ends the process.
 #pragma once
 
 #include <cstdlib>

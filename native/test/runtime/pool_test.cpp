@@ -1,4 +1,4 @@
-// Loops that threads share, and tasks that wait for a thread meanwhile.
+// Loops that threads share while tasks wait for a thread.
 #include "runtime/pool.h"
 #include "test/check.h"
 
@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 constexpr size_t iterations = 500;
 
-/// A loop of a pool of two threads, and a task that is posted once both are in it. False if the second thread did not come.
+/// Runs a loop in a pool of two threads and posts a task once both are in it. False if the second thread did not come.
 bool taskBesideLoop() {
   std::atomic<size_t> ran{0};
   std::atomic<uint32_t> inside{0};
@@ -40,7 +40,7 @@ bool taskBesideLoop() {
 }
 
 const Case waiting("concurrency", "a task begins while all threads share a loop", [](Random&) {
-  // Threads start with the first task: the second may come too late for the loop.
+  // Threads start with the first task, so the second may come too late for the loop.
   uint32_t tries = 0;
   while (!taskBesideLoop()) CHECK(++tries < 50);
 });

@@ -1,4 +1,5 @@
-// Searches of a segment that is being fetched. What has not come is garbage here, not a hole: whoever reads it finds damage.
+// Searches of a segment that is being fetched. Missing parts hold garbage here instead of zeros, so that any read of
+// them shows as damage.
 #include "files/file.h"
 #include "runtime/engine.h"
 #include "search/search.h"
@@ -15,7 +16,7 @@ namespace {
 constexpr uint32_t dim = 32, documents = 300;
 constexpr uint64_t partBytes = 4096;
 
-/// A whole segment with codes in one index, and a copy of it that comes in parts in another.
+/// One index has a complete segment with codes, another a copy of it that comes in parts.
 class Fetching {
  public:
   explicit Fetching(Random& random) : clusters_(random, dim, 60), engine_(2, "auto") {
@@ -49,7 +50,7 @@ class Fetching {
   Index& whole() { return *whole_; }
   Index& copy() { return *copy_; }
 
-  /// The file gets them; the open segment does not know yet.
+  /// Writes the parts to the file. The open segment does not know of them yet.
   void write(const std::vector<AbsentPart>& parts, uint8_t flip = 0) {
     File copy = File::openExisting(copyPath());
     for (const auto& [id, part] : parts) {
@@ -74,7 +75,7 @@ class Fetching {
     return missing;
   }
 
-  /// Opens the copy; what it asks for, it gets. Returns how often it asked.
+  /// Opens the copy and supplies the parts that it asks for. Returns how often it asked.
   int open() {
     copy_ = std::make_unique<Index>(engine_.kernel(), IndexOptions{dim, 1000});
     for (int asked = 0;; ++asked) {
@@ -94,7 +95,7 @@ class Fetching {
   SearchOutcome search(Index& index, const IndexSearch& request) {
     return maxsimd::search(index, engine_.compute(), request);
   }
-  /// Searches the copy; what is asked for comes. How often that was is counted.
+  /// Searches the copy and supplies the parts that it asks for. Counts how often it asked.
   SearchOutcome searchCopy(const IndexSearch& request, int& asked) {
     for (;; ++asked) {
       try {
@@ -142,7 +143,7 @@ void checkEqual(const SearchOutcome& a, const SearchOutcome& b) {
 
 const Case inParts("search", "a segment is searched while it is fetched, with the same answers", [](Random& random) {
   Fetching fetching(random);
-  // Header, trailer, directory.
+  // It asks for header, trailer and directory.
   CHECK(fetching.open() <= 3);
   const uint32_t opened = fetching.present();
   CHECK(opened < fetching.partCount() / 4);
@@ -150,7 +151,7 @@ const Case inParts("search", "a segment is searched while it is fetched, with th
     const IndexSearch request = fetching.request(random, plan);
     int asked = 0;
     checkEqual(fetching.searchCopy(request, asked), fetching.search(fetching.whole(), request));
-    // All candidates at once.
+    // It asks once, for all candidates together.
     CHECK(asked <= 1);
   }
   CHECK(fetching.present() > opened && fetching.present() < fetching.partCount());

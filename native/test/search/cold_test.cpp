@@ -1,4 +1,4 @@
-// Searches of what is on disk but not in memory.
+// Searches of segments that are on disk and not in memory.
 #include "search/page_prefetch.h"
 #include "index/index.h"
 #include "runtime/engine.h"
@@ -18,7 +18,7 @@ namespace {
 #if defined(__linux__)
 constexpr uint32_t dim = 16, records = 20, chunks = 12, rows = 250;
 
-/// Reads of pages by this thread that had to wait for a disk, one at a time.
+/// Page faults of this thread that had to wait for a disk.
 long waits() {
   rusage usage{};
   getrusage(RUSAGE_THREAD, &usage);
@@ -35,14 +35,14 @@ class Cache {
   ~Cache() { close(descriptor_); }
   Cache(const Cache&) = delete;
 
-  /// False where the system keeps it all the same, as it does what is in memory alone.
+  /// Drops the pages. False where the system keeps them, as it does for files that exist in memory only.
   bool drop() const {
     mapping_.release(0, mapping_.bytes());
     posix_fadvise(descriptor_, 0, 0, POSIX_FADV_DONTNEED);
     unsigned char resident = 0;
     return mincore(const_cast<uint8_t*>(mapping_.base()), 1, &resident) == 0 && (resident & 1) == 0;
   }
-  /// Reads the first `bytes` and nothing ahead of them.
+  /// Reads the first `bytes` without reading ahead.
   void warm(uint64_t bytes) const {
     std::vector<char> page(4096);
     for (uint64_t at = 0; at < bytes; at += page.size())
@@ -92,7 +92,7 @@ const Case cold("search", "the pages of candidates are asked for together, where
     return waits() - start;
   };
   const auto fewestWaits = [&](uint64_t inMemory) {
-    // What the machine does beside it may take a page away.
+    // Other work of the machine may take a page away.
     long fewest = 1;
     for (int round = 0; round < 5 && fewest > 0; ++round) {
       if (!cache.drop()) return 0L;
@@ -104,7 +104,7 @@ const Case cold("search", "the pages of candidates are asked for together, where
   for (const uint64_t inMemory : {uint64_t(0), mapping->bytes() * (records - 1) / records})
     CHECK(fewestWaits(inMemory) == 0);
 
-  // Where all has been in memory for long nothing is asked for any more: one search waits then, and no other.
+  // After all has been in memory for long, a thread stops asking. Then one search waits, and no other.
   for (uint32_t i = 0; i < callsAfterRead; ++i) search();
   if (!cache.drop()) return;
   CHECK(waitsOfSearch() > 0);

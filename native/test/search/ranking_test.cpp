@@ -11,7 +11,7 @@ namespace {
 const Case bestByScoreIsASort("search", "the best by score are those of a sort by score, then age", [](Random& random) {
   for (int round = 0; round < rounds(200); ++round) {
     const uint32_t all = between(random, 0, 300);
-    // Few different scores, so that many tie, some of them with the last that is kept.
+    // Few different scores, so that many tie, some of them with the last one that is kept.
     const uint32_t different = between(random, 1, 20);
     std::vector<float> scores;
     std::vector<Candidate> candidates;

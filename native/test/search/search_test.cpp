@@ -1,4 +1,4 @@
-// Plans against brute force in float64, lifespans, filters, damage, and searches beside writers.
+// Compares plans with brute force in float64; lifespans, filters, damage, and searches beside writers.
 #include "runtime/engine.h"
 #include "index/group_sync.h"
 #include "search/search.h"
@@ -75,7 +75,7 @@ struct Fixture {
 
 using Key = std::pair<uint64_t, uint32_t>;
 
-/// Float64 MaxSim of unquantised query and stored documents, best first.
+/// The float64 MaxSim of the unquantised query and stored documents, best first.
 std::vector<std::pair<double, Key>> bruteForce(const Fixture& fixture, const IndexSearch& request,
                                                const std::set<uint64_t>& visible) {
   std::vector<std::pair<double, Key>> ranking;
@@ -199,7 +199,7 @@ const Case threads("search", "results do not depend on the number of threads", [
   CHECK(runs[0] == runs[1] && runs[0] == runs[2]);
 });
 
-/// A record of one version: chunks of one token vector each, or one chunk of all of them.
+/// A record of one version: chunks of one token vector each, or one chunk with all of them.
 RecordParts recordOf(uint64_t version, const std::vector<std::vector<float>>& vectors, bool oneChunk) {
   RecordParts parts;
   parts.versionId = version;
@@ -216,7 +216,7 @@ RecordParts recordOf(uint64_t version, const std::vector<std::vector<float>>& ve
 }
 
 const Case ties("search", "of equal scores the oldest versions are found, wherever records lie", [](Random& random) {
-  // Documents of two equal chunks: more than any shortlist holds. A few are better, and tie too.
+  // More documents of two equal chunks than any shortlist holds. A few are better, and tie, too.
   constexpr uint64_t alike = 2800, better = 3, others = 400;
   const Clusters clusters(random, dim, 150);
   const auto common = clusters.near(random, 1), rare = clusters.near(random, 2);
@@ -224,7 +224,7 @@ const Case ties("search", "of equal scores the oldest versions are found, wherev
     return std::inner_product(vector.begin(), vector.end(), common.begin(), 0.0) +
            std::inner_product(vector.begin(), vector.end(), rare.begin(), 0.0);
   };
-  // A vector between the two may come before what has the common one alone.
+  // A vector between the two may rank before chunks that have only the common one.
   const auto worse = [&](uint32_t cluster) {
     for (;;) {
       const auto vector = clusters.near(random, cluster);
@@ -238,7 +238,7 @@ const Case ties("search", "of equal scores the oldest versions are found, wherev
     if (i < alike) records.push_back(recordOf(versions[i], {common, common}, false));
     else if (i < alike + better) records.push_back(recordOf(versions[i], {common, rare}, true));
     else
-      // Many are near the rare vector: what no centroid is near is the common one to codes.
+      // Many are near the rare vector. Codes take a vector that no centroid is near for the common one.
       records.push_back(recordOf(versions[i], {worse(i % 8 == 0 ? 2 : uint32_t(random() % 150))}, true));
   }
   std::sort(versions.begin(), versions.begin() + alike);
@@ -334,7 +334,7 @@ const Case dropped("concurrency", "opening a segment answers though it is droppe
   Fixture fixture(random, 1);
   const std::string path = fixture.directory.file("1.seg");
   fixture.index->createSegment(1, path);
-  // Opening an active segment reads its records: it takes long enough to be met.
+  // Opening an active segment reads its records, which takes long enough for the other thread.
   constexpr uint32_t records = 2000;
   const RecordParts parts = randomRecord(random, fixture.clusters, 1, {200});
   for (uint32_t r = 0; r < records; ++r) fixture.index->append(1, parts);
@@ -366,7 +366,7 @@ const Case concurrent("concurrency", "searches beside writes see whole snapshots
   std::atomic<bool> done{false};
   const uint64_t seed = random();
   const auto groupSync = std::make_shared<GroupSync>(fixture.index);
-  // Generation g holds the versions [20 (g - 1), 20 g): each publication replaces all of the one before.
+  // Generation g holds the versions [20 (g - 1), 20 g), because each publication replaces all of the one before.
   std::vector<std::thread> readers;
   for (uint64_t reader = 0; reader < 3; ++reader) {
     readers.emplace_back([&, reader] {

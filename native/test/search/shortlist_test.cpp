@@ -1,4 +1,4 @@
-// The best of several parts, against sorting all of them, and of blocks.
+// Compares the best of several parts, and of blocks, with a sort of all.
 #include "candidates/shortlist.h"
 #include "test/sample.h"
 
@@ -14,7 +14,7 @@ const Case bounded("shortlist", "the best and oldest of all parts are found in a
     const size_t count = between(random, 1, 60);
     std::vector<std::vector<Shortlisted>> parts(between(random, 1, 6));
     std::vector<Shortlisted> all;
-    // Ages have nothing to do with the order of the parts, nor with that of the chunks.
+    // Ages are independent of the order of parts and chunks.
     const uint64_t mixing = random() | 1;
     const auto ageOf = [mixing](const Candidate& candidate) {
       const uint32_t number = candidate.selection * 1000 + candidate.chunk;
@@ -27,7 +27,7 @@ const Case bounded("shortlist", "the best and oldest of all parts are found in a
     };
     for (uint32_t p = 0; p < parts.size(); ++p) {
       for (uint32_t chunk = 0, chunks = between(random, 0, 40); chunk < chunks; ++chunk) {
-        // Few different sums: ties.
+        // Few different sums, so that many tie.
         parts[p].push_back({random() % 2 == 0 ? most / 2 : uint32_t(random() % (most + 1)), {p, chunk}});
         all.push_back(parts[p].back());
       }
@@ -52,7 +52,7 @@ const Case bounded("shortlist", "the best and oldest of all parts are found in a
     };
     CHECK(same(bestOf(parts, tokens, count, agesOf)));
 
-    // As searches do it: parts in any order, each leaving out what the bound rules out by then.
+    // Add parts in any order, as searches do. Each leaves out what the bound excludes by then.
     SumBound bound(tokens, count);
     std::vector<size_t> order(parts.size());
     std::iota(order.begin(), order.end(), size_t(0));
@@ -75,7 +75,7 @@ const Case ofBlocks("shortlist", "the best of blocks are found, wherever in them
     const uint32_t tokens = between(random, 1, 40), most = tokens * entryMax, chunks = between(random, 1, 20'000);
     const uint32_t blockChunks = 64 * between(random, 1, 120);
     const size_t count = between(random, 1, 600);
-    // The best of some blocks lie in words that a sample does not see, those of others in no others.
+    // In some blocks the best lie in words that a sample skips, in others only there.
     const uint32_t bestWords = between(random, 0, 2);
     Bitmap selected(chunks);
     std::vector<uint32_t> sums((chunks + 63) / 64 * 64, 0);

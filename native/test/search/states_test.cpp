@@ -1,5 +1,5 @@
-// Searches and codes of segments in states that few ever see: struck by a merge, damaged where nobody looks, never
-// committed to the end.
+// Searches and codes of segments in rare states: during a merge, with damaged records that nobody sees, after a commit
+// that failed.
 #include "candidates/candidates.h"
 #include "runtime/engine.h"
 #include "search/search.h"
@@ -27,13 +27,13 @@ IndexSearch ask(Random& random, const Clusters& clusters, Plan plan) {
   return request;
 }
 
-/// What a merge moves: records and what their lifespans are to be in the target.
+/// The records that a merge moves, and the lifespans that they get in the target.
 struct Moved {
   std::vector<uint32_t> records;
   std::vector<Index::LifespanLoad> lifespans;
 };
 
-/// Records of segment 1, born at generation 1, to be moved to segment 2 as they are.
+/// Fills segment 1 with records born at generation 1, to be moved to segment 2.
 Moved fillSource(Index& index, const TemporaryDirectory& directory, Random& random, const Clusters& clusters,
                  uint32_t records) {
   index.createSegment(1, directory.file("1.seg"));
@@ -93,7 +93,7 @@ const Case askedAgain("states", "a search of an older generation changes nothing
   const auto live = [&](uint64_t generation) {
     return selectLive(index.snapshot(), generation, {}, {}).front().chunks->count;
   };
-  // It began before the merge ended and is asked again after it.
+  // A search began before the merge ended and is repeated after it.
   CHECK(live(1) == records);
   CHECK(live(2) == records - 1);
   index.publish(3, {}, std::vector<Index::LifespanChange>{{2, 1}});
@@ -115,7 +115,7 @@ const Case damagedDead("states", "codes are built beside damaged records that no
     index.seal(1);
   }
   {
-    // Among the token vectors of the first record.
+    // A byte among the token vectors of the first record.
     std::fstream file(directory.file("1.seg"), std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(3 * 64 + 10);
     file.put(char(99));
@@ -147,7 +147,7 @@ const Case neverBorn("states", "lists end where the records that were committed 
   index.append(1, randomRecord(random, clusters, 1, std::vector<uint32_t>(65000, 1)));
   index.publish(1, std::vector<Index::LifespanChange>{{1, 0}}, {});
   CHECK(search(index, engine.compute(), ask(random, clusters, Plan::exact)).results.size() == topK);
-  // Its commit failed. With it the segment has chunks of a second block of lists.
+  // The commit of this record failed. With it the segment has chunks in a second block of lists.
   index.append(1, randomRecord(random, clusters, 2, std::vector<uint32_t>(1000, 1)));
   index.seal(1);
   index.buildCodes(1, {});

@@ -1,5 +1,5 @@
-// Files made to mislead their readers: any value in any field, with every checksum over it set right. Each is refused or
-// read, and nothing outside of it is touched.
+// Files made to mislead their readers: any value in any field, with corrected checksums. Each file is refused or read,
+// and no reader touches memory outside it.
 #include "codes/codes.h"
 #include "search/search.h"
 #include "kernels/dispatch.h"
@@ -14,7 +14,7 @@ namespace {
 constexpr uint32_t dim = 8;
 constexpr uint32_t records = 4;
 
-/// Values that sums and products of sizes go wrong with, for a file of so many bytes.
+/// Values that make sums and products of sizes overflow, for a file of this length.
 std::vector<uint64_t> extremes(uint64_t bytes) {
   std::vector<uint64_t> values{0, 1, 64, bytes, bytes - 64, bytes - 128};
   for (const int power : {26, 31, 32, 63}) values.push_back(uint64_t(1) << power);
@@ -22,7 +22,7 @@ std::vector<uint64_t> extremes(uint64_t bytes) {
   return values;
 }
 
-/// A field of a file: its place and size.
+/// A field of a file: its offset and size.
 struct Field {
   uint64_t at;
   uint32_t size;
@@ -34,7 +34,8 @@ void putField(Bytes& bytes, const Field& field, uint64_t value) {
   else put(bytes, field.at, uint16_t(value));
 }
 
-/// Every extreme in every field alone and in every two of them; `mend` sets the checksums, `look` reads the file.
+/// Puts every extreme value into every field and into every two fields. `mend` corrects the checksums, `look` reads the
+/// file.
 template <typename Mend, typename Look>
 void tryAll(const Bytes& whole, const std::vector<Field>& fields, const Mend& mend, const Look& look) {
   const auto values = extremes(whole.size());
@@ -57,7 +58,7 @@ void tryAll(const Bytes& whole, const std::vector<Field>& fields, const Mend& me
   }
 }
 
-/// Everything that readers of an open segment touch.
+/// Reads everything that readers of an open segment use.
 void readThrough(const Segment& segment) {
   const auto mapping = segment.mapping();
   std::vector<uint8_t> sum;
@@ -104,7 +105,7 @@ void mendFooter(Bytes& bytes) {
 
 const Case wrappedFooter("crafted", "a footer that would start before its file is refused", [](Random& random) {
   const Files files(random);
-  // As long as the whole file, so that its place wraps to 64 bytes before the first.
+  // A length for which the offset wraps to 64 bytes before the start.
   Bytes bytes = files.sealed;
   const uint64_t trailer = trailerAt(bytes);
   put(bytes, trailer + 16, uint64_t(-64));
@@ -136,7 +137,7 @@ const Case recordFields("crafted", "no field of a record leads outside of its fi
   const Files files(random);
   const auto look = [&files](const Bytes& bytes) { files.look(bytes); };
   constexpr uint64_t at = sizeof(FileHeader);
-  // With the sections where they are: other counts make other places, and then the checksum is of no use.
+  // Keep the sections where they are: other counts would move them, and the checksum would fail.
   const uint64_t vectors = at + RecordLayout::of(dim, 2, 5, 1).vectors;
   const auto mend = [=](Bytes& bytes) {
     const uint32_t header = crc32c(bytes.data() + at, 60);

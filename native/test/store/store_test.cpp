@@ -1,4 +1,4 @@
-// Segment files: written, reopened, torn, damaged, sealed.
+// Segment files: written, opened again, torn, damaged, sealed.
 #include "kernels/dispatch.h"
 #include "files/crc32c.h"
 #include "files/error.h"
@@ -109,7 +109,7 @@ const Case growth("store", "an old mapping stays readable while the file grows",
   CHECK(last.offset + sample.records[1].size() + readPaddingBytes <= mapping->bytes());
 });
 
-/// Whether opening says that one of the records that are referenced is damaged.
+/// Whether opening reports one of the referenced records as damaged.
 bool isFoundDamaged(const std::string& path, uint32_t recordsReferenced) {
   try {
     const auto segment = Segment::open(7, path, dim, recordsReferenced, false);
@@ -134,13 +134,13 @@ const Case torn("store", "a record torn at any byte is found damaged if referenc
   }
   const std::vector<uint8_t> whole = readFile(path);
   for (uint64_t cut = start; cut < start + sample.records[2].size(); ++cut) {
-    // What a crash leaves: the rest of the record was never written.
+    // After a crash: the rest of the record was never written.
     std::vector<uint8_t> bytes = whole;
     std::fill(bytes.begin() + long(cut), bytes.end(), uint8_t(0));
     if (bytes == whole) continue;  // only padding is missing
     writeFile(path, bytes);
     CHECK(isFoundDamaged(path, 3));
-    // A file that simply ends there.
+    // The file ends there.
     bytes.resize(cut);
     writeFile(path, bytes);
     CHECK(isFoundDamaged(path, 3));
@@ -190,7 +190,7 @@ const Case sealing("store", "a sealed segment reopens without reading its record
   checkHolds(*segment, sample, 20);
   CHECK_ERROR(Segment::open(7, path, dim, 21, true), ErrorCode::corrupt);
 
-  // Damage in a record shows when it is touched; damage in the footer at open.
+  // Damage in a record is reported when the record is read, damage in the footer when the segment is opened.
   const std::vector<uint8_t> whole = readFile(path);
   std::vector<uint8_t> bytes = whole;
   const RecordEntry damagedRecord = segment->record(5);
@@ -205,7 +205,7 @@ const Case sealing("store", "a sealed segment reopens without reading its record
     const uint64_t at = footer + random() % (whole.size() - footer);
     bytes[at] ^= uint8_t(1 << random() % 8);
     writeFile(path, bytes);
-    // Noted as sealed, it is refused and left as it is.
+    // A segment noted as sealed is refused and left unchanged.
     try {
       Segment::open(7, path, dim, 20, true);
       CHECK(false);
@@ -213,7 +213,7 @@ const Case sealing("store", "a sealed segment reopens without reading its record
       CHECK(error.code() == ErrorCode::corrupt || error.code() == ErrorCode::unsupportedVersion);
     }
     CHECK(readFile(path) == bytes);
-    // Otherwise no footer counts, and the records are read one by one instead.
+    // Otherwise the footer is ignored, and the records are read one by one.
     checkHolds(*Segment::open(7, path, dim, 20, false), sample, 20);
   }
 });
@@ -226,7 +226,7 @@ const Case unnoted("store", "a segment whose seal was not noted is active, and i
   const std::vector<uint8_t> whole = readFile(path);
   const auto segment = Segment::open(7, path, dim, 20, false);
   CHECK(!segment->sealed() && !std::filesystem::exists(SealedPostings::pathOf(path)));
-  // Nothing of the footer stays behind the records.
+  // Nothing of the footer remains after the records.
   CHECK_ERROR(Segment::open(7, path, dim, 20, true), ErrorCode::corrupt);
   segment->seal();
   CHECK(readFile(path) == whole && Segment::open(7, path, dim, 20, true)->sealed());
@@ -264,7 +264,7 @@ const Case derivedPostings("store", "filters match the same with damaged, foreig
   const std::vector<uint8_t> whole = readFile(file);
   CHECK(inspectPostings(file, true).damage.empty() && inspectPostings(file, false).terms == 4);
   CHECK(inspectPostings(file, true).postings == 40);
-  // Terms 0, 1, 2 and 9; the rest of the last section is padding.
+  // Terms 0, 1, 2 and 9. The rest of the last section is padding.
   const uint64_t postingsAt = 64 + alignSection(4 * termBytes) + alignSection(5 * 4) + alignSection(4 * 4);
   CHECK(whole.size() == postingsAt + alignSection(40 * 4));
   const auto checkMended = [&](bool usable) {
@@ -293,7 +293,7 @@ const Case derivedPostings("store", "filters match the same with damaged, foreig
     } else {
       CHECK(!inspectPostings(file, true).damage.empty());
     }
-    // Postings are checked when they are asked for: the damaged ones are then not used any more.
+    // Postings are checked when a filter asks for them. Damaged ones are not used from then on.
     checkMended(at >= postingsAt);
     const auto damaged = [&] {
       writeFile(file, bytes);
@@ -304,7 +304,7 @@ const Case derivedPostings("store", "filters match the same with damaged, foreig
     CHECK(damaged() == 0);
     std::filesystem::remove(file);
   }
-  // Intact, but of another content of the same name.
+  // An intact file, but of another segment's content.
   const Sample other(random, 20);
   writeAll(other, directory.file("other.seg"))->seal();
   std::filesystem::rename(SealedPostings::pathOf(directory.file("other.seg")), file);
@@ -317,7 +317,7 @@ const Case several("store", "a filter of several terms matches the records that 
   const std::string path = directory.file("7.seg");
   const Clusters clusters(random, dim, 4);
   constexpr uint32_t records = 3000;
-  // Carried by one record in so many.
+  // Term t is carried by one record in this many.
   const std::vector<uint32_t> rarities{1, 2, 3, 50, 1000, 100000};
   std::vector<std::vector<Term>> carried(records);
   const auto segment = Segment::create(7, path, dim);
@@ -368,7 +368,7 @@ const Case unreadableTerms("store", "postings leave out no record whose terms ca
   CHECK(segment->dataIntact(*segment->mapping(), 4));
   const std::vector<Term> terms{term(0)};
   CHECK((segment->recordsMatching(terms, 6, uninterrupted) == std::vector<uint32_t>{0, 3, 4}));
-  // Scoring it is an error now, like any other damaged record.
+  // Scoring it is an error now, as for any damaged record.
   CHECK(!segment->dataIntact(*segment->mapping(), 4) && segment->dataIntact(*segment->mapping(), 3));
   segment->setLifespan(4, 1, generationNever);
   CHECK_ERROR(segment->buildPostings(uninterrupted), ErrorCode::corrupt);
@@ -423,7 +423,7 @@ const Case poisoned("store", "after a failed sync a segment is never written aga
   const Sample sample(random, 2);
   const auto segment = Segment::create(7, path, dim);
   segment->append(sample.records[0]);
-  // Put a pipe in the place of the segment's descriptor: fdatasync fails on it.
+  // Replace the segment's descriptor by a pipe: fdatasync fails on it.
   int replaced = -1;
   struct stat wanted{}, status{};
   CHECK(stat(path.c_str(), &wanted) == 0);

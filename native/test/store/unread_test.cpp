@@ -1,5 +1,5 @@
-// Files that become unreadable while they are mapped: cut short, which the kernel answers as it does a disk that cannot
-// give a page, or changed.
+// Files that become unreadable while they are mapped. They are cut short, which the operating system reports like a
+// disk error, or changed.
 #include "runtime/engine.h"
 #include "index/index.h"
 #include "search/search.h"
@@ -25,7 +25,7 @@ constexpr uint32_t dim = 16;
 constexpr uint32_t records = 300;
 constexpr uint64_t exactMax = 1000;
 
-/// A file that is read through a mapping of its own.
+/// A file with its own mapping.
 struct MappedFile {
   std::string path;
   std::unique_ptr<Mapping> mapping;
@@ -43,7 +43,7 @@ const Case cut("unread", "a file cut short under its mapping reads as zeros and 
   const TemporaryDirectory directory;
   constexpr uint64_t bytes = 64 << 10;
   std::vector<MappedFile> files;
-  // More than one block of slots.
+  // More mappings than one block of slots holds.
   for (int f = 0; f < 600; ++f) files.emplace_back(directory.file(std::to_string(f)), bytes, 'a');
   const size_t lost = random() % files.size();
   CHECK(files[lost].read(0) == 'a' && files[lost].read(bytes - 1) == 'a');
@@ -55,7 +55,7 @@ const Case cut("unread", "a file cut short under its mapping reads as zeros and 
   CHECK(files[lost].mapping->failure() == bytes / 2 + 5);
   for (size_t f = 0; f < files.size(); ++f)
     CHECK(f == lost || (files[f].read(bytes - 1) == 'a' && !files[f].mapping->failure()));
-  // Its place among the living ones is another's now.
+  // Another mapping reuses its slot.
   files.erase(files.begin() + long(lost));
   files.emplace_back(directory.file("another"), bytes, 'b');
   CHECK(files.back().read(5) == 'b' && !files.back().mapping->failure());
@@ -101,7 +101,7 @@ const Case threads("concurrency", "threads read mappings that fail while others 
   others.join();
 });
 
-/// An index of one sealed segment; record r carries term r % 3, and its version's number is r + 1.
+/// An index of one sealed segment. Record r carries term r % 3, and its version id is r + 1.
 struct Stage {
   TemporaryDirectory directory;
   Clusters clusters;
@@ -131,7 +131,7 @@ struct Stage {
     request.plan = Plan::exact;
   }
 
-  /// Opened anew: no record has been checked yet.
+  /// Opens the segment again: no record has been checked yet.
   void reopen() {
     index.dropSegment(1);
     index.openSegment(1, path(), records, true);
@@ -148,7 +148,7 @@ std::vector<char> bytesOf(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Into the file that is there.
+/// Writes into the existing file.
 void putBytes(const std::string& path, const std::vector<char>& bytes) {
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
   file.write(bytes.data(), long(bytes.size()));
@@ -162,7 +162,7 @@ bool same(const SearchOutcome& a, const SearchOutcome& b) {
   return !a.results.empty();
 }
 
-/// The record that the failure names.
+/// Returns the record that the error names.
 template <typename Work>
 uint32_t unreadIn(const Work& work, ErrorCode code) {
   try {
@@ -185,11 +185,11 @@ const Case shortSegment("unread", "reading a file cut short fails until its byte
     makeShort();
     const uint32_t record = unreadIn(search, ErrorCode::io);
     CHECK(record < records - 1 && unreadIn(search, ErrorCode::io) == record);
-    // What is read of the others meanwhile says nothing of them.
+    // Other records that are read in the meantime stay unjudged.
     stage.index.createSegment(2, stage.directory.file("2.seg"));
     const std::vector<uint32_t> last{records - 1}, all{0, records / 2, records - 1};
     unreadIn([&] { stage.index.copyRecords(1, last, 2, {}); }, ErrorCode::io);
-    // Still gone.
+    // The bytes are still missing.
     CHECK(stage.index.verifyRecord(1, record).wholeSegment);
     putBytes(stage.path(), intact);
     CHECK(stage.index.verifyRecord(1, record).damage.empty());
@@ -212,7 +212,7 @@ const Case flipped("unread", "a damaged record is used again once it reads as wr
   stage.reopen();
   const std::vector<char> intact = bytesOf(stage.path());
   std::vector<char> damaged = intact;
-  // Within the vectors of a record in the middle.
+  // A byte within the vectors of a record in the middle.
   damaged[intact.size() / 2] ^= 1;
   putBytes(stage.path(), damaged);
   const uint32_t record = unreadIn([&] { stage.search(); }, ErrorCode::corrupt);
@@ -220,7 +220,7 @@ const Case flipped("unread", "a damaged record is used again once it reads as wr
   CHECK(!found.damage.empty() && !found.wholeSegment);
   CHECK(stage.index.verifyRecord(1, record + 1).damage.empty());
   putBytes(stage.path(), intact);
-  // Not before it has been read again.
+  // The record counts as damaged until it has been read again.
   CHECK(unreadIn([&] { stage.search(); }, ErrorCode::corrupt) == record);
   CHECK(stage.index.verifyRecord(1, record).damage.empty());
   CHECK(same(before, stage.search()));
@@ -257,7 +257,7 @@ const Case shortPostings("unread", "filters read the records where postings cann
     stage.request.terms = {term(1)};
     const SearchOutcome before = stage.search();
     std::vector<char> bytes = bytesOf(stage.path(".postings"));
-    // The offsets of three terms behind their keys.
+    // The offsets of three terms, after their keys.
     std::fill(bytes.begin() + 64 + 64, bytes.begin() + 64 + 64 + 16, char(0xff));
     if (cutShort) {
       std::filesystem::resize_file(stage.path(".postings"), 0);

@@ -1,4 +1,4 @@
-// One target for libFuzzer, the one that the build names.
+// Runs one target under libFuzzer, the one that the build names.
 #include "test/fuzz/targets.h"
 
 namespace maxsimd::test {
