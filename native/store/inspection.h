@@ -39,7 +39,7 @@ struct InspectionRange {
 
 /// Inspects a segment file. Throws `corrupt` if its header or footer is damaged or records are missing,
 /// `unsupported_version` for another format. Of an active segment the first `recordsReferenced` records are read. The
-/// page cache is told to drop what was read, so that verifying does not displace what searches use.
+/// page cache drops what was read, so that verifying does not displace what searches use.
 SegmentInspection inspectSegment(const std::string& path, uint32_t recordsReferenced, const InspectionRange& range);
 
 }  // namespace maxsimd
