@@ -90,7 +90,6 @@ const longFunctions: readonly string[] = [
   'src/service/create-service.ts createService',
   'deploy/local/seaweedfs.ts startSeaweed',
   'native/test/codes/residual_codes_test.cpp plain',
-  'native/test/search/search_test.cpp ties',
 ];
 
 /** Files of `src` that every layer may import. */
@@ -240,15 +239,75 @@ describe('pages of docs/architecture', () => {
     );
   });
 
-  it('the table of rooms names the rooms of the addon from the bottom up', () => {
+  it('the table of rooms and the page of the addon name its rooms from the bottom up', () => {
     const { contents = '' } = rows.find(({ rooms }) => rooms.includes('native')) ?? {};
     const folders = new Set(tracked.flatMap((file) => /^native\/([^/]+)\//.exec(file)?.[1] ?? []));
-    expect(wordsInTicks(contents).filter((word) => folders.has(word))).toEqual([
-      ...addonRooms,
-      'sqlite',
-      'test',
-    ]);
-    expect([...folders].toSorted()).toEqual([...addonRooms, 'sqlite', 'test'].toSorted());
+    const all = [...addonRooms, 'sqlite', 'test'];
+    expect(wordsInTicks(contents).filter((word) => folders.has(word))).toEqual(all);
+    const own = tableUnder('Rules', pageText.get('docs/architecture/native.md') ?? '');
+    expect(own.flatMap(([room = '']) => wordsInTicks(room))).toEqual(all);
+    expect([...folders].toSorted()).toEqual(all.toSorted());
+  });
+
+  it('a page says of each room of src what it may import', () => {
+    const stated = [...pageText].flatMap(([page, content]) =>
+      [...content.matchAll(/^- (?:`([^`]+)` )?\*\*[Mm]ay import\*\*: (.+)$/gm)].map(
+        ([, room = roomOfPage(page), imports = '']) => [room, wordsInTicks(imports).toSorted()] as const,
+      ),
+    );
+    const rules = Object.entries(mayImport).filter(([room]) => room.startsWith('src/'));
+    expect(Object.fromEntries(stated)).toEqual(
+      Object.fromEntries(rules.map(([room, seen]) => [room, seen.toSorted()])),
+    );
+  });
+
+  it('a page of one room says who may import it', () => {
+    const stated = [...pageText].flatMap(([page, content]) =>
+      [...content.matchAll(/^- \*\*Imported by\*\*: (.+)$/gm)].map(([, importers = '']) => ({
+        room: roomOfPage(page),
+        importers: wordsInTicks(importers).toSorted(),
+      })),
+    );
+    expect(stated.length).toBeGreaterThanOrEqual(5);
+    for (const { room, importers } of stated) {
+      const allowed = Object.entries(mayImport).filter(([, seen]) =>
+        seen.some((place) => place === room || place.startsWith(`${room}/`)),
+      );
+      expect(importers, room).toEqual(allowed.map(([importer]) => importer).toSorted());
+    }
+  });
+
+  it('main types are where the pages say', () => {
+    const types = [...pageText.values()].flatMap((content) => tableUnder('Main types', content));
+    expect(types.length).toBeGreaterThan(30);
+    for (const [type = '', file = ''] of types) {
+      const [name = ''] = wordsInTicks(type);
+      const [place = ''] = wordsInTicks(file);
+      expect(text.get(place), `${name} in ${place}`).toMatch(
+        new RegExp(`\\b(interface|type|class|struct) ${name}\\b`),
+      );
+    }
+  });
+
+  const withoutInvariants = ['overview.md', 'scale.md'];
+  it.each([...pageText].filter(([page]) => !withoutInvariants.includes(path.basename(page))))(
+    '%s names a test for each invariant',
+    (_page, content) => {
+      const invariants = tableUnder('Invariants', content);
+      expect(invariants.length).toBeGreaterThan(0);
+      for (const [invariant, guards = ''] of invariants)
+        expect(
+          wordsInTicks(guards).some((guard) => /(\.test\.ts|_test\.cpp)$/.test(guard)),
+          invariant,
+        ).toBe(true);
+    },
+  );
+
+  it('the pages stay short', () => {
+    const lines = [...pageText].map(([page, content]) => [page, content.split('\n').length] as const);
+    for (const [page, count] of lines)
+      expect(count, page).toBeLessThanOrEqual(page.endsWith('overview.md') ? 200 : 90);
+    expect(lines.reduce((sum, [, count]) => sum + count, 0)).toBeLessThanOrEqual(920);
   });
 
   it.each(statedConstants)('$page says "$says", as the code has it', ({ page, says, file, has }) => {
@@ -256,6 +315,20 @@ describe('pages of docs/architecture', () => {
     expect(text.get(file)).toContain(has);
   });
 });
+
+/** The room that a page of its own is about. */
+function roomOfPage(page: string): string {
+  return `src/${path.basename(page, '.md')}`;
+}
+
+/** Rows of the table under a heading, without its head. */
+function tableUnder(heading: string, page: string): readonly (readonly string[])[] {
+  const [, section = ''] = page.split(`\n## ${heading}\n`);
+  const [own = ''] = section.split('\n## ');
+  return [...own.matchAll(/^\| (.+) \|$/gm)]
+    .map(([, cells = '']) => cells.split(' | '))
+    .filter((_cells, row) => row > 1);
+}
 
 /** What stands between backticks. */
 function wordsInTicks(cell: string): readonly string[] {
