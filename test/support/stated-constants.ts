@@ -43,7 +43,7 @@ export const statedConstants = [
     has: 'connectMsMax = 5_000;',
   },
   {
-    page: 'index.md',
+    page: 'indexes.md',
     says: 'more than a fifth is deleted (from 4 MiB on)',
     file: 'src/index/segments/merge-policy.ts',
     has: 'wasteShareMax = 0.2;',
@@ -55,19 +55,19 @@ export const statedConstants = [
     has: 'reserveBytes = 8 << 20;',
   },
   {
-    page: 'index.md',
+    page: 'indexes.md',
     says: 'at most eight sealed segments',
     file: 'src/index/index-settings.ts',
     has: 'sealedSegmentsMax: 8,',
   },
   {
-    page: 'index.md',
+    page: 'indexes.md',
     says: 'anything deleted for 12 hours',
     file: 'src/index/index-settings.ts',
     has: 'wasteAgeMsMax: 12 * 3_600_000,',
   },
   {
-    page: 'index.md',
+    page: 'indexes.md',
     says: 'Merges copy 64 MiB/s',
     file: 'src/index/index-settings.ts',
     has: 'copyBytesPerSecond: 64 * 1024 * 1024,',
@@ -121,7 +121,7 @@ export const statedConstants = [
     has: 'shortQueryTokensMax = 128;',
   },
   {
-    page: 'index.md',
+    page: 'indexes.md',
     says: 'has 8 MiB of filter terms',
     file: 'src/index/index-settings.ts',
     has: 'segmentTermBytesMax: 8 * 1024 * 1024,',
