@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints where nvcc lies: the machine's own or, where there is none, one from PyPI, which it installs (370 MB). Needs no GPU.
+# Prints the path of nvcc. If the machine has none, it installs one from PyPI (370 MB). Needs no GPU.
 set -eu
 cd "$(dirname "$0")/../../.."
 command -v nvcc && exit
