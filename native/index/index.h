@@ -64,14 +64,18 @@ class Index {
   Residents* residents() const { return residents_; }
   const IndexOptions& options() const { return options_; }
 
+  /// Creates an active segment. Here and below `invalid_argument` if the segment is open already, or is not open.
   void createSegment(uint64_t id, const std::string& path);
+  /// Segment::open, with the codes beside it.
   SegmentInfo openSegment(uint64_t id, const std::string& path, uint32_t recordsReferenced, bool sealed,
                           const PartialCopy* partial = nullptr);
   /// Segment::addParts.
   void addParts(uint64_t id, std::span<const uint8_t> bits) { find(id)->addParts(bits); }
+  /// Segment::append; the number of the record.
   uint32_t append(uint64_t id, const RecordParts& parts);
   void sync(uint64_t id);
   SegmentInfo seal(uint64_t id);
+  /// Appends records of `from` to `to`, as they are, and returns their numbers there. `UnreadRecord` if one is damaged.
   std::vector<uint32_t> copyRecords(uint64_t from, std::span<const uint32_t> records, uint64_t to,
                                     const Deadline& deadline);
   /// Segment::read.
@@ -120,6 +124,7 @@ class Index {
   SeenRecords recordsWithoutValues(uint64_t id, uint64_t generation, std::span<const std::string> fields) const;
   void addValues(uint64_t id, std::span<const std::string> fields, std::span<const uint32_t> records,
                  std::span<const std::string> objects);
+  /// Makes the records of `born` alive and those of `died` dead from `generation` on, which must be the highest so far.
   void publish(uint64_t generation, std::span<const LifespanChange> born, std::span<const LifespanChange> died);
 
   /// Ascending by segment id.

@@ -33,8 +33,8 @@ std::span<const Term> termsOf(const RecordView& view, uint32_t count) {
   return {reinterpret_cast<const Term*>(view.terms()), count};
 }
 
-/// A signature has two of 64 bits for each term; terms are hashes. With ten terms a record, one record in ten has the
-/// bits of a term that it does not carry.
+/// A signature has two of 64 bits for each term, as in a Bloom filter; terms are hashes. With ten terms a record, one
+/// record in ten has the bits of a term that it does not carry.
 uint64_t signatureOf(std::span<const Term> terms) {
   uint64_t signature = 0;
   for (const Term& term : terms) signature |= uint64_t(1) << (term[0] % 64) | uint64_t(1) << (term[1] % 64);
@@ -42,7 +42,8 @@ uint64_t signatureOf(std::span<const Term> terms) {
 }
 
 /// Keeps those of the ascending `numbers` that are also in the longer, ascending list `other`. Steps double until they
-/// pass the next number, so this is fast both for lists of equal length and for lists a thousand times as long.
+/// pass the next number (galloping search: Bentley and Yao, Information Processing Letters 5, 1976), so this is fast both
+/// for lists of equal length and for lists a thousand times as long.
 void keepCommon(std::vector<uint32_t>& numbers, std::span<const uint32_t> other) {
   size_t kept = 0;
   for (const uint32_t number : numbers) {
