@@ -17,8 +17,8 @@ class Query {
     /// scale = max|x| / 127
     all,
     /// Small values (small_values.h), which the AVX2 kernel multiplies faster: some 37 steps on either side instead of
-    /// 127 (real text, 128 dimensions). For approximate steps only: the similarity of two vectors of length 1 has a
-    /// standard deviation of about 0.002.
+    /// 127 (real text, 128 dimensions). For approximate steps only: a similarity of vectors of length 1 is off by some
+    /// 0.002, one standard deviation.
     small,
   };
 
