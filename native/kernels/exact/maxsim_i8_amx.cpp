@@ -242,33 +242,19 @@ TARGET void similarities(const PackedQuery& query, const Chunk& chunk, float* ou
   oneChunk<Out::all>(query, chunk, {nullptr, nullptr, out, query.tokensPadded, chunk.rows - 1});
 }
 
+constexpr Kernel kernel(const char* name, bool (*required)(const CpuFeatures&)) {
+  return {name,   required,         packedBytes,      pack, maxsim, best, similarities, dot,
+          &calls, &avx512CodeLoops, fineCentroidsFrom};
+}
+
 }  // namespace
 
 #if defined(MAXSIMD_TILES_HEADER)
 extern const Kernel amxEmulatedKernel;
-const Kernel amxEmulatedKernel = {"amx with emulated tiles",
-                                  [](const CpuFeatures& cpu) { return cpu.avx512vnni; },
-                                  packedBytes,
-                                  pack,
-                                  maxsim,
-                                  best,
-                                  similarities,
-                                  dot,
-                                  &calls,
-                                  &avx512CodeLoops,
-                                  fineCentroidsFrom};
+const Kernel amxEmulatedKernel =
+    kernel("amx with emulated tiles", [](const CpuFeatures& cpu) { return cpu.avx512vnni; });
 #else
-const Kernel amxKernel = {"amx",
-                          [](const CpuFeatures& cpu) { return cpu.amx; },
-                          packedBytes,
-                          pack,
-                          maxsim,
-                          best,
-                          similarities,
-                          dot,
-                          &calls,
-                          &avx512CodeLoops,
-                          fineCentroidsFrom};
+const Kernel amxKernel = kernel("amx", [](const CpuFeatures& cpu) { return cpu.amx; });
 #endif
 
 }  // namespace maxsimd
