@@ -82,6 +82,11 @@ export function invalid(path: string, message: string, code = 'invalid'): Servic
   return new ServiceError('validation_error', message, { issues: [{ path, message, code }] });
 }
 
+/** A failure that passes: 503, with `Retry-After`. */
+export function unavailable(message: string, cause?: unknown, retryAfterSeconds = 1): ServiceError {
+  return new ServiceError('service_unavailable', message, { retryAfterSeconds, cause });
+}
+
 /** Asserts an invariant whose failure can only be a defect of this program. */
 export function assertInvariant(condition: unknown, message: string): asserts condition {
   if (!condition) throw new Error(`this is a bug: ${message}`);

@@ -3,7 +3,7 @@
  * us passes, or its operator makes it pass, so it is `service_unavailable` and never a defect. The addon's errors
  * are classed beside their codes (`src/index/engine/engine-errors.ts`), SQLite's beside its driver.
  */
-import { ServiceError } from './errors.ts';
+import { unavailable, type ServiceError } from './errors.ts';
 
 const noSpaceCodes = ['ENOSPC', 'EDQUOT'];
 /** A device that fails, is read-only, closed to us or away; descriptors, memory or locks that are used up. */
@@ -24,6 +24,10 @@ const unavailableCodes = [
   'ENOLCK',
 ];
 
+export function withCode(code: string, message: string, cause?: unknown): Error {
+  return Object.assign(new Error(message, { cause }), { code });
+}
+
 export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
   return error instanceof Error && 'code' in error && codes.includes(String(error.code));
 }
@@ -35,15 +39,9 @@ export function fromSystem(error: unknown): unknown {
 }
 
 export function noSpace(cause: unknown): ServiceError {
-  return new ServiceError('service_unavailable', 'no space is left for documents', {
-    retryAfterSeconds: 30,
-    cause,
-  });
+  return unavailable('no space is left for documents', cause, 30);
 }
 
 export function storageUnavailable(cause: unknown): ServiceError {
-  return new ServiceError('service_unavailable', 'the storage cannot be used at the moment', {
-    retryAfterSeconds: 5,
-    cause,
-  });
+  return unavailable('the storage cannot be used at the moment', cause, 5);
 }

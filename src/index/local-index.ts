@@ -1,13 +1,12 @@
 /**
- * One open index: appends documents, makes commits visible in order and searches snapshots, while its
- * segments are kept in shape in the background (`segment-upkeep.ts`).
+ * One open index: it appends documents, makes commits visible in order and searches snapshots. In the background
+ * `segment-upkeep.ts` keeps its segments in shape.
  *
- * Order of an upsert: append -> sync -> the caller's commit -> publish. The catalog decides what
- * exists; a record no commit refers to is waste. A search pins the last published generation and sees the
- * versions born at or before it and not yet dead at it, until the caller has read what belongs to them.
+ * An upsert goes through append, sync, the caller's commit, publish. The catalog decides what exists: a record that no
+ * commit names is waste. A search pins the last published generation and sees the versions that were born at or before it
+ * and have not died by then. The pin ends when the caller has read what belongs to the results.
  */
 import type { CommitUpsertResult } from '../document-commits.ts';
-import { ServiceError } from '../errors.ts';
 import type { IndexState, RecordLocation } from '../index-state.ts';
 import type {
   Asker,
@@ -18,38 +17,29 @@ import type {
   OpenIndex,
   SearchPlans,
 } from './contract.ts';
-import type { BlobStore } from './storage/blob-store.ts';
 import type { CopyPace } from './segments/copy-pace.ts';
-import { alone } from './alone.ts';
+import { alone, openingAgain } from './asking.ts';
 import { fromEngine, unreadRecord } from './engine/engine-errors.ts';
-import type { IndexSettings } from './index-settings.ts';
-import type { NativeEngine, NativeIndex, NativeMatching, NativeRecord } from './engine/native.ts';
+import type { NativeEngine, NativeMatching, NativeRecord } from './engine/native.ts';
 import { PublishQueue, type BornVersion, type Commit } from './publishing/publish-queue.ts';
 import { Scrub, type Verification } from './segments/scrub.ts';
-import type { SegmentCatalog } from './segments/segment-catalog.ts';
 import { SegmentUpkeep } from './segments/segment-upkeep.ts';
 import { SegmentWriter } from './segments/segment-writer.ts';
-import type { Segment } from './segments/segment.ts';
+import type { Segment, SegmentDeps } from './segments/segment.ts';
 import { ValueLoader } from './segments/value-loader.ts';
 import { SharedLock } from './publishing/shared-lock.ts';
 import { SnapshotPins } from './publishing/snapshot-pins.ts';
 
 export interface LocalIndexEvents {
-  /** A job in the background failed; it is tried again at the next occasion. */
+  /** A job in the background failed. It is tried again with the next seal or the next round of upkeep. */
   readonly onBackgroundError: (indexId: string, job: string, error: unknown) => void;
-  /** Something that is referenced is damaged, and was found so twice. */
+  /** Two reads found the same referenced data damaged. */
   readonly onCorrupt: (indexId: string, error: unknown) => void;
 }
 
-export interface LocalIndexDeps {
-  readonly indexId: string;
+export interface LocalIndexDeps extends SegmentDeps {
   readonly dim: number;
-  readonly native: NativeIndex;
-  readonly blobs: BlobStore;
-  readonly catalog: SegmentCatalog;
-  readonly segments: Map<number, Segment>;
   readonly generation: number;
-  readonly settings: IndexSettings;
   /** The pace of the merges of all indexes together. */
   readonly pace: CopyPace;
   readonly engine: Pick<NativeEngine, 'inspectSegment' | 'inspectCodes' | 'inspectPostings'>;
@@ -63,13 +53,16 @@ export class LocalIndex implements OpenIndex {
   readonly #writer: SegmentWriter;
   readonly #queue: PublishQueue;
   readonly #pins = new SnapshotPins();
-  /** Commits share it; the end of a merge takes it alone, so that none is between its transaction and memory. */
+  /**
+   * Commits share it. The end of a merge takes it alone, so that no commit is in the catalog and not yet in memory meanwhile.
+   */
   readonly #commits = new SharedLock();
   readonly #upkeep: SegmentUpkeep;
   readonly #scrub: Scrub;
   readonly #values: ValueLoader;
-  /** Merges that have moved records. */
+  /** How many merges have moved records. */
   #swaps = 0;
+  /** The catalog has forgotten the versions that died up to this generation. */
   #forgotten = 0;
   #maintenance: Promise<void> | undefined;
   #failure: unknown;
@@ -78,15 +71,8 @@ export class LocalIndex implements OpenIndex {
   constructor(deps: LocalIndexDeps) {
     this.#deps = deps;
     this.#queue = new PublishQueue(deps.generation, (commit) => this.#publish(commit));
-    this.#writer = new SegmentWriter({
-      indexId: deps.indexId,
-      native: deps.native,
-      blobs: deps.blobs,
-      catalog: deps.catalog,
-      segments: deps.segments,
-      settings: deps.settings,
-      onRetired: (segment) => this.#upkeep.seal(segment),
-    });
+    this.#values = new ValueLoader(deps);
+    this.#writer = new SegmentWriter({ ...deps, onRetired: (segment) => this.#upkeep.seal(segment) });
     this.#upkeep = new SegmentUpkeep({
       ...deps,
       writer: this.#writer,
@@ -101,44 +87,32 @@ export class LocalIndex implements OpenIndex {
     this.#scrub = new Scrub({
       ...deps,
       counts: deps.verification,
-      bytesPerSecond: deps.settings.verifyBytesPerSecond,
-      ageMsMax: deps.settings.verifyAgeMsMax,
-      nowMs: deps.settings.nowMs,
       pinnedGeneration: () => this.#pins.oldest(this.#queue.published),
       onCorrupt: (error) => deps.events.onCorrupt(deps.indexId, error),
       onDamagedCodes: (segment) => this.#upkeep.derive(segment),
       onDamagedPostings: (segment) => this.#upkeep.derivePostings(segment),
       onError: (error) => this.#noteBackgroundError('verification', error),
     });
-    const { native, catalog } = deps;
-    this.#values = new ValueLoader({
-      native,
-      readMetadata: (versionIds) => catalog.readMetadata(versionIds),
-    });
     this.#resumeSegments();
   }
 
-  /** Resolves when every sealed segment has been compared with its checksums not long ago. */
+  /** Resolves when every sealed segment has been compared with its checksums within `verifyAgeMsMax`. */
   verified(): Promise<void> {
     return this.#scrub.run();
   }
 
-  /** The dimension of its token vectors. */
   get dim(): number {
     return this.#deps.dim;
   }
 
-  /** False after a failure that only opening anew can mend. */
   get usable(): boolean {
     return this.#failure === undefined && !this.#closed;
   }
 
-  /** Background work is going on. */
   get busy(): boolean {
     return this.#upkeep.busy || this.#maintenance !== undefined;
   }
 
-  /** Runs an upsert; records that `work` leaves uncommitted are waste. */
   async write<T>(work: (writer: IndexWriter) => Promise<T>): Promise<T> {
     const session = this.#writer.begin();
     const born: BornVersion[] = [];
@@ -155,7 +129,7 @@ export class LocalIndex implements OpenIndex {
         commit: async (upsert) => {
           await session.sync();
           return await this.#commit(born, async (): Promise<CommitWork<CommitUpsertResult>> => {
-            // Its segments are in the catalog since they were made.
+            // The catalog has known the segments since they were made: the commit names none.
             const input = upsert({ locations: born, segments: [] });
             const result = await this.#deps.catalog.commitUpsert(input);
             if (result.outcome !== 'committed') return { result };
@@ -169,12 +143,10 @@ export class LocalIndex implements OpenIndex {
     }
   }
 
-  /** Runs a transaction that only ends versions (a delete) and publishes it. */
   commitDelete<T>(transaction: () => Promise<CommitWork<T>>): Promise<T> {
     return this.#commit([], transaction);
   }
 
-  /** The record that the catalog has found there; `undefined` where a merge has taken it elsewhere since. */
   async readRecord({ segmentId, record }: RecordLocation): Promise<NativeRecord | undefined> {
     this.#assertUsable();
     try {
@@ -186,15 +158,14 @@ export class LocalIndex implements OpenIndex {
     }
   }
 
-  /** Publishes a generation that was committed elsewhere, and all before it, from the catalog. */
   async catchUp(generation: number): Promise<void> {
-    // Commits of later generations wait for this one, and a merge that waits for them must not keep it out.
+    // Commits of later generations hold the lock and wait for this one. A merge waits for those commits. So this one must
+    // pass the merge in the queue of the lock.
     await this.#commits.sharedFirst(async () => {
       if (generation > this.#queue.published) await this.#catchUpLocked();
     });
   }
 
-  /** Runs `work` on a snapshot; what it refers to stays resolvable until `work` settles. */
   async read<T>(work: (reader: IndexReader) => Promise<T>): Promise<T> {
     const generation = this.#queue.published;
     this.#pins.pin(generation);
@@ -217,7 +188,6 @@ export class LocalIndex implements OpenIndex {
     }
   }
 
-  /** Forgets dead versions, seals what waits for it, reclaims space; one run at a time, never rejects. */
   maintain(): Promise<void> {
     this.#maintenance ??= this.#maintain()
       .catch((error: unknown) => this.#noteBackgroundError('maintenance', error))
@@ -227,7 +197,7 @@ export class LocalIndex implements OpenIndex {
     return this.#maintenance;
   }
 
-  /** As `maintain`, and then everything is merged into one segment. */
+  /** Does what `maintain` does, then merges everything into one segment. */
   async mergeAll(): Promise<void> {
     for (const segment of this.#deps.segments.values()) this.#writer.retire(segment);
     await this.maintain();
@@ -239,27 +209,24 @@ export class LocalIndex implements OpenIndex {
     return { segments, recordsLive: segments.reduce((sum, { recordsLive }) => sum + recordsLive, 0) };
   }
 
-  /** Gives up background work, which the next open takes up again; reads and writes go on. Idempotent. */
   windDown(): void {
     this.#upkeep.close();
     this.#scrub.stop();
   }
 
-  /** Idempotent. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
     this.windDown();
-    this.#queue.fail(unavailable());
+    this.#queue.fail(openingAgain());
     this.#deps.native.close();
   }
 
-  /** Resolves when no background job runs; only then may a closed index be opened again. */
   settled(): Promise<void> {
     return this.#upkeep.settled();
   }
 
-  /** Asks the engine, with the time that is left. */
+  /** Asks the engine, once it is the asker's turn, with the time that is left then. */
   async #ask<Asked extends NativeMatching, T>(
     asked: Asked,
     { signal, inTurn }: Asker,
@@ -272,7 +239,7 @@ export class LocalIndex implements OpenIndex {
         this.#assertUsable();
         const swaps = this.#swaps;
         const found = await this.#values.run({ ...asked, endsAt, signal }, () => inTurn(askNow));
-        // While records move they can be met at both places; once they have moved, at one.
+        // A search that ran while a merge moved records may have met one of them at both places: it runs again.
         if (swaps === this.#swaps) return found;
       }
     } catch (error) {
@@ -288,7 +255,7 @@ export class LocalIndex implements OpenIndex {
       try {
         committed = await transaction();
       } catch (error) {
-        // Whether it committed is unknown: what the catalog says now decides what is visible.
+        // The failure does not say whether the transaction committed. The catalog decides what is visible.
         await this.#catchUpLocked();
         throw error;
       }
@@ -308,7 +275,7 @@ export class LocalIndex implements OpenIndex {
     }
   }
 
-  /** A commit that cannot be applied is in the catalog all the same: the index is opened anew from there. */
+  /** A commit that cannot be applied here is in the catalog all the same, so the index must be opened again from there. */
   #publish(commit: Commit): void {
     try {
       this.#apply(commit);
@@ -319,7 +286,7 @@ export class LocalIndex implements OpenIndex {
     }
   }
 
-  /** Makes one commit visible, here and in the engine, in one turn of the event loop. */
+  /** Makes one commit visible, here and in the engine, within one turn of the event loop. */
   #apply(commit: Commit): void {
     const { native, segments, settings } = this.#deps;
     const died = commit.died.map((location) => this.#upkeep.locate(location));
@@ -337,30 +304,27 @@ export class LocalIndex implements OpenIndex {
       this.#forgotten = forgettable;
     }
     await this.#upkeep.catchUp();
-    // Goes on by itself, for as long as it takes.
+    // A pass takes as long as its pace asks for: nobody waits for it.
     if (this.usable && !this.#upkeep.closed) void this.#scrub.run();
   }
 
   #resumeSegments(): void {
     const { segments } = this.#deps;
     const active = [...segments.values()].filter((segment) => segment.state === 'active');
-    const newest = active.reduce<Segment | undefined>(
-      (a, b) => (a === undefined || b.id > a.id ? b : a),
-      undefined,
-    );
-    for (const segment of active) if (segment !== newest) this.#writer.retire(segment);
+    const [newest, ...older] = active.toSorted((a, b) => b.id - a.id);
+    for (const segment of older) this.#writer.retire(segment);
     if (newest !== undefined) this.#writer.resume(newest);
     this.#upkeep.resume();
   }
 
   #noteBackgroundError(job: string, error: unknown): void {
-    // Jobs that closing cuts short fail by design.
+    // Closing makes running jobs fail: that is no error.
     if (this.#closed) return;
     this.#verifyUnread(error);
     this.#deps.events.onBackgroundError(this.#deps.indexId, job, error);
   }
 
-  /** Whoever needed the record fails; what that says of the index is for a second look to tell. */
+  /** A failed read does not prove damage: the record is read again before the index is marked. */
   #verifyUnread(error: unknown): void {
     const unread = unreadRecord(error);
     if (unread !== undefined) void this.#scrub.verifyRecord(unread);
@@ -368,15 +332,15 @@ export class LocalIndex implements OpenIndex {
 
   #fail(error: unknown): void {
     this.#failure ??= error;
-    this.#queue.fail(unavailable(error));
+    this.#queue.fail(openingAgain(error));
   }
 
   #assertUsable(): void {
-    if (!this.usable) throw unavailable(this.#failure);
+    if (!this.usable) throw openingAgain(this.#failure);
   }
 }
 
-/** Commits that a state holds beyond a generation, in order. */
+/** The commits after generation `published` that a state of the catalog holds, in order. */
 function commitsBeyond(published: number, state: IndexState): Commit[] {
   const commits: { generation: number; born: BornVersion[]; died: RecordLocation[] }[] = [];
   for (let generation = published + 1; generation <= state.generation; generation += 1) {
@@ -396,11 +360,4 @@ function columnsOf(locations: readonly RecordLocation[]) {
     segmentIds: Float64Array.from(locations, (location) => location.segmentId),
     records: Uint32Array.from(locations, (location) => location.record),
   };
-}
-
-function unavailable(cause?: unknown): ServiceError {
-  return new ServiceError('service_unavailable', 'the index is being opened again', {
-    retryAfterSeconds: 1,
-    cause,
-  });
 }

@@ -3,11 +3,10 @@
  * refers to. Everything acknowledged is in the catalog and was synced before it got there; a record or a
  * file that the catalog does not name is the remains of work that never committed.
  */
-import { ServiceError } from '../errors.ts';
+import { unavailable, type ServiceError } from '../errors.ts';
 import type { IndexState } from '../index-state.ts';
-import { hasCode } from '../system-errors.ts';
-import type { BlobStore } from './storage/blob-store.ts';
-import { removeBlobs } from './storage/blob-removal.ts';
+import { hasCode, withCode } from '../system-errors.ts';
+import { removeBlobs, type BlobStore } from './storage/blob-store.ts';
 import { CopyPace } from './segments/copy-pace.ts';
 import { derivedEndings } from './segments/derived-data.ts';
 import { fromEngine, hasEngineCode } from './engine/engine-errors.ts';
@@ -31,8 +30,6 @@ export interface LocalStoreDeps {
 }
 
 type Opening = Parameters<IndexStore['open']>[1] & { readonly indexId: string };
-
-const retryOtherModelSeconds = 30;
 
 /**
  * Indexes in a directory of this process alone. Opening one rejects with `internal_error` (after `onCorrupt`) when a
@@ -144,7 +141,7 @@ async function openSegments(
 /** Only a blob that is not there is damage: a store that cannot be asked says nothing about it. */
 async function openBlob(blobs: BlobStore, name: string): Promise<string> {
   return blobs.open(name).catch((error: unknown) => {
-    throw hasCode(error, 'ENOENT') ? missingBlob(error) : error;
+    throw hasCode(error, 'ENOENT') ? withCode('corrupt', 'a referenced segment is missing', error) : error;
   });
 }
 
@@ -170,15 +167,7 @@ async function removeUnreferenced(
   for (const { name } of await blobs.list(`${indexId}/`)) if (!kept.has(name)) await blobs.remove(name);
 }
 
-/** No damage: with an encoder of the right model the index opens again. */
+/** This is no damage: the index opens again as soon as an encoder serves its model. */
 export function otherModel(cause?: unknown): ServiceError {
-  const message = 'the encoders do not serve the model that this index was made with';
-  return new ServiceError('service_unavailable', message, {
-    retryAfterSeconds: retryOtherModelSeconds,
-    cause,
-  });
-}
-
-function missingBlob(cause: unknown): Error {
-  return Object.assign(new Error('a referenced segment is missing', { cause }), { code: 'corrupt' });
+  return unavailable('the encoders do not serve the model that this index was made with', cause, 30);
 }

@@ -5,7 +5,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { apiKeyMatches, parseApiKey } from '../catalog/api-key.ts';
 import type { Catalog, KeyRecord, Tenant } from '../catalog/contract.ts';
-import { ServiceError, type RateState } from '../errors.ts';
+import { ServiceError, unavailable, type RateState } from '../errors.ts';
 import type { AdmittedRequest } from './contract.ts';
 import { HotCache } from './hot-cache.ts';
 import type { InFlight } from './in-flight.ts';
@@ -200,5 +200,5 @@ function unauthenticated(message = 'the API key is invalid or revoked'): Service
 }
 
 function shuttingDown(): ServiceError {
-  return new ServiceError('service_unavailable', 'the service is shutting down', { retryAfterSeconds: 1 });
+  return unavailable('the service is shutting down');
 }

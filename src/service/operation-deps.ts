@@ -6,7 +6,7 @@ import type {
   EncoderPool,
   EncodeTimings,
 } from '../encoder/protocol/contract.ts';
-import { invalid, ServiceError } from '../errors.ts';
+import { invalid, unavailable } from '../errors.ts';
 import type { NativeEngine } from '../index/engine/native.ts';
 import type { RequestContext, RequestUsage } from './contract.ts';
 import type { Indexes } from './indexes/indexes.ts';
@@ -73,9 +73,7 @@ export function tokensLeftBehind({ signal, spent }: RequestContext): bigint {
 export function assertWanted(context: RequestContext, nowMs: number): void {
   context.signal.throwIfAborted();
   if (nowMs < context.deadlineMs) return;
-  throw new ServiceError('service_unavailable', 'the request did not end before its deadline', {
-    retryAfterSeconds: 1,
-  });
+  throw unavailable('the request did not end before its deadline');
 }
 
 /** A piece of a request's work, for a queue. */

@@ -12,7 +12,7 @@ import { inspectCatalogFiles } from '../../catalog/sqlite/catalog-files.ts';
 import { openCatalog } from '../../catalog/sqlite/open-catalog.ts';
 import type { Catalog } from '../../catalog/contract.ts';
 import { isClustered, readPepper, type Config } from '../../app/config.ts';
-import { removeBlobs } from '../../index/storage/blob-removal.ts';
+import { removeBlobs } from '../../index/storage/blob-store.ts';
 import { openLocalBlobStore } from '../../index/storage/local-blob-store.ts';
 import { administration, type Administration } from '../../service/administration.ts';
 import { CommandFailure } from '../failure.ts';

@@ -154,14 +154,7 @@ function nextMerge(segments: readonly InspectedSegment[]): MergePlan | undefined
         ]
       : [],
   );
-  const { sealedSegmentsMax, mergeTokenVectorsMax, segmentTokenVectorsMax } = defaultIndexSettings;
-  const bounds = {
-    sealedMax: sealedSegmentsMax,
-    tokenVectorsMax: mergeTokenVectorsMax,
-    wasteTokenVectorsMax: segmentTokenVectorsMax,
-    wasteAgeMsMax: Infinity,
-  };
-  return planMerge(sealed, bounds, 0);
+  return planMerge(sealed, { ...defaultIndexSettings, wasteAgeMsMax: Infinity });
 }
 
 /** Bytes of records that nobody sees any more, taking the documents of a segment to be of one size. */

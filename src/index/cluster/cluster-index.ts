@@ -6,8 +6,7 @@
  * what is missing, and waits for it no longer than it has time; the fetching goes on. Token vectors come last: a search
  * that has chosen its candidates waits for those alone.
  */
-import { ServiceError } from '../../errors.ts';
-import { alone } from '../alone.ts';
+import { alone, before, openingAgain } from '../asking.ts';
 import type {
   Asker,
   CommitWork,
@@ -21,7 +20,6 @@ import { absentParts, fromEngine, unreadRecord } from '../engine/engine-errors.t
 import type { NativeIndex, NativeMatching, NativeRecord } from '../engine/native.ts';
 import type { IndexHead, RecordLocation } from '../../index-state.ts';
 import type { IndexSettings } from '../index-settings.ts';
-import { before } from '../before.ts';
 import type { CopyPace } from '../segments/copy-pace.ts';
 import { ValueLoader } from '../segments/value-loader.ts';
 import type { BlobCache } from '../storage/blob-cache.ts';
@@ -92,10 +90,7 @@ export class ClusterIndex implements OpenIndex {
       onError: (error) => onError('cache', error),
       ...(events === undefined ? {} : { events }),
     });
-    this.#values = new ValueLoader({
-      native,
-      readMetadata: (versionIds) => catalog.readMetadata(versionIds),
-    });
+    this.#values = new ValueLoader(deps);
     this.#merges = new ClusterMerges({
       ...deltas,
       catalog,
@@ -321,10 +316,6 @@ export class ClusterIndex implements OpenIndex {
   }
 
   #assertUsable(): void {
-    if (this.usable) return;
-    throw new ServiceError('service_unavailable', 'the index is being opened again', {
-      retryAfterSeconds: 1,
-      cause: this.#failure,
-    });
+    if (!this.usable) throw openingAgain(this.#failure);
   }
 }

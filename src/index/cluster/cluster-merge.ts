@@ -132,16 +132,7 @@ export class ClusterMerges {
     const { settings, follower } = this.#deps;
     if (!follower.isWhole) return [];
     const segments = this.#mergeable();
-    const plan = planMerge(
-      segments,
-      {
-        sealedMax: settings.sealedSegmentsMax,
-        tokenVectorsMax: settings.mergeTokenVectorsMax,
-        wasteTokenVectorsMax: settings.segmentTokenVectorsMax,
-        wasteAgeMsMax: settings.wasteAgeMsMax,
-      },
-      settings.nowMs(),
-    );
+    const plan = planMerge(segments, settings);
     if (plan !== undefined) return segments.filter(({ id }) => plan.segmentIds.includes(id));
     // Chunks without codes are scored exactly: together they get codes as soon as one segment of their size would.
     const plain = segments.filter(({ centroids }) => centroids === 0);

@@ -6,7 +6,7 @@
  * A search that runs meanwhile sees its own generation. It may meet a moved record at both places, or at none: it
  * notices by `swaps` and runs again.
  */
-import { ServiceError } from '../../errors.ts';
+import { unavailable, type ServiceError } from '../../errors.ts';
 import type { IndexChanges, IndexHead, NamedSegment } from '../../index-state.ts';
 import { hasCode } from '../../system-errors.ts';
 import { absentParts, type AbsentParts } from '../engine/engine-errors.ts';
@@ -16,6 +16,7 @@ import type { BlobCache, PartialCopy } from '../storage/blob-cache.ts';
 import type { ClusterIndexCatalog } from './cluster-catalog.ts';
 import type { ClusterEvents } from './cluster-events.ts';
 import type { StagedSegments } from './deltas.ts';
+import { openingAgain } from '../asking.ts';
 import { openSegmentCopy, uncacheSegment } from './segment-objects.ts';
 
 export interface FollowerDeps {
@@ -142,7 +143,7 @@ export class Follower {
     });
     if (changes === 'reopen') {
       this.#lost = true;
-      throw beginAnew('the catalog has forgotten deaths that this node has not seen');
+      throw openingAgain(new Error('the catalog has forgotten deaths that this node has not seen'));
     }
     this.#assertEpoch(changes.epoch);
     if (isFirst) await cache.followEpoch(changes.epoch);
@@ -160,7 +161,7 @@ export class Follower {
   #assertEpoch(epoch: string): void {
     if (this.#epoch === undefined || this.#epoch === epoch) return;
     this.#lost = true;
-    throw beginAnew('the catalog has begun another epoch');
+    throw openingAgain(new Error('the catalog has begun another epoch'));
   }
 
   /** Opens what this node does not have and somebody may still see; what it cannot have all of, it has none of. */
@@ -276,16 +277,6 @@ function isUnreadable(error: unknown): boolean {
   return hasCode(error, 'corrupt', 'ENOENT');
 }
 
-function beginAnew(why: string): ServiceError {
-  return new ServiceError('service_unavailable', 'the index is being opened again', {
-    retryAfterSeconds: 1,
-    cause: new Error(why),
-  });
-}
-
 function unreadable(cause: unknown): ServiceError {
-  return new ServiceError('service_unavailable', 'a part of the index cannot be fetched', {
-    retryAfterSeconds: 1,
-    cause,
-  });
+  return unavailable('a part of the index cannot be fetched', cause);
 }

@@ -1,5 +1,5 @@
-/** The addon's errors as the service's: by consequence, with the cause kept. */
-import { ServiceError } from '../../errors.ts';
+/** Turns the addon's errors into the service's, by consequence. The cause is kept. */
+import { ServiceError, unavailable } from '../../errors.ts';
 import { fromSystem, hasCode, noSpace, storageUnavailable } from '../../system-errors.ts';
 
 export type EngineErrorCode =
@@ -23,13 +23,13 @@ export interface UnreadRecord {
   readonly record: number;
 }
 
-/** The record that the engine could not read, or did not find as it was written: it is to be verified. */
+/** The record that the engine could not read, or found changed. Such a record is to be verified. */
 export function unreadRecord(error: unknown): UnreadRecord | undefined {
   const isUnread = error instanceof Error && 'segmentId' in error && 'record' in error;
   return isUnread ? { segmentId: Number(error.segmentId), record: Number(error.record) } : undefined;
 }
 
-/** Columns: part `parts[i]` of the file of segment `segmentIds[i]` was needed, and has not come yet. */
+/** Columns: the engine needed part `parts[i]` of the file of segment `segmentIds[i]`, which is not here yet. */
 export interface AbsentParts {
   readonly segmentIds: Float64Array;
   readonly parts: Uint32Array;
@@ -39,45 +39,19 @@ export function absentParts(error: unknown): AbsentParts | undefined {
   return hasEngineCode(error, 'absent') ? (error as Error & AbsentParts) : undefined;
 }
 
-/** Operating errors, the system's too, become `ServiceError`s; anything else (a defect) is returned as it is. */
+/** Operating errors, the system's too, become `ServiceError`s. Any other error is a defect and returned as it is. */
 export function fromEngine(error: unknown): unknown {
+  const is = (code: EngineErrorCode): boolean => hasEngineCode(error, code);
+  const internal = (message: string) => new ServiceError('internal_error', message, { cause: error });
   if (unreadRecord(error) !== undefined) {
-    return new ServiceError(
-      'service_unavailable',
-      'a part of the index could not be read and is being verified',
-      {
-        retryAfterSeconds: 1,
-        cause: error,
-      },
-    );
+    return unavailable('a part of the index could not be read and is being verified', error);
   }
-  if (absentParts(error) !== undefined) {
-    return new ServiceError('service_unavailable', 'the index is being fetched', {
-      retryAfterSeconds: 1,
-      cause: error,
-    });
-  }
-  if (hasEngineCode(error, 'no_space')) return noSpace(error);
-  if (hasEngineCode(error, 'no_memory')) {
-    return new ServiceError('service_unavailable', 'the index does not fit the memory of the engine', {
-      retryAfterSeconds: 30,
-      cause: error,
-    });
-  }
-  if (hasEngineCode(error, 'io')) return storageUnavailable(error);
-  if (hasEngineCode(error, 'deadline_exceeded')) {
-    return new ServiceError('service_unavailable', 'the search did not end before its deadline', {
-      retryAfterSeconds: 1,
-      cause: error,
-    });
-  }
-  if (hasEngineCode(error, 'unsupported_version')) {
-    return new ServiceError('internal_error', 'the index was written by another version of maxsimd', {
-      cause: error,
-    });
-  }
-  if (hasEngineCode(error, 'corrupt')) {
-    return new ServiceError('internal_error', 'the index is damaged', { cause: error });
-  }
+  if (is('absent')) return unavailable('the index is being fetched', error);
+  if (is('no_space')) return noSpace(error);
+  if (is('no_memory')) return unavailable('the index does not fit the memory of the engine', error, 30);
+  if (is('io')) return storageUnavailable(error);
+  if (is('deadline_exceeded')) return unavailable('the search did not end before its deadline', error);
+  if (is('unsupported_version')) return internal('the index was written by another version of maxsimd');
+  if (is('corrupt')) return internal('the index is damaged');
   return fromSystem(error);
 }

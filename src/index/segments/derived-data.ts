@@ -1,37 +1,28 @@
 /**
- * What searches derive from a sealed segment to be fast: centroid codes, and the postings of its filter terms,
- * which sealing writes. Codes are built one segment at a time, in the order asked for. Neither is needed for a
- * right answer. Both are built again whenever they are missing, codes also where a later build has outdated them.
+ * Builds the derived data of sealed segments, which makes searches fast: centroid codes, and the postings of filter terms
+ * (sealing writes these first). No right answer needs them, so they are built again when they are missing or damaged.
+ * Codes are also built again when a later build has fitted a new codebook. They are built one segment at a time.
  *
- * Codes are read with a codebook, a file of the index that is written before the first codes that name it and removed
- * after the last. A build that was cut short leaves a temporary file or a codebook that no codes name: the next open
- * removes them.
+ * Codes are read with a codebook, a file of the index. It is written before the first codes that name it and removed
+ * after the last. A build that was cut short leaves a temporary file, or a codebook that no codes name. The next open
+ * removes those.
  */
-import type { BlobStore } from '../storage/blob-store.ts';
-import { removeBlobs } from '../storage/blob-removal.ts';
-import type { NativeIndex } from '../engine/native.ts';
-import type { Segment } from './segment.ts';
-import { assertSpace } from '../storage/space.ts';
+import { assertSpace, removeBlobs } from '../storage/blob-store.ts';
+import type { Segment, SegmentDeps } from './segment.ts';
 
-export interface DerivedDataDeps {
-  readonly indexId: string;
-  readonly native: NativeIndex;
-  readonly blobs: BlobStore;
-  readonly segments: ReadonlyMap<number, Segment>;
-  /** Segments of fewer token vectors are searched well enough without. */
-  readonly tokenVectorsMin: number;
-  /** Their codes were made with an older codebook than the index has now. */
+export interface DerivedDataDeps extends SegmentDeps {
+  /** Called with the segments whose codes were made with an older codebook than the index has now. */
   readonly onOutdated: (segments: readonly Segment[]) => void;
   readonly onError: (error: unknown) => void;
 }
 
-/** A token vector has at most so many bytes of codes: nothing is fitted and encoded that has no place then. */
+/** Codes take at most this many bytes a token vector. Without space for them no build begins. */
 const codeBytesMax = 32;
 
 /** Endings of the names of files beside a segment's. */
 export const derivedEndings = { codes: '.codes', postings: '.postings' } as const;
 
-/** Begins the names of the files with an index's codebooks. */
+/** The names of an index's codebooks begin with this. */
 export function codebookPrefix(indexId: string): string {
   return `${indexId}/codebook-`;
 }
@@ -59,12 +50,12 @@ export class DerivedData {
     return building;
   }
 
-  /** Removes the codebooks that no codes name any more; to be called when segments have gone. */
+  /** Removes the codebooks that no codes name any more. Call it when segments have gone. */
   removeUnusedCodebooks(): Promise<void> {
     return this.#inOrder(() => this.#removeUnusedCodebooks());
   }
 
-  /** Likewise for its postings. */
+  /** Does for postings what `build` does for codes. */
   buildPostings(segment: Segment): Promise<void> {
     const running =
       this.#postings.get(segment) ??
@@ -77,16 +68,16 @@ export class DerivedData {
 
   /** Sealed segments that have no codes, or outdated ones, and are not getting new ones now. */
   due(): readonly Segment[] {
-    const { native, segments, tokenVectorsMin } = this.#deps;
+    const { native, segments, settings } = this.#deps;
     return native.segments().flatMap(({ segmentId, centroids, codesOutdated }) => {
       const segment = segments.get(segmentId);
-      if (segment?.state !== 'sealed' || segment.tokenVectors < tokenVectorsMin) return [];
+      if (segment?.state !== 'sealed' || segment.tokenVectors < settings.codesTokenVectorsMin) return [];
       if (segment === this.#building) return [];
       return centroids === 0 || codesOutdated ? [segment] : [];
     });
   }
 
-  /** Sealed segments without postings that can be used. */
+  /** Sealed segments that have no usable postings. */
   withoutPostings(): readonly Segment[] {
     const { native, segments } = this.#deps;
     return native.segments().flatMap(({ segmentId, postingBytes }) => {
@@ -95,15 +86,15 @@ export class DerivedData {
     });
   }
 
-  /** One after the other: a codebook is in place before the codes that name it. */
+  /** Runs builds one after the other, so that a codebook is in place before the codes that name it. */
   #inOrder(work: () => Promise<void>): Promise<void> {
     this.#last = this.#last.then(work);
     return this.#last;
   }
 
   async #build(segment: Segment): Promise<void> {
-    const { native, blobs, tokenVectorsMin, onOutdated } = this.#deps;
-    if (segment.tokenVectors < tokenVectorsMin) return;
+    const { native, blobs, settings, onOutdated } = this.#deps;
+    if (segment.tokenVectors < settings.codesTokenVectorsMin) return;
     this.#building = segment;
     await this.#save(segment, async () => {
       await assertSpace(blobs, segment.tokenVectors * codeBytesMax, 'codes');
@@ -135,7 +126,7 @@ export class DerivedData {
       try {
         await work();
       } finally {
-        // Its files went while this one was being written; a failure may have left some of what it wrote.
+        // The segment was removed while this file was written: the file goes, too.
         if (!isWanted()) await removeBlobs(blobs, segment.blob);
       }
     } catch (error) {

@@ -1,62 +1,51 @@
 /**
- * A merge copies what is still needed of some sealed segments into a new one and swaps them.
+ * A merge copies the records that are still needed from some sealed segments (the sources) into a new one (the target),
+ * which takes their place.
  *
- * Crash-safe at every step. The target is sealed, synced and has its derived data before anything refers to
- * it. Then the catalog moves the versions, in small transactions so that no commit waits long for one; after
- * each of them the catalog is consistent, with some versions at their old and some at their new place, which
- * is what an open after a crash finds. The last transaction removes the sources. Whichever files the catalog
- * does not name are removed by the next open.
+ * A crash at any step loses nothing. The target is sealed, synced and has its derived data before anything refers to it. Then
+ * the catalog moves the versions, in small transactions so that no commit waits long. After each of them the catalog is
+ * consistent: some versions are at their new place, the others at their old one. The last transaction removes the sources.
+ * The next open removes the files that the catalog does not name.
  *
- * Searches never wait and see one state: in memory all versions lie in the sources until the last
- * transaction, and change over in one turn of the event loop. Searches that began before keep the sources
- * mapped. Commits wait for the last transaction alone.
+ * Searches never wait. In memory all versions lie in the sources until the last transaction, then all move in one turn of
+ * the event loop. Searches that began before keep the sources mapped. Commits wait for the last transaction alone.
  */
 import { assertInvariant } from '../../errors.ts';
 import type { RecordLocation } from '../../index-state.ts';
-import type { BlobStore } from '../storage/blob-store.ts';
-import { removeBlobs } from '../storage/blob-removal.ts';
-import type { CopyPace } from './copy-pace.ts';
-import { copyRecords } from './copy-records.ts';
+import { removeBlobs } from '../storage/blob-store.ts';
+import { copyRecords, type CopyDeps } from './copy-records.ts';
 import type { DerivedData } from './derived-data.ts';
-import type { NativeIndex, SeenRecords } from '../engine/native.ts';
-import type { SegmentCatalog, SegmentSwap } from './segment-catalog.ts';
+import type { SeenRecords } from '../engine/native.ts';
+import type { SegmentSwap } from './segment-catalog.ts';
 import type { SegmentWriter } from './segment-writer.ts';
-import type { Segment } from './segment.ts';
+import type { Segment, SegmentDeps } from './segment.ts';
 
-export interface MergeDeps {
-  readonly native: NativeIndex;
-  readonly blobs: BlobStore;
-  readonly catalog: SegmentCatalog;
-  readonly segments: Map<number, Segment>;
+export interface MergeDeps extends SegmentDeps, Pick<CopyDeps, 'pace' | 'haste'> {
   readonly writer: SegmentWriter;
   readonly derived: DerivedData;
-  readonly pace: CopyPace;
-  readonly nowMs: () => number;
-  /** Multiplies the pace, by how far merges are behind. */
-  readonly haste: () => number;
-  /** Resolves when the index is closed: work at hand is given up at the next batch. */
+  /** Resolves when the index is closed. A merge gives up at its next batch then. */
   readonly closed: Promise<void>;
   readonly isClosed: () => boolean;
-  /** The oldest generation a reader looks at. */
+  /** The oldest generation that a reader looks at. */
   readonly pinnedGeneration: () => number;
   /** Runs work while no commit is under way. */
   readonly exclusive: <T>(work: () => Promise<T>) => Promise<T>;
-  /** Called in the turn of the event loop in which records have moved. */
+  /** Called in the turn of the event loop in which records move. */
   readonly onMoved: () => void;
 }
 
 export interface MergeOutcome {
-  /** Why it is unknown what the catalog holds. */
+  /** Set when it is unknown what the catalog holds: why. */
   readonly uncertain?: unknown;
 }
 
-/** Records of one source that were copied: `records[i]` lies at `first + i` of the target. */
+/** The records of one source that were copied. `records[i]` lies at `first + i` of the target. */
 interface Copied extends SeenRecords {
   readonly source: Segment;
   readonly first: number;
 }
 
-/** About 10 ms of the catalog's writer. */
+/** One transaction takes about 10 ms of the catalog's writer. */
 const moveRowsMax = 1024;
 
 export class Merge {
@@ -71,16 +60,16 @@ export class Merge {
     this.#sources = sources;
   }
 
-  /** Rejects when it was given up with nothing changed but an unreferenced target, which is removed. */
+  /** Rejects when it was given up before the catalog changed. The target is removed then. */
   async run(): Promise<MergeOutcome> {
-    const { native, writer, blobs, nowMs, pinnedGeneration } = this.#deps;
+    const { native, writer, blobs, settings, pinnedGeneration } = this.#deps;
     const pinned = pinnedGeneration();
     if (this.#sources.some(({ id }) => native.recordsSeenSince(id, pinned).records.length > 0)) {
       const target = await writer.create();
-      // Never appended to by upserts, and a crash or a failure from here leaves a segment of waste only.
+      // No upsert appends to it. After a crash or a failure it holds nothing but waste.
       target.state = 'retired';
       target.sealing = true;
-      target.wasteSinceMs = nowMs();
+      target.wasteSinceMs = settings.nowMs();
       await this.#copyOrAbandon(target);
       this.#target = target;
     }
@@ -91,10 +80,7 @@ export class Merge {
     return outcome;
   }
 
-  /**
-   * Where memory keeps a record that the catalog may have moved already: commits name the places they find
-   * in the catalog.
-   */
+  /** Translates a place in the target, which a commit found in the catalog, into the source where memory keeps the record. */
   locate(location: RecordLocation): RecordLocation {
     if (this.#changedOver || location.segmentId !== this.#target?.id) return location;
     const from = this.#copied.findLast(({ first }) => first <= location.record);
@@ -108,7 +94,7 @@ export class Merge {
     try {
       await this.#copy(target);
     } catch (error) {
-      // Holds nothing but waste. Should it not even go now, a later merge takes it as a source.
+      // It holds nothing but waste. If it cannot be removed now, a later merge takes it as a source.
       target.poisoned = true;
       await catalog.swapSegments({ removedSegmentIds: [target.id], moves: [] });
       native.dropSegment(target.id);
@@ -118,7 +104,7 @@ export class Merge {
     }
   }
 
-  /** Copies everything a reader may still see, then makes the target durable, immutable and fast to search. */
+  /** Copies everything that a reader may still see, then makes the target durable, immutable and fast to search. */
   async #copy(target: Segment): Promise<void> {
     const { native, blobs, catalog, derived, pace, haste, pinnedGeneration } = this.#deps;
     let next = 0;
@@ -142,7 +128,7 @@ export class Merge {
     this.#assertOpen();
   }
 
-  /** The point of no return: catalog first, then memory in one turn of the event loop. */
+  /** Moves the versions: first in the catalog, then in memory. From the first transaction on there is no way back. */
   async #swap(): Promise<MergeOutcome> {
     const { catalog, exclusive, segments, native, onMoved } = this.#deps;
     try {
@@ -153,7 +139,7 @@ export class Merge {
       await exclusive(async () => {
         this.#assertOpen();
         await catalog.swapSegments({ removedSegmentIds: this.#sources.map(({ id }) => id), moves: [] });
-        // What died while the merge ran is noted in the sources, and nothing dies until the end.
+        // The sources have noted the versions that died while the merge ran. None dies while this runs.
         for (const { source, records, first } of this.#copied) {
           native.copyLifespans(source.id, records, this.#target?.id ?? 0, first);
         }

@@ -1,17 +1,17 @@
 /**
- * Holds the records, codes and postings of sealed segments against their checksums in the background, besides the check
- * that each record gets when a search first touches it: slowly, one segment after the other, each again after a
- * while. Of the records, what it reads does not push out of the page cache what searches use.
+ * Compares the records, codes and postings of sealed segments with their checksums, slowly in the background, one segment
+ * after the other. It begins again when the last pass is `verifyAgeMsMax` old. A search checks each record besides, when it
+ * first touches it. Reading records here does not push the pages that searches use out of the page cache.
  *
- * A record that it finds damaged, or that a search could not read, is read a second time at once. The index is damaged
- * only if that finds damage, too, and if somebody may still see the record.
+ * A record that was found damaged, or that a search could not read, is read a second time at once. The index counts as
+ * damaged only if the second read finds damage, too, and somebody may still see the record.
  */
-import type { BlobStore } from '../storage/blob-store.ts';
 import { CopyPace } from './copy-pace.ts';
 import { derivedEndings } from './derived-data.ts';
 import { hasEngineCode, type UnreadRecord } from '../engine/engine-errors.ts';
-import type { NativeEngine, NativeIndex } from '../engine/native.ts';
-import type { Segment } from './segment.ts';
+import { withCode } from '../../system-errors.ts';
+import type { NativeEngine } from '../engine/native.ts';
+import type { Segment, SegmentDeps } from './segment.ts';
 
 /** Counts the verified records of all indexes since the process started. */
 export class Verification {
@@ -19,22 +19,15 @@ export class Verification {
   recordsDamaged = 0;
 }
 
-export interface ScrubDeps {
+export interface ScrubDeps extends SegmentDeps {
   readonly engine: Pick<NativeEngine, 'inspectSegment' | 'inspectCodes' | 'inspectPostings'>;
-  readonly native: Pick<NativeIndex, 'verifyRecord' | 'recordsSeenSince'>;
-  readonly blobs: BlobStore;
-  readonly segments: ReadonlyMap<number, Segment>;
   readonly counts: Verification;
-  readonly bytesPerSecond: number;
-  /** A segment is verified again at this age. */
-  readonly ageMsMax: number;
-  readonly nowMs: () => number;
   readonly pinnedGeneration: () => number;
-  /** A record that is referenced, or a whole segment, is damaged: two reads have found it so. */
+  /** Called when two reads have found a referenced record, or a whole segment, damaged. */
   readonly onCorrupt: (error: Error) => void;
-  /** They are to be built anew: until then they may hand on the wrong chunks, but no wrong score. */
+  /** Builds the codes again. Until then they may choose the wrong chunks, but cause no wrong score. */
   readonly onDamagedCodes: (segment: Segment) => void;
-  /** They are to be built anew: until then filters read the records where they meet the damage. */
+  /** Builds the postings again. Until then filters read records where they meet the damage. */
   readonly onDamagedPostings: (segment: Segment) => void;
   readonly onError: (error: unknown) => void;
 }
@@ -51,10 +44,10 @@ export class Scrub {
 
   constructor(deps: ScrubDeps) {
     this.#deps = deps;
-    this.#pace = new CopyPace(deps.bytesPerSecond);
+    this.#pace = new CopyPace(deps.settings.verifyBytesPerSecond);
   }
 
-  /** One pass over what is due; joins one under way. Never rejects. */
+  /** Makes one pass over the segments that are due. Callers share a pass. Never rejects. */
   run(): Promise<void> {
     this.#running ??= this.#pass()
       .catch((error: unknown) => {
@@ -66,7 +59,10 @@ export class Scrub {
     return this.#running;
   }
 
-  /** Reads a record again that was found damaged or could not be read; false if that tells nothing. Never rejects. */
+  /**
+   * Reads a record again that was found damaged or could not be read. Resolves to false if the record could not be read this
+   * time either. Never rejects.
+   */
   verifyRecord(unread: UnreadRecord): Promise<boolean> {
     const key = `${unread.segmentId} ${unread.record}`;
     const running = this.#second.get(key);
@@ -86,17 +82,18 @@ export class Scrub {
   }
 
   async #pass(): Promise<void> {
-    const { segments, nowMs, ageMsMax } = this.#deps;
+    const { segments, settings } = this.#deps;
+    const { nowMs, verifyAgeMsMax } = settings;
     for (const id of this.#verifiedAtMs.keys()) if (!segments.has(id)) this.#verifiedAtMs.delete(id);
     for (const segment of segments.values()) {
       const verifiedAtMs = this.#verifiedAtMs.get(segment.id) ?? Number.NEGATIVE_INFINITY;
-      if (segment.state !== 'sealed' || nowMs() - verifiedAtMs < ageMsMax) continue;
+      if (segment.state !== 'sealed' || nowMs() - verifiedAtMs < verifyAgeMsMax) continue;
       if (await this.#verify(segment)) this.#verifiedAtMs.set(segment.id, nowMs());
       if (this.#stop.signal.aborted) return;
     }
   }
 
-  /** Whether the pass came to the segment's end. */
+  /** Returns whether the pass came to the end of the segment. */
   async #verify(segment: Segment): Promise<boolean> {
     const { engine, blobs, segments, counts, onDamagedCodes, onDamagedPostings } = this.#deps;
     for (let firstRecord = 0; ;) {
@@ -109,7 +106,7 @@ export class Scrub {
           verifyBytesMax: batchBytes,
         });
       } catch (error) {
-        // Merged away meanwhile.
+        // A merge has removed it meanwhile.
         if (segments.get(segment.id) !== segment) return false;
         if (!hasEngineCode(error, 'corrupt')) throw error;
       }
@@ -141,7 +138,7 @@ export class Scrub {
     onDamaged: (segment: Segment) => void,
   ): Promise<void> {
     const { blobs, segments, onError } = this.#deps;
-    // The list holds what is being written beside it, too.
+    // The list also holds a temporary file of a build that is going on.
     const derived = (await blobs.list(segment.blob + ending)).find(
       ({ name }) => name === segment.blob + ending,
     );
@@ -157,7 +154,7 @@ export class Scrub {
         onDamaged(segment);
       }
     } catch (error) {
-      // Merged away meanwhile.
+      // A merge has removed it meanwhile.
       if (segments.get(segment.id) === segment) throw error;
     }
     await this.#pace.spend(derived.bytes, 1, this.#stop.signal);
@@ -171,14 +168,14 @@ export class Scrub {
     try {
       found = await native.verifyRecord(segmentId, record);
     } catch (error) {
-      // Merged away meanwhile.
+      // A merge has removed it meanwhile.
       if (segments.get(segmentId) !== segment) return true;
       throw error;
     }
     if (found.damage === '' || segments.get(segmentId) !== segment) return true;
     const isSeen = () => native.recordsSeenSince(segmentId, pinnedGeneration()).records.includes(record);
     if (found.wholeSegment || isSeen()) {
-      onCorrupt(Object.assign(new Error(found.damage), { code: 'corrupt' }));
+      onCorrupt(withCode('corrupt', found.damage));
     } else {
       onError(new Error(`${found.damage}; it is dead`));
     }

@@ -1,37 +1,21 @@
 /**
- * What goes on in the background of one open index to keep its segments in shape: full segments are sealed,
- * sealed ones get their derived data (`derived-data.ts`) and are merged when the policy says so, one merge
- * at a time, each followed by the next that is due. What fails is reported and tried again at the next
- * occasion: the next seal, or the next round of upkeep.
+ * Background work that keeps the segments of an open index in shape. It seals full segments, builds their derived data
+ * (`derived-data.ts`), and merges them when the policy says so, one merge at a time. A job that fails is reported. The
+ * next seal or the next round of upkeep tries it again.
  */
 import type { RecordLocation } from '../../index-state.ts';
-import type { BlobStore } from '../storage/blob-store.ts';
-import type { CopyPace } from './copy-pace.ts';
 import { DerivedData } from './derived-data.ts';
 import { hasEngineCode } from '../engine/engine-errors.ts';
-import type { IndexSettings } from '../index-settings.ts';
-import { Merge } from './merge.ts';
+import { Merge, type MergeDeps } from './merge.ts';
 import { isWasteful, liveTokenVectors, planMerge, type MergeableSegment } from './merge-policy.ts';
-import type { NativeIndex, SegmentInfo } from '../engine/native.ts';
-import type { SegmentCatalog } from './segment-catalog.ts';
-import type { SegmentWriter } from './segment-writer.ts';
-import type { Segment } from './segment.ts';
-import { assertSpace } from '../storage/space.ts';
+import type { SegmentInfo } from '../engine/native.ts';
+import type { Segment, SegmentDeps } from './segment.ts';
+import { assertSpace } from '../storage/blob-store.ts';
 
-export interface SegmentUpkeepDeps {
-  readonly indexId: string;
-  readonly native: NativeIndex;
-  readonly blobs: BlobStore;
-  readonly catalog: SegmentCatalog;
-  readonly segments: Map<number, Segment>;
-  readonly writer: SegmentWriter;
-  readonly pace: CopyPace;
-  readonly settings: IndexSettings;
-  readonly pinnedGeneration: () => number;
-  readonly exclusive: <T>(work: () => Promise<T>) => Promise<T>;
-  readonly onMoved: () => void;
+export interface SegmentUpkeepDeps
+  extends SegmentDeps, Pick<MergeDeps, 'writer' | 'pace' | 'pinnedGeneration' | 'exclusive' | 'onMoved'> {
   readonly onError: (job: string, error: unknown) => void;
-  /** Only the catalog knows what holds now: the index must be opened anew. */
+  /** It is unknown what the catalog holds: the index must be opened again. */
   readonly onUncertain: (error: unknown) => void;
 }
 
@@ -48,7 +32,6 @@ export class SegmentUpkeep {
     this.#deps = deps;
     this.#derived = new DerivedData({
       ...deps,
-      tokenVectorsMin: deps.settings.codesTokenVectorsMin,
       onOutdated: (segments) => segments.forEach((segment) => this.derive(segment)),
       onError: (error) => this.#report('derived data', error),
     });
@@ -68,7 +51,7 @@ export class SegmentUpkeep {
     this.#mergeInBackground();
   }
 
-  /** To be called when a segment is retired and no upsert writes to it any more. */
+  /** Seals a segment that is retired and that no upsert writes to any more. */
   seal(segment: Segment): void {
     if (segment.poisoned || segment.sealing) return;
     segment.sealing = true;
@@ -83,21 +66,16 @@ export class SegmentUpkeep {
     });
   }
 
-  /** Builds its codes, again if there are some. */
+  /** Builds the codes of a segment, even if it has some. */
   derive(segment: Segment): void {
-    this.#inBackground('derived data', () =>
-      Promise.race([this.#derived.build(segment), this.#closed.promise]),
-    );
+    this.#deriveInBackground(() => this.#derived.build(segment));
   }
 
-  /** Likewise its postings. */
   derivePostings(segment: Segment): void {
-    this.#inBackground('derived data', () =>
-      Promise.race([this.#derived.buildPostings(segment), this.#closed.promise]),
-    );
+    this.#deriveInBackground(() => this.#derived.buildPostings(segment));
   }
 
-  /** Seals what waits for it and merges until nothing is due; resolves when all background work has ended. */
+  /** Seals retired segments and merges until nothing is due. Resolves when all background work has ended. */
   async catchUp(): Promise<void> {
     this.#retireWastefulActive();
     this.mendDerived();
@@ -116,18 +94,18 @@ export class SegmentUpkeep {
     await this.settled();
   }
 
-  /** Where memory keeps what the catalog may have moved already. */
+  /** Where memory keeps a record that the catalog may have moved already. */
   locate(location: RecordLocation): RecordLocation {
     return this.#merge?.locate(location) ?? location;
   }
 
-  /** Work at hand is given up as soon as it can be, and none is begun; the next open takes it up again. Idempotent. */
+  /** Gives up running work at its next step and begins none. The next open takes it up again. Idempotent. */
   close(): void {
     this.#isClosed = true;
     this.#closed.resolve();
   }
 
-  /** Resolves when no background job runs; once closed, none touches the catalog afterwards. */
+  /** Resolves when no background job runs. After `close` none will touch the catalog from then on. */
   async settled(): Promise<void> {
     while (this.#jobs.size > 0) await Promise.allSettled(this.#jobs);
   }
@@ -136,13 +114,13 @@ export class SegmentUpkeep {
     const { native, blobs, catalog } = this.#deps;
     try {
       const known = native.segments().find(({ segmentId }) => segmentId === segment.id);
-      // Sealed by an earlier attempt that could not note it.
+      // An earlier attempt may have sealed it and failed to note that in the catalog.
       const info = known?.state === 'sealed' ? known : await native.seal(segment.id);
       await blobs.seal(segment.blob);
       await catalog.sealSegment(segment.id, info.records);
       segment.state = 'sealed';
     } catch (error) {
-      // Without space it is tried again; after a failed write the file is done.
+      // For want of space sealing is tried again. After a failed write the file takes no more.
       if (hasEngineCode(error, 'io')) segment.poisoned = true;
       throw error;
     }
@@ -163,14 +141,13 @@ export class SegmentUpkeep {
     });
   }
 
-  /** `false`: it is unknown what the catalog holds, and nothing more may be done. */
+  /** Returns false when it is unknown what the catalog holds: then nothing more may be done. */
   async #run(sources: readonly Segment[]): Promise<boolean> {
     await assertSpace(this.#deps.blobs, this.#bytesOf(sources), 'a merge');
     const merge = new Merge(
       {
         ...this.#deps,
         derived: this.#derived,
-        nowMs: this.#deps.settings.nowMs,
         haste: () => this.#haste(),
         closed: this.#closed.promise,
         isClosed: () => this.#isClosed,
@@ -180,18 +157,16 @@ export class SegmentUpkeep {
     this.#merge = merge;
     const outcome = await merge.run();
     if (outcome.uncertain !== undefined) {
-      // Cut short by closing it stays known: the catalog may name places that only this merge can tell.
+      // After `close` commits in flight still need this merge: the catalog may name places that only it can translate.
       if (!this.#isClosed) this.#deps.onUncertain(outcome.uncertain);
       return false;
     }
     this.#merge = undefined;
-    this.#inBackground('derived data', () =>
-      Promise.race([this.#derived.removeUnusedCodebooks(), this.#closed.promise]),
-    );
+    this.#deriveInBackground(() => this.#derived.removeUnusedCodebooks());
     return true;
   }
 
-  /** Bytes that a merge of these writes: records and what is derived from them. */
+  /** How many bytes a merge of these segments writes: records and derived data. */
   #bytesOf(sources: readonly Segment[]): number {
     return this.#mergeable(sources).reduce(
       (bytes, segment) =>
@@ -204,16 +179,7 @@ export class SegmentUpkeep {
 
   #dueSources(): readonly Segment[] {
     const { segments, settings } = this.#deps;
-    const plan = planMerge(
-      this.#mergeable([...segments.values()].filter(isMovable)),
-      {
-        sealedMax: settings.sealedSegmentsMax,
-        tokenVectorsMax: settings.mergeTokenVectorsMax,
-        wasteTokenVectorsMax: settings.segmentTokenVectorsMax,
-        wasteAgeMsMax: settings.wasteAgeMsMax,
-      },
-      settings.nowMs(),
-    );
+    const plan = planMerge(this.#mergeable([...segments.values()].filter(isMovable)), settings);
     return (plan?.segmentIds ?? []).flatMap((id) => segments.get(id) ?? []);
   }
 
@@ -244,36 +210,39 @@ export class SegmentUpkeep {
     });
   }
 
-  /** Doubles with each segment beyond the bound: writers that outrun the merges must not win for ever. */
+  /** Doubles with each segment above the bound, so that merges catch up with any writer in the end. */
   #haste(): number {
     const sealed = [...this.#deps.segments.values()].filter(({ state }) => state === 'sealed').length;
     return 2 ** Math.max(0, sealed - this.#deps.settings.sealedSegmentsMax - 1);
   }
 
-  /** Waste in the active segment can only go once it takes no more records. */
+  /** The waste of an active segment can go only when the segment takes no more records. */
   #retireWastefulActive(): void {
     const { segments, native, writer, settings } = this.#deps;
-    const nowMs = settings.nowMs();
     for (const info of native.segments()) {
       const segment = segments.get(info.segmentId);
       if (segment?.state !== 'active') continue;
-      // What upserts in flight have written is not waste yet; old waste is not theirs.
-      const large = segment.writers === 0 ? info.fileBytes : 0;
       const found = {
         records: info.records,
         live: info.recordsLive,
-        fileBytes: large,
+        // Records of upserts in flight look like waste. So their bytes do not count, and the age of the waste alone does.
+        fileBytes: segment.writers === 0 ? info.fileBytes : 0,
         wasteSinceMs: segment.wasteSinceMs,
         poisoned: false,
       };
-      if (isWasteful(found, settings.wasteAgeMsMax, nowMs)) writer.retire(segment);
+      if (isWasteful(found, settings)) writer.retire(segment);
     }
   }
 
-  /** Builds what is missing or outdated, or was found damaged by a search. */
+  /** Builds derived data that is missing, outdated, or was found damaged by a search. */
   mendDerived(): void {
     for (const segment of this.#derived.due()) this.derive(segment);
     for (const segment of this.#derived.withoutPostings()) this.derivePostings(segment);
+  }
+
+  /** A build cannot be cut short: after `close` nobody waits for it. */
+  #deriveInBackground(work: () => Promise<void>): void {
+    this.#inBackground('derived data', () => Promise.race([work(), this.#closed.promise]));
   }
 
   #inBackground(job: string, work: () => Promise<void>): void {
@@ -285,7 +254,7 @@ export class SegmentUpkeep {
   }
 
   #report(job: string, error: unknown): void {
-    // Jobs that closing cuts short fail by design.
+    // Closing makes running jobs fail: that is no error.
     if (!this.#isClosed) this.#deps.onError(job, error);
   }
 }

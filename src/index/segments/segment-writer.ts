@@ -1,27 +1,18 @@
 /**
- * Where new records go: one active segment, made when the first record comes, retired at its bound or
- * after a failed write, then sealed in the background once no upsert in flight has records in it.
+ * Writes new records to one active segment. The segment is made when the first record comes and retired when it is full
+ * or a write fails. It is sealed in the background once no upsert in flight has records in it.
  *
- * A segment's file exists before the catalog names it, so a crash between the two leaves a file that
- * nothing refers to, which the next open removes.
+ * A segment's file exists before the catalog names it. A crash between the two leaves a file that nothing refers to. The
+ * next open removes it.
  */
 import { assertInvariant } from '../../errors.ts';
 import type { RecordLocation } from '../../index-state.ts';
-import type { BlobStore } from '../storage/blob-store.ts';
 import { fromEngine, hasEngineCode } from '../engine/engine-errors.ts';
-import type { IndexSettings } from '../index-settings.ts';
-import type { NativeIndex, NativeRecord } from '../engine/native.ts';
-import type { SegmentCatalog } from './segment-catalog.ts';
-import { newSegment, segmentBlob, type Segment } from './segment.ts';
+import type { NativeRecord } from '../engine/native.ts';
+import { newSegment, segmentBlob, type Segment, type SegmentDeps } from './segment.ts';
 
-export interface SegmentWriterDeps {
-  readonly indexId: string;
-  readonly native: NativeIndex;
-  readonly blobs: BlobStore;
-  readonly catalog: SegmentCatalog;
-  readonly segments: Map<number, Segment>;
-  readonly settings: Pick<IndexSettings, 'segmentTokenVectorsMax' | 'segmentTermBytesMax' | 'nowMs'>;
-  /** A retired segment that no upsert writes to any more. */
+export interface SegmentWriterDeps extends SegmentDeps {
+  /** Called with a retired segment when no upsert writes to it any more. */
   readonly onRetired: (segment: Segment) => void;
 }
 
@@ -44,13 +35,13 @@ export class SegmentWriter {
     return new WriteSession(this, this.#deps);
   }
 
-  /** The active segment; it may have been retired by the time the caller goes on. */
+  /** The active segment. It may have been retired by the time the caller goes on. */
   active(): Promise<Segment> {
     this.#active ??= this.#createActive();
     return this.#active;
   }
 
-  /** A new segment, in the engine and in the catalog; the caller decides what goes there. */
+  /** Makes a segment, in the engine and in the catalog. The caller decides what goes there. */
   async create(): Promise<Segment> {
     const { indexId, native, blobs, catalog, segments } = this.#deps;
     const id = await catalog.allocateSegmentId();
@@ -59,7 +50,7 @@ export class SegmentWriter {
       await native.createSegment(id, await blobs.create(blob));
       await catalog.createSegment({ id, blob });
     } catch (error) {
-      // Whether the catalog has it is uncertain: the file may only go when an open finds it unreferenced.
+      // The catalog may have the segment. So the file stays until an open finds that nothing refers to it.
       throw fromEngine(error);
     }
     const segment = newSegment(id, blob);
@@ -106,7 +97,7 @@ export class SegmentWriter {
   }
 }
 
-/** The records of one upsert, over one or more segments. `end` must be called, whatever happened. */
+/** The records of one upsert, in one or more segments. The caller must call `end`, whatever happened. */
 export class WriteSession {
   readonly #writer: SegmentWriter;
   readonly #deps: SegmentWriterDeps;
@@ -118,7 +109,7 @@ export class WriteSession {
     this.#deps = deps;
   }
 
-  /** Writes one record: neither durable nor visible yet. */
+  /** Writes one record, which is neither durable nor visible yet. */
   async append(record: NativeRecord): Promise<RecordLocation> {
     const segment = await this.#join();
     try {
@@ -126,7 +117,7 @@ export class WriteSession {
       this.#writer.added(segment, record);
       return { segmentId: segment.id, record: appended.record };
     } catch (error) {
-      // For want of space nothing was written, and space may come back; after a failed write the file is done.
+      // For want of space nothing was written, and space may come back. After a failed write the file takes no more.
       if (hasEngineCode(error, 'io')) this.#writer.failed(segment);
       throw fromEngine(error);
     }
@@ -134,16 +125,18 @@ export class WriteSession {
 
   /** Makes all records of this session durable. */
   async sync(): Promise<void> {
-    const segments = [...this.#segments];
-    const outcomes = await Promise.allSettled(segments.map((segment) => this.#deps.native.sync(segment.id)));
-    for (const [index, outcome] of outcomes.entries()) {
-      const segment = segments[index];
-      if (outcome.status === 'rejected' && segment !== undefined) this.#writer.failed(segment);
-    }
-    for (const outcome of outcomes) if (outcome.status === 'rejected') throw fromEngine(outcome.reason);
+    const syncs = [...this.#segments].map((segment) =>
+      this.#deps.native.sync(segment.id).catch((error: unknown) => {
+        this.#writer.failed(segment);
+        throw fromEngine(error);
+      }),
+    );
+    // None is left running when another has failed.
+    await Promise.allSettled(syncs);
+    await Promise.all(syncs);
   }
 
-  /** The active segment, kept from being sealed until this session ends. */
+  /** The active segment, which is not sealed before this session ends. */
   async #join(): Promise<Segment> {
     let segment = await this.#writer.active();
     while (segment.state !== 'active') segment = await this.#writer.active();
@@ -154,7 +147,7 @@ export class WriteSession {
     return segment;
   }
 
-  /** The records are referenced now. */
+  /** Notes that a commit refers to the records. */
   committed(): void {
     this.#committed = true;
   }

@@ -1,20 +1,35 @@
+import type { IndexSettings } from '../index-settings.ts';
+import type { NativeIndex } from '../engine/native.ts';
+import type { BlobStore } from '../storage/blob-store.ts';
+import type { SegmentCatalog } from './segment-catalog.ts';
+
+/** What everything that works on the segments of an index is given. */
+export interface SegmentDeps {
+  readonly indexId: string;
+  readonly native: NativeIndex;
+  readonly blobs: BlobStore;
+  readonly catalog: SegmentCatalog;
+  readonly segments: Map<number, Segment>;
+  readonly settings: IndexSettings;
+}
+
 /**
- * One segment as its index keeps it. `active` takes records; `retired` takes none any more and waits for
- * the upserts that wrote to it; `sealed` is immutable.
+ * A segment of an open index. An `active` one takes records. A `retired` one takes no more and waits for the upserts that
+ * wrote to it. A `sealed` one is immutable.
  */
 export interface Segment {
   readonly id: number;
   readonly blob: string;
   state: 'active' | 'retired' | 'sealed';
-  /** A write or a sync failed: the file is never written again, its live records move by a merge. */
+  /** A write or a sync failed. The file is never written again: a merge moves its live records. */
   poisoned: boolean;
-  /** A background job is sealing it, or filling it and will. */
+  /** A background job seals it, or a merge fills it and will seal it. */
   sealing: boolean;
-  /** Upserts in flight with records here. */
+  /** The number of upserts in flight that have records here. */
   writers: number;
   tokenVectors: number;
   termBytes: number;
-  /** When the oldest bytes that no live version needs came to be; `undefined` while there are none. */
+  /** When the first bytes here were no longer needed by any live version; `undefined` while all are. */
   wasteSinceMs: number | undefined;
 }
 
@@ -32,7 +47,6 @@ export function newSegment(id: number, blob: string): Segment {
   };
 }
 
-/** Blob name of a segment. */
 export function segmentBlob(indexId: string, segmentId: number): string {
   return `${indexId}/${segmentId}.seg`;
 }

@@ -1,10 +1,10 @@
 /**
- * Brings the values that ranges of a `where` compare from the catalog, where metadata is, into the engine's memory: once
- * for each field and segment, and from then on for the records that are new. A load is shared by all that wait for it,
- * and stops when nobody does any more. What it has brought by then stays: the next one goes on from there.
+ * Loads the values that ranges of a `where` compare from the catalog into the engine's memory: once for each field and
+ * segment, then for new records alone. Callers share a load. It stops when nobody waits for it, and the next load goes
+ * on from there.
  */
-import { ServiceError } from '../../errors.ts';
-import { before } from '../before.ts';
+import { unavailable } from '../../errors.ts';
+import { before } from '../asking.ts';
 import { hasEngineCode } from '../engine/engine-errors.ts';
 import type { NativeIndex } from '../engine/native.ts';
 
@@ -13,38 +13,42 @@ export type VersionMetadata = ReadonlyMap<number, { readonly metadata: string }>
 
 export interface ValueLoaderDeps {
   readonly native: Pick<NativeIndex, 'segments' | 'recordsWithoutValues' | 'addValues'>;
-  readonly readMetadata: (versionIds: readonly number[]) => Promise<VersionMetadata>;
+  readonly catalog: { readMetadata(versionIds: readonly number[]): Promise<VersionMetadata> };
 }
 
-/** What is read at a time: some milliseconds of a disk, and a millisecond of the event loop. */
+/** One read of the catalog: some milliseconds of a disk, and a millisecond of the event loop. */
 const readCharactersMax = 1 << 20;
-/** At first, when nothing is known of the size of metadata, which has 16 KiB at most. */
+/** The first read, when the size of the metadata is unknown. One document has at most 16 KiB. */
 const firstVersions = 64;
 const versionsMax = 4096;
 
 interface Condition {
   readonly where?: Uint8Array;
   readonly generation: number;
-  /** As `performance.now` tells it. */
+  /** By `performance.now`. */
   readonly endsAt: number;
   readonly signal: AbortSignal;
 }
 
 interface Load {
   readonly ended: Promise<void>;
+  /** How many callers wait for it. */
   waiting: number;
 }
 
 export class ValueLoader {
   readonly #deps: ValueLoaderDeps;
-  /** One at a time: what it brings, another need not. */
+  /** One load at a time, since two may want the same values. */
   #load: Load | undefined;
 
   constructor(deps: ValueLoaderDeps) {
     this.#deps = deps;
   }
 
-  /** Runs `work`, which asks the engine for what meets `where` at a generation, until the engine knows all values that takes. */
+  /**
+   * Runs `work`, which asks the engine about `where` at a generation. When the engine lacks values, it loads them and runs
+   * `work` again.
+   */
   async run<T>(condition: Condition, work: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
@@ -72,7 +76,7 @@ export class ValueLoader {
   async #loadAll(where: Uint8Array, generation: number, load: Load): Promise<void> {
     for (const { segmentId } of this.#deps.native.segments()) {
       await this.#loadSegment(segmentId, where, generation, load).catch((error: unknown) => {
-        // It was merged away; its records are met elsewhere.
+        // A merge removed the segment. Its records are in another one, which the next load finds.
         const isGone = !this.#deps.native.segments().some((segment) => segment.segmentId === segmentId);
         if (!isGone) throw error;
       });
@@ -80,15 +84,16 @@ export class ValueLoader {
   }
 
   async #loadSegment(segmentId: number, where: Uint8Array, generation: number, load: Load): Promise<void> {
-    const { native, readMetadata } = this.#deps;
+    const { native, catalog } = this.#deps;
     const { records, versionIds } = await native.recordsWithoutValues(segmentId, generation, where);
     let count = firstVersions;
     for (let first = 0; first < records.length && load.waiting > 0;) {
       const end = Math.min(records.length, first + count);
       const wanted = [...versionIds.subarray(first, end)];
-      const found = await readMetadata(wanted);
+      const found = await catalog.readMetadata(wanted);
       const objects = wanted.map((versionId) => found.get(versionId)?.metadata);
-      if (!areKnown(objects)) throw unknownVersion();
+      // Without the values of a document a shorter, wrong answer would follow.
+      if (!areKnown(objects)) throw unavailable('the metadata of a document cannot be read');
       await native.addValues(segmentId, where, records.subarray(first, end), objects);
       count = versionsFor(objects);
       first = end;
@@ -105,7 +110,7 @@ async function waitFor(load: Load, { endsAt, signal }: Condition): Promise<void>
   }
 }
 
-/** How many versions to read next, by the size of those that were read. */
+/** How many versions the next read shall take, by the size of those that were read. */
 function versionsFor(objects: readonly string[]): number {
   const characters = objects.reduce((sum, object) => sum + object.length, 0);
   const fitting = Math.floor((readCharactersMax * objects.length) / Math.max(1, characters));
@@ -114,11 +119,4 @@ function versionsFor(objects: readonly string[]): number {
 
 function areKnown(objects: readonly (string | undefined)[]): objects is readonly string[] {
   return !objects.includes(undefined);
-}
-
-/** A shorter answer would be a wrong one. */
-function unknownVersion(): ServiceError {
-  return new ServiceError('service_unavailable', 'the metadata of a document cannot be read', {
-    retryAfterSeconds: 1,
-  });
 }

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { open, rename, rm, type FileHandle } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
-import { fromSystem, hasCode, storageUnavailable } from '../../system-errors.ts';
+import { fromSystem, hasCode, storageUnavailable, withCode } from '../../system-errors.ts';
 import type { CachedFile, PartialCopy } from './blob-cache.ts';
 import type { ObjectStore } from './object-store.ts';
 import type { turns } from './turns.ts';
@@ -152,7 +152,8 @@ export class PartialFile implements PartialCopy {
     const bytes = Math.min(count * partBytes, object.bytes - offset);
     try {
       const loaded = await objects.readPart(object.key, offset, bytes);
-      if (loaded.length !== bytes) throw corrupt(`object ${object.key} is shorter than what was put`);
+      if (loaded.length !== bytes)
+        throw withCode('corrupt', `object ${object.key} is shorter than what was put`);
       for (let written = 0; written < bytes;) {
         const left = bytes - written;
         written += (await this.#handle.write(loaded, written, left, offset + written)).bytesWritten;
@@ -202,10 +203,6 @@ export class PartialFile implements PartialCopy {
     const content = this.#handle.createReadStream({ start: 0, autoClose: false, highWaterMark: 1024 * 1024 });
     for await (const chunk of content) hash.update(chunk as Buffer);
     if (hash.digest('hex') === sha256) return;
-    throw corrupt(`object ${key} has another SHA-256 than what was put`);
+    throw withCode('corrupt', `object ${key} has another SHA-256 than what was put`);
   }
-}
-
-function corrupt(message: string): Error {
-  return Object.assign(new Error(message), { code: 'corrupt' });
 }

@@ -1,7 +1,7 @@
 /** Which model a new index gets, and the model that an index needs. */
 import type { IndexRow } from '../../catalog/contract.ts';
 import type { EncoderPool, EncoderModel } from '../../encoder/protocol/contract.ts';
-import { ServiceError, invalid } from '../../errors.ts';
+import { invalid, unavailable } from '../../errors.ts';
 import type { CreateIndexRequest, RequestContext } from '../contract.ts';
 
 const retryAfterSeconds = 5;
@@ -25,10 +25,10 @@ export async function modelOfIndex(
 ): Promise<EncoderModel> {
   const model = await encoders.awaitModel({ name, version }, limits);
   if (model !== undefined) return model;
-  throw new ServiceError(
-    'service_unavailable',
+  throw unavailable(
     `model ${name} version ${version}, which this index has for ever, is not installed`,
-    { retryAfterSeconds, cause: new Error('no encoder here has this model version') },
+    new Error('no encoder here has this model version'),
+    retryAfterSeconds,
   );
 }
 
@@ -40,9 +40,7 @@ export async function defaultModel(
 ): Promise<EncoderModel> {
   const model = await encoders.awaitModel(choice, limits);
   if (model !== undefined) return model;
-  throw new ServiceError('service_unavailable', 'no encoder serves the default model at the moment', {
-    retryAfterSeconds,
-  });
+  throw unavailable('no encoder serves the default model at the moment', undefined, retryAfterSeconds);
 }
 
 /** The model a create-index request asks for: any that there is; of the default model its default version. */

@@ -7,7 +7,7 @@
  * A piece that took longer than its estimate counts as what it took. Long pieces never take the last place: a short one
  * always finds one soon.
  */
-import { ServiceError } from '../../errors.ts';
+import { unavailable } from '../../errors.ts';
 import { tenantWorkMax, tooMuchWaits, unitsPerMs } from './work.ts';
 
 export interface FairQueueOptions {
@@ -33,6 +33,8 @@ export interface Place {
 
 /** Work beyond which a piece is long: ten milliseconds. */
 const longWork = 100;
+
+const waitedTooLong = 'the request waited for its turn until its deadline';
 
 interface Waiting {
   readonly startTag: number;
@@ -147,7 +149,7 @@ export class FairQueue {
     const timer =
       deadlineMs === undefined
         ? undefined
-        : setTimeout(() => drop(waitedTooLong()), Math.max(1, deadlineMs - Date.now()));
+        : setTimeout(() => drop(unavailable(waitedTooLong)), Math.max(1, deadlineMs - Date.now()));
     signal?.addEventListener('abort', onAbort, { once: true });
     line.waiting.push(waiting);
     return promise;
@@ -200,10 +202,4 @@ export class FairQueue {
       this.#forget(line);
     }
   }
-}
-
-function waitedTooLong(): ServiceError {
-  return new ServiceError('service_unavailable', 'other work was in turn until the deadline of the request', {
-    retryAfterSeconds: 1,
-  });
 }

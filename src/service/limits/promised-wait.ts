@@ -7,7 +7,7 @@
  * was there when their requests came, is what a unit of work takes now. The tenant's share of the encoders and whatever
  * else slows it down are in that measure, so nothing needs to be known of other tenants, and none is refused for them.
  */
-import { ServiceError } from '../../errors.ts';
+import { unavailable } from '../../errors.ts';
 
 interface Line {
   requests: number;
@@ -26,7 +26,6 @@ export interface PromisedWaitOptions {
 }
 
 const defaults: PromisedWaitOptions = { requestsMin: 64, waitMsMax: 1_000, smoothing: 0.1 };
-const retrySeconds = 1;
 
 export class PromisedWait {
   /** Tenants without requests have none: when all are answered, what was slow is forgotten. */
@@ -58,9 +57,7 @@ export class PromisedWait {
     const workThere = line.work + work;
     const tooLate = workThere * line.answeredMs > waitMsMax * line.answeredWork;
     if (line.requests + requests > requestsMin && tooLate) {
-      throw new ServiceError('service_unavailable', 'more of the tenant waits than can be answered soon', {
-        retryAfterSeconds: retrySeconds,
-      });
+      throw unavailable('more requests of the tenant wait than can be answered soon');
     }
     this.#lines.set(tenantId, line);
     line.requests += requests;

@@ -2,7 +2,7 @@
  * Work: what a request costs, estimated before it is done. One unit is what one token costs the encoder with the default
  * model: about 100 microseconds of one core. The other numbers say how much of something else costs as much.
  */
-import { invalid, ServiceError } from '../../errors.ts';
+import { invalid, unavailable, type ServiceError } from '../../errors.ts';
 
 export const unitsPerMs = 10;
 /** Products of a token vector of a chunk with a token vector of a query. */
@@ -66,9 +66,7 @@ export function assertAffordable(work: number, path: string): void {
 
 /** Refused, for it would have to wait too long behind other requests of its tenant. */
 export function tooMuchWaits(work: number, waiting: number): ServiceError {
-  return new ServiceError(
-    'service_unavailable',
+  return unavailable(
     `the request would cost about ${Math.ceil(work)} units of work; requests of the tenant that are there already cost ${Math.ceil(waiting)}, and ${tenantWorkMax} is the most for all together`,
-    { retryAfterSeconds: 1 },
   );
 }

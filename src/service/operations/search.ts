@@ -6,7 +6,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { IndexRow, ResolvedVersion } from '../../catalog/contract.ts';
 import type { EncodedQuery, EncoderModel } from '../../encoder/protocol/contract.ts';
-import { ServiceError, assertInvariant } from '../../errors.ts';
+import { assertInvariant, unavailable } from '../../errors.ts';
 import type { Asker, IndexReader } from '../../index/contract.ts';
 import type { NativeMatching, NativeSearchResult } from '../../index/engine/native.ts';
 import { conditionOf } from '../../index/terms/condition.ts';
@@ -40,7 +40,6 @@ import type { TokenHold } from '../limits/token-allowance.ts';
 /** A filter that every document passes. */
 const noFields = '{}';
 const candidateKMin = 200;
-const unknownVersionRetrySeconds = 30;
 /** Above this much room a query's tokens are reserved by its bytes; below, counted first. */
 const cheapReservationRoom = 1_000_000n;
 
@@ -202,11 +201,13 @@ async function searchOnce(
   const versions = await timed(context, 'resolve', () =>
     deps.versions.resolve(indexId, [...new Set(found.versionIds)]),
   );
-  // What a pinned snapshot refers to is gone only when the whole index is.
+  // The catalog keeps every version that a pinned snapshot sees, unless the whole index is erased. An answer that left a
+  // result out would be wrong.
   const unknown = [...found.versionIds].find((id) => !versions.has(id));
   if (unknown !== undefined) {
     await deps.indexes.assertExists(context.tenant.id, indexId);
-    throw unknownVersion(unknown);
+    const cause = `the catalog does not hold document version ${unknown}, which the index does`;
+    throw unavailable('a document that was found cannot be read', new Error(cause), 30);
   }
   const results = resultItems(found, versions, query.rows);
   const usage = requestUsage(context, deps.nowMs(), {
@@ -292,14 +293,6 @@ function resultItems(
     });
   }
   return items;
-}
-
-/** A shorter answer would be a wrong one. */
-function unknownVersion(versionId: number): ServiceError {
-  return new ServiceError('service_unavailable', 'a document that was found cannot be read', {
-    retryAfterSeconds: unknownVersionRetrySeconds,
-    cause: new Error(`the catalog does not hold document version ${versionId}, which the index does`),
-  });
 }
 
 /** Version ids are never reused, so a chunk's id is its own until its document is replaced. */

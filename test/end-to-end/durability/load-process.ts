@@ -3,7 +3,7 @@
  * written to and goes. Arguments: directory, seed, operations, and the ids of the index if there is one.
  */
 import { openSync } from 'node:fs';
-import { removeBlobs } from '../../../src/index/storage/blob-removal.ts';
+import { removeBlobs } from '../../../src/index/storage/blob-store.ts';
 import { openHost, openStage } from '../../support/stages/index-stage.ts';
 import { documentOf, loadSettings, notesOn, writeLoad, type StageIds } from './load.ts';
 

@@ -5,16 +5,18 @@ import {
   liveTokenVectors,
   planMerge,
   type MergeableSegment,
-  type MergeBounds,
+  type MergeSettings,
 } from '../../../src/index/segments/merge-policy.ts';
 
 const sealTokenVectors = 131_072;
-const bounds: MergeBounds = {
-  sealedMax: 8,
-  tokenVectorsMax: 128_000_000,
-  wasteTokenVectorsMax: 1_000_000,
+const bounds: MergeSettings = {
+  sealedSegmentsMax: 8,
+  mergeTokenVectorsMax: 128_000_000,
+  segmentTokenVectorsMax: 1_000_000,
   wasteAgeMsMax: 1_000,
+  nowMs: () => 0,
 };
+const at = (nowMs: number): MergeSettings => ({ ...bounds, nowMs: () => nowMs });
 const bytesPerTokenVector = 130;
 
 function segmentOf(
@@ -42,17 +44,13 @@ interface Simulated {
 }
 
 /** Seals of the given sizes, one after the other; the background work catches up after each. */
-function simulate(sizes: readonly number[], limits: MergeBounds = bounds): Simulated {
+function simulate(sizes: readonly number[], limits: MergeSettings = bounds): Simulated {
   let segments: MergeableSegment[] = [];
   let nextId = 1;
   let [sealedMax, rewritten, largest] = [0, 0, 0];
   for (const size of sizes) {
     segments.push(segmentOf(nextId++, size));
-    for (
-      let plan = planMerge(segments, limits, 0);
-      plan !== undefined;
-      plan = planMerge(segments, limits, 0)
-    ) {
+    for (let plan = planMerge(segments, limits); plan !== undefined; plan = planMerge(segments, limits)) {
       const { segmentIds } = plan;
       const merged = segments.filter(({ id }) => segmentIds.includes(id));
       const tokenVectors = merged.reduce((sum, segment) => sum + liveTokenVectors(segment), 0);
@@ -78,7 +76,10 @@ describe('merging for number', () => {
   ])(
     'keeps %i equal seals within eight segments and rewrites a record %f times at most on average',
     (seals, most) => {
-      const { sealedMax, rewritten } = simulate(equalSeals(seals), { ...bounds, tokenVectorsMax: Infinity });
+      const { sealedMax, rewritten } = simulate(equalSeals(seals), {
+        ...bounds,
+        mergeTokenVectorsMax: Infinity,
+      });
       expect(sealedMax).toBe(8);
       expect(rewritten / (seals * sealTokenVectors)).toBeLessThan(most);
     },
@@ -115,24 +116,23 @@ describe('merging for number', () => {
       planMerge(
         equalSeals(8).map((size, id) => segmentOf(id + 1, size)),
         bounds,
-        0,
       ),
     ).toBeUndefined();
   });
 
   it('leaves a large segment alone until as much has gathered beside it', () => {
     const segments = [100, 1, 1, 1, 1, 1, 1, 1, 1].map((size, place) => segmentOf(place + 1, size));
-    expect(planMerge(segments, bounds, 0)?.segmentIds.toSorted((a, b) => a - b)).toEqual([
+    expect(planMerge(segments, bounds)?.segmentIds.toSorted((a, b) => a - b)).toEqual([
       2, 3, 4, 5, 6, 7, 8, 9,
     ]);
   });
 
   it('never makes a segment beyond the cap, and holds eight up to four times the cap', () => {
     const cap = 64 * sealTokenVectors;
-    const { largest, sealedMax } = simulate(equalSeals(256), { ...bounds, tokenVectorsMax: cap });
+    const { largest, sealedMax } = simulate(equalSeals(256), { ...bounds, mergeTokenVectorsMax: cap });
     expect(largest).toBeLessThanOrEqual(cap);
     expect(sealedMax).toBe(8);
-    const beyond = simulate(equalSeals(1024), { ...bounds, tokenVectorsMax: cap });
+    const beyond = simulate(equalSeals(1024), { ...bounds, mergeTokenVectorsMax: cap });
     expect(beyond.largest).toBeLessThanOrEqual(cap);
     expect(beyond.sealedMax).toBeLessThanOrEqual(2 * (1024 / 64) + 1);
   });
@@ -143,17 +143,15 @@ describe('merging for waste', () => {
 
   it('takes a segment of which more than a fifth is waste, from 4 MiB of it', () => {
     const wasteful = segmentOf(1, mebibytes(20), { live: 790, wasteSinceMs: 0 });
-    expect(planMerge([wasteful], bounds, 0)).toEqual({ reason: 'waste', segmentIds: [1] });
-    expect(planMerge([{ ...wasteful, live: 810 }], bounds, 0)).toBeUndefined();
-    expect(
-      planMerge([segmentOf(1, mebibytes(10), { live: 700, wasteSinceMs: 0 })], bounds, 0),
-    ).toBeUndefined();
+    expect(planMerge([wasteful], bounds)).toEqual({ reason: 'waste', segmentIds: [1] });
+    expect(planMerge([{ ...wasteful, live: 810 }], bounds)).toBeUndefined();
+    expect(planMerge([segmentOf(1, mebibytes(10), { live: 700, wasteSinceMs: 0 })], bounds)).toBeUndefined();
   });
 
   it('takes old waste, however little', () => {
     const segment = segmentOf(1, sealTokenVectors, { live: 999, wasteSinceMs: 5_000 });
-    expect(planMerge([segment], bounds, 5_999)).toBeUndefined();
-    expect(planMerge([segment], bounds, 6_000)?.segmentIds).toEqual([1]);
+    expect(planMerge([segment], at(5_999))).toBeUndefined();
+    expect(planMerge([segment], at(6_000))?.segmentIds).toEqual([1]);
   });
 
   it('takes wasteful segments together as far as one target holds them, and a larger one alone', () => {
@@ -164,14 +162,14 @@ describe('merging for waste', () => {
       segmentOf(3, 400_000, old),
       segmentOf(4, 300_000),
     ];
-    expect(planMerge(segments, bounds, 1_000)?.segmentIds).toEqual([3, 1]);
-    expect(planMerge(segments.slice(1, 2), bounds, 1_000)?.segmentIds).toEqual([2]);
+    expect(planMerge(segments, at(1_000))?.segmentIds).toEqual([3, 1]);
+    expect(planMerge(segments.slice(1, 2), at(1_000))?.segmentIds).toEqual([2]);
   });
 
   it('takes what a failed write has closed, and goes before merging for number', () => {
     const segments = equalSeals(12).map((size, place) =>
       segmentOf(place + 1, size, { poisoned: place === 3 }),
     );
-    expect(planMerge(segments, bounds, 0)).toEqual({ reason: 'waste', segmentIds: [4] });
+    expect(planMerge(segments, bounds)).toEqual({ reason: 'waste', segmentIds: [4] });
   });
 });

@@ -24,10 +24,12 @@ class Values {
         }),
         addValues: async (_segment, _where, added) => added.forEach((record) => this.known.add(record)),
       },
-      readMetadata: async (versionIds): Promise<VersionMetadata> => {
-        this.reads.push(versionIds);
-        await this.#read?.promise;
-        return new Map(versionIds.map((versionId) => [versionId, { metadata }]));
+      catalog: {
+        readMetadata: async (versionIds): Promise<VersionMetadata> => {
+          this.reads.push(versionIds);
+          await this.#read?.promise;
+          return new Map(versionIds.map((versionId) => [versionId, { metadata }]));
+        },
       },
     });
     this.#complete = () => this.known.size === records;
