@@ -1,22 +1,21 @@
 /**
- * Copies of objects as files of one directory. Nothing in it is synced, so that they lie in a folder named by the start
- * of the machine, and those of earlier starts go; what processes of the host share is the directory alone: a file
- * appears by a rename, whole, and goes by its removal, which leaves those who have it mapped what they read.
+ * Copies of objects as files of one directory. Nothing in it is synced, so the files lie in a folder that is named by the
+ * start of the machine, and files of earlier starts are removed. The processes of the host share nothing but the
+ * directory. A whole file appears by a rename. A reader that has a file mapped keeps it after its removal.
  *
- * A file says in which epoch of the catalog the copies here were trusted last. What was changed before that file is compared with
- * its checksum once more, by whichever process and in whichever life, and counts as changed then.
+ * The file `epoch` says in which epoch of the catalog the copies were trusted last. A process compares a copy that is older
+ * than that file with its checksum, and then sets the time of its last change, so that no other process compares it again.
  *
- * Beyond its bytes, the files that were used longest ago go. Use is the later of the times of access, which a fetch sets, and
- * of the last change, so that what another process is writing is used.
+ * When the cache is larger than its bound, the files that were used longest ago go. The last use is the later of two times: the
+ * time of access, which a fetch sets, and the time of the last change, which keeps what another process is writing.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { createReadStream, type Stats } from 'node:fs';
-import { mkdir, readdir, readFile, rename, rm, stat, statfs, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { assertInvariant } from '../../errors.ts';
 import { fromSystem, hasCode, storageUnavailable } from '../../system-errors.ts';
 import type { BlobCache, CachedFile, OpenCopy } from './blob-cache.ts';
-import { makeDirectory } from './make-directory.ts';
+import { freeBytesOf, makeDirectory, pathOf } from './local-files.ts';
 import type { ObjectStore } from './object-store.ts';
 import { PartialFile } from './partial-file.ts';
 import { turns } from './turns.ts';
@@ -25,25 +24,22 @@ export interface BlobCacheOptions {
   readonly directory: string;
   readonly objects: ObjectStore;
   readonly bytesMax: number;
-  /** Eviction failed; it is tried again with the next file. */
+  /** Called when an eviction fails. It is tried again with the next file. */
   readonly onError: (error: unknown) => void;
 }
 
 const bootFile = '/proc/sys/kernel/random/boot_id';
-/** `<index id>/<file>`: two plain components, so that no name leaves the root. */
-const namePattern = /^[A-Za-z0-9][A-Za-z0-9_-]*\/[A-Za-z0-9][A-Za-z0-9._-]*$/;
-/** In the root. */
 const epochFile = 'epoch';
-/** Names of files that are not whole yet. */
+/** Part of the name of a file that is not whole yet. */
 const partial = '.part-';
-/** So much of the bound goes at a time, so that not every file evicts. */
+/** An eviction frees this share of the bound, so that not every new file evicts. */
 const evictedShare = 0.1;
-/** Requests for what nobody waits for. */
-const restsAtOnce = 8;
-/** A partial file that is not written any more. */
+/** Requests under way for parts that no reader waits for. */
+const unawaitedRequestsMax = 8;
+/** A partial file that was not written for this long has been given up. */
 const partialAgeMs = 3_600_000;
 
-/** Removes the copies of earlier starts of the machine: they may not be whole. */
+/** Opens the cache and removes the copies of earlier starts of the machine, which may not be whole. */
 export async function openBlobCache(options: BlobCacheOptions): Promise<BlobCache> {
   const directory = path.resolve(options.directory);
   const boot = await readFile(bootFile, 'utf8').then((text) => text.trim(), randomUUID);
@@ -51,7 +47,7 @@ export async function openBlobCache(options: BlobCacheOptions): Promise<BlobCach
   await mkdir(root, { recursive: true, mode: 0o700 });
   const earlier = (await readdir(directory)).filter((name) => name !== boot);
   for (const name of earlier) {
-    // Other processes that start now remove the same.
+    // Another process that starts now removes the same folder.
     const removal = rm(path.join(directory, name), { recursive: true, force: true, maxRetries: 3 });
     await removal.catch(options.onError);
   }
@@ -64,16 +60,16 @@ class LocalBlobCache implements BlobCache {
   readonly #root: string;
   readonly #options: BlobCacheOptions;
   readonly #fetching = new Map<string, Promise<string>>();
-  /** Files that are used while they are being fetched; nothing where there was a whole one. */
+  /** Files that are read while they are being fetched; `undefined` where the whole file was here. */
   readonly #partials = new Map<string, Promise<PartialFile | undefined>>();
-  readonly #inTurn = turns(restsAtOnce);
-  /** Created and not adopted: they count, and stay. */
+  readonly #inTurn = turns(unawaitedRequestsMax);
+  /** Files that were created and not yet adopted. They are never evicted. */
   readonly #written = new Set<string>();
-  /** Other processes add and remove, too: counted anew by each eviction. */
+  /** Other processes add and remove files, too. So each eviction counts again. */
   readonly statistics;
   #isEvicting = false;
   #epoch: { readonly name: string; readonly followed: Promise<void> } | undefined;
-  /** What was changed before is compared with its checksum. */
+  /** Files that were last changed before this time are compared with their checksums. */
   #trustedMs = 0;
 
   constructor(root: string, options: BlobCacheOptions) {
@@ -105,30 +101,30 @@ class LocalBlobCache implements BlobCache {
   }
 
   async open(object: CachedFile): Promise<OpenCopy> {
-    const file = this.#path(object.name);
+    const file = pathOf(this.#root, object.name);
     const copy = await (this.#partials.get(object.name) ?? this.#newPartial(object));
     if (copy === undefined) return { path: file };
     if (await exists(copy.path)) return { path: file, partial: copy };
-    // It is whole by now, or was taken for one that nobody writes.
+    // It became whole meanwhile, or another process removed it as one that was given up.
     await this.#discardPartial(object.name);
     return this.open(object);
   }
 
   async create(name: string): Promise<string> {
-    const file = this.#path(name);
+    const file = pathOf(this.#root, name);
     this.#written.add(file);
     await makeDirectory(path.dirname(file));
     return file;
   }
 
   async adopt(name: string): Promise<void> {
-    const file = this.#path(name);
+    const file = pathOf(this.#root, name);
     this.#added((await stat(file)).size);
     this.#written.delete(file);
   }
 
   async remove(name: string): Promise<void> {
-    const file = this.#path(name);
+    const file = pathOf(this.#root, name);
     await this.#discardPartial(name);
     await rm(file, { force: true });
     this.#written.delete(file);
@@ -140,7 +136,7 @@ class LocalBlobCache implements BlobCache {
   }
 
   async removeIndex(indexId: string): Promise<void> {
-    const folder = path.dirname(this.#path(`${indexId}/any`));
+    const folder = path.dirname(pathOf(this.#root, `${indexId}/any`));
     for (const name of this.#partials.keys())
       if (name.startsWith(`${indexId}/`)) await this.#discardPartial(name);
     // A download may add a file meanwhile.
@@ -148,12 +144,11 @@ class LocalBlobCache implements BlobCache {
     for (const file of this.#written) if (path.dirname(file) === folder) this.#written.delete(file);
   }
 
-  async freeBytes(): Promise<number> {
-    const found = await statfs(this.#root);
-    return found.bavail * found.bsize;
+  freeBytes(): Promise<number> {
+    return freeBytesOf(this.#root);
   }
 
-  /** Counts what lies there, least recently used first; drops what nobody will complete. */
+  /** Counts the files and lists them, least recently used first. Removes partial files that were given up. */
   async count(): Promise<
     readonly { readonly file: string; readonly bytes: number; readonly usedMs: number }[]
   > {
@@ -186,7 +181,7 @@ class LocalBlobCache implements BlobCache {
 
   async #fetch(object: CachedFile): Promise<string> {
     const { name, key, bytes, sha256 } = object;
-    const file = this.#path(name);
+    const file = pathOf(this.#root, name);
     await (await this.#partials.get(name))?.complete();
     if (await this.#isHit(file, object)) return file;
     const part = await this.#newPart(file);
@@ -197,7 +192,7 @@ class LocalBlobCache implements BlobCache {
       throw error;
     }
     await rename(part, file).catch((error: unknown) => {
-      // Its index was removed here meanwhile: no object is missing.
+      // The folder of the index was removed meanwhile. The caller must not take that for a missing object.
       throw hasCode(error, 'ENOENT') ? storageUnavailable(error) : error;
     });
     this.#added(bytes);
@@ -219,7 +214,7 @@ class LocalBlobCache implements BlobCache {
   }
 
   async #openPartial(object: CachedFile, onEnd: () => void): Promise<PartialFile | undefined> {
-    const wholePath = this.#path(object.name);
+    const wholePath = pathOf(this.#root, object.name);
     await this.#fetching.get(object.name)?.catch(() => undefined);
     if (await this.#isHit(wholePath, object)) return undefined;
     const { objects, onError } = this.#options;
@@ -242,7 +237,7 @@ class LocalBlobCache implements BlobCache {
     await copy?.discard();
   }
 
-  /** Whether the whole file is there and is the object, which is used now. */
+  /** Returns whether the whole file is here and is the object, and notes its use. */
   async #isHit(file: string, object: CachedFile): Promise<boolean> {
     const isHit = await this.#use(file, object).catch((error: unknown) => {
       if (!hasCode(error, 'ENOENT')) throw error;
@@ -290,7 +285,7 @@ class LocalBlobCache implements BlobCache {
       });
   }
 
-  /** Again for what came meanwhile, unless nothing more can go. */
+  /** Evicts again while files came meanwhile, unless nothing more can go. */
   async #evictAll(): Promise<void> {
     for (;;) {
       const before = this.statistics.evictions;
@@ -305,18 +300,13 @@ class LocalBlobCache implements BlobCache {
       if (this.statistics.bytes <= bytesMax * (1 - evictedShare)) return;
       if (this.#written.has(file) || file.includes(partial)) continue;
       const found = await stat(file).catch(() => undefined);
-      // Who was given it since is about to open it.
+      // A caller was given it since and is about to open it.
       if (found !== undefined && lastUse(found) > usedMs) continue;
       await rm(file, { force: true });
       this.statistics.bytes -= bytes;
       this.statistics.files -= 1;
       this.statistics.evictions += 1;
     }
-  }
-
-  #path(name: string): string {
-    assertInvariant(namePattern.test(name), `file name ${JSON.stringify(name)}`);
-    return path.join(this.#root, name);
   }
 }
 

@@ -1,18 +1,13 @@
 /**
- * Blobs as files of one directory, the only blob store of a single host. The directory and everything
- * below it is mode 0700; a directory is synced after every entry that appears or goes, because a file
- * whose entry is not durable is lost with the power however often its bytes were synced.
+ * Blobs as files of one directory, with mode 0700. A directory is synced after every entry that appears or goes. A file
+ * whose entry is not durable is lost with the power, however often its bytes were synced.
  */
 import { rmdirSync } from 'node:fs';
-import { access, mkdir, open, readdir, stat, statfs, unlink } from 'node:fs/promises';
+import { access, mkdir, open, readdir, stat, unlink } from 'node:fs/promises';
 import path from 'node:path';
-import { assertInvariant } from '../../errors.ts';
 import { hasCode } from '../../system-errors.ts';
 import type { BlobStore } from './blob-store.ts';
-import { makeDirectory } from './make-directory.ts';
-
-/** `<index id>/<file>`: two plain components, so that no name leaves the root. */
-const namePattern = /^[A-Za-z0-9][A-Za-z0-9_-]*\/[A-Za-z0-9][A-Za-z0-9._-]*$/;
+import { freeBytesOf, makeDirectory, pathOf } from './local-files.ts';
 
 /** Opens the store, making `root` durable if it does not exist. */
 export async function openLocalBlobStore(root: string): Promise<BlobStore> {
@@ -24,7 +19,7 @@ export async function openLocalBlobStore(root: string): Promise<BlobStore> {
 
 class LocalBlobStore implements BlobStore {
   readonly #root: string;
-  /** Blobs handed out by `create` and not yet sealed or removed: they keep their directory. */
+  /** Blobs that `create` has named and that are not yet sealed or removed. Their directory must stay. */
   readonly #active = new Set<string>();
 
   constructor(root: string) {
@@ -32,7 +27,7 @@ class LocalBlobStore implements BlobStore {
   }
 
   async create(name: string): Promise<string> {
-    const file = this.#path(name);
+    const file = pathOf(this.#root, name);
     this.#active.add(name);
     try {
       await makeDirectory(path.dirname(file));
@@ -45,14 +40,13 @@ class LocalBlobStore implements BlobStore {
   }
 
   async seal(name: string): Promise<void> {
-    const file = this.#path(name);
-    await access(file);
+    const file = await this.open(name);
     await syncDirectory(path.dirname(file));
     this.#active.delete(name);
   }
 
   async open(name: string): Promise<string> {
-    const file = this.#path(name);
+    const file = pathOf(this.#root, name);
     await access(file);
     return file;
   }
@@ -73,26 +67,20 @@ class LocalBlobStore implements BlobStore {
   }
 
   async remove(name: string): Promise<void> {
-    const file = this.#path(name);
+    const file = pathOf(this.#root, name);
     const directory = path.dirname(file);
     await ifExists(unlink(file));
     this.#active.delete(name);
     await ifExists(syncDirectory(directory));
-    // Without a pause between the check and the call: a `create` that starts later makes the directory anew.
+    // No `await` stands between the check and the removal: a `create` that starts later makes the directory again.
     const prefix = `${path.basename(directory)}/`;
     if (![...this.#active].some((other) => other.startsWith(prefix)) && removeEmptyDirectory(directory)) {
       await syncDirectory(this.#root);
     }
   }
 
-  async freeBytes(): Promise<number> {
-    const found = await statfs(this.#root);
-    return found.bavail * found.bsize;
-  }
-
-  #path(name: string): string {
-    assertInvariant(namePattern.test(name), `blob name ${JSON.stringify(name)}`);
-    return path.join(this.#root, name);
+  freeBytes(): Promise<number> {
+    return freeBytesOf(this.#root);
   }
 }
 
@@ -105,7 +93,7 @@ async function syncDirectory(directory: string): Promise<void> {
   }
 }
 
-/** Names inside a directory; none when it does not exist (or is a file). */
+/** Names inside a directory. None if it does not exist or is a file. */
 async function entriesOf(directory: string): Promise<readonly string[]> {
   return (await ifExists(readdir(directory))) ?? [];
 }
@@ -119,7 +107,7 @@ async function ifExists<T>(work: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Whether the directory was there, empty, and is gone now. */
+/** Returns whether there was an empty directory, which is gone now. */
 function removeEmptyDirectory(directory: string): boolean {
   try {
     rmdirSync(directory);

@@ -1,7 +1,8 @@
 /**
- * A local copy of an object that is used while it is being fetched: a file of its full length, in which what has not come
- * is a hole. Whoever lacks parts asks for them and waits for those alone; the rest follows in order. Parts carry no
- * checksum: whoever reads one must check what it reads. Once all have come, the SHA-256 is compared, and the file gets its name.
+ * A local copy of an object that is used while it is being fetched. The file has its full length, with holes for missing
+ * parts. A reader asks for the parts that it needs and waits for those alone. The rest follows in order. Parts carry no
+ * checksum, so a reader must verify what it reads. When all parts are here the SHA-256 is compared, and the file gets
+ * its name.
  */
 import { createHash } from 'node:crypto';
 import { open, rename, rm, type FileHandle } from 'node:fs/promises';
@@ -13,24 +14,25 @@ import type { turns } from './turns.ts';
 
 export interface PartialFileOptions {
   readonly object: CachedFile;
-  /** Where it is written. */
+  /** The file is written here. */
   readonly path: string;
-  /** Where it lies once it is whole. */
+  /** The file is moved here when it is whole. */
   readonly wholePath: string;
   readonly objects: Pick<ObjectStore, 'readPart'>;
-  /** Requests of all files for what nobody waits for. */
+  /** All files share these turns for parts that no reader waits for. */
   readonly inTurn: ReturnType<typeof turns>;
-  /** The rest cannot be fetched at the moment. */
+  /** Called when a part that no reader waits for cannot be fetched. It is tried again. */
   readonly onError: (error: unknown) => void;
-  /** It is whole, or never will be. */
+  /** Called when the file is whole, or never will be. */
   readonly onEnd: () => void;
 }
 
-/** Parts that somebody wants. */
-interface Rest {
+/** The parts that one caller wants. */
+interface Wanted {
   readonly parts: readonly number[];
+  /** The place in `parts` up to which all is here or requested. */
   next: number;
-  /** Requests for some of them that somebody else has made. */
+  /** Other callers' requests for some of these parts. */
   readonly others: Set<Promise<void>>;
 }
 
@@ -39,11 +41,10 @@ interface Run {
   readonly count: number;
 }
 
-/** A candidate of a search is a few KiB, anywhere in the file; a request for less would take as long. */
+/** A search reads a few KiB anywhere in the file for each candidate. A request for less than this would take as long. */
 const partBytes = 256 * 1024;
-/** Parts of one request, at most. */
-const requestParts = 8;
-/** Requests of one search under way, and of one file for its rest. */
+const requestPartsMax = 8;
+/** Requests that one caller has under way. */
 const requestsAtOnce = 32;
 const retryMs = 1_000;
 
@@ -53,7 +54,7 @@ export class PartialFile implements PartialCopy {
   readonly #options: PartialFileOptions;
   readonly #handle: FileHandle;
   readonly #count: number;
-  /** Parts on their way. */
+  /** Parts that were requested and are not here yet. */
   readonly #coming = new Map<number, Promise<void>>();
   #completing: Promise<void> | undefined;
   #discarded = false;
@@ -92,7 +93,7 @@ export class PartialFile implements PartialCopy {
     return this.#completing;
   }
 
-  /** Nobody will use it. */
+  /** Removes the file. */
   async discard(): Promise<void> {
     if (this.#discarded) return;
     this.#discarded = true;
@@ -104,35 +105,36 @@ export class PartialFile implements PartialCopy {
     return ((this.parts[part >> 3] ?? 0) & (1 << (part & 7))) !== 0;
   }
 
-  /** Requests what of ascending parts nobody has requested, and waits for the others' requests, too. */
+  /** Requests the parts that nobody has requested, and waits for the requests of others. `parts` ascends. */
   async #fetch(parts: readonly number[], inTurn: <T>(work: () => Promise<T>) => Promise<T>): Promise<void> {
-    const rest: Rest = { parts, next: 0, others: new Set() };
+    const wanted: Wanted = { parts, next: 0, others: new Set() };
     const request = async (): Promise<boolean> => {
-      const run = this.#nextRun(rest);
+      const run = this.#nextRun(wanted);
       if (run !== undefined) await this.#request(run);
       return run !== undefined;
     };
     await Promise.all(
       Array.from({ length: requestsAtOnce }, async () => {
-        // What to request is decided when the turn has come: searches may have requested it meanwhile.
+        // The parts are chosen when the turn has come: another caller may have requested some while this one waited.
         while (await inTurn(request));
       }),
     );
-    await Promise.all(rest.others);
+    await Promise.all(wanted.others);
   }
 
-  #nextRun(rest: Rest): Run | undefined {
+  /** The next run of wanted parts that nobody has requested. */
+  #nextRun(wanted: Wanted): Run | undefined {
     const isDue = (part: number): boolean => !this.#has(part) && !this.#coming.has(part);
-    const { parts, others } = rest;
-    for (; rest.next < parts.length && !isDue(parts[rest.next]!); rest.next += 1) {
-      const coming = this.#coming.get(parts[rest.next]!);
+    const { parts, others } = wanted;
+    for (; wanted.next < parts.length && !isDue(parts[wanted.next]!); wanted.next += 1) {
+      const coming = this.#coming.get(parts[wanted.next]!);
       if (coming !== undefined) others.add(coming);
     }
-    const first = parts[rest.next];
+    const first = parts[wanted.next];
     if (first === undefined) return undefined;
     let count = 0;
-    while (count < requestParts && parts[rest.next] === first + count && isDue(first + count)) {
-      rest.next += 1;
+    while (count < requestPartsMax && parts[wanted.next] === first + count && isDue(first + count)) {
+      wanted.next += 1;
       count += 1;
     }
     return { first, count };
@@ -169,7 +171,7 @@ export class PartialFile implements PartialCopy {
     try {
       await this.#fetchAll();
       await this.#verify();
-      // A copy that was removed meanwhile has no name. Who has it open keeps what it reads.
+      // A copy that was removed meanwhile cannot be renamed. Readers that have it open keep it.
       await rename(path, wholePath).catch((error: unknown) => {
         if (!hasCode(error, 'ENOENT')) throw error;
       });

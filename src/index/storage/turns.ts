@@ -1,4 +1,4 @@
-/** At most so many at a time, in the order in which they came. */
+/** Runs at most `most` pieces of work at a time, in the order in which they came. */
 export function turns(most: number): <T>(work: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = [];
   let running = 0;
@@ -8,7 +8,7 @@ export function turns(most: number): <T>(work: () => Promise<T>) => Promise<T> {
     try {
       return await work();
     } finally {
-      // Whoever waits takes this turn over.
+      // The next one takes this turn over.
       const next = waiting.shift();
       if (next === undefined) running -= 1;
       else next();

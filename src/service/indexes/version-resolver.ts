@@ -1,8 +1,9 @@
 /**
- * Document ids and metadata of versions, kept once read. A version never changes and its number is never used again, not even
- * by a catalog that fell back to an earlier moment, so what is kept cannot be wrong; whether a version still counts is decided by
- * the snapshot that found it. The cache has two halves: when the younger one is full the older one is forgotten.
+ * Keeps document ids and metadata of versions once they were read. A version never changes and its number is never used again,
+ * even by a catalog that fell back to an earlier moment. So a kept version is never wrong, and the snapshot that found it
+ * decides whether it still counts.
  */
+import { LRUCache } from 'lru-cache';
 import type { Catalog, ResolvedVersion } from '../../catalog/contract.ts';
 
 interface Kept {
@@ -10,24 +11,24 @@ interface Kept {
   readonly version: ResolvedVersion;
 }
 
-/** Characters of ids and metadata that are kept, both halves together. */
+/** Characters of ids and metadata that are kept. */
 const keptCharactersMax = 16_000_000;
-/** What an entry costs beside its text. */
+/** Characters that an entry counts beside its text. */
 const entryCharacters = 100;
 
 export class VersionResolver {
   readonly #catalog: Pick<Catalog, 'resolveVersions'>;
-  readonly #halfCharactersMax: number;
-  #young = new Map<number, Kept>();
-  #old = new Map<number, Kept>();
-  #youngCharacters = 0;
+  readonly #kept: LRUCache<number, Kept>;
 
   constructor(catalog: Pick<Catalog, 'resolveVersions'>, charactersMax = keptCharactersMax) {
     this.#catalog = catalog;
-    this.#halfCharactersMax = charactersMax / 2;
+    this.#kept = new LRUCache({
+      maxSize: charactersMax,
+      sizeCalculation: ({ version }) => version.docId.length + version.metadata.length + entryCharacters,
+    });
   }
 
-  /** As `Catalog.resolveVersions`: versions that the index does not know are absent. */
+  /** Does what `Catalog.resolveVersions` does: versions that the index does not know are absent. */
   async resolve(
     indexId: string,
     versionIds: readonly number[],
@@ -35,33 +36,19 @@ export class VersionResolver {
     const resolved = new Map<number, ResolvedVersion>();
     const unknown: number[] = [];
     for (const versionId of versionIds) {
-      const kept = this.#young.get(versionId) ?? this.#old.get(versionId);
-      if (kept?.indexId === indexId) {
-        resolved.set(versionId, kept.version);
-        if (!this.#young.has(versionId)) this.#keep(versionId, kept);
-      } else unknown.push(versionId);
+      const kept = this.#kept.get(versionId);
+      if (kept?.indexId === indexId) resolved.set(versionId, kept.version);
+      else unknown.push(versionId);
     }
     if (unknown.length === 0) return resolved;
     for (const [versionId, version] of await this.#catalog.resolveVersions(indexId, unknown)) {
       resolved.set(versionId, version);
-      this.#keep(versionId, { indexId, version });
+      this.#kept.set(versionId, { indexId, version });
     }
     return resolved;
   }
 
   forgetAll(): void {
-    this.#young = new Map();
-    this.#old = new Map();
-    this.#youngCharacters = 0;
-  }
-
-  #keep(versionId: number, kept: Kept): void {
-    const { docId, metadata } = kept.version;
-    this.#young.set(versionId, kept);
-    this.#youngCharacters += docId.length + metadata.length + entryCharacters;
-    if (this.#youngCharacters <= this.#halfCharactersMax) return;
-    this.#old = this.#young;
-    this.#young = new Map();
-    this.#youngCharacters = 0;
+    this.#kept.clear();
   }
 }
