@@ -1,7 +1,7 @@
 /**
- * The index store: opens indexes from what the catalog says exists, recovers them, and removes what nothing
- * refers to. Everything acknowledged is in the catalog and was synced before it got there; a record or a
- * file that the catalog does not name is the remains of work that never committed.
+ * Keeps indexes in a directory of this process alone. It opens an index from what the catalog names, and removes the files
+ * that nothing refers to. Everything acknowledged was synced before the catalog named it. So a record or a file that the
+ * catalog does not name is left from work that never committed.
  */
 import { unavailable, type ServiceError } from '../errors.ts';
 import type { IndexState } from '../index-state.ts';
@@ -22,7 +22,7 @@ import { LocalIndex, type LocalIndexEvents } from './local-index.ts';
 export interface LocalStoreDeps {
   readonly engine: NativeEngine;
   readonly blobs: BlobStore;
-  /** Token vectors one search may scan exactly; 0 = measured. */
+  /** Token vectors that one search may scan exactly; 0 = measured. */
   readonly exactTokenVectorsMax: number;
   readonly settings: IndexSettings;
   readonly catalogOf: (indexId: string, tenantId?: string) => SegmentCatalog;
@@ -32,8 +32,8 @@ export interface LocalStoreDeps {
 type Opening = Parameters<IndexStore['open']>[1] & { readonly indexId: string };
 
 /**
- * Indexes in a directory of this process alone. Opening one rejects with `internal_error` (after `onCorrupt`) when a
- * referenced record cannot be read, and with `service_unavailable` when neither model nor segment says its dimension.
+ * Opening an index rejects with `internal_error` (after `onCorrupt`) when a referenced record cannot be read, and with
+ * `service_unavailable` when neither the model nor a segment says its dimension.
  */
 export function createLocalStore(deps: LocalStoreDeps) {
   const { blobs, settings } = deps;
@@ -55,7 +55,7 @@ export function createLocalStore(deps: LocalStoreDeps) {
   } satisfies IndexStore;
 }
 
-/** What all indexes have together. */
+/** Shared by all indexes. */
 interface Shared {
   readonly pace: CopyPace;
   readonly verification: Verification;
@@ -67,7 +67,7 @@ async function openIndex(deps: LocalStoreDeps, shared: Shared, opening: Opening)
   try {
     return await attempt().catch((error: unknown) => {
       if (!hasEngineCode(error, 'corrupt')) throw error;
-      // Damage is certain when a second look finds it, too.
+      // A second attempt proves the damage.
       return attempt();
     });
   } catch (error) {
@@ -112,8 +112,12 @@ async function attemptOpen(deps: LocalStoreDeps, shared: Shared, opening: Openin
 async function dimOf({ engine, blobs }: LocalStoreDeps, state: IndexState): Promise<number> {
   const [first] = state.segments;
   if (first === undefined) throw otherModel();
-  const look = { recordsReferenced: 0, firstRecord: 0, verifyBytesMax: 0 };
-  return (await engine.inspectSegment(await openBlob(blobs, first.blob), look)).dim;
+  return await dimOfSegment(engine, await openBlob(blobs, first.blob));
+}
+
+/** Components of the token vectors of a segment file. */
+export async function dimOfSegment(engine: NativeEngine, file: string): Promise<number> {
+  return (await engine.inspectSegment(file, { recordsReferenced: 0, firstRecord: 0, verifyBytesMax: 0 })).dim;
 }
 
 async function openSegments(
@@ -138,7 +142,7 @@ async function openSegments(
   return segments;
 }
 
-/** Only a blob that is not there is damage: a store that cannot be asked says nothing about it. */
+/** A missing blob is damage. Any other failure to open one is not. */
 async function openBlob(blobs: BlobStore, name: string): Promise<string> {
   return blobs.open(name).catch((error: unknown) => {
     throw hasCode(error, 'ENOENT') ? withCode('corrupt', 'a referenced segment is missing', error) : error;
@@ -146,14 +150,14 @@ async function openBlob(blobs: BlobStore, name: string): Promise<string> {
 }
 
 function noteWaste(native: NativeIndex, segments: ReadonlyMap<number, Segment>): void {
-  // How old the waste is that an earlier process left is unknown: old enough.
+  // Nobody knows how old the waste of an earlier process is, so it counts as old enough to be rewritten.
   for (const info of native.segments()) {
     const segment = segments.get(info.segmentId);
     if (segment !== undefined && info.records > info.recordsLive) segment.wasteSinceMs = 0;
   }
 }
 
-/** All but the segments that the catalog names and what their searches use: what a crash left, or an earlier program. */
+/** Removes what a crash or an earlier release left: all but the segments that the catalog names and their derived data. */
 async function removeUnreferenced(
   blobs: BlobStore,
   indexId: string,

@@ -1,6 +1,6 @@
 /**
- * What an index that several nodes share needs from the keeper of the truth about it, as plain data and functions: the
- * service binds it to the catalog, which this layer does not know. Every write is durable when its promise settles.
+ * What an index that nodes share asks of the catalog, which this room does not know: the service binds the two. Every
+ * write is durable when its promise settles.
  */
 import type { CommitUpsertInput, CommitUpsertResult } from '../../document-commits.ts';
 import type { IndexChanges, IndexHead, NamedSegment } from '../../index-state.ts';
@@ -8,39 +8,39 @@ import type { VersionMetadata } from '../segments/value-loader.ts';
 
 export interface MergedSegments {
   readonly removedSegmentIds: readonly number[];
-  /** Absent when nothing that is removed is still needed. */
+  /** Absent when no record of the removed segments is still needed. */
   readonly target?: NamedSegment;
-  /** Versions that a reader may need still, and their records in the target. */
+  /** The versions that a reader may still need, and their records in the target. */
   readonly moves: { readonly versionIds: Float64Array; readonly records: Uint32Array };
 }
 
-/** The right to merge, until it runs out or another node takes it. */
+/** The right to merge, which ends when it runs out or another node takes it. */
 export interface MergeTurn {
-  /** False when it is lost. */
+  /** Returns false when it is lost. */
   renew(): Promise<boolean>;
-  /** One transaction; false, and nothing changed, when the turn is lost. */
+  /** One transaction. Returns false and changes nothing when the turn is lost. */
   swap(merged: MergedSegments): Promise<boolean>;
   release(): Promise<void>;
 }
 
 /** Every call rejects with `not_found` when the index is gone. */
 export interface ClusterIndexCatalog {
-  /** As it is at some moment after the call. */
+  /** The head at some moment after the call. */
   readHead(): Promise<IndexHead>;
   /**
-   * One moment, as far as it differs from a node that has every commit up to `generation` (-1 = none) and these segments.
-   * `'reopen'`: deaths that the node has not seen are forgotten.
+   * The difference between one moment and a node that has every commit up to `generation` (-1 = none) and these segments.
+   * `'reopen'`: the catalog has forgotten deaths that the node has not seen.
    */
   changesSince(node: {
     readonly generation: number;
     readonly segmentIds: readonly number[];
   }): Promise<IndexChanges | 'reopen'>;
   allocateSegmentId(): Promise<number>;
-  /** Before the first object is put: what is put and never named is garbage that the catalog knows. */
+  /** To be called before an object is put: the catalog then knows objects that are put and never named as garbage. */
   createSegment(segment: { readonly id: number; readonly blob: string }): Promise<void>;
   /**
-   * One transaction, in which each upsert is decided alone; the results are in the order of the upserts. Segments that
-   * they name first are named by it.
+   * One transaction, in which each upsert is decided alone. The results are in the order of the upserts. The transaction
+   * names the segments that the upserts name for the first time.
    */
   commitUpserts(
     upserts: readonly CommitUpsertInput[],
@@ -48,6 +48,6 @@ export interface ClusterIndexCatalog {
   readMetadata(versionIds: readonly number[]): Promise<VersionMetadata>;
   /** Forgets versions that died at or before a generation. */
   forgetDeadVersions(generation: number): Promise<number>;
-  /** `undefined` while another node has it. */
+  /** `undefined` while another node has the turn. */
   beginMerge(): Promise<MergeTurn | undefined>;
 }

@@ -1,10 +1,10 @@
 /**
- * One index that several nodes share, as one of them has it open. The catalog is the only truth, and every search asks
- * it first which generation holds now: it sees every upsert that any node had answered before it came.
+ * An index that nodes share, as one of them has it open. Every search first asks the catalog for the current generation, so
+ * it sees every upsert that any node had answered before the search came.
  *
- * Nothing is loaded when the index is opened. The first search, as every later one that finds this node behind, fetches
- * what is missing, and waits for it no longer than it has time; the fetching goes on. Token vectors come last: a search
- * that has chosen its candidates waits for those alone.
+ * Opening loads nothing. A search that finds this node behind fetches what is missing. It waits no longer than it has time, and the
+ * fetching goes on afterwards. Token vectors come last: a search that has chosen its candidates waits for theirs
+ * alone.
  */
 import { alone, before, openingAgain } from '../asking.ts';
 import type {
@@ -44,11 +44,11 @@ export interface ClusterIndexDeps {
   readonly pace: CopyPace;
   readonly plans: SearchPlans;
   readonly events?: ClusterEvents;
-  /** A job in the background failed; it is tried again at the next occasion. */
+  /** A job in the background failed. It is tried again with the next commit, search or round of upkeep. */
   readonly onBackgroundError: (indexId: string, job: string, error: unknown) => void;
 }
 
-/** Other nodes may be behind by so much and still learn of every death one by one. */
+/** A node that is behind by less than this still learns of every death. One that is further behind opens the index again. */
 const deathsKeptMs = 3_600_000;
 
 export class ClusterIndex implements OpenIndex {
@@ -58,11 +58,11 @@ export class ClusterIndex implements OpenIndex {
   readonly #upserts: UpsertDeps;
   readonly #groups: UpsertGroups;
   readonly #values: ValueLoader;
-  /** Generations by when this node had them, oldest first. */
+  /** The generations that this node had, and when; oldest first. */
   readonly #passed: { readonly atMs: number; readonly generation: number }[] = [];
   #maintenance: Promise<void> | undefined;
   readonly #jobs = new Set<Promise<void>>();
-  /** Background work is given up. */
+  /** Resolved when background work is given up. */
   readonly #ended = Promise.withResolvers<void>();
   #failure: unknown;
   #closed = false;
@@ -128,7 +128,7 @@ export class ClusterIndex implements OpenIndex {
     }
   }
 
-  /** What was committed is durable and is seen by the next search everywhere: the answer need not wait for this node. */
+  /** The commit is durable, and the next search on every node sees it. So the answer does not wait for this node. */
   async commitDelete<T>(transaction: () => Promise<CommitWork<T>>): Promise<T> {
     const { result, commit } = await transaction();
     if (commit !== undefined) await this.catchUp();
@@ -152,7 +152,7 @@ export class ClusterIndex implements OpenIndex {
     }
   }
 
-  /** Nothing waits for it: every search looks for itself. */
+  /** Catches up in the background: every search looks for itself. */
   async catchUp(): Promise<void> {
     this.#inBackground('catching up', () => this.#catchUp());
   }
@@ -209,14 +209,14 @@ export class ClusterIndex implements OpenIndex {
     await Promise.allSettled([this.#merges.settled(), this.#maintenance, ...this.#jobs]);
   }
 
-  /** What searches would have to wait for is here already then, and segments do not gather. */
+  /** Fetches early what searches would have to wait for, and merges before many segments gather. */
   async #catchUp(): Promise<void> {
     if (this.#closed) return;
     await this.#follower.reach(await this.#deps.catalog.readHead());
     void this.#merges.run();
   }
 
-  /** What no commit has named goes, and what another node has merged away already. */
+  /** Drops the deltas that no commit has named, and those that another node has merged away already. */
   async #endDeltas(deltas: readonly Delta[], isCommitted: boolean): Promise<void> {
     try {
       if (isCommitted) await this.#catchUp();
@@ -232,7 +232,7 @@ export class ClusterIndex implements OpenIndex {
     this.#jobs.add(running);
   }
 
-  /** Asks the engine about what holds now, with the time that is left. */
+  /** Asks the engine about the current generation, with the time that is left. */
   async #ask<Asked extends Omit<NativeMatching, 'generation'>, T>(
     asked: Asked,
     head: Promise<IndexHead> | undefined,
@@ -250,7 +250,7 @@ export class ClusterIndex implements OpenIndex {
         const found = await this.#values.run({ ...asked, generation, endsAt, signal }, () =>
           this.#withParts(endsAt, () => inTurn(askNow)),
         );
-        // While records move they can be met at both places, or at none; once they have moved, at one.
+        // A search that ran while records moved may have met one at both places, or at none: it runs again.
         if (swaps === this.#follower.swaps) return found;
       }
     } catch (error) {
@@ -263,7 +263,7 @@ export class ClusterIndex implements OpenIndex {
     return before(endsAt, this.#reachHead(asked), 'the index is being fetched');
   }
 
-  /** Asks again whenever parts have come that the engine lacked. */
+  /** Asks the engine, fetches the parts that it lacks, and asks again. */
   async #withParts<T>(endsAt: number, ask: () => Promise<T>): Promise<T> {
     for (;;) {
       this.#assertUsable();
@@ -287,7 +287,7 @@ export class ClusterIndex implements OpenIndex {
     });
   }
 
-  /** A local copy that cannot be read is nothing lost: the index begins anew without it. */
+  /** Removes a local copy that cannot be read. The index is opened again without it, and nothing is lost. */
   async #mend(error: unknown): Promise<void> {
     const unread = unreadRecord(error);
     if (unread === undefined) return;
@@ -311,7 +311,7 @@ export class ClusterIndex implements OpenIndex {
   }
 
   #noteBackgroundError(job: string, error: unknown): void {
-    // Jobs that closing cuts short fail by design.
+    // Closing makes running jobs fail: that is no error.
     if (!this.#closed) this.#deps.onBackgroundError(this.#deps.indexId, job, error);
   }
 

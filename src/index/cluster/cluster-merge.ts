@@ -1,7 +1,7 @@
 /**
- * Merges of an index that several nodes share: one node at a time, which has the turn. The merged segment is written
- * here, gets its derived data and is put into the object store; one transaction of the catalog names it in place of its
- * sources. From then on this node follows like every other. A node that loses its turn in the middle changes nothing.
+ * Merges of an index that nodes share. One node at a time has the turn to merge. It writes the merged segment, builds its
+ * derived data and puts it into the object store. Then one transaction of the catalog names it in place of its sources, and
+ * this node follows that change like every other. A node that loses its turn before that changes nothing.
  */
 import { fromEngine } from '../engine/engine-errors.ts';
 import type { SeenRecords, SegmentInfo } from '../engine/native.ts';
@@ -22,7 +22,7 @@ export interface ClusterMergesDeps extends Omit<DeltaDeps, 'catalog'> {
   readonly onError: (job: string, error: unknown) => void;
 }
 
-/** A turn is renewed three times before it runs out. */
+/** How long a turn lasts. It is renewed three times within that. */
 export const mergeTurnMs = 30_000;
 
 export class ClusterMerges {
@@ -38,12 +38,12 @@ export class ClusterMerges {
     return this.#running !== undefined;
   }
 
-  /** Merges in the background until nothing is due, if no other node does. Joins what is under way; never rejects. */
+  /** Merges until nothing is due, unless another node does. Callers share a run. Never rejects. */
   run(): Promise<void> {
     if (this.#closed) return Promise.resolve();
     this.#running ??= this.#mergeAll()
       .catch((error: unknown) => {
-        // What closing cuts short fails by design.
+        // Closing makes a running merge fail: that is no error.
         if (!this.#closed) this.#deps.onError('merge', error);
       })
       .finally(() => {
@@ -105,12 +105,12 @@ export class ClusterMerges {
     } catch (error) {
       throw fromEngine(error);
     } finally {
-      // Unless it has been named.
+      // This drops the target unless the catalog names it by now.
       await dropDelta(this.#deps, target);
     }
   }
 
-  /** Immutable, and fast to search. */
+  /** Makes the target immutable and fast to search. */
   async #finish(targetId: number, lease: Renewal): Promise<SegmentInfo> {
     const { native, settings } = this.#deps;
     const sealed = await native.seal(targetId);
@@ -127,14 +127,14 @@ export class ClusterMerges {
     await follower.reach(await catalog.readHead());
   }
 
-  /** Nothing while segments are being fetched: a merge, and a codebook, read all of them. */
+  /** The segments to merge next. None while segments are being fetched, because a merge and a codebook read all of them. */
   #due(): readonly MergeableSegment[] {
     const { settings, follower } = this.#deps;
     if (!follower.isWhole) return [];
     const segments = this.#mergeable();
     const plan = planMerge(segments, settings);
     if (plan !== undefined) return segments.filter(({ id }) => plan.segmentIds.includes(id));
-    // Chunks without codes are scored exactly: together they get codes as soon as one segment of their size would.
+    // Segments without codes are scored exactly. They are merged as soon as the merged segment would get codes.
     const plain = segments.filter(({ centroids }) => centroids === 0);
     const tokenVectors = plain.reduce((sum, segment) => sum + liveTokenVectors(segment), 0);
     return tokenVectors < settings.codesTokenVectorsMin ? [] : plain;
@@ -158,12 +158,12 @@ export class ClusterMerges {
     });
   }
 
-  /** Doubles with each segment beyond the bound: writers that outrun the merges must not win for ever. */
+  /** Doubles with each segment above the bound, so that merges catch up with any writer in the end. */
   #haste(): number {
     return 2 ** Math.max(0, this.#deps.follower.segments.size - this.#deps.settings.sealedSegmentsMax - 1);
   }
 
-  /** `source`: whoever took the turn may have merged it away, and this node may know that before its lease says so. */
+  /** `source`: another node may have taken the turn and merged it away. This node may see that before it knows the turn lost. */
   #assertGoingOn(lease: Renewal, source?: number): void {
     if (this.#closed) throw new Error('the index is being closed');
     const isGone = source !== undefined && !this.#deps.follower.segments.has(source);
@@ -171,7 +171,7 @@ export class ClusterMerges {
   }
 }
 
-/** Keeps a turn for as long as it is used. */
+/** Renews a turn for as long as it is used. */
 class Renewal {
   readonly turn: MergeTurn;
   readonly #timer: NodeJS.Timeout;
@@ -191,7 +191,7 @@ class Renewal {
     if (!this.#lost) await this.turn.release();
   }
 
-  /** A catalog that cannot be asked has not said no: the swap decides. */
+  /** When the catalog cannot be asked the turn may still hold: the swap decides. */
   async #renew(): Promise<void> {
     const kept = await this.turn.renew().catch(() => true);
     if (kept) return;

@@ -1,9 +1,9 @@
-/** The indexes of a node: opened from the catalog and the object store, with copies in the node's cache. */
+/** Opens the indexes of a node from the catalog and the object store, with copies in the node's cache. */
 import type { IndexStore, SearchPlans } from '../contract.ts';
 import { fromEngine } from '../engine/engine-errors.ts';
 import type { NativeEngine } from '../engine/native.ts';
 import type { IndexSettings } from '../index-settings.ts';
-import { otherModel } from '../local-store.ts';
+import { dimOfSegment, otherModel } from '../local-store.ts';
 import { CopyPace } from '../segments/copy-pace.ts';
 import { Verification } from '../segments/scrub.ts';
 import type { BlobCache } from '../storage/blob-cache.ts';
@@ -18,7 +18,7 @@ export interface ClusterStoreDeps {
   readonly cache: BlobCache;
   readonly objects: ObjectStore;
   readonly catalogOf: (indexId: string, tenantId?: string) => ClusterIndexCatalog;
-  /** Token vectors one search may scan exactly; 0 = measured. */
+  /** Token vectors that one search may scan exactly; 0 = measured. */
   readonly exactTokenVectorsMax: number;
   readonly settings: IndexSettings;
   readonly events?: ClusterEvents;
@@ -31,7 +31,7 @@ export function createClusterStore(deps: ClusterStoreDeps): IndexStore {
   const pace = new CopyPace(settings.copyBytesPerSecond);
   return {
     plans,
-    // Every object is compared with its checksum when it is fetched.
+    // There is no background verification: every object is compared with its checksum when it is fetched.
     verification: new Verification(),
     async open(indexId, { dim: modelDim, tenantId }) {
       const catalog = deps.catalogOf(indexId, tenantId);
@@ -62,7 +62,6 @@ export function createClusterStore(deps: ClusterStoreDeps): IndexStore {
   };
 }
 
-/** The dimension of the index's segments. */
 async function dimOf(
   { engine, cache }: ClusterStoreDeps,
   catalog: Pick<ClusterIndexCatalog, 'changesSince'>,
@@ -70,6 +69,5 @@ async function dimOf(
   const changes = await catalog.changesSince({ generation: -1, segmentIds: [] });
   const first = changes === 'reopen' ? undefined : changes.segments[0];
   if (first === undefined) throw otherModel();
-  const look = { recordsReferenced: 0, firstRecord: 0, verifyBytesMax: 0 };
-  return (await engine.inspectSegment(await fetchSegment(cache, first), look)).dim;
+  return await dimOfSegment(engine, await fetchSegment(cache, first));
 }

@@ -1,6 +1,6 @@
 /**
- * A segment that a node writes, a *delta*: it is sealed and put into the object store before a commit or a merge names
- * it. Nobody else ever reads one that nothing has named, and what was put of it is garbage that the catalog knows.
+ * A *delta* is a segment that a node writes. The node seals it and puts it into the object store before a commit or a merge
+ * names it. No other node reads it before that. If nothing ever names it, the catalog knows its objects as garbage.
  */
 import type { NamedSegment, RecordLocation } from '../../index-state.ts';
 import { fromEngine } from '../engine/engine-errors.ts';
@@ -20,8 +20,8 @@ export interface DeltaDeps {
 }
 
 /**
- * Segments that this node has open and the catalog may name at any moment. Whoever meets one in the catalog takes it over;
- * whoever gives one up finds out whether that has happened.
+ * Deltas that this node has open and that the catalog may name at any moment. Two may want one: the follower that meets it in
+ * the catalog, and the writer that gives it up. The first of them to `take` it has it.
  */
 export class StagedSegments {
   readonly #blobs = new Map<number, string>();
@@ -30,19 +30,19 @@ export class StagedSegments {
     this.#blobs.set(id, blob);
   }
 
-  /** Whether it was there; it is not any more. */
+  /** Removes a delta from here. Returns whether it was here. */
   take(id: number, blob: string): boolean {
     return this.#blobs.get(id) === blob && this.#blobs.delete(id);
   }
 }
 
-/** A name that the catalog knows: objects may be put under it, and are garbage until something names them. */
+/** A name that the catalog knows. Objects that are put under it are garbage until a commit or a merge names them. */
 export interface Delta {
   readonly id: number;
   readonly blob: string;
 }
 
-/** Names a delta; nothing of it is here yet. */
+/** Gets a name for a delta from the catalog. Its file does not exist yet. */
 export async function nameDelta({
   indexId,
   catalog,
@@ -52,7 +52,7 @@ export async function nameDelta({
   return delta;
 }
 
-/** Makes its file in the cache, to be written, sealed and put. */
+/** Makes the file of a delta in the cache. */
 export async function openDelta({ native, cache, staged }: DeltaDeps, { id, blob }: Delta): Promise<void> {
   try {
     await native.createSegment(id, await cache.create(blob));
@@ -81,7 +81,7 @@ export async function appendTo(
   }
 }
 
-/** Makes its records durable, where every node finds them. */
+/** Makes the records of a delta durable in the object store. */
 export async function sealAndPut(deps: DeltaDeps, delta: Delta): Promise<NamedSegment> {
   try {
     const info = await deps.native.seal(delta.id);
@@ -91,7 +91,7 @@ export async function sealAndPut(deps: DeltaDeps, delta: Delta): Promise<NamedSe
   }
 }
 
-/** Unless something has named it by now, and this node has it from the catalog. */
+/** Drops a delta, unless the catalog has named it and the follower has taken it. */
 export async function dropDelta(
   { native, cache, staged }: Pick<DeltaDeps, 'native' | 'cache' | 'staged'>,
   { id, blob }: Delta,

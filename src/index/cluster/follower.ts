@@ -1,10 +1,10 @@
 /**
- * Keeps what this node has of an index in step with the catalog. Whatever another node, or this one, has committed or
- * merged comes the same way: one look at the catalog tells which segments there are now and what was born and has died
- * since; missing segments are fetched and opened, and then everything changes over in one turn of the event loop.
+ * Keeps what this node has of an index in step with the catalog. Commits and merges of every node, this one too, come the
+ * same way. One look at the catalog says which segments there are now, and which versions were born and died
+ * since. The node fetches and opens the missing segments. Then everything changes in one turn of the event loop.
  *
- * A search that runs meanwhile sees its own generation. It may meet a moved record at both places, or at none: it
- * notices by `swaps` and runs again.
+ * A search that runs meanwhile sees its own generation. It may meet a moved record at both places, or at none. It notices
+ * that by `swaps` and runs again.
  */
 import { unavailable, type ServiceError } from '../../errors.ts';
 import type { IndexChanges, IndexHead, NamedSegment } from '../../index-state.ts';
@@ -32,21 +32,21 @@ export interface FollowerDeps {
 /** A segment that the catalog names. */
 export interface FollowedSegment {
   readonly blob: string;
-  /** When the oldest bytes that no live version needs came to be; `undefined` while there are none. */
+  /** When the first bytes here were no longer needed by any live version; `undefined` while all are. */
   wasteSinceMs: number | undefined;
 }
 
-const nobody = { segmentIds: new Float64Array(), records: new Uint32Array() };
+const noRecords = { segmentIds: new Float64Array(), records: new Uint32Array() };
 
 export class Follower {
   readonly #deps: FollowerDeps;
   readonly #segments = new Map<number, FollowedSegment>();
-  /** Segments that are searched while they are being fetched. */
+  /** Open segments that are still being fetched. */
   readonly #partials = new Map<number, PartialCopy>();
   readonly #completing = new WeakMap<PartialCopy, Promise<void>>();
   #generation = -1;
   #layout = -1;
-  /** All that is here is of this one; `undefined` = nothing is here. */
+  /** The epoch of all that is here; `undefined` = nothing is here. */
   #epoch: string | undefined;
   #swaps = 0;
   #running: Promise<void> | undefined;
@@ -62,19 +62,19 @@ export class Follower {
   }
 
   /**
-   * Only beginning anew helps: the catalog has forgotten what would lead from here to now, it is of another epoch, or a
-   * copy is damaged.
+   * The index must be opened again: the catalog has forgotten deaths that this node has not seen, it has begun another epoch,
+   * or a copy is damaged.
    */
   get lost(): boolean {
     return this.#lost;
   }
 
-  /** All that is open is here. */
+  /** Whether every open segment is completely here. */
   get isWhole(): boolean {
     return this.#partials.size === 0;
   }
 
-  /** How often records have moved. */
+  /** How often records have moved to another segment. */
   get swaps(): number {
     return this.#swaps;
   }
@@ -83,7 +83,7 @@ export class Follower {
     return this.#segments;
   }
 
-  /** Resolves when this node has at least this. Callers that come together share the work. */
+  /** Resolves when this node has reached this head. Callers share the work. */
   async reach({ generation, layout, epoch }: IndexHead): Promise<void> {
     while (this.#epoch !== epoch || this.#generation < generation || this.#layout < layout) {
       this.#assertEpoch(epoch);
@@ -94,12 +94,12 @@ export class Follower {
     }
   }
 
-  /** What has come since is used from now on. */
+  /** Tells the engine about the parts that have come. */
   noteParts(): void {
     for (const [id, partial] of this.#partials) this.#deps.native.addParts(id, partial.parts);
   }
 
-  /** Resolves when they have come. */
+  /** Resolves when these parts are here. */
   async fetchParts({ segmentIds, parts }: AbsentParts): Promise<void> {
     const bySegment = Map.groupBy(parts.keys(), (place) => segmentIds[place] ?? 0);
     await Promise.all(
@@ -108,14 +108,14 @@ export class Follower {
         try {
           await partial?.need(places.map((place) => parts[place] ?? 0));
         } catch (error) {
-          // Unless a merge has taken it away meanwhile.
+          // The failure does not matter if a merge has removed the segment meanwhile.
           if (this.#partials.get(id) === partial) throw isUnreadable(error) ? unreadable(error) : error;
         }
       }),
     );
   }
 
-  /** What no search has waited for. Resolves when there is nothing left to fetch; never rejects. */
+  /** Fetches the parts that no search has waited for. Resolves when nothing is left to fetch. Never rejects. */
   async fetchRest(): Promise<void> {
     await Promise.all(
       [...this.#partials].map(([id, partial]) => {
@@ -126,7 +126,7 @@ export class Follower {
     );
   }
 
-  /** Its copy cannot be read. */
+  /** Removes the copy of a segment that cannot be read. */
   async removeCopy(id: number, { blob }: FollowedSegment): Promise<void> {
     this.#lost = true;
     this.#partials.delete(id);
@@ -148,23 +148,23 @@ export class Follower {
     this.#assertEpoch(changes.epoch);
     if (isFirst) await cache.followEpoch(changes.epoch);
     const opened = await this.#openNew(changes);
-    // Nobody searches before the first time is over: it may take many turns.
+    // No search runs before the first catching up has ended, so it may take many turns of the event loop.
     if (isFirst) {
-      if (changes.generation > 0) native.publish(changes.generation, nobody, nobody);
+      if (changes.generation > 0) native.publish(changes.generation, noRecords, noRecords);
       await loadLifespans(native, changes.versions);
     }
     this.#changeOver(changes, opened, isFirst);
     events?.caughtUp((performance.now() - startedAt) / 1000, isFirst);
   }
 
-  /** Numbers of two epochs cannot be compared. */
+  /** Refuses another epoch: numbers of two epochs cannot be compared. */
   #assertEpoch(epoch: string): void {
     if (this.#epoch === undefined || this.#epoch === epoch) return;
     this.#lost = true;
     throw openingAgain(new Error('the catalog has begun another epoch'));
   }
 
-  /** Opens what this node does not have and somebody may still see; what it cannot have all of, it has none of. */
+  /** Opens the segments that are missing here and that somebody may still see: all of them, or none. */
   async #openNew(changes: IndexChanges): Promise<readonly NamedSegment[]> {
     const { staged } = this.#deps;
     const needed = new Set(changes.versions.segmentIds);
@@ -180,7 +180,7 @@ export class Follower {
     throw (failure as PromiseRejectedResult).reason;
   }
 
-  /** A local copy that has been damaged, or has been evicted before it was opened, is fetched once more. */
+  /** Opens a segment. A local copy that is damaged, or was evicted before it was opened, is fetched once more. */
   async #open(segment: NamedSegment): Promise<void> {
     const { cache, onError } = this.#deps;
     try {
@@ -237,16 +237,16 @@ export class Follower {
     this.#deps.native.dropSegment(id);
   }
 
-  /** In one turn of the event loop, in this order: what was born becomes visible with the generation, not before. */
+  /** Makes all changes in one turn of the event loop. New versions become visible with the generation, at the end. */
   #changeOver(changes: IndexChanges, opened: readonly NamedSegment[], isFirst: boolean): void {
     const { native, nowMs } = this.#deps;
     if (!isFirst) {
-      if (changes.generation > this.#generation) native.publish(changes.generation, nobody, changes.died);
+      if (changes.generation > this.#generation) native.publish(changes.generation, noRecords, changes.died);
       if (changes.versions.versionIds.length > 0) native.loadLifespans(changes.versions);
     }
     for (const { id, blob } of opened) this.#segments.set(id, { blob, wasteSinceMs: undefined });
     this.#dropRemoved(changes);
-    // How old the waste is that a node finds at first is unknown: old enough.
+    // Nobody knows how old the waste is that a node finds at first, so it counts as old enough to be rewritten.
     this.#noteWaste(isFirst ? 0 : nowMs());
     this.#generation = changes.generation;
     this.#layout = changes.layout;

@@ -1,6 +1,7 @@
 /**
- * A segment as objects: itself and what is derived from it, each under the segment's blob and an ending. A blob is named
- * by a random number, not by the segment's: a catalog that was restored to an earlier moment gives numbers again.
+ * The objects of a segment: the segment itself and its derived data, each under the segment's blob and an ending. A blob has
+ * a random name, not the number of the segment, because a catalog that was restored to an earlier moment gives numbers
+ * again.
  */
 import { randomUUID } from 'node:crypto';
 import type { NamedSegment, SegmentFile } from '../../index-state.ts';
@@ -10,7 +11,7 @@ import type { BlobCache, CachedFile, OpenCopy } from '../storage/blob-cache.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 
 const codebookEnding = '.codebook';
-/** The directory of most segments is in so many parts at their end. */
+/** The directory of most segments lies in this many parts at the end of the file. */
 const directoryParts = 4;
 
 export function newBlob(indexId: string): string {
@@ -20,7 +21,7 @@ export function newBlob(indexId: string): string {
 /** Every ending that an object of a segment may have. */
 export const objectEndings: readonly string[] = ['', ...Object.values(derivedEndings), codebookEnding];
 
-/** Resolves to the local path of the segment, with what is derived from it beside it. */
+/** Resolves to the local path of the segment. Its derived data lies beside it. */
 export async function fetchSegment(
   cache: Pick<BlobCache, 'fetch'>,
   { blob, files }: NamedSegment,
@@ -34,8 +35,8 @@ export async function fetchSegment(
 }
 
 /**
- * Resolves when it can be opened. What searches read all of is fetched whole: what is derived from it, or the segment
- * itself where there is nothing of that kind. Otherwise there is no more of the segment than its ends.
+ * Resolves when the engine can open the segment. Files that searches read completely are fetched whole: the derived data, or the
+ * segment itself if it has none. Of a segment with derived data only the first and last parts are fetched.
  */
 export async function openSegmentCopy(
   cache: Pick<BlobCache, 'fetch' | 'open'>,
@@ -53,12 +54,12 @@ export async function openSegmentCopy(
   return copy;
 }
 
-/** Local copies go; a codebook, which segments share, stays. */
+/** Removes the local copies of a segment. A codebook stays, because segments share it. */
 export async function uncacheSegment(cache: Pick<BlobCache, 'remove'>, blob: string): Promise<void> {
   for (const ending of ['', ...Object.values(derivedEndings)]) await cache.remove(blob + ending);
 }
 
-/** Puts a sealed segment that lies in the cache; with what is derived from it, when there is some. */
+/** Puts a sealed segment of the cache into the object store, with its derived data if it has some. */
 export async function putSegment(
   {
     objects,
@@ -70,35 +71,31 @@ export async function putSegment(
   { id, blob }: { readonly id: number; readonly blob: string },
   info: SegmentInfo,
 ): Promise<NamedSegment> {
-  const folder = blob.slice(0, blob.lastIndexOf('/'));
-  const hasCodes = info.centroids > 0;
-  const sources = [
-    { ending: '', name: blob },
-    ...(hasCodes
+  const sources: readonly Pick<SegmentFile, 'ending' | 'name'>[] = [
+    { ending: '' },
+    ...(info.centroids > 0
       ? [
-          { ending: derivedEndings.codes, name: blob + derivedEndings.codes },
-          { ending: derivedEndings.postings, name: blob + derivedEndings.postings },
-          { ending: codebookEnding, name: `${folder}/${info.codebook}`, codebook: info.codebook },
+          { ending: derivedEndings.codes },
+          { ending: derivedEndings.postings },
+          { ending: codebookEnding, name: info.codebook },
         ]
       : []),
   ];
   const files = await Promise.all(
-    sources.map(async ({ ending, name, codebook }): Promise<SegmentFile> => {
-      const put = await objects.putFile(blob + ending, await cache.create(name));
-      return { ending, ...put, ...(codebook === undefined ? {} : { name: codebook }) };
-    }),
+    sources.map(async (source): Promise<SegmentFile> => ({
+      ...source,
+      ...(await objects.putFile(blob + source.ending, await cache.create(copyName(blob, source)))),
+    })),
   );
-  for (const { name } of sources) await cache.adopt(name);
+  for (const source of sources) await cache.adopt(copyName(blob, source));
   return { id, blob, records: info.records, files };
 }
 
-/** Where a copy of the object lies: its codes find their codebook there. */
-export function cachedFile(blob: string, { ending, bytes, sha256, name }: SegmentFile): CachedFile {
-  const folder = blob.slice(0, blob.lastIndexOf('/'));
-  return {
-    name: name === undefined ? blob + ending : `${folder}/${name}`,
-    key: blob + ending,
-    bytes,
-    sha256,
-  };
+export function cachedFile(blob: string, { bytes, sha256, ...file }: SegmentFile): CachedFile {
+  return { name: copyName(blob, file), key: blob + file.ending, bytes, sha256 };
+}
+
+/** The name of the local copy. A codebook has the name that codes call it by, in the folder of the segment. */
+function copyName(blob: string, { ending, name }: Pick<SegmentFile, 'ending' | 'name'>): string {
+  return name === undefined ? blob + ending : `${blob.slice(0, blob.lastIndexOf('/'))}/${name}`;
 }

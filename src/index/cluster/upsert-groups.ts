@@ -1,8 +1,9 @@
 /**
- * Upserts that end together share a delta, its objects and a transaction, in which each is decided alone. An upsert alone
- * goes at once; those that come while it is on its way go together when it has landed.
+ * Groups upserts that end at about the same time. A group shares a delta, its objects and a transaction, in which each
+ * upsert is decided alone. An upsert that finds no other on its way goes at once. Those that come meanwhile go together when
+ * it is done.
  *
- * All versions of a segment are born in the transaction that names it: a node that lacks the segment learns of all of them.
+ * All versions of a segment are born in the transaction that names it. So a node that lacks the segment learns of all of them.
  */
 import type { CommitUpsertInput, CommitUpsertResult } from '../../document-commits.ts';
 import { ServiceError } from '../../errors.ts';
@@ -14,13 +15,13 @@ import { appendTo, nameDelta, openDelta, sealAndPut, type Delta, type DeltaDeps 
 
 export interface UpsertDeps extends DeltaDeps {
   readonly catalog: DeltaDeps['catalog'] & Pick<ClusterIndexCatalog, 'commitUpserts'>;
-  /** Token vectors at which a delta is full. */
+  /** A delta with this many token vectors is full. */
   readonly tokenVectorsMax: number;
-  /** Deltas that a commit may have named, or that none ever will; never rejects. */
+  /** Called when an upsert has ended, with its deltas. The catalog names them, or never will. */
   readonly onEnd: (deltas: readonly Delta[], isCommitted: boolean) => void;
 }
 
-/** What an upsert commits, once it is known where its records lie. */
+/** Says what an upsert commits, once it is known where its records lie. */
 export type UpsertOf = (placed: PlacedRecords) => CommitUpsertInput;
 
 interface Waiting {
@@ -29,11 +30,11 @@ interface Waiting {
   readonly done: PromiseWithResolvers<CommitUpsertResult>;
 }
 
-/** Far beyond a put and a commit: what hangs holds nobody else up. */
+/** Upserts wait no longer than this for a group before them. A put and a commit take far less, unless they hang. */
 const waitMsMax = 200;
-/** In a group. A transaction with more than 64 parts slows down every other one in PostgreSQL; an upsert is two. */
+/** Upserts of a group. Each is two subtransactions, and more than 64 in one transaction slow down all others in PostgreSQL. */
 const upsertsMax = 32;
-/** Far below the time after which the catalog takes a name for garbage. */
+/** A name is used within this time, far before the catalog takes it for garbage. */
 const nameMsMax = 3_600_000;
 
 export class UpsertGroups {
@@ -41,7 +42,7 @@ export class UpsertGroups {
   #waiting: Waiting[] = [];
   #timer: NodeJS.Timeout | undefined;
   #flights = 0;
-  /** The next group has its name already: naming takes the catalog a transaction. */
+  /** The name for the next group. It is made ahead, because it takes a transaction. */
   #name: { readonly delta: Promise<Delta>; readonly madeAtMs: number } | undefined;
 
   constructor(deps: UpsertDeps) {
@@ -85,7 +86,7 @@ export class UpsertGroups {
       this.#deps.onEnd([delta], isCommitted);
       for (const [place, { done }] of group.entries()) settle(done, results[place]);
     } catch (error) {
-      // What is wrong may be one of them: the others are not refused for it.
+      // One wrong upsert may have failed the group: each is tried alone, so that the others are not refused.
       const isAway = error instanceof ServiceError && error.code === 'service_unavailable';
       if (group.length > 1 && !isAway) {
         for (const alone of group) await this.#fly([alone]);
@@ -109,12 +110,12 @@ export class UpsertGroups {
     );
   }
 
-  /** And has the next one made. */
+  /** Returns the name for this group and has the next one made. */
   #takeName(): Promise<Delta> {
     const nowMs = performance.now();
-    const known = this.#name;
-    const isKept = known !== undefined && nowMs - known.madeAtMs < nameMsMax;
-    const delta = isKept ? known.delta : nameDelta(this.#deps);
+    const made = this.#name;
+    const isFresh = made !== undefined && nowMs - made.madeAtMs < nameMsMax;
+    const delta = isFresh ? made.delta : nameDelta(this.#deps);
     const next = { delta: nameDelta(this.#deps), madeAtMs: nowMs };
     this.#name = next;
     next.delta.catch(() => {

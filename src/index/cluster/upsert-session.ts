@@ -1,6 +1,6 @@
 /**
- * The records of one upsert of a node. A few are held in memory and go into a delta with those of other upserts; from a
- * bound on they are written as they come, into deltas of their own.
+ * The records of one upsert of a node. A small upsert is held in memory and shares a delta with others. A large one is written
+ * as it comes, into deltas of its own.
  */
 import type { CommitUpsertResult } from '../../document-commits.ts';
 import { assertInvariant } from '../../errors.ts';
@@ -9,10 +9,10 @@ import type { NativeRecord } from '../engine/native.ts';
 import { appendTo, createDelta, sealAndPut, type Delta } from './deltas.ts';
 import type { UpsertGroups, UpsertOf, UpsertDeps } from './upsert-groups.ts';
 
-/** So much of one upsert is held in memory. */
+/** An upsert with more bytes of records is large. */
 const heldBytesMax = 2 * 1024 * 1024;
 
-/** `end` must be called, whatever happened. */
+/** The caller must call `end`, whatever happened. */
 export class UpsertSession {
   readonly #deps: UpsertDeps;
   readonly #groups: UpsertGroups;
@@ -20,7 +20,7 @@ export class UpsertSession {
   readonly #locations: RecordLocation[] = [];
   readonly #held: NativeRecord[] = [];
   #heldBytes = 0;
-  /** In the last delta. */
+  /** Token vectors in the last delta. */
   #tokenVectors = 0;
   #isCommitted = false;
 
@@ -29,7 +29,7 @@ export class UpsertSession {
     this.#groups = groups;
   }
 
-  /** Neither durable nor visible yet; one call at a time. */
+  /** Takes a record, which is neither durable nor visible yet. One call at a time. */
   async append(record: NativeRecord): Promise<void> {
     this.#held.push(record);
     this.#heldBytes += record.vectors.byteLength + record.scales.byteLength + record.terms.byteLength;
@@ -51,7 +51,7 @@ export class UpsertSession {
     if (this.#deltas.length > 0) this.#deps.onEnd(this.#deltas, this.#isCommitted);
   }
 
-  /** None is given up while another is being put. */
+  /** Rejects only when no put is under way any more. */
   async #putAll(): Promise<readonly NamedSegment[]> {
     const puts = this.#deltas.map((delta) => sealAndPut(this.#deps, delta));
     await Promise.allSettled(puts);

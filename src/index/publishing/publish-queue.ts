@@ -1,7 +1,7 @@
 /**
- * Commits become visible in the order of their generations, whatever the order in which their promises
- * settle: a search must never see a later commit without an earlier one. A commit that cannot be made visible
- * is therefore the last of its queue: whoever waits is rejected, and nothing is applied after it.
+ * Makes commits visible in the order of their generations, whatever the order in which they are submitted: a search must
+ * never see a commit without the earlier ones. When a commit cannot be applied, all who wait are rejected, and
+ * nothing is applied after it.
  */
 import { assertInvariant } from '../../errors.ts';
 import type { RecordLocation } from '../../index-state.ts';
@@ -10,7 +10,7 @@ export interface BornVersion extends RecordLocation {
   readonly versionId: number;
 }
 
-/** What one committed transaction changed. */
+/** The versions that one committed transaction began and ended. */
 export interface Commit {
   readonly generation: number;
   readonly born: readonly BornVersion[];
@@ -27,21 +27,20 @@ export class PublishQueue {
   readonly #waiting = new Map<number, WaitingCommit>();
   #published: number;
   #failure: { readonly error: unknown } | undefined;
-  /** A commit was applied in part, or not at all. */
+  /** A commit was applied in part, or could not be applied. */
   #broken = false;
 
-  /** `generation` is the last one that is visible already. */
+  /** `generation`: the last one that is visible already. */
   constructor(generation: number, apply: (commit: Commit) => void) {
     this.#published = generation;
     this.#apply = apply;
   }
 
-  /** The last visible generation. */
   get published(): number {
     return this.#published;
   }
 
-  /** Resolves when the commit and all before it are visible; at once when they are already. */
+  /** Resolves when the commit and all before it are visible. */
   submit(commit: Commit): Promise<void> {
     if (commit.generation <= this.#published) return Promise.resolve();
     const known = this.#waiting.get(commit.generation);
@@ -53,7 +52,7 @@ export class PublishQueue {
     return done.promise;
   }
 
-  /** Gives up: whoever waits is rejected, and so is whoever would wait from now on. */
+  /** Rejects all who wait, and all who would have to wait from now on. */
   fail(error: unknown): void {
     this.#failure ??= { error };
     for (const { done } of this.#waiting.values()) done.reject(error);

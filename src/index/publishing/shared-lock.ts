@@ -1,7 +1,4 @@
-/**
- * Many holders or one: commits share it, the swap of a merge takes it alone. First come, first
- * served, so that neither side starves.
- */
+/** A lock with many holders or one. It serves in the order of arrival, so that neither kind starves. */
 export class SharedLock {
   #holders = 0;
   #exclusive = false;
@@ -12,7 +9,7 @@ export class SharedLock {
     return this.#run(false, work);
   }
 
-  /** Likewise, ahead of all who wait: for work that the holders wait for. */
+  /** Does the same ahead of all who wait, for work that the holders wait for. */
   sharedFirst<T>(work: () => Promise<T>): Promise<T> {
     return this.#run(false, work, true);
   }

@@ -1,4 +1,4 @@
-/** Generations that readers look at now: what died later than the oldest of them must stay readable. */
+/** The generations that readers look at. Versions that died after the oldest of them must stay readable. */
 export class SnapshotPins {
   readonly #readers = new Map<number, number>();
 
@@ -12,7 +12,7 @@ export class SnapshotPins {
     else this.#readers.delete(generation);
   }
 
-  /** The oldest generation a reader looks at, or `current` when none is older. */
+  /** The oldest generation that a reader looks at, or `current` when none is older. */
   oldest(current: number): number {
     let oldest = current;
     for (const generation of this.#readers.keys()) oldest = Math.min(oldest, generation);

@@ -1,16 +1,16 @@
 /**
- * How fast merges copy, all indexes of a process together: what they read and write competes with searches
- * for the disk, the page cache and the memory bus. Copying runs ahead of its pace by one batch and then
- * waits, so a copy that is slow by itself is not slowed further.
+ * Bounds how fast the merges of all indexes of a process copy, because they compete with searches for the disk, the page
+ * cache and the memory bus. A copy runs ahead of its pace by one batch and then waits. So a copy that is slow by itself is
+ * not slowed further.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** Shorter waits than this are saved up: a timer is no finer. */
+/** A timer is no finer than this. Shorter waits are added to the next one. */
 const waitMsMin = 2;
 
 export class CopyPace {
   readonly #bytesPerMs: number;
-  /** When everything spent so far is paid for, in `performance.now()`. */
+  /** When the pace allows everything that was spent so far, by `performance.now`. */
   #paidAt = 0;
 
   /** `Infinity` = unpaced. */
@@ -19,8 +19,8 @@ export class CopyPace {
   }
 
   /**
-   * Resolves when these bytes may have been copied. `haste` >= 1 multiplies the pace: of a merge that the
-   * writers are leaving behind. Rejects when `signal` cuts the wait short.
+   * Resolves when the pace allows these bytes. `haste`, at least 1, multiplies the pace of a merge that writers outrun.
+   * Rejects when `signal` aborts the wait.
    */
   async spend(bytes: number, haste: number, signal?: AbortSignal): Promise<void> {
     const now = performance.now();

@@ -1,4 +1,4 @@
-/** What every merge does: records of a segment are copied into another one, at a pace, in small batches. */
+/** Copies records of a segment into another one, at a pace, in small batches. Every merge does this. */
 import { assertInvariant } from '../../errors.ts';
 import type { NativeIndex } from '../engine/native.ts';
 import type { CopyPace } from './copy-pace.ts';
@@ -6,7 +6,7 @@ import type { CopyPace } from './copy-pace.ts';
 export interface CopyDeps {
   readonly native: NativeIndex;
   readonly pace: CopyPace;
-  /** Multiplies the pace, by how far merges are behind. */
+  /** Multiplies the pace when merges are behind. */
   readonly haste: () => number;
   /** Throws when the copy is to be given up. */
   readonly assertOpen: () => void;
@@ -16,17 +16,17 @@ export interface Copy {
   readonly from: number;
   readonly records: Uint32Array;
   readonly to: number;
-  /** Number of the first copy in its segment. */
+  /** The number that the first copy gets in the target. */
   readonly first: number;
 }
 
-/** Bounds how long an append or a sync waits behind a copy for a thread. */
+/** An append or a sync waits for a thread behind one batch at most. */
 const copyBytesMax = 1024 * 1024;
 const copyRecordsMax = 512;
-/** Synced as it goes: the sync at the end would otherwise hold the disk for as long as the copy took. */
+/** The target is synced after this many bytes. One sync at the end would block the disk for as long as the copy took. */
 const syncBytes = 64 * 1024 * 1024;
 
-/** Resolves when they are written, not yet all durable. */
+/** Resolves when all copies are written. The last of them are not durable yet. */
 export async function copyRecords(deps: CopyDeps, { from, records, to, first }: Copy): Promise<void> {
   const { native, pace, haste, assertOpen } = deps;
   const info = native.segments().find(({ segmentId }) => segmentId === from);

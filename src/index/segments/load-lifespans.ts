@@ -1,9 +1,9 @@
-/** Who may see which version: loaded in small steps, so that requests to other indexes go on meanwhile. */
+/** Loads lifespans of versions in small steps, so that requests to other indexes go on meanwhile. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { IndexState } from '../../index-state.ts';
 import type { NativeIndex } from '../engine/native.ts';
 
-/** A few milliseconds of the event loop. */
+/** One step takes a few milliseconds of the event loop. */
 const lifespansStep = 32_768;
 
 export async function loadLifespans(
@@ -11,7 +11,7 @@ export async function loadLifespans(
   { segmentIds, records, versionIds, born, died }: IndexState['versions'],
 ): Promise<void> {
   for (let first = 0; first < versionIds.length; first += lifespansStep) {
-    const end = Math.min(versionIds.length, first + lifespansStep);
+    const end = first + lifespansStep;
     native.loadLifespans({
       segmentIds: segmentIds.subarray(first, end),
       records: records.subarray(first, end),

@@ -1,7 +1,4 @@
-/**
- * What an index needs from the keeper of the truth about its segments, as plain data and functions: the
- * service binds it to the catalog, which this layer does not know.
- */
+/** What an index asks of the catalog, which this room does not know: the service binds the two. */
 import type { CommitUpsertInput, CommitUpsertResult } from '../../document-commits.ts';
 import type { IndexState, RecordLocation } from '../../index-state.ts';
 import type { VersionMetadata } from './value-loader.ts';
@@ -18,7 +15,7 @@ export interface SegmentCatalog {
   createSegment(segment: { readonly id: number; readonly blob: string }): Promise<void>;
   sealSegment(segmentId: number, records: number): Promise<void>;
   commitUpsert(upsert: CommitUpsertInput): Promise<CommitUpsertResult>;
-  /** One transaction: the moved versions lie at their new places, the removed segments are gone. */
+  /** Moves versions to their new places and removes segments, in one transaction. */
   swapSegments(swap: SegmentSwap): Promise<void>;
   readMetadata(versionIds: readonly number[]): Promise<VersionMetadata>;
   /** Forgets versions that died at or before a generation. */

@@ -1,13 +1,13 @@
 /**
- * One text for every JSON value, the same for equal values only: objects whatever the order of their keys (of
- * a key given twice the last value counts), strings however they are escaped, numbers by their exact value.
+ * Writes a JSON value in canonical form: equal values get the same text, and different values get different ones. The order
+ * of an object's keys does not count. Of a key that is given twice the last value counts. Strings compare however they are
+ * escaped, numbers by their exact value.
  *
- * Numbers never become doubles, which would take 2^53 and 2^53 + 1 for equal, nor integers, which have as many
- * digits as the exponent says. They stay text, as digits and a power of ten: 1, 1.0 and 10e-1 are all `1`, and 100 is `1e2`.
- * So the work is linear in the bytes of the JSON.
+ * A number stays text: its digits and a power of ten. 1, 1.0 and 10e-1 are all `1`, and 100 is `1e2`. As doubles 2^53 and
+ * 2^53 + 1 would be equal. As an integer 1e999999999 would have a billion digits. So the work is linear in the bytes.
  *
- * What is given must be JSON text without white space between tokens, nested no deeper than a program may
- * recurse: nothing is checked here.
+ * The input must be JSON without white space between tokens, and nested no deeper than a program may recurse. Nothing is
+ * checked here.
  */
 import { assertInvariant } from '../../errors.ts';
 
@@ -96,7 +96,7 @@ class CanonicalReader {
   }
 }
 
-/** The number as digits without leading or trailing zeros and a power of ten; 0 whatever its sign and exponent. */
+/** The number as digits without leading or trailing zeros and a power of ten. Every zero is `0`, without sign or exponent. */
 export function canonicalNumber(token: string): string {
   if (shortInteger.test(token)) return token;
   const [, sign = '', whole = '', fraction = '', exponent = '0'] = numberParts.exec(token) ?? [];
@@ -111,12 +111,15 @@ export function canonicalNumber(token: string): string {
   return `${sign}${digits.slice(start, end)}${power === '0' ? '' : `e${power}`}`;
 }
 
-/** Is its own canonical form. */
+/** An integer that is its own canonical form. */
 const shortInteger = /^(?:0|-?(?:[1-9]\d{0,14})?[1-9])$/;
 
 const numberParts = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([-+]?\d+))?$/;
 
-/** `exponent + shift`. An exponent may have thousands of digits too: those before the last 15 stay text. */
+/**
+ * `exponent + shift`. An exponent may have millions of digits, so all but the last 15 stay text. A `BigInt` would take
+ * seconds for them.
+ */
 function sum(exponent: string, shift: number): string {
   const [, sign = '', digits = ''] = /^([-+]?)0*(\d*)$/.exec(exponent) ?? [];
   if (digits.length <= 15) return String(Number(`${sign}0${digits}`) + shift);

@@ -1,15 +1,15 @@
 /**
  * A condition as a tree, and as the steps that the engine evaluates (native/index/condition.h).
  *
- * The tree is kept simple while it is made: a condition that holds for every document, or for none, whatever they
- * hold, is `true` or `false` and never a part of another one. So steps are no more than a small multiple of the values
- * that are compared, and `true` is what a caller may have to refuse.
+ * The tree is simplified while it is made. A condition that every document meets is `true`, one that no document can meet is
+ * `false`, and neither is ever a part of another condition. So the number of steps is a small multiple of the number of values,
+ * and a caller that must refuse a condition without effect finds it as `true`.
  */
 import { termBytes } from './metadata-terms.ts';
 
 export type Condition = boolean | Test;
 
-/** Depends on the document. */
+/** A condition whose outcome depends on the document. */
 type Test =
   | { readonly kind: 'terms'; readonly terms: Uint8Array }
   | ({ readonly kind: 'range' } & Range)
@@ -17,7 +17,7 @@ type Test =
   | { readonly kind: 'not'; readonly part: Test };
 
 interface Range {
-  /** Sum of the flags of its bounds. */
+  /** The sum of the flags of its bounds. */
   readonly flags: number;
   /** JSON tokens. */
   readonly field: string;
@@ -25,7 +25,7 @@ interface Range {
   readonly high: string;
 }
 
-/** A document that has one of these terms; 16 bytes each. */
+/** A document meets it that has one of these terms, of 16 bytes each. */
 export function anyTerm(terms: Uint8Array): Condition {
   return terms.length > 0 && { kind: 'terms', terms };
 }
@@ -54,7 +54,7 @@ function joined(kind: 'all' | 'any', conditions: readonly Condition[], ofNone: b
 
 const stepKinds = { terms: 1, range: 2, all: 3, any: 4, not: 5 } as const;
 
-/** In postfix order. */
+/** The steps in postfix order. */
 export function stepsOf(condition: Exclude<Condition, true>): Uint8Array {
   if (condition === false) return counted('any', 0);
   const steps: Uint8Array[] = [];
@@ -75,7 +75,7 @@ function append(test: Test, steps: Uint8Array[]): void {
       steps.push(Buffer.of(stepKinds.not));
       return;
     default:
-      // Joined one after the other, so that no more sets are held at a time than conditions are nested.
+      // Each part is joined at once, so that the engine holds no more sets at a time than conditions are nested.
       for (const [place, part] of test.parts.entries()) {
         append(part, steps);
         if (place > 0) steps.push(counted(test.kind, 2));

@@ -1,28 +1,31 @@
 /**
- * `where`: conditions on top-level metadata fields.
+ * Reads `where`: conditions on top-level metadata fields, all of which must hold.
  *
  *   { "year": { "gte": 2000, "lt": 2010 }, "language": { "in": ["en", "de"] }, "any_of": [ {...}, {...} ] }
  *
- * All fields must hold. A field's condition is a value, which the field must equal as a filter's, or an object of operators,
- * all of which must hold: `in`, `not` (of a condition: everything that does not meet it, documents without the field too),
- * `gt`, `gte`, `lt`, `lte`. A range compares numbers with numbers, by their exact values, and strings with strings, by their
- * code points. `any_of` beside the fields: one of several such objects must hold.
+ * The condition of a field is a value that it must equal, or an object of operators, all of which must hold: `in`, `not`,
+ * `gt`, `gte`, `lt`, `lte`. `not` holds a condition and passes every document that does not meet it, also one without the
+ * field. A range compares numbers with numbers, by their exact values, and strings with strings, by their code points.
+ * `any_of` holds objects like the whole, one of which must hold.
  */
 import { invalid } from '../../errors.ts';
 import { canonicalItems, canonicalMembers } from './canonical-json.ts';
 import { allOf, anyOf, anyTerm, inRange, notOf, stepsOf, type Condition } from './condition-tree.ts';
 import { termBytes, writeTerm } from './metadata-terms.ts';
 
-/** Values that a condition compares with, all together. */
+/** The number of values in a whole condition. */
 export const conditionValuesMax = 256;
-/** Objects within `any_of` within objects. */
+/** How deep objects may be nested by `any_of`. */
 export const conditionDepthMax = 4;
-/** UTF-8 bytes of a string, and characters of a number, that bounds a range; longer values lie in none (native/index/json_values.h). */
+/**
+ * A bound of a range has at most this many UTF-8 bytes (a string) or characters (a number). A longer value of a document lies
+ * in no range (native/index/json_values.h).
+ */
 const boundBytesMax = 256;
 
 /**
- * The condition for the engine; absent = every document meets it, whatever it holds. `path`: where it stands in the request.
- * @throws {ServiceError} `validation_error` when it is none, or asks for too much.
+ * The condition for the engine; `undefined` if every document meets it. `path`: where it stands in the request.
+ * @throws {ServiceError} `validation_error` when it is no condition, or asks for too much.
  */
 export function conditionOf(whereText: string, path: string): Uint8Array | undefined {
   const condition = new ConditionReader().object(canonicalMembers(whereText), path, 1);
@@ -36,10 +39,10 @@ const boundFlags = new Map([
   ['lte', 8],
 ]);
 const lowFlags = 3;
-/** At most one for each end. */
+/** The sums of flags that have at most one bound for each end. */
 const rangeFlags = new Set([1, 2, 4, 8, 5, 6, 9, 10]);
 const operators = ['in', 'not', ...boundFlags.keys()];
-/** Characters of a field's name in an issue. */
+/** An issue shows at most this many characters of a field's name. */
 const nameLengthMax = 64;
 
 class ConditionReader {
@@ -70,7 +73,7 @@ class ConditionReader {
     );
   }
 
-  /** What a field must hold. */
+  /** The condition of one field. */
   #condition(name: string, text: string, path: string): Condition {
     if (!text.startsWith('{')) return this.#terms(name, [text], path);
     const bounds: Bound[] = [];
@@ -115,7 +118,7 @@ class ConditionReader {
     return inRange({ flags, field: name, low: low ?? '', high: high ?? '' });
   }
 
-  /** An `in` without values counts, too. */
+  /** An `in` without values counts as one. */
   #count(values: number, path: string): void {
     this.#values += Math.max(1, values);
     if (this.#values > conditionValuesMax) {
@@ -131,14 +134,14 @@ interface Bound {
   readonly path: string;
 }
 
-/** A number whose exact value the engine orders, or a string. */
+/** Refuses a bound that is neither a string nor a number whose exact value the engine can order. */
 function assertBound({ value, path }: Bound): void {
   const isNumber = /^[-\d]/.test(value);
   if (!isNumber && !value.startsWith('"'))
     throw invalid(path, 'must be a number or a string', 'invalid_type');
   const bytes = isNumber ? value.length : Buffer.byteLength(textOf(value));
   if (bytes > boundBytesMax) throw invalid(path, `must have at most ${boundBytesMax} bytes`, 'too_big');
-  // The engine orders numbers far beyond those.
+  // The engine orders numbers by their exact values far beyond the range of a double.
   const double = Number(value);
   if (isNumber && (!Number.isFinite(double) || (double === 0 && value !== '0'))) {
     throw invalid(path, 'must lie within the range of a double', 'too_big');

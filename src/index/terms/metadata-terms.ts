@@ -1,18 +1,16 @@
 /**
- * Metadata terms: what a record stores and a filter asks for. A term is a 16-byte hash of one top-level
- * field and its value, equal exactly when field and value are equal as JSON: numbers by value
- * (1 = 1.0 = 1e0, -0 = 0), strings, booleans, null (which is not "missing": a missing field has no
- * term), arrays in order, objects whatever the order of their keys.
+ * Metadata terms, which a record stores and a filter asks for. A term is a 16-byte hash of a top-level field and its value.
+ * Two terms are equal exactly when field and value are equal as JSON: numbers by value (1 = 1.0 = 1e0, -0 = 0), arrays in
+ * order, objects whatever the order of their keys. `null` is a value, and a missing field has no term.
  *
- * The hash is SHA-256 cut to 128 bits: a customer who searches for collisions finds none, and the engine
- * compares 16 bytes instead of JSON.
+ * The hash is SHA-256 cut to 128 bits. Nobody can construct a collision, and the engine compares 16 bytes instead of JSON.
  */
 import { hash } from 'node:crypto';
 import { canonicalMembers } from './canonical-json.ts';
 
 export const termBytes = 16;
 
-/** Terms of a JSON object's fields, concatenated: `16 x fields` bytes. The text is as `canonicalMembers` wants it. */
+/** The terms of an object's fields, concatenated: 16 bytes a field. `objectText` must be as `canonicalMembers` asks. */
 export function metadataTerms(objectText: string): Uint8Array {
   const members = canonicalMembers(objectText);
   const terms = Buffer.alloc(members.size * termBytes);
@@ -21,8 +19,8 @@ export function metadataTerms(objectText: string): Uint8Array {
   return terms;
 }
 
-/** Writes the term of a field and a value, both in canonical form; returns its bytes. */
+/** Writes the term of a field and a value, both in canonical form. Returns the number of bytes written. */
 export function writeTerm(terms: Buffer, offset: number, name: string, value: string): number {
-  // As a string of bytes: a buffer for each digest takes ten times as long, most of it to be collected again.
+  // The digest is a string of bytes. A buffer for each digest would take ten times as long, most of it in garbage collection.
   return terms.write(hash('sha256', `${name}:${value}`, 'binary'), offset, termBytes, 'binary');
 }
