@@ -1,14 +1,13 @@
 /**
- * The addon's types and its only importer. Everything asynchronous runs on the addon's own threads.
- * Errors are `Error`s with a `code`: `invalid_argument`, `closed`, `io` (with `errno`), `no_space`,
- * `no_memory`, `corrupt`, `unsupported_version`, `deadline_exceeded`, `values_missing`, `absent`. Those of a record that could not be read (`io`) or is not
- * what was written (`corrupt`) name it: `segmentId`, `record`. What needs bytes of a segment that have not come yet fails with
- * `absent`, `segmentIds` and `parts`, and may be tried again once they are there.
+ * The addon's types and its only importer. Asynchronous methods run on the addon's own threads.
  *
- * Handles are closed explicitly (`close()` is idempotent and waits for nothing: work in flight keeps
- * what it reads alive and settles normally); garbage collection is only a backstop. Every method of a
- * closed handle throws `closed`. A bad argument throws `invalid_argument` at the call, before anything is
- * started; what goes wrong on the addon's threads rejects.
+ * Errors are `Error`s with a `code` (`EngineErrorCode`). A bad argument throws `invalid_argument` at the call, before any work
+ * begins. A failure on the addon's threads rejects. `io` has an `errno`. When a record cannot be read (`io`) or is not what was
+ * written (`corrupt`) the error names it by `segmentId` and `record`. Work that needs bytes of a segment that are not here yet
+ * fails with `absent`, `segmentIds` and `parts`, and may be tried again once they are here.
+ *
+ * Handles are closed explicitly, and garbage collection is only a backstop. `close()` is idempotent and waits for nothing: work
+ * in flight keeps what it reads and settles normally. Every method of a closed handle throws `closed`.
  */
 import { createRequire } from 'node:module';
 import { builtFile } from '../../installation.ts';
@@ -16,72 +15,75 @@ import { builtFile } from '../../installation.ts';
 export type KernelName = 'scalar' | 'avx2' | 'avxvnni' | 'avx512vnni' | 'amx' | 'neon';
 
 export interface EngineOptions {
-  /** Worker threads; 0 = one per core. */
+  /** Worker threads; 0 = one for each core. */
   readonly threads: number;
   /** A forced kernel that this machine lacks is an error, never a silent fall-back. */
   readonly kernel: KernelName | 'auto';
-  /** Scores segments that lie in its memory; one that cannot be opened is an error. */
+  /** A device that scores segments in its memory. One that cannot be opened is an error. */
   readonly device?: EngineDeviceOptions;
-  /** What all engines of this process may keep in memory for their indexes; absent = as it was, at first unbounded. */
+  /** Memory that all engines of this process may keep for their indexes; absent = as it was set before, at first unbounded. */
   readonly memoryBytes?: number;
 }
 
 export interface EngineDeviceOptions {
-  /** Path of the library that drives it (native/device/library.h). */
+  /** Path of the library that drives the device (native/device/library.h). */
   readonly driver: string;
   readonly ordinal: number;
-  /** For token matrices; 0 = half of what it has. */
+  /** Memory for token matrices; 0 = half of the device's. */
   readonly memoryBytes: number;
 }
 
 export interface EngineDevice {
   readonly name: string;
   readonly mostBytes: number;
-  /** Bytes of the segments that lie there, and their number. */
+  /** Bytes of the segments in its memory, and their number. */
   readonly bytes: number;
   readonly segments: number;
-  /** Segments that are on their way there. */
+  /** Segments that are being copied there. */
   readonly coming: number;
-  /** Segments that searches scored there. */
+  /** Segments that searches have scored there. */
   readonly scored: number;
-  /** Why the last segment that could not be copied there was not; '' = none. */
+  /** Why a segment could not be copied there last; '' = never. */
   readonly refusal: string;
-  /** Why the last search of it failed; '' = it did not. It is left alone for a minute then. */
+  /** Why the last search there failed, after which the device is not used for a minute; '' = it did not fail. */
   readonly failure: string;
 }
 
 export interface EngineMemory {
   readonly mostBytes: number;
-  /** Directories, codebooks and what builds work with. */
+  /** Bytes of directories, codebooks and running builds. */
   readonly takenBytes: number;
-  /** Codes of open indexes, and those of them that the page cache may not let go of. */
+  /** Bytes of the codes of open indexes, and of those codes that are locked in the page cache. */
   readonly codesBytes: number;
   readonly heldBytes: number;
 }
 
 export interface EngineInfo {
   readonly kernel: KernelName;
-  /** In order of preference, with what this machine supports. */
+  /** In the order of preference. */
   readonly kernels: readonly { readonly name: KernelName; readonly supported: boolean }[];
   readonly threads: number;
 }
 
 export interface NativeIndexOptions {
   readonly dim: number;
-  /** Token vectors that a search may scan exactly; above it candidates come from codes. 0 = from the measured kernel rate and a budget of 2 ms. */
+  /**
+   * Token vectors that a search may scan exactly. Above it candidates come from codes. 0 = as many as the kernel, whose rate is
+   * measured, scans in 2 ms.
+   */
   readonly exactTokenVectorsMax: number;
 }
 
-/** One document version: its chunks' token matrices, appended whole. */
+/** One document version: the token matrices of its chunks, appended whole. */
 export interface NativeRecord {
   readonly versionId: number;
-  /** Rows of each chunk, in chunk_index order; at least one chunk, every chunk at least one row. */
+  /** Rows of each chunk, in the order of chunk_index. There is at least one chunk, and each has at least one row. */
   readonly chunkRows: Uint32Array;
   /** int8 [rows x dim]. */
   readonly vectors: Int8Array;
   /** f16 bits [rows]. */
   readonly scales: Uint16Array;
-  /** 16-byte hashes of (field, canonical JSON value), concatenated: what filters match. */
+  /** Metadata terms, 16 bytes each, concatenated. Filters match them. */
   readonly terms: Uint8Array;
 }
 
@@ -95,15 +97,15 @@ export interface SegmentInfo {
   /** Bytes of the terms of all records. */
   readonly termBytes: number;
   readonly fileBytes: number;
-  /** Bytes of the files with its centroid codes and postings; a codebook shared by segments counts with the first of them. */
+  /** Bytes of its files of codes and postings. A codebook that segments share counts with the first of them. */
   readonly derivedBytes: number;
-  /** Size of the file of postings; 0 = none that can be used, filters read its records: `buildPostings`. */
+  /** Bytes of the file of postings; 0 = no usable one, so that filters read the records until `buildPostings`. */
   readonly postingBytes: number;
-  /** Size of the codebook; 0 = no codes yet, its chunks are scored exactly. */
+  /** Size of the codebook; 0 = no codes yet, so that its chunks are scored exactly. */
   readonly centroids: number;
   /** Name of the codebook's file, in the segment's folder; '' = none. */
   readonly codebook: string;
-  /** They were made with an older codebook than the index has now: `buildCodes` again. */
+  /** The codes were made with an older codebook than the index has now: `buildCodes` is due again. */
   readonly codesOutdated: boolean;
 }
 
@@ -111,64 +113,64 @@ export interface CodesBuilt {
   readonly chunks: number;
   readonly bytes: number;
   readonly centroids: number;
-  /** A new codebook was fitted: codes of other segments are outdated now. */
+  /** A new codebook was fitted, so that the codes of other segments are outdated now. */
   readonly fitted: boolean;
   readonly milliseconds: number;
 }
 
-/** Columns: entry i says that record `records[i]` of segment `segmentIds[i]` is born / dies at a generation (0 = alive). */
+/** Columns: entry i is about record `records[i]` of segment `segmentIds[i]`. */
 export interface LifespanColumns {
   readonly segmentIds: Float64Array;
   readonly records: Uint32Array;
 }
 
-/** What a snapshot holds of documents with certain metadata. */
+/** Asks for the documents of a snapshot that have certain metadata. */
 export interface NativeMatching {
-  /** All must match; 16 bytes each. Absent = no filter. */
+  /** Metadata terms, 16 bytes each, all of which a document must have. Absent = no filter. */
   readonly filterTerms?: Uint8Array;
   /**
-   * A condition (`conditionOf`) that must be met, too. Rejects with `values_missing` where values that it compares are
-   * not known: `recordsWithoutValues`.
+   * A condition (`conditionOf`) that a document must meet, too. The call rejects with `values_missing` when the engine does not
+   * know values that the condition compares (`recordsWithoutValues`).
    */
   readonly where?: Uint8Array;
-  /** Snapshot: versions with born <= generation < died. */
+  /** The snapshot: versions with born <= generation < died. */
   readonly generation: number;
-  /** Milliseconds from now; past it the call rejects with `deadline_exceeded`. */
+  /** Milliseconds from now. After them the call rejects with `deadline_exceeded`. */
   readonly timeoutMs: number;
 }
 
 export interface NativeSearch extends NativeMatching {
   /** f32 [rows x dim]. */
   readonly query: Float32Array;
-  /** f32 [rows]; added per query token. */
+  /** f32 [rows]. Each is added to the similarity of its query token. */
   readonly offsets: Float32Array;
   readonly topK: number;
   readonly candidateK: number;
   readonly components: boolean;
-  /** `topK` counts documents: those whose best chunks are best, each with up to ten of its own. */
+  /** `topK` counts documents. They rank by their best chunks, and each comes with up to ten of its own. */
   readonly grouped?: boolean;
-  /** `exact` scans every live matching chunk (evaluation and tests); default `auto`. */
+  /** Default: `auto`. `exact` scans every live matching chunk, for evaluation and tests. */
   readonly plan?: 'auto' | 'exact' | 'codes' | 'lists';
 }
 
 /**
- * Best first, `topK` at most: by score, then the older document version (the smaller id), then by chunk index. Of a grouped
- * search document by document.
+ * The best first: by score, then the older document version (the smaller id) first, then by chunk index. A grouped search
+ * returns document by document.
  */
 export interface NativeSearchResult {
   readonly versionIds: Float64Array;
   readonly chunkIndexes: Uint32Array;
   readonly scores: Float32Array;
-  /** Chunks scored exactly. */
+  /** The number of chunks that were scored exactly. */
   readonly candidateCount: number;
-  /** Present when candidates were preselected and components asked for. */
+  /** Present when components were asked for and candidates came from codes. */
   readonly candidateScores?: Float32Array;
   readonly candidateRanks?: Uint32Array;
   /** Present when components were asked for: [results x query rows]. */
   readonly similarities?: Float32Array;
   readonly documentTokens?: Uint32Array;
   readonly plan: 'exact' | 'codes' | 'lists' | 'device';
-  /** Codes could not be read and were not used: they are to be built anew. */
+  /** Codes could not be read and were not used. They must be built again. */
   readonly codesLost: boolean;
   /** Milliseconds by stage. */
   readonly timings: {
@@ -187,7 +189,7 @@ export interface NativeScore {
 }
 
 export interface NativeScoreResult {
-  /** One per chunk, in the order given. */
+  /** One for each chunk, in the order given. */
   readonly scores: Float32Array;
   readonly similarities?: Float32Array;
   readonly documentTokens?: Uint32Array;
@@ -199,16 +201,20 @@ export interface SeenRecords {
 }
 
 export interface NativeIndex {
-  /** New empty active segment; file and directory entry are durable when it resolves. */
+  /** Makes an empty active segment. Its file and the directory entry are durable when this resolves. */
   createSegment(segmentId: number, path: string): Promise<void>;
   /**
-   * Maps an existing segment. `recordsReferenced` = how many leading records the catalog may reference:
-   * an active file is cut behind them (torn tail). A bad checksum among them rejects `loadLifespans` with `corrupt` if a
-   * version that is alive lies there.
-   * A sealed file's footer is verified now, its records on first touch or by `verifyRecord`.
-   * `sealed`: the catalog knows it as that; `corrupt` where it has no footer. An active file may turn out to be sealed.
-   * `partial`, of a sealed one: its file, at its full length, is being fetched to another path; what is derived from it lies
-   * beside `path`. `parts` has a bit for each part that has come, the first in the lowest bit of the first byte.
+   * Maps an existing segment.
+   *
+   * `recordsReferenced`: how many leading records the catalog may refer to. An active file is cut behind them, because a crash
+   * may have torn its tail. If one of them has a bad checksum and a live version lies there, `loadLifespans` rejects with
+   * `corrupt`. The footer of a sealed file is verified now, its records when a search first touches them or by `verifyRecord`.
+   *
+   * `sealed`: whether the catalog knows the segment as sealed. Such a file without a footer is `corrupt`. A file that the
+   * catalog knows as active may be sealed all the same.
+   *
+   * `partial`, of a sealed segment: its file is being fetched to another path, where it has its full length. Its derived data
+   * lies beside `path`. `parts` has a bit for each part that is here, the first in the lowest bit of the first byte.
    */
   openSegment(
     segmentId: number,
@@ -219,25 +225,25 @@ export interface NativeIndex {
       readonly partial?: { readonly path: string; readonly partBytes: number; readonly parts: Uint8Array };
     },
   ): Promise<SegmentInfo>;
-  /** These parts of a segment that was opened as `partial` have come, too. */
+  /** Says that these parts of a segment that was opened as `partial` are here, too. */
   addParts(segmentId: number, parts: Uint8Array): void;
-  /** Writes one record (not yet durable, not yet visible); resolves to its number in the segment. */
+  /** Writes a record, which is neither durable nor visible yet. Resolves to its number in the segment. */
   append(segmentId: number, record: NativeRecord): Promise<{ readonly record: number }>;
-  /** fdatasync, shared by callers that wait at the same time. After a failure the segment refuses every later append. */
+  /** Makes all records durable (fdatasync). Callers that wait at the same time share one. After a failure the segment refuses every append. */
   sync(segmentId: number): Promise<void>;
-  /** Writes postings and footer, syncs; the segment is immutable from now on. */
+  /** Writes postings and footer and syncs. The segment is immutable from then on. */
   seal(segmentId: number): Promise<SegmentInfo>;
-  /** Builds and saves the centroid codes of a sealed segment in the background, then uses them. */
+  /** Builds and saves the centroid codes of a sealed segment, then uses them. */
   buildCodes(segmentId: number): Promise<CodesBuilt>;
-  /** Saves what filters of a sealed segment look up in the background, from its records, then uses it. */
+  /** Builds the postings of a sealed segment from its records and saves them, then uses them. */
   buildPostings(segmentId: number): Promise<void>;
-  /** Copies records into another (active) segment for a merge; returns their new numbers in order. */
+  /** Copies records into another segment, which is active, for a merge. Resolves to their new numbers, in order. */
   copyRecords(fromSegmentId: number, records: Uint32Array, toSegmentId: number): Promise<Uint32Array>;
-  /** One record as it was appended. */
+  /** Resolves to a record as it was appended. */
   readRecord(segmentId: number, record: number): Promise<NativeRecord>;
-  /** No search that starts later reads it; unmapped after the last reader. */
+  /** Searches that start later do not read the segment. It is unmapped after its last reader. */
   dropSegment(segmentId: number): void;
-  /** Loads lifespans in bulk at open. */
+  /** Loads the generations at which versions were born and died (0 = alive). */
   loadLifespans(
     columns: LifespanColumns & {
       readonly versionIds: Float64Array;
@@ -245,18 +251,18 @@ export interface NativeIndex {
       readonly died: Float64Array;
     },
   ): void;
-  /** Record `first + i` gets the lifespan of `records[i]`, of which it is a copy. */
+  /** Gives record `first + i`, a copy of `records[i]`, the same lifespan. */
   copyLifespans(fromSegmentId: number, records: Uint32Array, toSegmentId: number, first: number): void;
-  /** Records that a reader at `generation` or later may see, ascending. */
+  /** The records that a reader at `generation` or later may see, ascending. */
   recordsSeenSince(segmentId: number, generation: number): SeenRecords;
-  /** Makes a commit visible. Generations are published in order. */
+  /** Makes a commit visible. Generations must be published in order. */
   publish(generation: number, born: LifespanColumns, died: LifespanColumns): void;
   search(search: NativeSearch): Promise<NativeSearchResult>;
   /** Ids of the versions that match, ascending. */
   matching(matching: NativeMatching): Promise<Float64Array>;
-  /** Records that a reader at `generation` or later may see and whose values the ranges of a condition cannot be compared with. */
+  /** The records that a reader at `generation` or later may see and whose values for the ranges of `where` the engine does not know. */
   recordsWithoutValues(segmentId: number, generation: number, where: Uint8Array): Promise<SeenRecords>;
-  /** Metadata of these records, as compact JSON: what the ranges of `where` ask for is kept in memory. */
+  /** Takes the metadata of these records, as compact JSON, and keeps the values that the ranges of `where` compare. */
   addValues(
     segmentId: number,
     where: Uint8Array,
@@ -264,9 +270,9 @@ export interface NativeIndex {
     objects: readonly string[],
   ): Promise<void>;
   /**
-   * Reads one record again, past mapping and page cache; searches use it again if it is intact. `damage` is '' if
-   * nothing is wrong; `wholeSegment`: not with the record but with the segment's directory or length. Rejects with `io`
-   * where the disk gives nothing at all.
+   * Reads a record again, past mapping and page cache. If it is intact searches use it again, and `damage` is ''.
+   * `wholeSegment`: the directory or the length of the segment is wrong, not the record. Rejects with `io` when the disk
+   * returns nothing.
    */
   verifyRecord(
     segmentId: number,
@@ -276,7 +282,7 @@ export interface NativeIndex {
   close(): void;
 }
 
-/** What a segment file holds, read without changing it. */
+/** The contents of a segment file. */
 export interface SegmentInspection {
   readonly segmentId: number;
   readonly dim: number;
@@ -285,12 +291,12 @@ export interface SegmentInspection {
   readonly records: number;
   readonly chunks: number;
   readonly tokenVectors: number;
-  /** Records with headers and padding; directory. The rest is file header, trailer, space kept ready. */
+  /** Bytes of records with headers and padding, and of the directory. The rest is header, trailer and spare space. */
   readonly recordBytes: number;
   readonly directoryBytes: number;
   readonly recordsVerified: number;
   readonly damaged: readonly { readonly record: number; readonly what: string }[];
-  /** One for each record. */
+  /** The version of each record. */
   readonly versionIds: Float64Array;
 }
 
@@ -312,20 +318,20 @@ export interface PostingsInspection {
 
 export interface NativeEngine {
   readonly info: EngineInfo;
-  /** What all engines of this process have. */
+  /** The memory of all engines of this process. */
   memory(): EngineMemory;
-  /** Undefined without one. */
+  /** `undefined` without a device. */
   device(): EngineDevice | undefined;
   createIndex(options: NativeIndexOptions): NativeIndex;
-  /** Exact MaxSim of transient chunks. */
+  /** Scores chunks that are in no index by exact MaxSim. */
   score(
     score: NativeScore,
     chunks: { readonly chunkRows: Uint32Array; readonly vectors: Int8Array; readonly scales: Uint16Array },
   ): Promise<NativeScoreResult>;
   /**
-   * Reads a segment file as it lies there, beside whoever has it open. Rejects with `corrupt` or
-   * `unsupported_version` when header, footer or a referenced record of an active segment cannot be read.
-   * Records from `firstRecord` on are compared with their checksums until `verifyBytesMax` bytes are read; 0 = none.
+   * Reads a segment file without changing it, even while it is open. Rejects with `corrupt` or `unsupported_version` when the
+   * header, the footer or a referenced record of an active segment cannot be read. Compares records from `firstRecord` on with
+   * their checksums until `verifyBytesMax` bytes are read; 0 = none.
    */
   inspectSegment(
     path: string,
@@ -336,24 +342,20 @@ export interface NativeEngine {
     },
   ): Promise<SegmentInspection>;
   /**
-   * A file of centroid codes by its header and, if `verify`, by the checksum of its contents. Rejects with
+   * Reads the header of a file of centroid codes and, if `verify`, compares its contents with their checksum. Rejects with
    * `unsupported_version` for another format.
    */
   inspectCodes(path: string, verify: boolean): Promise<CodesInspection>;
-  /** The same for a file of postings. */
+  /** Does the same for a file of postings. */
   inspectPostings(path: string, verify: boolean): Promise<PostingsInspection>;
   close(): void;
 }
 
-/** What tests and benchmarks ask of an engine beyond its use. */
+/** Functions for tests and benchmarks alone. */
 export interface NativeProbe {
-  /**
-   * Calls into each kernel's own functions since the process started: proof of which kernel ran.
-   */
+  /** Calls into each kernel's own functions since the process started, which prove which kernel ran. */
   kernelCalls(): Readonly<Partial<Record<KernelName, number>>>;
-  /**
-   * The bare kernel on one thread, over the chunks in the given order: the fastest of `repeats` passes.
-   */
+  /** Times the bare kernel on one thread, over the chunks in the given order. Resolves to the fastest of `repeats` passes. */
   timeKernel(
     score: NativeScore,
     chunks: { readonly chunkRows: Uint32Array; readonly vectors: Int8Array; readonly scales: Uint16Array },
@@ -366,7 +368,7 @@ interface Addon {
   readonly Engine: new (options: EngineOptions) => NativeEngine & NativeProbe;
 }
 
-/** Loads the addon, which benchmarks may take from another build, and starts an engine with its threads. */
+/** Loads the addon and starts an engine with its threads. `file`: benchmarks may take the addon of another build. */
 export function createEngine(
   options: EngineOptions,
   file = builtFile('maxsimd.node'),
